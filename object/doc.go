@@ -1,0 +1,13 @@
+// Package object says what an API object is to the rest of Millrace: the
+// constraint that every type parameter has, the key that names an object, the
+// kinds and resources that name a type, and the order of resource versions.
+//
+// # Usage
+//
+//	key := object.KeyOf(pod)
+//	if object.ReachedRV(have, want) { ... }
+//
+// # Concurrency
+//
+// Everything here is a pure function or a value.
+package object

@@ -1,0 +1,60 @@
+package object
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GVK is the group, version and kind of a type.
+type GVK = schema.GroupVersionKind
+
+// GVR is the group, version and resource under which objects are served.
+type GVR = schema.GroupVersionResource
+
+// ParseResourceArg reads what kubectl's users type to name a resource:
+// TYPE[.VERSION][.GROUP], for example "pods", "deployments.apps" or
+// "deployments.v1.apps". The version is recognised by its form (v1, v2beta1);
+// what was left out is empty. TYPE may be a resource, a singular, a short name
+// or a kind; resolving it is the RESTMapper's work.
+func ParseResourceArg(arg string) (GVR, error) {
+	resource, rest, _ := strings.Cut(arg, ".")
+	if resource == "" || strings.HasSuffix(arg, ".") || strings.ContainsAny(arg, "/ ") {
+		return GVR{}, fmt.Errorf("resource %q: want TYPE[.VERSION][.GROUP], for example \"pods\" or \"deployments.v1.apps\"", arg)
+	}
+	first, group, _ := strings.Cut(rest, ".")
+	if IsVersion(first) {
+		return GVR{Group: group, Version: first, Resource: resource}, nil
+	}
+	return GVR{Group: rest, Resource: resource}, nil
+}
+
+// IsVersion reports whether s has the form of a Kubernetes API version: v1,
+// v2beta1, v1alpha3.
+func IsVersion(s string) bool {
+	rest, ok := strings.CutPrefix(s, "v")
+	if !ok {
+		return false
+	}
+	major := strings.TrimLeft(rest, "0123456789")
+	if len(major) == len(rest) {
+		return false
+	}
+	if major == "" {
+		return true
+	}
+	for _, stage := range []string{"alpha", "beta"} {
+		if minor, ok := strings.CutPrefix(major, stage); ok {
+			return minor != "" && strings.Trim(minor, "0123456789") == ""
+		}
+	}
+	return false
+}
+
+// ResourceName writes gvr as kubectl does: "pods", "deployments.apps". The
+// version is left out, because failures are read by people who think in
+// resources.
+func ResourceName(gvr GVR) string {
+	return gvr.GroupResource().String()
+}

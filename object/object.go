@@ -1,0 +1,50 @@
+package object
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is what every API object is: metadata that can be read and written,
+// and a kind. The type parameter of the whole stack is constrained by it: a
+// pointer to an API type such as *corev1.Pod, *unstructured.Unstructured,
+// *metav1.PartialObjectMetadata, or Object itself where kinds are mixed.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Key names an object within its resource. It is comparable, and its String
+// method gives namespace/name with a leading slash for cluster-scoped objects.
+type Key = types.NamespacedName
+
+// KeyOf returns the key of o.
+func KeyOf(o metav1.Object) Key {
+	return Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// ParseKey reads "namespace/name", or "name" for a cluster-scoped object. It
+// is the inverse of FormatKey and also takes the leading slash of Key.String.
+func ParseKey(s string) (Key, error) {
+	namespace, name, found := strings.Cut(s, "/")
+	if !found {
+		namespace, name = "", s
+	}
+	if name == "" || strings.Contains(name, "/") {
+		return Key{}, fmt.Errorf("object key %q: want \"namespace/name\", or \"name\" for a cluster-scoped object", s)
+	}
+	return Key{Namespace: namespace, Name: name}, nil
+}
+
+// FormatKey writes k as users write it: "namespace/name", or "name" for a
+// cluster-scoped object.
+func FormatKey(k Key) string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}

@@ -1,0 +1,49 @@
+package rest
+
+import (
+	"context"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// List is a list as it is being read.
+type List[T object.Object] struct {
+	// Items yields each item as it arrives, following the pages. It can be
+	// ranged over once. An error ends it.
+	Items iter.Seq2[T, error]
+
+	// Meta is the metadata of the list, complete when Items has ended without
+	// an error. Its Continue is empty then.
+	Meta *metav1.ListMeta
+}
+
+// ListerWatcher is what a reflector needs of a resource: to list it and to
+// watch it. Resource implements it; so can a test, in a few lines.
+type ListerWatcher[T object.Object] interface {
+	List(ctx context.Context, opts metav1.ListOptions) List[T]
+
+	// Watch opens a watch and returns when the server has accepted it. The
+	// connection is held until the iteration ends or ctx is done; the
+	// iteration must be begun or ctx cancelled.
+	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error)
+}
+
+// Mapping says where a kind is served.
+type Mapping struct {
+	Kind       object.GVK
+	Resource   object.GVR
+	Namespaced bool
+	Singular   string
+	ShortNames []string
+	Categories []string
+	Verbs      []string // the verbs of the resource itself, such as "list" and "watch"
+}
+
+// getter is what discovery needs of a client: one GET of an absolute path.
+type getter interface {
+	getRaw(ctx context.Context, path, accept string) (body []byte, contentType string, err error)
+}
