@@ -1,0 +1,31 @@
+// Package deltafifo is the queue between a reflector, which learns of
+// changes, and an informer, which applies them.
+//
+// # Usage
+//
+//	f := deltafifo.New[*corev1.Pod](deltafifo.Options{})
+//	f.Add(deltafifo.Delta[*corev1.Pod]{Type: deltafifo.Added, Key: key, Object: pod, RV: pod.ResourceVersion})
+//	batch, err := f.PopBatch(ctx, nil)
+//
+// # Guarantees
+//
+// Deltas leave in the order in which they came (L02). A whole set (Replaced),
+// a resync (Sync) and a bookmark are one entry each, so that a consumer can
+// let each take effect at once (L12, L13). What a batch promises as its
+// resource version covers every delta that was queued up to it (L13), also
+// where compaction or popping by key changed the order.
+//
+// # Concurrency
+//
+// Any number of goroutines may add. One goroutine pops. The queue has no
+// goroutine of its own.
+//
+// # Failure
+//
+// Adding cannot fail. Popping fails only with the cause of its context.
+//
+// # Debugging
+//
+// Len and Oldest tell how far the consumer lags; Merged counts what
+// compaction saved.
+package deltafifo
