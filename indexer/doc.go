@@ -1,0 +1,33 @@
+// Package indexer is the cache: objects by key, found again by namespace, by
+// label selector and by typed indexes.
+//
+// # Usage
+//
+//	byNode := indexer.AddIndex(cache, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+//	for pod := range byNode.Get("node-1") { ... }
+//	pod, ok := cache.Reader().Get(object.Key{Namespace: "shop", Name: "web-0"})
+//
+// # Guarantees
+//
+// A batch of changes, and a whole new set, become visible at once (L12), with
+// the resource version that goes with them (L13). A lookup by index equals a
+// scan with the index function at any instant; an object whose index function
+// panics is reported and stays reachable by key (L15). A Reader cannot write
+// (L16). Objects are shared between all readers and must not be changed.
+//
+// # Concurrency
+//
+// Any number of readers, one writer at a time. A lookup takes a read lock for
+// as long as it takes to find the answer, never while the caller walks it: what
+// an iterator walks is an immutable slice that is built on the first lookup
+// after a change and shared by all lookups until the next one.
+//
+// # Failure
+//
+// Lookups cannot fail. An index function that panics is reported to
+// Options.OnFailure with the name of the index and the key.
+//
+// # Debugging
+//
+// Reader.RV tells how far the cache is, Reader.Len how much it holds.
+package indexer

@@ -1,0 +1,163 @@
+package indexer
+
+import (
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"slices"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// IndexError tells of an index function that panicked. The object is in the
+// cache under its key but not in that index.
+type IndexError struct {
+	Index string // the name given to AddIndex
+	Key   object.Key
+	Panic any
+	Stack []byte
+}
+
+func (e *IndexError) Error() string {
+	return fmt.Sprintf("index %q: function panicked on %s: %v; the object is not found by this index until a version of it is indexed without a panic",
+		e.Index, object.FormatKey(e.Key), e.Panic)
+}
+
+// Index finds objects by the values that a function draws from them. It is
+// made by AddIndex and is its own handle: two indexes may have the same name.
+type Index[T object.Object, V comparable] struct {
+	name    string
+	x       *Indexer[T]
+	values  func(T) []V
+	buckets map[V]*bucket[T] // guarded by x.mu
+}
+
+// anyIndex is what the writer needs of an index of whatever value type. All
+// methods are called under the write lock.
+type anyIndex[T object.Object] interface {
+	insert(e *entry[T])
+	update(e *entry[T], old T) // e holds the new object
+	remove(e *entry[T])
+}
+
+// AddIndex adds an index to x, which may be in use: the objects that it holds
+// are indexed before AddIndex returns. The function must depend on nothing but
+// the object and must not change it. The name appears in messages only.
+func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) *Index[T, V] {
+	i := &Index[T, V]{name: name, x: x, values: values, buckets: make(map[V]*bucket[T])}
+	x.Write(func(Writer[T]) {
+		for _, e := range x.objects {
+			i.insert(e)
+		}
+		x.indexes = append(x.indexes, i)
+	})
+	return i
+}
+
+// Name returns the name given to AddIndex.
+func (i *Index[T, V]) Name() string { return i.name }
+
+// Get yields the objects that have the value v, in no particular order, as of
+// the moment at which the iteration begins. Nothing is copied; the objects
+// must not be changed.
+func (i *Index[T, V]) Get(v V) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, o := range i.objects(v) {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Len is how many objects have the value v.
+func (i *Index[T, V]) Len(v V) int {
+	i.x.mu.RLock()
+	defer i.x.mu.RUnlock()
+	if b, ok := i.buckets[v]; ok {
+		return len(b.entries)
+	}
+	return 0
+}
+
+// Values returns the values that at least one object has, in no particular
+// order.
+func (i *Index[T, V]) Values() []V {
+	i.x.mu.RLock()
+	defer i.x.mu.RUnlock()
+	values := make([]V, 0, len(i.buckets))
+	for v := range i.buckets {
+		values = append(values, v)
+	}
+	return values
+}
+
+func (i *Index[T, V]) objects(v V) []T {
+	i.x.mu.RLock()
+	defer i.x.mu.RUnlock()
+	if b, ok := i.buckets[v]; ok {
+		return b.objects()
+	}
+	return nil
+}
+
+func (i *Index[T, V]) insert(e *entry[T]) {
+	for _, v := range i.valuesOf(e.key, e.object, true) {
+		i.put(v, e)
+	}
+}
+
+func (i *Index[T, V]) update(e *entry[T], old T) {
+	before := i.valuesOf(e.key, old, false)
+	after := i.valuesOf(e.key, e.object, true)
+	for _, v := range before {
+		if !slices.Contains(after, v) {
+			i.take(v, e)
+		}
+	}
+	for _, v := range after {
+		i.put(v, e)
+	}
+}
+
+func (i *Index[T, V]) remove(e *entry[T]) {
+	for _, v := range i.valuesOf(e.key, e.object, false) {
+		i.take(v, e)
+	}
+}
+
+func (i *Index[T, V]) put(v V, e *entry[T]) {
+	b, ok := i.buckets[v]
+	if !ok {
+		b = &bucket[T]{entries: make(map[*entry[T]]struct{})}
+		i.buckets[v] = b
+	}
+	b.entries[e] = struct{}{}
+	b.drop()
+}
+
+func (i *Index[T, V]) take(v V, e *entry[T]) {
+	b, ok := i.buckets[v]
+	if !ok {
+		return
+	}
+	delete(b.entries, e)
+	b.drop()
+	if len(b.entries) == 0 {
+		delete(i.buckets, v)
+	}
+}
+
+// valuesOf calls the index function. An object on which it panics has no
+// values; that is reported once, when the object comes in.
+func (i *Index[T, V]) valuesOf(key object.Key, o T, report bool) (values []V) {
+	defer func() {
+		if p := recover(); p != nil {
+			values = nil
+			if report {
+				i.x.failures = append(i.x.failures, &IndexError{Index: i.name, Key: key, Panic: p, Stack: debug.Stack()})
+			}
+		}
+	}()
+	return i.values(o)
+}

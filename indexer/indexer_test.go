@@ -1,0 +1,264 @@
+package indexer
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+type meta = *metav1.PartialObjectMetadata
+
+func obj(namespace, name string, rv int, apps ...string) meta {
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name), ResourceVersion: strconv.Itoa(rv),
+		Labels: map[string]string{"apps": strings.Join(apps, "_")},
+	}}
+	return o
+}
+
+func apps(o meta) []string {
+	joined := o.GetLabels()["apps"]
+	if joined == "" {
+		return nil
+	}
+	return strings.Split(joined, "_")
+}
+
+func names(seq iter.Seq[meta]) []string {
+	var all []string
+	for o := range seq {
+		all = append(all, object.FormatKey(object.KeyOf(o))+"@"+o.ResourceVersion)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func set(x *Indexer[meta], objects ...meta) {
+	x.Write(func(w Writer[meta]) {
+		for _, o := range objects {
+			w.Set(object.KeyOf(o), o)
+		}
+	})
+}
+
+func TestLookups(t *testing.T) {
+	x := New[meta](Options{})
+	set(x, obj("shop", "a", 1, "web"), obj("shop", "b", 2, "web", "db"), obj("", "node", 3))
+	byApp := AddIndex(x, "app", apps)
+	r := x.Reader()
+
+	o, ok := r.Get(object.Key{Namespace: "shop", Name: "a"})
+	require.True(t, ok)
+	require.Equal(t, "1", o.ResourceVersion)
+	_, ok = r.Get(object.Key{Namespace: "shop", Name: "absent"})
+	require.False(t, ok)
+	require.Equal(t, []string{"shop/a@1", "shop/b@2"}, names(r.Namespace("shop")))
+	require.Equal(t, []string{"node@3"}, names(r.Namespace("")))
+	require.Empty(t, names(r.Namespace("absent")))
+	require.Equal(t, []string{"shop/a@1", "shop/b@2"}, names(byApp.Get("web")))
+	require.Equal(t, []string{"shop/b@2"}, names(byApp.Get("db")))
+	require.Equal(t, 2, byApp.Len("web"))
+	require.ElementsMatch(t, []string{"web", "db"}, byApp.Values())
+	selector, err := labels.Parse("apps=web")
+	require.NoError(t, err)
+	require.Equal(t, []string{"shop/a@1"}, names(r.Select(selector)))
+	require.Equal(t, []string{"shop/a@1"}, names(Matching(byApp.Get("web"), selector)))
+
+	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "shop", Name: "b"}) })
+	require.Empty(t, byApp.Len("db"))
+	require.Equal(t, []string{"web"}, byApp.Values())
+}
+
+func TestIterationSeesTheMomentItBegan(t *testing.T) {
+	x := New[meta](Options{})
+	set(x, obj("n", "a", 1), obj("n", "b", 1))
+	seen := 0
+	for range x.Reader().All() {
+		set(x, obj("n", "c", 2), obj("n", "d", 2)) // must not deadlock either
+		seen++
+	}
+	require.Equal(t, 2, seen)
+	require.Equal(t, 4, x.Reader().Len())
+}
+
+func TestReplaceTellsTheDifference(t *testing.T) {
+	x := New[meta](Options{})
+	gone, kept, changed := obj("n", "gone", 1), obj("n", "kept", 2), obj("n", "changed", 3)
+	set(x, gone, kept, changed)
+	var log []string
+	x.Write(func(w Writer[meta]) {
+		w.Replace([]meta{obj("n", "new", 6), obj("n", "kept", 2), obj("n", "changed", 5)}, func(c Change[meta]) {
+			log = append(log, fmt.Sprintf("%s %v→%v", c.Key.Name, c.Existed, c.Exists))
+		})
+		w.SetRV("9")
+	})
+	require.Equal(t, []string{"gone true→false", "new false→true", "changed true→true"}, log)
+	now, _ := x.Reader().Get(object.Key{Namespace: "n", Name: "kept"})
+	require.Same(t, kept, now, "an unchanged object keeps its pointer")
+	require.Equal(t, "9", x.Reader().RV())
+	require.Equal(t, []string{"n/changed@5", "n/kept@2", "n/new@6"}, names(x.Reader().All()))
+}
+
+func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
+	const size = 200
+	x := New[meta](Options{})
+	r := x.Reader()
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				objects, rv := r.Snapshot()
+				for _, o := range objects {
+					if o.ResourceVersion != rv {
+						t.Errorf("object of %s in the set of %s", o.ResourceVersion, rv)
+						return
+					}
+				}
+				if len(objects) != 0 && len(objects) != size {
+					t.Errorf("%d objects at once", len(objects))
+					return
+				}
+			}
+		})
+	}
+	for rv := 1; rv < 200; rv++ {
+		items := make([]meta, size)
+		for i := range items {
+			items[i] = obj("n", strconv.Itoa(i+rv), rv)
+		}
+		x.Write(func(w Writer[meta]) {
+			w.Replace(items, func(Change[meta]) {})
+			w.SetRV(strconv.Itoa(rv))
+		})
+	}
+	close(stop)
+	readers.Wait()
+}
+
+// A random log of actions against a naive model: after each, every lookup by
+// index must equal a scan of the model with the index function.
+func TestL15_LookupEqualsScan(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		x := New[meta](Options{})
+		model := map[object.Key]meta{}
+		indexes := []*Index[meta, string]{AddIndex(x, "apps", apps)}
+		for step := range 150 {
+			o := obj("n"+strconv.Itoa(r.IntN(3)), strconv.Itoa(r.IntN(12)), step+1)
+			for range r.IntN(3) {
+				o.Labels["apps"] += "_" + strconv.Itoa(r.IntN(4))
+			}
+			o.Labels["apps"] = strings.TrimPrefix(o.Labels["apps"], "_")
+			key := object.KeyOf(o)
+			switch n := r.IntN(20); {
+			case n < 12:
+				set(x, o)
+				model[key] = o
+			case n < 17:
+				x.Write(func(w Writer[meta]) { w.Delete(key) })
+				delete(model, key)
+			case n == 17:
+				indexes = append(indexes, AddIndex(x, "apps", apps))
+			default:
+				items := slices.Collect(maps.Values(model))
+				items = append(items[:len(items)/2], o)
+				x.Write(func(w Writer[meta]) { w.Replace(items, func(Change[meta]) {}) })
+				clear(model)
+				for _, item := range items {
+					model[object.KeyOf(item)] = item
+				}
+			}
+			require.Equal(t, len(model), x.Reader().Len(), "seed %d step %d", seed, step)
+			for _, index := range indexes {
+				for v := range 4 {
+					value := strconv.Itoa(v)
+					scan := names(func(yield func(meta) bool) {
+						for _, o := range model {
+							if slices.Contains(apps(o), value) && !yield(o) {
+								return
+							}
+						}
+					})
+					require.Equal(t, scan, names(index.Get(value)), "seed %d step %d value %s", seed, step, value)
+				}
+			}
+		}
+	}
+}
+
+func TestL15_PanickingIndexFunctionLosesNoObject(t *testing.T) {
+	var failures []*IndexError
+	x := New[meta](Options{OnFailure: func(e *IndexError) { failures = append(failures, e) }})
+	index := AddIndex(x, "touchy", func(o meta) []string {
+		if o.Name == "bad" && o.ResourceVersion == "1" {
+			panic("cannot cope")
+		}
+		return []string{"all"}
+	})
+	set(x, obj("n", "bad", 1), obj("n", "good", 1))
+	require.Len(t, failures, 1)
+	require.Contains(t, failures[0].Error(), `index "touchy": function panicked on n/bad: cannot cope`)
+	require.NotEmpty(t, failures[0].Stack)
+	_, ok := x.Reader().Get(object.Key{Namespace: "n", Name: "bad"})
+	require.True(t, ok)
+	require.Equal(t, []string{"n/bad@1", "n/good@1"}, names(x.Reader().Namespace("n")))
+	require.Equal(t, []string{"n/good@1"}, names(index.Get("all")))
+
+	set(x, obj("n", "bad", 2))
+	require.Equal(t, []string{"n/bad@2", "n/good@1"}, names(index.Get("all")))
+	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "n", Name: "bad"}) })
+	require.Equal(t, []string{"n/good@1"}, names(index.Get("all")))
+	require.Len(t, failures, 1)
+}
+
+func benchmarkCache(n int) *Indexer[meta] {
+	x := New[meta](Options{})
+	for i := range n {
+		set(x, obj("n"+strconv.Itoa(i%50), strconv.Itoa(i), 1, strconv.Itoa(i%200)))
+	}
+	AddIndex(x, "app", apps)
+	return x
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	x := benchmarkCache(10_000)
+	o := obj("n1", "1", 2, "1")
+	for b.Loop() {
+		set(x, o)
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	r := benchmarkCache(10_000).Reader()
+	key := object.Key{Namespace: "n1", Name: "1"}
+	for b.Loop() {
+		r.Get(key)
+	}
+}
+
+func BenchmarkNamespaceOf200(b *testing.B) {
+	r := benchmarkCache(10_000).Reader()
+	for b.Loop() {
+		for range r.Namespace("n1") {
+		}
+	}
+}

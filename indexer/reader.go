@@ -1,0 +1,100 @@
+package indexer
+
+import (
+	"iter"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Reader is the read side of a cache (L16). Its objects are shared between all
+// readers and must not be changed: copy with DeepCopy first. It is a small
+// value, safe for concurrent use.
+type Reader[T object.Object] struct{ x *Indexer[T] }
+
+// Get returns the object under key.
+func (r Reader[T]) Get(key object.Key) (T, bool) {
+	r.x.mu.RLock()
+	defer r.x.mu.RUnlock()
+	return Writer[T](r).Get(key)
+}
+
+// Len is how many objects are cached.
+func (r Reader[T]) Len() int {
+	r.x.mu.RLock()
+	defer r.x.mu.RUnlock()
+	return len(r.x.objects)
+}
+
+// RV is the resource version up to which the cache is complete (L13); empty
+// before the first list.
+func (r Reader[T]) RV() string {
+	r.x.mu.RLock()
+	defer r.x.mu.RUnlock()
+	return r.x.rv
+}
+
+// All yields every object, in no particular order, as of the moment at which
+// the iteration begins.
+func (r Reader[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, o := range r.objects() {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Namespace yields the objects of one namespace; the namespace "" is that of
+// cluster-scoped objects.
+func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
+	return r.x.namespaces.Get(namespace)
+}
+
+// Select yields the objects whose labels match. It looks at every object: use
+// an index where that is too many.
+func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
+	return Matching(r.All(), selector)
+}
+
+// Snapshot returns every object and the resource version of exactly that set.
+// The slice is shared and must not be changed.
+func (r Reader[T]) Snapshot() (objects []T, rv string) {
+	r.x.mu.RLock()
+	defer r.x.mu.RUnlock()
+	return r.x.snapshot(), r.x.rv
+}
+
+func (r Reader[T]) objects() []T {
+	r.x.mu.RLock()
+	defer r.x.mu.RUnlock()
+	return r.x.snapshot()
+}
+
+// snapshot is called under x.mu.
+func (x *Indexer[T]) snapshot() []T {
+	return x.all.of(len(x.objects), func(yield func(*entry[T]) bool) {
+		for _, e := range x.objects {
+			if !yield(e) {
+				return
+			}
+		}
+	})
+}
+
+// Matching yields the objects of seq whose labels match selector. With it any
+// lookup can be narrowed: by namespace, by index, by both.
+func Matching[T object.Object](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
+	if selector == nil || selector.Empty() {
+		return seq
+	}
+	return func(yield func(T) bool) {
+		for o := range seq {
+			if selector.Matches(labels.Set(o.GetLabels())) && !yield(o) {
+				return
+			}
+		}
+	}
+}
