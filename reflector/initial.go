@@ -1,0 +1,62 @@
+package reflector
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// initialSet gathers the initial state from a watch. As a rule every event is
+// the addition of another object; changes that happen meanwhile may be mixed
+// in, and only then is it worth to know where each object stands.
+type initialSet[T object.Object] struct {
+	done  bool // the set is whole and queued
+	items []T
+	gone  int                // entries of items that were deleted or replaced
+	at    map[object.Key]int // made at the first event that is no addition
+}
+
+func (s *initialSet[T]) apply(t watch.EventType, o T) {
+	if t != watch.Added && s.at == nil {
+		s.at = make(map[object.Key]int, len(s.items))
+		for i, item := range s.items {
+			s.at[object.KeyOf(item)] = i
+		}
+	}
+	if s.at == nil {
+		s.items = append(s.items, o)
+		return
+	}
+	key := object.KeyOf(o)
+	if i, ok := s.at[key]; ok {
+		var none T
+		s.items[i] = none
+		s.gone++
+		delete(s.at, key)
+	}
+	if t != watch.Deleted {
+		s.at[key] = len(s.items)
+		s.items = append(s.items, o)
+	}
+}
+
+// set returns what is left, in the order of the last change of each.
+func (s *initialSet[T]) set() []T {
+	if s.gone == 0 {
+		return s.items
+	}
+	left := make([]T, 0, len(s.items)-s.gone)
+	for _, item := range s.items {
+		var none T
+		if any(item) != any(none) {
+			left = append(left, item)
+		}
+	}
+	return left
+}
+
+// endsInitial reports whether o, a bookmark's object, ends a streaming list.
+func endsInitial[T object.Object](o T) bool {
+	return o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+}

@@ -1,0 +1,146 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// relistPage is the page size of a consistent read, large enough to cost few
+// round trips and small enough for the server to answer from etcd in one go.
+const relistPage = 500
+
+// list reads a whole list and queues it as one entry.
+func (r *Reflector[T]) list(ctx context.Context) (State, *Failure) {
+	r.countList()
+	began := time.Now()
+	ctx, dog := startWatchdog(ctx, r.opts.StallTimeout, ErrStalled)
+	defer dog.stop()
+
+	list := r.source.List(ctx, r.listOptions())
+	var items []T
+	for item, err := range list.Items {
+		if err != nil {
+			return Listing, r.listFailed(ctx, err)
+		}
+		dog.feed(r.opts.StallTimeout)
+		item, failure := r.transform(item)
+		if failure != nil {
+			return Listing, failure
+		}
+		items = append(items, item)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return Listing, r.listFailed(ctx, ctx.Err())
+	case list.Meta.ResourceVersion == "":
+		return Listing, &Failure{Phase: PhaseList, Err: ErrNoRV}
+	}
+	r.replace(items, list.Meta.ResourceVersion, began)
+	return Watching, nil
+}
+
+// listOptions decides how consistent a list has to be. The first one may come
+// from the server's cache (RV "0"). One that follows an expired RV must not,
+// because that cache may be the one that lagged.
+func (r *Reflector[T]) listOptions() metav1.ListOptions {
+	opts := r.opts.selectors()
+	switch {
+	case r.unpaged:
+	case r.opts.PageSize > 0:
+		opts.Limit = r.opts.PageSize
+	case r.expired:
+		opts.Limit = relistPage
+	default:
+		opts.ResourceVersion = "0"
+	}
+	return opts
+}
+
+func (r *Reflector[T]) listFailed(ctx context.Context, err error) *Failure {
+	if expired(err) {
+		r.unpaged = r.expired || r.opts.PageSize > 0
+		r.expired = true
+	}
+	return failed(ctx, PhaseList, err)
+}
+
+// failed sorts an error into its phase. Where a watchdog ended the request,
+// its cause says more than what the connection reports.
+func failed(ctx context.Context, phase Phase, err error) *Failure {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w (%w)", cause, err)
+	}
+	var malformed *wire.Error
+	var unresolved *rest.MappingError
+	switch {
+	case errors.As(err, &malformed):
+		return &Failure{Phase: PhaseDecode, Key: malformed.Key, Err: err}
+	case errors.As(err, &unresolved):
+		return &Failure{Phase: PhaseResolve, Err: err}
+	}
+	return &Failure{Phase: phase, Err: err}
+}
+
+// countList is called before the list, so that a list that fails counts too.
+func (r *Reflector[T]) countList() {
+	r.update(func(s *Status) {
+		s.Lists++
+		if s.RV != "" {
+			s.Relists++
+		}
+	})
+}
+
+// replace queues a whole set that is complete up to rv.
+func (r *Reflector[T]) replace(items []T, rv string, began time.Time) {
+	now := time.Now()
+	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, RV: rv, Received: began, Decoded: now, Queued: now})
+	r.rv, r.expired, r.unpaged, r.streamFailures = rv, false, false, 0
+	r.update(func(s *Status) { s.RV = rv })
+	r.succeeded()
+}
+
+// transform applies Options.Transform and sees to it that the result can be
+// cached in the object's place.
+func (r *Reflector[T]) transform(o T) (out T, failure *Failure) {
+	if r.opts.Transform == nil {
+		return o, nil
+	}
+	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
+	fail := func(err error) (T, *Failure) {
+		var none T
+		return none, &Failure{Phase: PhaseTransform, Key: key, Err: err}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			out, failure = fail(fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	out, err := r.opts.Transform(o)
+	var none T
+	switch {
+	case err != nil:
+		return fail(err)
+	case any(out) == any(none):
+		return fail(ErrNilTransform)
+	case object.KeyOf(out) != key:
+		return fail(ErrTransformKey)
+	}
+	if out.GetUID() != uid {
+		out.SetUID(uid)
+	}
+	if out.GetResourceVersion() != rv {
+		out.SetResourceVersion(rv)
+	}
+	return out, nil
+}

@@ -1,0 +1,163 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Initial says how the initial state is read.
+type Initial uint8
+
+const (
+	// Auto streams it where the server can and lists it otherwise.
+	Auto Initial = iota
+	// WatchList streams it (KEP-3157). A server that refuses is a failure; one
+	// that does not end the stream in time is listed.
+	WatchList
+	// List reads a list.
+	List
+)
+
+// String names the mode as the flag of informer-debug does.
+func (i Initial) String() string {
+	switch i {
+	case Auto:
+		return "auto"
+	case WatchList:
+		return "watchlist"
+	case List:
+		return "list"
+	}
+	return "unknown"
+}
+
+// Options configure a Reflector. The zero value reflects everything that the
+// source has.
+type Options[T object.Object] struct {
+	// Name says in messages what is reflected. The default is the source's
+	// String method, or else the type.
+	Name string
+
+	// LabelSelector and FieldSelector narrow what is listed and watched, on
+	// the server. Nil means everything.
+	LabelSelector labels.Selector
+	FieldSelector fields.Selector
+
+	// Initial says how the initial state is read.
+	Initial Initial
+
+	// PageSize, if not 0, makes every list a consistent read in pages of that
+	// many items. The default reads a first list in one response from the
+	// server's cache, which may lag a little behind, and one that follows an
+	// expired resource version as a consistent read in pages of 500.
+	PageSize int64
+
+	// WatchTimeout is the shortest time after which the server is asked to
+	// close a watch; the longest is twice that, evenly spread. Default 5 min.
+	WatchTimeout time.Duration
+
+	// WatchMargin is how much longer than asked for a watch may last before
+	// it counts as dead. Default 30 s.
+	WatchMargin time.Duration
+
+	// StallTimeout is how long a list may send nothing before it is given up.
+	// Default 60 s, which is the API server's own limit for a list.
+	StallTimeout time.Duration
+
+	// StreamIdle and StreamTimeout bound a streaming list: how long it may
+	// send nothing, and how long it may take, before a list takes its place.
+	// Defaults 10 s and 5 min.
+	StreamIdle    time.Duration
+	StreamTimeout time.Duration
+
+	// Backoff paces attempts after failures.
+	Backoff Backoff
+
+	// Transform changes each object before it is queued, to make it smaller
+	// for example. It owns the object and may change it in place. An error, a
+	// panic, a nil result or another key is a failure: the change is not
+	// applied and asked for again after a back-off. UID and resource version
+	// are put back where it removed them.
+	Transform func(T) (T, error)
+
+	// OnError hears of each failure and decides whether to go on. It is called
+	// by Run's goroutine and must return soon. Nil means Retry.
+	OnError func(context.Context, *Failure) Verdict
+
+	// OnState hears of each change of state. It is called by Run's goroutine
+	// and must return soon.
+	OnState func(Status)
+
+	// Logger hears of failures at level warn and of states at level debug. Nil
+	// is silent.
+	Logger *slog.Logger
+}
+
+// withDefaults fills in what was left zero, and reports every contradiction.
+func (o Options[T]) withDefaults(source any) (Options[T], error) {
+	if o.Name == "" {
+		if named, ok := source.(fmt.Stringer); ok {
+			o.Name = named.String()
+		} else {
+			var none T
+			o.Name = fmt.Sprintf("%T", none)
+		}
+	}
+	if o.LabelSelector == nil {
+		o.LabelSelector = labels.Everything()
+	}
+	if o.FieldSelector == nil {
+		o.FieldSelector = fields.Everything()
+	}
+	var errs []error
+	def := func(name string, d *time.Duration, value time.Duration) {
+		switch {
+		case *d < 0:
+			errs = append(errs, fmt.Errorf("%s is %s: want a positive duration, or 0 for %s", name, *d, value))
+		case *d == 0:
+			*d = value
+		}
+	}
+	def("WatchTimeout", &o.WatchTimeout, 5*time.Minute)
+	def("WatchMargin", &o.WatchMargin, 30*time.Second)
+	def("StallTimeout", &o.StallTimeout, time.Minute)
+	def("StreamIdle", &o.StreamIdle, 10*time.Second)
+	def("StreamTimeout", &o.StreamTimeout, 5*time.Minute)
+	if o.WatchTimeout < time.Second {
+		errs = append(errs, fmt.Errorf("WatchTimeout is %s: the API counts in seconds, want at least 1s", o.WatchTimeout))
+	}
+	if o.PageSize < 0 {
+		errs = append(errs, fmt.Errorf("PageSize is %d: want 0 or more", o.PageSize))
+	}
+	if o.PageSize > 0 && o.Initial == WatchList {
+		errs = append(errs, errors.New("PageSize with Initial WatchList: a streaming list has no pages; leave one of them out"))
+	}
+	if o.Initial > List {
+		errs = append(errs, fmt.Errorf("unknown Initial %d", o.Initial))
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Backoff = o.Backoff.withDefaults()
+	return o, errors.Join(errs...)
+}
+
+// selectors is the part of the request that is the same in lists and watches.
+func (o Options[T]) selectors() metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: o.LabelSelector.String(), FieldSelector: o.FieldSelector.String()}
+}
+
+// watchTimeout draws the lifetime of one watch, in whole seconds.
+func (o Options[T]) watchTimeout() time.Duration {
+	return (o.WatchTimeout + rand.N(o.WatchTimeout)).Truncate(time.Second)
+}

@@ -1,0 +1,193 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// ErrRunning: Run was called while it runs.
+var ErrRunning = errors.New("already running: stop it first, one at a time")
+
+// Reflector keeps one queue in step with one source. Make it with New.
+type Reflector[T object.Object] struct {
+	source  rest.ListerWatcher[T]
+	queue   *deltafifo.DeltaFIFO[T]
+	opts    Options[T]
+	invalid error // what is wrong with the options
+
+	// Run's own, kept between two runs.
+	rv             string // all changes up to here are queued; empty before the first list
+	expired        bool   // rv is of no use to the server: list with a consistent read
+	unpaged        bool   // a page's token expired: list in one response
+	noStream       bool   // streaming lists are not to be tried (again)
+	streamFailures int
+	pace           pacer
+
+	mu     sync.Mutex // guards status; nothing is called while it is held
+	status Status
+}
+
+// New returns a reflector that is not running. Options that contradict each
+// other are reported by Run, and in Status at once.
+func New[T object.Object](source rest.ListerWatcher[T], queue *deltafifo.DeltaFIFO[T], opts Options[T]) *Reflector[T] {
+	opts, err := opts.withDefaults(source)
+	r := &Reflector[T]{source: source, queue: queue, opts: opts, pace: pacer{Backoff: opts.Backoff}}
+	r.status = Status{Resource: opts.Name, State: Idle, Since: time.Now()}
+	if err != nil {
+		r.invalid = err
+		r.record(&Failure{Phase: PhaseOptions, Err: err})
+	}
+	return r
+}
+
+// Name is what messages call the resource.
+func (r *Reflector[T]) Name() string { return r.opts.Name }
+
+// Status returns the reflector as it is now.
+func (r *Reflector[T]) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// Run reflects until ctx is done, and then returns nil, or until OnError says
+// Stop, and then returns the *Failure. It fails at once with ErrRunning, and
+// with a *Failure of PhaseOptions. Called again after it returned, it resumes
+// from where it was (L24).
+func (r *Reflector[T]) Run(ctx context.Context) error {
+	if r.invalid != nil {
+		return r.Status().Failure
+	}
+	if !r.begin() {
+		return fmt.Errorf("%s: %w", r.opts.Name, ErrRunning)
+	}
+	defer r.enter(Stopped)
+	state := r.first()
+	for ctx.Err() == nil {
+		next, failure := r.step(ctx, state)
+		if ctx.Err() != nil {
+			break
+		}
+		if failure != nil {
+			r.record(failure)
+			if r.verdict(ctx, failure) == Stop {
+				return failure
+			}
+			r.backOff(ctx, failure)
+		}
+		state = next
+	}
+	return nil
+}
+
+// begin claims the reflector for one Run.
+func (r *Reflector[T]) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status.State != Idle && r.status.State != Stopped {
+		return false
+	}
+	r.status.State, r.status.Since = BackingOff, time.Now()
+	return true
+}
+
+// first is the state in which a run begins.
+func (r *Reflector[T]) first() State {
+	switch {
+	case r.rv != "" && !r.expired:
+		return Watching
+	case r.opts.Initial == List || r.noStream || r.opts.PageSize > 0:
+		return Listing
+	}
+	return InitialWatch
+}
+
+// step does what state is about and says where to go on. A failure means:
+// there, but not at once.
+func (r *Reflector[T]) step(ctx context.Context, state State) (State, *Failure) {
+	switch state {
+	case Listing:
+		r.enter(Listing)
+		return r.list(ctx)
+	case InitialWatch:
+		r.enter(InitialWatch)
+		return r.initialWatch(ctx)
+	default:
+		return r.watch(ctx)
+	}
+}
+
+// enter changes the state that the world sees.
+func (r *Reflector[T]) enter(state State) {
+	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = state, time.Now(), time.Time{} })
+	r.announce()
+}
+
+func (r *Reflector[T]) announce() {
+	status := r.Status()
+	r.opts.Logger.Debug("reflector state", "resource", status.Resource, "state", status.State.String(), "rv", status.RV)
+	if r.opts.OnState != nil {
+		r.opts.OnState(status)
+	}
+}
+
+func (r *Reflector[T]) update(change func(*Status)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.status)
+}
+
+// record completes a failure from what came before it and shows it.
+func (r *Reflector[T]) record(f *Failure) {
+	now := time.Now()
+	r.update(func(s *Status) {
+		s.Failures++
+		s.Attempts++
+		f.Resource, f.Attempts, f.Since, f.Last = r.opts.Name, s.Attempts, now, now
+		if s.Attempts > 1 && s.Failure != nil {
+			f.Since = s.Failure.Since
+		}
+		s.Failure = f
+	})
+	r.opts.Logger.Warn("reflector failure", "resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", Reason(f.Err))
+}
+
+// succeeded ends a series of failures.
+func (r *Reflector[T]) succeeded() {
+	r.update(func(s *Status) { s.Attempts = 0 })
+}
+
+func (r *Reflector[T]) verdict(ctx context.Context, f *Failure) (v Verdict) {
+	if r.opts.OnError == nil {
+		return Retry
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.opts.Logger.Error("OnError panicked; going on as if it had said Retry", "resource", f.Resource, "panic", fmt.Sprint(p))
+			v = Retry
+		}
+	}()
+	return r.opts.OnError(ctx, f)
+}
+
+// backOff waits before the next attempt, or until ctx is done.
+func (r *Reflector[T]) backOff(ctx context.Context, f *Failure) {
+	now := time.Now()
+	retryAfter, _ := rest.RetryAfter(f.Err)
+	wait := r.pace.delay(now, retryAfter)
+	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = BackingOff, now, now.Add(wait) })
+	r.announce()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,70 @@
+package reflector
+
+import "time"
+
+// State is where a reflector is in its work.
+type State uint8
+
+const (
+	// Idle: Run has not been called yet.
+	Idle State = iota
+	// Listing: reading a whole list. A failure discards what was read and the
+	// list is read again after a back-off.
+	Listing
+	// InitialWatch: reading the initial state from a watch (a streaming list,
+	// KEP-3157). Where the server refuses it, or its end does not come in
+	// time, a list takes its place; after another failure it is tried again,
+	// and after the second a list takes its place too.
+	InitialWatch
+	// Watching: the initial state is queued and changes follow. A normal close
+	// is followed by the next watch at once, a failure by a back-off and the
+	// next watch from the same resource version, an expired resource version
+	// by a back-off and a list.
+	Watching
+	// BackingOff: waiting before the next attempt.
+	BackingOff
+	// Stopped: Run has returned. It may be called again.
+	Stopped
+)
+
+// String names the state as in its documentation.
+func (s State) String() string {
+	switch s {
+	case Idle:
+		return "Idle"
+	case Listing:
+		return "Listing"
+	case InitialWatch:
+		return "InitialWatch"
+	case Watching:
+		return "Watching"
+	case BackingOff:
+		return "BackingOff"
+	case Stopped:
+		return "Stopped"
+	}
+	return "Unknown"
+}
+
+// MarshalText lets a Status print readably as JSON.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Status is a reflector seen from outside at one moment.
+type Status struct {
+	Resource string    // what is reflected, such as "pods" or "pods in namespace shop"
+	State    State     // where it is
+	Since    time.Time // when it came there
+	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise
+
+	RV       string   // the last resource version that is queued; empty before the first list
+	Attempts int      // failures since the last success; 0 means that all is well
+	Failure  *Failure // the last failure ever, nil if there was none
+
+	Lists      uint64 // lists and streaming lists begun
+	Relists    uint64 // those of them that replaced a state; more than a few an hour mean that watches fall behind the server's history
+	Watches    uint64 // watches begun, streaming lists included
+	Events     uint64 // changes queued
+	Bookmarks  uint64 // bookmarks queued; none on a quiet watch for minutes means that every reconnect may expire
+	Duplicates uint64 // events that were dropped because they were queued before
+	Failures   uint64 // failures of all phases
+}

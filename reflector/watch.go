@@ -1,0 +1,218 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// shortWatch is how long a watch must have lasted before the server may close
+// it without an event and be asked for the next one at once.
+const shortWatch = time.Second
+
+// streamTries is how often a streaming list is tried before a list takes its
+// place.
+const streamTries = 2
+
+// initialWatch reads the initial state from a watch and stays on it.
+func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *Failure) {
+	r.countList()
+	yes := true
+	opts := r.opts.selectors()
+	opts.SendInitialEvents = &yes
+	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	var initial initialSet[T]
+	next, failure := r.follow(ctx, opts, &initial)
+	if initial.done {
+		return next, failure
+	}
+	if refusesStream(failure.Err) && r.opts.Initial == Auto {
+		r.noStream = true
+		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.opts.Name, "err", Reason(failure.Err))
+		return Listing, nil
+	}
+	r.streamFailures++
+	late := errors.Is(failure.Err, ErrNoEnd)
+	r.noStream = r.noStream || late
+	if late || r.opts.Initial == Auto && r.streamFailures >= streamTries {
+		return Listing, failure
+	}
+	return InitialWatch, failure
+}
+
+// refusesStream reports whether the server will not stream to us, so that a
+// list has to find out whether that is about streaming or about the resource.
+func refusesStream(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// watch follows the changes from the last resource version.
+func (r *Reflector[T]) watch(ctx context.Context) (State, *Failure) {
+	r.enter(Watching)
+	opts := r.opts.selectors()
+	opts.ResourceVersion = r.rv
+	return r.follow(ctx, opts, nil)
+}
+
+// follow opens a watch and reads it to its end. With initial not nil it first
+// gathers the initial state there.
+func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, initial *initialSet[T]) (State, *Failure) {
+	opened := time.Now()
+	lifetime := r.opts.watchTimeout()
+	seconds := int64(lifetime.Seconds())
+	opts.TimeoutSeconds = &seconds
+	opts.AllowWatchBookmarks = true
+	lifetime += r.opts.WatchMargin
+
+	limit, cause := lifetime, ErrStalled
+	if initial != nil {
+		limit, cause = r.opts.StreamIdle, ErrNoEnd
+	}
+	ctx, dog := startWatchdog(ctx, limit, cause)
+	defer dog.stop()
+
+	r.update(func(s *Status) { s.Watches++ })
+	events, err := r.source.Watch(ctx, opts)
+	if err != nil {
+		return r.watchFailed(ctx, PhaseWatchOpen, err)
+	}
+	if initial == nil {
+		r.accepted()
+	}
+	received := 0
+	for e, err := range events {
+		if err != nil {
+			return r.watchFailed(ctx, PhaseWatch, err)
+		}
+		received++
+		var failure *Failure
+		if initial == nil || initial.done {
+			failure = r.apply(e)
+		} else if failure = r.gather(initial, e, opened); initial.done {
+			dog.blame(ErrStalled)
+			dog.feed(lifetime - time.Since(opened))
+			r.enter(Watching)
+		} else {
+			dog.feed(min(r.opts.StreamIdle, r.opts.StreamTimeout-time.Since(opened)))
+		}
+		if failure != nil {
+			return Watching, failure
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return r.watchFailed(ctx, PhaseWatch, ctx.Err())
+	case initial != nil && !initial.done:
+		return InitialWatch, &Failure{Phase: PhaseWatch, Err: errEarlyEnd}
+	case received == 0 && time.Since(opened) < shortWatch:
+		return Watching, &Failure{Phase: PhaseWatch, Err: ErrShortWatch}
+	}
+	r.succeeded()
+	return Watching, nil
+}
+
+var errEarlyEnd = errors.New("the server closed the streaming list before its end")
+
+// watchFailed says where to go on after a watch failed to open or broke.
+func (r *Reflector[T]) watchFailed(ctx context.Context, phase Phase, err error) (State, *Failure) {
+	next := Watching
+	if expired(err) {
+		r.expired = true
+		next = r.first()
+	}
+	return next, failed(ctx, phase, err)
+}
+
+// accepted ends a series of failures to come this far. One of reading or
+// decoding ends only with a change that was read.
+func (r *Reflector[T]) accepted() {
+	r.update(func(s *Status) {
+		if s.Failure != nil && (s.Failure.Phase == PhaseWatchOpen || s.Failure.Phase == PhaseResolve) {
+			s.Attempts = 0
+		}
+	})
+}
+
+// gather takes one event of a streaming list. Its end queues the set.
+func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened time.Time) *Failure {
+	switch e.Type {
+	case watch.Bookmark:
+		if !endsInitial(e.Object) {
+			return nil
+		}
+		rv := e.Object.GetResourceVersion()
+		if rv == "" {
+			return &Failure{Phase: PhaseWatch, Err: ErrNoRV}
+		}
+		initial.done = true
+		r.replace(initial.set(), rv, opened)
+		return nil
+	case watch.Added, watch.Modified, watch.Deleted:
+		o, failure := r.transform(e.Object)
+		if failure == nil {
+			initial.apply(e.Type, o)
+		}
+		return failure
+	}
+	return unknownEvent(e.Type)
+}
+
+// apply queues one change. Its RV counts as seen only then.
+func (r *Reflector[T]) apply(e wire.Event[T]) *Failure {
+	d := deltafifo.Delta[T]{RV: e.Object.GetResourceVersion(), Received: e.Received, Decoded: e.Decoded}
+	if d.RV == "" {
+		return &Failure{Phase: PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
+	}
+	order, err := object.CompareRV(d.RV, r.rv)
+	stale := err == nil && order <= 0
+	if stale && e.Type != watch.Bookmark {
+		r.update(func(s *Status) { s.Duplicates++ })
+		return nil
+	}
+	switch e.Type {
+	case watch.Added:
+		d.Type = deltafifo.Added
+	case watch.Modified:
+		d.Type = deltafifo.Updated
+	case watch.Deleted:
+		d.Type = deltafifo.Deleted
+	case watch.Bookmark:
+		d.Type = deltafifo.Bookmark
+	default:
+		return unknownEvent(e.Type)
+	}
+	if d.Type != deltafifo.Bookmark {
+		var failure *Failure
+		if d.Object, failure = r.transform(e.Object); failure != nil {
+			return failure
+		}
+		d.Key = object.KeyOf(d.Object)
+	}
+	if !stale { // a quiet server repeats its last bookmark
+		r.queue.Add(d)
+		r.rv = d.RV
+	}
+	r.update(func(s *Status) {
+		s.RV, s.Attempts = r.rv, 0
+		if d.Type == deltafifo.Bookmark {
+			s.Bookmarks++
+		} else {
+			s.Events++
+		}
+	})
+	return nil
+}
+
+func unknownEvent(t watch.EventType) *Failure {
+	return &Failure{Phase: PhaseDecode, Err: fmt.Errorf("unknown event type %q", t)}
+}

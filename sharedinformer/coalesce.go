@@ -1,0 +1,149 @@
+package sharedinformer
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// coalescer holds what a handler with the policy Coalesce has not heard yet: at
+// most one entry per object, in the order in which the objects first changed.
+//
+//	pending    + event   = pending
+//	Add        + Update  = Add of the newer state
+//	Add        + Delete  = nothing: the handler never heard of the object
+//	Update     + Update  = Update from the older old to the newer new
+//	Update     + Delete  = Delete
+//	Delete     + Add     = Delete and Add: two calls, one entry
+//	Delete-Add + Update  = Delete and Add of the newer state
+//	Delete-Add + Delete  = Delete, as it was
+//	Resync     + any     = any
+type coalescer[T object.Object] struct {
+	mu      sync.Mutex // guards all below; nothing is called while it is held
+	order   list.List  // of *pending[T]
+	byKey   map[object.Key]*list.Element
+	waiting int    // events to be told
+	merged  uint64 // events that need no telling any more
+	closed  bool
+}
+
+// pending is one entry; either first, or first and then, is to be told. A mark
+// is told of neither: it says that the initial list ends here.
+type pending[T object.Object] struct {
+	key         object.Key
+	first, then Event[T]
+	both        bool
+	mark        bool
+}
+
+func newCoalescer[T object.Object]() *coalescer[T] {
+	return &coalescer[T]{byKey: make(map[object.Key]*list.Element)}
+}
+
+// offer takes over what s says, if it is for r.
+func (c *coalescer[T]) offer(s *segment[T], r *Registration[T]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	for i := range s.events {
+		c.add(s.events[i])
+	}
+	if s.synced {
+		c.order.PushBack(&pending[T]{mark: true})
+	}
+	if s.resync == nil {
+		return
+	}
+	if _, wanted := s.resync.targets[r]; !wanted {
+		return
+	}
+	for _, o := range s.resync.objects {
+		if _, changed := c.byKey[object.KeyOf(o)]; !changed {
+			c.push(object.KeyOf(o), Event[T]{Type: Resync, Object: o})
+		}
+	}
+}
+
+func (c *coalescer[T]) push(key object.Key, e Event[T]) {
+	c.byKey[key] = c.order.PushBack(&pending[T]{key: key, first: e})
+	c.waiting++
+}
+
+func (c *coalescer[T]) add(e Event[T]) {
+	key := object.KeyOf(e.Object)
+	element, ok := c.byKey[key]
+	if !ok {
+		c.push(key, e)
+		return
+	}
+	p := element.Value.(*pending[T])
+	c.merged++
+	last := &p.first
+	if p.both {
+		last = &p.then
+	}
+	switch {
+	case last.Type == Resync:
+		*last = e
+	case last.Type == Delete: // only an Add can follow
+		p.then, p.both = e, true
+		c.merged--
+		c.waiting++
+	case e.Type == Update:
+		last.Object, last.Received, last.Decoded, last.Queued, last.Applied = e.Object, e.Received, e.Decoded, e.Queued, e.Applied
+	case p.both: // Delete-Add + Delete
+		p.then, p.both = Event[T]{}, false
+		c.merged++
+		c.waiting--
+	case last.Type == Add: // Add + Delete
+		c.order.Remove(element)
+		delete(c.byKey, key)
+		c.merged++
+		c.waiting--
+	default: // Update + Delete
+		p.first = e
+	}
+}
+
+// next returns what is to be told next, or the mark, or neither.
+func (c *coalescer[T]) next() (e Event[T], ok, mark bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	front := c.order.Front()
+	if front == nil {
+		return e, false, false
+	}
+	p := front.Value.(*pending[T])
+	if p.mark {
+		c.order.Remove(front)
+		return e, false, true
+	}
+	c.waiting--
+	e = p.first
+	if p.both {
+		p.first, p.then, p.both = p.then, Event[T]{}, false
+		return e, true, false
+	}
+	c.order.Remove(front)
+	delete(c.byKey, p.key)
+	return e, true, false
+}
+
+// held is how many calls are pending, and how many were saved.
+func (c *coalescer[T]) held() (waiting int, merged uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting, c.merged
+}
+
+// clear drops everything; what is offered afterwards is dropped too.
+func (c *coalescer[T]) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.Init()
+	clear(c.byKey)
+	c.waiting, c.closed = 0, true
+}

@@ -1,0 +1,271 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// Options configure an Informer. The zero value works.
+type Options[T object.Object] struct {
+	reflector.Options[T]
+
+	// Compact lets the queue keep only the newest state of an object while the
+	// informer lags behind the network. Handlers then miss states in between.
+	Compact bool
+
+	// SyncPatience is how long WaitForSync watches an informer fail before it
+	// gives up, though its context still has time: by then somebody should
+	// know. The informer goes on trying. Default 1 min; negative means that
+	// only the context counts.
+	SyncPatience time.Duration
+
+	// DetectMutations, if not 0, keeps a copy of every cached object and
+	// compares it that often and whenever the object leaves the cache (L16).
+	// It doubles the memory and is meant for tests.
+	DetectMutations time.Duration
+}
+
+// Informer keeps a cache of one resource in step with the server and tells
+// handlers of every change. Make it with New.
+type Informer[T object.Object] struct {
+	reflector *reflector.Reflector[T]
+	queue     *deltafifo.DeltaFIFO[T]
+	cache     *indexer.Indexer[T]
+	log       *eventLog[T]
+	logger    *slog.Logger
+	onError   func(context.Context, *reflector.Failure) reflector.Verdict
+	patience  time.Duration
+	mutations *mutationDetector[T] // nil if off
+
+	changed broadcaster // something that somebody may be waiting for has changed
+	synced  atomic.Bool
+	stopped atomic.Bool                       // the last Run has returned
+	failure atomic.Pointer[reflector.Failure] // the last one of an index or of the cache
+	tuned   chan struct{}                     // a token: the resync loop has to look again
+
+	mu      sync.Mutex // guards current and the nextResync of registrations
+	current *run       // nil while not running
+
+	join     sync.Mutex                         // orders what the cache holds and what the log says of it
+	handlers atomic.Pointer[[]*Registration[T]] // replaced under join
+}
+
+// run is one call of Run.
+type run struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	tasks  sync.WaitGroup // every goroutine of this run
+}
+
+// Errors of the life of an informer.
+var (
+	// ErrStopped: what was waited for cannot come, because Run has returned.
+	ErrStopped = errors.New("the informer has stopped")
+	// ErrNotSynced: the initial state is not in the cache.
+	ErrNotSynced = errors.New("not synced")
+)
+
+// New returns an informer that is not running. It reports contradicting
+// options in Status and from Run and WaitForSync.
+func New[T object.Object](source rest.ListerWatcher[T], opts Options[T]) *Informer[T] {
+	i := &Informer[T]{
+		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
+		log:      newLog[T](),
+		logger:   opts.Logger,
+		onError:  opts.OnError,
+		patience: opts.SyncPatience,
+		tuned:    make(chan struct{}, 1),
+	}
+	i.handlers.Store(new([]*Registration[T]))
+	if i.logger == nil {
+		i.logger = slog.New(slog.DiscardHandler)
+	}
+	if i.patience == 0 {
+		i.patience = time.Minute
+	}
+	if opts.DetectMutations > 0 {
+		i.mutations = newMutationDetector[T](opts.DetectMutations, i.reportNow)
+	}
+	i.cache = indexer.New[T](indexer.Options{OnFailure: i.indexFailed})
+	onState := opts.OnState
+	opts.Options.OnState = func(s reflector.Status) {
+		i.changed.broadcast()
+		if onState != nil {
+			onState(s)
+		}
+	}
+	i.reflector = reflector.New(source, i.queue, opts.Options)
+	return i
+}
+
+// Name is what messages call the resource.
+func (i *Informer[T]) Name() string { return i.reflector.Name() }
+
+// Cache returns the read side of the cache. It may be read before, during and
+// after Run.
+func (i *Informer[T]) Cache() indexer.Reader[T] { return i.cache.Reader() }
+
+// Index adds a typed index to the informer's cache; it may be running. The
+// function must depend on nothing but the object. The name appears in messages.
+func Index[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *indexer.Index[T, V] {
+	return indexer.AddIndex(i.cache, name, values)
+}
+
+// Run keeps the cache in step and the handlers informed until ctx is done, and
+// then returns nil, or until an error handler says Stop, and then returns the
+// *reflector.Failure. When it returns, every goroutine that it started has
+// ended (L23). It may be called again: cache and handlers go on from where
+// they were (L24). While it runs, another call fails with reflector.ErrRunning.
+func (i *Informer[T]) Run(ctx context.Context) error {
+	r, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	reflecting, reflected := context.WithCancel(context.WithoutCancel(r.ctx))
+	r.tasks.Go(func() { i.process(reflecting) })
+	r.tasks.Go(func() { i.resync(r.ctx) })
+	if i.mutations != nil {
+		r.tasks.Go(func() { i.mutations.run(r.ctx) })
+	}
+	err = i.reflector.Run(r.ctx)
+	reflected()
+	if err != nil {
+		r.cancel(err)
+	}
+	i.mu.Lock()
+	i.current = nil // from here on nothing is started
+	i.mu.Unlock()
+	r.tasks.Wait()
+	i.stopped.Store(true)
+	i.changed.broadcast()
+	if cause := context.Cause(r.ctx); ctx.Err() == nil && cause != nil {
+		err = cause
+	}
+	r.cancel(nil)
+	return err
+}
+
+// begin claims the informer for one run and starts its handlers.
+func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current != nil {
+		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
+	}
+	r := &run{}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	i.current = r
+	i.stopped.Store(false)
+	for _, h := range *i.handlers.Load() {
+		r.tasks.Go(func() { h.work(r.ctx) })
+	}
+	return r, nil
+}
+
+// AddHandler lets h hear of every change, from the objects that are cached now
+// on: each of them comes first as an Add, marked as initial (L06). It may be
+// called before, during and after Run.
+func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registration[T] {
+	r := &Registration[T]{
+		informer: i, handler: h, place: caller(),
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
+	}
+	if len(opts) > 0 {
+		r.opts = opts[0]
+	}
+	if r.opts.Lag == Coalesce {
+		r.box = newCoalescer[T]()
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.enlist(r)
+	if r.opts.Resync > 0 {
+		r.nextResync = time.Now().Add(r.opts.Resync)
+		i.tune()
+	}
+	if i.current != nil {
+		i.current.tasks.Go(func() { r.work(i.current.ctx) })
+	}
+	return r
+}
+
+// enlist makes r one of the handlers at one point of the log, with the cache
+// as it is at that point.
+func (i *Informer[T]) enlist(r *Registration[T]) {
+	i.join.Lock()
+	defer i.join.Unlock()
+	objects, _ := i.cache.Reader().Snapshot()
+	r.tell(objects, Add)
+	r.runEnds = i.synced.Load()
+	r.cursor = cursor[T]{at: i.log.tail, index: len(i.log.tail.events)}
+	r.position.Store(i.log.total.Load())
+	handlers := append(slices.Clone(*i.handlers.Load()), r)
+	i.handlers.Store(&handlers)
+}
+
+// remove takes r off the list.
+func (i *Informer[T]) remove(r *Registration[T]) {
+	i.join.Lock()
+	defer i.join.Unlock()
+	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *Registration[T]) bool { return h == r })
+	i.handlers.Store(&handlers)
+}
+
+// caller is the file:line from which AddHandler was called.
+func caller() string {
+	_, file, line, ok := runtime.Caller(2)
+	if !ok {
+		return "unknown place"
+	}
+	short := file
+	slashes := 0
+	for at := len(file) - 1; at >= 0 && slashes < 2; at-- {
+		if file[at] == '/' {
+			if slashes++; slashes == 2 {
+				short = file[at+1:]
+			}
+		}
+	}
+	return short + ":" + strconv.Itoa(line)
+}
+
+// indexFailed is the cache's report of an index function that panicked.
+func (i *Informer[T]) indexFailed(e *indexer.IndexError) {
+	i.reportNow(&reflector.Failure{Phase: reflector.PhaseIndex, Key: e.Key, Err: e})
+}
+
+// reportNow completes and reports a failure that is not the reflector's.
+func (i *Informer[T]) reportNow(f *reflector.Failure) {
+	now := time.Now()
+	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
+	i.failure.Store(f)
+	i.report(context.Background(), f)
+}
+
+// report logs a failure that is not the reflector's own and asks the error
+// handler what to do about it.
+func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
+	i.logger.Error("informer failure", "resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err)
+	if i.onError == nil || i.onError(ctx, f) != reflector.Stop {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current != nil {
+		i.current.cancel(f)
+	}
+}

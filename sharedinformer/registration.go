@@ -1,0 +1,332 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// Lag says what is held for a handler that does not keep up (L09).
+type Lag uint8
+
+const (
+	// Unbounded holds every change until the handler has heard it.
+	Unbounded Lag = iota
+	// Coalesce holds at most one entry per object, the newest.
+	Coalesce
+)
+
+// HandlerOptions configure one registration. The zero value works.
+type HandlerOptions struct {
+	// Name appears in status, messages and metrics. The default is the place
+	// of the AddHandler call.
+	Name string
+
+	// Resync, if not 0, tells the handler of every cached object that often,
+	// once it has synced (L11).
+	Resync time.Duration
+
+	// Lag is the policy for changes that the handler has not heard yet.
+	Lag Lag
+
+	// CrashOnPanic lets a panic of the handler end the process after it was
+	// reported. Otherwise the handler gets the next change (L10).
+	CrashOnPanic bool
+}
+
+// PanicError is a panic in a handler.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
+
+// Registration is one handler on one informer.
+type Registration[T object.Object] struct {
+	informer *Informer[T]
+	handler  Handler[T]
+	opts     HandlerOptions
+	place    string        // file:line of AddHandler
+	wake     chan struct{} // holds one token while there may be something to tell
+
+	// The goroutine's own, kept between two runs of the informer.
+	run      []T // objects still to be told, before anything else
+	runType  EventType
+	runEnds  bool // the handler is synced after run
+	cursor   cursor[T]
+	box      *coalescer[T] // instead of cursor, with the policy Coalesce
+	lastCall time.Time     // when the last call returned, while there is no wait between
+
+	mu        sync.Mutex  // guards the three below; nothing is called while it is held
+	closed    atomic.Bool // written under mu, read anywhere
+	running   bool
+	goroutine uint64 // its number, to know a close from inside the handler
+
+	closing chan struct{} // closed by Close
+	ended   chan struct{} // closed when a closed registration has no goroutine (any more)
+
+	synced     atomic.Bool
+	resyncDue  atomic.Bool
+	nextResync time.Time // guarded by Informer.mu
+
+	position  atomic.Uint64 // events of the log that are behind the cursor
+	runLeft   atomic.Int64
+	oldest    atomic.Int64 // Unix ns at which the change in progress was received; 0 when idle
+	delivered atomic.Uint64
+	panics    atomic.Uint64
+	errors    atomic.Uint64
+	slowest   atomic.Int64 // ns
+	failure   atomic.Pointer[reflector.Failure]
+}
+
+// Name is what messages call the handler.
+func (r *Registration[T]) Name() string {
+	if r.opts.Name == "" {
+		return r.place
+	}
+	return r.opts.Name
+}
+
+// String gives name and place.
+func (r *Registration[T]) String() string {
+	if r.opts.Name == "" {
+		return "handler " + r.place
+	}
+	return fmt.Sprintf("handler %q (%s)", r.opts.Name, r.place)
+}
+
+// HasSynced reports whether the handler's last initial Add has returned (L18).
+func (r *Registration[T]) HasSynced() bool { return r.synced.Load() }
+
+// WaitForSync waits for HasSynced. It fails with the cause of ctx, with
+// ErrStopped, and with ErrClosed, and says what it was waiting for.
+func (r *Registration[T]) WaitForSync(ctx context.Context) error {
+	return r.informer.waitUntil(ctx, func() (bool, error) {
+		if r.closed.Load() {
+			return false, ErrClosed
+		}
+		return r.HasSynced(), nil
+	}, func() error { return r.informer.unsynced(r) })
+}
+
+// ErrClosed: the registration was closed.
+var ErrClosed = errors.New("the registration was closed")
+
+// Close takes the handler off the informer and returns at once. Nothing more
+// is told to it, but a call may be in progress, which CloseAndWait waits for.
+// It may be called more than once, from inside the handler, and at any time of
+// the informer's life (L07).
+func (r *Registration[T]) Close() {
+	if !r.close() {
+		return
+	}
+	r.informer.remove(r)
+	r.informer.changed.broadcast()
+}
+
+func (r *Registration[T]) close() (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed.Load() {
+		return false
+	}
+	r.closed.Store(true)
+	close(r.closing)
+	if !r.running {
+		r.forget()
+	}
+	return true
+}
+
+// forget lets go of all that was held for a closed registration. It is called
+// under mu when no goroutine works for it (any more).
+func (r *Registration[T]) forget() {
+	r.run, r.cursor = nil, cursor[T]{}
+	if r.box != nil {
+		r.box.clear()
+	}
+	close(r.ended)
+}
+
+// CloseAndWait closes and waits for the call in progress, unless it is called
+// by that very call. It fails only with the cause of ctx.
+func (r *Registration[T]) CloseAndWait(ctx context.Context) error {
+	r.Close()
+	r.mu.Lock()
+	inside := r.running && r.goroutine == goroutineID()
+	r.mu.Unlock()
+	if inside {
+		return nil
+	}
+	select {
+	case <-r.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %s: waiting for the call in progress: %w", r.informer.Name(), r, context.Cause(ctx))
+	}
+}
+
+// work tells the handler of everything until ctx is done or it is closed. The
+// informer's Run starts it and waits for it.
+func (r *Registration[T]) work(ctx context.Context) {
+	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("informer", r.informer.Name(), "handler", r.Name())))
+	if !r.begin() {
+		return
+	}
+	defer r.end()
+	r.lastCall = time.Time{}
+	for ctx.Err() == nil && !r.closed.Load() {
+		if e, ok := r.next(); ok {
+			r.deliver(ctx, e)
+			continue
+		}
+		r.oldest.Store(0)
+		select {
+		case <-r.wake:
+		case <-r.closing:
+		case <-ctx.Done():
+		}
+		r.lastCall = time.Time{}
+	}
+}
+
+func (r *Registration[T]) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed.Load() {
+		return false
+	}
+	r.running, r.goroutine = true, goroutineID()
+	return true
+}
+
+func (r *Registration[T]) end() {
+	r.oldest.Store(0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = false
+	if r.closed.Load() {
+		r.forget()
+	}
+}
+
+// next takes the next event out of the run, the box or the log.
+func (r *Registration[T]) next() (Event[T], bool) {
+	for {
+		if len(r.run) > 0 {
+			e := Event[T]{Type: r.runType, Object: r.run[0], Initial: r.runType == Add}
+			r.run = r.run[1:]
+			r.runLeft.Store(int64(len(r.run)))
+			return e, true
+		}
+		r.run = nil
+		if r.runEnds {
+			r.runEnds = false
+			r.sync()
+		}
+		if r.box != nil {
+			e, ok, mark := r.box.next()
+			if mark {
+				r.sync()
+				continue
+			}
+			return e, ok
+		}
+		e, mark := r.cursor.next()
+		switch {
+		case e != nil:
+			r.position.Add(1)
+			return *e, true
+		case mark == nil:
+			return Event[T]{}, false
+		case mark.synced:
+			r.sync()
+		default:
+			if _, wanted := mark.resync.targets[r]; wanted {
+				r.tell(mark.resync.objects, Resync)
+			}
+		}
+	}
+}
+
+// tell puts a run of objects before everything else.
+func (r *Registration[T]) tell(objects []T, as EventType) {
+	r.run, r.runType = objects, as
+	r.runLeft.Store(int64(len(objects)))
+}
+
+func (r *Registration[T]) sync() {
+	r.synced.Store(true)
+	r.informer.changed.broadcast()
+}
+
+// deliver makes one call and takes its measure.
+func (r *Registration[T]) deliver(ctx context.Context, e Event[T]) {
+	began := r.lastCall
+	if began.IsZero() {
+		began = time.Now()
+	}
+	since := e.Received
+	if since.IsZero() {
+		since = began
+	}
+	r.oldest.Store(since.UnixNano())
+	err := r.call(ctx, e)
+	r.lastCall = time.Now()
+	if took := int64(r.lastCall.Sub(began)); took > r.slowest.Load() {
+		r.slowest.Store(took)
+	}
+	r.delivered.Add(1)
+	if err != nil {
+		r.failed(ctx, e, err)
+	}
+}
+
+// call turns a panic of the handler into an error.
+func (r *Registration[T]) call(ctx context.Context, e Event[T]) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return r.handler.Handle(ctx, e)
+}
+
+func (r *Registration[T]) failed(ctx context.Context, e Event[T], err error) {
+	now := time.Now()
+	f := &reflector.Failure{
+		Resource: r.informer.Name(), Phase: reflector.PhaseHandler, Key: object.KeyOf(e.Object),
+		Handler: r.String(), Err: err, Attempts: 1, Since: now, Last: now,
+	}
+	r.failure.Store(f)
+	var p *PanicError
+	if errors.As(err, &p) {
+		r.panics.Add(1)
+	} else {
+		r.errors.Add(1)
+	}
+	r.informer.report(ctx, f)
+	if p != nil && r.opts.CrashOnPanic {
+		panic(fmt.Sprintf("%s\n%s", f.Error(), p.Stack))
+	}
+}
+
+// goroutineID is the number of the calling goroutine, as it stands in the
+// first line of its stack trace: "goroutine 18 [running]:".
+func goroutineID() uint64 {
+	var buf [40]byte
+	n := runtime.Stack(buf[:], false)
+	var id uint64
+	_, _ = fmt.Sscanf(string(buf[:n]), "goroutine %d ", &id)
+	return id
+}

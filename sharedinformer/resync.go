@@ -1,0 +1,65 @@
+package sharedinformer
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+)
+
+// resync queues a Sync whenever a handler's resync is due. Who is due is noted
+// at the handler; who gets it is decided where the Sync leaves the queue, so
+// that it stands behind every change that came before (L11).
+func (i *Informer[T]) resync(ctx context.Context) {
+	for {
+		timer := time.NewTimer(time.Until(i.nextResync()))
+		select {
+		case <-timer.C:
+			if i.markDue(time.Now()) {
+				i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Sync})
+			}
+		case <-i.tuned:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// noResync is how long the loop sleeps while no handler wants a resync.
+const noResync = 24 * time.Hour
+
+func (i *Informer[T]) nextResync() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	next := time.Now().Add(noResync)
+	for _, r := range *i.handlers.Load() {
+		if r.opts.Resync > 0 && r.nextResync.Before(next) {
+			next = r.nextResync
+		}
+	}
+	return next
+}
+
+// markDue notes the handlers whose time has come.
+func (i *Informer[T]) markDue(now time.Time) (any bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, r := range *i.handlers.Load() {
+		if r.opts.Resync > 0 && !r.nextResync.After(now) {
+			r.resyncDue.Store(true)
+			r.nextResync = now.Add(r.opts.Resync)
+			any = true
+		}
+	}
+	return any
+}
+
+// tune lets the loop look at the handlers again.
+func (i *Informer[T]) tune() {
+	select {
+	case i.tuned <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,113 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// HasSynced reports whether a whole initial list is in the cache (L18).
+func (i *Informer[T]) HasSynced() bool { return i.synced.Load() }
+
+// WaitForSync waits until the informer and every handler that it has when
+// WaitForSync is called are synced. It returns an error that wraps ErrNotSynced
+// and says what is missing, in which state the reflector is and what failed
+// last (L22):
+//   - when ctx is done, with its cause;
+//   - with ErrStopped when Run has returned;
+//   - when the informer has been failing for Options.SyncPatience.
+//
+// Before Run is called it waits for Run.
+func (i *Informer[T]) WaitForSync(ctx context.Context) error {
+	handlers := *i.handlers.Load()
+	waitingFor := func() *Registration[T] {
+		for _, r := range handlers {
+			if !r.HasSynced() && !r.closed.Load() {
+				return r
+			}
+		}
+		return nil
+	}
+	return i.waitUntil(ctx, func() (bool, error) {
+		return i.HasSynced() && waitingFor() == nil, nil
+	}, func() error { return i.unsynced(waitingFor()) })
+}
+
+// WaitForRV waits until the cache holds every change up to rv, such as that of
+// an object that was just written (L14). It fails with the cause of ctx, with
+// ErrStopped as soon as Run has returned, and at once where rv is not a
+// resource version.
+func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
+	if _, err := object.CompareRV(rv, rv); err != nil {
+		return fmt.Errorf("%s: wait for resource version %q: %w", i.Name(), rv, err)
+	}
+	return i.waitUntil(ctx, func() (bool, error) {
+		have := i.Cache().RV()
+		return have != "" && object.ReachedRV(have, rv), nil
+	}, func() error {
+		return fmt.Errorf("%s: waiting for resource version %s, the cache is at %q", i.Name(), rv, i.Cache().RV())
+	})
+}
+
+// waitUntil waits for a condition that only changes with a broadcast. What it
+// returns otherwise wraps both what waiting says it was waiting for and why
+// that ended.
+func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error), waiting func() error) error {
+	for {
+		changed := i.changed.next()
+		if ok, err := reached(); ok || err != nil {
+			return err
+		}
+		if i.stopped.Load() {
+			return fmt.Errorf("%w: %w", waiting(), ErrStopped)
+		}
+		patience, failing := i.patienceLeft()
+		if failing && patience <= 0 {
+			return waiting()
+		}
+		timer := time.NewTimer(patience)
+		if !failing {
+			timer.Stop()
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w: %w", waiting(), context.Cause(ctx))
+		}
+		timer.Stop()
+	}
+}
+
+// patienceLeft is how long a failing informer is still waited for.
+func (i *Informer[T]) patienceLeft() (left time.Duration, failing bool) {
+	s := i.reflector.Status()
+	if s.Attempts == 0 || i.patience < 0 || i.HasSynced() {
+		return 0, false
+	}
+	if s.Failure.Phase == reflector.PhaseOptions {
+		return 0, true
+	}
+	return i.patience - time.Since(s.Failure.Since), true
+}
+
+// unsynced says why the informer, or else the handler r, is not synced.
+func (i *Informer[T]) unsynced(r *Registration[T]) error {
+	s := i.reflector.Status()
+	inState := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
+	switch {
+	case !i.HasSynced() && s.Attempts > 0:
+		return fmt.Errorf("%w: %w; %s", ErrNotSynced, s.Failure, inState)
+	case !i.HasSynced() && s.State == reflector.Idle:
+		return fmt.Errorf("%w: %s: Run has not been called", ErrNotSynced, i.Name())
+	case !i.HasSynced():
+		return fmt.Errorf("%w: %s: %s, no failure so far", ErrNotSynced, i.Name(), inState)
+	case r != nil:
+		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced", ErrNotSynced, i.Name(), r, r.Status().Pending)
+	}
+	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
+}
