@@ -17,8 +17,7 @@
 // while it is read: register everything before a client gets it. New shares
 // nothing between the schemes that it returns, so one part of a program cannot
 // add kinds behind the back of another. Building one costs about a millisecond
-// and half a megabyte;
-// call it once per program or test, not once per request.
+// and half a megabyte: call it once per program or test, not once per request.
 //
 // # Failure
 //
