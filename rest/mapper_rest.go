@@ -62,39 +62,60 @@ func (r restMapper) ResourcesFor(gvr object.GVR) ([]object.GVR, error) {
 // RESTMapping returns the mapping of the first of the versions that is served,
 // or of the preferred version where none is given.
 func (r restMapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	var missed error
-	for _, version := range wanted(versions) {
-		mapping, err := r.mapper.MappingForKind(r.ctx, gk.WithVersion(version))
-		if err == nil {
-			return restMapping(&mapping), nil
-		}
-		if !meta.IsNoMatchError(err) {
-			return nil, err
-		}
-		missed = err
+	found, err := r.find(gk, versions)
+	if err != nil {
+		return nil, err
 	}
-	return nil, missed
+	mapping, err := pick(question{kind: gk.WithVersion("")}, found)
+	if err != nil {
+		return nil, err
+	}
+	return restMapping(&mapping), nil
 }
 
-// RESTMappings returns the mappings of the versions that are served, or of all
-// versions where none is given.
+// RESTMappings returns the mappings of the versions that are served, in the
+// order given, or of all versions where none is given.
 func (r restMapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
-	var mappings []*meta.RESTMapping
-	var missed error
-	for _, version := range wanted(versions) {
-		found, err := r.mapper.find(r.ctx, question{kind: gk.WithVersion(version)})
-		if err != nil && !meta.IsNoMatchError(err) {
-			return nil, err
-		}
-		missed = err
-		for _, mapping := range found {
-			mappings = append(mappings, restMapping(mapping))
-		}
+	found, err := r.find(gk, versions)
+	if err != nil {
+		return nil, err
 	}
-	if len(mappings) == 0 {
-		return nil, missed
+	mappings := make([]*meta.RESTMapping, len(found))
+	for i, mapping := range found {
+		mappings[i] = restMapping(mapping)
 	}
 	return mappings, nil
+}
+
+// find returns what is served of a kind in the versions, in their order, and
+// at least one. Where one of the versions is known, the server is not asked
+// for the others.
+func (r restMapper) find(gk schema.GroupKind, versions []string) ([]*Mapping, error) {
+	all, err := r.mapper.find(r.ctx, question{kind: gk.WithVersion("")})
+	versions = slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
+		return version == "" || version == runtime.APIVersionInternal
+	})
+	if err != nil || len(versions) == 0 {
+		return all, err
+	}
+	var found []*Mapping
+	for _, version := range versions {
+		for _, mapping := range all {
+			if mapping.Kind.Version == version {
+				found = append(found, mapping)
+			}
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	for _, version := range versions {
+		found, err = r.mapper.find(r.ctx, question{kind: gk.WithVersion(version)})
+		if !meta.IsNoMatchError(err) {
+			break
+		}
+	}
+	return found, err
 }
 
 func (r restMapper) ResourceSingularizer(resource string) (string, error) {
@@ -106,18 +127,6 @@ func (r restMapper) ResourceSingularizer(resource string) (string, error) {
 		return resource, fmt.Errorf("the server gives no singular of %s", object.ResourceName(mapping.Resource))
 	}
 	return mapping.Singular, nil
-}
-
-// wanted leaves out what is no version of a served API. With nothing left, it
-// is the empty version, which stands for any.
-func wanted(versions []string) []string {
-	served := slices.DeleteFunc(slices.Clone(versions), func(version string) bool {
-		return version == "" || version == runtime.APIVersionInternal
-	})
-	if len(served) == 0 {
-		return []string{""}
-	}
-	return served
 }
 
 // external takes the internal version for any version, as apimachinery's own
