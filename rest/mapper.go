@@ -194,7 +194,6 @@ func (m *Mapper) find(ctx context.Context, q question) ([]*Mapping, error) {
 		return nil, fmt.Errorf("look up %s: %w", q, err)
 	}
 	if found := known.find(q); len(found) > 0 {
-		m.forget(q)
 		return found, nil
 	}
 	return nil, m.missed(q, known, true)
@@ -357,11 +356,4 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	}
 	m.misses[q] = next
 	return next.err
-}
-
-// forget drops the back-off of a question that has an answer now.
-func (m *Mapper) forget(q question) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.misses, q)
 }
