@@ -12,13 +12,13 @@ import (
 // redacted stands wherever a secret would.
 const redacted = "[redacted]"
 
-// listing writes the fields of a struct that are set, as Go would print them.
-type listing struct {
+// fieldList writes the fields of a struct that are set, as Go would print them.
+type fieldList struct {
 	text  strings.Builder
 	count int
 }
 
-func (l *listing) field(name, value string) {
+func (l *fieldList) field(name, value string) {
 	if l.count > 0 {
 		l.text.WriteString(", ")
 	}
@@ -26,32 +26,32 @@ func (l *listing) field(name, value string) {
 	l.text.WriteString(name + ":" + value)
 }
 
-func (l *listing) str(name, value string) {
+func (l *fieldList) str(name, value string) {
 	if value != "" {
 		l.field(name, fmt.Sprintf("%q", value))
 	}
 }
 
-func (l *listing) secret(name string, set bool) {
+func (l *fieldList) secret(name string, set bool) {
 	if set {
 		l.field(name, redacted)
 	}
 }
 
-func (l *listing) flag(name string, set bool) {
+func (l *fieldList) flag(name string, set bool) {
 	if set {
 		l.field(name, "true")
 	}
 }
 
 // nested adds what a struct printed of itself, unless it has nothing to say.
-func (l *listing) nested(name, value string) {
+func (l *fieldList) nested(name, value string) {
 	if value != "{}" {
 		l.field(name, value)
 	}
 }
 
-func (l *listing) String() string { return "{" + l.text.String() + "}" }
+func (l *fieldList) String() string { return "{" + l.text.String() + "}" }
 
 // redactURL returns a URL without its password, or a placeholder if the text
 // is not a URL: then nothing tells which part of it is secret.
@@ -68,7 +68,7 @@ func redactURL(text string) string {
 
 // String describes the configuration without its secrets.
 func (c Config) String() string {
-	var l listing
+	var l fieldList
 	l.str("Host", redactURL(c.Host))
 	l.str("Namespace", c.Namespace)
 	l.nested("TLS", c.TLS.String())
@@ -102,7 +102,7 @@ func (c Config) Format(f fmt.State, verb rune) { formatRedacted(f, verb, c) }
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
 func (i Impersonation) describe() string {
-	var l listing
+	var l fieldList
 	l.str("UserName", i.UserName)
 	l.str("UID", i.UID)
 	if len(i.Groups) > 0 {
@@ -116,7 +116,7 @@ func (i Impersonation) describe() string {
 
 // String describes the settings without the private key.
 func (t TLSConfig) String() string {
-	var l listing
+	var l fieldList
 	l.flag("Insecure", t.Insecure)
 	l.str("ServerName", t.ServerName)
 	l.str("CAFile", t.CAFile)
@@ -144,7 +144,7 @@ func (t TLSConfig) LogValue() slog.Value { return slog.StringValue(t.String()) }
 // String describes the plugin without its arguments and the values of its
 // environment, which may be secret.
 func (e ExecConfig) String() string {
-	var l listing
+	var l fieldList
 	l.str("Command", e.Command)
 	l.secret("Args", len(e.Args) > 0)
 	if len(e.Env) > 0 {
@@ -172,7 +172,7 @@ func (e ExecConfig) LogValue() slog.Value { return slog.StringValue(e.String()) 
 
 // String describes the options without the token.
 func (o LoadOptions) String() string {
-	var l listing
+	var l fieldList
 	l.str("Kubeconfig", o.Kubeconfig)
 	l.str("Context", o.Context)
 	l.str("Cluster", o.Cluster)

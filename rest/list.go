@@ -10,14 +10,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// List is a list as it is being read.
+// List is a list as it is being read. It belongs to one goroutine.
 type List[T object.Object] struct {
 	// Items yields each item as it arrives, following the pages. It can be
-	// ranged over once. An error ends it.
+	// ranged over once; the request is sent when it is. An error ends it, and
+	// what was yielded before is then not the whole list.
 	Items iter.Seq2[T, error]
 
 	// Meta is the metadata of the list, complete when Items has ended without
-	// an error. Its Continue is empty then.
+	// an error. Its Continue is empty then and its RemainingItemCount nil. Its
+	// ResourceVersion is that of the first page: a watch from there misses
+	// nothing.
 	Meta *metav1.ListMeta
 }
 
@@ -30,24 +33,4 @@ type ListerWatcher[T object.Object] interface {
 	// connection is held until the iteration ends or ctx is done; the
 	// iteration must be begun or ctx cancelled.
 	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error)
-}
-
-// Mapping says where a kind is served.
-type Mapping struct {
-	Kind       object.GVK
-	Resource   object.GVR
-	Namespaced bool
-	Singular   string
-	ShortNames []string
-	Categories []string
-	Verbs      []string // the verbs of the resource itself, such as "list" and "watch"
-
-	// Subresources names what is served below an object of the resource, such
-	// as "status" and "scale".
-	Subresources []string
-}
-
-// getter is what discovery needs of a client: one GET of an absolute path.
-type getter interface {
-	getRaw(ctx context.Context, path, accept string) (body []byte, contentType string, err error)
 }

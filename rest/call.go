@@ -1,0 +1,138 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion/queryparams"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// maxObjectBody bounds the body that holds one object.
+const maxObjectBody = wire.DefaultMaxObjectBytes + 4<<10
+
+// call is one use of a verb, before it is known where the resource is and which
+// encoding its server speaks.
+type call[T object.Object] struct {
+	verb   string
+	method string
+	key    object.Key
+	query  url.Values
+	list   bool // the answer is a list
+	retry  bool
+
+	object      *T     // what to send, encoded as the server likes it
+	body        []byte // or what to send as it is
+	contentType string // of body
+}
+
+// send resolves the resource and sends the call, once more in JSON where the
+// server refuses protobuf. The body of the answer must be closed.
+func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Response, error) {
+	m, err := r.Mapping(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
+	}
+	if c.key, err = r.complete(m, c.key); err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
+	}
+	protobuf := r.codec.protobuf && !r.client.speaksJSONOnly(m.Resource)
+	req, err := r.request(m, c, protobuf)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
+	}
+	resp, err := r.client.do(ctx, req)
+	refused := apierrors.IsNotAcceptable(err) ||
+		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
+	if !protobuf || !refused {
+		return req, resp, err
+	}
+	r.client.setJSONOnly(m.Resource)
+	if req, err = r.request(m, c, false); err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
+	}
+	resp, err = r.client.do(ctx, req)
+	return req, resp, err
+}
+
+func (r *Resource[T]) request(m Mapping, c call[T], protobuf bool) (*request, error) {
+	path, err := r.path(m, c.key)
+	if err != nil {
+		return nil, err
+	}
+	if c.object != nil {
+		if c.body, c.contentType, err = r.codec.encode(*c.object, protobuf); err != nil {
+			return nil, err
+		}
+	}
+	return &request{
+		verb:        c.verb,
+		what:        r.describe(c.key),
+		resource:    r.groupResource(m),
+		name:        c.key.Name,
+		method:      c.method,
+		path:        path,
+		query:       c.query,
+		accept:      r.codec.accept(c.list, protobuf),
+		contentType: c.contentType,
+		body:        c.body,
+		retry:       c.retry,
+	}, nil
+}
+
+// one sends a call that is answered with one object.
+func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
+	var none T
+	req, resp, err := r.send(ctx, c)
+	if err != nil {
+		return none, err
+	}
+	defer finishBody(resp)
+	decoder, err := r.codec.decoder(resp)
+	if err != nil {
+		return none, req.wrap(err)
+	}
+	body, err := readBody(resp, maxObjectBody)
+	if err != nil {
+		return none, req.wrap(err)
+	}
+	obj, err := decoder.Object(body)
+	if err == nil {
+		return obj, nil
+	}
+	if isSuccess(err) && c.object != nil {
+		return *c.object, nil
+	}
+	return none, req.wrap(err)
+}
+
+// none sends a call whose answer says no more than that it succeeded.
+func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
+	_, resp, err := r.send(ctx, c)
+	if err != nil {
+		return err
+	}
+	finishBody(resp)
+	return nil
+}
+
+// query writes options as query parameters.
+func query(options any) (url.Values, error) {
+	values, err := queryparams.Convert(options)
+	if err != nil {
+		return nil, fmt.Errorf("encode the options: %w", err)
+	}
+	return values, nil
+}
+
+// deleteBody writes DeleteOptions, which travel in the body.
+func deleteBody(opts metav1.DeleteOptions) ([]byte, error) {
+	opts.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
+	return marshal(&opts)
+}

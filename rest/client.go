@@ -1,0 +1,116 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// maxRawBytes bounds the body of a raw answer. The OpenAPI document of a server
+// with many custom resources is the largest, at some ten megabytes.
+const maxRawBytes = 64 << 20
+
+// Client talks to one API server. It is safe for concurrent use. It holds
+// connections but no goroutines of its own.
+type Client struct {
+	http      *http.Client
+	base      *url.URL
+	userAgent string
+	log       *slog.Logger
+	scheme    *runtime.Scheme
+	mapper    *Mapper
+	warnings  warningLog
+
+	mu       sync.Mutex // guards jsonOnly
+	jsonOnly map[object.GVR]bool
+}
+
+// NewClient returns a client for the server of cfg. It sends nothing, so that
+// an unreachable server shows at the first verb. Go types are looked up in
+// scheme; nil will do for unstructured and metadata-only objects.
+func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
+	if cfg == nil {
+		return nil, errors.New("new client: the config is nil: use LoadConfig or fill in Config.Host")
+	}
+	httpClient, base, err := cfg.httpClient()
+	if err != nil {
+		return nil, fmt.Errorf("new client: %w", err)
+	}
+	if scheme == nil {
+		scheme = runtime.NewScheme()
+	}
+	c := &Client{
+		http:      httpClient,
+		base:      base,
+		userAgent: cfg.UserAgent,
+		log:       cfg.Logger,
+		scheme:    scheme,
+		jsonOnly:  map[object.GVR]bool{},
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	c.mapper = newMapper(c, c.log)
+	return c, nil
+}
+
+// Scheme returns the scheme that Go types are looked up in.
+func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
+
+// Mapper returns what knows where kinds are served. It asks the server when it
+// is first asked itself.
+func (c *Client) Mapper() *Mapper { return c.mapper }
+
+// Raw gets an absolute path, such as "/version" or "/healthz?verbose", and
+// returns the body of the answer, which may be of 64 MiB at most. An answer
+// that is not a success is an *errors.StatusError.
+func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
+	body, _, err := c.getRaw(ctx, path, wire.MediaJSON+", */*")
+	return body, err
+}
+
+// getRaw implements getter.
+func (c *Client) getRaw(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
+	path, rawQuery, _ := strings.Cut(path, "?")
+	if !strings.HasPrefix(path, "/") {
+		return nil, "", fmt.Errorf("get %q: want an absolute path such as \"/version\"", path)
+	}
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return nil, "", fmt.Errorf("get %q: the query is malformed: %w", path, err)
+	}
+	req := &request{verb: "get", method: http.MethodGet, what: path, path: path, query: query, accept: accept, retry: true}
+	resp, err := c.do(ctx, req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer finishBody(resp)
+	body, err = readBody(resp, maxRawBytes)
+	if err != nil {
+		return nil, "", req.wrap(err)
+	}
+	return body, resp.Header.Get("Content-Type"), nil
+}
+
+// speaksJSONOnly reports whether the server has refused protobuf for gvr.
+func (c *Client) speaksJSONOnly(gvr object.GVR) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.jsonOnly[gvr]
+}
+
+func (c *Client) setJSONOnly(gvr object.GVR) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.jsonOnly[gvr] = true
+}

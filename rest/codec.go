@@ -1,0 +1,148 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// codec knows how the objects of one kind are asked for, read and written.
+type codec[T object.Object] struct {
+	kind         object.GVK
+	metadataOnly bool
+	protobuf     bool // whether the server is expected to speak protobuf
+	decoders     map[string]func() (wire.Decoder[T], error)
+}
+
+func newCodec[T object.Object](scheme *runtime.Scheme, kind object.GVK) *codec[T] {
+	opts := wire.Options{Scheme: scheme, Kind: kind}
+	c := &codec[T]{kind: kind, decoders: map[string]func() (wire.Decoder[T], error){}}
+	c.metadataOnly = reflect.TypeFor[T]() == reflect.TypeFor[*metav1.PartialObjectMetadata]()
+	c.protobuf = (c.metadataOnly || isBuiltin[T](scheme, kind)) && wire.SupportsProtobuf[T](opts)
+	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf} {
+		c.decoders[media] = sync.OnceValues(func() (wire.Decoder[T], error) {
+			return wire.NewDecoder[T](media, opts)
+		})
+	}
+	return c
+}
+
+// isBuiltin reports whether the Go type is one of Kubernetes' own. Custom
+// resources are served as JSON only, whatever methods their types have.
+func isBuiltin[T object.Object](scheme *runtime.Scheme, kind object.GVK) bool {
+	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Interface {
+		t = scheme.KnownTypes(kind.GroupVersion())[kind.Kind]
+	}
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t != nil && strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
+}
+
+// accept returns the Accept header for a single object, or for a list.
+func (c *codec[T]) accept(list, protobuf bool) string {
+	media := []string{wire.MediaProtobuf, wire.MediaJSON}
+	if !protobuf {
+		media = media[1:]
+	}
+	if !c.metadataOnly {
+		return strings.Join(media, ",")
+	}
+	as := ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	if list {
+		as = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	}
+	for i := range media {
+		media[i] += as
+	}
+	// A server that cannot reduce objects to their metadata sends them whole.
+	return strings.Join(append(media, wire.MediaJSON), ",")
+}
+
+// decoder returns the decoder for the body of an answer.
+func (c *codec[T]) decoder(resp *http.Response) (wire.Decoder[T], error) {
+	contentType := resp.Header.Get("Content-Type")
+	media, _, _ := strings.Cut(contentType, ";")
+	decoder, ok := c.decoders[strings.ToLower(strings.TrimSpace(media))]
+	if !ok {
+		return nil, notTheAPI(resp, contentType)
+	}
+	return decoder()
+}
+
+// notTheAPI describes a successful answer that no API server gives.
+func notTheAPI(resp *http.Response, contentType string) error {
+	start := make([]byte, 512)
+	n, _ := resp.Body.Read(start)
+	return fmt.Errorf("the answer (%s, content type %q) is not from the Kubernetes API; is a proxy or a login page in the way? it begins %q",
+		resp.Status, excerpt(contentType), excerpt(string(start[:n])))
+}
+
+// encode writes an object with its kind, and returns the media type.
+func (c *codec[T]) encode(obj T, asProtobuf bool) (body []byte, contentType string, err error) {
+	kinded, err := c.withKind(obj)
+	if err != nil {
+		return nil, "", err
+	}
+	if asProtobuf {
+		var buf bytes.Buffer
+		if err := protobuf.NewSerializer(nil, nil).Encode(kinded, &buf); err != nil {
+			return nil, "", fmt.Errorf("encode as protobuf: %w", err)
+		}
+		return buf.Bytes(), wire.MediaProtobuf, nil
+	}
+	body, err = json.Marshal(kinded)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode as JSON: %w", err)
+	}
+	return body, wire.MediaJSON, nil
+}
+
+// withKind returns obj with its kind set. The caller's object is not changed:
+// it may be shared with a cache.
+func (c *codec[T]) withKind(obj T) (runtime.Object, error) {
+	v := reflect.ValueOf(obj)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("the object is nil")
+	}
+	is := obj.GetObjectKind().GroupVersionKind()
+	if !is.Empty() && is != c.kind {
+		return nil, fmt.Errorf("the object says that it is %s %s, want %s %s", is.GroupVersion(), is.Kind, c.kind.GroupVersion(), c.kind.Kind)
+	}
+	if is == c.kind {
+		return obj, nil
+	}
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		kinded := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+		kinded.SetGroupVersionKind(c.kind)
+		return kinded, nil
+	}
+	shallow := reflect.New(v.Type().Elem())
+	shallow.Elem().Set(v.Elem())
+	kinded := shallow.Interface().(runtime.Object)
+	kinded.GetObjectKind().SetGroupVersionKind(c.kind)
+	return kinded, nil
+}
+
+// isSuccess reports whether err is in truth the Status of a success, which some
+// subresources answer with instead of an object.
+func isSuccess(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && status.ErrStatus.Status == metav1.StatusSuccess
+}

@@ -1,0 +1,117 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// List reads the objects of the resource, one by one while they arrive: there
+// is never more than one item in memory that was not yielded. Nothing is sent
+// until Items is ranged over. Options that contradict each other are an error.
+//
+// Where the server returns pages, which it does when opts.Limit is set, they
+// are followed. If the continue token of a later page has expired in the
+// meantime, the server's 410 (apierrors.IsResourceExpired) ends the iteration,
+// and the caller should list anew. A list is never retried here: the caller
+// has a back-off of its own and should see each failure. RetryAfter tells what
+// the server asked for.
+func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) List[T] {
+	l := &listing[T]{resource: r, opts: opts, meta: new(metav1.ListMeta)}
+	return List[T]{Meta: l.meta, Items: func(yield func(T, error) bool) {
+		if err := l.run(ctx, yield); err != nil {
+			var none T
+			yield(none, err)
+		}
+	}}
+}
+
+// listing is a list that is being read, page by page.
+type listing[T object.Object] struct {
+	resource *Resource[T]
+	opts     metav1.ListOptions // of the next page
+	meta     *metav1.ListMeta
+	begun    bool
+	pages    int
+}
+
+// run reads all pages. It returns nil when the consumer has stopped it, too.
+func (l *listing[T]) run(ctx context.Context, yield func(T, error) bool) error {
+	if l.begun {
+		return fmt.Errorf("list %s: a list can be read only once: list again", l.resource)
+	}
+	l.begun = true
+	if err := validateList(l.opts); err != nil {
+		return fmt.Errorf("list %s: %w", l.resource, err)
+	}
+	for {
+		var page metav1.ListMeta
+		goOn, err := l.page(ctx, &page, yield)
+		if err != nil || !goOn {
+			return err
+		}
+		if l.pages++; l.pages == 1 {
+			*l.meta = page
+			l.meta.Continue, l.meta.RemainingItemCount = "", nil
+		}
+		if page.Continue == "" {
+			return nil
+		}
+		if page.Continue == l.opts.Continue {
+			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.resource, l.pages)
+		}
+		// The token stands for the resource version of the first page.
+		l.opts.Continue = page.Continue
+		l.opts.ResourceVersion, l.opts.ResourceVersionMatch = "", ""
+	}
+}
+
+// page reads one page. It reports whether the consumer wants more.
+func (l *listing[T]) page(ctx context.Context, meta *metav1.ListMeta, yield func(T, error) bool) (bool, error) {
+	values, err := query(&l.opts)
+	if err != nil {
+		return false, fmt.Errorf("list %s: %w", l.resource, err)
+	}
+	r := l.resource
+	req, resp, err := r.send(ctx, call[T]{verb: "list", method: http.MethodGet, query: values, list: true})
+	if err != nil {
+		return false, err
+	}
+	read := false
+	defer func() {
+		if read {
+			finishBody(resp)
+		} else {
+			resp.Body.Close()
+		}
+	}()
+	decoder, err := r.codec.decoder(resp)
+	if err != nil {
+		return false, req.wrap(err)
+	}
+	for item, err := range decoder.List(resp.Body, meta) {
+		if err != nil {
+			return false, req.wrap(withCause(ctx, err))
+		}
+		if !yield(item, nil) {
+			return false, nil
+		}
+	}
+	read = true
+	return true, nil
+}
+
+// withCause says why a context was cancelled, where that is what broke the
+// reading: the error of the body alone does not always tell.
+func withCause(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
+}

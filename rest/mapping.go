@@ -1,0 +1,85 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Mapping says where a kind is served.
+type Mapping struct {
+	Kind       object.GVK
+	Resource   object.GVR
+	Namespaced bool
+	Singular   string
+	ShortNames []string
+	Categories []string
+	Verbs      []string // the verbs of the resource itself, such as "list" and "watch"
+
+	// Subresources names what is served below an object of the resource, such
+	// as "status" and "scale".
+	Subresources []string
+}
+
+// getter is what discovery needs of a client: one GET of an absolute path.
+type getter interface {
+	getRaw(ctx context.Context, path, accept string) (body []byte, contentType string, err error)
+}
+
+// kindMapper finds out where a kind is served.
+type kindMapper interface {
+	MappingForKind(ctx context.Context, gvk object.GVK) (Mapping, error)
+}
+
+// MappingError says that a request was not sent because it could not be told
+// where the kind is served: the Go type is not in the scheme, discovery failed,
+// or the server does not serve the kind.
+type MappingError struct {
+	Kind object.GVK // empty where the Go type has none
+	Err  error
+}
+
+// Error names the kind and the reason.
+func (e *MappingError) Error() string {
+	if e.Kind.Empty() {
+		return fmt.Sprintf("find the resource: %v", e.Err)
+	}
+	return fmt.Sprintf("find the resource of %s %s: %v", e.Kind.GroupVersion(), e.Kind.Kind, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *MappingError) Unwrap() error { return e.Err }
+
+// location is where a kind is served, found when it is first needed. Only a
+// success is remembered, so that a kind may be installed later.
+type location struct {
+	kind   object.GVK
+	mapper kindMapper
+
+	mu      sync.Mutex // guards the rest; not held during discovery
+	known   bool
+	mapping Mapping
+}
+
+func (l *location) get(ctx context.Context) (Mapping, error) {
+	if m, ok := l.peek(); ok {
+		return m, nil
+	}
+	m, err := l.mapper.MappingForKind(ctx, l.kind)
+	if err != nil {
+		return Mapping{}, &MappingError{Kind: l.kind, Err: err}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mapping, l.known = m, true
+	return m, nil
+}
+
+// peek returns the mapping if it is known already.
+func (l *location) peek() (Mapping, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mapping, l.known
+}

@@ -1,0 +1,155 @@
+package rest
+
+import (
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// maxStatusBytes bounds the body of an answer that is not a success.
+const maxStatusBytes = 1 << 20
+
+// refusal is an answer that is not a success.
+type refusal struct {
+	status *apierrors.StatusError
+	code   int
+
+	// When to come back. asked is false where the server did not say; the
+	// status cannot tell that from zero seconds.
+	after time.Duration
+	asked bool
+}
+
+func (r *refusal) Error() string { return r.status.Error() }
+
+// newRefusal reads the Status in the body, or makes one where there is none.
+// The delay that the server asked for is in its details, rounded up to seconds,
+// whether it came as seconds, as a date, or in the body.
+func newRefusal(r *request, resp *http.Response) *refusal {
+	f := &refusal{code: resp.StatusCode}
+	f.after, f.asked = retryAfterHeader(resp.Header)
+	seconds := int(min(math.Ceil(f.after.Seconds()), math.MaxInt32))
+
+	body, readErr := io.ReadAll(io.LimitReader(resp.Body, maxStatusBytes))
+	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil && readErr == nil {
+		f.status = status
+	} else {
+		// The reason is nil for a 503 whose body was cut: the code says enough.
+		f.status = apierrors.NewGenericServerResponse(resp.StatusCode, r.verb, r.resource, r.name, describe(r, resp, body), seconds, true)
+	}
+	s := &f.status.ErrStatus
+	if s.Code == 0 {
+		s.Code = int32(resp.StatusCode)
+	}
+	if s.Details == nil && seconds > 0 {
+		s.Details = &metav1.StatusDetails{}
+	}
+	if s.Details != nil {
+		s.Details.RetryAfterSeconds = max(s.Details.RetryAfterSeconds, int32(seconds))
+		f.after = max(f.after, time.Duration(s.Details.RetryAfterSeconds)*time.Second)
+		f.asked = f.asked || s.Details.RetryAfterSeconds > 0
+	}
+	return f
+}
+
+// readStatus returns nil where body holds no Status of a failure.
+func readStatus(contentType string, body []byte) *apierrors.StatusError {
+	dec, err := wire.NewDecoder[*metav1.PartialObjectMetadata](contentType, wire.Options{
+		Kind: metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"),
+	})
+	if err != nil {
+		return nil
+	}
+	_, err = dec.Object(body)
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || status.ErrStatus.Status == metav1.StatusSuccess {
+		return nil
+	}
+	return status
+}
+
+// describe says what came instead of a Status. Something between here and the
+// API server answers so, and its words help to tell what.
+func describe(r *request, resp *http.Response, body []byte) string {
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	text := excerpt(string(body))
+	switch {
+	case text == "":
+		return "unknown"
+	case strings.HasPrefix(media, "text/plain"):
+		return text
+	}
+	return "not from the Kubernetes API but " + excerpt(media) + ": " + text
+}
+
+// excerpt makes foreign text fit for a message: one line of at most 100
+// printable characters.
+func excerpt(s string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range strings.TrimSpace(s) {
+		if n++; n > 100 {
+			b.WriteString("...")
+			break
+		}
+		switch {
+		case unicode.IsSpace(r):
+			b.WriteByte(' ')
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			b.WriteByte('.')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// retryAfterHeader reads Retry-After, which holds seconds or a date (RFC 9110,
+// section 10.2.3). A date is taken relative to the server's own clock where it
+// says what that shows.
+func retryAfterHeader(h http.Header) (time.Duration, bool) {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if value == "" {
+		return 0, false
+	}
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0, false
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return max(0, at.Sub(now)), true
+}
+
+// RetryAfter returns how long the server asked to wait before the call that
+// failed with err is made again, in whole seconds. It reports false where the
+// server did not ask, or asked for none. The server may have said it as
+// seconds, as a date, or in the body.
+func RetryAfter(err error) (time.Duration, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return 0, false
+	}
+	details := status.Status().Details
+	if details == nil || details.RetryAfterSeconds <= 0 {
+		return 0, false
+	}
+	return time.Duration(details.RetryAfterSeconds) * time.Second, true
+}

@@ -1,0 +1,174 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// request is one call of the API, in a form that can be sent again.
+type request struct {
+	verb        string // of the Kubernetes API, for messages: "list"
+	what        string // what it is about, for messages: "pods in namespace x"
+	resource    schema.GroupResource
+	name        string
+	method      string
+	path        string // absolute, escaped
+	query       url.Values
+	accept      string
+	contentType string // of body
+	body        []byte
+	retry       bool // whether sending it twice does the same as sending it once
+}
+
+// wrap says what failed.
+func (r *request) wrap(err error) error {
+	return fmt.Errorf("%s %s: %w", r.verb, r.what, err)
+}
+
+// do sends the request, again where the server asked for that, and returns a
+// successful answer, whose body must be closed. Otherwise it returns an
+// *errors.StatusError, or why there was no answer.
+func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
+	var spent patience
+	for {
+		resp, err := c.send(ctx, r)
+		refused, ok := errors.AsType[*refusal](err)
+		if !ok {
+			return resp, err
+		}
+		wait, again := spent.next(refused)
+		if !r.retry || !again {
+			return nil, refused.status
+		}
+		c.log.LogAttrs(ctx, slog.LevelDebug, "the server asks to come back later",
+			slog.String("verb", r.verb), slog.String("path", r.path), slog.Int("status", refused.code), slog.Duration("wait", wait))
+		if err := sleep(ctx, wait); err != nil {
+			return nil, fmt.Errorf("%s %s: waiting to try again (%w) after: %w", r.verb, r.what, err, refused.status)
+		}
+	}
+}
+
+// send sends the request once. An answer that is not a success is a *refusal.
+func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
+	req, err := c.newRequest(ctx, r)
+	if err != nil {
+		return nil, r.wrap(err)
+	}
+	start := time.Now()
+	resp, err := c.http.Do(req)
+	if err != nil {
+		c.logRequest(ctx, r, start, slog.Any("error", withoutURL(err)))
+		return nil, r.wrap(fmt.Errorf("no answer from %s: %w", c.base.Host, withoutURL(err)))
+	}
+	c.logRequest(ctx, r, start, slog.Int("status", resp.StatusCode))
+	c.warnings.report(ctx, c.log, r.what, resp.Header["Warning"])
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		defer finishBody(resp)
+		return nil, newRefusal(r, resp)
+	}
+	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		finishBody(resp)
+		return nil, r.wrap(fmt.Errorf("%s answered with content encoding %q, which was not asked for", c.base.Host, excerpt(enc)))
+	}
+	return resp, nil
+}
+
+func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, error) {
+	u := c.base.JoinPath(r.path)
+	u.RawQuery = r.query.Encode()
+	var body io.Reader
+	if r.body != nil {
+		body = bytes.NewReader(r.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), body)
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	req.Header.Set("Accept", r.accept)
+	if r.contentType != "" {
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	if c.userAgent != "" {
+		req.Header.Set("User-Agent", c.userAgent)
+	}
+	return req, nil
+}
+
+// logRequest never shows headers or the query: tokens live in the former, and
+// selectors and continue tokens, which are long, in the latter.
+func (c *Client) logRequest(ctx context.Context, r *request, start time.Time, outcome slog.Attr) {
+	if !c.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	c.log.LogAttrs(ctx, slog.LevelDebug, "request",
+		slog.String("verb", r.verb), slog.String("path", r.path), outcome, slog.Duration("duration", time.Since(start)))
+}
+
+// withoutURL drops the URL that net/http puts into its errors: it is long, and
+// the caller says in the words of the API what was asked for.
+func withoutURL(err error) error {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		return ue.Err
+	}
+	return err
+}
+
+const (
+	// maxDrain is how much of a body is read only to use its connection again.
+	// Reading more would cost more than a new connection.
+	maxDrain = 64 << 10
+
+	// maxDrainTime bounds that too, for bodies that come slowly.
+	maxDrainTime = time.Second
+)
+
+// finishBody closes the body of an answer. What is left of it is read first if
+// it is little, so that HTTP/1.1 can use the connection again.
+func finishBody(resp *http.Response) {
+	if resp.ContentLength > maxDrain {
+		resp.Body.Close()
+		return
+	}
+	// Closing ends a read that is under way.
+	late := time.AfterFunc(maxDrainTime, func() { resp.Body.Close() })
+	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
+	late.Stop()
+	resp.Body.Close()
+}
+
+// readBody reads a body that must not be larger than limit.
+func readBody(resp *http.Response, limit int64) ([]byte, error) {
+	var buf bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n <= 1<<20 {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the body after %d bytes: %w", n, err)
+	}
+	if n > limit {
+		return nil, fmt.Errorf("the body is larger than %d bytes", limit)
+	}
+	return buf.Bytes(), nil
+}
+
+// sleep waits for d, or for the end of ctx, whose cause it returns then.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

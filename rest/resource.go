@@ -1,0 +1,219 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Resource is what the server offers for one kind: its objects can be read,
+// watched and written. Where the kind is served is found out at the first verb,
+// and only then. A Resource is immutable and safe for concurrent use; Namespace
+// and Subresource return narrower ones that share what was found out.
+//
+// Every verb fails with an *errors.StatusError of apimachinery where the server
+// refused (test it with apierrors.IsNotFound and its kin), with a *MappingError
+// where the kind is not served, with a *wire.Error where the answer cannot be
+// decoded, and with the wrapped error of the network otherwise.
+type Resource[T object.Object] struct {
+	client      *Client
+	kind        object.GVK
+	kindErr     error
+	location    *location
+	codec       *codec[T]
+	namespace   string
+	subresource string
+}
+
+// ResourceFor returns the resource of a Go type that the client's scheme knows
+// under one kind, such as *corev1.Pod. Where it does not, each verb fails with
+// a *MappingError that says so.
+func ResourceFor[T object.Object](c *Client) *Resource[T] {
+	kind, err := kindOf[T](c)
+	return newResource[T](c, kind, err, &location{kind: kind, mapper: c.mapper})
+}
+
+// ResourceForKind returns the resource of a kind. T may be the kind's Go type,
+// *unstructured.Unstructured, *metav1.PartialObjectMetadata for the metadata
+// alone, or object.Object for the Go type that the scheme has for the kind.
+func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
+	return newResource[T](c, kind, nil, &location{kind: kind, mapper: c.mapper})
+}
+
+// ResourceForMapping returns the resource at a place that is known, so that no
+// discovery is needed. For T see ResourceForKind.
+func ResourceForMapping[T object.Object](c *Client, m Mapping) *Resource[T] {
+	return newResource[T](c, m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})
+}
+
+// SubresourceFor returns a subresource whose body is of another type than the
+// object itself, such as "scale" of type *autoscalingv1.Scale, "eviction" of
+// type *policyv1.Eviction, "binding", or "token":
+//
+//	evictions := rest.SubresourceFor[*policyv1.Eviction](pods, "eviction")
+//	_, err := evictions.Create(ctx, &policyv1.Eviction{ObjectMeta: ...}, metav1.CreateOptions{})
+//
+// The kind of S comes from the scheme. For a subresource of the same type as
+// the object, such as "status", see Resource.Subresource.
+func SubresourceFor[S, T object.Object](r *Resource[T], name string) *Resource[S] {
+	kind, err := kindOf[S](r.client)
+	return subresource[S](r, name, kind, err)
+}
+
+// SubresourceForKind is SubresourceFor for a type that has no kind of its own
+// in the scheme.
+func SubresourceForKind[S, T object.Object](r *Resource[T], name string, kind object.GVK) *Resource[S] {
+	return subresource[S](r, name, kind, nil)
+}
+
+func subresource[S, T object.Object](r *Resource[T], name string, kind object.GVK, err error) *Resource[S] {
+	s := newResource[S](r.client, kind, errors.Join(r.kindErr, err), r.location)
+	s.namespace, s.subresource = r.namespace, name
+	return s
+}
+
+func newResource[T object.Object](c *Client, kind object.GVK, err error, at *location) *Resource[T] {
+	r := &Resource[T]{client: c, kind: kind, kindErr: err, location: at}
+	if at.mapper == nil && !at.known {
+		at.mapper = noDiscovery{}
+	}
+	if err == nil {
+		r.codec = newCodec[T](c.scheme, kind)
+	}
+	return r
+}
+
+// kindOf returns the kind of a Go type by the client's scheme.
+func kindOf[T object.Object](c *Client) (object.GVK, error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() != reflect.Pointer {
+		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping", t)
+	}
+	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(T))
+	switch {
+	case err != nil:
+		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: register it, or use ResourceForKind or ResourceForMapping", t)
+	case len(kinds) > 1:
+		return object.GVK{}, fmt.Errorf("the client's scheme has %v under several kinds (%v): use ResourceForKind", t, kinds)
+	}
+	return kinds[0], nil
+}
+
+// Namespace returns the resource within one namespace. List and Watch see only
+// that namespace, and keys and objects without a namespace are taken to be in
+// it. The empty namespace means all.
+func (r *Resource[T]) Namespace(namespace string) *Resource[T] {
+	scoped := *r
+	scoped.namespace = namespace
+	return &scoped
+}
+
+// Subresource returns a subresource whose body has the object's own type, such
+// as "status". For others see SubresourceFor.
+func (r *Resource[T]) Subresource(name string) *Resource[T] {
+	scoped := *r
+	scoped.subresource = name
+	return &scoped
+}
+
+// Mapping returns where the kind is served, and finds that out if need be. It
+// fails with a *MappingError.
+func (r *Resource[T]) Mapping(ctx context.Context) (Mapping, error) {
+	if r.kindErr != nil {
+		return Mapping{}, &MappingError{Kind: r.kind, Err: r.kindErr}
+	}
+	return r.location.get(ctx)
+}
+
+// String names the resource for messages: "pods", "deployments.apps in
+// namespace x", "pods/eviction". As long as it is not known where the kind is
+// served, the kind stands for it.
+func (r *Resource[T]) String() string {
+	name := r.kind.GroupKind().String()
+	if m, ok := r.location.peek(); ok {
+		name = object.ResourceName(m.Resource)
+	} else if r.kind.Empty() {
+		name = reflect.TypeFor[T]().String()
+	}
+	if r.subresource != "" {
+		name += "/" + r.subresource
+	}
+	if r.namespace != "" {
+		name += " in namespace " + r.namespace
+	}
+	return name
+}
+
+// describe names an object, or the collection where key is empty.
+func (r *Resource[T]) describe(key object.Key) string {
+	if key.Name == "" {
+		return r.Namespace(key.Namespace).String()
+	}
+	return r.Namespace("").String() + " " + object.FormatKey(key)
+}
+
+// complete puts the scope's namespace into a key that has none, and checks that
+// key and resource agree.
+func (r *Resource[T]) complete(m Mapping, key object.Key) (object.Key, error) {
+	name := object.ResourceName(m.Resource)
+	switch {
+	case !m.Namespaced && r.namespace != "":
+		return key, fmt.Errorf("%s are not namespaced, and a namespace was given (%q)", name, r.namespace)
+	case !m.Namespaced && key.Namespace != "":
+		return key, fmt.Errorf("%s are not namespaced, and the key %q has a namespace", name, key)
+	case key.Namespace == "":
+		key.Namespace = r.namespace
+	case r.namespace != "" && key.Namespace != r.namespace:
+		return key, fmt.Errorf("the key %q is outside of namespace %q", key, r.namespace)
+	}
+	if m.Namespaced && key.Namespace == "" && key.Name != "" {
+		return key, fmt.Errorf("%s are namespaced, and the key %q has no namespace", name, key.Name)
+	}
+	return key, nil
+}
+
+// path returns the escaped path of an object, or of the collection where key
+// has no name.
+func (r *Resource[T]) path(m Mapping, key object.Key) (string, error) {
+	segments := []string{"apis", m.Resource.Group, m.Resource.Version}
+	if m.Resource.Group == "" {
+		segments = []string{"api", m.Resource.Version}
+	}
+	if m.Namespaced && key.Namespace != "" {
+		segments = append(segments, "namespaces", key.Namespace)
+	}
+	segments = append(segments, m.Resource.Resource)
+	if key.Name != "" {
+		segments = append(segments, key.Name)
+	}
+	if r.subresource != "" {
+		// Some subresources have a path of their own, such as "proxy/metrics".
+		segments = append(segments, strings.Split(r.subresource, "/")...)
+	}
+	for i, s := range segments {
+		if faults := pathvalidation.ValidatePathSegmentName(s, false); len(faults) > 0 || s == "" {
+			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), strings.Join(append(faults, "must not be empty")[:max(1, len(faults))], " and "))
+		}
+		segments[i] = url.PathEscape(s)
+	}
+	return "/" + strings.Join(segments, "/"), nil
+}
+
+func (r *Resource[T]) groupResource(m Mapping) schema.GroupResource {
+	return m.Resource.GroupResource()
+}
+
+// noDiscovery stands for the mapper of a client that has none.
+type noDiscovery struct{}
+
+func (noDiscovery) MappingForKind(context.Context, object.GVK) (Mapping, error) {
+	return Mapping{}, errors.New("the client has no discovery: use ResourceForMapping")
+}

@@ -1,0 +1,175 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Get reads one object. It is tried again after 429 and 503 with a Retry-After,
+// at most ten times within 30 seconds.
+func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOptions) (T, error) {
+	c := call[T]{verb: "get", method: http.MethodGet, key: key, retry: true}
+	return r.named(ctx, c, &opts)
+}
+
+// Create creates obj and returns it as the server has it. Its namespace, or
+// that of the resource, says where. obj is not changed. A failed call is never
+// repeated, because the object may have been created.
+//
+// On a subresource such as "eviction" the name of obj says which object it is
+// about. Where the server answers with a mere success instead of an object, the
+// result is obj itself.
+func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error) {
+	c := call[T]{verb: "create", method: http.MethodPost, object: &obj}
+	if err := r.takeKey(&c, obj); err != nil {
+		return obj, err
+	}
+	if r.subresource == "" {
+		c.key.Name = ""
+		return r.withOptions(ctx, c, &opts)
+	}
+	return r.named(ctx, c, &opts)
+}
+
+// Update replaces an object and returns it as the server has it. obj is not
+// changed. With a resource version in obj the server refuses to overwrite newer
+// changes (apierrors.IsConflict), and the call is repeated as Get is; without
+// one it overwrites whatever is there, and is not repeated.
+func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
+	c := call[T]{verb: "update", method: http.MethodPut, object: &obj}
+	if err := r.takeKey(&c, obj); err != nil {
+		return obj, err
+	}
+	c.retry = obj.GetResourceVersion() != ""
+	return r.named(ctx, c, &opts)
+}
+
+// Patch changes an object by a patch of one of the types that
+// k8s.io/apimachinery/pkg/types names (JSON patch, merge patch, strategic merge
+// patch, which custom resources do not support, and apply) and returns it as
+// the server has it. Only an apply patch is repeated as Get is: the others may
+// do something else the second time.
+func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
+	c := call[T]{verb: "patch", method: http.MethodPatch, key: key, body: patch, contentType: string(pt)}
+	var none T
+	switch pt {
+	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
+	case types.ApplyYAMLPatchType:
+		if opts.FieldManager == "" {
+			return none, fmt.Errorf("patch %s: an apply patch needs a field manager", r.describe(key))
+		}
+		c.retry = true
+	default:
+		return none, fmt.Errorf("patch %s: unknown patch type %q", r.describe(key), pt)
+	}
+	if len(patch) == 0 {
+		return none, fmt.Errorf("patch %s: the patch is empty", r.describe(key))
+	}
+	return r.named(ctx, c, &opts)
+}
+
+// Apply sends obj as a server-side apply: the fields that it has are set and
+// owned by opts.FieldManager, which is required. An object that does not exist
+// is created.
+//
+// A typed object has more fields than one means to own: those that Go writes
+// even when they are empty. Where that matters, use an unstructured object or
+// Patch with an apply patch.
+func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
+	c := call[T]{verb: "apply", method: http.MethodPatch, retry: true}
+	if err := r.takeKey(&c, obj); err != nil {
+		return obj, err
+	}
+	if r.kindErr != nil {
+		return obj, fmt.Errorf("apply %s: %w", r, &MappingError{Kind: r.kind, Err: r.kindErr})
+	}
+	body, _, err := r.codec.encode(obj, false)
+	if err != nil {
+		return obj, fmt.Errorf("apply %s: %w", r.describe(c.key), err)
+	}
+	// JSON is YAML, and the type that every server since 1.16 knows.
+	return r.Patch(ctx, c.key, types.ApplyYAMLPatchType, body, opts.ToPatchOptions())
+}
+
+// Delete deletes an object. Unless opts says otherwise, it may live on for its
+// grace period or until its finalizers are done. Repeated as Get is.
+func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
+	if key.Name == "" {
+		return fmt.Errorf("delete %s: the name is empty", r.describe(key))
+	}
+	body, err := deleteBody(opts)
+	if err != nil {
+		return fmt.Errorf("delete %s: %w", r.describe(key), err)
+	}
+	return r.none(ctx, call[T]{
+		verb: "delete", method: http.MethodDelete, key: key, body: body, contentType: wire.MediaJSON, retry: true,
+	})
+}
+
+// DeleteCollection deletes the objects that list selects, all of the resource's
+// namespace if it selects none. It is not repeated.
+func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
+	if err := validateList(list); err != nil {
+		return fmt.Errorf("delete collection of %s: %w", r, err)
+	}
+	body, err := deleteBody(opts)
+	if err != nil {
+		return fmt.Errorf("delete collection of %s: %w", r, err)
+	}
+	c := call[T]{verb: "delete collection of", method: http.MethodDelete, body: body, contentType: wire.MediaJSON}
+	if c.query, err = query(&list); err != nil {
+		return fmt.Errorf("delete collection of %s: %w", r, err)
+	}
+	return r.none(ctx, c)
+}
+
+// named sends a call about one object, whose name must be given.
+func (r *Resource[T]) named(ctx context.Context, c call[T], opts any) (T, error) {
+	if c.key.Name == "" {
+		var none T
+		return none, fmt.Errorf("%s %s: the name is empty", c.verb, r.describe(c.key))
+	}
+	return r.withOptions(ctx, c, opts)
+}
+
+func (r *Resource[T]) withOptions(ctx context.Context, c call[T], opts any) (T, error) {
+	var err error
+	if c.query, err = query(opts); err != nil {
+		var none T
+		return none, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
+	}
+	return r.one(ctx, c)
+}
+
+// takeKey takes the key of the call from the object to be sent.
+func (r *Resource[T]) takeKey(c *call[T], obj T) error {
+	v := reflect.ValueOf(obj)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return fmt.Errorf("%s %s: the object is nil", c.verb, r)
+	}
+	c.key = object.KeyOf(obj)
+	if _, bare := any(obj).(*metav1.PartialObjectMetadata); bare && c.method != http.MethodPatch {
+		return fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), errMetadataOnly)
+	}
+	return nil
+}
+
+var errMetadataOnly = errors.New("metadata alone would replace the whole object: use Patch or Apply")
+
+func marshal(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encode as JSON: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,57 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Watch opens a watch and returns when the server has accepted it. It sets
+// opts.Watch; how long the watch may last is up to opts.TimeoutSeconds. Options
+// that contradict each other are an error. Opening is never retried here: the
+// caller has a back-off of its own and should see each failure. RetryAfter
+// tells what the server asked for.
+//
+// The iteration can be ranged over once. It ends without an error where the
+// server ended the watch between two events, which it does in the normal course
+// of things. It ends with the server's *errors.StatusError after an ERROR
+// event, with a *wire.Error at a frame that cannot be decoded, and with the
+// cause of ctx when that is done. The connection is closed when the iteration
+// ends, breaks or panics, or when ctx is done; so one that is never begun holds
+// its connection until then.
+func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	opts.Watch = true
+	if err := validateWatch(opts); err != nil {
+		return nil, fmt.Errorf("watch %s: %w", r, err)
+	}
+	values, err := query(&opts)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", r, err)
+	}
+	req, resp, err := r.send(ctx, call[T]{verb: "watch", method: http.MethodGet, query: values})
+	if err != nil {
+		return nil, err
+	}
+	decoder, err := r.codec.decoder(resp)
+	if err != nil {
+		resp.Body.Close()
+		return nil, req.wrap(err)
+	}
+	return func(yield func(wire.Event[T], error) bool) {
+		defer resp.Body.Close()
+		for ev, err := range decoder.Watch(resp.Body) {
+			if err != nil {
+				yield(ev, req.wrap(withCause(ctx, err)))
+				return
+			}
+			if !yield(ev, nil) {
+				return
+			}
+		}
+	}, nil
+}

@@ -1,0 +1,143 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+)
+
+// magic precedes every protobuf body of the API server. What follows is a
+// runtime.Unknown message:
+//
+//	1 typeMeta {1 apiVersion, 2 kind}   2 raw   3 contentEncoding   4 contentType
+const magic = "k8s\x00"
+
+// The wire types of protobuf (https://protobuf.dev/programming-guides/encoding).
+const (
+	wireVarint  = 0
+	wireFixed64 = 1
+	wireBytes   = 2
+	wireFixed32 = 5
+)
+
+var errProto = fmt.Errorf("%w: invalid protobuf", ErrSyntax)
+
+// field is one field of a message in memory. For wireBytes, bytes is a part of
+// the message, not a copy.
+type field struct {
+	number int
+	wire   int
+	bytes  []byte
+}
+
+// nextField splits the first field off a message.
+func nextField(msg []byte) (f field, rest []byte, err error) {
+	tag, n := binary.Uvarint(msg)
+	if n <= 0 || tag>>3 == 0 || tag>>3 > math.MaxInt32 {
+		return f, nil, errProto
+	}
+	f.number, f.wire = int(tag>>3), int(tag&7)
+	msg = msg[n:]
+	var size uint64
+	switch f.wire {
+	case wireVarint:
+		_, n := binary.Uvarint(msg)
+		if n <= 0 {
+			return f, nil, errProto
+		}
+		return f, msg[n:], nil
+	case wireFixed64:
+		size = 8
+	case wireFixed32:
+		size = 4
+	case wireBytes:
+		length, n := binary.Uvarint(msg)
+		if n <= 0 {
+			return f, nil, errProto
+		}
+		size, msg = length, msg[n:]
+	default:
+		return f, nil, errProto
+	}
+	if size > uint64(len(msg)) {
+		return f, nil, fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
+	}
+	f.bytes = msg[:size:size]
+	return f, msg[size:], nil
+}
+
+// envelope is a runtime.Unknown message.
+type envelope struct {
+	apiVersion string
+	kind       string
+	raw        []byte
+	hasRaw     bool
+}
+
+// openEnvelope reads a whole protobuf body. Its raw is a part of body.
+func openEnvelope(body []byte) (envelope, error) {
+	var e envelope
+	if len(body) < len(magic) || string(body[:len(magic)]) != magic {
+		return e, fmt.Errorf("%w: the protobuf prefix is missing", ErrSyntax)
+	}
+	rest := body[len(magic):]
+	for len(rest) > 0 {
+		var f field
+		var err error
+		if f, rest, err = nextField(rest); err != nil {
+			return e, err
+		}
+		if f.wire != wireBytes {
+			continue
+		}
+		if f.number == 2 {
+			e.raw, e.hasRaw = f.bytes, true
+			continue
+		}
+		if err := e.set(f); err != nil {
+			return e, err
+		}
+	}
+	if !e.hasRaw {
+		return e, fmt.Errorf("the body ends before the object: %w", io.ErrUnexpectedEOF)
+	}
+	return e, nil
+}
+
+// set takes over one of the small fields of the envelope.
+func (e *envelope) set(f field) error {
+	switch f.number {
+	case 1:
+		return e.setTypeMeta(f.bytes)
+	case 3:
+		if len(f.bytes) > 0 {
+			return fmt.Errorf("%w: content encoding %q", ErrMedia, excerpt(string(f.bytes)))
+		}
+	case 4:
+		if ct := string(f.bytes); ct != "" && ct != MediaProtobuf {
+			return fmt.Errorf("%w: a protobuf envelope around %q", ErrMedia, excerpt(ct))
+		}
+	}
+	return nil
+}
+
+func (e *envelope) setTypeMeta(msg []byte) error {
+	for len(msg) > 0 {
+		var f field
+		var err error
+		if f, msg, err = nextField(msg); err != nil {
+			return err
+		}
+		switch {
+		case f.wire != wireBytes:
+		case f.number == 1:
+			e.apiVersion = string(f.bytes)
+		case f.number == 2:
+			e.kind = string(f.bytes)
+		}
+	}
+	return nil
+}
+
+func (e *envelope) isStatus() bool { return e.kind == "Status" && e.apiVersion == "v1" }

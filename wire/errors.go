@@ -1,0 +1,95 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Why a body was refused. An *Error wraps one of them, or io.ErrUnexpectedEOF
+// where the body ended too early.
+var (
+	ErrMedia     = errors.New("media type not supported")
+	ErrSyntax    = errors.New("malformed body")
+	ErrTooLarge  = errors.New("larger than allowed")
+	ErrTooDeep   = errors.New("nested deeper than allowed")
+	ErrKind      = errors.New("wrong kind")
+	ErrNoName    = errors.New("object without a name")
+	ErrEventType = errors.New("unknown event type")
+	ErrQuantity  = errors.New("quantity with an absurd exponent")
+)
+
+// Error says which part of a body could not be decoded and why. Neither its
+// text nor what it wraps holds any of the object's content, which may be a
+// secret: only names of fields and types, offsets, sizes, and the object's key.
+type Error struct {
+	Media string     // media type of the body
+	Where string     // "object", "list", "item 17" or "frame 3", counted from 0
+	Key   object.Key // of the object, where it could be read; its Name is empty otherwise
+	Bytes int        // size of the object or frame, 0 where it is not known
+	Err   error
+}
+
+// Error returns the place, the key, the size and the reason in one line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "decode %s: %s", e.Media, e.Where)
+	if e.Key.Name != "" {
+		fmt.Fprintf(&b, " (%s)", object.FormatKey(e.Key))
+	}
+	if e.Bytes > 0 {
+		fmt.Fprintf(&b, ", %d bytes", e.Bytes)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// truncated is the cause of a body that ends inside a value.
+func truncated(err error) error {
+	if err == io.EOF {
+		return fmt.Errorf("the body ends early: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// withoutContent replaces an error of a JSON or protobuf decoder by one that
+// does not quote the object. Such errors may hold any value (time.Parse quotes
+// what it was given), so only what is known to be harmless is kept.
+func withoutContent(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
+	}
+	if ok, offset := kjson.SyntaxErrorOffset(err); ok {
+		return fmt.Errorf("%w: invalid JSON at byte %d of the object", ErrSyntax, offset)
+	}
+	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		// Value is "number 123" for a number: the word alone will do.
+		value, _, _ := strings.Cut(te.Value, " ")
+		return fmt.Errorf("%w: field %q of type %v cannot hold a JSON %s", ErrSyntax, te.Field, te.Type, value)
+	}
+	return fmt.Errorf("%w: a field was refused by its type (%T)", ErrSyntax, err)
+}
+
+// excerpt makes foreign text fit for a message: at most 64 printable runes.
+func excerpt(s string) string {
+	n := 0
+	for i, r := range s {
+		if !unicode.IsPrint(r) {
+			return s[:i] + "..."
+		}
+		if n++; n > 64 {
+			return s[:i] + "..."
+		}
+	}
+	return s
+}

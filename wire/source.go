@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"io"
+	"time"
+)
+
+const (
+	firstBuffer = 32 << 10 // what a fresh source reads at once
+
+	// idleBuffer is the largest buffer that a source keeps when it is empty:
+	// one huge object must not stay in memory for the hours that a watch lasts.
+	idleBuffer = 1 << 20
+)
+
+// source reads a body through a buffer in which the value at hand is always
+// contiguous, so that it can be decoded in place. The buffer grows with what
+// has arrived, never with what a length announces.
+//
+//	buf: ...consumed...|pos ...unread... |end ...free...
+//	off: how many bytes of the body came before buf[0]
+//
+// A slice that next or a scan returns is valid until the following call.
+type source struct {
+	r    io.Reader
+	buf  []byte
+	pos  int
+	end  int
+	off  int64
+	err  error     // sticky, from r; met only when the buffer is used up
+	read time.Time // when the bytes up to end had arrived
+}
+
+func newSource(r io.Reader) *source { return &source{r: r} }
+
+// bytesSource reads from memory. Nothing is copied.
+func bytesSource(data []byte) *source {
+	return &source{buf: data, end: len(data), err: io.EOF}
+}
+
+// offset returns the position in the body of the next unread byte.
+func (s *source) offset() int64 { return s.off + int64(s.pos) }
+
+// fill reads at least one more byte behind end, keeping everything from pos on.
+// It moves pos to the front of the buffer.
+func (s *source) fill() error {
+	if s.err != nil {
+		return s.err
+	}
+	s.makeRoom()
+	for range 100 {
+		n, err := s.r.Read(s.buf[s.end:])
+		if n < 0 || n > len(s.buf)-s.end {
+			n, err = 0, io.ErrNoProgress
+		}
+		s.end += n
+		s.err = err
+		if n > 0 {
+			s.read = time.Now()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.err = io.ErrNoProgress
+	return s.err
+}
+
+func (s *source) makeRoom() {
+	if s.pos == s.end && len(s.buf) > idleBuffer {
+		s.off += int64(s.pos)
+		s.buf, s.pos, s.end = nil, 0, 0
+	}
+	if s.buf == nil {
+		s.buf = make([]byte, firstBuffer)
+	}
+	if s.pos > 0 {
+		copy(s.buf, s.buf[s.pos:s.end])
+		s.off += int64(s.pos)
+		s.end -= s.pos
+		s.pos = 0
+	}
+	if s.end == len(s.buf) {
+		grown := make([]byte, 2*len(s.buf))
+		copy(grown, s.buf[:s.end])
+		s.buf = grown
+	}
+}
+
+// peek returns the next byte without consuming it.
+func (s *source) peek() (byte, error) {
+	for s.pos == s.end {
+		if err := s.fill(); err != nil {
+			return 0, err
+		}
+	}
+	return s.buf[s.pos], nil
+}
+
+// next consumes exactly n bytes. At the end of the body it returns io.EOF where
+// there is no byte left and io.ErrUnexpectedEOF where there are too few.
+func (s *source) next(n int) ([]byte, error) {
+	for s.end-s.pos < n {
+		if err := s.fill(); err != nil {
+			if err == io.EOF && s.end > s.pos {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	b := s.buf[s.pos : s.pos+n : s.pos+n]
+	s.pos += n
+	return b, nil
+}
+
+// skip consumes n bytes without keeping them.
+func (s *source) skip(n uint64) error {
+	for n > 0 {
+		if _, err := s.peek(); err != nil {
+			return err
+		}
+		step := min(n, uint64(s.end-s.pos))
+		s.pos += int(step)
+		n -= step
+	}
+	return nil
+}
+
+// isTransport reports whether err came from the reader of s and is not just
+// the end of the body: the connection failed, which says nothing about bytes.
+func isTransport(s *source, err error) bool {
+	return s.err != nil && s.err != io.EOF && err == s.err
+}

@@ -1,0 +1,199 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// form is how much of an object is decoded, and into what.
+type form int
+
+const (
+	formTyped        form = iota // an API type; TypeMeta is left empty
+	formUnstructured             // a map; apiVersion and kind are part of it
+	formMetadata                 // metadata alone, under the real kind
+)
+
+// target says what to make of the bytes of one object: which Go type to
+// allocate, which kinds are welcome, and what the finished object must have.
+// It is immutable.
+type target[T object.Object] struct {
+	kind       object.GVK
+	apiVersion string
+	form       form
+	goType     reflect.Type // what T points to
+	quantities bool         // whether goType holds a resource.Quantity
+}
+
+func newTarget[T object.Object](opts Options) (*target[T], error) {
+	t := &target[T]{kind: opts.Kind}
+	declared := reflect.TypeFor[T]()
+	switch declared.Kind() {
+	case reflect.Pointer:
+		t.goType = declared.Elem()
+	case reflect.Interface:
+		t.goType = reflect.TypeFor[unstructured.Unstructured]()
+		if opts.Scheme != nil && opts.Scheme.Recognizes(opts.Kind) {
+			obj, err := opts.Scheme.New(opts.Kind)
+			if err != nil {
+				return nil, fmt.Errorf("new %s: %w", opts.Kind, err)
+			}
+			t.goType = reflect.TypeOf(obj).Elem()
+		}
+	default:
+		return nil, fmt.Errorf("%w: %v is neither a pointer nor an interface", ErrKind, declared)
+	}
+	if _, ok := reflect.New(t.goType).Interface().(T); !ok {
+		return nil, fmt.Errorf("%w: *%v, the Go type of %s, is not a %v", ErrKind, t.goType, opts.Kind, declared)
+	}
+	switch t.goType {
+	case reflect.TypeFor[unstructured.Unstructured]():
+		t.form = formUnstructured
+	case reflect.TypeFor[metav1.PartialObjectMetadata]():
+		t.form = formMetadata
+	}
+	if t.kind.Empty() {
+		if err := t.kindFromScheme(opts); err != nil {
+			return nil, err
+		}
+	}
+	if t.kind.Version == "" || t.kind.Kind == "" {
+		return nil, fmt.Errorf("%w: %q lacks a version or a kind", ErrKind, t.kind)
+	}
+	t.apiVersion = t.kind.GroupVersion().String()
+	t.quantities = t.form == formTyped && holdsQuantity(t.goType, nil)
+	return t, nil
+}
+
+func (t *target[T]) kindFromScheme(opts Options) error {
+	if t.form != formTyped || opts.Scheme == nil {
+		return fmt.Errorf("%w: the kind of %v must be given", ErrKind, t.goType)
+	}
+	kinds, _, err := opts.Scheme.ObjectKinds(t.new())
+	if err != nil {
+		return fmt.Errorf("%w: %v is not in the scheme: register it or give its kind", ErrKind, t.goType)
+	}
+	if len(kinds) > 1 {
+		return fmt.Errorf("%w: the scheme has %v under several kinds (%v): give one", ErrKind, t.goType, kinds)
+	}
+	t.kind = kinds[0]
+	return nil
+}
+
+func (t *target[T]) new() T {
+	return reflect.New(t.goType).Interface().(T)
+}
+
+// builtin reports whether the type is one of Kubernetes' own, whose list kind
+// is always the kind with "List" appended. A custom resource may name its list
+// kind as it likes.
+func (t *target[T]) builtin() bool {
+	return strings.HasPrefix(t.goType.PkgPath(), "k8s.io/api/")
+}
+
+// isMetadata reports whether this is the kind under which a server sends
+// metadata alone.
+func isMetadata(apiVersion, kind, suffix string) bool {
+	return kind == "PartialObjectMetadata"+suffix && (apiVersion == "meta.k8s.io/v1" || apiVersion == "meta.k8s.io/v1beta1")
+}
+
+// checkKind compares what an object says about itself with what is expected.
+// An empty field says nothing.
+func (t *target[T]) checkKind(apiVersion, kind string) error {
+	if t.form == formMetadata && isMetadata(apiVersion, kind, "") {
+		return nil
+	}
+	if (apiVersion == "" || apiVersion == t.apiVersion) && (kind == "" || kind == t.kind.Kind) {
+		return nil
+	}
+	return t.wrongKind(apiVersion, kind)
+}
+
+// checkListKind is checkKind for a list. bareItems says that some of its items
+// do not name their kind, so that the list's own must vouch for them.
+func (t *target[T]) checkListKind(apiVersion, kind string, bareItems bool) error {
+	switch {
+	case t.form == formMetadata && isMetadata(apiVersion, kind, "List"):
+		return nil
+	case apiVersion != t.apiVersion || kind == "":
+	case kind == t.kind.Kind+"List":
+		return nil
+	case !bareItems && !t.builtin() && kind != t.kind.Kind:
+		return nil
+	}
+	return t.wrongKind(apiVersion, kind)
+}
+
+func (t *target[T]) wrongKind(apiVersion, kind string) error {
+	if apiVersion == "" && kind == "" {
+		return fmt.Errorf("%w: the body names no kind, want %s %s", ErrKind, t.apiVersion, t.kind.Kind)
+	}
+	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, excerpt(apiVersion), excerpt(kind), t.apiVersion, t.kind.Kind)
+}
+
+// finish gives a decoded object the TypeMeta that its form promises, and
+// refuses it where it has no name but needs one.
+func (t *target[T]) finish(obj T, named bool) error {
+	switch t.form {
+	case formTyped:
+		obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
+	default:
+		obj.GetObjectKind().SetGroupVersionKind(t.kind)
+	}
+	if named && obj.GetName() == "" {
+		return ErrNoName
+	}
+	return nil
+}
+
+// SupportsProtobuf reports whether NewDecoder can read objects of the Go type
+// that T and opts name from protobuf: the type has a generated Unmarshal and
+// does not contain itself. Generated code recurses as deeply as the bytes say,
+// so that a few hostile megabytes for a type that contains itself would
+// overflow the stack, which no caller can recover from; such types are read
+// from JSON.
+func SupportsProtobuf[T object.Object](opts Options) bool {
+	t, err := newTarget[T](opts)
+	return err == nil && protobufObstacle(t.goType) == ""
+}
+
+type unmarshaler interface{ Unmarshal(data []byte) error }
+
+// protobufObstacle says why a type cannot be read from protobuf, or nothing.
+func protobufObstacle(t reflect.Type) string {
+	if !reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]()) {
+		return "it has no Unmarshal method"
+	}
+	if containsItself(t, nil) {
+		return "it contains itself"
+	}
+	return ""
+}
+
+// containsItself reports whether a value of t can nest without end. path holds
+// the struct types on the way to t.
+func containsItself(t reflect.Type, path []reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return containsItself(t.Elem(), path)
+	case reflect.Struct:
+		for _, p := range path {
+			if p == t {
+				return true
+			}
+		}
+		path = append(path, t)
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && containsItself(f.Type, path) {
+				return true
+			}
+		}
+	}
+	return false
+}
