@@ -1,0 +1,197 @@
+package apiserver
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// version is one stored state of one object. It never changes once stored;
+// its encodings are made at most once, however many clients read them.
+type version struct {
+	res  *Resource
+	rv   uint64
+	path string // "namespace/name", the order of lists
+	obj  object.Object
+
+	encodings [formats]encoding
+}
+
+// event is one change: prev is nil for a creation, gone is set for a deletion.
+type event struct {
+	rv   uint64
+	prev *version
+	cur  *version // for a deletion: the last state, at the deletion's version
+	gone bool
+
+	leftOnce sync.Once
+	left     *version
+}
+
+// leaving gives the object as a watcher sees it whose selector it has just
+// left: the previous state at the version of the change.
+func (e *event) leaving() *version {
+	if e.gone {
+		return e.cur
+	}
+	e.leftOnce.Do(func() { e.left = e.prev.at(e.rv) })
+	return e.left
+}
+
+// seenBy says what a watcher with selector sel is told of e: the crossing
+// rules of the API server's watch cache. Not every event concerns every
+// watcher.
+func (e *event) seenBy(sel *selector) (watch.EventType, *version, bool) {
+	was := e.prev != nil && sel.matches(e.prev)
+	is := !e.gone && sel.matches(e.cur)
+	switch {
+	case is && was:
+		return watch.Modified, e.cur, true
+	case is:
+		return watch.Added, e.cur, true
+	case was:
+		return watch.Deleted, e.leaving(), true
+	}
+	return "", nil, false
+}
+
+// at copies v with another resource version.
+func (v *version) at(rv uint64) *version {
+	obj := v.obj.DeepCopyObject().(object.Object)
+	obj.SetResourceVersion(strconv.FormatUint(rv, 10))
+	return &version{res: v.res, rv: rv, path: v.path, obj: obj}
+}
+
+// collection is everything stored of one resource:
+//
+//	objects  path -> newest version
+//	paths    the keys of objects, sorted
+//	log      the newest changes, oldest first; base have been dropped before them
+//
+// A state of the past is the present with the newer part of the log undone;
+// nothing older than floor is given out, which is what a compacted history
+// means. A compaction raises floor only: the log stays as long as its bound
+// allows, for the watches that have not sent all of it. All fields are guarded
+// by the server's mutex. The log's array is append-only, so that a slice of it
+// may be read without the mutex.
+type collection struct {
+	Resource
+
+	objects map[string]*version
+	paths   []string
+	log     []*event
+	base    int           // changes dropped from the front of log so far
+	floor   uint64        // oldest version that may be asked for; all changes after it are in log
+	last    uint64        // version of the newest change, or of the registration
+	changed chan struct{} // closed, and replaced, with each change
+	removed chan struct{} // closed when the resource is no longer served
+}
+
+func newCollection(r Resource, rv uint64) *collection {
+	return &collection{
+		Resource: r,
+		objects:  map[string]*version{},
+		floor:    rv,
+		last:     rv,
+		changed:  make(chan struct{}),
+		removed:  make(chan struct{}),
+	}
+}
+
+// apply makes e the newest change.
+func (c *collection) apply(e *event, history int) {
+	path := e.cur.path
+	at, found := slices.BinarySearch(c.paths, path)
+	switch {
+	case e.gone:
+		delete(c.objects, path)
+		if found {
+			c.paths = slices.Delete(c.paths, at, at+1)
+		}
+	default:
+		c.objects[path] = e.cur
+		if !found {
+			c.paths = slices.Insert(c.paths, at, path)
+		}
+	}
+	c.log = append(c.log, e)
+	c.last = e.rv
+	// Trimming at twice the bound makes its cost a constant per change.
+	if len(c.log) >= 2*history {
+		c.forget(len(c.log) - history)
+	}
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// forget drops the n oldest changes.
+func (c *collection) forget(n int) {
+	c.floor = max(c.floor, c.log[n-1].rv)
+	c.base += n
+	c.log = slices.Clone(c.log[n:])
+}
+
+// position counts the changes up to rv, those dropped from the log included.
+func (c *collection) position(rv uint64) int {
+	at, _ := slices.BinarySearchFunc(c.log, rv+1, func(e *event, rv uint64) int {
+		return cmp.Compare(e.rv, rv)
+	})
+	return c.base + at
+}
+
+// since returns the changes from position at on; it fails where some of them
+// have been dropped.
+func (c *collection) since(at int) ([]*event, bool) {
+	if at < c.base {
+		return nil, false
+	}
+	return c.log[at-c.base : len(c.log) : len(c.log)], true
+}
+
+// now lists the present, sorted by path, from the path start on.
+func (c *collection) now(start, prefix string) []*version {
+	at, _ := slices.BinarySearch(c.paths, max(start, prefix))
+	list := make([]*version, 0, len(c.paths)-at)
+	for _, path := range c.paths[at:] {
+		if !strings.HasPrefix(path, prefix) {
+			break
+		}
+		list = append(list, c.objects[path])
+	}
+	return list
+}
+
+// past lists the state at rv, which must not be older than floor.
+func (c *collection) past(rv uint64, start, prefix string) []*version {
+	undo := map[string]*version{}
+	for _, e := range c.log[c.position(rv)-c.base:] {
+		if _, seen := undo[e.cur.path]; !seen {
+			undo[e.cur.path] = e.prev // the first change after rv knows the state at rv
+		}
+	}
+	list := slices.DeleteFunc(c.now(start, prefix), func(v *version) bool {
+		_, changed := undo[v.path]
+		return changed
+	})
+	for path, v := range undo {
+		if v != nil && path >= start && strings.HasPrefix(path, prefix) {
+			list = append(list, v)
+		}
+	}
+	slices.SortFunc(list, func(a, b *version) int { return strings.Compare(a.path, b.path) })
+	return list
+}
+
+// pathOf is an object's place in the order of lists.
+func (r *Resource) pathOf(k object.Key) string {
+	if !r.Namespaced {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}

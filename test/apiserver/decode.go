@@ -1,0 +1,130 @@
+package apiserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// maxBody is the size that a request body may have, as on a real server.
+const maxBody = 3 << 20
+
+// unmarshaler is what the generated protobuf code gives each API type.
+type unmarshaler interface{ Unmarshal([]byte) error }
+
+func (c *call) body() ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("read the body: %v", err))
+	}
+	if len(body) > maxBody {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	}
+	return body, nil
+}
+
+// bodyType is the media type of the request body; JSON where none is given.
+func (c *call) bodyType() string {
+	header := c.r.Header.Get("Content-Type")
+	if header == "" {
+		return typeJSON
+	}
+	mediaType, _, err := mime.ParseMediaType(header)
+	if err != nil {
+		return header
+	}
+	return mediaType
+}
+
+// bodyObject reads the object of a create or update.
+func (c *call) bodyObject() (object.Object, error) {
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	obj := c.coll.New()
+	if err := c.decode(c.bodyType(), body, obj); err != nil {
+		return nil, err
+	}
+	if gvk := obj.GetObjectKind().GroupVersionKind(); !gvk.Empty() && gvk != c.coll.GVK() {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf(
+			"the API version in the data (%s, Kind=%s) does not match the expected API version (%s, Kind=%s)",
+			gvk.GroupVersion(), gvk.Kind, c.coll.GroupVersion(), c.coll.Kind))
+	}
+	return obj, nil
+}
+
+// decode reads body into obj.
+func (c *call) decode(mediaType string, body []byte, obj runtime.Object) error {
+	switch mediaType {
+	case typeYAML:
+		converted, err := yaml.YAMLToJSON(body)
+		if err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("error converting YAML to JSON: %v", err))
+		}
+		return decodeJSON(converted, obj)
+	case typeJSON:
+		return decodeJSON(body, obj)
+	case typeProto:
+		if into, ok := obj.(unmarshaler); ok {
+			return decodeProto(body, obj, into)
+		}
+	}
+	return unsupportedMediaType("the body of the request was in an unknown format - accepted media types include: " +
+		typeJSON + ", " + typeYAML + ", " + typeProto)
+}
+
+func decodeJSON(body []byte, obj runtime.Object) error {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		if err := u.UnmarshalJSON(body); err != nil {
+			return apierrors.NewBadRequest(err.Error())
+		}
+		return nil
+	}
+	if err := json.Unmarshal(body, obj); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body cannot be handled as a %T: %v", obj, err))
+	}
+	return nil
+}
+
+func decodeProto(body []byte, obj runtime.Object, into unmarshaler) error {
+	raw, found := bytes.CutPrefix(body, protoMagic)
+	var unknown runtime.Unknown
+	if !found {
+		return apierrors.NewBadRequest("provided data does not appear to be a protobuf message, expected prefix 6b387300")
+	}
+	if err := unknown.Unmarshal(raw); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if err := into.Unmarshal(unknown.Raw); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	obj.GetObjectKind().SetGroupVersionKind(unknown.GroupVersionKind())
+	return nil
+}
+
+// deleteOptions reads the options of a delete from the body and the query.
+func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	opts := &metav1.DeleteOptions{}
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > 0 {
+		if err := c.decode(c.bodyType(), body, opts); err != nil {
+			return nil, err
+		}
+	}
+	opts.DryRun = append(opts.DryRun, c.r.URL.Query()["dryRun"]...)
+	return opts, nil
+}

@@ -1,0 +1,143 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// The methods of this file reach the store without HTTP: no authorization, no
+// faults, no counting. They take the object's resource from its Go type, or
+// from its kind where it is unstructured. What they are given is copied.
+
+// Create stores a new object as it is given, its status included, and returns
+// a copy of what was stored. It fails with AlreadyExists.
+func (s *Server) Create(obj object.Object) (object.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.collectionOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	if obj.GetName() == "" {
+		return nil, fmt.Errorf("create %s: the object has no name", c.GVR.Resource)
+	}
+	v, err := s.insert(c, clone(obj))
+	if err != nil {
+		return nil, err
+	}
+	return clone(v.obj), nil
+}
+
+// Update stores obj, its status included, over the object of the same key. A
+// resource version in obj must be the stored one, else it fails with
+// Conflict; without one it always wins. It fails with NotFound. An update
+// without any change stores nothing.
+func (s *Server) Update(obj object.Object) (object.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, err := s.collectionOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	cur, err := c.stored(object.KeyOf(obj))
+	if err != nil {
+		return nil, err
+	}
+	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.obj.GetResourceVersion() {
+		return nil, conflict(c, obj.GetName())
+	}
+	return clone(s.replace(c, cur, clone(obj)).obj), nil
+}
+
+// Put stores obj whether it exists or not, and whatever its version.
+func (s *Server) Put(obj object.Object) (object.Object, error) {
+	obj = clone(obj)
+	obj.SetResourceVersion("")
+	stored, err := s.Update(obj)
+	if err != nil && apierrors.IsNotFound(err) {
+		return s.Create(obj)
+	}
+	return stored, err
+}
+
+// Delete deletes an object, or marks it where finalizers hold it. It fails
+// with NotFound.
+func (s *Server) Delete(gvr object.GVR, key object.Key) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, cur, err := s.lookup(gvr, key)
+	if err != nil {
+		return err
+	}
+	s.release(c, cur)
+	return nil
+}
+
+// Get returns a copy of a stored object. It fails with NotFound.
+func (s *Server) Get(gvr object.GVR, key object.Key) (object.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, cur, err := s.lookup(gvr, key)
+	if err != nil {
+		return nil, err
+	}
+	return clone(cur.obj), nil
+}
+
+// Objects returns all objects of a resource, in list order. They are the
+// stored ones and must not be changed. It is nil for a resource that is not
+// served.
+func (s *Server) Objects(gvr object.GVR) []object.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.collections[gvr]
+	if !ok {
+		return nil
+	}
+	objs := make([]object.Object, 0, len(c.paths))
+	for _, path := range c.paths {
+		objs = append(objs, c.objects[path].obj)
+	}
+	return objs
+}
+
+// RV is the resource version of the newest change of any resource.
+func (s *Server) RV() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strconv.FormatUint(s.rv, 10)
+}
+
+// RVOf is the resource version of the newest change of one resource; empty
+// where it is not served.
+func (s *Server) RVOf(gvr object.GVR) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.collections[gvr]
+	if !ok {
+		return ""
+	}
+	return strconv.FormatUint(c.last, 10)
+}
+
+// lookup finds an object. The mutex must be held.
+func (s *Server) lookup(gvr object.GVR, key object.Key) (*collection, *version, error) {
+	c, ok := s.collections[gvr]
+	if !ok {
+		return nil, nil, fmt.Errorf("resource %v is not served, add it with AddResource", gvr)
+	}
+	cur, err := c.stored(key)
+	return c, cur, err
+}
+
+func conflict(c *collection, name string) error {
+	return apierrors.NewConflict(c.GroupResource(), name,
+		errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+}
+
+func clone(obj object.Object) object.Object { return obj.DeepCopyObject().(object.Object) }

@@ -1,0 +1,58 @@
+// Package apiserver simulates a Kubernetes API server, in memory and in
+// process, behind real HTTP. It is what the tests of the informer stack run
+// against, and what the demonstration of informer-debug watches.
+//
+// # Usage
+//
+//	srv := apiserver.New(apiserver.Options{Seed: 1})
+//	defer srv.Close()
+//	endpoint, err := srv.Listen(apiserver.ListenOptions{}) // or srv.Pipe() in a synctest bubble
+//	...
+//	srv.Create(&corev1.Pod{...})                          // change the truth
+//	srv.Faults().Add(apiserver.Fault{Verb: "watch", Count: 1, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 100}}})
+//	srv.Compact()                                         // expire old versions
+//	srv.Stats().Requests("list", "pods")                  // was there a relist?
+//
+// # What it serves
+//
+// Discovery in both forms; get, list, watch, create, update, patch, delete and
+// deletecollection with the semantics of resourceVersion,
+// resourceVersionMatch, limit and continue, bookmarks, streaming lists,
+// selectors, the status subresource, finalizers and dry run; objects whole or
+// as metadata, in JSON and, for built-in types, protobuf.
+//
+// # What it does not
+//
+// There is no admission and hardly any validation or defaulting: a name, a
+// namespace, a pod's restart policy and phase. Deletion is never graceful, and
+// nothing is done for an object's dependents. Deleting a namespace deletes
+// only the namespace. Server-side apply merges and records its manager, but
+// does not track which manager owns which field. There are no Tables, no CBOR,
+// no YAML in responses, no subresources but status, and one version of each
+// group.
+//
+// # Guarantees
+//
+// Two servers with one seed, given the same operations in the same order, hold
+// the same objects at the same versions; only timestamps differ. Versions are
+// one counter over all resources, as with etcd. Within a watch nothing is lost,
+// repeated or reordered unless a fault says so.
+//
+// # Concurrency
+//
+// All methods of Server, Faults and Stats may be called concurrently. Close
+// ends every request and connection and returns when their goroutines have
+// ended. All waiting is on channels, timers and condition variables, so that a
+// server with a Pipe endpoint can live in a testing/synctest bubble.
+//
+// # Failure
+//
+// Faults are rules that hit requests by verb and resource; Restart, Down, Up
+// and Compact are events of the server's own life.
+//
+// # Debugging
+//
+// Stats counts requests by verb, resource and status, watch events by type,
+// and the faults that fired, by name. Options.Logger at debug level is told of
+// each response that broke.
+package apiserver

@@ -1,0 +1,250 @@
+package apiserver
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Fault is one rule of what goes wrong: which requests it concerns, how
+// often, and what happens to them.
+//
+//	srv.Faults().Add(apiserver.Fault{
+//		Verb: "list", Resource: "pods", Count: 3,
+//		Do: []apiserver.Action{apiserver.Fail{Code: 500}},
+//	})
+//
+// A request is given the actions of every rule that fires for it.
+type Fault struct {
+	// Name is under what the fault is counted in Stats; if empty, the types
+	// of its actions.
+	Name string
+
+	Verb     string // as in RBAC; empty for every verb
+	Resource string // plural name; empty for every resource and for requests without one
+
+	// Skip lets the first matching requests pass. Of the rest every Every-th
+	// one is concerned (all, if zero), each with Probability (certainly, if
+	// zero), until Count of them were hit (without end, if zero).
+	Skip        int
+	Every       int
+	Count       int
+	Probability float64
+
+	Do []Action
+}
+
+// Action is what a fault does to a request. Frames are the events of a watch
+// or the items of a list, counted from 0.
+type Action interface{ apply(*plan) }
+
+// Delay answers later.
+type Delay struct{ For time.Duration }
+
+// Cut breaks the connection after some bytes of the body; after none, without
+// any response.
+type Cut struct{ AfterBytes int64 }
+
+// Fail answers with an error. Reason and Message are made from the code where
+// they are empty. RetryAfter is sent as it is: seconds, or an HTTP date.
+type Fail struct {
+	Code       int
+	Reason     metav1.StatusReason
+	Message    string
+	RetryAfter string
+}
+
+// Compacted forgets the history before the request is served; see
+// Server.Compact.
+type Compacted struct{}
+
+// Garble flips bytes in a frame.
+type Garble struct{ Frame int }
+
+// Truncate sends half of a frame and then ends the response in good order.
+type Truncate struct{ Frame int }
+
+// Oversize sends a frame of Size bytes instead of the right one.
+type Oversize struct {
+	Frame int
+	Size  int
+}
+
+// WrongType sends a ComponentStatus instead of the right object. In a
+// protobuf list, whose items do not carry their kind, it is an item that no
+// type can be decoded from.
+type WrongType struct{ Frame int }
+
+// NoBookmarks sends no periodic bookmarks.
+type NoBookmarks struct{}
+
+// RepeatBookmarks sends each periodic bookmark some more times.
+type RepeatBookmarks struct{ Times int }
+
+// Duplicate sends every Every-th frame twice.
+type Duplicate struct{ Every int }
+
+// Silence sends nothing more after some frames and keeps the connection open;
+// after none, it does not even begin to answer.
+type Silence struct{ AfterFrames int }
+
+// WithholdEnd never sends the bookmark that ends a streaming list.
+type WithholdEnd struct{}
+
+// ErrorEvent ends a watch with an ERROR event after some frames.
+type ErrorEvent struct {
+	AfterFrames int
+	Status      metav1.Status
+}
+
+// plan is what the actions make of one request. Negative numbers are never.
+type plan struct {
+	delay           time.Duration
+	compact         bool
+	fail            *Fail
+	cutAfter        int64
+	garbleAt        int
+	endAt           int
+	oversizeAt      int
+	oversize        int
+	wrongTypeAt     int
+	noBookmarks     bool
+	repeatBookmarks int
+	duplicateEvery  int
+	silentAt        int
+	withholdEnd     bool
+	errorAt         int
+	errorStatus     metav1.Status
+}
+
+func (a Delay) apply(p *plan)           { p.delay += a.For }
+func (a Cut) apply(p *plan)             { p.cutAfter = a.AfterBytes }
+func (a Fail) apply(p *plan)            { p.fail = &a }
+func (a Compacted) apply(p *plan)       { p.compact = true }
+func (a Garble) apply(p *plan)          { p.garbleAt = a.Frame }
+func (a Truncate) apply(p *plan)        { p.endAt = a.Frame }
+func (a Oversize) apply(p *plan)        { p.oversizeAt, p.oversize = a.Frame, a.Size }
+func (a WrongType) apply(p *plan)       { p.wrongTypeAt = a.Frame }
+func (a NoBookmarks) apply(p *plan)     { p.noBookmarks = true }
+func (a RepeatBookmarks) apply(p *plan) { p.repeatBookmarks = a.Times }
+func (a Duplicate) apply(p *plan)       { p.duplicateEvery = max(1, a.Every) }
+func (a Silence) apply(p *plan)         { p.silentAt = a.AfterFrames }
+func (a WithholdEnd) apply(p *plan)     { p.withholdEnd = true }
+func (a ErrorEvent) apply(p *plan)      { p.errorAt, p.errorStatus = a.AfterFrames, a.Status }
+
+// status is the body that goes with the failure.
+func (a Fail) status() metav1.Status {
+	reasons := map[int]metav1.StatusReason{
+		http.StatusUnauthorized:        metav1.StatusReasonUnauthorized,
+		http.StatusForbidden:           metav1.StatusReasonForbidden,
+		http.StatusNotFound:            metav1.StatusReasonNotFound,
+		http.StatusConflict:            metav1.StatusReasonConflict,
+		http.StatusGone:                metav1.StatusReasonExpired,
+		http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+		http.StatusInternalServerError: metav1.StatusReasonInternalError,
+		http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
+		http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
+	}
+	return metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    int32(a.Code),
+		Reason:  cmp.Or(a.Reason, reasons[a.Code]),
+		Message: cmp.Or(a.Message, fmt.Sprintf("fault: %d %s", a.Code, http.StatusText(a.Code))),
+	}
+}
+
+// Faults is the plan of a server. It may be changed at any time; a request is
+// given its faults when it arrives. All methods may be called concurrently.
+type Faults struct {
+	mu    sync.Mutex
+	rules []*rule
+	rand  *rand.Rand
+	next  FaultID
+}
+
+// FaultID names a rule of Faults.
+type FaultID int
+
+type rule struct {
+	Fault
+	id   FaultID
+	seen int
+	hit  int
+}
+
+func newFaults(seed uint64) *Faults {
+	return &Faults{rand: rand.New(rand.NewPCG(seed, 0x6661756c74))}
+}
+
+// Add adds a rule.
+func (f *Faults) Add(fault Fault) FaultID {
+	if fault.Name == "" {
+		for i, action := range fault.Do {
+			if i > 0 {
+				fault.Name += "+"
+			}
+			fault.Name += fmt.Sprintf("%T", action)[len("apiserver."):]
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next++
+	f.rules = append(f.rules, &rule{Fault: fault, id: f.next})
+	return f.next
+}
+
+// Remove takes a rule away and returns how many requests it has hit.
+func (f *Faults) Remove(id FaultID) (hits int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = slices.DeleteFunc(f.rules, func(r *rule) bool {
+		if r.id == id {
+			hits = r.hit
+		}
+		return r.id == id
+	})
+	return hits
+}
+
+// Clear takes all rules away.
+func (f *Faults) Clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = nil
+}
+
+// plan works out what happens to one request.
+func (f *Faults) plan(verb, resource string, stats *Stats) *plan {
+	p := &plan{cutAfter: -1, garbleAt: -1, endAt: -1, oversizeAt: -1, wrongTypeAt: -1, silentAt: -1, errorAt: -1}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.rules {
+		if r.Verb != "" && r.Verb != verb || r.Resource != "" && r.Resource != resource || !f.fires(r) {
+			continue
+		}
+		r.hit++
+		stats.fault(r.Name)
+		for _, action := range r.Do {
+			action.apply(p)
+		}
+	}
+	return p
+}
+
+// fires counts a matching request and decides whether r hits it.
+func (f *Faults) fires(r *rule) bool {
+	r.seen++
+	if r.seen <= r.Skip || r.Count > 0 && r.hit >= r.Count {
+		return false
+	}
+	if r.Every > 1 && (r.seen-r.Skip)%r.Every != 0 {
+		return false
+	}
+	return r.Probability == 0 || f.rand.Float64() < r.Probability
+}

@@ -1,0 +1,137 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// faulty is a server with three pods and one fault.
+func faulty(t *testing.T, verb string, actions ...apiserver.Action) *rig {
+	r := newRig(t, apiserver.Options{})
+	r.create(pod("default", "a"), pod("default", "b"), pod("default", "c"))
+	r.Faults().Add(apiserver.Fault{Name: "it", Verb: verb, Resource: "pods", Count: 1, Do: actions})
+	return r
+}
+
+const watchAll = "/api/v1/pods?watch=1&timeoutSeconds=1"
+
+func TestFaultFail(t *testing.T) {
+	r := faulty(t, "list", apiserver.Fail{Code: 429, RetryAfter: "7"}, apiserver.Delay{For: time.Millisecond})
+	code, raw, header := r.do("GET", "/api/v1/pods", "")
+	require.Equal(t, 429, code)
+	require.Equal(t, "7", header.Get("Retry-After"))
+	require.Contains(t, string(raw), "TooManyRequests")
+	require.Len(t, r.list("/api/v1/pods").Items, 3, "only once")
+	require.Equal(t, map[string]int{"it": 1}, r.Stats().Faults())
+	require.Equal(t, 1, r.Stats().Answers("list", "pods", 429))
+	require.Equal(t, 2, r.Stats().Requests("list", "pods"))
+}
+
+func TestFaultCut(t *testing.T) {
+	r := faulty(t, "list", apiserver.Cut{AfterBytes: 300})
+	resp := r.open("GET", "/api/v1/pods", "")
+	raw, err := io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Len(t, raw, 300)
+
+	before := faulty(t, "list", apiserver.Cut{})
+	_, err = before.client.Post(before.url+"/api/v1/namespaces/default/pods", "application/json", strings.NewReader("{}"))
+	require.NoError(t, err, "another verb")
+	_, err = before.client.Get(before.url + "/api/v1/pods")
+	require.Error(t, err)
+}
+
+func TestFaultFrames(t *testing.T) {
+	cases := map[string]struct {
+		action apiserver.Action
+		want   string
+		broken bool
+	}{
+		"garbled":    {apiserver.Garble{Frame: 1}, "ADDED a@101", true},
+		"truncated":  {apiserver.Truncate{Frame: 1}, "ADDED a@101", true},
+		"wrong type": {apiserver.WrongType{Frame: 1}, "ADDED a@101 ADDED unexpected@1 ADDED c@103", false},
+		"oversized":  {apiserver.Oversize{Frame: 2, Size: 1 << 20}, "ADDED a@101 ADDED b@102 ADDED @", false},
+		"duplicated": {apiserver.Duplicate{Every: 2}, "ADDED a@101 ADDED b@102 ADDED b@102 ADDED c@103", false},
+		"error": {apiserver.ErrorEvent{AfterFrames: 2, Status: metav1.Status{Code: 500, Reason: "Odd", Message: "m"}},
+			"ADDED a@101 ADDED b@102 ERROR 500 Odd: m", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := faulty(t, "watch", tc.action)
+			events, err := r.watch(watchAll).rest()
+			require.Equal(t, tc.want, strings.Join(events, " "))
+			if tc.broken {
+				var syntax *json.SyntaxError
+				require.ErrorAs(t, err, &syntax)
+			} else {
+				require.NoError(t, err)
+			}
+			events, err = r.watch(watchAll).rest()
+			require.NoError(t, err)
+			require.Len(t, events, 3, "only once")
+		})
+	}
+}
+
+func TestFaultListItems(t *testing.T) {
+	for name, action := range map[string]apiserver.Action{
+		"garbled": apiserver.Garble{Frame: 1}, "truncated": apiserver.Truncate{Frame: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := faulty(t, "list", action)
+			_, raw, _ := r.do("GET", "/api/v1/pods", "")
+			require.False(t, json.Valid(raw), "%s", raw)
+			_, raw, _ = r.do("GET", "/api/v1/pods", "")
+			require.True(t, json.Valid(raw))
+		})
+	}
+	r := faulty(t, "list", apiserver.WrongType{Frame: 1})
+	require.Equal(t, "ComponentStatus", r.list("/api/v1/pods").Items[1].Kind)
+}
+
+func TestFaultBookmarks(t *testing.T) {
+	opts := apiserver.Options{BookmarkPeriod: 40 * time.Second}
+	const query = "/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=60&resourceVersion=100"
+	for name, tc := range map[string]struct {
+		action apiserver.Action
+		want   int
+	}{
+		"none":     {apiserver.NoBookmarks{}, 0},
+		"repeated": {apiserver.RepeatBookmarks{Times: 2}, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, opts, func(t *testing.T, r *rig) {
+				r.Faults().Add(apiserver.Fault{Verb: "watch", Do: []apiserver.Action{tc.action}})
+				events, err := r.watch(query).rest()
+				require.NoError(t, err)
+				require.Len(t, events, tc.want)
+			})
+		})
+	}
+	inBubble(t, opts, func(t *testing.T, r *rig) {
+		r.Faults().Add(apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.WithholdEnd{}, apiserver.NoBookmarks{}}})
+		events, err := r.watch(query + "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan").rest()
+		require.NoError(t, err)
+		require.Empty(t, events)
+	})
+}
+
+func TestFaultSchedule(t *testing.T) {
+	r := newRig(t, apiserver.Options{Seed: 7})
+	id := r.Faults().Add(apiserver.Fault{Verb: "list", Skip: 1, Every: 2, Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+	var codes []int
+	for range 7 {
+		code, _, _ := r.do("GET", "/api/v1/pods", "")
+		codes = append(codes, code)
+	}
+	require.Equal(t, []int{200, 200, 500, 200, 500, 200, 200}, codes)
+	require.Equal(t, 2, r.Faults().Remove(id))
+}

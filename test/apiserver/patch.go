@@ -1,0 +1,195 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+func (c *call) patch() error {
+	kind := types.PatchType(c.bodyType())
+	switch kind {
+	case types.JSONPatchType, types.MergePatchType, types.ApplyPatchType:
+	case types.StrategicMergePatchType:
+		if c.coll.custom() {
+			return c.unsupportedPatch()
+		}
+	default:
+		return c.unsupportedPatch()
+	}
+	if err := c.checkPatchOptions(kind); err != nil {
+		return err
+	}
+	body, err := c.body()
+	if err != nil {
+		return err
+	}
+	if kind == types.ApplyPatchType {
+		return c.apply(body)
+	}
+	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
+		return c.patched(kind, cur, body)
+	})
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusOK, v)
+}
+
+func (c *call) unsupportedPatch() error {
+	types := "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+	if !c.coll.custom() {
+		types += ", application/strategic-merge-patch+json"
+	}
+	return unsupportedMediaType("the body of the request was in an unknown format - accepted media types include: " + types)
+}
+
+func (c *call) checkPatchOptions(kind types.PatchType) error {
+	query := c.r.URL.Query()
+	opts := &metav1.PatchOptions{FieldManager: query.Get("fieldManager"), DryRun: query["dryRun"]}
+	if query.Get("force") != "" {
+		force := query.Get("force") == "true"
+		opts.Force = &force
+	}
+	if errs := validation.ValidatePatchOptions(opts, kind); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", errs)
+	}
+	return nil
+}
+
+// patched applies a patch to cur and gives the result.
+func (c *call) patched(kind types.PatchType, cur object.Object, body []byte) (object.Object, error) {
+	cur.GetObjectKind().SetGroupVersionKind(c.coll.GVK())
+	before, err := json.Marshal(cur)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	var after []byte
+	switch kind {
+	case types.JSONPatchType:
+		after, err = applyJSONPatch(before, body)
+	case types.MergePatchType:
+		after, err = jsonpatch.MergePatch(before, body)
+	case types.StrategicMergePatchType:
+		after, err = strategicpatch.StrategicMergePatch(before, body, c.coll.New())
+	}
+	if err != nil {
+		return nil, patchError(c, err)
+	}
+	obj := c.coll.New()
+	if err := decodeJSON(after, obj); err != nil {
+		return nil, err
+	}
+	if obj.GetName() != c.name || obj.GetNamespace() != c.namespace {
+		return nil, apierrors.NewBadRequest("the name and namespace of an object cannot be changed by a patch")
+	}
+	return obj, nil
+}
+
+func applyJSONPatch(before, body []byte) ([]byte, error) {
+	patch, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	return patch.Apply(before)
+}
+
+func patchError(c *call, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status):
+		return err
+	case errors.Is(err, jsonpatch.ErrTestFailed), errors.Is(err, jsonpatch.ErrMissing):
+		invalid := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", c.coll.GroupResource(), c.name, err.Error(), 0, false)
+		invalid.ErrStatus.Message = "the server rejected our request due to an error in our request"
+		return invalid
+	}
+	return apierrors.NewBadRequest(err.Error())
+}
+
+// apply is server-side apply in a simple form. The applied fields are merged
+// into the object (by the strategic merge rules of built-in types), the
+// object is created where it does not exist, and the manager is recorded in
+// metadata.managedFields. Ownership of single fields is not tracked: nothing
+// conflicts, and a field that a manager no longer applies stays.
+func (c *call) apply(body []byte) error {
+	patch, err := yaml.YAMLToJSON(body)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	kind := types.StrategicMergePatchType
+	if c.coll.custom() {
+		kind = types.MergePatchType
+	}
+	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
+		obj, err := c.patched(kind, cur, patch)
+		if err != nil {
+			return nil, err
+		}
+		c.recordManager(obj)
+		return obj, nil
+	})
+	if !apierrors.IsNotFound(err) || c.subresource != "" {
+		if err != nil {
+			return err
+		}
+		return c.sendVersion(http.StatusOK, v)
+	}
+	return c.applyNew(patch)
+}
+
+func (c *call) applyNew(patch []byte) error {
+	obj := c.coll.New()
+	if err := decodeJSON(patch, obj); err != nil {
+		return err
+	}
+	if obj.GetName() == "" {
+		obj.SetName(c.name)
+	}
+	if obj.GetName() != c.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
+	}
+	if err := c.placeInNamespace(obj); err != nil {
+		return err
+	}
+	c.recordManager(obj)
+	v, err := c.storeNew(obj)
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusCreated, v)
+}
+
+// recordManager notes who applied. An entry that is there already stays as it
+// is, so that applying the same again changes nothing.
+func (c *call) recordManager(obj object.Object) {
+	manager := c.r.URL.Query().Get("fieldManager")
+	for _, entry := range obj.GetManagedFields() {
+		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply {
+			return
+		}
+	}
+	now := metav1.Time{Time: time.Now().Truncate(time.Second)}
+	obj.SetManagedFields(append(obj.GetManagedFields(), metav1.ManagedFieldsEntry{
+		Manager:     manager,
+		Operation:   metav1.ManagedFieldsOperationApply,
+		APIVersion:  c.coll.GroupVersion().String(),
+		Time:        &now,
+		FieldsType:  "FieldsV1",
+		FieldsV1:    &metav1.FieldsV1{Raw: []byte("{}")},
+		Subresource: c.subresource,
+	}))
+}

@@ -1,0 +1,258 @@
+package apiserver
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Resource describes one served resource, as a CustomResourceDefinition or a
+// registration in the API server's code would. The zero values of Singular
+// and ListKind are derived from Kind.
+type Resource struct {
+	object.GVR
+
+	Kind       string
+	ListKind   string
+	Singular   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+
+	// Status: the resource has a status subresource, so that writes to the
+	// resource itself leave the status alone.
+	Status bool
+
+	// Generation: metadata.generation counts the changes of the spec.
+	Generation bool
+
+	// New makes an empty object of the Go type. A nil New makes a custom
+	// resource: unstructured objects, JSON only.
+	New func() object.Object
+
+	// Fields gives the fields that a field selector may name beside
+	// metadata.name and metadata.namespace. It is called with objects of the
+	// resource and, to learn the names, with an empty one.
+	Fields func(object.Object) fields.Set
+
+	keepsStatusOnCreate  bool // nodes register themselves with a status
+	returnsDeleted       bool // DELETE answers with the object, not with a Status
+	statusWritesMetadata bool // core types take labels and annotations from a status write
+	defaults             func(object.Object)
+	fieldNames           fields.Set
+}
+
+// GVK returns the kind of the resource's objects.
+func (r *Resource) GVK() object.GVK {
+	return r.GroupVersion().WithKind(r.Kind)
+}
+
+// complete fills in what can be derived and checks the rest.
+func (r *Resource) complete() error {
+	if r.GVR.Resource == "" || r.Version == "" || r.Kind == "" {
+		return fmt.Errorf("resource %v: version, resource and kind must be set", r.GVR)
+	}
+	if r.ListKind == "" {
+		r.ListKind = r.Kind + "List"
+	}
+	if r.Singular == "" {
+		r.Singular = strings.ToLower(r.Kind)
+	}
+	if r.New == nil {
+		gvk := r.GVK()
+		r.New = func() object.Object {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(gvk)
+			return u
+		}
+	}
+	if r.Fields != nil {
+		r.fieldNames = r.Fields(r.New())
+	}
+	return nil
+}
+
+// custom reports whether objects are unstructured and therefore JSON only.
+func (r *Resource) custom() bool {
+	_, unstructured := r.New().(*unstructured.Unstructured)
+	return unstructured
+}
+
+func (r *Resource) goType() reflect.Type { return reflect.TypeOf(r.New()) }
+
+// fieldSet gives the values that field selectors look at.
+func (r *Resource) fieldSet(o object.Object) fields.Set {
+	set := fields.Set{}
+	if r.Fields != nil {
+		set = r.Fields(o)
+	}
+	set["metadata.name"] = o.GetName()
+	if r.Namespaced {
+		set["metadata.namespace"] = o.GetNamespace()
+	}
+	return set
+}
+
+// fieldLabel checks one term of a field selector and gives its canonical
+// form. The messages are those of the API server's conversion functions.
+func (r *Resource) fieldLabel(label, value string) (string, string, error) {
+	switch label {
+	case "metadata.name", "metadata.namespace":
+		return label, value, nil
+	case "spec.host":
+		if r.Kind == "Pod" {
+			return "spec.nodeName", value, nil
+		}
+	case "name":
+		if r.Kind == "Namespace" {
+			return "metadata.name", value, nil
+		}
+	}
+	if _, known := r.fieldNames[label]; known {
+		return label, value, nil
+	}
+	if r.Fields == nil {
+		return "", "", fmt.Errorf("%q is not a known field selector: only %q, %q", label, "metadata.name", "metadata.namespace")
+	}
+	return "", "", fmt.Errorf("field label not supported: %s", label)
+}
+
+// Builtin returns the resources that every server has: pods, services,
+// configmaps, secrets, namespaces, nodes, events, leases, deployments and
+// replicasets.
+func Builtin() []Resource {
+	core := func(resource, kind string, namespaced bool, new func() object.Object, short ...string) Resource {
+		return Resource{
+			GVR:  corev1.SchemeGroupVersion.WithResource(resource),
+			Kind: kind, Namespaced: namespaced, New: new, ShortNames: short,
+			statusWritesMetadata: true,
+		}
+	}
+	pods := core("pods", "Pod", true, func() object.Object { return &corev1.Pod{} }, "po")
+	pods.Status, pods.Generation, pods.returnsDeleted = true, true, true
+	pods.Categories = []string{"all"}
+	pods.Fields, pods.defaults = podFields, podDefaults
+
+	services := core("services", "Service", true, func() object.Object { return &corev1.Service{} }, "svc")
+	services.Status, services.returnsDeleted = true, true
+	services.Categories = []string{"all"}
+	services.Fields = func(o object.Object) fields.Set {
+		s := o.(*corev1.Service)
+		return fields.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
+	}
+
+	secrets := core("secrets", "Secret", true, func() object.Object { return &corev1.Secret{} })
+	secrets.Fields = func(o object.Object) fields.Set {
+		return fields.Set{"type": string(o.(*corev1.Secret).Type)}
+	}
+	secrets.defaults = func(o object.Object) {
+		if s := o.(*corev1.Secret); s.Type == "" {
+			s.Type = corev1.SecretTypeOpaque
+		}
+	}
+
+	namespaces := core("namespaces", "Namespace", false, func() object.Object { return &corev1.Namespace{} }, "ns")
+	namespaces.Status = true
+	namespaces.Fields = func(o object.Object) fields.Set {
+		return fields.Set{"status.phase": string(o.(*corev1.Namespace).Status.Phase)}
+	}
+	namespaces.defaults = namespaceDefaults
+
+	nodes := core("nodes", "Node", false, func() object.Object { return &corev1.Node{} }, "no")
+	nodes.Status, nodes.keepsStatusOnCreate = true, true
+	nodes.Fields = func(o object.Object) fields.Set {
+		return fields.Set{"spec.unschedulable": fmt.Sprint(o.(*corev1.Node).Spec.Unschedulable)}
+	}
+
+	events := core("events", "Event", true, func() object.Object { return &corev1.Event{} }, "ev")
+	events.Fields = eventFields
+
+	return append([]Resource{
+		pods, services, secrets, namespaces, nodes, events,
+		core("configmaps", "ConfigMap", true, func() object.Object { return &corev1.ConfigMap{} }, "cm"),
+	}, builtinGroups()...)
+}
+
+func builtinGroups() []Resource {
+	return []Resource{{
+		GVR:  coordinationv1.SchemeGroupVersion.WithResource("leases"),
+		Kind: "Lease", Namespaced: true,
+		New: func() object.Object { return &coordinationv1.Lease{} },
+	}, {
+		GVR:  appsv1.SchemeGroupVersion.WithResource("deployments"),
+		Kind: "Deployment", Namespaced: true, Status: true, Generation: true,
+		ShortNames: []string{"deploy"}, Categories: []string{"all"},
+		New: func() object.Object { return &appsv1.Deployment{} },
+	}, {
+		GVR:  appsv1.SchemeGroupVersion.WithResource("replicasets"),
+		Kind: "ReplicaSet", Namespaced: true, Status: true, Generation: true,
+		ShortNames: []string{"rs"}, Categories: []string{"all"},
+		New: func() object.Object { return &appsv1.ReplicaSet{} },
+		Fields: func(o object.Object) fields.Set {
+			return fields.Set{"status.replicas": fmt.Sprint(o.(*appsv1.ReplicaSet).Status.Replicas)}
+		},
+	}}
+}
+
+func podFields(o object.Object) fields.Set {
+	p := o.(*corev1.Pod)
+	return fields.Set{
+		"spec.nodeName":            p.Spec.NodeName,
+		"spec.restartPolicy":       string(p.Spec.RestartPolicy),
+		"spec.schedulerName":       p.Spec.SchedulerName,
+		"spec.serviceAccountName":  p.Spec.ServiceAccountName,
+		"spec.hostNetwork":         fmt.Sprint(p.Spec.HostNetwork),
+		"status.phase":             string(p.Status.Phase),
+		"status.podIP":             p.Status.PodIP,
+		"status.nominatedNodeName": p.Status.NominatedNodeName,
+	}
+}
+
+func podDefaults(o object.Object) {
+	p := o.(*corev1.Pod)
+	if p.Spec.RestartPolicy == "" {
+		p.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	}
+	if p.Spec.SchedulerName == "" {
+		p.Spec.SchedulerName = corev1.DefaultSchedulerName
+	}
+	if p.Status.Phase == "" {
+		p.Status.Phase = corev1.PodPending
+	}
+}
+
+func namespaceDefaults(o object.Object) {
+	ns := o.(*corev1.Namespace)
+	if ns.Labels == nil {
+		ns.Labels = map[string]string{}
+	}
+	ns.Labels[corev1.LabelMetadataName] = ns.Name
+	if ns.Status.Phase == "" {
+		ns.Status.Phase = corev1.NamespaceActive
+	}
+}
+
+func eventFields(o object.Object) fields.Set {
+	e := o.(*corev1.Event)
+	return fields.Set{
+		"involvedObject.kind":            e.InvolvedObject.Kind,
+		"involvedObject.namespace":       e.InvolvedObject.Namespace,
+		"involvedObject.name":            e.InvolvedObject.Name,
+		"involvedObject.uid":             string(e.InvolvedObject.UID),
+		"involvedObject.apiVersion":      e.InvolvedObject.APIVersion,
+		"involvedObject.resourceVersion": e.InvolvedObject.ResourceVersion,
+		"involvedObject.fieldPath":       e.InvolvedObject.FieldPath,
+		"reason":                         e.Reason,
+		"reportingComponent":             e.ReportingController,
+		"source":                         e.Source.Component,
+		"type":                           e.Type,
+	}
+}

@@ -1,0 +1,186 @@
+package apiserver
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// put stores obj, which from then on belongs to the store, as the newest
+// state of its key. The mutex must be held.
+func (s *Server) put(c *collection, prev *version, obj object.Object) *version {
+	s.rv++
+	obj.SetResourceVersion(strconv.FormatUint(s.rv, 10))
+	v := &version{res: &c.Resource, rv: s.rv, path: c.pathOf(object.KeyOf(obj)), obj: obj}
+	s.log(c, &event{rv: s.rv, prev: prev, cur: v})
+	return v
+}
+
+// remove deletes the object of which v is the newest state. The mutex must be
+// held.
+func (s *Server) remove(c *collection, v *version) *version {
+	s.rv++
+	last := v.at(s.rv)
+	s.log(c, &event{rv: s.rv, prev: v, cur: last, gone: true})
+	return last
+}
+
+func (s *Server) log(c *collection, e *event) {
+	c.apply(e, s.opts.History)
+	close(s.advanced)
+	s.advanced = make(chan struct{})
+}
+
+// insert stores a new object. The mutex must be held.
+func (s *Server) insert(c *collection, obj object.Object) (*version, error) {
+	key := object.KeyOf(obj)
+	if _, exists := c.objects[c.pathOf(key)]; exists {
+		return nil, apierrors.NewAlreadyExists(c.GroupResource(), obj.GetName())
+	}
+	return s.put(c, nil, s.prepareNew(c, obj)), nil
+}
+
+// prepareNew sets what the server decides about a new object.
+func (s *Server) prepareNew(c *collection, obj object.Object) object.Object {
+	stripKind(obj)
+	if obj.GetUID() == "" {
+		obj.SetUID(s.newUID())
+	}
+	if created := obj.GetCreationTimestamp(); created.IsZero() {
+		obj.SetCreationTimestamp(metav1.Time{Time: time.Now().Truncate(time.Second)})
+	}
+	if c.Generation && obj.GetGeneration() == 0 {
+		obj.SetGeneration(1)
+	}
+	if c.defaults != nil {
+		c.defaults(obj)
+	}
+	return obj
+}
+
+// replace stores obj over cur: nothing happens where they are equal, and an
+// object that waits for its last finalizer goes with it. The result is the
+// state afterwards. The mutex must be held.
+func (s *Server) replace(c *collection, cur *version, obj object.Object) *version {
+	stripKind(obj)
+	old := cur.obj
+	obj.SetUID(old.GetUID())
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
+	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	obj.SetGeneration(old.GetGeneration())
+	if c.Generation && !sameSpec(old, obj) {
+		obj.SetGeneration(old.GetGeneration() + 1)
+	}
+	obj.SetResourceVersion(old.GetResourceVersion())
+	if equality.Semantic.DeepEqual(old, obj) {
+		return cur
+	}
+	if old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		return s.remove(c, cur)
+	}
+	return s.put(c, cur, obj)
+}
+
+// release deletes the object, or marks it as being deleted where finalizers
+// hold it. The mutex must be held.
+func (s *Server) release(c *collection, cur *version) (v *version, gone bool) {
+	if len(cur.obj.GetFinalizers()) == 0 {
+		return s.remove(c, cur), true
+	}
+	if cur.obj.GetDeletionTimestamp() != nil {
+		return cur, false
+	}
+	obj := cur.obj.DeepCopyObject().(object.Object)
+	now, grace := metav1.Time{Time: time.Now().Truncate(time.Second)}, int64(0)
+	obj.SetDeletionTimestamp(&now)
+	obj.SetDeletionGracePeriodSeconds(&grace)
+	if c.Generation {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+	return s.put(c, cur, obj), false
+}
+
+// stripKind clears the kind of a typed object: the resource knows it, and the
+// encoder writes it. An unstructured object keeps it.
+func stripKind(obj object.Object) {
+	if _, ok := obj.(*unstructured.Unstructured); !ok {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+}
+
+// sameSpec compares everything but metadata and status.
+func sameSpec(a, b object.Object) bool {
+	if ua, ok := a.(*unstructured.Unstructured); ok {
+		return equality.Semantic.DeepEqual(specOf(ua), specOf(b.(*unstructured.Unstructured)))
+	}
+	va, vb := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	for i := range va.NumField() {
+		switch va.Type().Field(i).Name {
+		case "TypeMeta", "ObjectMeta", "Status":
+			continue
+		}
+		if !equality.Semantic.DeepEqual(va.Field(i).Interface(), vb.Field(i).Interface()) {
+			return false
+		}
+	}
+	return true
+}
+
+func specOf(u *unstructured.Unstructured) map[string]any {
+	spec := map[string]any{}
+	for field, value := range u.Object {
+		if field != "metadata" && field != "status" {
+			spec[field] = value
+		}
+	}
+	return spec
+}
+
+// copyStatus gives to the status of from.
+func copyStatus(to, from object.Object) {
+	if u, ok := to.(*unstructured.Unstructured); ok {
+		delete(u.Object, "status")
+		if status, has := from.(*unstructured.Unstructured).Object["status"]; has {
+			u.Object["status"] = status
+		}
+		return
+	}
+	field := reflect.ValueOf(to).Elem().FieldByName("Status")
+	if field.IsValid() {
+		field.Set(reflect.ValueOf(from).Elem().FieldByName("Status"))
+	}
+}
+
+// stored gives the newest state of a key. The mutex must be held.
+func (c *collection) stored(key object.Key) (*version, error) {
+	v, ok := c.objects[c.pathOf(key)]
+	if !ok {
+		return nil, apierrors.NewNotFound(c.GroupResource(), key.Name)
+	}
+	return v, nil
+}
+
+// collectionOf finds the resource of an object by its Go type or its kind.
+// The mutex must be held.
+func (s *Server) collectionOf(obj object.Object) (*collection, error) {
+	if c, ok := s.byType[reflect.TypeOf(obj)]; ok {
+		return c, nil
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	for _, c := range s.collections {
+		if c.GVK() == gvk && c.goType() == reflect.TypeOf(obj) {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("object %T of kind %v: no such resource is served, add it with AddResource", obj, gvk)
+}

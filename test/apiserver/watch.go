@@ -1,0 +1,279 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// watcher is one watch in progress:
+//
+//  1. start decides where it begins: with the objects of now, or after a
+//     version of the past
+//  2. the initial objects go out, and for a streaming list the bookmark that
+//     ends them
+//  3. stream sends the changes from next on, waits for the next one, a
+//     bookmark's time or the timeout, and so on
+//
+// Everything belongs to the goroutine of the request.
+type watcher struct {
+	*call
+	sel       *selector
+	bookmarks bool
+	next      int    // position of the first change that has not been sent
+	sent      uint64 // all changes up to this version have been sent or are not selected
+	initial   []*version
+	endAt     uint64 // version from which the initial-events-end bookmark is due; 0 for none
+	deadline  time.Time
+	buffer    []byte
+	frames    int
+}
+
+// errWatchOver ends a watch as its timeout does.
+var errWatchOver = errors.New("watch over")
+
+func (c *call) watch() error {
+	opts, sel, err := c.listOptions()
+	if err != nil {
+		return err
+	}
+	rv, err := parseRV(opts.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	w := &watcher{call: c, sel: sel, bookmarks: opts.AllowWatchBookmarks}
+	w.deadline = time.Now().Add(c.watchTimeout(opts))
+	startErr := w.start(opts, rv)
+	c.w.Header().Set("Content-Type", c.watchType())
+	c.w.WriteHeader(http.StatusOK)
+	if err := c.w.flush(); err != nil {
+		return err
+	}
+	if startErr != nil { // told inside the stream, as the watch cache does
+		return w.sendError(startErr)
+	}
+	if err := w.run(); !errors.Is(err, errWatchOver) {
+		return err
+	}
+	return nil
+}
+
+// watchType is the content type of a watch: JSON goes without parameters.
+func (c *call) watchType() string {
+	if c.format.proto() {
+		return typeProto + ";stream=watch"
+	}
+	return typeJSON
+}
+
+func (c *call) watchTimeout(opts *internalversion.ListOptions) time.Duration {
+	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
+		return time.Duration(*opts.TimeoutSeconds) * time.Second
+	}
+	if c.server.opts.WatchTimeout > 0 {
+		return c.server.opts.WatchTimeout
+	}
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	return time.Duration(float64(30*time.Minute) * (1 + c.server.rand.Float64()))
+}
+
+// start takes the position from which the watch goes on, and the objects that
+// it begins with.
+func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
+	s := w.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	synthetic := rv == 0 && (opts.SendInitialEvents == nil || streaming)
+	switch {
+	case streaming || synthetic:
+		w.initial, w.sent = w.coll.now(w.sel.prefix, w.sel.prefix), s.rv
+	case rv == 0: // sendInitialEvents=false: from now on
+		w.sent = s.rv
+	case rv < w.coll.floor:
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", rv, w.coll.floor))
+	default:
+		w.sent = rv
+	}
+	if streaming && w.bookmarks {
+		w.endAt = max(rv, w.sent, 1)
+	}
+	w.next = w.coll.position(w.sent)
+	return nil
+}
+
+// run sends what there is until the watch's time is over.
+func (w *watcher) run() error {
+	for _, v := range w.initial {
+		if !w.sel.matches(v) {
+			continue
+		}
+		if err := w.send(watch.Added, v); err != nil {
+			return err
+		}
+	}
+	w.initial = nil
+	return w.stream()
+}
+
+// stream sends changes and bookmarks.
+func (w *watcher) stream() error {
+	timeout := time.NewTimer(time.Until(w.deadline))
+	defer timeout.Stop()
+	bookmark := time.NewTimer(w.untilBookmark())
+	defer bookmark.Stop()
+	due := false
+	for {
+		changed, err := w.catchUp()
+		if err != nil {
+			return err
+		}
+		if err := w.sendBookmarks(due); err != nil {
+			return err
+		}
+		if err := w.flushed(); err != nil {
+			return err
+		}
+		if due {
+			bookmark.Reset(w.untilBookmark())
+			due = false
+		}
+		select {
+		case <-changed:
+		case <-bookmark.C:
+			due = true
+		case <-timeout.C:
+			return nil
+		case <-w.coll.removed:
+			return nil
+		case <-w.ctx.Done():
+			return context.Cause(w.ctx)
+		}
+	}
+}
+
+// untilBookmark is the time to the next bookmark: a period away, or two
+// seconds before the end where that is sooner, as on a real server.
+func (w *watcher) untilBookmark() time.Duration {
+	period := w.server.opts.BookmarkPeriod
+	if last := time.Until(w.deadline) - 2*time.Second; last > 0 && last < period {
+		return last
+	}
+	return period
+}
+
+// catchUp sends the changes that are there, and returns the channel that is
+// closed with the next one that matters.
+func (w *watcher) catchUp() (<-chan struct{}, error) {
+	s := w.server
+	for {
+		s.mu.Lock()
+		events, ok := w.coll.since(w.next)
+		now, changed := s.rv, w.coll.changed
+		if w.endAt > now {
+			changed = s.advanced // any resource's change brings the version nearer
+		}
+		s.mu.Unlock()
+		if !ok {
+			// The real server ends a watch that cannot keep up; the client
+			// then learns with its next request that the version is gone.
+			return nil, errWatchOver
+		}
+		for _, e := range events {
+			w.next++
+			if e.rv <= w.sent {
+				continue // the client asked for a version of the future
+			}
+			kind, v, ok := e.seenBy(w.sel)
+			if !ok {
+				continue
+			}
+			if err := w.send(kind, v); err != nil {
+				return nil, err
+			}
+		}
+		w.sent = max(w.sent, now)
+		if len(events) == 0 {
+			return changed, nil
+		}
+	}
+}
+
+// sendBookmarks sends the bookmark that ends a streaming list when its
+// version is reached, and afterwards a periodic one where it is due.
+func (w *watcher) sendBookmarks(due bool) error {
+	if w.endAt != 0 {
+		if w.sent < w.endAt {
+			return nil
+		}
+		w.endAt = 0
+		if w.faults.withholdEnd {
+			return nil
+		}
+		return w.sendBookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	if !due || !w.bookmarks || w.faults.noBookmarks {
+		return nil
+	}
+	for range 1 + w.faults.repeatBookmarks {
+		if err := w.sendBookmark(nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *watcher) sendBookmark(annotations map[string]string) error {
+	obj := w.coll.New()
+	obj.SetResourceVersion(strconv.FormatUint(w.sent, 10))
+	obj.SetAnnotations(annotations)
+	v := &version{res: &w.coll.Resource, rv: w.sent, obj: obj}
+	return w.send(watch.Bookmark, v)
+}
+
+// send writes one event; flushed brings it on its way.
+func (w *watcher) send(kind watch.EventType, v *version) error {
+	e, err := v.encode(w.format)
+	if err != nil {
+		return w.sendError(apierrors.NewInternalError(err))
+	}
+	return w.sendFrame(kind, e.body)
+}
+
+// sendError writes an ERROR event, which ends the watch.
+func (w *watcher) sendError(err error) error {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok {
+		return err
+	}
+	body, err := encodeStatus(status.Status(), w.format)
+	if err != nil {
+		return err
+	}
+	if err := w.sendFrame(watch.Error, body); err != nil {
+		return err
+	}
+	return w.flushed()
+}
+
+// flushed hands what was sent to the connection.
+func (w *watcher) flushed() error {
+	if len(w.buffer) == 0 {
+		return nil
+	}
+	_, err := w.w.Write(w.buffer)
+	w.buffer = w.buffer[:0]
+	if err != nil {
+		return err
+	}
+	return w.w.flush()
+}

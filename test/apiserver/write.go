@@ -1,0 +1,237 @@
+package apiserver
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+func (c *call) key() object.Key { return object.Key{Namespace: c.namespace, Name: c.name} }
+
+// get answers with one object.
+func (c *call) get() error {
+	c.server.mu.Lock()
+	v, err := c.coll.stored(c.key())
+	c.server.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusOK, v)
+}
+
+// dryRun reports whether nothing may be stored.
+func (c *call) dryRun() bool { return c.r.URL.Query().Get("dryRun") == metav1.DryRunAll }
+
+func (c *call) create() error {
+	obj, err := c.bodyObject()
+	if err != nil {
+		return err
+	}
+	if err := c.placeInNamespace(obj); err != nil {
+		return err
+	}
+	if obj.GetResourceVersion() != "" {
+		return apierrors.NewInternalError(fmt.Errorf("resourceVersion should not be set on objects to be created"))
+	}
+	obj.SetUID("")
+	obj.SetCreationTimestamp(metav1.Time{})
+	obj.SetDeletionTimestamp(nil)
+	obj.SetGeneration(0)
+	if c.coll.Status && !c.coll.keepsStatusOnCreate {
+		copyStatus(obj, c.coll.New())
+	}
+	v, err := c.storeNew(obj)
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusCreated, v)
+}
+
+// storeNew checks and stores a new object that came by HTTP.
+func (c *call) storeNew(obj object.Object) (*version, error) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.NamespaceLifecycle && c.coll.Namespaced {
+		if err := s.namespaceExists(obj.GetNamespace()); err != nil {
+			return nil, err
+		}
+	}
+	if prefix := obj.GetGenerateName(); obj.GetName() == "" && prefix != "" {
+		obj.SetName(s.generateName(prefix))
+	}
+	errs := validation.ValidateObjectMetaAccessor(obj, c.coll.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(c.coll.GVK().GroupKind(), obj.GetName(), errs)
+	}
+	if c.dryRun() {
+		if _, exists := c.coll.objects[c.coll.pathOf(object.KeyOf(obj))]; exists {
+			return nil, apierrors.NewAlreadyExists(c.coll.GroupResource(), obj.GetName())
+		}
+		return &version{res: &c.coll.Resource, obj: s.prepareNew(c.coll, obj)}, nil
+	}
+	return s.insert(c.coll, obj)
+}
+
+// placeInNamespace gives the object the namespace of the path.
+func (c *call) placeInNamespace(obj object.Object) error {
+	if c.coll.Namespaced && obj.GetNamespace() == "" {
+		obj.SetNamespace(c.namespace)
+	}
+	if obj.GetNamespace() != c.namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+func (c *call) update() error {
+	obj, err := c.bodyObject()
+	if err != nil {
+		return err
+	}
+	if obj.GetName() != c.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
+	}
+	if err := c.placeInNamespace(obj); err != nil {
+		return err
+	}
+	v, err := c.storeUpdate(func(object.Object) (object.Object, error) { return obj, nil })
+	if err != nil {
+		return err
+	}
+	return c.sendVersion(http.StatusOK, v)
+}
+
+// storeUpdate replaces the stored object with what change makes of it. What
+// the request may not write is taken from the stored object: the status, or
+// on the status subresource everything else.
+func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cur, err := c.coll.stored(c.key())
+	if err != nil {
+		return nil, err
+	}
+	obj, err := change(clone(cur.obj))
+	if err != nil {
+		return nil, err
+	}
+	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.obj.GetResourceVersion() {
+		return nil, conflict(c.coll, c.name)
+	}
+	if uid := obj.GetUID(); uid != "" && uid != cur.obj.GetUID() {
+		return nil, apierrors.NewConflict(c.coll.GroupResource(), c.name,
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.obj.GetUID()))
+	}
+	switch {
+	case c.subresource == "status":
+		obj = c.withStatus(cur.obj, obj)
+	case c.coll.Status:
+		copyStatus(obj, clone(cur.obj))
+	}
+	if c.dryRun() {
+		return &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}, nil
+	}
+	return s.replace(c.coll, cur, obj), nil
+}
+
+// withStatus gives cur the status of obj, and its labels and annotations
+// where the resource's status strategy lets them through.
+func (c *call) withStatus(cur, obj object.Object) object.Object {
+	result := clone(cur)
+	copyStatus(result, obj)
+	if c.coll.statusWritesMetadata {
+		result.SetLabels(obj.GetLabels())
+		result.SetAnnotations(obj.GetAnnotations())
+		result.SetFinalizers(obj.GetFinalizers())
+	}
+	return result
+}
+
+func (c *call) delete() error {
+	opts, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	v, gone, err := c.storeDelete(opts)
+	if err != nil {
+		return err
+	}
+	if !gone || c.coll.returnsDeleted {
+		return c.sendVersion(http.StatusOK, v)
+	}
+	return c.sendStatus(metav1.Status{
+		Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{
+			Name:  c.name,
+			Group: c.group,
+			Kind:  c.resource,
+			UID:   v.obj.GetUID(),
+		},
+	})
+}
+
+func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cur, err := c.coll.stored(c.key())
+	if err != nil {
+		return nil, false, err
+	}
+	if p := opts.Preconditions; p != nil {
+		if p.UID != nil && *p.UID != cur.obj.GetUID() {
+			return nil, false, apierrors.NewConflict(c.coll.GroupResource(), c.name,
+				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, cur.obj.GetUID()))
+		}
+		if p.ResourceVersion != nil && *p.ResourceVersion != cur.obj.GetResourceVersion() {
+			return nil, false, apierrors.NewConflict(c.coll.GroupResource(), c.name,
+				fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v",
+					*p.ResourceVersion, cur.obj.GetResourceVersion()))
+		}
+	}
+	if len(opts.DryRun) > 0 {
+		return cur, true, nil
+	}
+	v, gone := s.release(c.coll, cur)
+	return v, gone, nil
+}
+
+// deleteCollection deletes what a list with the same options would show, and
+// answers with that list.
+func (c *call) deleteCollection() error {
+	opts, sel, err := c.listOptions()
+	if err != nil {
+		return err
+	}
+	deletion, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	p, err := c.listPage(opts, sel)
+	if err != nil {
+		return err
+	}
+	if len(deletion.DryRun) == 0 {
+		c.releaseAll(p.items)
+	}
+	return c.sendList(p)
+}
+
+func (c *call) releaseAll(items []*version) {
+	s := c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range items {
+		if cur, exists := c.coll.objects[v.path]; exists && cur.obj.GetUID() == v.obj.GetUID() {
+			s.release(c.coll, cur)
+		}
+	}
+}
