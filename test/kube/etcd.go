@@ -26,8 +26,9 @@ func startEtcd(h *home) (*embed.Etcd, error) {
 	c := embed.NewConfig()
 	c.Dir = h.path("etcd")
 	c.UnsafeNoFsync = true
-	c.LogLevel = "warn"
+	c.LogLevel = "error"
 	c.LogOutputs = []string{h.log}
+	c.Name = "millrace"
 	// There is nobody to elect but itself: do not wait a second for it.
 	c.TickMs, c.ElectionMs = 10, 100
 	c.ListenClientUrls = []url.URL{mustURL(etcdSocket)}

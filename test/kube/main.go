@@ -23,6 +23,9 @@
 // Namespace gets a ServiceAccount "default", and Pods need none, because that
 // admission plugin is off.
 //
+// /version says v0.0.0-master, as it does for every kube-apiserver that was not
+// built by the release scripts.
+//
 // # Users
 //
 // The kubeconfig has three contexts: admin (a token of the group
