@@ -73,11 +73,8 @@ func (q *Queue[K]) add(key K, priority int, keep bool, at, now int64) {
 		return
 	}
 	it := q.items[key]
-	switch {
-	case it == nil:
+	if it == nil {
 		it = q.admit(key)
-	case it.want == wantNothing && !it.running:
-		q.idle.remove(it)
 	}
 	if keep && it.running {
 		priority = max(priority, it.handed)
@@ -138,28 +135,17 @@ func (q *Queue[K]) enqueue(it *item[K]) {
 	q.sleep.wakeOne()
 }
 
-// admit gives a key that the queue does not know an item.
+// admit gives a key that was idle an item.
 func (q *Queue[K]) admit(key K) *item[K] {
-	it := q.idle.head
-	if q.idle.len >= maxIdle {
-		q.idle.remove(it)
-		delete(q.items, it.key)
-	} else {
-		it = new(item[K])
-	}
+	it := q.free.take()
 	it.key = key
 	q.items[key] = it
 	return it
 }
 
-// retire keeps the item of a key that is owed nothing and not running for
-// later use, in place of the longest idle one if there are enough.
+// retire takes the item of a key that has become idle: it is in no list, owed
+// nothing and not running.
 func (q *Queue[K]) retire(it *item[K]) {
-	q.idle.pushBack(it)
-	if q.idle.len <= maxIdle {
-		return
-	}
-	oldest := q.idle.head
-	q.idle.remove(oldest)
-	delete(q.items, oldest.key)
+	delete(q.items, it.key)
+	q.free.give(it)
 }

@@ -52,6 +52,23 @@ func addGetDone[K comparable](b *testing.B, keys []K, opts workqueue.Options[K])
 	}
 }
 
+// BenchmarkAddWork is BenchmarkAddGetDone with the iterator.
+func BenchmarkAddWork(b *testing.B) {
+	keys := benchKeys(8)
+	q := workqueue.New(workqueue.Options[types.NamespacedName]{})
+	defer q.ShutDown()
+	b.ReportAllocs()
+	q.Add(keys[0])
+	i := 1
+	for range q.Work(b.Context()) {
+		if !b.Loop() {
+			break
+		}
+		q.Add(keys[i&7])
+		i++
+	}
+}
+
 // BenchmarkContended is eight workers that each add, get and end keys of one
 // queue at the same time. No key comes twice, so that no adds merge and each
 // add brings a key to get.

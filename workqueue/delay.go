@@ -89,14 +89,15 @@ func (d *delays[K]) set(at int, s delaySlot[K]) {
 // the queue's mutex. flights counts the rings that are set or under way, so
 // that a shutdown can wait for the last.
 type alarm struct {
-	timer   *time.Timer
+	ring    func()
+	timer   *time.Timer // created when it is first set
 	at      int64
 	armed   bool
 	flights sync.WaitGroup
 }
 
 // set makes the alarm ring at the given time or earlier.
-func (a *alarm) set(at, now int64, ring func()) {
+func (a *alarm) set(at, now int64) {
 	if a.armed && a.at <= at {
 		return
 	}
@@ -105,7 +106,7 @@ func (a *alarm) set(at, now int64, ring func()) {
 	switch {
 	case a.timer == nil:
 		a.flights.Add(1)
-		a.timer = time.AfterFunc(wait, ring)
+		a.timer = time.AfterFunc(wait, a.ring)
 	case !a.timer.Reset(wait):
 		a.flights.Add(1)
 	}
@@ -141,7 +142,7 @@ func (q *Queue[K]) schedule(it *item[K], priority int, at, now int64) {
 		it.want, it.priority, it.at = wantLater, priority, at
 		q.delays.push(it)
 	}
-	q.alarm.set(q.delays.slots[0].at, now, q.ring)
+	q.alarm.set(q.delays.slots[0].at, now)
 }
 
 // ring is the alarm's function: keys whose time has come wait from now on.
@@ -161,7 +162,7 @@ func (q *Queue[K]) ring() {
 		q.owe(it, it.priority, now)
 	}
 	if len(q.delays.slots) > 0 {
-		q.alarm.set(q.delays.slots[0].at, now, q.ring)
+		q.alarm.set(q.delays.slots[0].at, now)
 	}
 }
 
@@ -203,7 +204,7 @@ func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
 	}
 	it.at = due(now, after)
 	q.delays.move(it)
-	q.alarm.set(q.delays.slots[0].at, now, q.ring)
+	q.alarm.set(q.delays.slots[0].at, now)
 	return true
 }
 

@@ -4,7 +4,7 @@ package workqueue
 type want uint8
 
 const (
-	wantNothing want = iota // nothing: the key is idle, or running for the last time
+	wantNothing want = iota // nothing: the key is running for the last time
 	wantLater               // one hand-out when its time comes: it is in the heap of delayed adds
 	wantNow                 // one hand-out: it waits, or, if it is running, will wait after its Done
 )
@@ -13,7 +13,7 @@ const (
 type lane uint8
 
 const (
-	laneAge   lane = iota // idle, waiting (oldest first) or running: exactly one of the three, or none while only delayed
+	laneAge   lane = iota // waiting or running, the longest first; in neither while only delayed
 	laneLevel             // waiting, within its priority
 )
 
@@ -76,4 +76,39 @@ func (l *list[K]) remove(it *item[K]) {
 
 func (l *list[K]) next(it *item[K]) *item[K] {
 	return it.links[l.lane&1].next
+}
+
+// maxFree is how many items are kept for reuse: enough for any number of
+// workers, and for bursts of a size that comes often.
+const maxFree = 1024
+
+// freeItems are items without a key, chained by next in laneAge.
+type freeItems[K comparable] struct {
+	head *item[K]
+	len  int
+}
+
+func (f *freeItems[K]) take() *item[K] {
+	it := f.head
+	if it == nil {
+		return new(item[K])
+	}
+	f.head = it.links[laneAge].next
+	it.links[laneAge].next = nil
+	f.len--
+	return it
+}
+
+// give takes back an item that is in no list, owed nothing and not running. Its
+// key is cleared, because that may keep alive more than itself; what else is
+// left in it is set whenever it is used.
+func (f *freeItems[K]) give(it *item[K]) {
+	if f.len >= maxFree {
+		return
+	}
+	var none K
+	it.key = none
+	it.links[laneAge].next = f.head
+	f.head = it
+	f.len++
 }

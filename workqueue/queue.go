@@ -8,13 +8,6 @@ import (
 	"time"
 )
 
-// maxIdle is how many finished keys a queue remembers. A key that comes back
-// while it is remembered costs neither an allocation nor an insertion in the
-// map, and one that does not lends its item to the next key. The bound is low
-// because a remembered key may keep alive the bytes that its strings are cut
-// from.
-const maxIdle = 512
-
 // Queue is a queue of keys to be worked on: a set in order. Each key is in one
 // of these states:
 //
@@ -53,11 +46,11 @@ type Queue[K comparable] struct {
 	// called without it.
 	mu      sync.Mutex
 	state   State
-	items   map[K]*item[K] // every key in any state, idle ones included
-	idle    list[K]        // the longest idle first
-	waiting list[K]        // the longest waiting first
-	running list[K]        // the longest running first
-	ranking ranking[K]     // the waiting keys again, by priority; unused with an order
+	items   map[K]*item[K] // every key that is not idle
+	free    freeItems[K]
+	waiting list[K]    // the longest waiting first
+	running list[K]    // the longest running first
+	ranking ranking[K] // the waiting keys again, by priority; unused with an order
 	delays  delays[K]
 	alarm   alarm
 	sleep   sleepers
@@ -88,6 +81,7 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	if q.fairEvery <= 0 {
 		q.fairEvery = DefaultFairEvery
 	}
+	q.alarm.ring = q.ring
 	if opts.Metrics != nil {
 		q.recorder = opts.Metrics.Register(q.name, q.Status)
 	}
@@ -117,7 +111,11 @@ func (q *Queue[K]) stamp() int64 {
 // queue will hand out no more keys, or the cause of the context's end. A
 // context that has ended gets no key, even if one waits.
 func (q *Queue[K]) Get(ctx context.Context) (K, error) {
-	got := q.tryGet(ctx, nil)
+	return q.await(ctx, q.tryGet(ctx, nil))
+}
+
+// await repeats an attempt at Get until it comes to a key or an error.
+func (q *Queue[K]) await(ctx context.Context, got grant[K]) (K, error) {
 	for got.sleeper != nil {
 		select {
 		case <-got.sleeper.wake:
@@ -141,24 +139,38 @@ type grant[K comparable] struct {
 }
 
 // tryGet is one attempt at Get; slept is what the previous one waited with.
-func (q *Queue[K]) tryGet(ctx context.Context, slept *sleeper) (got grant[K]) {
-	ended := ctx.Err() != nil
+func (q *Queue[K]) tryGet(ctx context.Context, slept *sleeper) grant[K] {
+	ended := cause(ctx)
 	now := q.stamp()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if slept != nil {
 		q.sleep.leave(slept)
 	}
+	return q.grant(ended, slept != nil, now)
+}
+
+// cause is context.Cause, but as cheap as Err while the context goes on.
+func cause(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// grant hands out a key if one waits; ended is why the context has ended, if it
+// has.
+func (q *Queue[K]) grant(ended error, slept bool, now int64) (got grant[K]) {
 	switch {
-	case ended:
+	case ended != nil:
 		// The wake-up that this caller may have taken belongs to another.
-		if slept != nil && q.waiting.len > 0 {
+		if slept && q.waiting.len > 0 {
 			q.sleep.wakeOne()
 		}
-		got.err = context.Cause(ctx)
+		got.err = ended
 	case q.waiting.len > 0:
 		it := q.handOut(now)
-		got.key, got.waited = it.key, time.Duration(max(now-it.added, 0))
+		got.key, got.waited = it.key, since(it.added, now)
 	case q.state != Open && q.again == 0:
 		got.err = q.errShutDown()
 	default:
@@ -215,22 +227,36 @@ func (q *Queue[K]) choose() *item[K] {
 // panics for a key that is not running, because ending another worker's turn
 // would let two workers have the key at once (L26).
 func (q *Queue[K]) Done(key K) {
-	took, settled := q.done(key, q.stamp())
-	if q.recorder != nil {
-		q.recorder.WorkDuration(took)
-		if settled {
-			q.recorder.Unregister()
-		}
+	took, settled := q.end(key, q.stamp())
+	q.recordDone(took, settled)
+}
+
+func (q *Queue[K]) end(key K, now int64) (took time.Duration, settled bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.done(key, now)
+}
+
+func (q *Queue[K]) recordDone(took time.Duration, settled bool) {
+	if q.recorder == nil {
+		return
+	}
+	q.recorder.WorkDuration(took)
+	if settled {
+		q.recorder.Unregister()
 	}
 }
 
+// done ends the work on a key, under the lock.
 func (q *Queue[K]) done(key K, now int64) (took time.Duration, settled bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	it := q.items[key]
+	it := q.running.head // with one worker it is this one
+	if it == nil || it.key != key {
+		it = q.items[key]
+	}
 	if it == nil || !it.running {
 		panic(fmt.Sprintf("workqueue %q: Done(%v) of a key that is not running: call Done once for each Get", q.name, key))
 	}
+	took = since(it.started, now)
 	q.running.remove(it)
 	q.started -= it.started
 	it.running = false
@@ -241,28 +267,44 @@ func (q *Queue[K]) done(key K, now int64) (took time.Duration, settled bool) {
 	case wantNothing:
 		q.retire(it)
 	}
-	return time.Duration(max(now-it.started, 0)), q.settle()
+	return took, q.settle()
 }
 
 // Work returns an iterator that gets keys until the context ends or the queue
 // is shut down, and calls Done after each round of the loop, also after one
-// that panicked. Any number of workers may run such a loop at once:
+// that is left or panics. It is cheaper than Get and Done, since it ends one
+// key and gets the next in one step. Any number of workers may run such a loop
+// at once:
 //
 //	for key := range q.Work(ctx) { ... }
 func (q *Queue[K]) Work(ctx context.Context) iter.Seq[K] {
 	return func(yield func(K) bool) {
-		for {
-			key, err := q.Get(ctx)
-			if err != nil || !q.work(key, yield) {
-				return
+		key, err := q.Get(ctx)
+		defer func() {
+			if err == nil {
+				q.Done(key)
 			}
+		}()
+		for err == nil && yield(key) {
+			key, err = q.exchange(ctx, key)
 		}
 	}
 }
 
-func (q *Queue[K]) work(key K, yield func(K) bool) bool {
-	defer q.Done(key)
-	return yield(key)
+// exchange is Done and then Get.
+func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
+	took, settled, got := q.endAndTryGet(ctx, key)
+	q.recordDone(took, settled)
+	return q.await(ctx, got)
+}
+
+func (q *Queue[K]) endAndTryGet(ctx context.Context, key K) (took time.Duration, settled bool, got grant[K]) {
+	ended := cause(ctx)
+	now := q.stamp()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	took, settled = q.done(key, now)
+	return took, settled, q.grant(ended, false, now)
 }
 
 // Len returns how many keys wait to be handed out. Keys that are delayed or
