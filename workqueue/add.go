@@ -1,0 +1,151 @@
+package workqueue
+
+import "time"
+
+// Add asks for the key to be handed out as soon as its turn comes. If the key
+// waits already nothing changes; if it is running, it waits again after its
+// Done; if it is delayed, it waits from now on and the delay is forgotten. After
+// ShutDown or Drain has been called, Add drops the key and counts it in
+// Status.Dropped.
+func (q *Queue[K]) Add(key K) {
+	now := q.stamp()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.add(key, 0, false, 0, now)
+}
+
+// AddAfter is Add after a wait, unless the key is handed out sooner for another
+// reason: see Queue. A wait of zero or less is Add.
+func (q *Queue[K]) AddAfter(key K, after time.Duration) {
+	q.AddWith(AddOptions{After: after}, key)
+}
+
+// AddRateLimited counts a failure of the key with the rate limiter and adds it
+// after the time that the limiter says. Forget ends the back-off.
+func (q *Queue[K]) AddRateLimited(key K) {
+	q.AddWith(AddOptions{RateLimited: true}, key)
+}
+
+// AddWith adds keys with options. Keys added at once join under one lock, in
+// their order.
+func (q *Queue[K]) AddWith(opts AddOptions, keys ...K) {
+	if opts.RateLimited {
+		opts.RateLimited = false
+		for _, key := range keys {
+			limited := opts
+			if q.countRetry() {
+				limited.After = max(opts.After, q.limiter.When(key))
+			}
+			q.AddWith(limited, key)
+		}
+		return
+	}
+	now := q.stamp()
+	var at int64
+	if opts.After > 0 {
+		now = q.clock()
+		at = due(now, opts.After)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, key := range keys {
+		q.add(key, opts.Priority, opts.KeepPriority, at, now)
+	}
+}
+
+// countRetry counts a rate-limited add. It reports false where the queue is
+// shut down and would drop the key, which then has no business in the limiter.
+func (q *Queue[K]) countRetry() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.state != Open {
+		return false
+	}
+	q.counts.retries++
+	return true
+}
+
+// add records that the key is to be handed out at the given time or sooner; at
+// zero means now.
+func (q *Queue[K]) add(key K, priority int, keep bool, at, now int64) {
+	if q.state != Open {
+		q.counts.dropped++
+		return
+	}
+	it := q.items[key]
+	if it == nil {
+		it = q.admit(key)
+	}
+	if keep && it.running {
+		priority = max(priority, it.handed)
+	}
+	switch {
+	case it.want == wantNow:
+		q.merge(it, priority)
+	case at > 0:
+		q.schedule(it, priority, at, now)
+	case it.want == wantLater:
+		q.unschedule(it)
+		q.counts.merged++
+		q.owe(it, max(it.priority, priority), now)
+	default:
+		q.owe(it, priority, now)
+	}
+}
+
+// merge adds a key that is owed an immediate hand-out already. Its place among
+// the longest waiting stays; with a higher priority it joins the end of that
+// priority's line.
+func (q *Queue[K]) merge(it *item[K], priority int) {
+	q.counts.merged++
+	raised := priority > it.priority
+	switch {
+	case it.running:
+		it.priority = max(it.priority, priority)
+	case q.order != nil:
+		it.priority = max(it.priority, priority)
+		q.order.Touch(Waiting[K]{it.key, it.priority})
+	case raised:
+		q.ranking.remove(it)
+		it.priority = priority
+		q.ranking.push(it)
+	}
+}
+
+// owe makes an item wait, now or after its Done.
+func (q *Queue[K]) owe(it *item[K], priority int, now int64) {
+	it.priority, it.added, it.want = priority, now, wantNow
+	q.counts.adds++
+	if it.running {
+		q.again++
+		return
+	}
+	q.enqueue(it)
+}
+
+// enqueue puts an item that is not running among the waiting, and wakes a
+// worker for it if one sleeps.
+func (q *Queue[K]) enqueue(it *item[K]) {
+	q.waiting.pushBack(it)
+	if q.order != nil {
+		q.order.Push(Waiting[K]{it.key, it.priority})
+	} else {
+		q.ranking.push(it)
+	}
+	q.sleep.wakeOne()
+}
+
+// admit gives a key that was idle an item.
+func (q *Queue[K]) admit(key K) *item[K] {
+	it := q.free.take()
+	it.key = key
+	q.items[key] = it
+	return it
+}
+
+// retire takes the item of a key that has become idle: it is in no list, owed
+// nothing and not running.
+func (q *Queue[K]) retire(it *item[K]) {
+	delete(q.items, it.key)
+	q.free.give(it)
+}

@@ -1,0 +1,118 @@
+package workqueue
+
+import (
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// DefaultMaxDelay is the longest wait that a Bucket hands out by default.
+const DefaultMaxDelay = 30 * time.Second
+
+// BucketOptions configure a Bucket.
+type BucketOptions struct {
+	// Limit is how many retries a second there may be, over all keys. Zero is
+	// 10.
+	Limit rate.Limit
+	// Burst is how many may come at once. Zero is 100.
+	Burst int
+	// MaxDelay is the longest wait. A bucket owes each caller a place in one
+	// line, so without a bound the line grows to minutes when thousands of keys
+	// fail at once. Who would have to wait longer takes no place and waits
+	// between half of MaxDelay and all of it: the rate is then exceeded rather
+	// than the wait. Zero is DefaultMaxDelay, negative is no bound.
+	MaxDelay time.Duration
+}
+
+// Bucket is a token bucket shared by all keys. It counts no failures, so it is
+// of use together with a limiter that does: see MaxOf.
+type Bucket[K comparable] struct {
+	bucket   *rate.Limiter
+	maxDelay time.Duration
+}
+
+// NewBucket creates a token bucket shared by all keys.
+func NewBucket[K comparable](opts BucketOptions) *Bucket[K] {
+	if opts.Limit <= 0 {
+		opts.Limit = 10
+	}
+	if opts.Burst <= 0 {
+		opts.Burst = 100
+	}
+	if opts.MaxDelay == 0 {
+		opts.MaxDelay = DefaultMaxDelay
+	}
+	return &Bucket[K]{bucket: rate.NewLimiter(opts.Limit, opts.Burst), maxDelay: opts.MaxDelay}
+}
+
+// When implements RateLimiter.
+func (b *Bucket[K]) When(K) time.Duration {
+	now := time.Now()
+	r := b.bucket.ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if b.maxDelay < 0 || wait <= b.maxDelay {
+		return wait
+	}
+	r.CancelAt(now)
+	return less(b.maxDelay, 0.5)
+}
+
+// Forget implements RateLimiter. It does nothing.
+func (b *Bucket[K]) Forget(K) {}
+
+// NumRequeues implements RateLimiter. It returns zero.
+func (b *Bucket[K]) NumRequeues(K) int { return 0 }
+
+// MaxOf waits as long as the most patient of several limiters says.
+type MaxOf[K comparable] struct {
+	limiters []RateLimiter[K]
+}
+
+// NewMaxOf creates a limiter that waits as long as the most patient of the
+// given ones says. Without any it does not wait.
+func NewMaxOf[K comparable](limiters ...RateLimiter[K]) *MaxOf[K] {
+	return &MaxOf[K]{limiters: slices.Clone(limiters)}
+}
+
+// When implements RateLimiter. Every limiter counts the failure.
+func (m *MaxOf[K]) When(key K) time.Duration {
+	var wait time.Duration
+	for _, l := range m.limiters {
+		wait = max(wait, l.When(key))
+	}
+	return wait
+}
+
+// Forget implements RateLimiter. Every limiter forgets the key.
+func (m *MaxOf[K]) Forget(key K) {
+	for _, l := range m.limiters {
+		l.Forget(key)
+	}
+}
+
+// NumRequeues implements RateLimiter. It returns the highest count of all.
+func (m *MaxOf[K]) NumRequeues(key K) int {
+	var n int
+	for _, l := range m.limiters {
+		n = max(n, l.NumRequeues(key))
+	}
+	return n
+}
+
+// MaxWait cuts the waits of another limiter short.
+type MaxWait[K comparable] struct {
+	RateLimiter[K]
+	max time.Duration
+}
+
+// NewMaxWait creates a limiter that waits as the given one says, but no longer
+// than max.
+func NewMaxWait[K comparable](limiter RateLimiter[K], max time.Duration) *MaxWait[K] {
+	return &MaxWait[K]{RateLimiter: limiter, max: max}
+}
+
+// When implements RateLimiter.
+func (m *MaxWait[K]) When(key K) time.Duration {
+	return min(m.RateLimiter.When(key), m.max)
+}

@@ -1,0 +1,101 @@
+package workqueue_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+func waits(l workqueue.RateLimiter[string], key string, n int) []time.Duration {
+	var all []time.Duration
+	for range n {
+		all = append(all, l.When(key))
+	}
+	return all
+}
+
+func TestExponential(t *testing.T) {
+	l := workqueue.NewExponential[string](workqueue.ExponentialOptions{
+		Base: time.Second, Max: 10 * time.Second, Jitter: -1,
+	})
+	const s = time.Second
+	require.Equal(t, []time.Duration{s, 2 * s, 4 * s, 8 * s, 10 * s, 10 * s}, waits(l, "a", 6))
+	require.Equal(t, []time.Duration{s}, waits(l, "b", 1), "keys do not share their back-off")
+	require.Equal(t, 6, l.NumRequeues("a"))
+	l.Forget("a")
+	require.Zero(t, l.NumRequeues("a"))
+	require.Equal(t, s, l.When("a"))
+	require.Equal(t, 10*s, waits(l, "c", 100)[99], "no overflow")
+}
+
+func TestExponentialJitterTakesOffButNeverAdds(t *testing.T) {
+	l := workqueue.NewExponential[string](workqueue.ExponentialOptions{})
+	want := workqueue.DefaultBase
+	spread := map[time.Duration]bool{}
+	for i, got := range waits(l, "a", 60) {
+		low := time.Duration(float64(want) * (1 - workqueue.DefaultJitter))
+		if got < low || got > want {
+			t.Errorf("wait %d: got %v, want between %v and %v", i, got, low, want)
+		}
+		want = min(2*want, workqueue.DefaultMax)
+		spread[got] = true
+	}
+	require.Greater(t, len(spread), 30, "waits at the ceiling must differ")
+}
+
+// 10,000 keys that fail at once must be retried soon, not after minutes.
+func TestDefaultLimiterPilesUpNoDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[int]{})
+		const n = 10_000
+		for key := range n {
+			q.AddRateLimited(key)
+		}
+		time.Sleep(workqueue.DefaultBase)
+		synctest.Wait()
+		require.Equal(t, n, q.Len())
+		q.ShutDown()
+	})
+}
+
+func TestFastSlow(t *testing.T) {
+	l := workqueue.NewFastSlow[string](workqueue.FastSlowOptions{Fast: 1, Slow: 9, FastAttempts: 2})
+	require.Equal(t, []time.Duration{1, 1, 9, 9}, waits(l, "a", 4))
+	l.Forget("a")
+	require.EqualValues(t, 1, l.When("a"))
+	require.Equal(t, 1, l.NumRequeues("a"))
+}
+
+func TestBucketHoldsItsRateAndItsLongestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := workqueue.NewBucket[string](workqueue.BucketOptions{Limit: 10, Burst: 2, MaxDelay: -1})
+		const ms = time.Millisecond
+		require.Equal(t, []time.Duration{0, 0, 100 * ms, 200 * ms}, waits(l, "a", 4))
+
+		l = workqueue.NewBucket[string](workqueue.BucketOptions{})
+		var longest time.Duration
+		for _, wait := range waits(l, "a", 10_000) {
+			longest = max(longest, wait)
+		}
+		require.LessOrEqual(t, longest, workqueue.DefaultMaxDelay)
+		time.Sleep(workqueue.DefaultMaxDelay + time.Second)
+		require.Zero(t, l.When("a"), "who took no place must leave no debt")
+		require.Zero(t, l.NumRequeues("a"))
+		l.Forget("a")
+	})
+}
+
+func TestMaxOfAndMaxWait(t *testing.T) {
+	fast := workqueue.NewFastSlow[string](workqueue.FastSlowOptions{Fast: 1, Slow: 50, FastAttempts: 2})
+	exp := workqueue.NewExponential[string](workqueue.ExponentialOptions{Base: 2, Max: 100, Jitter: -1})
+	l := workqueue.NewMaxWait(workqueue.NewMaxOf[string](fast, exp), 60)
+	require.Equal(t, []time.Duration{2, 4, 50, 50, 50, 60, 60}, waits(l, "a", 7))
+	require.Equal(t, 7, l.NumRequeues("a"))
+	l.Forget("a")
+	require.Zero(t, fast.NumRequeues("a")+exp.NumRequeues("a"))
+	require.Zero(t, workqueue.NewMaxOf[string]().When("a"))
+}

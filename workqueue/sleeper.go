@@ -1,0 +1,67 @@
+package workqueue
+
+// sleepers are the workers that wait in Get. The last to fall asleep is woken
+// first: its stack and its data are warm, and with little work few workers run.
+//
+// A wake-up is a hint to try again, not a key. Whoever is woken and cannot use
+// it passes it on.
+type sleepers struct {
+	asleep []*sleeper
+	spare  []*sleeper // reused, so that falling asleep does not allocate
+}
+
+// sleeper is one waiting worker. Its channel holds one wake-up, so that waking
+// never blocks.
+type sleeper struct {
+	wake   chan struct{}
+	at     int // its place among the asleep
+	asleep bool
+}
+
+func (s *sleepers) enter() *sleeper {
+	var w *sleeper
+	if last := len(s.spare) - 1; last >= 0 {
+		w, s.spare = s.spare[last], s.spare[:last]
+	} else {
+		w = &sleeper{wake: make(chan struct{}, 1)}
+	}
+	w.at, w.asleep = len(s.asleep), true
+	s.asleep = append(s.asleep, w)
+	return w
+}
+
+// leave ends a sleep, whether it was woken or gave up.
+func (s *sleepers) leave(w *sleeper) {
+	if w.asleep {
+		last := len(s.asleep) - 1
+		moved := s.asleep[last]
+		s.asleep[w.at], moved.at = moved, w.at
+		s.asleep[last] = nil
+		s.asleep = s.asleep[:last]
+		w.asleep = false
+	} else {
+		select {
+		case <-w.wake:
+		default:
+		}
+	}
+	s.spare = append(s.spare, w)
+}
+
+func (s *sleepers) wakeOne() {
+	last := len(s.asleep) - 1
+	if last < 0 {
+		return
+	}
+	w := s.asleep[last]
+	s.asleep[last] = nil
+	s.asleep = s.asleep[:last]
+	w.asleep = false
+	w.wake <- struct{}{}
+}
+
+func (s *sleepers) wakeAll() {
+	for len(s.asleep) > 0 {
+		s.wakeOne()
+	}
+}
