@@ -28,7 +28,8 @@ type Client struct {
 	userAgent string
 	log       *slog.Logger
 	scheme    *runtime.Scheme
-	mapper    *Mapper
+	learned   *Mapper
+	mapper    kindMapper // learned, unless a test puts another in its place
 	warnings  warningLog
 
 	mu       sync.Mutex // guards jsonOnly
@@ -60,7 +61,8 @@ func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.mapper = newMapper(c, c.log)
+	c.learned = newMapper(c, c.log)
+	c.mapper = c.learned
 	return c, nil
 }
 
@@ -69,7 +71,7 @@ func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
 
 // Mapper returns what knows where kinds are served. It asks the server when it
 // is first asked itself.
-func (c *Client) Mapper() *Mapper { return c.mapper }
+func (c *Client) Mapper() *Mapper { return c.learned }
 
 // Raw gets an absolute path, such as "/version" or "/healthz?verbose", and
 // returns the body of the answer, which may be of 64 MiB at most. An answer
