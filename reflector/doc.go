@@ -5,7 +5,7 @@
 // # Usage
 //
 //	queue := deltafifo.New[*corev1.Pod](deltafifo.Options{})
-//	r := reflector.New(pods, queue, reflector.Options[*corev1.Pod]{})
+//	r := reflector.New(pods, queue, reflector.Options{})
 //	err := r.Run(ctx)
 //
 // # The state machine
@@ -33,8 +33,8 @@
 //
 // # Concurrency
 //
-// Run belongs to one goroutine, in which OnError, OnState and Transform are
-// called too. Status may be called from anywhere.
+// Run belongs to one goroutine, in which OnError and OnState are called
+// too. Status may be called from anywhere.
 //
 // # Failure
 //

@@ -24,7 +24,7 @@ const (
 	PhaseWatchOpen Phase = "watch open" // asking for a watch
 	PhaseWatch     Phase = "watch"      // reading a watch
 	PhaseDecode    Phase = "decode"     // making an object of bytes
-	PhaseTransform Phase = "transform"  // calling Options.Transform
+	PhaseTransform Phase = "transform"  // calling a transform
 	PhaseIndex     Phase = "index"      // calling an index function
 	PhaseHandler   Phase = "handler"    // calling a handler
 	PhaseCache     Phase = "cache"      // keeping cached objects as they are
@@ -40,10 +40,6 @@ var (
 	ErrShortWatch = errors.New("the server closed the watch at once without an event")
 	// ErrNoRV: the server sent a list or an object without a resource version.
 	ErrNoRV = errors.New("no resource version")
-	// ErrNilTransform: a transform returned nil without an error.
-	ErrNilTransform = errors.New("the transform returned nil; return the object, or an error")
-	// ErrTransformKey: a transform gave an object another namespace or name.
-	ErrTransformKey = errors.New("the transform changed namespace or name; it may change anything else")
 )
 
 // Failure is what went wrong, where, and for how long.

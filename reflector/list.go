@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -33,10 +31,6 @@ func (r *Reflector[T]) list(ctx context.Context) (State, *Failure) {
 			return Listing, r.listFailed(ctx, err)
 		}
 		dog.feed(r.opts.StallTimeout)
-		item, failure := r.transform(item)
-		if failure != nil {
-			return Listing, failure
-		}
 		items = append(items, item)
 	}
 	switch {
@@ -82,7 +76,10 @@ func failed(ctx context.Context, phase Phase, err error) *Failure {
 	}
 	var malformed *wire.Error
 	var unresolved *rest.MappingError
+	var untransformed *TransformError
 	switch {
+	case errors.As(err, &untransformed):
+		return &Failure{Phase: PhaseTransform, Key: untransformed.Key, Err: untransformed.Err}
 	case errors.As(err, &malformed):
 		return &Failure{Phase: PhaseDecode, Key: malformed.Key, Err: err}
 	case errors.As(err, &unresolved):
@@ -108,39 +105,4 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time) {
 	r.rv, r.expired, r.unpaged, r.streamFailures = rv, false, false, 0
 	r.update(func(s *Status) { s.RV = rv })
 	r.succeeded()
-}
-
-// transform applies Options.Transform and sees to it that the result can be
-// cached in the object's place.
-func (r *Reflector[T]) transform(o T) (out T, failure *Failure) {
-	if r.opts.Transform == nil {
-		return o, nil
-	}
-	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
-	fail := func(err error) (T, *Failure) {
-		var none T
-		return none, &Failure{Phase: PhaseTransform, Key: key, Err: err}
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			out, failure = fail(fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack()))
-		}
-	}()
-	out, err := r.opts.Transform(o)
-	var none T
-	switch {
-	case err != nil:
-		return fail(err)
-	case any(out) == any(none):
-		return fail(ErrNilTransform)
-	case object.KeyOf(out) != key:
-		return fail(ErrTransformKey)
-	}
-	if out.GetUID() != uid {
-		out.SetUID(uid)
-	}
-	if out.GetResourceVersion() != rv {
-		out.SetResourceVersion(rv)
-	}
-	return out, nil
 }

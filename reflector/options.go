@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/millrace-dev/millrace/object"
 )
 
 // Initial says how the initial state is read.
@@ -43,9 +41,9 @@ func (i Initial) String() string {
 
 // Options configure a Reflector. The zero value reflects everything that the
 // source has.
-type Options[T object.Object] struct {
-	// Name says in messages what is reflected. The default is the source's
-	// String method, or else the type.
+type Options struct {
+	// Name says in messages what is reflected. The default is what the
+	// source's String method says, with the selectors.
 	Name string
 
 	// LabelSelector and FieldSelector narrow what is listed and watched, on
@@ -83,13 +81,6 @@ type Options[T object.Object] struct {
 	// Backoff paces attempts after failures.
 	Backoff Backoff
 
-	// Transform changes each object before it is queued, to make it smaller
-	// for example. It owns the object and may change it in place. An error, a
-	// panic, a nil result or another key is a failure: the change is not
-	// applied and asked for again after a back-off. UID and resource version
-	// are put back where it removed them.
-	Transform func(T) (T, error)
-
 	// OnError hears of each failure and decides whether to go on. It is called
 	// by Run's goroutine and must return soon. Nil means Retry.
 	OnError func(context.Context, *Failure) Verdict
@@ -104,15 +95,7 @@ type Options[T object.Object] struct {
 }
 
 // withDefaults fills in what was left zero, and reports every contradiction.
-func (o Options[T]) withDefaults(source any) (Options[T], error) {
-	if o.Name == "" {
-		if named, ok := source.(fmt.Stringer); ok {
-			o.Name = named.String()
-		} else {
-			var none T
-			o.Name = fmt.Sprintf("%T", none)
-		}
-	}
+func (o Options) withDefaults() (Options, error) {
 	if o.LabelSelector == nil {
 		o.LabelSelector = labels.Everything()
 	}
@@ -153,11 +136,11 @@ func (o Options[T]) withDefaults(source any) (Options[T], error) {
 }
 
 // selectors is the part of the request that is the same in lists and watches.
-func (o Options[T]) selectors() metav1.ListOptions {
+func (o Options) selectors() metav1.ListOptions {
 	return metav1.ListOptions{LabelSelector: o.LabelSelector.String(), FieldSelector: o.FieldSelector.String()}
 }
 
 // watchTimeout draws the lifetime of one watch, in whole seconds.
-func (o Options[T]) watchTimeout() time.Duration {
+func (o Options) watchTimeout() time.Duration {
 	return (o.WatchTimeout + rand.N(o.WatchTimeout)).Truncate(time.Second)
 }

@@ -19,7 +19,7 @@ var ErrRunning = errors.New("already running: stop it first, one at a time")
 type Reflector[T object.Object] struct {
 	source  rest.ListerWatcher[T]
 	queue   *deltafifo.DeltaFIFO[T]
-	opts    Options[T]
+	opts    Options
 	invalid error // what is wrong with the options
 
 	// Run's own, kept between two runs.
@@ -36,10 +36,10 @@ type Reflector[T object.Object] struct {
 
 // New returns a reflector that is not running. Options that contradict each
 // other are reported by Run, and in Status at once.
-func New[T object.Object](source rest.ListerWatcher[T], queue *deltafifo.DeltaFIFO[T], opts Options[T]) *Reflector[T] {
-	opts, err := opts.withDefaults(source)
+func New[T object.Object](source rest.ListerWatcher[T], queue *deltafifo.DeltaFIFO[T], opts Options) *Reflector[T] {
+	opts, err := opts.withDefaults()
 	r := &Reflector[T]{source: source, queue: queue, opts: opts, pace: pacer{Backoff: opts.Backoff}}
-	r.status = Status{Resource: opts.Name, State: Idle, Since: time.Now()}
+	r.status = Status{State: Idle, Since: time.Now()}
 	if err != nil {
 		r.invalid = err
 		r.record(&Failure{Phase: PhaseOptions, Err: err})
@@ -47,14 +47,30 @@ func New[T object.Object](source rest.ListerWatcher[T], queue *deltafifo.DeltaFI
 	return r
 }
 
-// Name is what messages call the resource.
-func (r *Reflector[T]) Name() string { return r.opts.Name }
+// Name is what messages call the resource. A source that finds out where its
+// kind is served only when it is used may have a better name afterwards.
+func (r *Reflector[T]) Name() string {
+	if r.opts.Name != "" {
+		return r.opts.Name
+	}
+	name := nameOf(r.source)
+	if !r.opts.LabelSelector.Empty() {
+		name += " with labels " + r.opts.LabelSelector.String()
+	}
+	if !r.opts.FieldSelector.Empty() {
+		name += " with fields " + r.opts.FieldSelector.String()
+	}
+	return name
+}
 
 // Status returns the reflector as it is now.
 func (r *Reflector[T]) Status() Status {
+	name := r.Name()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.status
+	s := r.status
+	s.Resource = name
+	return s
 }
 
 // Run reflects until ctx is done, and then returns nil, or until OnError says
@@ -66,7 +82,7 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		return r.Status().Failure
 	}
 	if !r.begin() {
-		return fmt.Errorf("%s: %w", r.opts.Name, ErrRunning)
+		return fmt.Errorf("%s: %w", r.Name(), ErrRunning)
 	}
 	defer r.enter(Stopped)
 	state := r.first()
@@ -146,11 +162,11 @@ func (r *Reflector[T]) update(change func(*Status)) {
 
 // record completes a failure from what came before it and shows it.
 func (r *Reflector[T]) record(f *Failure) {
-	now := time.Now()
+	now, name := time.Now(), r.Name()
 	r.update(func(s *Status) {
 		s.Failures++
 		s.Attempts++
-		f.Resource, f.Attempts, f.Since, f.Last = r.opts.Name, s.Attempts, now, now
+		f.Resource, f.Attempts, f.Since, f.Last = name, s.Attempts, now, now
 		if s.Attempts > 1 && s.Failure != nil {
 			f.Since = s.Failure.Since
 		}

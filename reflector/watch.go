@@ -37,7 +37,7 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *Failure) {
 	}
 	if refusesStream(failure.Err) && r.opts.Initial == Auto {
 		r.noStream = true
-		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.opts.Name, "err", Reason(failure.Err))
+		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", Reason(failure.Err))
 		return Listing, nil
 	}
 	r.streamFailures++
@@ -158,11 +158,8 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 		r.replace(initial.set(), rv, opened)
 		return nil
 	case watch.Added, watch.Modified, watch.Deleted:
-		o, failure := r.transform(e.Object)
-		if failure == nil {
-			initial.apply(e.Type, o)
-		}
-		return failure
+		initial.apply(e.Type, e.Object)
+		return nil
 	}
 	return unknownEvent(e.Type)
 }
@@ -192,11 +189,7 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *Failure {
 		return unknownEvent(e.Type)
 	}
 	if d.Type != deltafifo.Bookmark {
-		var failure *Failure
-		if d.Object, failure = r.transform(e.Object); failure != nil {
-			return failure
-		}
-		d.Key = object.KeyOf(d.Object)
+		d.Object, d.Key = e.Object, object.KeyOf(e.Object)
 	}
 	if !stale { // a quiet server repeats its last bookmark
 		r.queue.Add(d)

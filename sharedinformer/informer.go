@@ -20,8 +20,8 @@ import (
 )
 
 // Options configure an Informer. The zero value works.
-type Options[T object.Object] struct {
-	reflector.Options[T]
+type Options struct {
+	reflector.Options
 
 	// Compact lets the queue keep only the newest state of an object while the
 	// informer lags behind the network. Handlers then miss states in between.
@@ -81,7 +81,7 @@ var (
 
 // New returns an informer that is not running. It reports contradicting
 // options in Status and from Run and WaitForSync.
-func New[T object.Object](source rest.ListerWatcher[T], opts Options[T]) *Informer[T] {
+func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[T] {
 	i := &Informer[T]{
 		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
 		log:      newLog[T](),

@@ -1,0 +1,236 @@
+package factory
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// Options hold for all informers of a factory. The zero value works.
+type Options struct {
+	sharedinformer.Options
+
+	// Scope is that of informers that are asked for without one. The selectors
+	// of the embedded Options must be left empty.
+	Scope Scope
+}
+
+// Factory has the informers of one client. Make it with New.
+type Factory struct {
+	client *rest.Client
+	opts   Options
+	tasks  sync.WaitGroup // the goroutines in which informers run
+
+	mu        sync.Mutex // guards all below; no informer is called while it is held
+	ctx       context.Context
+	informers map[identity]*entry
+	misuse    []error
+}
+
+// identity is what makes two requests mean the same informer.
+type identity struct {
+	goType    reflect.Type
+	kind      object.GVK
+	namespace string
+	labels    string
+	fields    string
+}
+
+// informer is what the factory needs of an informer of whatever type.
+type informer interface {
+	Run(context.Context) error
+	WaitForSync(context.Context) error
+	Status() sharedinformer.Status
+	Name() string
+}
+
+// entry is one informer and its life.
+type entry struct {
+	informer informer
+	users    int
+	cancel   context.CancelFunc // nil while not running
+	ended    chan struct{}      // closed when the last run has ended
+}
+
+// New returns a factory without informers.
+func New(client *rest.Client, opts Options) *Factory {
+	f := &Factory{client: client, opts: opts, informers: make(map[identity]*entry)}
+	if opts.LabelSelector != nil || opts.FieldSelector != nil {
+		f.misuse = append(f.misuse, errors.New("factory options: a selector for all informers: put it into Scope instead"))
+	}
+	return f
+}
+
+// Informer returns the informer for T, and counts the caller as one of its
+// users until Release. Which of several informers for T is meant, of's only
+// element says. If the factory has been started, the informer starts at once.
+func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informer[T] {
+	want := For[T]{Scope: f.opts.Scope}
+	if len(of) > 0 {
+		want = of[0]
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := identify(want)
+	e, ok := f.informers[id]
+	if !ok {
+		e = &entry{informer: newInformer(f, want)}
+		f.informers[id] = e
+		f.start(e)
+	} else if want.Transform != nil {
+		f.misuse = append(f.misuse, fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name()))
+	}
+	e.users++
+	return e.informer.(*sharedinformer.Informer[T])
+}
+
+func identify[T object.Object](want For[T]) identity {
+	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, namespace: want.Scope.Namespace}
+	if want.Scope.Labels != nil {
+		id.labels = want.Scope.Labels.String()
+	}
+	if want.Scope.Fields != nil {
+		id.fields = want.Scope.Fields.String()
+	}
+	return id
+}
+
+func newInformer[T object.Object](f *Factory, want For[T]) *sharedinformer.Informer[T] {
+	resource := rest.ResourceFor[T](f.client)
+	if !want.Kind.Empty() {
+		resource = rest.ResourceForKind[T](f.client, want.Kind)
+	}
+	opts := f.opts.Options
+	opts.LabelSelector, opts.FieldSelector = want.Scope.Labels, want.Scope.Fields
+	var source rest.ListerWatcher[T] = resource.Namespace(want.Scope.Namespace)
+	if want.Transform != nil {
+		source = reflector.Transformed(source, want.Transform)
+	}
+	return sharedinformer.New(source, opts)
+}
+
+// Start runs every informer, and those that are asked for later, until ctx is
+// done. To call it again does nothing while it runs; after ctx is done it runs
+// them again, and they go on from where they were (L24).
+func (f *Factory) Start(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ctx != nil && f.ctx.Err() == nil {
+		return
+	}
+	f.ctx = ctx
+	for _, e := range f.informers {
+		f.start(e)
+	}
+}
+
+// start runs one informer, after its run before has ended. It is called under
+// mu.
+func (f *Factory) start(e *entry) {
+	if f.ctx == nil || f.ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	before, ended := e.ended, make(chan struct{})
+	e.cancel, e.ended = cancel, ended
+	f.tasks.Go(func() {
+		defer close(ended)
+		defer cancel()
+		if before != nil {
+			<-before
+		}
+		// The error is a failure to which an error handler said Stop: it has
+		// been reported there, and is in the informer's status.
+		_ = e.informer.Run(ctx)
+	})
+}
+
+// Wait returns when no informer runs any more, which is soon after the context
+// given to Start is done.
+func (f *Factory) Wait() { f.tasks.Wait() }
+
+// Release says that one user of i needs it no longer. When the last one has,
+// the informer is stopped and forgotten. The channel is closed when it has
+// stopped, or at once while others use it.
+func Release[T object.Object](f *Factory, i *sharedinformer.Informer[T]) <-chan struct{} {
+	ended := make(chan struct{})
+	close(ended)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, e := range f.informers {
+		if e.informer != informer(i) {
+			continue
+		}
+		if e.users--; e.users > 0 {
+			return ended
+		}
+		delete(f.informers, id)
+		if e.cancel != nil {
+			e.cancel()
+			return e.ended
+		}
+	}
+	return ended
+}
+
+// errOther ends the wait for one informer when another one's has failed.
+var errOther = errors.New("not waited for any longer")
+
+// WaitForSync waits until every informer that the factory has now is synced,
+// with its handlers. It gives up with the first that fails as
+// sharedinformer.Informer.WaitForSync does, and then names each that is not
+// synced, with its state and last failure. Misuse of the factory is reported
+// at once.
+func (f *Factory) WaitForSync(ctx context.Context) error {
+	f.mu.Lock()
+	misuse := errors.Join(f.misuse...)
+	waiting := f.sorted()
+	f.mu.Unlock()
+	if misuse != nil {
+		return misuse
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	errs := make([]error, len(waiting))
+	var waits sync.WaitGroup
+	for n, i := range waiting {
+		waits.Go(func() {
+			if errs[n] = i.WaitForSync(ctx); errs[n] != nil {
+				cancel(errOther)
+			}
+		})
+	}
+	waits.Wait()
+	return errors.Join(errs...)
+}
+
+// Status returns the status of every informer, by name.
+func (f *Factory) Status() []sharedinformer.Status {
+	f.mu.Lock()
+	informers := f.sorted()
+	f.mu.Unlock()
+	all := make([]sharedinformer.Status, len(informers))
+	for n, i := range informers {
+		all[n] = i.Status()
+	}
+	return all
+}
+
+// sorted returns the informers by name. It is called under mu.
+func (f *Factory) sorted() []informer {
+	all := make([]informer, 0, len(f.informers))
+	for _, e := range f.informers {
+		all = append(all, e.informer)
+	}
+	slices.SortFunc(all, func(a, b informer) int { return cmp.Compare(a.Name(), b.Name()) })
+	return all
+}

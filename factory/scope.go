@@ -1,0 +1,50 @@
+package factory
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Scope narrows an informer to some of the objects of its type, on the server.
+// The zero value means all of them.
+type Scope struct {
+	Namespace string          // one namespace; empty for all
+	Labels    labels.Selector // nil for all
+	Fields    fields.Selector // nil for all
+}
+
+// String writes the scope as part of a sentence: "in namespace shop with
+// labels app=web"; empty for all.
+func (s Scope) String() string {
+	var parts []string
+	if s.Namespace != "" {
+		parts = append(parts, "in namespace "+s.Namespace)
+	}
+	if s.Labels != nil && !s.Labels.Empty() {
+		parts = append(parts, "with labels "+s.Labels.String())
+	}
+	if s.Fields != nil && !s.Fields.Empty() {
+		parts = append(parts, "with fields "+s.Fields.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// For says which informer is wanted, where the type alone does not.
+type For[T object.Object] struct {
+	// Kind is the kind of the objects. It is needed where T does not tell:
+	// *unstructured.Unstructured, *metav1.PartialObjectMetadata (which reads
+	// the metadata alone) and object.Object.
+	Kind object.GVK
+
+	// Scope narrows the informer.
+	Scope Scope
+
+	// Transform changes each object before it is cached; see
+	// reflector.Transformed. It belongs to the informer: whoever asks first
+	// decides, and asking with another one later is an error.
+	Transform func(T) (T, error)
+}

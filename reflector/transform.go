@@ -1,0 +1,129 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Sentinels of the transform phase.
+var (
+	// ErrNilTransform: a transform returned nil without an error.
+	ErrNilTransform = errors.New("the transform returned nil; return the object, or an error")
+	// ErrTransformKey: a transform gave an object another namespace or name.
+	ErrTransformKey = errors.New("the transform changed namespace or name; it may change anything else")
+)
+
+// TransformError says on which object a transform failed.
+type TransformError struct {
+	Key object.Key
+	Err error
+}
+
+func (e *TransformError) Error() string {
+	return fmt.Sprintf("transform %s: %v", object.FormatKey(e.Key), e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *TransformError) Unwrap() error { return e.Err }
+
+// Transformed returns a source whose objects have gone through transform, to
+// make them smaller for example. The function owns the object that it is given
+// and may change it in place. An error, a panic, a nil result or another key
+// ends the list or watch with a *TransformError: a reflector then does not
+// count the change as seen and asks for it again after a back-off. UID and
+// resource version are put back where transform removed them. Bookmarks do not
+// pass through it.
+func Transformed[T object.Object](source rest.ListerWatcher[T], transform func(T) (T, error)) rest.ListerWatcher[T] {
+	return &transformed[T]{source, transform}
+}
+
+type transformed[T object.Object] struct {
+	source    rest.ListerWatcher[T]
+	transform func(T) (T, error)
+}
+
+// String names the source.
+func (t *transformed[T]) String() string { return nameOf(t.source) }
+
+// List lists the source and transforms each item.
+func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[T] {
+	list := t.source.List(ctx, opts)
+	items := list.Items
+	list.Items = func(yield func(T, error) bool) {
+		for item, err := range items {
+			if err == nil {
+				item, err = t.apply(item)
+			}
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+	}
+	return list
+}
+
+// Watch watches the source and transforms the object of each change.
+func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	events, err := t.source.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[T], error) bool) {
+		for e, err := range events {
+			if err == nil && e.Type != watch.Bookmark {
+				e.Object, err = t.apply(e.Object)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}, nil
+}
+
+func (t *transformed[T]) apply(o T) (out T, err error) {
+	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack())
+		}
+		if err != nil {
+			var none T
+			out, err = none, &TransformError{Key: key, Err: err}
+		}
+	}()
+	if out, err = t.transform(o); err != nil {
+		return out, err
+	}
+	var none T
+	switch {
+	case any(out) == any(none):
+		return out, ErrNilTransform
+	case object.KeyOf(out) != key:
+		return out, ErrTransformKey
+	}
+	if out.GetUID() != uid {
+		out.SetUID(uid)
+	}
+	if out.GetResourceVersion() != rv {
+		out.SetResourceVersion(rv)
+	}
+	return out, nil
+}
+
+// nameOf is what messages call a source that does not have another name.
+func nameOf(source any) string {
+	if named, ok := source.(fmt.Stringer); ok {
+		return named.String()
+	}
+	return fmt.Sprintf("%T", source)
+}
