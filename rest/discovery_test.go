@@ -457,7 +457,7 @@ func FuzzReadDiscovery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		served, err := discover(t.Context(), anyAnswer{body, contentType})
 		if err == nil {
-			newCatalog(served, nil)
+			newCatalog(1, served, nil)
 		}
 	})
 }

@@ -84,10 +84,10 @@ type Mapper struct {
 
 // miss is a question that the last run had no answer to.
 type miss struct {
-	err     error
-	catalog *catalog      // what err was made from
-	wait    time.Duration // between asking the server, doubled every time
-	until   time.Time     // when the server may be asked again
+	err   error
+	run   uint64        // the run whose catalog err was made from
+	wait  time.Duration // between asking the server, doubled every time
+	until time.Time     // when the server may be asked again
 }
 
 // question is what a caller wants to know: a kind or a partial resource,
@@ -263,7 +263,7 @@ func (m *Mapper) learned(asked uint64) (*catalog, time.Duration, error) {
 // for the turn begins anew.
 func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	m.mu.Lock()
-	earlier, epoch := m.catalog, m.epoch
+	earlier, epoch, number := m.catalog, m.epoch, m.runs+1 // no other run while we have the turn
 	m.mu.Unlock()
 
 	started := time.Now()
@@ -279,7 +279,7 @@ func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 	if earlier != nil {
 		served = keepKnown(served, partial, earlier.served)
 	}
-	now := newCatalog(served, partial)
+	now := newCatalog(number, served, partial)
 	m.finish(epoch, now, nil)
 	m.logRun(earlier, now, time.Since(started))
 	return now, nil
@@ -330,11 +330,11 @@ func (m *Mapper) missed(q question, known *catalog, asked bool) error {
 	m.mu.Lock()
 	past := m.misses[q]
 	m.mu.Unlock()
-	if past != nil && past.catalog == known {
+	if past != nil && past.run == known.run {
 		return past.err
 	}
 
-	next := &miss{err: newMissError(q, known), catalog: known}
+	next := &miss{err: newMissError(q, known), run: known.run}
 	now := time.Now()
 	switch {
 	case past != nil && !asked: // another question's run brought a new catalog

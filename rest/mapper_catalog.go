@@ -14,6 +14,7 @@ import (
 // catalog is what one discovery run found, indexed for lookups. It does not
 // change once it is built, so that it is read without a lock.
 type catalog struct {
+	run     uint64 // which of the mapper's runs, from 1
 	served  []servedVersion
 	partial *DiscoveryError // what could not be discovered, nil where all was
 
@@ -44,9 +45,9 @@ const (
 	asKind
 )
 
-func newCatalog(served []servedVersion, partial *DiscoveryError) *catalog {
+func newCatalog(run uint64, served []servedVersion, partial *DiscoveryError) *catalog {
 	c := &catalog{
-		served: served, partial: partial,
+		run: run, served: served, partial: partial,
 		byKind: make(map[object.GVK][]*Mapping), byName: make(map[string][]namedMapping),
 	}
 	// What every group prefers comes before what any group also serves; core is

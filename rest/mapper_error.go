@@ -17,8 +17,8 @@ type NoMatchError struct {
 	Kind     object.GVK // what was asked for: a kind
 	Resource object.GVR // or a resource, then Kind is empty
 
-	// Similar names what the server serves under similar names, most similar
-	// first: resources as kubectl takes them, kinds with their group version.
+	// Similar names what the server serves under the most similar names, at most
+	// three: resources as kubectl takes them, kinds with their group version.
 	Similar []string
 
 	// Undiscovered says what could not be discovered, nil if all could. What
@@ -154,7 +154,8 @@ func versionedName(gvr object.GVR) string {
 // maxSimilar bounds the names that an error proposes.
 const maxSimilar = 3
 
-// similar returns the names of what is served under a name like that of q.
+// similar returns the names of what is served under a name like that of q: the
+// most similar ones, those of the group that was asked for first.
 func (c *catalog) similar(q question) []string {
 	asked, group := q.resource.Resource, q.resource.Group
 	if q.kind.Kind != "" {
@@ -186,7 +187,7 @@ func (c *catalog) similar(q question) []string {
 	})
 	var names []string
 	for _, p := range proposals {
-		if !slices.Contains(names, p.name) && len(names) < maxSimilar {
+		if p.distance == proposals[0].distance && !slices.Contains(names, p.name) && len(names) < maxSimilar {
 			names = append(names, p.name)
 		}
 	}

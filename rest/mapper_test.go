@@ -540,6 +540,7 @@ func TestNoMatchErrorHelps(t *testing.T) {
 		{"pods.apps", `the server does not serve resource "pods.apps" (did you mean pods or pods.metrics.k8s.io?)` + see},
 		{"deployments.v1beta1.apps", `the server does not serve resource "deployments.v1beta1.apps" (did you mean deployments.v1.apps?)` + see},
 		{"hpa.v3", `the server does not serve resource "hpa.v3" (did you mean horizontalpodautoscalers.v2.autoscaling or horizontalpodautoscalers.v1.autoscaling?)` + see},
+		{"podz", `the server does not serve resource "podz" (did you mean pods or pods.metrics.k8s.io?)` + see},
 		{"certificates.cert-manager.io", `the server does not serve resource "certificates.cert-manager.io"` + see},
 	}
 	for _, tc := range cases {
