@@ -73,6 +73,10 @@ func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
 // is first asked itself.
 func (c *Client) Mapper() *Mapper { return c.learned }
 
+// CloseIdleConnections closes the connections that serve no request, when a
+// client is no longer needed.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
 // Raw gets an absolute path, such as "/version" or "/healthz?verbose", and
 // returns the body of the answer, which may be of 64 MiB at most. An answer
 // that is not a success is an *errors.StatusError.
