@@ -1,0 +1,54 @@
+// Package envtest runs a real kube-apiserver, with etcd, for the duration of a
+// test.
+//
+// # Usage
+//
+//	func TestPods(t *testing.T) {
+//		srv := envtest.Start(t, envtest.Options{})
+//		// srv.Kubeconfig, or srv.URL with srv.CA and srv.AdminToken
+//	}
+//
+// [Start] skips the test under -short. Tests that share a server use [Launch]
+// in TestMain. The program behind it is test/kube, whose documentation says
+// what this API server has and what it lacks: there are no controllers, so Pods
+// stay Pending, a bound Pod is only gone when it is deleted with
+// gracePeriodSeconds=0, and a deleted Namespace stays Terminating.
+//
+// # The first run
+//
+// The program is built from source by the go command, which downloads some 80
+// modules and compiles for 2 to 5 minutes. The result, 110 MB, is kept under
+// os.UserCacheDir()/millrace, named by a hash of the sources and of the Go
+// environment, and builds excuse themselves from each other by a file lock: any
+// number of test binaries may call Start at once. Call [Build] beforehand to
+// have this outside of a test's time limit. A start then takes 2 seconds and
+// 300 MB of memory.
+//
+// # Guarantees
+//
+// Everything listens on 127.0.0.1. A restart has the same URL, CA, tokens and
+// data. The server ends when Stop is called, and also when the process that
+// started it dies in whatever way, because its stdin then closes.
+//
+// # A real 410 Expired
+//
+// The watch cache remembers events on its own, so compacting etcd is not enough.
+// Either [Server.Compact] and then [Server.Restart]: the new watch cache begins
+// at the current resource version. Or start with the flag --watch-cache=false
+// and Compact: every read then goes to etcd.
+//
+// # Concurrency
+//
+// The methods of a Server may be called from several goroutines; they run one
+// after the other. Its fields do not change after the start.
+//
+// # Failure
+//
+// An error of a start contains the last lines of the server's log. Start prints
+// them also when the test has failed.
+//
+// # Debugging
+//
+// Give Options.Dir a directory of your own to keep the log, the data and the
+// kubeconfig. `go -C test/kube run .` starts the same server by hand.
+package envtest

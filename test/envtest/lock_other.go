@@ -1,0 +1,15 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+// lock fails: kube-apiserver is not made for these systems either.
+func lock(context.Context, string) (unlock func(), err error) {
+	return nil, fmt.Errorf("the real API server does not run on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}

@@ -1,0 +1,138 @@
+package envtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// starterVariable makes the test binary start a server and wait to be killed.
+const starterVariable = "MILLRACE_ENVTEST_STARTER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(starterVariable) != "" {
+		starter()
+	}
+	os.Exit(m.Run())
+}
+
+// starter says the number of the server's process and never returns.
+func starter() {
+	s, err := Launch(context.Background(), Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(s.proc.cmd.Process.Pid, s.dir)
+	select {}
+}
+
+// awaitGone waits until there is no process of this number.
+func awaitGone(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "process %d is still there", pid)
+	}
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	for _, end := range []string{"stop", "kill and stop"} {
+		t.Run(end, func(t *testing.T) {
+			s := Start(t, Options{})
+			pid := s.proc.cmd.Process.Pid
+			require.NoError(t, syscall.Kill(pid, 0))
+			if end != "stop" {
+				s.Kill()
+				require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+			}
+			require.NoError(t, s.Stop())
+			require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+			require.NoDirExists(t, s.dir)
+			require.NoError(t, s.Stop(), "the second stop")
+		})
+	}
+}
+
+// An open watch must not hold up the shutdown.
+func TestStopEndsOpenWatches(t *testing.T) {
+	s := Start(t, Options{})
+	c := newCaller(t, s, s.AdminToken)
+	resp := c.open("GET", "/api/v1/pods?watch=true", nil)
+	require.Equal(t, 200, resp.StatusCode)
+	require.NoError(t, s.Stop())
+}
+
+func TestServerEndsWithItsStarter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the real API server")
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), starterVariable+"=1")
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var pid int
+	var dir string
+	_, err = fmt.Fscan(stdout, &pid, &dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	require.NoError(t, syscall.Kill(pid, 0))
+
+	require.NoError(t, cmd.Process.Kill())
+	require.ErrorContains(t, cmd.Wait(), "killed")
+	awaitGone(t, pid)
+}
+
+func TestFailedStartQuotesTheLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the real API server")
+	}
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	_, err := Launch(t.Context(), Options{Flags: []string{"--no-such-flag"}})
+	require.ErrorContains(t, err, "unknown flag: --no-such-flag")
+	left, err := filepath.Glob(filepath.Join(tmp, "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func TestLaunchHonoursItsContext(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the real API server")
+	}
+	_, err := Build(t.Context())
+	require.NoError(t, err)
+	gone := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(time.Millisecond, func() { cancel(gone) })
+	_, err = Launch(ctx, Options{})
+	require.Error(t, err)
+}
+
+func TestLogTail(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	require.Contains(t, logTail(name), "no such file")
+	for _, lines := range []int{1, tailLines, tailLines + 1, 5000} {
+		var text strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&text, "line %d\n", i)
+		}
+		require.NoError(t, os.WriteFile(name, []byte(text.String()), 0o600))
+		got := strings.Split(logTail(name), "\n")
+		require.Len(t, got, min(lines, tailLines))
+		require.Equal(t, fmt.Sprintf("line %d", lines-1), got[len(got)-1])
+	}
+}

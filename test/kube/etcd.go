@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// etcdSocket is the unix socket of etcd, relative to the working directory.
+// Nothing but this process can reach the store, and no port is needed.
+const etcdSocket = "unix://etcd.sock"
+
+// etcdStart is how long etcd may take to start; it is ready in a fraction of a
+// second unless the machine is very busy.
+const etcdStart = time.Minute
+
+// startEtcd starts a store of one member in the home directory. It does not
+// sync to disk: what it has acknowledged survives the death of the process,
+// but not of the machine.
+func startEtcd(h *home) (*embed.Etcd, error) {
+	c := embed.NewConfig()
+	c.Dir = h.path("etcd")
+	c.UnsafeNoFsync = true
+	c.LogLevel = "error"
+	c.LogOutputs = []string{h.log}
+	c.Name = "millrace"
+	// There is nobody to elect but itself: do not wait a second for it.
+	c.TickMs, c.ElectionMs = 10, 100
+	c.ListenClientUrls = []url.URL{mustURL(etcdSocket)}
+	c.ListenPeerUrls = []url.URL{mustURL("unix://etcd-peer.sock")}
+	// Advertised to nobody, but etcd insists on addresses that look like such.
+	c.AdvertiseClientUrls = []url.URL{mustURL("http://127.0.0.1:2379")}
+	c.AdvertisePeerUrls = []url.URL{mustURL("http://127.0.0.1:2380")}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
+	}
+	select {
+	case <-e.Server.ReadyNotify():
+		return e, nil
+	case err := <-e.Err():
+		e.Close()
+		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
+	case <-time.After(etcdStart):
+		e.Close()
+		return nil, fmt.Errorf("etcd in %s is not ready after %v; the log is %s", c.Dir, etcdStart, h.log)
+	}
+}
+
+func mustURL(s string) url.URL {
+	u, err := url.Parse(s)
+	if err != nil {
+		panic(err)
+	}
+	return *u
+}
+
+// compact makes etcd forget every revision before the current one, and returns
+// the current one.
+func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
+	now, err := e.Server.Range(ctx, &pb.RangeRequest{Key: []byte("/"), CountOnly: true})
+	if err != nil {
+		return 0, fmt.Errorf("read the current revision: %w", err)
+	}
+	rev := now.Header.Revision
+	if _, err := e.Server.Compact(ctx, &pb.CompactionRequest{Revision: rev, Physical: true}); err != nil {
+		return 0, fmt.Errorf("compact etcd at revision %d: %w", rev, err)
+	}
+	return rev, nil
+}
+
+// errUnknownCommand answers a command that the program does not know.
+var errUnknownCommand = errors.New(`unknown command; there is "compact"`)

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// home is the directory of one API server: its data, keys, tokens, kubeconfig
+// and log. What exists is kept, so that a restart is the same server to its
+// clients.
+type home struct {
+	dir         string // absolute; also the working directory of the process
+	kubeconfig  string
+	log         string
+	logFile     *os.File
+	adminToken  string
+	nobodyToken string
+}
+
+// openHome makes or reopens the directory and enters it. From here on
+// everything that kube-apiserver writes to stderr goes to the log.
+func openHome(dir, kubeconfig string) (*home, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &home{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), log: filepath.Join(dir, "server.log")}
+	if kubeconfig != "" {
+		if h.kubeconfig, err = filepath.Abs(kubeconfig); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	// etcd listens on unix sockets with relative names: an absolute one may be
+	// longer than the 108 bytes that the system allows.
+	if err := os.Chdir(dir); err != nil {
+		return nil, err
+	}
+	if err := h.openLog(); err != nil {
+		return nil, err
+	}
+	if err := h.makeKeys(); err != nil {
+		return nil, fmt.Errorf("make keys in %s: %w", dir, err)
+	}
+	if err := h.makeTokens(); err != nil {
+		return nil, fmt.Errorf("make tokens in %s: %w", dir, err)
+	}
+	return h, nil
+}
+
+func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
+func (h *home) caFile() string          { return h.path("ca.crt") }
+
+// openLog sends the libraries' logs to a file. They all write to os.Stderr by
+// default, and not all of them can be told otherwise. A crash of the runtime
+// goes to both places.
+func (h *home) openLog() error {
+	f, err := os.OpenFile(h.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	h.logFile = f
+	os.Stderr = f
+	return nil
+}
+
+func (h *home) close() { h.logFile.Close() }
+
+// makeTokens reads the tokens of a former run or makes new ones, in the format
+// of --token-auth-file: token, user, uid, groups.
+func (h *home) makeTokens() error {
+	name := h.path("tokens.csv")
+	f, err := os.Open(name)
+	if err == nil {
+		defer f.Close()
+		rows, err := csv.NewReader(f).ReadAll()
+		if err != nil {
+			return err
+		}
+		if len(rows) != 2 {
+			return fmt.Errorf("%s has %d lines instead of 2: remove it", name, len(rows))
+		}
+		h.adminToken, h.nobodyToken = rows[0][0], rows[1][0]
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	h.adminToken, h.nobodyToken = rand.Text(), rand.Text()
+	return os.WriteFile(name, fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,nobody,2,strangers\n", h.adminToken, h.nobodyToken), 0o600)
+}
+
+// writeKubeconfig writes the kubeconfig with everything inline.
+func (h *home) writeKubeconfig(url string) error {
+	ca, err := os.ReadFile(h.caFile())
+	if err != nil {
+		return err
+	}
+	cert, err := os.ReadFile(h.path("admin.crt"))
+	if err != nil {
+		return err
+	}
+	key, err := os.ReadFile(h.path("admin.key"))
+	if err != nil {
+		return err
+	}
+	c := clientcmdapi.NewConfig()
+	c.Clusters["millrace"] = &clientcmdapi.Cluster{Server: url, CertificateAuthorityData: ca}
+	c.AuthInfos["admin"] = &clientcmdapi.AuthInfo{Token: h.adminToken}
+	c.AuthInfos["admin-cert"] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	c.AuthInfos["nobody"] = &clientcmdapi.AuthInfo{Token: h.nobodyToken}
+	for user := range c.AuthInfos {
+		c.Contexts[user] = &clientcmdapi.Context{Cluster: "millrace", AuthInfo: user}
+	}
+	c.CurrentContext = "admin"
+	return clientcmd.WriteToFile(*c, h.kubeconfig)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"time"
+)
+
+// validity of the certificates; a directory that is older must be removed.
+const validity = 10 * 365 * 24 * time.Hour
+
+// makeKeys makes, unless a former run has: a CA, the server's certificate, a
+// client certificate with all rights, and the key that signs the tokens of
+// service accounts. sa.key is written last and so stands for all of them.
+func (h *home) makeKeys() error {
+	if _, err := os.Stat(h.path("sa.key")); err == nil {
+		return nil
+	}
+	ca := &x509.Certificate{
+		Subject:               pkix.Name{CommonName: "millrace test CA"},
+		KeyUsage:              x509.KeyUsageCertSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+	}
+	caKey, err := h.issue("ca", ca, ca, nil)
+	if err != nil {
+		return err
+	}
+	server := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "kube-apiserver"},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames:    []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"},
+	}
+	if _, err := h.issue("server", server, ca, caKey); err != nil {
+		return err
+	}
+	admin := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "admin-cert", Organization: []string{"system:masters"}},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	if _, err := h.issue("admin", admin, ca, caKey); err != nil {
+		return err
+	}
+	sa, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	return writeKey(h.path("sa.key"), sa)
+}
+
+// issue makes a key and a certificate for it and writes both as name.key and
+// name.crt. Without a caKey the certificate is signed by its own key.
+func (h *home) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	if caKey == nil {
+		caKey = key
+	}
+	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+		return nil, err
+	}
+	// An hour back, for clocks that do not agree.
+	template.NotBefore = time.Now().Add(-time.Hour)
+	template.NotAfter = time.Now().Add(validity)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca, key.Public(), caKey)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeKey(h.path(name+".key"), key); err != nil {
+		return nil, err
+	}
+	return key, os.WriteFile(h.path(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+}
+
+func writeKey(name string, key *ecdsa.PrivateKey) error {
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
+}

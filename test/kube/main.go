@@ -1,0 +1,192 @@
+// Command kube runs a real API server for tests and for trying things out:
+// etcd and kube-apiserver in one process, on the loopback interface, with
+// nothing to install.
+//
+//	go -C test/kube run .                    # until Ctrl-C; prints the kubeconfig to use
+//	go -C test/kube run . --dir /tmp/k       # keeps its data for the next run
+//	go -C test/kube run . -- --v=4           # what follows -- goes to kube-apiserver
+//
+// It is a module of its own, because kube-apiserver needs other versions of
+// the k8s.io libraries than the root module.
+//
+// # What is there and what is not
+//
+// There is the API: every built-in group, custom resources, RBAC, priority and
+// fairness, the watch cache, the namespaces default, kube-system, kube-public
+// and kube-node-lease, and the Service "kubernetes". The alpha features
+// ShardedListAndWatch and CBORServingAndStorage are on.
+//
+// There are no controllers, no scheduler and no kubelet. So Pods stay Pending
+// (create a Binding and patch the status to play the node); a Pod that is bound
+// to a node is only gone when it is deleted with gracePeriodSeconds=0; a
+// deleted Namespace stays Terminating; owner references collect nothing; no
+// Namespace gets a ServiceAccount "default", and Pods need none, because that
+// admission plugin is off.
+//
+// /version says v0.0.0-master, as it does for every kube-apiserver that was not
+// built by the release scripts.
+//
+// # Users
+//
+// The kubeconfig has three contexts: admin (a token of the group
+// system:masters), admin-cert (the same rights by a client certificate) and
+// nobody (a token without any rights, for the forbidden case).
+//
+// # Control mode
+//
+// With --control the program serves another program, such as package
+// test/envtest. It writes one JSON line to stdout when it is ready ([Ready]),
+// then reads commands from stdin, one a line, and answers each with one JSON
+// line ([Answer]). The only command is "compact", which makes etcd forget all
+// history up to now. When stdin closes it shuts down, so that it never
+// outlives the program that started it, however that one dies.
+//
+// # How to get a real 410 Expired
+//
+// Compacting is not enough, as the watch cache remembers events on its own and
+// snapshots for continue tokens besides. Either compact and restart (with the
+// same --dir and --port): the new watch cache begins at the current resource
+// version. Or run with "-- --watch-cache=false" and compact: every read then
+// goes to etcd.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+)
+
+// shutdownGrace is how long a shutdown may take before the process just ends.
+// kube-apiserver itself waits up to a minute for requests in flight.
+const shutdownGrace = 10 * time.Second
+
+func main() {
+	var o options
+	flag.StringVar(&o.dir, "dir", "", "keep data, keys, kubeconfig and log in this `directory` (default: a temporary one, removed at the end)")
+	flag.IntVar(&o.port, "port", 0, "`port` of the API server on 127.0.0.1 (default: a free one)")
+	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "write the kubeconfig to this `file` (default: kubeconfig in --dir)")
+	flag.BoolVar(&o.control, "control", false, "talk JSON on stdout, obey commands on stdin, end when stdin closes")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: kube [flags] [-- kube-apiserver flags]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	o.extra = flag.Args()
+
+	stderr := os.Stderr // run gives os.Stderr to the log
+	if err := run(o, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(stderr, "kube:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	dir        string
+	port       int
+	kubeconfig string
+	control    bool
+	extra      []string // for kube-apiserver
+}
+
+// Ready is what the program says on stdout in control mode once the API server
+// answers.
+type Ready struct {
+	URL         string `json:"url"`         // https://127.0.0.1:port
+	CA          string `json:"ca"`          // file of the CA that signed the server's certificate
+	ClientCert  string `json:"clientCert"`  // file of a client certificate with all rights
+	ClientKey   string `json:"clientKey"`   // file of its key
+	Kubeconfig  string `json:"kubeconfig"`  // file with all of this inline
+	AdminToken  string `json:"adminToken"`  // bearer token with all rights
+	NobodyToken string `json:"nobodyToken"` // bearer token without rights
+	Log         string `json:"log"`         // file
+}
+
+// run starts everything, says when it is ready, and returns when everything
+// has ended.
+func run(o options, stdin io.Reader, stdout io.Writer) error {
+	if o.dir == "" {
+		tmp, err := os.MkdirTemp("", "millrace-kube-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(tmp)
+		o.dir = tmp
+	}
+	h, err := openHome(o.dir, o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+
+	db, err := startEtcd(h)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+
+	port, err := choosePort(o.port)
+	if err != nil {
+		return err
+	}
+	url := fmt.Sprintf("https://127.0.0.1:%d", port)
+	if err := h.writeKubeconfig(url); err != nil {
+		return err
+	}
+
+	// The command's context ends with SIGINT, SIGTERM or RequestShutdown; a
+	// second signal ends the process at once.
+	cmd := app.NewAPIServerCommand()
+	cmd.SetArgs(apiserverArgs(h, port, o.extra))
+	stop := context.AfterFunc(cmd.Context(), func() {
+		time.AfterFunc(shutdownGrace, func() {
+			fmt.Fprintln(os.Stderr, "kube: the shutdown took more than", shutdownGrace)
+			os.Exit(1)
+		})
+	})
+	defer stop()
+	served := make(chan error, 1)
+	go func() { served <- cmd.Execute() }()
+
+	if o.control {
+		// Its owner is the process: a read from stdin cannot be interrupted.
+		// It asks for the shutdown even before the server is ready.
+		go func() { serveControl(stdin, stdout, db) }()
+	}
+	if err := awaitReady(cmd.Context(), url, h, served); err != nil {
+		return fmt.Errorf("%w; the log is %s", err, h.log)
+	}
+	if err := announce(stdout, o.control, url, h); err != nil {
+		return err
+	}
+	if err := <-served; err != nil {
+		return fmt.Errorf("kube-apiserver: %w; the log is %s", err, h.log)
+	}
+	return nil
+}
+
+// announce says on stdout where the API server is: to a program as JSON, to a
+// person as text.
+func announce(stdout io.Writer, control bool, url string, h *home) error {
+	if control {
+		return json.NewEncoder(stdout).Encode(Ready{
+			URL: url, CA: h.caFile(), ClientCert: h.path("admin.crt"), ClientKey: h.path("admin.key"),
+			Kubeconfig: h.kubeconfig, AdminToken: h.adminToken, NobodyToken: h.nobodyToken, Log: h.log,
+		})
+	}
+	_, err := fmt.Fprintf(stdout, `kube-apiserver is ready at %s, its log is %s
+
+    export KUBECONFIG=%s
+
+Contexts: admin (all rights), admin-cert (the same by a client certificate), nobody (no rights).
+There are no controllers and no nodes: Pods stay Pending. Ctrl-C stops it.
+`, url, filepath.Clean(h.log), h.kubeconfig)
+	return err
+}
