@@ -207,4 +207,3 @@ func TestListUnstructured(t *testing.T) {
 	}
 	require.Equal(t, "5", l.Meta.ResourceVersion)
 }
-
