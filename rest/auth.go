@@ -94,7 +94,8 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.send(again, renewed)
 }
 
-// send adds the headers to a copy of the request, as RoundTripper demands.
+// send adds the headers to a copy of the request, as RoundTripper demands, and
+// refuses to be led to another server.
 func (t *authTransport) send(req *http.Request, cred credential) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Header == nil {
@@ -108,7 +109,15 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if cred.authorization != "" {
 		req.Header.Set("Authorization", cred.authorization)
 	}
-	return t.next.RoundTrip(req)
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := foreignRedirect(t.base, resp); err != nil {
+		discard(resp)
+		return nil, err
+	}
+	return resp, nil
 }
 
 // CloseIdleConnections is called by http.Client's method of the same name.
@@ -148,18 +157,18 @@ func discard(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// checkRedirect follows redirects within the server alone: the credentials must
-// go nowhere else.
-func checkRedirect(base *url.URL) func(*http.Request, []*http.Request) error {
-	return func(req *http.Request, via []*http.Request) error {
-		if !sameServer(base, req.URL) {
-			return fmt.Errorf("the server redirects to %s, which is not followed because the credentials are for %s: check the server's address", origin(req.URL), origin(base))
-		}
-		if len(via) >= 10 {
-			return fmt.Errorf("stopped after %d redirects: check the server's address", len(via))
-		}
+// foreignRedirect returns an error if the answer redirects to another server:
+// http.Client would follow, and the credentials must not. The error does not
+// show the whole target, which may hold secrets in its query.
+func foreignRedirect(base *url.URL, resp *http.Response) error {
+	if resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return nil
 	}
+	target, err := resp.Location()
+	if err != nil || target.Host == "" || sameServer(base, target) {
+		return nil // within the server, or nothing that could be followed
+	}
+	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
 }
 
 func sameServer(a, b *url.URL) bool { return origin(a) == origin(b) }

@@ -240,10 +240,7 @@ func (s *execSource) ask(ctx context.Context) (credential, error) {
 	if err != nil {
 		return credential{}, err
 	}
-	slow := time.AfterFunc(slowPlugin, func() {
-		s.log.Warn("the exec plugin is still running: it may be waiting for a login", "command", e.Command, "after", slowPlugin)
-	})
-	defer slow.Stop()
+	defer s.reportSlow()()
 	out, err := s.run(ctx, e, info, interactive)
 	status, answerErr := parseExecAnswer(out.stdout, e.APIVersion)
 	s.mu.Lock()
@@ -259,6 +256,20 @@ func (s *execSource) ask(ctx context.Context) (credential, error) {
 		s.log.Warn("the exec plugin wrote to standard error", "command", e.Command, "stderr", stderr)
 	}
 	return s.accept(status)
+}
+
+// reportSlow logs if the function it returns is not called in time.
+func (s *execSource) reportSlow() (done func()) {
+	logged := make(chan struct{})
+	timer := time.AfterFunc(slowPlugin, func() {
+		defer close(logged)
+		s.log.Warn("the exec plugin is still running: it may be waiting for a login", "command", s.config.Exec.Command, "after", slowPlugin)
+	})
+	return func() {
+		if !timer.Stop() {
+			<-logged
+		}
+	}
 }
 
 // info is the value of KUBERNETES_EXEC_INFO.

@@ -55,11 +55,7 @@ func (c *Config) httpClient() (*http.Client, *url.URL, error) {
 	if c.WrapTransport != nil {
 		next = c.WrapTransport(n)
 	}
-	client := &http.Client{
-		Transport:     newAuthTransport(c, base, source, next, n),
-		CheckRedirect: checkRedirect(base),
-	}
-	return client, base, nil
+	return &http.Client{Transport: newAuthTransport(c, base, source, next, n)}, base, nil
 }
 
 // network is the RoundTripper that speaks to the network. It holds one
