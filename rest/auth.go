@@ -1,10 +1,12 @@
 package rest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -111,13 +113,33 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	}
 	resp, err := t.next.RoundTrip(req)
 	if err != nil {
-		return nil, err
+		return nil, advise(req, err)
 	}
 	if err := foreignRedirect(t.base, resp); err != nil {
 		discard(resp)
 		return nil, err
 	}
 	return resp, nil
+}
+
+// advise adds what the user can do to an error of the network, where that is
+// known. A cancelled request needs no advice.
+func advise(req *http.Request, err error) error {
+	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
+	op, isOp := errors.AsType[*net.OpError](err)
+	switch {
+	case req.Context().Err() != nil:
+		return err
+	case badServerCertificate(err):
+		return fmt.Errorf("%w: check the server's address, the certificate authority and the name that the certificate should be for (tls-server-name)", err)
+	case isOp && op.Op == "proxyconnect":
+		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY)", err)
+	case isOp && op.Op == "dial":
+		return fmt.Errorf("%w: check that the API server %s is running and can be reached from here", err, origin(req.URL))
+	case isRecord && string(record.RecordHeader[:]) == "HTTP/":
+		return fmt.Errorf("%w: use http:// in the server's address, or the port of its https", http.ErrSchemeMismatch)
+	}
+	return err
 }
 
 // CloseIdleConnections is called by http.Client's method of the same name.

@@ -98,8 +98,7 @@ type kubeExec struct {
 	InteractiveMode    ExecInteractiveMode `json:"interactiveMode"`
 }
 
-// readKubeconfig reads one file and makes the paths in it absolute or relative
-// to the working directory.
+// readKubeconfig reads one file and makes the paths in it absolute.
 func readKubeconfig(path string) (*kubeconfig, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -109,7 +108,11 @@ func readKubeconfig(path string) (*kubeconfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
-	k.resolvePaths(filepath.Dir(path))
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	k.resolvePaths(dir)
 	return k, nil
 }
 

@@ -104,6 +104,11 @@ func TestKubeconfigFields(t *testing.T) {
 		},
 	}, c)
 
+	t.Chdir(dir)
+	c, err = LoadConfig(LoadOptions{Kubeconfig: "config", Context: "two"})
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "plugin"), c.Exec.Command, "a path must not become a name to look up in PATH")
+
 	c, err = LoadConfig(LoadOptions{Kubeconfig: path, Context: "two", Cluster: "east", Namespace: "ns", Server: "https://elsewhere",
 		CertificateAuthority: "/ca", TLSServerName: "name", ProxyURL: "http://p:1", Impersonate: Impersonation{UserName: "eve"}, UserAgent: "ua", Timeout: 7})
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ type authority struct {
 	pem  []byte
 }
 
-func newAuthority(t *testing.T, name string) *authority {
+func newAuthority(t testing.TB, name string) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func newAuthority(t *testing.T, name string) *authority {
 
 // issue returns a certificate and key for a common name, valid for the loopback
 // address and the given host names. A zero end means the year 2100.
-func (a *authority) issue(t *testing.T, name string, end time.Time, hosts ...string) (certPEM, keyPEM []byte) {
+func (a *authority) issue(t testing.TB, name string, end time.Time, hosts ...string) (certPEM, keyPEM []byte) {
 	t.Helper()
 	if end.IsZero() {
 		end = a.cert.NotAfter
@@ -81,7 +81,7 @@ func pemText(kind string, der []byte) []byte {
 
 // serveTLS starts a server with a certificate of this authority, which asks for
 // client certificates without verifying them, as the API server does.
-func (a *authority) serveTLS(t *testing.T, h http.HandlerFunc, hosts ...string) *httptest.Server {
+func (a *authority) serveTLS(t testing.TB, h http.HandlerFunc, hosts ...string) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.TLS = a.serverTLS(t, hosts...)
@@ -92,14 +92,14 @@ func (a *authority) serveTLS(t *testing.T, h http.HandlerFunc, hosts ...string) 
 	return s
 }
 
-func (a *authority) serverTLS(t *testing.T, hosts ...string) *tls.Config {
+func (a *authority) serverTLS(t testing.TB, hosts ...string) *tls.Config {
 	t.Helper()
 	pair, err := tls.X509KeyPair(a.issue(t, "server", time.Time{}, hosts...))
 	require.NoError(t, err)
 	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequestClientCert}
 }
 
-func writeFile(t *testing.T, path string, data []byte) string {
+func writeFile(t testing.TB, path string, data []byte) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, data, 0o600))
@@ -107,7 +107,7 @@ func writeFile(t *testing.T, path string, data []byte) string {
 }
 
 // fetch does a GET of path and returns the status and the body.
-func fetch(t *testing.T, c *Config, path string) (int, string, error) {
+func fetch(t testing.TB, c *Config, path string) (int, string, error) {
 	t.Helper()
 	client, base, err := c.httpClient()
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func fetch(t *testing.T, c *Config, path string) (int, string, error) {
 	return fetchWith(t, client, base.String()+path)
 }
 
-func fetchWith(t *testing.T, client *http.Client, url string) (int, string, error) {
+func fetchWith(t testing.TB, client *http.Client, url string) (int, string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)

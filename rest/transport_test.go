@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,6 +308,42 @@ func TestTransportUsesTheProxy(t *testing.T) {
 	require.NotContains(t, err.Error(), "pa55word")
 }
 
+func TestTransportTunnelsThroughTheProxy(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("Authorization"))
+	})
+	var asked atomic.Pointer[http.Request]
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Store(r)
+		far, err := net.Dial("tcp", r.Host)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		near, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var wg sync.WaitGroup
+		pipe := func(to, from net.Conn) {
+			_, _ = io.Copy(to, from) // ends when either side closes
+			_ = to.Close()
+		}
+		wg.Go(func() { pipe(far, near) })
+		wg.Go(func() { pipe(near, far) })
+		wg.Wait()
+	}))
+	t.Cleanup(proxy.Close)
+	_, body, err := fetch(t, &Config{Host: s.URL, ProxyURL: proxy.URL, BearerToken: "t0ken", TLS: TLSConfig{CAData: ca.pem}}, "/")
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/2.0 Bearer t0ken", body)
+	require.Equal(t, http.MethodConnect, asked.Load().Method)
+	require.Empty(t, asked.Load().Header.Get("Authorization"), "the proxy must not see the token")
+}
+
 func TestTransportIsWrappedOnceAndSeesHeaders(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(s.Close)
@@ -420,6 +457,22 @@ func TestTransportFindsHalfOpenConnection(t *testing.T) {
 	})
 }
 
+func TestTransportSaysWhatToDo(t *testing.T) {
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	_, _, err := fetch(t, &Config{Host: gone.URL}, "/")
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.ErrorContains(t, err, "check that the API server "+gone.URL+" is running")
+	_, _, err = fetch(t, &Config{Host: "https://api.invalid", ProxyURL: gone.URL}, "/")
+	require.ErrorContains(t, err, "check the proxy")
+	_, _, err = fetch(t, &Config{Host: strings.Replace(plain.URL, "http:", "https:", 1)}, "/")
+	require.ErrorContains(t, err, "use http://")
+	_, _, err = (&Config{Host: "x", WrapTransport: func(http.RoundTripper) http.RoundTripper { return nil }}).httpClient()
+	require.ErrorContains(t, err, "returned nil")
+}
+
 func TestTransportTimesOutOnSilence(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
@@ -516,4 +569,32 @@ func TestTransportReplacesConnectionsOnlyWhenFilesChange(t *testing.T) {
 		pool.AddCert(after.cert)
 		require.True(t, pool.Equal(second.TLSClientConfig.RootCAs))
 	})
+}
+
+// BenchmarkTransportStream reads a body of 64 MiB over TLS and HTTP/2 on the
+// loopback interface, written in pieces of 32 KiB.
+func BenchmarkTransportStream(b *testing.B) {
+	const size, piece = 64 << 20, 32 << 10
+	ca := newAuthority(b, "ca")
+	s := ca.serveTLS(b, func(w http.ResponseWriter, r *http.Request) {
+		buf := make([]byte, piece)
+		for range size / piece {
+			if _, err := w.Write(buf); err != nil {
+				return
+			}
+		}
+	})
+	client, base, err := (&Config{Host: s.URL, TLS: TLSConfig{CAData: ca.pem}}).httpClient()
+	require.NoError(b, err)
+	b.Cleanup(client.CloseIdleConnections)
+	b.SetBytes(size)
+	buf := make([]byte, piece)
+	for b.Loop() {
+		resp, err := client.Get(base.String())
+		require.NoError(b, err)
+		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, resp.Body, buf)
+		require.NoError(b, err)
+		require.EqualValues(b, size, n)
+		require.NoError(b, resp.Body.Close())
+	}
 }
