@@ -342,13 +342,17 @@ func (d *jsonDecoder[T]) Watch(body io.Reader) iter.Seq2[Event[T], error] {
 // frame reads one event. It returns io.EOF where the stream ends before it.
 func (d *jsonDecoder[T]) frame(s *scanner, n int) (Event[T], error) {
 	where := "frame " + strconv.Itoa(n)
-	if _, err := s.space(); err != nil {
-		if err == io.EOF {
-			return Event[T]{}, io.EOF
-		}
-		return Event[T]{}, fmt.Errorf("read %s: %w", where, err)
+	c, err := s.space()
+	if err == io.EOF {
+		return Event[T]{}, io.EOF
 	}
-	raw, err := s.value()
+	if err == nil && c != '{' {
+		return Event[T]{}, d.fail(where, nil, s.syntax("'{'"))
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = s.value()
+	}
 	if err != nil {
 		if isTransport(s.source, err) {
 			return Event[T]{}, fmt.Errorf("read %s: %w", where, err)

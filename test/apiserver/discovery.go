@@ -21,6 +21,7 @@ func (c *call) serveOther() error {
 		return nil
 	}
 	path := strings.TrimSuffix(c.r.URL.Path, "/")
+	c.w.Header().Add("Vary", "Accept")
 	switch path {
 	case "/healthz", "/livez", "/readyz":
 		c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -76,6 +77,19 @@ func (s *Server) served() []Resource {
 		)
 	})
 	return list
+}
+
+// serves reports whether there is any resource in a group, and version if
+// that is not empty.
+func (s *Server) serves(group, version string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for gvr := range s.collections {
+		if gvr.Group == group && (version == "" || gvr.Version == version) {
+			return true
+		}
+	}
+	return false
 }
 
 // verbs are what can be done with every resource.
@@ -142,6 +156,9 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 		}
 	}
 	if len(list.APIResources) == 0 {
+		if c.server.serves(gv.Group, "") {
+			return notServed()
+		}
 		http.NotFound(c.w, c.r)
 		return nil
 	}
@@ -195,6 +212,9 @@ func (c *call) aggregated(core bool) error {
 
 func (r *Resource) discovery() discoveryv2.APIResourceDiscovery {
 	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+	if !r.custom() {
+		kind.Group, kind.Version = "", "" // built-in ones leave out what the parent says
+	}
 	d := discoveryv2.APIResourceDiscovery{
 		Resource: r.GVR.Resource, ResponseKind: &kind, SingularResource: r.Singular, Verbs: verbs(),
 		Scope: discoveryv2.ScopeCluster, ShortNames: r.ShortNames, Categories: r.Categories,

@@ -116,6 +116,10 @@ func (c *call) listFrame(meta metav1.ListMeta, items []listItem) (head, tail []b
 		if err != nil {
 			return nil, nil, err
 		}
+		if c.coll.custom() && !c.format.meta() { // the fields in alphabetical order
+			head = fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, gvk.GroupVersion().String())
+			return head, fmt.Appendf(nil, "],\"kind\":%q,\"metadata\":%s}\n", gvk.Kind, metadata), nil
+		}
 		head = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`,
 			gvk.Kind, gvk.GroupVersion().String(), metadata)
 		return head, []byte("]}\n"), nil

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace-dev/millrace/object"
@@ -37,8 +38,14 @@ func (c *call) create() error {
 		return err
 	}
 	if obj.GetResourceVersion() != "" {
-		return apierrors.NewInternalError(fmt.Errorf("resourceVersion should not be set on objects to be created"))
+		return unclassified("resourceVersion should not be set on objects to be created")
 	}
+	return c.createNew(obj)
+}
+
+// createNew stores an object of which nothing that the server decides is
+// taken from the request.
+func (c *call) createNew(obj object.Object) error {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetDeletionTimestamp(nil)
@@ -90,18 +97,38 @@ func (c *call) placeInNamespace(obj object.Object) error {
 	return nil
 }
 
+// checkPlace checks that the object is the one that the path names.
+func (c *call) checkPlace(obj object.Object) error {
+	if obj.GetName() != c.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
+	}
+	return c.placeInNamespace(obj)
+}
+
+// versionMissing refuses an update that would overwrite whatever is there.
+func (c *call) versionMissing() error {
+	path := field.NewPath("metadata").Child("resourceVersion")
+	return apierrors.NewInvalid(schema.GroupKind{Group: c.group, Kind: c.resource}, c.name,
+		field.ErrorList{field.Invalid(path, 0, "must be specified for an update")})
+}
+
 func (c *call) update() error {
 	obj, err := c.bodyObject()
 	if err != nil {
 		return err
 	}
-	if obj.GetName() != c.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
-	}
-	if err := c.placeInNamespace(obj); err != nil {
+	if err := c.checkPlace(obj); err != nil {
 		return err
 	}
-	v, err := c.storeUpdate(func(object.Object) (object.Object, error) { return obj, nil })
+	v, err := c.storeUpdate(func(object.Object) (object.Object, error) {
+		if c.coll.needsVersion && obj.GetResourceVersion() == "" {
+			return nil, c.versionMissing()
+		}
+		return obj, nil
+	})
+	if c.coll.createsOnUpdate && c.subresource == "" && apierrors.IsNotFound(err) {
+		return c.createNew(obj)
+	}
 	if err != nil {
 		return err
 	}
@@ -147,10 +174,11 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 func (c *call) withStatus(cur, obj object.Object) object.Object {
 	result := clone(cur)
 	copyStatus(result, obj)
-	if c.coll.statusWritesMetadata {
+	if c.coll.statusLabels {
 		result.SetLabels(obj.GetLabels())
+	}
+	if c.coll.statusAnnotations {
 		result.SetAnnotations(obj.GetAnnotations())
-		result.SetFinalizers(obj.GetFinalizers())
 	}
 	return result
 }
@@ -186,22 +214,32 @@ func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if p := opts.Preconditions; p != nil {
-		if p.UID != nil && *p.UID != cur.obj.GetUID() {
-			return nil, false, apierrors.NewConflict(c.coll.GroupResource(), c.name,
-				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, cur.obj.GetUID()))
-		}
-		if p.ResourceVersion != nil && *p.ResourceVersion != cur.obj.GetResourceVersion() {
-			return nil, false, apierrors.NewConflict(c.coll.GroupResource(), c.name,
-				fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v",
-					*p.ResourceVersion, cur.obj.GetResourceVersion()))
-		}
+	if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
+		return nil, false, err
 	}
 	if len(opts.DryRun) > 0 {
 		return cur, true, nil
 	}
-	v, gone := s.release(c.coll, cur)
+	v, gone := s.releaseMarked(c.coll, cur)
 	return v, gone, nil
+}
+
+func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) error {
+	// The server names the kind here where it names the resource elsewhere.
+	kind := schema.GroupResource{Group: c.group, Resource: c.coll.Kind}
+	switch {
+	case p == nil:
+		return nil
+	case p.UID != nil && *p.UID != obj.GetUID():
+		return apierrors.NewConflict(kind, c.name, fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s). "+
+				"The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
+		return apierrors.NewConflict(kind, c.name, fmt.Errorf(
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+				"The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
 }
 
 // deleteCollection deletes what a list with the same options would show, and
@@ -231,7 +269,7 @@ func (c *call) releaseAll(items []*version) {
 	defer s.mu.Unlock()
 	for _, v := range items {
 		if cur, exists := c.coll.objects[v.path]; exists && cur.obj.GetUID() == v.obj.GetUID() {
-			s.release(c.coll, cur)
+			s.releaseMarked(c.coll, cur)
 		}
 	}
 }

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package envtest
 
 import (
@@ -115,11 +117,40 @@ func TestLaunchHonoursItsContext(t *testing.T) {
 	}
 	_, err := Build(t.Context())
 	require.NoError(t, err)
+	dir := t.TempDir()
 	gone := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(time.Millisecond, func() { cancel(gone) })
-	_, err = Launch(ctx, Options{})
-	require.Error(t, err)
+	defer cancel(nil)
+	go func() { // the log is there when the process is
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(dir, "server.log")); err == nil {
+				cancel(gone)
+			}
+		}
+	}()
+	_, err = Launch(ctx, Options{Dir: dir})
+	require.ErrorIs(t, err, gone)
+}
+
+// An answer that comes after its caller has given up must not be taken for the
+// next one.
+func TestLateAnswerIsPassedOver(t *testing.T) {
+	p := &process{lines: make(chan []byte, 2)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var a answer
+	require.ErrorIs(t, p.receive(ctx, &a), context.Canceled)
+
+	p.lines <- []byte(`{"revision": 1}`)
+	p.lines <- []byte(`{"revision": 2}`)
+	require.NoError(t, p.receive(t.Context(), &a))
+	require.EqualValues(t, 2, a.Revision)
+
+	p.lines <- []byte("no JSON")
+	require.ErrorContains(t, p.receive(t.Context(), &a), `wrote "no JSON"`)
+	p.lines <- []byte(`{"revision": 3}`)
+	require.NoError(t, p.receive(t.Context(), &a))
+	require.EqualValues(t, 3, a.Revision)
 }
 
 func TestLogTail(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -75,6 +74,3 @@ func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
 	}
 	return rev, nil
 }
-
-// errUnknownCommand answers a command that the program does not know.
-var errUnknownCommand = errors.New(`unknown command; there is "compact"`)
