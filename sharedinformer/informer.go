@@ -198,7 +198,8 @@ func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registra
 		i.tune()
 	}
 	if i.current != nil {
-		i.current.tasks.Go(func() { r.work(i.current.ctx) })
+		ctx := i.current.ctx
+		i.current.tasks.Go(func() { r.work(ctx) })
 	}
 	return r
 }
