@@ -454,7 +454,7 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 		f := failures[0]
 		require.Equal(r, reflector.PhaseHandler, f.Phase)
 		require.Regexp(r, `^pods: handler: handler "touchy" \(laws/delivery_test.go:\d+\): shop/bad: handler panicked: cannot cope with it`, f.Error())
-		var p *sharedinformer.PanicError
+		var p *reflector.PanicError
 		require.ErrorAs(r, f, &p)
 		require.Contains(r, string(p.Stack), "delivery_test.go")
 		s := i.Status().Handlers[0]
