@@ -35,7 +35,7 @@ check: ## gofmt, vet, staticcheck, import floors
 
 .PHONY: kube
 kube: ## Run a real API server and print the kubeconfig to use
-	$(GO) run ./test/envtest/kube
+	$(GO) -C test/kube run .
 
 .PHONY: bench
 bench: ## Run the micro-benchmarks of every package
