@@ -1,6 +1,3 @@
-// Package metrics exports what Millrace counts and measures to Prometheus. The
-// core packages do not import it: they offer figures, and this package gives
-// them the names by which dashboards know them.
 package metrics
 
 import (
