@@ -167,6 +167,46 @@ func TestL27_a_wake_up_is_not_lost_when_its_receiver_gives_up(t *testing.T) {
 	})
 }
 
+func TestL27_workers_that_give_up_leave_the_others_to_be_woken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for rounds := range uint64(50) {
+			rng := rand.New(rand.NewPCG(3, rounds))
+			q := workqueue.New(workqueue.Options[int]{})
+			const workers = 6
+			var give [workers]context.CancelFunc
+			got := make(chan int, workers)
+			for w := range workers {
+				ctx, cancel := context.WithCancel(t.Context())
+				give[w] = cancel
+				go func() {
+					key, err := q.Get(ctx)
+					if err == nil {
+						got <- key
+					}
+				}()
+				synctest.Wait()
+			}
+			for i, w := range rng.Perm(workers) {
+				if i == workers/2 {
+					break
+				}
+				give[w]()
+				synctest.Wait()
+				require.Equal(t, workers-i-1, q.Status().Sleeping)
+			}
+			for key := range workers / 2 {
+				q.Add(key)
+			}
+			synctest.Wait()
+			require.Len(t, got, workers/2, "round %d: %+v", rounds, q.Status())
+			for _, cancel := range give {
+				cancel()
+			}
+			q.ShutDown()
+		}
+	})
+}
+
 func TestL28_drain_waits_for_queued_and_running_work(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := workqueue.New(workqueue.Options[int]{})
@@ -203,6 +243,28 @@ func TestL28_drain_waits_for_queued_and_running_work(t *testing.T) {
 		_, err := q.Get(t.Context())
 		require.ErrorIs(t, err, workqueue.ErrShutDown)
 		// The bubble ends only if workers and timers have.
+	})
+}
+
+func TestL28_a_worker_stays_while_a_running_key_will_wait_again(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[int]{})
+		q.Add(1)
+		get(t, q)
+		q.Add(1)
+		drained := make(chan error, 1)
+		go func() { drained <- q.Drain(t.Context()) }()
+		synctest.Wait()
+		got := make(chan int, 1)
+		go func() {
+			for key := range q.Work(t.Context()) {
+				got <- key
+			}
+		}()
+		synctest.Wait()
+		q.Done(1) // by a worker that does not come back
+		require.Equal(t, 1, <-got)
+		require.NoError(t, <-drained)
 	})
 }
 
