@@ -150,7 +150,7 @@ func TestModel(t *testing.T) {
 		return
 	}
 	first := uint64(time.Now().UnixNano())
-	for seed := range uint64(300) {
+	for seed := range uint64(150) {
 		runModel(t, first+seed)
 		if t.Failed() {
 			return
