@@ -53,10 +53,12 @@ func TestStopLeavesNothing(t *testing.T) {
 	for _, end := range []string{"stop", "kill and stop"} {
 		t.Run(end, func(t *testing.T) {
 			s := Start(t, Options{})
-			pid := s.proc.cmd.Process.Pid
+			proc := s.proc
+			pid := proc.cmd.Process.Pid
 			require.NoError(t, syscall.Kill(pid, 0))
 			if end != "stop" {
 				s.Kill()
+				require.ErrorContains(t, proc.err, "signal: killed")
 				require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 			}
 			require.NoError(t, s.Stop())
@@ -109,6 +111,14 @@ func TestFailedStartQuotesTheLog(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(tmp, "*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+func TestOneDirectoryHasOneServer(t *testing.T) {
+	first := Start(t, Options{Dir: t.TempDir()})
+	c := newCaller(t, first, first.AdminToken)
+	_, err := Launch(t.Context(), Options{Dir: first.dir})
+	require.ErrorContains(t, err, "another server runs in "+first.dir)
+	c.call(201, "POST", configMaps, configMap("still-works"))
 }
 
 func TestLaunchHonoursItsContext(t *testing.T) {
