@@ -17,6 +17,10 @@ type Mapping struct {
 	ShortNames []string
 	Categories []string
 	Verbs      []string // the verbs of the resource itself, such as "list" and "watch"
+
+	// Subresources names what is served below an object of the resource, such
+	// as "status" and "scale".
+	Subresources []string
 }
 
 // getter is what discovery needs of a client: one GET of an absolute path.

@@ -78,8 +78,8 @@ func TestEveryRefusalIsAStatusError(t *testing.T) {
 		is    func(error) bool
 		text  string
 	}{
-		"status in JSON":      {403, wire.MediaJSON, encode(t, wire.MediaJSON, statusKind, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
-		"status in protobuf":  {403, wire.MediaProtobuf, encode(t, wire.MediaProtobuf, statusKind, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
+		"status in JSON":      {403, wire.MediaJSON, encode(t, wire.MediaJSON, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
+		"status in protobuf":  {403, wire.MediaProtobuf, encode(t, wire.MediaProtobuf, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
 		"plain text":          {403, "text/plain", []byte("go away\n"), apierrors.IsForbidden, `go away (get pods a)`},
 		"404 of a web server": {404, "text/html", []byte("<html>\x00nothing"), apierrors.IsNotFound, `the server could not find the requested resource (get pods a)`},
 		"empty 401":           {401, "", nil, apierrors.IsUnauthorized, `the server has asked for the client to provide credentials (get pods a)`},
@@ -196,7 +196,7 @@ func TestIdempotentCallsAreRepeated(t *testing.T) {
 					w.Header().Set("Retry-After", "2")
 					w.WriteHeader(codes[n])
 					if codes[n] == 200 {
-						w.Write(encode(t, wire.MediaJSON, podKind, pod("a")))
+						w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
 					}
 					n++
 				})
@@ -273,7 +273,7 @@ func TestWarnings(t *testing.T) {
 		w.Header().Add("Warning", `199 - "not ours"`)
 		w.Header().Add("Warning", `299 broken`)
 		w.Header().Set("Content-Type", wire.MediaJSON)
-		w.Write(encode(t, wire.MediaJSON, podKind, pod("a")))
+		w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
 	})
 	client.log = slog.New(slog.NewTextHandler(&log, nil))
 	for range 3 {
@@ -297,7 +297,7 @@ func TestWarningsAreForgottenAtSomePoint(t *testing.T) {
 // The log tells what was asked and what came, and no more.
 func TestRequestLog(t *testing.T) {
 	var log bytes.Buffer
-	client, _ := record(t, podKind, pod("a"))
+	client, _ := record(t, kindPod, pod("a"))
 	client.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	_, err := ResourceFor[*corev1.Pod](client).Create(t.Context(), pod("a"), metav1.CreateOptions{FieldManager: "secret"})
 	require.NoError(t, err)

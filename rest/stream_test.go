@@ -60,7 +60,7 @@ func TestListFollowsPages(t *testing.T) {
 		w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), list))
 	})
 	l := ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{Limit: 1, ResourceVersion: "5", ResourceVersionMatch: "NotOlderThan", LabelSelector: "a"})
-	require.Equal(t, []string{"p1", "p2", "p3"}, names(t, l))
+	require.Equal(t, []string{"p1", "p2", "p3"}, itemNames(t, l))
 	require.Equal(t, &metav1.ListMeta{ResourceVersion: "100"}, l.Meta)
 	require.Equal(t, []string{
 		"labelSelector=a&limit=1&resourceVersion=5&resourceVersionMatch=NotOlderThan",
@@ -79,7 +79,7 @@ func TestListEndsWhereATokenExpired(t *testing.T) {
 		if r.URL.Query().Get("continue") != "" {
 			status := apierrors.NewResourceExpired("The provided continue parameter is too old").ErrStatus
 			w.WriteHeader(http.StatusGone)
-			w.Write(encode(t, wire.MediaJSON, statusKind, &status))
+			w.Write(encode(t, wire.MediaJSON, kindStatus, &status))
 			return
 		}
 		list := podList("a")
@@ -144,7 +144,7 @@ func TestBreakClosesTheBody(t *testing.T) {
 				if verb == "list" {
 					io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},`)
 				} else {
-					writeFrame(t, w, wire.MediaJSON, "ADDED", podKind, pod("a"))
+					writeFrame(t, w, wire.MediaJSON, "ADDED", kindPod, pod("a"))
 				}
 				w.(http.Flusher).Flush()
 				<-r.Context().Done() // the client has hung up
@@ -172,7 +172,7 @@ func TestBreakClosesTheBody(t *testing.T) {
 func TestCancelEndsAWatch(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", wire.MediaJSON)
-		writeFrame(t, w, wire.MediaJSON, "ADDED", podKind, pod("a"))
+		writeFrame(t, w, wire.MediaJSON, "ADDED", kindPod, pod("a"))
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	})
@@ -198,7 +198,7 @@ func TestWatchErrorEventIsAStatusError(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", wire.MediaProtobuf)
 		status := apierrors.NewResourceExpired("too old resource version").ErrStatus
-		writeFrame(t, w, wire.MediaProtobuf, "ERROR", statusKind, &status)
+		writeFrame(t, w, wire.MediaProtobuf, "ERROR", kindStatus, &status)
 	})
 	events, err := ResourceFor[*corev1.Pod](c).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
 	require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestFallsBackToJSONForGood(t *testing.T) {
 					return
 				}
 				w.Header().Set("Content-Type", wire.MediaJSON)
-				w.Write(encode(t, wire.MediaJSON, podKind, pod("a")))
+				w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
 			})
 			pods := ResourceFor[*corev1.Pod](c)
 			_, err := pods.Create(t.Context(), pod("a"), metav1.CreateOptions{})
@@ -306,7 +306,7 @@ func TestPrefixOfTheServer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.URL.Path
 		w.Header().Set("Content-Type", wire.MediaJSON)
-		w.Write(encode(t, wire.MediaJSON, podKind, pod("a")))
+		w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
 	}))
 	defer server.Close()
 	c := clientOf(t, &Config{Host: server.URL + "/clusters/one"})

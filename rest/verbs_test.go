@@ -49,7 +49,7 @@ func record(t *testing.T, kind object.GVK, answer runtime.Object) (*Client, *see
 
 var (
 	key        = object.Key{Namespace: "default", Name: "a"}
-	statusKind = object.GVK{Version: "v1", Kind: "Status"}
+	kindStatus = object.GVK{Version: "v1", Kind: "Status"}
 )
 
 func TestVerbsOfATypedResource(t *testing.T) {
@@ -84,7 +84,7 @@ func TestVerbsOfATypedResource(t *testing.T) {
 		}, "PATCH /api/v1/namespaces/default/pods/a?fieldManager=me&force=true", string(types.ApplyYAMLPatchType)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client, got := record(t, podKind, pod("a"))
+			client, got := record(t, kindPod, pod("a"))
 			result, err := c.do(ResourceFor[*corev1.Pod](client))
 			require.NoError(t, err)
 			require.Equal(t, pod("a"), result)
@@ -97,12 +97,12 @@ func TestVerbsOfATypedResource(t *testing.T) {
 
 func TestBodiesCarryTheirKind(t *testing.T) {
 	mine := pod("a")
-	client, got := record(t, podKind, mine)
+	client, got := record(t, kindPod, mine)
 	pods := ResourceFor[*corev1.Pod](client)
 
 	_, err := pods.Create(t.Context(), mine, metav1.CreateOptions{})
 	require.NoError(t, err)
-	dec, err := wire.NewDecoder[*corev1.Pod](wire.MediaProtobuf, wire.Options{Kind: podKind})
+	dec, err := wire.NewDecoder[*corev1.Pod](wire.MediaProtobuf, wire.Options{Kind: kindPod})
 	require.NoError(t, err)
 	sent, err := dec.Object([]byte(got.body)) // fails unless the kind is there
 	require.NoError(t, err)
@@ -114,9 +114,9 @@ func TestBodiesCarryTheirKind(t *testing.T) {
 	require.Contains(t, got.body, `"kind":"Pod"`)
 	require.Empty(t, mine.TypeMeta)
 
-	client, got = record(t, widgetKind, pod("a"))
+	client, got = record(t, kindWidget, pod("a"))
 	widget := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "namespace": "default"}}}
-	_, err = ResourceForKind[*unstructured.Unstructured](client, widgetKind).Create(t.Context(), widget, metav1.CreateOptions{})
+	_, err = ResourceForKind[*unstructured.Unstructured](client, kindWidget).Create(t.Context(), widget, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","namespace":"default"}}`, got.body)
 	require.NotContains(t, widget.Object, "kind")
@@ -125,7 +125,7 @@ func TestBodiesCarryTheirKind(t *testing.T) {
 }
 
 func TestDelete(t *testing.T) {
-	client, got := record(t, statusKind, &metav1.Status{Status: metav1.StatusSuccess})
+	client, got := record(t, kindStatus, &metav1.Status{Status: metav1.StatusSuccess})
 	pods := ResourceFor[*corev1.Pod](client)
 	require.NoError(t, pods.Delete(t.Context(), key, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("u-1")}))
 	require.Equal(t, "DELETE /api/v1/namespaces/default/pods/a", got.line)
@@ -150,7 +150,7 @@ func TestSubresourcesOfAnotherType(t *testing.T) {
 	require.Equal(t, "deployments.apps/scale", scales.String())
 
 	// An eviction is answered with a Status.
-	client, got = record(t, statusKind, &metav1.Status{Status: metav1.StatusSuccess, Code: 201})
+	client, got = record(t, kindStatus, &metav1.Status{Status: metav1.StatusSuccess, Code: 201})
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
 	sent, err := SubresourceFor[*policyv1.Eviction](ResourceFor[*corev1.Pod](client), "eviction").Create(t.Context(), eviction, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -161,10 +161,10 @@ func TestSubresourcesOfAnotherType(t *testing.T) {
 func TestMetadataOnly(t *testing.T) {
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "default"}}
 	client, got := record(t, metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"), meta)
-	pods := ResourceForKind[*metav1.PartialObjectMetadata](client, podKind)
+	pods := ResourceForKind[*metav1.PartialObjectMetadata](client, kindPod)
 	result, err := pods.Get(t.Context(), key, metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, podKind, result.GroupVersionKind())
+	require.Equal(t, kindPod, result.GroupVersionKind())
 	const as = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
 	require.Equal(t, wire.MediaProtobuf+as+wire.MediaJSON+as+wire.MediaJSON, got.accept)
 
@@ -175,14 +175,14 @@ func TestMetadataOnly(t *testing.T) {
 
 	list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*meta}}
 	client, got = record(t, metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"), list)
-	require.Equal(t, []string{"a"}, names(t, ResourceForKind[*metav1.PartialObjectMetadata](client, podKind).List(t.Context(), metav1.ListOptions{})))
+	require.Equal(t, []string{"a"}, itemNames(t, ResourceForKind[*metav1.PartialObjectMetadata](client, kindPod).List(t.Context(), metav1.ListOptions{})))
 	const asList = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
 	require.Equal(t, wire.MediaProtobuf+asList+wire.MediaJSON+asList+wire.MediaJSON, got.accept)
 }
 
 func TestMixedTypes(t *testing.T) {
-	client, _ := record(t, podKind, pod("a"))
-	obj, err := ResourceForKind[object.Object](client, podKind).Get(t.Context(), key, metav1.GetOptions{})
+	client, _ := record(t, kindPod, pod("a"))
+	obj, err := ResourceForKind[object.Object](client, kindPod).Get(t.Context(), key, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, pod("a"), obj)
 }
