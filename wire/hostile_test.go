@@ -56,6 +56,8 @@ func TestW02_LargeValuesAreNotRead(t *testing.T) {
 		}
 		_, err := readWatch(podDecoder(t, MediaJSON, opts), endless(`{"type":"`))
 		require.ErrorIs(t, err, ErrTooLarge)
+		_, err = readWatch(podDecoder(t, MediaProtobuf, opts), endless("\x40\x00\x00\x00"))
+		require.ErrorIs(t, err, ErrTooLarge)
 	})
 	require.Less(t, n, uint64(40<<20))
 }
