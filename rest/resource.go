@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
@@ -94,7 +96,7 @@ func newResource[T object.Object](c *Client, kind object.GVK, err error, at *loc
 // kindOf returns the kind of a Go type by the client's scheme.
 func kindOf[T object.Object](c *Client) (object.GVK, error) {
 	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer {
+	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
 		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping", t)
 	}
 	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(T))

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +55,8 @@ func TestW02_LargeValuesAreNotRead(t *testing.T) {
 			require.ErrorIs(t, err, ErrTooLarge, start)
 		}
 		_, err := readWatch(podDecoder(t, MediaJSON, opts), endless(`{"type":"`))
+		require.ErrorIs(t, err, ErrTooLarge)
+		_, err = readWatch(podDecoder(t, MediaProtobuf, opts), endless("\x40\x00\x00\x00"))
 		require.ErrorIs(t, err, ErrTooLarge)
 	})
 	require.Less(t, n, uint64(40<<20))
@@ -159,6 +163,54 @@ func TestErrorsKeepSecrets(t *testing.T) {
 			require.NotContains(t, err.Error(), secret, body)
 		}
 	}
+}
+
+// Damage of every kind to sound bodies: bytes changed, lost, doubled and
+// shuffled. Whatever comes of it, it is a value or an error, in bounded memory.
+func TestW02_DamagedBodies(t *testing.T) {
+	const seed = 20261120
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, media := range bothMedia {
+		list := encodeAs(t, media, podListKind, podList("a", "b", "c"))
+		stream := append(frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "BOOKMARK", podKind, pod("b"))...)
+		object := encodeAs(t, media, podKind, pod("a"))
+		d := podDecoder(t, media, fuzzOptions)
+		for range 3000 {
+			for name, read := range map[string]func(body []byte){
+				"list":   func(body []byte) { readList(d, bytes.NewReader(body)) },
+				"watch":  func(body []byte) { readWatch(d, bytes.NewReader(body)) },
+				"object": func(body []byte) { d.Object(body) },
+			} {
+				body := damage(random, map[string][]byte{"list": list, "watch": stream, "object": object}[name])
+				withinBudget(t, body, func() { read(body) })
+				if t.Failed() {
+					t.Fatalf("%s %s, seed %d: %q", media, name, seed, body)
+				}
+			}
+		}
+	}
+}
+
+func damage(random *rand.Rand, body []byte) []byte {
+	body = bytes.Clone(body)
+	for range 1 + random.IntN(4) {
+		at := random.IntN(len(body))
+		to := at + random.IntN(min(20, len(body)-at))
+		switch random.IntN(4) {
+		case 0:
+			body[at] = byte(random.Uint32())
+		case 1:
+			body = append(body[:at], body[to:]...)
+		case 2:
+			body = slices.Insert(body, at, bytes.Clone(body[at:to])...)
+		case 3:
+			body[at], body[to] = body[to], body[at]
+		}
+		if len(body) == 0 {
+			break
+		}
+	}
+	return body
 }
 
 // budget is what decoding body may allocate: a multiple of its size for the
