@@ -176,6 +176,11 @@ func TestExecSharesOneRun(t *testing.T) {
 		}
 		wg.Wait()
 		require.Equal(t, 2, f.runs, "one refused credential is replaced once")
+
+		time.Sleep(refusalInterval)
+		cred, err := s.renew(t.Context(), old)
+		require.NoError(t, err)
+		require.Equal(t, "Bearer token-2", cred.authorization, "what was refused had been replaced already")
 	})
 }
 
@@ -314,6 +319,7 @@ func TestExecFailures(t *testing.T) {
 		"nothing":        {"exit 0", nil, []string{"printed nothing"}},
 		"bare token":     {"echo marked-secret-token", nil, []string{"not an ExecCredential"}},
 		"garbled":        {`printf '{"kind": marked-secret'`, nil, []string{"not an ExecCredential"}},
+		"alias":          {`echo '{"status": {"token": *marked-secret}}'`, nil, []string{"put it in quotes"}},
 		"wrong version":  {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"marked-secret"}}'`, nil, []string{"v1beta1", "make them the same"}},
 		"wrong kind":     {`echo '{"kind":"Pod","apiVersion":"v1"}'`, nil, []string{`kind "Pod"`}},
 		"no status":      {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}'`, nil, []string{"no status"}},

@@ -149,6 +149,7 @@ contexts:
 - {name: other, context: {cluster: shared, user: blue, namespace: third}}
 users:
 - {name: blue, user: {token: blue}}
+- {name: bare, user: {exec: {command: in-path, apiVersion: client.authentication.k8s.io/v1beta1}}}
 `))
 	missing := filepath.Join(dir, "missing")
 	t.Setenv("KUBECONFIG", strings.Join([]string{missing, first, "", second, first, third}, string(filepath.ListSeparator)))
@@ -164,6 +165,10 @@ users:
 	require.NoError(t, err)
 	require.Equal(t, "third", c.Namespace)
 	require.Equal(t, "blue", c.BearerToken)
+
+	c, err = LoadConfig(LoadOptions{User: "bare"})
+	require.NoError(t, err)
+	require.Equal(t, "in-path", c.Exec.Command)
 
 	_, err = LoadConfig(LoadOptions{Kubeconfig: missing})
 	require.ErrorIs(t, err, os.ErrNotExist, "an explicit file must exist")
@@ -255,6 +260,9 @@ users:
 	require.NoError(t, err)
 	require.Empty(t, c.BearerToken, "credentials of a kubeconfig must not go over http")
 	require.Contains(t, log.String(), "not sent")
+	c, err = ParseKubeconfig(fmt.Appendf(nil, form, "main", "token: marked-secret"), LoadOptions{Cluster: "plain"})
+	require.NoError(t, err)
+	require.Empty(t, c.BearerToken)
 
 	_, err = LoadConfig(LoadOptions{}, LoadOptions{})
 	require.ErrorContains(t, err, "merge them")

@@ -97,6 +97,10 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 		fail(err)
 	}
 
+	for _, text := range []string{"yaml: line 2: cannot decode !!str `%s` as a !!int", "yaml: line 3: key '%s' twice", `yaml: line 4: "%s`} {
+		fail(describeSyntax(fmt.Errorf(text, mark)))
+	}
+
 	// Configurations whose files or server are no good.
 	ca := newAuthority(t, "ca")
 	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {

@@ -96,7 +96,7 @@ func TestTransportRefusesOldTLS(t *testing.T) {
 	ca := newAuthority(t, "ca")
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.TLS = ca.serverTLS(t)
-	s.TLS.MaxVersion = tls.VersionTLS11
+	s.TLS.MinVersion, s.TLS.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	s.StartTLS()
 	t.Cleanup(s.Close)
@@ -321,8 +321,10 @@ func TestTransportTunnelsThroughTheProxy(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		w.WriteHeader(http.StatusOK)
 		near, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, err = io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n")
+		}
 		if err != nil {
 			t.Error(err)
 			return
