@@ -351,11 +351,13 @@ func TestExecFailures(t *testing.T) {
 }
 
 func TestExecStopsWithItsContext(t *testing.T) {
-	// The script says that it runs, and then waits in a child which holds its
-	// output open, so only killing and letting go ends the run.
+	// The script leaves a child behind which holds its output open for as long as
+	// the test's directory is there, says that it runs, and waits: only killing
+	// it and letting go of the output ends the run.
 	started := filepath.Join(t.TempDir(), "started")
 	c := &Config{Host: "https://127.0.0.1:1", Exec: &ExecConfig{
-		Command: script(t, `echo >"$STARTED"; sleep 600`), Env: []string{"STARTED=" + started}, APIVersion: execV1beta1}}
+		Command: script(t, `(while [ -d "$(dirname "$STARTED")" ]; do sleep 0.1; done) & echo >"$STARTED"; wait`),
+		Env:     []string{"STARTED=" + started}, APIVersion: execV1beta1}}
 	s := newExecSource(c)
 	s.stdin = func() bool { return false }
 	ctx, cancel := context.WithCancelCause(t.Context())

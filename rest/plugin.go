@@ -23,7 +23,7 @@ const (
 
 	// pluginWaitDelay is how long to wait for a killed plugin's children to let
 	// go of its output.
-	pluginWaitDelay = 2 * time.Second
+	pluginWaitDelay = time.Second
 )
 
 // pluginOutput is what a run printed.

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -231,6 +232,49 @@ func TestTransportRetriesOnceAfter401(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, []string{"Bearer own "}, seen, "the caller's own header is left alone")
+}
+
+func TestTransportRotatesUnderLoad(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	var wanted atomic.Value
+	wanted.Store("Bearer 0")
+	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != wanted.Load() {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	dir := t.TempDir()
+	token, caFile := filepath.Join(dir, "token"), filepath.Join(dir, "ca.crt")
+	replace := func(path string, data string) {
+		writeFile(t, path+".new", []byte(data))
+		require.NoError(t, os.Rename(path+".new", path))
+	}
+	replace(token, "0")
+	replace(caFile, string(ca.pem))
+	client, base, err := (&Config{Host: s.URL, BearerTokenFile: token, TLS: TLSConfig{CAFile: caFile}}).httpClient()
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	for round := 1; round <= 10; round++ {
+		next := strconv.Itoa(round)
+		replace(token, next)
+		replace(caFile, string(ca.pem)+"# "+next+"\n")
+		wanted.Store("Bearer " + next)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				resp, err := client.Get(base.String())
+				if err != nil {
+					t.Errorf("round %d: %v", round, err)
+					return
+				}
+				_ = resp.Body.Close() // nothing is read from it
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("round %d: got status %d, want 200", round, resp.StatusCode)
+				}
+			})
+		}
+		wg.Wait()
+	}
 }
 
 func TestTransportImpersonates(t *testing.T) {
