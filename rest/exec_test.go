@@ -387,3 +387,16 @@ func TestExecGivesWayToOwnCredentials(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"Bearer mine"}, got)
 }
+
+func FuzzExecAnswer(f *testing.F) {
+	f.Add(answer(execV1, execStatus{Token: "a"}))
+	f.Add(answer(execV1, execStatus{CertData: "a", KeyData: "b", Expiration: new(time.Time)}))
+	f.Add([]byte("token"))
+	f.Add([]byte(`{"status":{"expirationTimestamp":"soon"}}`))
+	f.Fuzz(func(t *testing.T, stdout []byte) {
+		status, err := parseExecAnswer(stdout, execV1)
+		if err == nil && status.Token == "" && status.CertData == "" {
+			t.Fatalf("%q was accepted without a credential", stdout)
+		}
+	})
+}

@@ -24,6 +24,12 @@ func TestConfigPrintsWithoutSecrets(t *testing.T) {
 	o := LoadOptions{Token: mark, Context: "main", Server: "https://me:" + mark + "@host"}
 	var texts strings.Builder
 	values := []any{c, &c, c.TLS, &c.TLS, *c.Exec, c.Exec, o, &o, []Config{c}, map[string]*Config{"a": &c}, struct{ C Config }{c}}
+	client, _, err := (&Config{Host: "https://x", BearerToken: mark, WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+		values = append(values, next)
+		return next
+	}}).httpClient()
+	require.NoError(t, err)
+	values = append(values, client, *client, client.Transport)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%10v"} {
 		for _, v := range values {
 			fmt.Fprintf(&texts, verb+"\n", v)
