@@ -273,6 +273,37 @@ func TestExecExpiry(t *testing.T) {
 	})
 }
 
+func TestExecSharesExpiredCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		past := time.Now().Add(-time.Hour)
+		f := &fakePlugin{output: func(int) (pluginOutput, error) {
+			return pluginOutput{stdout: answer(execV1, execStatus{Token: "late", Expiration: &past})}, nil
+		}}
+		s := f.source(io.Discard)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if cred, err := s.get(t.Context()); err != nil || cred.authorization != "Bearer late" {
+					t.Errorf("got %v, %v", cred.authorization, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, f.runs)
+	})
+}
+
+func TestExecMayLeaveChildBehind(t *testing.T) {
+	dir := t.TempDir()
+	c := &Config{Host: "https://127.0.0.1:1", Exec: &ExecConfig{
+		Command: script(t, `(while [ -d "$DIR" ]; do sleep 0.1; done) & cat "$1"`),
+		Args:    []string{writeFile(t, filepath.Join(dir, "answer"), answer(execV1, execStatus{Token: "t0ken"}))},
+		Env:     []string{"DIR=" + dir}, APIVersion: execV1, InteractiveMode: ExecNever}}
+	cred, err := newExecSource(c).get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Bearer t0ken", cred.authorization)
+}
+
 func TestExecRefusalsDoNotStormThePlugin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakePlugin{output: tokens}
