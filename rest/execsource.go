@@ -24,10 +24,10 @@ const (
 
 // execSource gets credentials from a plugin and keeps them until they expire.
 //
-// To get one: take it from the cache; or else wait for the turn, look again,
-// and run the plugin. Who waited while a run finished shares its outcome, be it
-// a failure or a credential that is past its time already, unless only the
-// run's own request was cancelled.
+// To get one: take it from the cache; or else wait for the turn and run the
+// plugin. Who waited while a run finished shares its outcome instead, be it a
+// failure or a credential that is past its time already; a run whose own
+// request was cancelled does not count.
 type execSource struct {
 	config *Config
 	log    *slog.Logger
@@ -36,14 +36,14 @@ type execSource struct {
 
 	turn chan struct{} // holds one element while somebody runs the plugin; taken before mu
 
-	mu       sync.Mutex // guards the fields below
-	current  credential
-	status   execStatus // what current was made of
-	valid    bool       // false before the first run, and after a refusal
-	expires  time.Time  // zero for never
-	refusal  time.Time  // when a refusal last made the plugin run
-	runs     int        // finished ones, without those whose request was cancelled
-	failure  error      // of the last of them, or nil
+	mu      sync.Mutex // guards the fields below
+	current credential
+	status  execStatus // what current was made of
+	valid   bool       // false before the first run, and after a refusal
+	expires time.Time  // zero for never
+	refusal time.Time  // when a refusal last made the plugin run
+	runs    int        // finished ones, without those whose request was cancelled
+	failure error      // of the last of them, or nil
 }
 
 func newExecSource(c *Config) *execSource {
@@ -64,12 +64,10 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 		return credential{}, fmt.Errorf("wait for exec plugin %q: %w", s.config.Exec.Command, context.Cause(ctx))
 	}
 	s.mu.Lock()
-	cred, good, failure := s.current, s.good(), s.failure
+	cred, failure := s.current, s.failure
 	shared := s.runs != runs && (failure != nil || s.valid)
 	s.mu.Unlock()
 	switch {
-	case good:
-		return cred, nil
 	case shared && failure != nil:
 		return credential{}, failure
 	case shared:
