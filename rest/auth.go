@@ -123,13 +123,11 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 }
 
 // advise adds what the user can do to an error of the network, where that is
-// known. A cancelled request needs no advice.
+// known.
 func advise(req *http.Request, err error) error {
 	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
-	case req.Context().Err() != nil:
-		return err
 	case badServerCertificate(err):
 		return fmt.Errorf("%w: check the server's address, the certificate authority and the name that the certificate should be for (tls-server-name)", err)
 	case isOp && op.Op == "proxyconnect":

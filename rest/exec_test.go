@@ -176,6 +176,11 @@ func TestExecSharesOneRun(t *testing.T) {
 		}
 		wg.Wait()
 		require.Equal(t, 2, f.runs, "one refused credential is replaced once")
+
+		time.Sleep(refusalInterval)
+		cred, err := s.renew(t.Context(), old)
+		require.NoError(t, err)
+		require.Equal(t, "Bearer token-2", cred.authorization, "what was refused had been replaced already")
 	})
 }
 
@@ -268,6 +273,37 @@ func TestExecExpiry(t *testing.T) {
 	})
 }
 
+func TestExecSharesExpiredCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		past := time.Now().Add(-time.Hour)
+		f := &fakePlugin{output: func(int) (pluginOutput, error) {
+			return pluginOutput{stdout: answer(execV1, execStatus{Token: "late", Expiration: &past})}, nil
+		}}
+		s := f.source(io.Discard)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if cred, err := s.get(t.Context()); err != nil || cred.authorization != "Bearer late" {
+					t.Errorf("got %v, %v", cred.authorization, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, f.runs)
+	})
+}
+
+func TestExecMayLeaveChildBehind(t *testing.T) {
+	dir := t.TempDir()
+	c := &Config{Host: "https://127.0.0.1:1", Exec: &ExecConfig{
+		Command: script(t, `(while [ -d "$DIR" ]; do sleep 0.1; done) & cat "$1"`),
+		Args:    []string{writeFile(t, filepath.Join(dir, "answer"), answer(execV1, execStatus{Token: "t0ken"}))},
+		Env:     []string{"DIR=" + dir}, APIVersion: execV1, InteractiveMode: ExecNever}}
+	cred, err := newExecSource(c).get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Bearer t0ken", cred.authorization)
+}
+
 func TestExecRefusalsDoNotStormThePlugin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakePlugin{output: tokens}
@@ -314,6 +350,7 @@ func TestExecFailures(t *testing.T) {
 		"nothing":        {"exit 0", nil, []string{"printed nothing"}},
 		"bare token":     {"echo marked-secret-token", nil, []string{"not an ExecCredential"}},
 		"garbled":        {`printf '{"kind": marked-secret'`, nil, []string{"not an ExecCredential"}},
+		"alias":          {`echo '{"status": {"token": *marked-secret}}'`, nil, []string{"put it in quotes"}},
 		"wrong version":  {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"marked-secret"}}'`, nil, []string{"v1beta1", "make them the same"}},
 		"wrong kind":     {`echo '{"kind":"Pod","apiVersion":"v1"}'`, nil, []string{`kind "Pod"`}},
 		"no status":      {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}'`, nil, []string{"no status"}},
@@ -345,11 +382,13 @@ func TestExecFailures(t *testing.T) {
 }
 
 func TestExecStopsWithItsContext(t *testing.T) {
-	// The script says that it runs, and then waits in a child which holds its
-	// output open, so only killing and letting go ends the run.
+	// The script leaves a child behind which holds its output open for as long as
+	// the test's directory is there, says that it runs, and waits: only killing
+	// it and letting go of the output ends the run.
 	started := filepath.Join(t.TempDir(), "started")
 	c := &Config{Host: "https://127.0.0.1:1", Exec: &ExecConfig{
-		Command: script(t, `echo >"$STARTED"; sleep 600`), Env: []string{"STARTED=" + started}, APIVersion: execV1beta1}}
+		Command: script(t, `(while [ -d "$(dirname "$STARTED")" ]; do sleep 0.1; done) & echo >"$STARTED"; wait`),
+		Env:     []string{"STARTED=" + started}, APIVersion: execV1beta1}}
 	s := newExecSource(c)
 	s.stdin = func() bool { return false }
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -378,4 +417,17 @@ func TestExecGivesWayToOwnCredentials(t *testing.T) {
 	_, _, err := fetch(t, &Config{Host: s.URL, BearerToken: "mine", Exec: &ExecConfig{Command: "false", APIVersion: execV1beta1}}, "/")
 	require.NoError(t, err)
 	require.Equal(t, []string{"Bearer mine"}, got)
+}
+
+func FuzzExecAnswer(f *testing.F) {
+	f.Add(answer(execV1, execStatus{Token: "a"}))
+	f.Add(answer(execV1, execStatus{CertData: "a", KeyData: "b", Expiration: new(time.Time)}))
+	f.Add([]byte("token"))
+	f.Add([]byte(`{"status":{"expirationTimestamp":"soon"}}`))
+	f.Fuzz(func(t *testing.T, stdout []byte) {
+		status, err := parseExecAnswer(stdout, execV1)
+		if err == nil && status.Token == "" && status.CertData == "" {
+			t.Fatalf("%q was accepted without a credential", stdout)
+		}
+	})
 }

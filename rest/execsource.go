@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -25,9 +24,10 @@ const (
 
 // execSource gets credentials from a plugin and keeps them until they expire.
 //
-// To get one: take it from the cache; or else wait for the turn, look again,
-// and run the plugin. Who waited for a run that failed fails with it, unless
-// only that run's own request was cancelled.
+// To get one: take it from the cache; or else wait for the turn and run the
+// plugin. Who waited while a run finished shares its outcome instead, be it a
+// failure or a credential that is past its time already; a run whose own
+// request was cancelled does not count.
 type execSource struct {
 	config *Config
 	log    *slog.Logger
@@ -36,14 +36,14 @@ type execSource struct {
 
 	turn chan struct{} // holds one element while somebody runs the plugin; taken before mu
 
-	mu       sync.Mutex // guards the fields below
-	current  credential
-	status   execStatus // what current was made of
-	valid    bool       // false before the first run, and after a refusal
-	expires  time.Time  // zero for never
-	refusal  time.Time  // when a refusal last made the plugin run
-	failures int        // failed runs
-	failure  error      // of the last failed run
+	mu      sync.Mutex // guards the fields below
+	current credential
+	status  execStatus // what current was made of
+	valid   bool       // false before the first run, and after a refusal
+	expires time.Time  // zero for never
+	refusal time.Time  // when a refusal last made the plugin run
+	runs    int        // finished ones, without those whose request was cancelled
+	failure error      // of the last of them, or nil
 }
 
 func newExecSource(c *Config) *execSource {
@@ -51,8 +51,10 @@ func newExecSource(c *Config) *execSource {
 }
 
 func (s *execSource) get(ctx context.Context) (credential, error) {
-	cred, ok, failures := s.cached()
-	if ok {
+	s.mu.Lock()
+	runs, cred, good := s.runs, s.current, s.good()
+	s.mu.Unlock()
+	if good {
 		return cred, nil
 	}
 	select {
@@ -61,16 +63,22 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 	case <-ctx.Done():
 		return credential{}, fmt.Errorf("wait for exec plugin %q: %w", s.config.Exec.Command, context.Cause(ctx))
 	}
-	cred, ok, now := s.cached()
-	if ok {
+	s.mu.Lock()
+	cred, failure := s.current, s.failure
+	shared := s.runs != runs && (failure != nil || s.valid)
+	s.mu.Unlock()
+	switch {
+	case shared && failure != nil:
+		return credential{}, failure
+	case shared:
 		return cred, nil
 	}
-	if now != failures {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return credential{}, s.failure
-	}
 	return s.refresh(ctx)
+}
+
+// good reports whether the current credential may be used; mu is held.
+func (s *execSource) good() bool {
+	return s.valid && (s.expires.IsZero() || time.Now().Before(s.expires))
 }
 
 func (s *execSource) renew(ctx context.Context, refused credential) (credential, error) {
@@ -87,15 +95,6 @@ func (s *execSource) renew(ctx context.Context, refused credential) (credential,
 	return s.get(ctx)
 }
 
-// cached returns the credential if it may still be used, and the number of
-// failed runs so far.
-func (s *execSource) cached() (credential, bool, int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ok := s.valid && (s.expires.IsZero() || time.Now().Before(s.expires))
-	return s.current, ok, s.failures
-}
-
 // certificate returns the client certificate of the last credential, or nil.
 func (s *execSource) certificate() *tls.Certificate {
 	s.mu.Lock()
@@ -106,17 +105,17 @@ func (s *execSource) certificate() *tls.Certificate {
 // refresh runs the plugin. The caller has the turn.
 func (s *execSource) refresh(ctx context.Context) (credential, error) {
 	cred, err := s.ask(ctx)
-	if err == nil {
-		return cred, nil
+	if err != nil {
+		err = fmt.Errorf("exec plugin %q: %w", s.config.Exec.Command, err)
+		if ctx.Err() != nil {
+			return credential{}, err
+		}
 	}
-	err = fmt.Errorf("exec plugin %q: %w", s.config.Exec.Command, err)
-	if ctx.Err() == nil {
-		s.mu.Lock()
-		s.failures++
-		s.failure = err
-		s.mu.Unlock()
-	}
-	return credential{}, err
+	s.mu.Lock()
+	s.runs++
+	s.failure = err
+	s.mu.Unlock()
+	return cred, err
 }
 
 func (s *execSource) ask(ctx context.Context) (credential, error) {
@@ -184,22 +183,12 @@ func (s *execSource) accept(status execStatus) (credential, error) {
 		}
 		next.certificate = &pair
 	}
-	if next.certificate != nil {
-		if end := notAfter(next.certificate.Leaf); expires.IsZero() || end.Before(expires) {
-			expires = end
-		}
+	if c := next.certificate; c != nil && c.Leaf != nil && (expires.IsZero() || c.Leaf.NotAfter.Before(expires)) {
+		expires = c.Leaf.NotAfter
 	}
 	if !expires.IsZero() && !time.Now().Before(expires) {
 		s.log.Warn("the exec plugin's credential has expired already: compare the clocks", "command", s.config.Exec.Command, "expired", expires)
 	}
 	s.current, s.status, s.expires, s.valid = next, status, expires, true
 	return next, nil
-}
-
-// notAfter returns when a certificate ends, zero if it is not known.
-func notAfter(leaf *x509.Certificate) time.Time {
-	if leaf == nil {
-		return time.Time{}
-	}
-	return leaf.NotAfter
 }

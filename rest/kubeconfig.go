@@ -279,24 +279,24 @@ func (k *kubeconfig) pick(o LoadOptions) (*Config, error) {
 			return nil, fmt.Errorf("cluster %q has no server: add its URL", clusterName)
 		}
 	}
-	plain := strings.HasPrefix(strings.ToLower(cmp.Or(o.Server, c.Host)), "http://")
 	if userName != "" {
 		user, err := lookup(k.users, "user", userName)
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case plain && o.Logger != nil:
-			o.Logger.Warn("the server's address is http: the user's credentials are not sent, since anyone could read them", "user", userName, "cluster", clusterName)
-		case plain:
-		default:
-			if err := user.apply(c, extension); err != nil {
-				return nil, fmt.Errorf("user %q: %w", userName, err)
-			}
+		if err := user.apply(c, extension); err != nil {
+			return nil, fmt.Errorf("user %q: %w", userName, err)
 		}
 	}
 	if err := o.override(c); err != nil {
 		return nil, fmt.Errorf("context %q, cluster %q, user %q: %w", name, clusterName, userName, err)
+	}
+	base, err := c.baseURL()
+	if err != nil {
+		return nil, err
+	}
+	if base.Scheme == "http" && o.Token == "" && c.clearCredentials() {
+		c.logger().Warn("the server's address is http: the user's credentials are not sent, since anyone could read them", "user", userName, "server", base)
 	}
 	return c, nil
 }

@@ -149,6 +149,7 @@ contexts:
 - {name: other, context: {cluster: shared, user: blue, namespace: third}}
 users:
 - {name: blue, user: {token: blue}}
+- {name: bare, user: {exec: {command: in-path, apiVersion: client.authentication.k8s.io/v1beta1}}}
 `))
 	missing := filepath.Join(dir, "missing")
 	t.Setenv("KUBECONFIG", strings.Join([]string{missing, first, "", second, first, third}, string(filepath.ListSeparator)))
@@ -164,6 +165,10 @@ users:
 	require.NoError(t, err)
 	require.Equal(t, "third", c.Namespace)
 	require.Equal(t, "blue", c.BearerToken)
+
+	c, err = LoadConfig(LoadOptions{User: "bare"})
+	require.NoError(t, err)
+	require.Equal(t, "in-path", c.Exec.Command)
 
 	_, err = LoadConfig(LoadOptions{Kubeconfig: missing})
 	require.ErrorIs(t, err, os.ErrNotExist, "an explicit file must exist")
@@ -249,17 +254,35 @@ users:
 		})
 	}
 
-	var log bytes.Buffer
-	c, err := ParseKubeconfig(fmt.Appendf(nil, form, "main", "token: marked-secret"),
-		LoadOptions{Cluster: "plain", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	require.NoError(t, err)
-	require.Empty(t, c.BearerToken, "credentials of a kubeconfig must not go over http")
-	require.Contains(t, log.String(), "not sent")
-
-	_, err = LoadConfig(LoadOptions{}, LoadOptions{})
+	_, err := LoadConfig(LoadOptions{}, LoadOptions{})
 	require.ErrorContains(t, err, "merge them")
 	_, err = ParseKubeconfig(nil, LoadOptions{Kubeconfig: "x"})
 	require.ErrorContains(t, err, "LoadConfig")
+}
+
+func TestKubeconfigCredentialsDoNotGoOverHTTP(t *testing.T) {
+	const form = `
+current-context: main
+clusters: [{name: c, cluster: {server: "%s"}}]
+contexts: [{name: main, context: {cluster: c, user: u}}]
+users: [{name: u, user: {as: jane, %s}}]
+`
+	for _, user := range []string{
+		"token: marked", "tokenFile: marked", "username: a, password: b",
+		"exec: {command: p, apiVersion: client.authentication.k8s.io/v1beta1}",
+	} {
+		for _, server := range []string{"http://x", "HTTP://x", "x:8080"} {
+			var log bytes.Buffer
+			c, err := ParseKubeconfig(fmt.Appendf(nil, form, server, user), LoadOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			require.NoError(t, err)
+			require.Contains(t, log.String(), "not sent")
+			c.Logger = nil
+			require.Equal(t, &Config{Host: server, Namespace: "default", Impersonate: Impersonation{UserName: "jane"}}, c)
+		}
+	}
+	c, err := ParseKubeconfig(fmt.Appendf(nil, form, "http://x", "token: marked"), LoadOptions{Token: "mine"})
+	require.NoError(t, err)
+	require.Equal(t, "mine", c.BearerToken, "what the caller asks for is done")
 }
 
 func TestConfigComplaints(t *testing.T) {
@@ -332,6 +355,13 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte("users: [{name: x, user: {token: *x}}]"))
 	f.Add([]byte("? [a]\n: b"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if k, err := parseKubeconfig(data); err == nil {
+			k.resolvePaths("/dir")
+			var merged kubeconfig
+			merged.merge(k)
+			merged.merge(k)
+			require.Equal(t, k.empty(), merged.empty())
+		}
 		c, err := ParseKubeconfig(data)
 		if err != nil {
 			require.Nil(t, c)

@@ -21,9 +21,9 @@ const (
 	shownPluginStderr = 2 << 10
 	keptPluginStderr  = 64 << 10
 
-	// pluginWaitDelay is how long to wait for a killed plugin's children to let
-	// go of its output.
-	pluginWaitDelay = 2 * time.Second
+	// pluginWaitDelay is how long to wait for a plugin's children to let go of
+	// its output when it has ended or was killed.
+	pluginWaitDelay = time.Second
 )
 
 // pluginOutput is what a run printed.
@@ -47,6 +47,9 @@ func runPlugin(ctx context.Context, e *ExecConfig, info string, interactive bool
 		cmd.Stderr = io.MultiWriter(os.Stderr, stderr) // its prompts must be seen
 	}
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		err = nil // it succeeded, and left a child behind that holds its output open
+	}
 	if stdout.full {
 		err = fmt.Errorf("it printed more than %d bytes", maxPluginOutput)
 	}

@@ -24,6 +24,12 @@ func TestConfigPrintsWithoutSecrets(t *testing.T) {
 	o := LoadOptions{Token: mark, Context: "main", Server: "https://me:" + mark + "@host"}
 	var texts strings.Builder
 	values := []any{c, &c, c.TLS, &c.TLS, *c.Exec, c.Exec, o, &o, []Config{c}, map[string]*Config{"a": &c}, struct{ C Config }{c}}
+	client, _, err := (&Config{Host: "https://x", BearerToken: mark, WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+		values = append(values, next)
+		return next
+	}}).httpClient()
+	require.NoError(t, err)
+	values = append(values, client, *client, client.Transport)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%10v"} {
 		for _, v := range values {
 			fmt.Fprintf(&texts, verb+"\n", v)
@@ -95,6 +101,10 @@ func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
 	for _, server := range []string{"https://me:" + mark + "@host", "https://me:" + mark + "#@x", "https://host?token=" + mark} {
 		_, err := LoadConfig(LoadOptions{Server: server, Token: mark, Logger: log})
 		fail(err)
+	}
+
+	for _, text := range []string{"yaml: line 2: cannot decode !!str `%s` as a !!int", "yaml: line 3: key '%s' twice", `yaml: line 4: "%s`} {
+		fail(describeSyntax(fmt.Errorf(text, mark)))
 	}
 
 	// Configurations whose files or server are no good.
