@@ -209,7 +209,7 @@ func (c *call) find() error {
 			return methodNotAllowed()
 		}
 	case "deletecollection":
-		if everywhere {
+		if everywhere || coll.noDeleteCollection {
 			return methodNotAllowed()
 		}
 	}

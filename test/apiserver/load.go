@@ -21,8 +21,8 @@ import (
 // measuring clients. A list shows all objects. A watch goes through a ring of
 // MODIFIED events again and again, each with a higher resource version than
 // the one before, until it has sent Events of them. Selectors, limits and
-// faults are ignored, and every watch has a history of its own. Put it into
-// Options.Load.
+// faults of frames are ignored, and every watch has a history of its own. Put
+// it into Options.Load.
 type Load struct {
 	opts    LoadOptions
 	bodies  [formats]loadBody
