@@ -92,9 +92,16 @@ func (s *Server) serves(group, version string) bool {
 	return false
 }
 
-// verbs are what can be done with every resource.
-func verbs() metav1.Verbs {
-	return metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+// verbs are what can be done with the resource.
+func (r *Resource) verbs() metav1.Verbs {
+	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	if r.custom() {
+		verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	}
+	if r.noDeleteCollection {
+		verbs = slices.Delete(verbs, 2, 3)
+	}
+	return verbs
 }
 
 // statusVerbs are what can be done with a status subresource.
@@ -141,13 +148,16 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: gv.String(),
 	}
+	if gv.Group == "" {
+		list.APIVersion = "" // as old clients expect it
+	}
 	for _, r := range c.server.served() {
 		if r.GroupVersion() != gv {
 			continue
 		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.GVR.Resource, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
-			Verbs: verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 		})
 		if r.Status {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
@@ -216,7 +226,7 @@ func (r *Resource) discovery() discoveryv2.APIResourceDiscovery {
 		kind.Group, kind.Version = "", "" // built-in ones leave out what the parent says
 	}
 	d := discoveryv2.APIResourceDiscovery{
-		Resource: r.GVR.Resource, ResponseKind: &kind, SingularResource: r.Singular, Verbs: verbs(),
+		Resource: r.GVR.Resource, ResponseKind: &kind, SingularResource: r.Singular, Verbs: r.verbs(),
 		Scope: discoveryv2.ScopeCluster, ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	if r.Namespaced {

@@ -217,8 +217,9 @@ func TestCustomResourceIsJSONOnly(t *testing.T) {
 
 	w := r.watch("/apis/example.com/v1/widgets?watch=1&resourceVersion=" + r.RV())
 	require.NoError(t, r.RemoveResource(widgets))
-	_, err := w.rest()
+	events, err := w.rest()
 	require.NoError(t, err)
+	require.Equal(t, []string{"DELETED w@102"}, events)
 	code, _, _ = r.do("GET", "/apis/example.com/v1/widgets", "")
 	require.Equal(t, 404, code)
 }

@@ -45,6 +45,7 @@ type Resource struct {
 
 	// What follows are the strategies of single built-in resources.
 
+	noDeleteCollection  bool // namespaces are deleted one by one
 	keepsStatusOnCreate bool // nodes register themselves with a status
 	createsOnUpdate     bool // PUT creates what does not exist
 	needsVersion        bool // PUT must carry a resourceVersion
@@ -172,7 +173,7 @@ func Builtin() []Resource {
 	}
 
 	namespaces := core("namespaces", "Namespace", false, func() object.Object { return &corev1.Namespace{} }, "ns")
-	namespaces.Status = true
+	namespaces.Status, namespaces.noDeleteCollection = true, true
 	namespaces.Fields = func(o object.Object) fields.Set {
 		return fields.Set{"status.phase": string(o.(*corev1.Namespace).Status.Phase)}
 	}

@@ -90,7 +90,7 @@ func (c *call) watchTimeout(opts *internalversion.ListOptions) time.Duration {
 	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	return time.Duration(float64(30*time.Minute) * (1 + c.server.rand.Float64()))
+	return time.Duration(float64(30*time.Minute) * (1 + c.server.timeouts.Float64()))
 }
 
 // start takes the position from which the watch goes on, and the objects that
@@ -161,7 +161,10 @@ func (w *watcher) stream() error {
 		case <-timeout.C:
 			return nil
 		case <-w.coll.removed:
-			return nil
+			if _, err := w.catchUp(); err != nil {
+				return err
+			}
+			return w.flushed()
 		case <-w.ctx.Done():
 			return context.Cause(w.ctx)
 		}

@@ -49,7 +49,9 @@ func (c *call) createNew(obj object.Object) error {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetDeletionTimestamp(nil)
-	obj.SetGeneration(0)
+	if c.coll.Generation {
+		obj.SetGeneration(0)
+	}
 	if c.coll.Status && !c.coll.keepsStatusOnCreate {
 		copyStatus(obj, c.coll.New())
 	}
@@ -124,7 +126,7 @@ func (c *call) update() error {
 		if c.coll.needsVersion && obj.GetResourceVersion() == "" {
 			return nil, c.versionMissing()
 		}
-		return obj, nil
+		return clone(obj), nil
 	})
 	if c.coll.createsOnUpdate && c.subresource == "" && apierrors.IsNotFound(err) {
 		return c.createNew(obj)
@@ -135,38 +137,56 @@ func (c *call) update() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// storeUpdate replaces the stored object with what change makes of it. What
-// the request may not write is taken from the stored object: the status, or
-// on the status subresource everything else.
+// storeUpdate replaces the stored object with what change makes of it. As on a
+// real server the change is made without holding anything up, and made again
+// where somebody else was faster.
 func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
 	s := c.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	cur, err := c.coll.stored(c.key())
-	if err != nil {
-		return nil, err
+	for {
+		s.mu.Lock()
+		cur, err := c.coll.stored(c.key())
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		obj, err := change(clone(cur.obj))
+		if err != nil {
+			return nil, err
+		}
+		if obj, err = c.permitted(cur.obj, obj); err != nil {
+			return nil, err
+		}
+		if c.dryRun() {
+			return &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}, nil
+		}
+		s.mu.Lock()
+		newest, err := c.coll.stored(c.key())
+		if err == nil && newest == cur {
+			v := s.replace(c.coll, cur, obj)
+			s.mu.Unlock()
+			return v, nil
+		}
+		s.mu.Unlock()
 	}
-	obj, err := change(clone(cur.obj))
-	if err != nil {
-		return nil, err
-	}
-	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.obj.GetResourceVersion() {
+}
+
+// permitted checks that obj may replace cur, and takes what the request may
+// not write from cur: the status, or on the status subresource all else.
+func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
+	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.GetResourceVersion() {
 		return nil, conflict(c.coll, c.name)
 	}
-	if uid := obj.GetUID(); uid != "" && uid != cur.obj.GetUID() {
+	if uid := obj.GetUID(); uid != "" && uid != cur.GetUID() {
 		return nil, apierrors.NewConflict(c.coll.GroupResource(), c.name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.obj.GetUID()))
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.GetUID()))
 	}
 	switch {
 	case c.subresource == "status":
-		obj = c.withStatus(cur.obj, obj)
+		return c.withStatus(cur, obj), nil
 	case c.coll.Status:
-		copyStatus(obj, clone(cur.obj))
+		copyStatus(obj, clone(cur))
 	}
-	if c.dryRun() {
-		return &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}, nil
-	}
-	return s.replace(c.coll, cur, obj), nil
+	return obj, nil
 }
 
 // withStatus gives cur the status of obj, and its labels and annotations
