@@ -11,7 +11,6 @@ import (
 	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -201,16 +200,15 @@ func (r *Resource[T]) path(m Mapping, key object.Key) (string, error) {
 		segments = append(segments, strings.Split(r.subresource, "/")...)
 	}
 	for i, s := range segments {
-		if faults := pathvalidation.ValidatePathSegmentName(s, false); len(faults) > 0 || s == "" {
-			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), strings.Join(append(faults, "must not be empty")[:max(1, len(faults))], " and "))
+		if s == "" {
+			return "", fmt.Errorf("a segment of the path %q is empty", "/"+strings.Join(segments, "/"))
+		}
+		if faults := pathvalidation.ValidatePathSegmentName(s, false); len(faults) > 0 {
+			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), strings.Join(faults, " and "))
 		}
 		segments[i] = url.PathEscape(s)
 	}
 	return "/" + strings.Join(segments, "/"), nil
-}
-
-func (r *Resource[T]) groupResource(m Mapping) schema.GroupResource {
-	return m.Resource.GroupResource()
 }
 
 // noDiscovery stands for the mapper of a client that has none.

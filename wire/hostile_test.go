@@ -175,7 +175,7 @@ func TestW02_DamagedBodies(t *testing.T) {
 		stream := append(frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "BOOKMARK", podKind, pod("b"))...)
 		object := encodeAs(t, media, podKind, pod("a"))
 		d := podDecoder(t, media, fuzzOptions)
-		for range 3000 {
+		for range 1000 {
 			for name, read := range map[string]func(body []byte){
 				"list":   func(body []byte) { readList(d, bytes.NewReader(body)) },
 				"watch":  func(body []byte) { readWatch(d, bytes.NewReader(body)) },

@@ -209,7 +209,7 @@ func TestL21_WatchRefusesBadFrames(t *testing.T) {
 // A long watch does not keep the buffer that one large object needed.
 func TestBufferShrinksAgain(t *testing.T) {
 	large := pod("a")
-	large.Annotations = map[string]string{"x": strings.Repeat("y", 4*idleBuffer)}
+	large.Annotations = map[string]string{"x": strings.Repeat("y", idleBuffer)}
 	for _, media := range bothMedia {
 		s := newSource(io.MultiReader(
 			bytes.NewReader(frame(t, media, "ADDED", podKind, large)),
