@@ -131,9 +131,12 @@ func nest(tag byte, msg, before []byte) []byte {
 func TestHashesAreNotQuantities(t *testing.T) {
 	p := pod("12e45678")
 	p.Labels = map[string]string{"commit": "1e123456", "12e45678": "9E99999999"}
+	p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "7e123456"}}
 	p.Spec.Containers = []corev1.Container{{
-		Name:      "0e12345678",
-		Args:      []string{"1e99999999"},
+		Name: "0e12345678",
+		Args: []string{"1e99999999"},
+		EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "1e12345"}}}},
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1e3"), "memory": resource.MustParse("5Ei")}},
 	}}
 	for _, media := range bothMedia {

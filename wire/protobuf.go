@@ -61,7 +61,7 @@ func (d *protobufDecoder[T]) open(body []byte, where string, named bool) (T, err
 func (d *protobufDecoder[T]) decode(raw []byte, where string, named bool) (T, error) {
 	var none T
 	if d.quantities {
-		if err := checkProtoQuantities(raw); err != nil {
+		if err := checkProtoQuantities(raw, d.goType); err != nil {
 			return none, d.fail(where, raw, err)
 		}
 	}
