@@ -145,11 +145,12 @@ func TestStreamingList(t *testing.T) {
 
 	old := newRig(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
 	require.EqualValues(t, 422, old.status("GET", query, "").Code)
-	older := newRig(t, apiserver.Options{StreamingLists: apiserver.StreamingListsIgnored})
-	older.create(pod("default", "a"))
-	events, err := older.watch(query + "&timeoutSeconds=1").rest()
-	require.NoError(t, err)
-	require.Equal(t, []string{"ADDED a@101"}, events)
+	inBubble(t, apiserver.Options{StreamingLists: apiserver.StreamingListsIgnored}, func(t *testing.T, r *rig) {
+		r.create(pod("default", "a"))
+		events, err := r.watch(query + "&timeoutSeconds=1").rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED a@101"}, events)
+	})
 }
 
 func TestProtobuf(t *testing.T) {
