@@ -72,18 +72,25 @@ func (x *Indexer[T]) Write(batch func(Writer[T])) {
 func (x *Indexer[T]) write(batch func(Writer[T])) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	batch(Writer[T]{x})
+	batch(Writer[T]{to: x})
 	failures := x.failures
 	x.failures = nil
 	return failures
 }
 
 // Writer changes the cache. It is valid during the Write that handed it out.
-type Writer[T object.Object] struct{ x *Indexer[T] }
+// Its field must not have the name of Reader's: a struct type can be converted
+// to another with the same fields, from anywhere (L16).
+type Writer[T object.Object] struct{ to *Indexer[T] }
 
 // Get returns the object under key.
 func (w Writer[T]) Get(key object.Key) (T, bool) {
-	if e, ok := w.x.objects[key]; ok {
+	return w.to.get(key)
+}
+
+// get is called under x.mu.
+func (x *Indexer[T]) get(key object.Key) (T, bool) {
+	if e, ok := x.objects[key]; ok {
 		return e.object, true
 	}
 	var none T
@@ -92,7 +99,7 @@ func (w Writer[T]) Get(key object.Key) (T, bool) {
 
 // Set puts o under key.
 func (w Writer[T]) Set(key object.Key, o T) {
-	x := w.x
+	x := w.to
 	x.all.drop()
 	e, ok := x.objects[key]
 	if !ok {
@@ -112,7 +119,7 @@ func (w Writer[T]) Set(key object.Key, o T) {
 
 // Delete removes what is under key, if anything.
 func (w Writer[T]) Delete(key object.Key) {
-	x := w.x
+	x := w.to
 	e, ok := x.objects[key]
 	if !ok {
 		return
@@ -125,7 +132,7 @@ func (w Writer[T]) Delete(key object.Key) {
 }
 
 // SetRV records up to which resource version the cache is complete.
-func (w Writer[T]) SetRV(rv string) { w.x.rv = rv }
+func (w Writer[T]) SetRV(rv string) { w.to.rv = rv }
 
 // Change is what became of one key. Without Existed it was added; without
 // Exists it was deleted.
@@ -141,7 +148,7 @@ type Change[T object.Object] struct {
 // are those of the cached one is unchanged: the cached pointer stays, and each
 // does not hear of it.
 func (w Writer[T]) Replace(items []T, each func(Change[T])) {
-	x := w.x
+	x := w.to
 	x.generation++
 	for _, item := range items {
 		if e, ok := x.objects[object.KeyOf(item)]; ok {

@@ -17,7 +17,7 @@ type Reader[T object.Object] struct{ x *Indexer[T] }
 func (r Reader[T]) Get(key object.Key) (T, bool) {
 	r.x.mu.RLock()
 	defer r.x.mu.RUnlock()
-	return Writer[T](r).Get(key)
+	return r.x.get(key)
 }
 
 // Len is how many objects are cached.

@@ -36,8 +36,9 @@ var (
 	ErrStalled = errors.New("the server fell silent")
 	// ErrNoEnd: a streaming list went on without the bookmark that ends it.
 	ErrNoEnd = errors.New("the streaming list did not end in time; a list takes its place")
-	// ErrShortWatch: the server closed a watch at once, without an event.
-	ErrShortWatch = errors.New("the server closed the watch at once without an event")
+	// ErrShortWatch: the server closed a watch at once, without a change or a
+	// bookmark that was new.
+	ErrShortWatch = errors.New("the server closed the watch at once without anything new")
 	// ErrNoRV: the server sent a list or an object without a resource version.
 	ErrNoRV = errors.New("no resource version")
 )

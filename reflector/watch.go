@@ -16,7 +16,7 @@ import (
 )
 
 // shortWatch is how long a watch must have lasted before the server may close
-// it without an event and be asked for the next one at once.
+// it without anything new and be asked for the next one at once.
 const shortWatch = time.Second
 
 // streamTries is how often a streaming list is tried before a list takes its
@@ -76,7 +76,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 
 	limit, cause := lifetime, ErrStalled
 	if initial != nil {
-		limit, cause = r.opts.StreamIdle, ErrNoEnd
+		limit, cause = min(r.opts.StreamIdle, r.opts.StreamTimeout), ErrNoEnd
 	}
 	ctx, dog := startWatchdog(ctx, limit, cause)
 	defer dog.stop()
@@ -89,12 +89,11 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	if initial == nil {
 		r.accepted()
 	}
-	received := 0
+	from := r.rv
 	for e, err := range events {
 		if err != nil {
 			return r.watchFailed(ctx, PhaseWatch, err)
 		}
-		received++
 		var failure *Failure
 		if initial == nil || initial.done {
 			failure = r.apply(e)
@@ -114,7 +113,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		return r.watchFailed(ctx, PhaseWatch, ctx.Err())
 	case initial != nil && !initial.done:
 		return InitialWatch, &Failure{Phase: PhaseWatch, Err: errEarlyEnd}
-	case received == 0 && time.Since(opened) < shortWatch:
+	case r.rv == from && time.Since(opened) < shortWatch:
 		return Watching, &Failure{Phase: PhaseWatch, Err: ErrShortWatch}
 	}
 	r.succeeded()

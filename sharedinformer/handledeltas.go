@@ -36,6 +36,7 @@ func (i *Informer[T]) process(ctx context.Context) {
 func (i *Informer[T]) handleDeltas(batch deltafifo.Batch[T]) {
 	changes := applier[T]{initial: !i.synced.Load()}
 	changes.expect(batch)
+	var left []original[T]
 	i.join.Lock()
 	i.cache.Write(func(w indexer.Writer[T]) {
 		for n := range batch.Deltas {
@@ -44,11 +45,15 @@ func (i *Informer[T]) handleDeltas(batch deltafifo.Batch[T]) {
 		if batch.RV != "" {
 			w.SetRV(batch.RV)
 		}
+		if i.mutations != nil { // before anybody sees the objects
+			left = i.mutations.learn(changes.events)
+		}
 	})
 	i.publish(&changes)
 	i.join.Unlock()
+	i.reportIndexFailures()
 	if i.mutations != nil {
-		i.mutations.observe(changes.events)
+		i.mutations.checkLeft(left)
 	}
 	i.changed.broadcast()
 }

@@ -62,6 +62,9 @@ type Informer[T object.Object] struct {
 
 	join     sync.Mutex                         // orders what the cache holds and what the log says of it
 	handlers atomic.Pointer[[]*Registration[T]] // replaced under join
+
+	unreported    sync.Mutex // guards indexFailures; nothing is called while it is held
+	indexFailures []*indexer.IndexError
 }
 
 // run is one call of Run.
@@ -122,7 +125,9 @@ func (i *Informer[T]) Cache() indexer.Reader[T] { return i.cache.Reader() }
 // Index adds a typed index to the informer's cache; it may be running. The
 // function must depend on nothing but the object. The name appears in messages.
 func Index[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *indexer.Index[T, V] {
-	return indexer.AddIndex(i.cache, name, values)
+	index := indexer.AddIndex(i.cache, name, values)
+	i.reportIndexFailures()
+	return index
 }
 
 // Run keeps the cache in step and the handlers informed until ctx is done, and
@@ -244,9 +249,24 @@ func caller() string {
 	return short + ":" + strconv.Itoa(line)
 }
 
-// indexFailed is the cache's report of an index function that panicked.
+// indexFailed is the cache's report of an index function that panicked. It may
+// come under join, and so is kept until that is given back: the error handler
+// may well close a registration, which takes it.
 func (i *Informer[T]) indexFailed(e *indexer.IndexError) {
-	i.reportNow(&reflector.Failure{Phase: reflector.PhaseIndex, Key: e.Key, Err: e})
+	i.unreported.Lock()
+	defer i.unreported.Unlock()
+	i.indexFailures = append(i.indexFailures, e)
+}
+
+// reportIndexFailures is called where no lock is held.
+func (i *Informer[T]) reportIndexFailures() {
+	i.unreported.Lock()
+	failures := i.indexFailures
+	i.indexFailures = nil
+	i.unreported.Unlock()
+	for _, e := range failures {
+		i.reportNow(&reflector.Failure{Phase: reflector.PhaseIndex, Key: e.Key, Err: e})
+	}
 }
 
 // reportNow completes and reports a failure that is not the reflector's.

@@ -38,15 +38,17 @@ func newMutationDetector[T object.Object](every time.Duration, report func(*refl
 	return &mutationDetector[T]{every: every, report: report, watched: make(map[object.Key]original[T])}
 }
 
-// observe learns what was put into the cache and checks what leaves it.
-func (m *mutationDetector[T]) observe(events []Event[T]) {
-	var leaving []original[T]
+// learn copies what is put into the cache, and returns what leaves it. It must
+// be called while nobody else can reach the new objects, because a handler may
+// change one as soon as it hears of it.
+func (m *mutationDetector[T]) learn(events []Event[T]) (left []original[T]) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	for i := range events {
 		e := &events[i]
 		key := object.KeyOf(e.Object)
 		if before, ok := m.watched[key]; ok {
-			leaving = append(leaving, before)
+			left = append(left, before)
 		}
 		if e.Type == Delete {
 			delete(m.watched, key)
@@ -54,8 +56,12 @@ func (m *mutationDetector[T]) observe(events []Event[T]) {
 		}
 		m.watched[key] = original[T]{shared: e.Object, copy: e.Object.DeepCopyObject().(T)}
 	}
-	m.mu.Unlock()
-	m.check(leaving, func(original[T]) bool { return true })
+	return left
+}
+
+// checkLeft reports what was changed while it was in the cache.
+func (m *mutationDetector[T]) checkLeft(left []original[T]) {
+	m.check(left, func(original[T]) bool { return true })
 }
 
 // run compares everything now and then, and once more when ctx is done.
@@ -98,7 +104,7 @@ func (m *mutationDetector[T]) check(originals []original[T], first func(original
 }
 
 // unwatch stops watching o. It reports false where o has left the cache
-// meanwhile, because then observe has looked at it.
+// meanwhile, because then checkLeft looks at it.
 func (m *mutationDetector[T]) unwatch(o original[T]) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,7 +40,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 // WaitForRV waits until the cache holds every change up to rv, such as that of
 // an object that was just written (L14). It fails with the cause of ctx, with
 // ErrStopped as soon as Run has returned, and at once where rv is not a
-// resource version.
+// resource version. Where the informer is not synced it gives up as WaitForSync
+// does. What it returns says what the informer failed with last.
 func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
 	if _, err := object.CompareRV(rv, rv); err != nil {
 		return fmt.Errorf("%s: wait for resource version %q: %w", i.Name(), rv, err)
@@ -47,9 +49,21 @@ func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
 	return i.waitUntil(ctx, func() (bool, error) {
 		have := i.Cache().RV()
 		return have != "" && object.ReachedRV(have, rv), nil
-	}, func() error {
-		return fmt.Errorf("%s: waiting for resource version %s, the cache is at %q", i.Name(), rv, i.Cache().RV())
-	})
+	}, func() error { return i.behind(rv) })
+}
+
+// behind says why the cache is not at rv.
+func (i *Informer[T]) behind(rv string) error {
+	have := i.Cache().RV()
+	if have == "" {
+		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
+	}
+	s := i.reflector.Status()
+	waiting := fmt.Sprintf("%s: waiting for resource version %s, the cache is at %s", s.Resource, rv, have)
+	if s.Attempts > 0 {
+		return fmt.Errorf("%s: %w", waiting, s.Failure)
+	}
+	return errors.New(waiting)
 }
 
 // waitUntil waits for a condition that only changes with a broadcast. What it

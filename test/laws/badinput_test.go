@@ -1,0 +1,365 @@
+package laws
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+var podKind = object.GVK{Version: "v1", Kind: "Pod"}
+
+// bad is what may be wrong with the first frame of a watch, or with the first
+// item of a list.
+var bad = map[string]struct {
+	do    apiserver.Action
+	cause error
+}{
+	"garbled":    {apiserver.Garble{}, nil},
+	"truncated":  {apiserver.Truncate{}, io.ErrUnexpectedEOF},
+	"wrong type": {apiserver.WrongType{}, nil},
+}
+
+// Pods as a Go type come in protobuf, unstructured ones in JSON.
+func TestL21_BadInput(t *testing.T) {
+	for name, tc := range bad {
+		t.Run(name, func(t *testing.T) {
+			t.Run("protobuf", func(t *testing.T) {
+				badInput(t, tc.do, tc.cause, func(r *rig) rest.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
+			})
+			t.Run("JSON", func(t *testing.T) {
+				badInput(t, tc.do, tc.cause, func(r *rig) rest.ListerWatcher[*unstructured.Unstructured] {
+					return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind)
+				})
+			})
+		})
+	}
+}
+
+func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, source func(r *rig) rest.ListerWatcher[T]) {
+	// A garbled JSON frame may have no end of its own, so that the silence after
+	// it is what is noticed.
+	silence := func(f *reflector.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
+	decodeFailure := func(r *rig, s reflector.Status, all []reflector.Failure) {
+		r.Helper()
+		require.Contains(r, phases(all), reflector.PhaseDecode)
+		for n := range all {
+			f := &all[n]
+			require.Equal(r, "pods", f.Resource)
+			require.Equal(r, n+1, f.Attempts, "not a success in between")
+			if silence(f) {
+				continue
+			}
+			require.ErrorContains(r, f, "pods: decode: ")
+			if cause != nil {
+				require.ErrorIs(r, f, cause)
+			}
+		}
+		require.EqualValues(r, len(all), s.Failures)
+		require.Equal(r, len(all), s.Attempts)
+		require.Equal(r, all[len(all)-1].Err, s.Failure.Err)
+	}
+	for name, initial := range map[string]reflector.Initial{"list": reflector.List, "stream": reflector.WatchList} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(3)
+				r.fault("", do)
+				reported := &failures{}
+				i := sharedinformer.New(source(r), sharedinformer.Options{SyncPatience: -1, Options: reflector.Options{Initial: initial, OnError: reported.handle}})
+				defer r.run(i)()
+				settle(time.Minute)
+				require.False(r, i.HasSynced())
+				require.Empty(r, i.Cache().RV())
+				require.Zero(r, i.Cache().Len())
+				decodeFailure(r, i.Status().Reflector, reported.heard())
+				r.srv.Faults().Clear()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.Equal(r, 3, i.Cache().Len())
+			})
+		})
+	}
+	t.Run("watch", func(t *testing.T) {
+		inBubble(t, apiserver.Options{}, func(r *rig) {
+			r.fill(3)
+			reported := &failures{}
+			i := sharedinformer.New(source(r), sharedinformer.Options{Options: reflector.Options{OnError: reported.handle}})
+			var heard []string
+			i.AddHandler(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
+				heard = append(heard, e.Type.String()+" "+e.Object.GetName())
+				return nil
+			}))
+			stop := r.run(i)
+			require.NoError(r, i.WaitForSync(r.ctx))
+			synctest.Wait()
+			heard = nil
+			before := i.Status().Reflector.RV
+
+			r.fault("watch", do)
+			r.srv.Down()
+			r.put(pod("pa", "n=1"))
+			r.delete("pb")
+			last := r.put(pod("pd"))
+			settle(10 * time.Second)
+			reported.heard()
+			failuresBefore := i.Status().Reflector.Failures
+			r.srv.Up()
+			settle(20 * time.Second)
+			status := i.Status()
+			require.Equal(r, before, status.RV, "no further than what was applied")
+			require.Equal(r, before, status.Reflector.RV)
+			require.Empty(r, heard)
+			all := reported.heard()
+			require.NotEmpty(r, all)
+			for n := range all {
+				require.Contains(r, []reflector.Phase{reflector.PhaseDecode, reflector.PhaseWatchOpen}, all[n].Phase)
+			}
+			require.Equal(r, reflector.PhaseDecode, all[len(all)-1].Phase)
+			require.EqualValues(r, len(all), status.Reflector.Failures-failuresBefore)
+
+			r.srv.Faults().Clear()
+			require.NoError(r, i.WaitForRV(r.ctx, last))
+			synctest.Wait()
+			require.Equal(r, []string{"update pa", "delete pb", "add pd"}, heard)
+			require.Zero(r, i.Status().Reflector.Relists)
+			stop()
+		})
+	})
+}
+
+// One object that is too large for memory is refused before it is there.
+func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
+	for _, verb := range []string{"list", "watch"} {
+		t.Run(verb+" protobuf", func(t *testing.T) {
+			oversized(t, verb, func(r *rig) rest.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
+		})
+		t.Run(verb+" JSON", func(t *testing.T) {
+			oversized(t, verb, func(r *rig) rest.ListerWatcher[*unstructured.Unstructured] {
+				return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind)
+			})
+		})
+	}
+}
+
+func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) rest.ListerWatcher[T]) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(2)
+		r.once(verb, apiserver.Oversize{Size: wire.DefaultMaxObjectBytes + 1<<20})
+		reported := &failures{}
+		opts := listing()
+		opts.OnError = reported.handle
+		i := sharedinformer.New(source(r), opts)
+		defer r.run(i)()
+		settle(100 * time.Millisecond)
+		last := r.put(pod("pc")) // the first frame of a watch
+		require.NoError(r, i.WaitForRV(r.ctx, last))
+		require.Equal(r, 3, i.Cache().Len())
+		all := reported.heard()
+		require.Len(r, all, 1)
+		require.Equal(r, reflector.PhaseDecode, all[0].Phase)
+		require.ErrorIs(r, &all[0], wire.ErrTooLarge)
+	})
+}
+
+// script is a source that has one object and whose watch says what it is told.
+type script struct {
+	frames atomic.Pointer[[]wire.Event[*corev1.Pod]]
+}
+
+func (s *script) String() string { return "pods" }
+
+func (s *script) List(context.Context, metav1.ListOptions) rest.List[*corev1.Pod] {
+	return rest.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "7"}, Items: func(yield func(*corev1.Pod, error) bool) {
+		p := pod("a")
+		p.ResourceVersion = "7"
+		yield(p, nil)
+	}}
+}
+
+func (s *script) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+		if frames := s.frames.Load(); frames != nil {
+			for _, e := range *frames {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+		<-ctx.Done()
+		yield(wire.Event[*corev1.Pod]{}, context.Cause(ctx))
+	}, nil
+}
+
+// What can be decoded and yet not be applied holds the version back as well.
+func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
+	at := func(name, rv string) *corev1.Pod {
+		p := pod(name)
+		p.ResourceVersion = rv
+		return p
+	}
+	for name, e := range map[string]wire.Event[*corev1.Pod]{
+		"no version":             {Type: watch.Modified, Object: at("a", "")},
+		"bookmark of no version": {Type: watch.Bookmark, Object: at("", "")},
+		"unknown type":           {Type: "ODD", Object: at("a", "8")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &script{}
+				source.frames.Store(&[]wire.Event[*corev1.Pod]{e, {Type: watch.Added, Object: at("b", "9")}})
+				reported := &failures{}
+				opts := listing()
+				opts.OnError = reported.handle
+				i := sharedinformer.New[*corev1.Pod](source, opts)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- i.Run(ctx) }()
+				time.Sleep(time.Minute)
+				require.Equal(t, "7", i.Cache().RV())
+				require.Equal(t, []reflector.Phase{reflector.PhaseDecode}, distinct(phases(reported.heard())))
+				source.frames.Store(&[]wire.Event[*corev1.Pod]{{Type: watch.Modified, Object: at("a", "8")}, {Type: watch.Added, Object: at("b", "9")}})
+				require.NoError(t, i.WaitForRV(ctx, "9"))
+				require.Equal(t, 2, i.Cache().Len())
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}
+
+// A list without a version cannot be watched from: it does not sync.
+func TestL21_AListWithoutAVersionIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &unversioned{}
+		reported := &failures{}
+		opts := listing()
+		opts.OnError, opts.SyncPatience = reported.handle, -1
+		i := sharedinformer.New[*corev1.Pod](source, opts)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		require.ErrorIs(t, i.WaitForSync(ctx), reflector.ErrNoRV)
+		require.NoError(t, <-ended)
+		require.Zero(t, i.Cache().Len())
+	})
+}
+
+type unversioned struct{ script }
+
+func (u *unversioned) List(ctx context.Context, opts metav1.ListOptions) rest.List[*corev1.Pod] {
+	list := u.script.List(ctx, opts)
+	list.Meta = &metav1.ListMeta{}
+	return list
+}
+
+var errTransform = errors.New("no such field")
+
+var badTransforms = map[string]struct {
+	do    func(*corev1.Pod) (*corev1.Pod, error)
+	cause error
+	text  string
+}{
+	"error":   {func(*corev1.Pod) (*corev1.Pod, error) { return nil, errTransform }, errTransform, "no such field"},
+	"nil":     {func(*corev1.Pod) (*corev1.Pod, error) { return nil, nil }, reflector.ErrNilTransform, "returned nil"},
+	"panic":   {func(*corev1.Pod) (*corev1.Pod, error) { panic("oh no") }, nil, "panicked: oh no"},
+	"renamed": {func(p *corev1.Pod) (*corev1.Pod, error) { p.Name += "x"; return p, nil }, reflector.ErrTransformKey, "namespace or name"},
+	"moved":   {func(p *corev1.Pod) (*corev1.Pod, error) { p.Namespace = ""; return p, nil }, reflector.ErrTransformKey, "namespace or name"},
+}
+
+// A transform that fails on one object is told with its key; nothing behind it
+// is taken as seen, and nothing is lost once the transform works.
+func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
+	for name, tc := range badTransforms {
+		t.Run(name, func(t *testing.T) {
+			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+				r.fill(3)
+				reported := &failures{}
+				opts.OnError = reported.handle
+				var broken atomic.Bool
+				broken.Store(true)
+				source := reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), func(p *corev1.Pod) (*corev1.Pod, error) {
+					if broken.Load() && p.Name == "pb" {
+						return tc.do(p)
+					}
+					return p, nil
+				})
+				told := func() {
+					r.Helper()
+					all := reported.heard()
+					require.NotEmpty(r, all)
+					for n := range all {
+						require.Equal(r, reflector.PhaseTransform, all[n].Phase)
+						require.Equal(r, object.Key{Namespace: "shop", Name: "pb"}, all[n].Key)
+						require.ErrorContains(r, &all[n], "pods: transform: shop/pb: ")
+						require.ErrorContains(r, &all[n], tc.text)
+						if tc.cause != nil {
+							require.ErrorIs(r, &all[n], tc.cause)
+						}
+					}
+				}
+				i := sharedinformer.New(source, opts)
+				h := record(r, i)
+				i.AddHandler(h)
+				defer r.run(i)()
+				settle(20 * time.Second)
+				require.False(r, i.HasSynced())
+				require.Zero(r, i.Cache().Len())
+				told()
+				broken.Store(false)
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.Len(r, h.heard(), 3)
+
+				broken.Store(true)
+				before := i.Cache().RV()
+				r.put(pod("pb", "n=1"))
+				r.put(pod("pa", "n=1"))
+				settle(20 * time.Second)
+				told()
+				require.Equal(r, before, i.Cache().RV())
+				require.Equal(r, before, i.Status().Reflector.RV)
+				require.Empty(r, h.heard())
+				broken.Store(false)
+				settle(time.Minute)
+				require.Equal(r, []string{"update pb", "update pa"}, h.heard())
+				r.inStep(i)
+			})
+		})
+	}
+}
+
+// What the informer itself needs is put back where a transform drops it.
+func TestL21_ATransformMayDropVersionAndUID(t *testing.T) {
+	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+		r.fill(2)
+		i := sharedinformer.New(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), func(p *corev1.Pod) (*corev1.Pod, error) {
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}, nil
+		}), opts)
+		h := record(r, i)
+		i.AddHandler(h)
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		h.heard()
+		r.put(pod("pa", "n=1"))
+		r.delete("pb")
+		r.put(pod("pb"))
+		require.Equal(r, []string{"update pa", "delete pb", "add pb"}, h.heard())
+		r.inStep(i)
+		require.Zero(r, i.Status().Reflector.Failures)
+	})
+}

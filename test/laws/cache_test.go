@@ -1,0 +1,394 @@
+package laws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// generations is a source whose every list is another generation of the same
+// ten pods and one of its own, and whose every watch is expired.
+type generations struct{ lists atomic.Int64 }
+
+const generationSize = 11
+
+func (g *generations) String() string { return "pods" }
+
+func (g *generations) List(context.Context, metav1.ListOptions) rest.List[*corev1.Pod] {
+	n := strconv.FormatInt(g.lists.Add(1), 10)
+	return rest.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: n}, Items: func(yield func(*corev1.Pod, error) bool) {
+		for k := range generationSize {
+			p := pod(fmt.Sprintf("p%d", k), "gen="+n)
+			if k == generationSize-1 {
+				p = pod("only-"+n, "gen="+n)
+			}
+			p.UID, p.ResourceVersion = types.UID(p.Name), n
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}}
+}
+
+func (g *generations) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	return nil, apierrors.NewResourceExpired("too old")
+}
+
+// In real time, so that readers and the writer truly meet.
+func TestL12_AReaderSeesOneGenerationWhole(t *testing.T) {
+	opts := listing()
+	opts.Backoff = reflector.Backoff{Initial: 1, Max: 1}
+	i := sharedinformer.New[*corev1.Pod](&generations{}, opts)
+	generation := func(p *corev1.Pod) []string { return []string{p.Labels["gen"]} }
+	byGeneration := sharedinformer.Index(i, "generation", generation)
+	whole := func(how string, read iter.Seq[*corev1.Pod]) {
+		seen := map[string]int{}
+		for p := range read {
+			seen[p.Labels["gen"]]++
+		}
+		for n, count := range seen {
+			if len(seen) != 1 || count != generationSize {
+				t.Errorf("%s: got %v, want %d of one generation", how, seen, generationSize)
+			}
+			_ = n
+		}
+	}
+	everything := labels.NewSelector()
+	reads := []func(){
+		func() { whole("All", i.Cache().All()) },
+		func() { whole("Namespace", i.Cache().Namespace("shop")) },
+		func() { whole("Select", i.Cache().Select(everything)) },
+		func() {
+			objects, rv := i.Cache().Snapshot()
+			whole("Snapshot", slices.Values(objects))
+			if len(objects) > 0 && objects[0].ResourceVersion != rv {
+				t.Errorf("Snapshot: got generation %s with resource version %s", objects[0].ResourceVersion, rv)
+			}
+		},
+		func() {
+			if n := len(byGeneration.Values()); n > 1 {
+				t.Errorf("Values: got %d generations, want 1", n)
+			}
+			whole("Index", byGeneration.Get(i.Cache().RV()))
+		},
+		func() {
+			if n := i.Cache().Len(); n != 0 && n != generationSize {
+				t.Errorf("Len: got %d, want %d", n, generationSize)
+			}
+		},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers, informer sync.WaitGroup
+	for _, read := range reads {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				read()
+			}
+		})
+	}
+	informer.Go(func() { _ = i.Run(ctx) })
+	require.NoError(t, i.WaitForRV(ctx, "500"))
+	cancel()
+	readers.Wait()
+	informer.Wait()
+}
+
+// history is what the server held at each resource version.
+type history struct {
+	mu sync.Mutex
+	at map[string]map[string]string
+}
+
+func (h *history) note(r *rig) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at[r.srv.RV()] = r.truth()
+}
+
+// The resource version of a snapshot is exact: it holds every change up to it
+// and none after it. The same is promised to whoever has waited for a version.
+func TestL13_ASnapshotIsTheServersStateAtItsVersion(t *testing.T) {
+	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming(), "pages": paged()} {
+		for _, compact := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s compact %v", name, compact), func(t *testing.T) {
+				const seed = 13
+				inBubble(t, apiserver.Options{Seed: seed, BookmarkPeriod: time.Second}, func(r *rig) {
+					past := &history{at: map[string]map[string]string{}}
+					r.fill(5)
+					past.note(r)
+					r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Every: 2, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 4000}}})
+					r.srv.Faults().Add(apiserver.Fault{Verb: "list", Every: 4, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 1000}}})
+					opts.Compact = compact
+					opts.Backoff = reflector.Backoff{Initial: 100 * time.Millisecond, Max: time.Second}
+					i := r.informer(opts)
+					stop := r.run(i)
+					random := rand.New(rand.NewPCG(seed, 0))
+					snapshots, versions := 0, map[string]bool{}
+					for range 2000 {
+						outage := random.IntN(40) == 0
+						if outage {
+							r.srv.Down()
+						}
+						for range random.IntN(3) {
+							change(r, random)
+							past.note(r)
+						}
+						if outage {
+							r.srv.Compact()
+							r.srv.Up()
+						}
+						time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
+						objects, rv := i.Cache().Snapshot()
+						if rv == "" {
+							require.Empty(r, objects)
+							continue
+						}
+						held := map[string]string{}
+						for _, p := range objects {
+							held[object.FormatKey(object.KeyOf(p))] = version(p)
+						}
+						require.Equal(r, past.at[rv], held, "at %s, seed %d", rv, seed)
+						snapshots++
+						versions[rv] = true
+					}
+					require.Greater(r, snapshots, 1000)
+					require.Greater(r, len(versions), 100)
+					require.Greater(r, i.Status().Reflector.Relists, uint64(3), "compaction has made relists necessary")
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// change does one random thing to one of eight pods.
+func change(r *rig, random *rand.Rand) {
+	r.Helper()
+	name := "p" + string(rune('a'+random.IntN(8)))
+	if random.IntN(4) == 0 {
+		err := r.srv.Delete(pods, object.Key{Namespace: "shop", Name: name})
+		require.True(r, err == nil || apierrors.IsNotFound(err), "%v", err)
+		return
+	}
+	r.put(pod(name, "n="+strconv.Itoa(random.Int())))
+}
+
+func TestL14_AWriteIsReadAfterWaitingForItsVersion(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i, stop := r.synced(streaming())
+		defer stop()
+		client := rest.ResourceFor[*corev1.Pod](r.client)
+		for n := range 20 {
+			written, err := client.Create(r.ctx, pod(fmt.Sprintf("p%d", n)), metav1.CreateOptions{})
+			require.NoError(r, err)
+			began := time.Now()
+			require.NoError(r, i.WaitForRV(r.ctx, written.ResourceVersion))
+			require.Zero(r, time.Since(began), "no polling")
+			read, ok := i.Cache().Get(object.KeyOf(written))
+			require.True(r, ok)
+			require.Equal(r, written.ResourceVersion, read.ResourceVersion)
+		}
+	})
+}
+
+// The version of another resource's object, or of one that a selector hides,
+// never comes with an object, but with a bookmark.
+func TestL14_ABookmarkCounts(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i, stop := r.synced(streaming())
+		defer stop()
+		other, err := r.srv.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c"}})
+		require.NoError(r, err)
+		began := time.Now()
+		require.NoError(r, i.WaitForRV(r.ctx, other.GetResourceVersion()))
+		r.within(time.Second, time.Minute, time.Since(began))
+		require.NoError(r, i.WaitForRV(r.ctx, "1"), "long reached")
+	})
+}
+
+func TestL14_AWaitForAVersionEnds(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i := r.informer(listing())
+		const future = "1000000"
+		for _, bad := range []string{"", "0", "-1", "abc", "1.5"} {
+			require.Error(r, i.WaitForRV(r.ctx, bad), "%q", bad)
+		}
+		mine := errors.New("mine")
+		ctx, cancel := context.WithCancelCause(r.ctx)
+		time.AfterFunc(time.Minute, func() { cancel(mine) })
+		began := time.Now()
+		require.ErrorIs(r, i.WaitForRV(ctx, future), mine, "before Run")
+		require.Equal(r, time.Minute, time.Since(began))
+
+		stop := r.run(i)
+		require.NoError(r, i.WaitForSync(r.ctx))
+		ended := make(chan error)
+		go func() { ended <- i.WaitForRV(r.ctx, future) }()
+		short, cancelShort := context.WithTimeout(r.ctx, 10*time.Second)
+		defer cancelShort()
+		require.ErrorIs(r, i.WaitForRV(short, future), context.DeadlineExceeded)
+		synctest.Wait()
+		began = time.Now()
+		stop()
+		err := <-ended
+		require.Zero(r, time.Since(began))
+		require.ErrorIs(r, err, sharedinformer.ErrStopped)
+		require.ErrorContains(r, err, "pods")
+		require.ErrorContains(r, err, future)
+		require.ErrorIs(r, i.WaitForRV(r.ctx, future), sharedinformer.ErrStopped)
+		require.NoError(r, i.WaitForRV(r.ctx, i.Cache().RV()), "what is reached stays reached")
+	})
+}
+
+// What keeps the version from being reached is part of the answer.
+func TestL14_AWaitThatFailsSaysWhatFailedLast(t *testing.T) {
+	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+		i := r.informer(listing())
+		defer r.run(i)()
+		ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+		defer cancel()
+		err := i.WaitForRV(ctx, "100")
+		require.ErrorIs(r, err, context.DeadlineExceeded)
+		require.ErrorContains(r, err, "pods: list: forbidden: ")
+	})
+}
+
+// Whoever holds what the public API of an informer gives out, however deep,
+// finds no method there that writes, and cannot turn it into something that has.
+func TestL16_AnInformerGivesNoWayToWrite(t *testing.T) {
+	type pod = *corev1.Pod
+	writers := []reflect.Type{reflect.TypeFor[*indexer.Indexer[pod]](), reflect.TypeFor[indexer.Writer[pod]]()}
+	seen := map[reflect.Type]bool{}
+	var walk func(path string, t reflect.Type)
+	check := func(path string, t reflect.Type) {
+		if strings.Contains(t.PkgPath(), "millrace") || t.Kind() == reflect.Pointer {
+			walk(path, t)
+		}
+	}
+	walk = func(path string, out reflect.Type) {
+		if seen[out] {
+			return
+		}
+		seen[out] = true
+		for _, writer := range writers {
+			if out.ConvertibleTo(writer) {
+				t.Errorf("%s: a %v can be converted to a %v", path, out, writer)
+			}
+		}
+		for method := range out.Methods() {
+			for result := range method.Type.Outs() {
+				check(path+"."+method.Name, result)
+			}
+		}
+		if out.Kind() == reflect.Pointer {
+			out = out.Elem()
+		}
+		if out.Kind() == reflect.Struct {
+			for field := range out.Fields() {
+				if field.IsExported() {
+					check(path+"."+field.Name, field.Type)
+				}
+			}
+		}
+	}
+	walk("Informer", reflect.TypeFor[*sharedinformer.Informer[pod]]())
+	walk("Index", reflect.TypeFor[*indexer.Index[pod, string]]())
+	walk("Registration", reflect.TypeFor[*sharedinformer.Registration[pod]]())
+	require.True(t, seen[reflect.TypeFor[indexer.Reader[pod]]()])
+}
+
+func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		path   string
+	}{
+		"field of the spec": {func(p *corev1.Pod) { p.Spec.NodeName = "n1" }, ".Spec.NodeName"},
+		"label":             {func(p *corev1.Pod) { p.Labels["a"] = "changed" }, ".ObjectMeta.Labels[a]"},
+		"new label":         {func(p *corev1.Pod) { p.Labels["new"] = "x" }, ".ObjectMeta.Labels[new]"},
+		"element of a list": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "i2" }, ".Spec.Containers[0].Image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				victim := pod("b", "a=1")
+				victim.Spec.Containers = []corev1.Container{{Name: "c", Image: "i1"}}
+				r.put(pod("a"))
+				r.put(victim)
+				reported := &failures{}
+				opts := streaming()
+				opts.OnError, opts.DetectMutations = reported.handle, time.Second
+				i := r.informer(opts)
+				var once atomic.Bool
+				i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
+					if p.Name == "b" && once.CompareAndSwap(false, true) {
+						tc.change(p)
+					}
+				}})
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				// For the race detector: this orders the change before the look.
+				r.put(pod("a", "touched=1"))
+				settle(10 * time.Second)
+				all := reported.heard()
+				require.Len(r, all, 1, "once")
+				require.Equal(r, reflector.PhaseCache, all[0].Phase)
+				require.Equal(r, object.Key{Namespace: "shop", Name: "b"}, all[0].Key)
+				mutation, ok := errors.AsType[*sharedinformer.MutationError](&all[0])
+				require.True(r, ok)
+				require.Equal(r, tc.path, mutation.Path)
+				require.Equal(r, "*v1.Pod", mutation.Type)
+				require.ErrorContains(r, &all[0], "pods: cache: shop/b: *v1.Pod in the cache was changed at "+tc.path)
+				require.Equal(r, all[0].Err, i.Status().Failure.Err)
+			})
+		})
+	}
+}
+
+// An object that was changed and then left the cache, before anybody looked, is
+// looked at when it leaves.
+func TestL16_AMutationIsFoundWhenTheObjectLeaves(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(2)
+		reported := &failures{}
+		opts := streaming()
+		opts.OnError, opts.DetectMutations = reported.handle, time.Hour
+		i, stop := r.synced(opts)
+		for p := range i.Cache().All() {
+			p.Spec.NodeName = "mine"
+		}
+		r.put(pod("pa", "new=1"))
+		r.delete("pb")
+		synctest.Wait()
+		require.Len(r, reported.heard(), 2)
+		for p := range i.Cache().All() {
+			p.Spec.NodeName = "mine again"
+		}
+		stop()
+		require.Len(r, reported.heard(), 1, "and when the informer stops")
+	})
+}

@@ -1,0 +1,155 @@
+package laws
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// failures is an error handler that remembers.
+type failures struct {
+	mu      sync.Mutex
+	all     []reflector.Failure
+	verdict func(*reflector.Failure) reflector.Verdict // nil: Retry
+}
+
+func (f *failures) handle(_ context.Context, failure *reflector.Failure) reflector.Verdict {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, *failure)
+	if f.verdict == nil {
+		return reflector.Retry
+	}
+	return f.verdict(failure)
+}
+
+// heard returns what was reported since the last call.
+func (f *failures) heard() []reflector.Failure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := f.all
+	f.all = nil
+	return all
+}
+
+// asked is a request that a spied source was given.
+type asked struct {
+	verb string
+	opts metav1.ListOptions
+	at   time.Time
+}
+
+// spy is a source that remembers what it was asked for.
+type spy[T object.Object] struct {
+	rest.ListerWatcher[T]
+	mu  sync.Mutex
+	log []asked
+}
+
+func (s *spy[T]) String() string { return "pods" }
+
+func (s *spy[T]) note(verb string, opts metav1.ListOptions) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, asked{verb, opts, time.Now()})
+}
+
+func (s *spy[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[T] {
+	s.note("list", opts)
+	return s.ListerWatcher.List(ctx, opts)
+}
+
+func (s *spy[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	s.note("watch", opts)
+	return s.ListerWatcher.Watch(ctx, opts)
+}
+
+// heard returns what was asked since the last call.
+func (s *spy[T]) heard() []asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.log
+	s.log = nil
+	return log
+}
+
+// verbs names the requests: "list", "stream" for a streaming list, "watch".
+func verbs(log []asked) []string {
+	var names []string
+	for _, a := range log {
+		if a.opts.SendInitialEvents != nil {
+			a.verb = "stream"
+		}
+		names = append(names, a.verb)
+	}
+	return names
+}
+
+// listing are the options of an informer that reads its initial state from a
+// list.
+func listing() sharedinformer.Options {
+	return sharedinformer.Options{Options: reflector.Options{Initial: reflector.List}}
+}
+
+// streaming are those of one that reads it from a streaming list.
+func streaming() sharedinformer.Options {
+	return sharedinformer.Options{Options: reflector.Options{Initial: reflector.Auto}}
+}
+
+// fault makes requests for pods go wrong, all of them until it is removed.
+func (r *rig) fault(verb string, do ...apiserver.Action) apiserver.FaultID {
+	return r.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: "pods", Do: do})
+}
+
+// once makes the next such request go wrong.
+func (r *rig) once(verb string, do ...apiserver.Action) {
+	r.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: "pods", Count: 1, Do: do})
+}
+
+// fill puts n pods onto the server.
+func (r *rig) fill(n int) {
+	r.Helper()
+	for k := range n {
+		r.put(pod("p" + string(rune('a'+k))))
+	}
+}
+
+// inStep fails unless the cache is what the server has.
+func (r *rig) inStep(i *sharedinformer.Informer[*corev1.Pod]) {
+	r.Helper()
+	require.Equal(r, r.truth(), cached(i))
+}
+
+// within fails unless got is between the two.
+func (r *rig) within(from, to, got time.Duration) {
+	r.Helper()
+	if got < from || got > to {
+		r.Errorf("got %s, want between %s and %s", got, from, to)
+	}
+}
+
+// phases are those of some failures, in order.
+func phases(all []reflector.Failure) []reflector.Phase {
+	var names []reflector.Phase
+	for _, f := range all {
+		names = append(names, f.Phase)
+	}
+	return names
+}
+
+// distinct drops what is the same as the one before.
+func distinct[E comparable](all []E) []E { return slices.Compact(slices.Clone(all)) }

@@ -1,0 +1,403 @@
+package laws
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// spied is a running informer that is synced, what it asks for, what it
+// reports and what its handler hears. What led to the sync is forgotten.
+type spied struct {
+	*sharedinformer.Informer[*corev1.Pod]
+	source   *spy[*corev1.Pod]
+	reported *failures
+	handler  *recorder
+	stop     func()
+}
+
+func (r *rig) spied(opts sharedinformer.Options) spied {
+	r.Helper()
+	s := spied{source: &spy[*corev1.Pod]{ListerWatcher: rest.ResourceFor[*corev1.Pod](r.client)}, reported: &failures{}}
+	opts.OnError = s.reported.handle
+	s.Informer = sharedinformer.New[*corev1.Pod](s.source, opts)
+	s.handler = record(r, s.Informer)
+	s.AddHandler(s.handler)
+	s.stop = r.run(s.Informer)
+	require.NoError(r, s.WaitForSync(r.ctx))
+	synctest.Wait()
+	s.source.heard()
+	s.handler.heard()
+	s.reported.heard()
+	return s
+}
+
+// whichever runs a test with both ways to read the initial state.
+func whichever(t *testing.T, opts apiserver.Options, body func(r *rig, informer sharedinformer.Options)) {
+	for name, informer := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, opts, func(r *rig) { body(r, informer) })
+		})
+	}
+}
+
+// timeout is a Status in an ERROR event that is no reason to list.
+var serverTimeout = metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}
+
+func TestL19_ADisconnectIsFollowedByOneWatchFromTheLastVersion(t *testing.T) {
+	for name, disconnect := range map[string]func(r *rig){
+		"restart":  func(r *rig) { r.srv.Restart() },
+		"down, up": func(r *rig) { r.srv.Down(); r.srv.Up() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+				r.fill(3)
+				i := r.spied(opts)
+				last := r.put(pod("pa", "n=1"))
+				synctest.Wait()
+				lists := r.srv.Stats().Requests("list", "pods")
+				before := i.Status().Reflector
+				disconnect(r)
+				missed := r.put(pod("pb", "n=2"))
+				settle(2 * time.Second)
+
+				log := i.source.heard()
+				require.Equal(r, []string{"watch"}, verbs(log))
+				require.Equal(r, last, log[0].opts.ResourceVersion)
+				require.True(r, log[0].opts.AllowWatchBookmarks)
+				require.Equal(r, lists, r.srv.Stats().Requests("list", "pods"))
+				require.Equal(r, 1, r.srv.Stats().Open("watch", "pods"))
+				require.Equal(r, []string{"update pa", "update pb"}, i.handler.heard())
+				after := i.Status().Reflector
+				require.Equal(r, before.Watches+1, after.Watches)
+				require.Equal(r, before.Lists, after.Lists)
+				require.Zero(r, after.Relists)
+				require.Equal(r, missed, after.RV)
+				require.Zero(r, after.Attempts)
+			})
+		})
+	}
+}
+
+// Whatever the failure is, short of an expired version, no list follows.
+func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
+	for name, action := range map[string]apiserver.Action{
+		"cut":          apiserver.Cut{AfterBytes: 1},
+		"cut at once":  apiserver.Cut{},
+		"500":          apiserver.Fail{Code: 500},
+		"503":          apiserver.Fail{Code: 503},
+		"429":          apiserver.Fail{Code: 429, RetryAfter: "1"},
+		"403":          apiserver.Fail{Code: 403},
+		"401":          apiserver.Fail{Code: 401},
+		"404":          apiserver.Fail{Code: 404},
+		"504":          apiserver.Fail{Code: 504},
+		"error event":  apiserver.ErrorEvent{AfterFrames: 1, Status: serverTimeout},
+		"garbled":      apiserver.Garble{},
+		"wrong type":   apiserver.WrongType{},
+		"early end":    apiserver.Truncate{},
+		"no bookmarks": apiserver.NoBookmarks{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+				r.fill(3)
+				i := r.spied(opts)
+				id := r.fault("watch", action)
+				r.srv.Restart()
+				r.put(pod("pa", "n=1"))
+				settle(10 * time.Minute)
+				require.Positive(r, r.srv.Faults().Remove(id))
+				settle(3 * time.Minute)
+				for _, a := range i.source.heard() {
+					require.Equal(r, "watch", a.verb)
+					require.Nil(r, a.opts.SendInitialEvents)
+				}
+				r.inStep(i.Informer)
+				require.Equal(r, []string{"update pa"}, i.handler.heard())
+			})
+		})
+	}
+}
+
+// A watch that the server closes in good order is no failure and is followed
+// by the next at once.
+func TestL19_ANormalCloseIsFollowedByTheNextWatchAtOnce(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(1)
+		i := r.spied(streaming())
+		settle(time.Hour)
+		log := i.source.heard()
+		require.GreaterOrEqual(r, len(log), 6)
+		require.LessOrEqual(r, len(log), 12)
+		require.Equal(r, []string{"watch"}, distinct(verbs(log)))
+		for n, a := range log {
+			lifetime := time.Duration(*a.opts.TimeoutSeconds) * time.Second
+			r.within(5*time.Minute, 10*time.Minute, lifetime)
+			if n+1 < len(log) {
+				require.Equal(r, lifetime, log[n+1].at.Sub(a.at))
+			}
+		}
+		require.Empty(r, i.reported.heard())
+		require.Zero(r, i.Status().Reflector.Failures)
+	})
+}
+
+func TestL19_AnExpiredVersionIsFollowedByOneConsistentRelist(t *testing.T) {
+	gone := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "too old"}
+	for name, expire := range map[string]func(r *rig){
+		"on opening": func(r *rig) {
+			r.srv.Down()
+			r.delete("pa")
+			r.put(pod("pb", "n=1"))
+			r.srv.Compact()
+			r.srv.Up()
+		},
+		"as an answer": func(r *rig) {
+			r.once("watch", apiserver.Fail{Code: 410})
+			r.srv.Restart()
+			r.delete("pa")
+			r.put(pod("pb", "n=1"))
+		},
+		"in the stream": func(r *rig) {
+			r.once("watch", apiserver.ErrorEvent{AfterFrames: 1, Status: gone})
+			r.srv.Restart()
+			r.delete("pa")
+			r.put(pod("pb", "n=1"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+				r.fill(3)
+				i := r.spied(opts)
+				expire(r)
+				settle(10 * time.Second)
+				log := i.source.heard()
+				names := verbs(log)
+				for len(names) > 1 && names[0] == "watch" {
+					names, log = names[1:], log[1:]
+				}
+				if opts.Initial == reflector.List {
+					require.Equal(r, []string{"list", "watch"}, names)
+					require.Empty(r, log[0].opts.ResourceVersion, "the cache that lagged must not answer")
+				} else {
+					require.Equal(r, []string{"stream"}, names)
+					require.Empty(r, log[0].opts.ResourceVersion)
+				}
+				require.EqualValues(r, 1, i.Status().Reflector.Relists)
+				heard := i.handler.heard()
+				require.Len(r, heard, 2)
+				require.Contains(r, []string{"delete pa", "delete pa unknown"}, heard[0])
+				require.Equal(r, "update pb", heard[1])
+				r.inStep(i.Informer)
+			})
+		})
+	}
+}
+
+// The token of a page expires while the list is read: the whole list is read
+// again, at last in one response.
+func TestL19_AnExpiredPageIsFollowedByAWholeList(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(5)
+		source := &spy[*corev1.Pod]{ListerWatcher: rest.ResourceFor[*corev1.Pod](r.client)}
+		r.srv.Faults().Add(apiserver.Fault{Verb: "list", Resource: "pods", Skip: 1, Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 410}}})
+		i := sharedinformer.New[*corev1.Pod](source, paged())
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		r.inStep(i)
+		log := source.heard()
+		require.Equal(r, []string{"list", "list"}, verbs(log)[:2])
+		require.EqualValues(r, 2, log[0].opts.Limit)
+		require.Zero(r, log[1].opts.Limit)
+		require.Empty(r, log[1].opts.ResourceVersion)
+	})
+}
+
+func TestL19_RetryAfterIsHonoured(t *testing.T) {
+	const asked = 47 * time.Second // more than a first back-off
+	seconds := func() string { return strconv.Itoa(int(asked.Seconds())) }
+	for name, retryAfter := range map[string]func() string{
+		"seconds": seconds,
+		"date":    func() string { return time.Now().Add(asked).UTC().Format(http.TimeFormat) },
+	} {
+		for _, code := range []int{429, 503} {
+			for _, verb := range []string{"watch", "list"} {
+				t.Run(strconv.Itoa(code)+" "+verb+" "+name, func(t *testing.T) {
+					inBubble(t, apiserver.Options{}, func(r *rig) {
+						source := &spy[*corev1.Pod]{ListerWatcher: rest.ResourceFor[*corev1.Pod](r.client)}
+						i := sharedinformer.New[*corev1.Pod](source, listing())
+						r.once(verb, apiserver.Fail{Code: code, RetryAfter: retryAfter()})
+						defer r.run(i)()
+						settle(time.Second)
+						status := i.Status().Reflector
+						require.Equal(r, reflector.BackingOff, status.State)
+						r.within(asked-time.Second, asked*3/2, time.Until(status.RetryAt))
+						settle(asked * 3 / 2)
+						log := source.heard()
+						if verb == "watch" {
+							log = log[1:]
+						}
+						require.Equal(r, verb, log[0].verb)
+						require.Equal(r, verb, log[1].verb)
+						r.within(asked-time.Second, asked*3/2, log[1].at.Sub(log[0].at))
+						require.True(r, i.HasSynced())
+					})
+				})
+			}
+		}
+	}
+	t.Run("in the stream", func(t *testing.T) {
+		inBubble(t, apiserver.Options{}, func(r *rig) {
+			i := r.spied(listing())
+			busy := metav1.Status{Status: metav1.StatusFailure, Code: 429, Reason: metav1.StatusReasonTooManyRequests,
+				Details: &metav1.StatusDetails{RetryAfterSeconds: int32(asked.Seconds())}}
+			r.once("watch", apiserver.ErrorEvent{AfterFrames: 1, Status: busy})
+			r.srv.Restart()
+			settle(2 * time.Second)
+			r.put(pod("a"))
+			settle(2 * asked)
+			log := i.source.heard()
+			require.Equal(r, []string{"watch", "watch"}, verbs(log))
+			r.within(asked, asked*3/2+2*time.Second, log[1].at.Sub(log[0].at))
+		})
+	})
+}
+
+// Each wait is between the doubled one and half as much again, bounded, and not
+// the same for everybody. Only quiet makes it short again.
+func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
+	backoff := reflector.Backoff{Initial: time.Second, Max: 20 * time.Second, Reset: time.Minute}
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		opts := listing()
+		opts.Backoff = backoff
+		i := r.spied(opts)
+		fail := func(n int) (waits []time.Duration) {
+			r.Helper()
+			id := r.fault("watch", apiserver.Fail{Code: 500})
+			r.srv.Restart()
+			for len(waits) < n {
+				settle(0)
+				if s := i.Status().Reflector; s.State == reflector.BackingOff {
+					waits = append(waits, s.RetryAt.Sub(s.Since))
+					settle(time.Until(s.RetryAt))
+				}
+			}
+			r.srv.Faults().Remove(id)
+			settle(2 * backoff.Max)
+			require.Equal(r, reflector.Watching, i.Status().Reflector.State)
+			return waits
+		}
+		bounded := func(waits []time.Duration, base time.Duration) {
+			r.Helper()
+			exact := 0
+			for _, wait := range waits {
+				r.within(base, base*3/2, wait)
+				if wait == base {
+					exact++
+				}
+				base = min(2*base, backoff.Max)
+			}
+			require.Less(r, exact, len(waits), "no jitter in %v", waits)
+		}
+		bounded(fail(12), time.Second)
+		waits := fail(3)
+		bounded(waits, backoff.Max)
+		settle(backoff.Reset)
+		bounded(fail(4), time.Second)
+	})
+}
+
+// A history that is always gone costs a relist per back-off, and no more.
+func TestL19_ContinualCompactionMakesNoRelistStorm(t *testing.T) {
+	gone := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired}
+	for name, action := range map[string]apiserver.Action{
+		"on opening":    apiserver.Fail{Code: 410},
+		"in the stream": apiserver.ErrorEvent{AfterFrames: 2, Status: gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				i := r.spied(listing())
+				id := r.fault("watch", action)
+				r.srv.Restart()
+				for n := range 3600 {
+					r.put(pod("a", "n="+strconv.Itoa(n)))
+					settle(time.Second)
+				}
+				lists := len(i.source.heard()) / 2
+				require.Greater(r, lists, 60)
+				require.Less(r, lists, 130, "one in 30 to 45 s, and a few at first")
+				r.srv.Faults().Remove(id)
+				settle(time.Minute)
+				r.inStep(i.Informer)
+			})
+		})
+	}
+}
+
+// A server or proxy that closes every watch at once is not asked in a loop.
+func TestL19_WatchesThatBringNothingNewBackOff(t *testing.T) {
+	old := pod("a")
+	old.UID, old.ResourceVersion = "1", "7"
+	quiet := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
+	for name, frames := range map[string][]wire.Event[*corev1.Pod]{
+		"empty":        nil,
+		"old event":    {{Type: watch.Modified, Object: old}},
+		"old bookmark": {{Type: watch.Bookmark, Object: quiet}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				source := &closing{frames: frames}
+				i := sharedinformer.New[*corev1.Pod](source, listing())
+				ended := make(chan error, 1)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() { ended <- i.Run(ctx) }()
+				require.NoError(t, i.WaitForSync(ctx))
+				time.Sleep(10 * time.Minute)
+				require.Less(t, int(source.watches.Load()), 40)
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}
+
+// closing is a source that closes every watch after the same frames.
+type closing struct {
+	frames  []wire.Event[*corev1.Pod]
+	watches atomic.Int64
+}
+
+func (c *closing) List(context.Context, metav1.ListOptions) rest.List[*corev1.Pod] {
+	none := func(func(*corev1.Pod, error) bool) {}
+	return rest.List[*corev1.Pod]{Items: none, Meta: &metav1.ListMeta{ResourceVersion: "7"}}
+}
+
+func (c *closing) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	if c.watches.Add(1) > 1000 {
+		return nil, errors.New("too many watches")
+	}
+	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+		for _, e := range c.frames {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}, nil
+}

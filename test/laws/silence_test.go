@@ -1,0 +1,241 @@
+package laws
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// firstBackOff is the longest first wait after a failure.
+const firstBackOff = 1200 * time.Millisecond
+
+// A streaming list without its end is given up after StreamIdle of silence, or
+// after StreamTimeout where it is not silent, and a list takes its place.
+func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
+	for name, tc := range map[string]struct {
+		server   apiserver.Options
+		idle     time.Duration
+		timeout  time.Duration
+		do       apiserver.Action
+		from, to time.Duration
+	}{
+		"end withheld":               {do: apiserver.WithholdEnd{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"option overlooked":          {server: apiserver.Options{StreamingLists: apiserver.StreamingListsIgnored}, do: apiserver.Delay{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"silent half-way":            {do: apiserver.Silence{AfterFrames: 2}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"silent from the first byte": {do: apiserver.Silence{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"bookmarks, but not the end": {idle: 90 * time.Second, timeout: 150 * time.Second, do: apiserver.WithholdEnd{}, from: 150 * time.Second, to: 150*time.Second + firstBackOff},
+		"timeout below idle":         {timeout: 4 * time.Second, do: apiserver.Silence{}, from: 4 * time.Second, to: 4*time.Second + firstBackOff},
+	} {
+		for _, initial := range []reflector.Initial{reflector.Auto, reflector.WatchList} {
+			t.Run(name+" "+initial.String(), func(t *testing.T) {
+				inBubble(t, tc.server, func(r *rig) {
+					r.fill(3)
+					r.fault("watch", tc.do)
+					reported := &failures{}
+					i := r.informer(sharedinformer.Options{Options: reflector.Options{
+						Initial: initial, StreamIdle: tc.idle, StreamTimeout: tc.timeout, OnError: reported.handle,
+					}})
+					began := time.Now()
+					defer r.run(i)()
+					require.NoError(r, i.WaitForSync(r.ctx))
+					r.within(tc.from, tc.to, time.Since(began))
+					r.inStep(i)
+					require.Equal(r, 1, r.srv.Stats().Answers("list", "pods", 200))
+					all := reported.heard()
+					require.NotEmpty(r, all)
+					require.ErrorIs(r, &all[0], reflector.ErrNoEnd)
+					r.srv.Faults().Clear()
+					synctest.Wait()
+				})
+			})
+		}
+	}
+}
+
+// Changes that keep coming in the place of the end do not put it off for ever.
+func TestL20_ABusyStreamWithoutEndFallsBackToo(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fault("watch", apiserver.WithholdEnd{})
+		i := r.informer(streaming())
+		began := time.Now()
+		defer r.run(i)()
+		for n := 0; !i.HasSynced() && n < 1000; n++ {
+			r.put(pod("a", "n="+strconv.Itoa(n)))
+			settle(time.Second)
+		}
+		r.within(5*time.Minute, 5*time.Minute+3*time.Second, time.Since(began))
+		r.inStep(i)
+	})
+}
+
+// Where the server refuses to stream, that is no failure: it is listed at once.
+func TestL20_ARefusedStreamIsListedAtOnce(t *testing.T) {
+	inBubble(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused}, func(r *rig) {
+		r.fill(3)
+		i := r.informer(streaming())
+		began := time.Now()
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Zero(r, time.Since(began))
+		require.Zero(r, i.Status().Reflector.Failures)
+		r.inStep(i)
+	})
+}
+
+func TestL20_ASilentListIsGivenUpAndReadAgain(t *testing.T) {
+	for name, after := range map[string]int{"from the first byte": 0, "half-way": 2} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(3)
+				r.once("list", apiserver.Silence{AfterFrames: after})
+				reported := &failures{}
+				opts := listing()
+				opts.OnError = reported.handle
+				i := r.informer(opts)
+				began := time.Now()
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				r.within(time.Minute, time.Minute+firstBackOff, time.Since(began))
+				all := reported.heard()
+				require.Len(r, all, 1)
+				require.Equal(r, reflector.PhaseList, all[0].Phase)
+				require.ErrorIs(r, &all[0], reflector.ErrStalled)
+				r.inStep(i)
+			})
+		})
+	}
+}
+
+// Finding out where a kind is served is part of the first request.
+func TestL20_SilentDiscoveryIsGivenUp(t *testing.T) {
+	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+		r.fill(3)
+		r.srv.Faults().Add(apiserver.Fault{Verb: "get", Count: 1, Do: []apiserver.Action{apiserver.Silence{}}})
+		i := r.informer(opts)
+		began := time.Now()
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		r.within(10*time.Second, 2*time.Minute, time.Since(began))
+		r.inStep(i)
+	})
+}
+
+// A watch must end by its own timeout. One that does not is dead after a
+// margin, however it died, and what was missed comes with the next.
+func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
+	for name, after := range map[string]int{"not answered": 0, "after one event": 1} {
+		t.Run(name, func(t *testing.T) {
+			whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+				r.fill(1)
+				i := r.spied(opts)
+				r.once("watch", apiserver.Silence{AfterFrames: after})
+				r.srv.Restart()
+				settle(2 * time.Second)
+				r.put(pod("first"))
+				r.put(pod("second"))
+				settle(11 * time.Minute)
+				log := i.source.heard()
+				require.GreaterOrEqual(r, len(log), 2)
+				require.Equal(r, []string{"watch"}, distinct(verbs(log)))
+				lifetime := time.Duration(*log[0].opts.TimeoutSeconds)*time.Second + 30*time.Second
+				r.within(lifetime, lifetime+2*firstBackOff, log[1].at.Sub(log[0].at))
+				require.Equal(r, []string{"add first", "add second"}, i.handler.heard())
+				all := i.reported.heard()
+				require.ErrorIs(r, &all[len(all)-1], reflector.ErrStalled)
+				r.inStep(i.Informer)
+			})
+		})
+	}
+}
+
+// halfOpen makes connections that can stop to carry anything, without an end.
+type halfOpen struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu    sync.Mutex
+	conns []*deafConn
+}
+
+func (h *halfOpen) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := h.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	deaf := &deafConn{Conn: conn, closed: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = append(h.conns, deaf)
+	return deaf, nil
+}
+
+// lose loses every connection that there is.
+func (h *halfOpen) lose() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.conns {
+		c.mu.Lock()
+		c.deaf = true
+		c.mu.Unlock()
+	}
+}
+
+type deafConn struct {
+	net.Conn
+	closed chan struct{}
+	once   sync.Once
+	mu     sync.Mutex
+	deaf   bool
+}
+
+func (c *deafConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	deaf := c.deaf
+	c.mu.Unlock()
+	if !deaf {
+		return n, err
+	}
+	<-c.closed
+	return 0, net.ErrClosed
+}
+
+func (c *deafConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+func TestL20_AHalfOpenConnectionIsReplaced(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		endpoint, err := r.srv.Pipe()
+		require.NoError(r, err)
+		connections := &halfOpen{dial: endpoint.DialContext}
+		client, err := rest.NewClient(&rest.Config{Host: endpoint.URL, Dial: connections.Dial}, sharedScheme())
+		require.NoError(r, err)
+		defer client.CloseIdleConnections()
+		i := sharedinformer.New(rest.ResourceFor[*corev1.Pod](client), streaming())
+		h := record(r, i)
+		i.AddHandler(h)
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		connections.lose()
+		r.put(pod("a"))
+		settle(4 * time.Minute)
+		require.Empty(r, h.heard(), "lost without a sound")
+		settle(7 * time.Minute)
+		require.Equal(r, []string{"add a"}, h.heard())
+		require.EqualValues(r, 1, i.Status().Reflector.Lists)
+		r.inStep(i)
+	})
+}

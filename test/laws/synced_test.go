@@ -1,0 +1,180 @@
+package laws
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// neverEnding are streaming lists that only the server ends.
+func neverEnding() sharedinformer.Options {
+	return sharedinformer.Options{Options: reflector.Options{
+		Initial: reflector.WatchList, StreamIdle: time.Hour, StreamTimeout: time.Hour,
+	}}
+}
+
+func paged() sharedinformer.Options {
+	opts := listing()
+	opts.PageSize = 2
+	return opts
+}
+
+var unsyncable = map[string]struct {
+	opts  sharedinformer.Options
+	fault apiserver.Fault
+	phase reflector.Phase
+}{
+	"list cut":            {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, reflector.PhaseList},
+	"list truncated":      {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, reflector.PhaseDecode},
+	"list garbled":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, reflector.PhaseDecode},
+	"list refused":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, reflector.PhaseList},
+	"list silent":         {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Silence{AfterFrames: 3}}}, reflector.PhaseList},
+	"second page refused": {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, reflector.PhaseList},
+	"second page cut":     {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Truncate{Frame: 1}}}, reflector.PhaseDecode},
+	"stream cut":          {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, reflector.PhaseWatch},
+	"stream truncated":    {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, reflector.PhaseDecode},
+	"stream garbled":      {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, reflector.PhaseDecode},
+	"stream without end":  {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.WithholdEnd{}}}, reflector.PhaseWatch},
+	"stream that fails before its end": {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{
+		apiserver.ErrorEvent{AfterFrames: 5, Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}}}}, reflector.PhaseWatch},
+}
+
+func TestL18_NothingButAWholeInitialListSyncs(t *testing.T) {
+	for name, tc := range unsyncable {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(5)
+				tc.fault.Resource = "pods"
+				r.srv.Faults().Add(tc.fault)
+				reported := &failures{}
+				tc.opts.OnError = reported.handle
+				tc.opts.SyncPatience = -1
+				i := r.informer(tc.opts)
+				h := record(r, i)
+				registration := i.AddHandler(h)
+				defer r.run(i)()
+
+				ctx, cancel := context.WithTimeout(r.ctx, time.Hour)
+				defer cancel()
+				err := i.WaitForSync(ctx)
+				require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+				require.ErrorIs(r, err, context.DeadlineExceeded)
+				require.ErrorContains(r, err, "pods: "+string(tc.phase)+": ")
+				require.False(r, i.HasSynced())
+				require.False(r, registration.HasSynced())
+				require.Zero(r, i.Cache().Len())
+				require.Empty(r, i.Cache().RV())
+				require.Empty(r, h.heard())
+				require.Equal(r, []reflector.Phase{tc.phase}, distinct(phases(reported.heard())))
+
+				r.srv.Faults().Clear()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				r.inStep(i)
+				require.Len(r, h.heard(), 5)
+			})
+		})
+	}
+}
+
+func TestL18_ACancelledListDoesNotSync(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts sharedinformer.Options
+		verb string
+	}{"list": {listing(), "list"}, "stream": {streaming(), "watch"}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(5)
+				r.once(tc.verb, apiserver.Silence{AfterFrames: 3})
+				i := r.informer(tc.opts)
+				h := record(r, i)
+				registration := i.AddHandler(h)
+				stop := r.run(i)
+				settle(time.Second)
+				require.Equal(r, 1, r.srv.Stats().Open(tc.verb, "pods"), "half-way through")
+				stop()
+				require.False(r, i.HasSynced())
+				require.False(r, registration.HasSynced())
+				require.Zero(r, i.Cache().Len())
+				require.Empty(r, i.Cache().RV())
+				err := i.WaitForSync(r.ctx)
+				require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+				require.ErrorIs(r, err, sharedinformer.ErrStopped)
+
+				r.run(i)
+				synctest.Wait()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				r.inStep(i)
+				require.Len(r, h.heard(), 5)
+			})
+		})
+	}
+}
+
+// A handler is synced when its last initial Add has returned, and not when the
+// informer is.
+func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
+	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
+		for when, late := range map[string]bool{"early": false, "late": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				inBubble(t, apiserver.Options{}, func(r *rig) {
+					r.fill(3)
+					i := r.informer(streaming())
+					if late {
+						defer r.run(i)()
+						require.NoError(r, i.WaitForSync(r.ctx))
+					}
+					adds, release := 0, make(chan struct{})
+					registration := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ *corev1.Pod, initial bool) {
+						require.True(r, initial)
+						if adds++; adds == 3 {
+							<-release
+						}
+					}}, sharedinformer.HandlerOptions{Name: "slow", Lag: lag})
+					if !late {
+						defer r.run(i)()
+					}
+					settle(time.Minute)
+					require.Equal(r, 3, adds)
+					require.True(r, i.HasSynced())
+					require.False(r, registration.HasSynced(), "the last Add has not returned")
+					ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+					defer cancel()
+					require.ErrorContains(r, i.WaitForSync(ctx), `handler "slow" (`)
+					require.Error(r, registration.WaitForSync(ctx))
+
+					close(release)
+					require.NoError(r, registration.WaitForSync(r.ctx))
+					require.NoError(r, i.WaitForSync(r.ctx))
+					require.True(r, registration.HasSynced())
+				})
+			})
+		}
+	}
+}
+
+func TestL18_AnEmptySetSyncs(t *testing.T) {
+	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				i := r.informer(opts)
+				early := i.AddHandler(record(r, i))
+				require.False(r, early.HasSynced())
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				late := i.AddHandler(record(r, i))
+				require.NoError(r, late.WaitForSync(r.ctx))
+				require.True(r, early.HasSynced())
+				require.Equal(r, r.srv.RV(), i.Cache().RV())
+			})
+		})
+	}
+}
