@@ -49,21 +49,22 @@ const (
 	loginPatience = 2 * time.Minute
 )
 
-// newTarget connects to the server and finds out where TYPE is served.
-func newTarget(ctx context.Context, cfg *rest.Config, arg object.GVR, f *viewFlags, c *console) (target, error) {
-	t := target{server: serverName(cfg.Host)}
-	client, err := rest.NewClient(cfg, nil)
+// connect finds the server and where it serves TYPE. The target's client, if
+// there is one, has to be closed, after an error too.
+func (j *job) connect(ctx context.Context) (target, error) {
+	t := target{server: serverName(j.config.Host)}
+	client, err := rest.NewClient(j.config, nil)
 	if err != nil {
 		return t, &exitError{code: exitUnavailable, err: err}
 	}
 	t.client = client
 	patience := resolvePatience
-	if cfg.Exec != nil {
+	if j.config.Exec != nil {
 		patience = loginPatience
 	}
-	if t.mapping, err = t.resolve(ctx, arg, patience, c); err != nil {
+	if t.mapping, err = t.resolve(ctx, j.arg, patience, j.console); err != nil {
 		if errors.Is(context.Cause(ctx), errTimedOut) {
-			return t, f.timedOut(rootCause(err))
+			return t, j.flags.timedOut(rootCause(err))
 		}
 		if ctx.Err() != nil {
 			return t, nil
@@ -76,11 +77,11 @@ func newTarget(ctx context.Context, cfg *rest.Config, arg object.GVR, f *viewFla
 	}
 	switch {
 	case !t.mapping.Namespaced:
-		if f.namespace != "" {
-			c.trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, f.namespace)
+		if n := j.flags.namespace; n != "" {
+			j.console.trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
 		}
-	case !f.allNamespaces:
-		t.namespace = cfg.Namespace
+	case !j.flags.allNamespaces:
+		t.namespace = j.config.Namespace
 	}
 	return t, nil
 }

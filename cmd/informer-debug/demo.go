@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -73,6 +74,12 @@ reflector makes of it shows on stderr. TYPE is pods, nodes or leases.
 	return cmd
 }
 
+// demoBackoff forgets the last fault before the next one. By default trouble
+// every ten seconds would be taken for one long trouble, as it should.
+func demoBackoff() reflector.Backoff {
+	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: faultInterval / 3}
+}
+
 // runDemo owns the server, the workload and the faults, and shows them.
 func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlags, flags *viewFlags) error {
 	c := newConsole(s, flags.verbose)
@@ -101,7 +108,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
 	}
 	cfg := &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
-	err = watch(ctx, s, cfg, arg, flags, c)
+	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, backoff: demoBackoff()}).run(ctx)
 	end()
 	tasks.Wait()
 	if err == nil && failure != nil {

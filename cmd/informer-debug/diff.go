@@ -22,7 +22,7 @@ type fieldChange struct {
 }
 
 // changesBetween lists where two states differ, the most telling first: spec
-// and status before metadata, times last. What changes with every write
+// and status before metadata, plain values before trees, times last. What changes with every write
 // (resourceVersion, generation, managedFields) is left out.
 func changesBetween(old, new object.Object) ([]fieldChange, error) {
 	a, err := content(old)
@@ -38,7 +38,7 @@ func changesBetween(old, new object.Object) ([]fieldChange, error) {
 	found = slices.DeleteFunc(found, func(c fieldChange) bool {
 		return c.path == "metadata.resourceVersion" || c.path == "metadata.generation" || strings.HasPrefix(c.path, "metadata.managedFields")
 	})
-	slices.SortStableFunc(found, func(a, b fieldChange) int { return rank(a.path) - rank(b.path) })
+	slices.SortStableFunc(found, func(a, b fieldChange) int { return a.rank() - b.rank() })
 	return found, nil
 }
 
@@ -54,18 +54,24 @@ func content(o object.Object) (map[string]any, error) {
 	return tree, nil
 }
 
-func rank(path string) int {
-	switch top, _, _ := strings.Cut(path, "."); {
-	case strings.HasSuffix(path, "Time"), strings.HasSuffix(path, "Timestamp"):
-		return 4
+// rank orders changes by how much they tell.
+func (c fieldChange) rank() int {
+	rank := 4
+	switch top, _, _ := strings.Cut(c.path, "."); {
+	case strings.HasSuffix(c.path, "Time"), strings.HasSuffix(c.path, "Timestamp"):
+		rank = 8
 	case top == "spec":
-		return 0
+		rank = 0
 	case top == "status":
-		return 1
+		rank = 2
 	case top == "metadata":
-		return 3
+		rank = 6
 	}
-	return 2
+	switch c.new.(type) {
+	case map[string]any, []any:
+		rank++
+	}
+	return rank
 }
 
 // walk compares two subtrees.

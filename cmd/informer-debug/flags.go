@@ -107,7 +107,7 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.initial, "initial", "how the initial state is read: streamed where the server can, streamed, or listed")
 	flags.VarP(&f.output, "output", "o", "output format (default a table)")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
-	flags.BoolVarP(&f.watchOnly, "watch-only", "w", false, "do not show the initial objects")
+	flags.BoolVar(&f.watchOnly, "watch-only", false, "do not show the initial objects")
 	flags.BoolVar(&f.verbose, "verbose", false, "show each request on stderr")
 	flags.IntVarP(&f.count, "count", "c", 0, "end after that many changes were shown, initial objects included; 0 is no end")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end after that time, with exit code 124; 0 is no end")

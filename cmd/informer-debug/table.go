@@ -41,7 +41,7 @@ func (p *tablePrinter) print(c *change) error {
 	header := ""
 	if !p.begun {
 		p.begun, p.widths = true, p.measure()
-		p.fit("NAMESPACE/NAME", "RV")
+		p.fit("KEY", "RV")
 		p.fit(key, rv)
 		if p.header {
 			header = p.headerLine()
@@ -59,7 +59,7 @@ func (p *tablePrinter) print(c *change) error {
 }
 
 func (p *tablePrinter) headerLine() string {
-	line := fmt.Sprintf("  %-12s  %5s  %-*s  %*s  %6s  %6s  %6s  %7s", "TIME", "AGE", p.key, "NAMESPACE/NAME", p.rv, "RV", "DECODE", "QUEUE", "APPLY", "DELIVER")
+	line := fmt.Sprintf("  %-12s  %5s  %-*s  %*s  %6s  %6s  %6s  %7s", "TIME", "AGE", p.key, "KEY", p.rv, "RV", "DECODE", "QUEUE", "APPLY", "DELIVER")
 	if p.wide {
 		line += fmt.Sprintf("  %-36s  %s", "UID", "CHANGED")
 	}

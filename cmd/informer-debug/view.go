@@ -29,8 +29,7 @@ const firstTries = 3
 
 // view shows one informer until it has shown enough.
 type view struct {
-	flags   *viewFlags
-	console *console
+	*job
 	target  target
 	printer printer
 	tally   tally
@@ -42,7 +41,7 @@ func source[T object.Object](t target) rest.ListerWatcher[T] {
 }
 
 // show runs an informer and shows what its only handler hears.
-func show[T object.Object](ctx context.Context, s surroundings, v *view) error {
+func show[T object.Object](ctx context.Context, v *view) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var informer *sharedinformer.Informer[T]
@@ -51,6 +50,7 @@ func show[T object.Object](ctx context.Context, s surroundings, v *view) error {
 			LabelSelector: v.flags.labels,
 			FieldSelector: v.flags.fields,
 			Initial:       v.flags.initialMode(),
+			Backoff:       v.backoff,
 			OnState:       v.state,
 			OnError: func(_ context.Context, f *reflector.Failure) reflector.Verdict {
 				return judge(f, informer.HasSynced())
@@ -58,7 +58,7 @@ func show[T object.Object](ctx context.Context, s surroundings, v *view) error {
 		},
 		SyncPatience: -1,
 	})
-	v.printer = newPrinter(s, v.flags, v.target.mapping.Resource, func() (w widths) {
+	v.printer = newPrinter(v.surroundings, v.flags, v.target.mapping.Resource, func() (w widths) {
 		for o := range informer.Cache().All() {
 			w.fit(identity(o))
 		}

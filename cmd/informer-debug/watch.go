@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 )
 
@@ -69,7 +70,7 @@ func newWatch(s surroundings) *cobra.Command {
 		if err != nil {
 			return &exitError{code: exitUnavailable, err: err}
 		}
-		return watch(cmd.Context(), s, cfg, arg, &flags, c)
+		return (&job{surroundings: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
 	}
 	return cmd
 }
@@ -88,26 +89,35 @@ func oneType(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// watch shows one resource of one server until ctx is done or --timeout is
-// over.
-func watch(ctx context.Context, s surroundings, cfg *rest.Config, arg object.GVR, flags *viewFlags, c *console) error {
-	if flags.timeout > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, flags.timeout, errTimedOut)
+// job is one resource of one server to be shown.
+type job struct {
+	surroundings
+	config  *rest.Config
+	arg     object.GVR // as it was typed
+	flags   *viewFlags
+	console *console
+	backoff reflector.Backoff
+}
+
+// run shows the resource until ctx is done or --timeout is over.
+func (j *job) run(ctx context.Context) error {
+	if timeout := j.flags.timeout; timeout > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, timeout, errTimedOut)
 		defer cancel()
 		ctx = timed
 	}
-	t, err := newTarget(ctx, cfg, arg, flags, c)
+	t, err := j.connect(ctx)
 	if t.client != nil {
 		defer t.client.CloseIdleConnections()
 	}
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	v := &view{flags: flags, console: c, target: t}
-	if flags.metadataOnly {
-		return show[*metav1.PartialObjectMetadata](ctx, s, v)
+	v := &view{job: j, target: t}
+	if j.flags.metadataOnly {
+		return show[*metav1.PartialObjectMetadata](ctx, v)
 	}
-	return show[*unstructured.Unstructured](ctx, s, v)
+	return show[*unstructured.Unstructured](ctx, v)
 }
 
 // servedTypes lists what can be watched, for completion. A server that does

@@ -54,7 +54,7 @@ func (w *workload) begin() error {
 		}
 	}
 	for range fewPods {
-		if err := w.create(); err != nil {
+		if err := w.create(time.Duration(w.rand.IntN(48*60)) * time.Minute); err != nil {
 			return err
 		}
 		pod := w.pods[len(w.pods)-1]
@@ -91,7 +91,7 @@ func (w *workload) step() error {
 		}
 	}
 	if n := len(w.pods); n < fewPods || n < manyPods && w.rand.IntN(4) == 0 {
-		return w.create()
+		return w.create(0)
 	}
 	// Pods that are on their way come first: a cluster does not let them wait.
 	pod := w.pods[w.rand.IntN(len(w.pods))]
@@ -111,12 +111,12 @@ func (w *workload) step() error {
 	return w.write(pod)
 }
 
-func (w *workload) create() error {
+func (w *workload) create(age time.Duration) error {
 	apps := []struct{ namespace, app string }{{"shop", "web"}, {"shop", "cart"}, {"shop", "checkout"}, {"bank", "ledger"}, {"bank", "api"}}
 	a := apps[w.rand.IntN(len(apps))]
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: a.namespace, Name: a.app + "-" + w.suffix(), Labels: map[string]string{"app": a.app},
-		CreationTimestamp: metav1.Now(),
+		CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
 	}}
 	pod.Spec.Containers = []corev1.Container{{Name: a.app, Image: "registry.example/" + a.app + ":1.4"}}
 	pod.Status.Phase = corev1.PodPending
