@@ -57,7 +57,7 @@ func sabotages() []sabotage {
 	return []sabotage{
 		{"the connection is cut", failing()},
 		{"the history is compacted while nobody watches: 410", failing(watches(1, apiserver.Compacted{}))},
-		{"three answers of 500", failing(watches(3, apiserver.Fail{Code: http.StatusInternalServerError}))},
+		{"two answers of 500", failing(watches(2, apiserver.Fail{Code: http.StatusInternalServerError}))},
 		{"a change is garbled on its way", failing(watches(1, apiserver.Garble{Frame: 1}))},
 		{"410 again, and the list is slow", failing(watches(1, apiserver.Compacted{}),
 			apiserver.Fault{Verb: "watch", Skip: 1, Count: 1, Do: []apiserver.Action{slow}},
