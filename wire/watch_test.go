@@ -207,6 +207,21 @@ func TestL21_WatchRefusesBadFrames(t *testing.T) {
 }
 
 // A long watch does not keep the buffer that one large object needed.
+// A frame that has lost a quote must not swallow the changes after it: the
+// line break inside what looks like a string gives it away.
+func TestL21_LostQuoteIsFoundAtTheEndOfItsFrame(t *testing.T) {
+	whole := string(frame(t, MediaJSON, "ADDED", podKind, pod("a")))
+	for at, c := range whole {
+		if c != '"' {
+			continue
+		}
+		garbled := whole[:at] + "?" + whole[at+1:]
+		beyond := iotest.ErrReader(errors.New("read beyond the frame"))
+		_, err := readWatch(podDecoder(t, MediaJSON, Options{}), io.MultiReader(strings.NewReader(garbled), beyond))
+		require.ErrorIs(t, err, ErrSyntax, garbled)
+	}
+}
+
 func TestBufferShrinksAgain(t *testing.T) {
 	large := pod("a")
 	large.Annotations = map[string]string{"x": strings.Repeat("y", idleBuffer)}
