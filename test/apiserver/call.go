@@ -140,6 +140,14 @@ func (c *call) serveResource() error {
 		return err
 	}
 	c.format = f
+	if load := c.server.opts.Load; load != nil && load.opts.Resource.GVR == c.gvr() {
+		switch c.verb {
+		case "list":
+			return load.list(c)
+		case "watch":
+			return load.watch(c)
+		}
+	}
 	switch c.verb {
 	case "list":
 		return c.list()

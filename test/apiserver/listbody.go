@@ -68,13 +68,7 @@ func (c *call) writeList(out io.Writer, flush func() error, head []byte, items [
 			}
 			return c.hang()
 		}
-		if c.format.proto() {
-			chunk.Write(appendTag(nil, 2, len(item.body)))
-		} else if i > 0 {
-			chunk.WriteByte(',')
-		}
-		chunk.WriteString(item.lead)
-		chunk.Write(item.body)
+		chunk.Write(appendItem(chunk.AvailableBuffer(), c.format, i, item))
 		if chunk.Len() >= flushEvery {
 			if err := writeChunk(out, flush, chunk); err != nil {
 				return err
@@ -103,6 +97,27 @@ func writeChunk(out io.Writer, flush func() error, chunk *bytes.Buffer) error {
 type listItem struct {
 	lead string
 	body []byte
+}
+
+// appendItem appends the i-th item of a list.
+func appendItem(dst []byte, f format, i int, item listItem) []byte {
+	if f.proto() {
+		return appendField(dst, 2, item.body)
+	}
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, item.lead...)
+	return append(dst, item.body...)
+}
+
+// listBody puts a list together in one piece.
+func listBody(f format, head []byte, items []listItem, tail []byte) []byte {
+	body := head
+	for i, item := range items {
+		body = appendItem(body, f, i, item)
+	}
+	return append(body, tail...)
 }
 
 // listFrame gives what stands before and after the items.

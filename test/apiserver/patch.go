@@ -82,7 +82,10 @@ func (c *call) patched(kind types.PatchType, cur object.Object, body []byte) (ob
 	case types.JSONPatchType:
 		after, err = applyJSONPatch(before, body)
 	case types.MergePatchType:
-		after, err = jsonpatch.MergePatch(before, body)
+		var fields map[string]any // the library does not say what is wrong with its JSON
+		if err = json.Unmarshal(body, &fields); err == nil {
+			after, err = jsonpatch.MergePatch(before, body)
+		}
 	case types.StrategicMergePatchType:
 		after, err = strategicpatch.StrategicMergePatch(before, body, c.coll.New())
 	}

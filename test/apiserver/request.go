@@ -142,7 +142,7 @@ func negotiate(header string, transform, list bool) (format, error) {
 	for _, clause := range parseAccept(header) {
 		var f format
 		switch clause.mediaType {
-		case typeJSON, "application/*", "*/*":
+		case typeJSON, "*/*":
 			f = formatJSON
 		case typeProto:
 			f = formatProto
@@ -176,7 +176,7 @@ func negotiate(header string, transform, list bool) (format, error) {
 func (c *call) negotiateCustom() (format, error) {
 	for _, clause := range parseAccept(c.r.Header.Get("Accept")) {
 		switch clause.mediaType {
-		case typeJSON, "application/*", "*/*":
+		case typeJSON, "*/*":
 			return formatJSON, nil
 		}
 	}

@@ -49,7 +49,9 @@ func (c *call) createNew(obj object.Object) error {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetDeletionTimestamp(nil)
-	obj.SetGeneration(0)
+	if c.coll.Generation {
+		obj.SetGeneration(0)
+	}
 	if c.coll.Status && !c.coll.keepsStatusOnCreate {
 		copyStatus(obj, c.coll.New())
 	}
