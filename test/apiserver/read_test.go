@@ -106,6 +106,26 @@ func TestWatchFromVersion(t *testing.T) {
 	require.Equal(t, []string{"ERROR 410 Expired: too old resource version: 101 (104)"}, expired)
 }
 
+func TestHistoryIsBounded(t *testing.T) {
+	inBubble(t, apiserver.Options{History: 5}, func(t *testing.T, r *rig) {
+		for i := range 12 {
+			r.create(pod("default", fmt.Sprintf("p%02d", i)))
+		}
+		told := map[int]string{}
+		for rv := 100; rv < 112; rv++ {
+			events, err := r.watch(fmt.Sprintf("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=%d", rv)).rest()
+			require.NoError(t, err)
+			told[rv] = events[0]
+			if told[rv] == fmt.Sprintf("ADDED p%02d@%d", rv-100, rv+1) {
+				require.Len(t, events, 112-rv, "all that follow %d", rv)
+			}
+		}
+		require.Equal(t, "ERROR 410 Expired: too old resource version: 104 (105)", told[104])
+		require.Equal(t, "ADDED p05@106", told[105])
+		require.Equal(t, "ADDED p11@112", told[111])
+	})
+}
+
 func TestWatchCrossesSelector(t *testing.T) {
 	r := newRig(t, apiserver.Options{})
 	w := r.watch("/api/v1/pods?watch=1&labelSelector=app%3Dweb&resourceVersion=" + r.RV())

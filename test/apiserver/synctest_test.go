@@ -97,7 +97,6 @@ func TestBubbleLeavesNothing(t *testing.T) {
 
 func TestBubbleRestartAndDown(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
-		r.list("/api/v1/pods") // leaves an idle connection
 		w := r.watch("/api/v1/pods?watch=1&resourceVersion=100")
 		r.Restart()
 		_, err := w.rest()
@@ -112,6 +111,30 @@ func TestBubbleRestartAndDown(t *testing.T) {
 		r.Up()
 		r.create(pod("default", "a"))
 		require.Equal(t, "ADDED a@101", r.watch("/api/v1/pods?watch=1&resourceVersion=100").next())
+	})
+}
+
+func TestBubbleRestartClosesIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := apiserver.New(apiserver.Options{})
+		defer srv.Close()
+		endpoint, err := srv.Pipe()
+		require.NoError(t, err)
+		conn, err := endpoint.DialContext(t.Context(), "tcp", "any")
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		reader := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		synctest.Wait()
+		time.AfterFunc(time.Hour, func() { conn.Close() })
+		srv.Restart()
+		_, err = reader.ReadByte()
+		require.ErrorIs(t, err, io.EOF, "closed by the server")
 	})
 }
 

@@ -65,12 +65,14 @@ func (c *call) watch() error {
 		return err
 	}
 	if startErr != nil { // told inside the stream, as the watch cache does
-		return w.sendError(startErr)
+		err = w.sendError(startErr)
+	} else {
+		err = w.run()
 	}
-	if err := w.run(); !errors.Is(err, errWatchOver) {
-		return err
+	if errors.Is(err, errWatchOver) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // watchType is the content type of a watch: JSON goes without parameters.
@@ -266,7 +268,7 @@ func (w *watcher) sendError(err error) error {
 	if err := w.sendFrame(watch.Error, body); err != nil {
 		return err
 	}
-	return w.flushed()
+	return w.last()
 }
 
 // flushed hands what was sent to the connection.
