@@ -57,7 +57,7 @@ type Informer[T object.Object] struct {
 	failure atomic.Pointer[reflector.Failure] // the last one of an index or of the cache
 	tuned   chan struct{}                     // a token: the resync loop has to look again
 
-	mu      sync.Mutex // guards current and the nextResync of registrations
+	mu      sync.Mutex // guards current, its ending, and the nextResync of registrations
 	current *run       // nil while not running
 
 	join     sync.Mutex                         // orders what the cache holds and what the log says of it
@@ -71,7 +71,9 @@ type Informer[T object.Object] struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	tasks  sync.WaitGroup // every goroutine of this run
+	tasks  sync.WaitGroup                    // every goroutine of this run
+	ending bool                              // nothing is started any more, but not all has ended
+	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, unless the reflector met it
 }
 
 // Errors of the life of an informer.
@@ -152,15 +154,18 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 		r.cancel(err)
 	}
 	i.mu.Lock()
-	i.current = nil // from here on nothing is started
+	r.ending = true
 	i.mu.Unlock()
 	r.tasks.Wait()
-	i.stopped.Store(true)
-	i.changed.broadcast()
-	if cause := context.Cause(r.ctx); ctx.Err() == nil && cause != nil {
-		err = cause
-	}
 	r.cancel(nil)
+	i.mu.Lock()
+	i.current = nil
+	i.stopped.Store(true)
+	i.mu.Unlock()
+	i.changed.broadcast()
+	if stop := r.stop.Load(); stop != nil {
+		return stop
+	}
 	return err
 }
 
@@ -202,8 +207,8 @@ func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registra
 		r.nextResync = time.Now().Add(r.opts.Resync)
 		i.tune()
 	}
-	if i.current != nil {
-		i.current.tasks.Go(func() { r.work(i.current.ctx) })
+	if current := i.current; current != nil && !current.ending {
+		current.tasks.Go(func() { r.work(current.ctx) })
 	}
 	return r
 }
@@ -285,7 +290,7 @@ func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.current != nil {
+	if i.current != nil && i.current.stop.CompareAndSwap(nil, f) {
 		i.current.cancel(f)
 	}
 }
