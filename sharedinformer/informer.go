@@ -142,13 +142,31 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return i.reflect(r)
+}
+
+// Start is Run in a goroutine of its own, which wait waits for. What it adds is
+// that the informer is running when Start returns: somebody who waits for its
+// sync from then on does not find it stopped by the run before.
+func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
+	r, err := i.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- i.reflect(r) }()
+	return sync.OnceValue(func() error { return <-ended }), nil
+}
+
+// reflect is a run from its begin to its end.
+func (i *Informer[T]) reflect(r *run) error {
 	reflecting, reflected := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.tasks.Go(func() { i.process(reflecting) })
 	r.tasks.Go(func() { i.resync(r.ctx) })
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}
-	err = i.reflector.Run(r.ctx)
+	err := i.reflector.Run(r.ctx)
 	reflected()
 	if err != nil {
 		r.cancel(err)
@@ -285,7 +303,7 @@ func (i *Informer[T]) reportNow(f *reflector.Failure) {
 // handler what to do about it.
 func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 	i.logger.Error("informer failure", "resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err)
-	if i.onError == nil || i.onError(ctx, f) != reflector.Stop {
+	if i.verdict(ctx, f) != reflector.Stop {
 		return
 	}
 	i.mu.Lock()
@@ -293,4 +311,19 @@ func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 	if i.current != nil && i.current.stop.CompareAndSwap(nil, f) {
 		i.current.cancel(f)
 	}
+}
+
+// verdict asks the error handler. Its panic must not end the process from a
+// goroutine that its author does not know of.
+func (i *Informer[T]) verdict(ctx context.Context, f *reflector.Failure) (v reflector.Verdict) {
+	if i.onError == nil {
+		return reflector.Retry
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			i.logger.Error("OnError panicked; going on as if it had said Retry", "resource", f.Resource, "panic", fmt.Sprint(p))
+			v = reflector.Retry
+		}
+	}()
+	return i.onError(ctx, f)
 }
