@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -47,7 +51,7 @@ type identity struct {
 
 // informer is what the factory needs of an informer of whatever type.
 type informer interface {
-	Run(context.Context) error
+	Start(context.Context) (wait func() error, err error)
 	WaitForSync(context.Context) error
 	Status() sharedinformer.Status
 	Name() string
@@ -57,8 +61,20 @@ type informer interface {
 type entry struct {
 	informer informer
 	users    int
-	cancel   context.CancelFunc // nil while not running
+	cancel   context.CancelFunc // nil before it is started
+	begun    chan struct{}      // closed when the last run has begun
 	ended    chan struct{}      // closed when the last run has ended
+}
+
+// waitForSync waits for the run that Start asked for, not for the one before.
+func (e *entry) waitForSync(ctx context.Context, begun <-chan struct{}) error {
+	if begun != nil {
+		select {
+		case <-begun:
+		case <-ctx.Done():
+		}
+	}
+	return e.informer.WaitForSync(ctx)
 }
 
 // New returns a factory without informers.
@@ -77,10 +93,13 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 	want := For[T]{Scope: f.opts.Scope}
 	if len(of) > 0 {
 		want = of[0]
+		if want.Scope.isZero() {
+			want.Scope = f.opts.Scope
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	id := identify(want)
+	id := identify(f.client, want)
 	e, ok := f.informers[id]
 	if !ok {
 		e = &entry{informer: newInformer(f, want)}
@@ -93,13 +112,26 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 	return e.informer.(*sharedinformer.Informer[T])
 }
 
-func identify[T object.Object](want For[T]) identity {
+// identify makes one identity of all ways to say the same: the kind of a Go type
+// may be given or not, and selectors may be written in any order.
+func identify[T object.Object](client *rest.Client, want For[T]) identity {
 	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, namespace: want.Scope.Namespace}
+	if id.kind.Empty() && id.goType.Kind() == reflect.Pointer {
+		kinds, _, err := client.Scheme().ObjectKinds(reflect.New(id.goType.Elem()).Interface().(T))
+		if err == nil && len(kinds) == 1 {
+			id.kind = kinds[0]
+		}
+	}
 	if want.Scope.Labels != nil {
 		id.labels = want.Scope.Labels.String()
 	}
 	if want.Scope.Fields != nil {
-		id.fields = want.Scope.Fields.String()
+		var parts []string
+		for _, r := range want.Scope.Fields.Requirements() {
+			parts = append(parts, r.Field+string(r.Operator)+fields.EscapeValue(r.Value))
+		}
+		slices.Sort(parts)
+		id.fields = strings.Join(parts, ",")
 	}
 	return id
 }
@@ -140,17 +172,22 @@ func (f *Factory) start(e *entry) {
 		return
 	}
 	ctx, cancel := context.WithCancel(f.ctx)
-	before, ended := e.ended, make(chan struct{})
-	e.cancel, e.ended = cancel, ended
+	before, begun, ended := e.ended, make(chan struct{}), make(chan struct{})
+	e.cancel, e.begun, e.ended = cancel, begun, ended
 	f.tasks.Go(func() {
 		defer close(ended)
 		defer cancel()
 		if before != nil {
 			<-before
 		}
+		wait, err := e.informer.Start(ctx)
+		close(begun)
+		if err != nil {
+			return // somebody else runs it, and hears of its end
+		}
 		// The error is a failure to which an error handler said Stop: it has
 		// been reported there, and is in the informer's status.
-		_ = e.informer.Run(ctx)
+		_ = wait()
 	})
 }
 
@@ -194,6 +231,10 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
 	misuse := errors.Join(f.misuse...)
 	waiting := f.sorted()
+	begun := make([]<-chan struct{}, len(waiting))
+	for n, e := range waiting {
+		begun[n] = e.begun
+	}
 	f.mu.Unlock()
 	if misuse != nil {
 		return misuse
@@ -202,9 +243,9 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	defer cancel(nil)
 	errs := make([]error, len(waiting))
 	var waits sync.WaitGroup
-	for n, i := range waiting {
+	for n, e := range waiting {
 		waits.Go(func() {
-			if errs[n] = i.WaitForSync(ctx); errs[n] != nil {
+			if errs[n] = e.waitForSync(ctx, begun[n]); errs[n] != nil {
 				cancel(errOther)
 			}
 		})
@@ -216,21 +257,18 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 // Status returns the status of every informer, by name.
 func (f *Factory) Status() []sharedinformer.Status {
 	f.mu.Lock()
-	informers := f.sorted()
+	entries := f.sorted()
 	f.mu.Unlock()
-	all := make([]sharedinformer.Status, len(informers))
-	for n, i := range informers {
-		all[n] = i.Status()
+	all := make([]sharedinformer.Status, len(entries))
+	for n, e := range entries {
+		all[n] = e.informer.Status()
 	}
 	return all
 }
 
 // sorted returns the informers by name. It is called under mu.
-func (f *Factory) sorted() []informer {
-	all := make([]informer, 0, len(f.informers))
-	for _, e := range f.informers {
-		all = append(all, e.informer)
-	}
-	slices.SortFunc(all, func(a, b informer) int { return cmp.Compare(a.Name(), b.Name()) })
+func (f *Factory) sorted() []*entry {
+	all := slices.Collect(maps.Values(f.informers))
+	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.informer.Name(), b.informer.Name()) })
 	return all
 }

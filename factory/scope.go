@@ -17,6 +17,8 @@ type Scope struct {
 	Fields    fields.Selector // nil for all
 }
 
+func (s Scope) isZero() bool { return s.Namespace == "" && s.Labels == nil && s.Fields == nil }
+
 // String writes the scope as part of a sentence: "in namespace shop with
 // labels app=web"; empty for all.
 func (s Scope) String() string {
@@ -40,7 +42,8 @@ type For[T object.Object] struct {
 	// the metadata alone) and object.Object.
 	Kind object.GVK
 
-	// Scope narrows the informer.
+	// Scope narrows the informer. The zero value means Options.Scope; where
+	// that narrows and all objects are wanted, say labels.Everything().
 	Scope Scope
 
 	// Transform changes each object before it is cached; see

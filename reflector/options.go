@@ -119,6 +119,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.WatchTimeout < time.Second {
 		errs = append(errs, fmt.Errorf("WatchTimeout is %s: the API counts in seconds, want at least 1s", o.WatchTimeout))
 	}
+	if !o.LabelSelector.Empty() && o.LabelSelector.String() == "" || !o.FieldSelector.Empty() && o.FieldSelector.String() == "" {
+		errs = append(errs, errors.New("a selector that selects nothing: a server would read it as everything; leave the informer out"))
+	}
 	if o.PageSize < 0 {
 		errs = append(errs, fmt.Errorf("PageSize is %d: want 0 or more", o.PageSize))
 	}

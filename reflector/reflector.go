@@ -110,7 +110,9 @@ func (r *Reflector[T]) begin() bool {
 	if r.status.State != Idle && r.status.State != Stopped {
 		return false
 	}
-	r.status.State, r.status.Since = BackingOff, time.Now()
+	// The failures of the run before say nothing about this one; how long to
+	// wait after the next one is still theirs to tell.
+	r.status.State, r.status.Since, r.status.Attempts = BackingOff, time.Now(), 0
 	return true
 }
 

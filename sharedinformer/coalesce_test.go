@@ -68,6 +68,23 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 	}
 }
 
+func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
+	box := newCoalescer[partial]()
+	r := &Registration[partial]{}
+	a1, a2, b := thing("a", 1, 1), thing("a", 1, 2), thing("b", 2, 3)
+	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: a1, Object: a2}}}, r)
+	mark := &resync[partial]{objects: []partial{a2, b}, targets: map[*Registration[partial]]struct{}{r: {}}}
+	box.offer(&segment[partial]{resync: mark}, r)
+	box.offer(&segment[partial]{resync: &resync[partial]{objects: []partial{thing("c", 3, 3)}}}, r)
+	b2 := thing("b", 2, 4)
+	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}}, r)
+	var got []string
+	for e, ok, _ := box.next(); ok; e, ok, _ = box.next() {
+		got = append(got, show(e))
+	}
+	require.Equal(t, []string{"update a@2 from 1", "update b@4 from 3"}, got)
+}
+
 // Whatever comes and whenever it is taken out, what is told pairs up, ends in
 // the latest state, and never needs more than one entry per object.
 func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {

@@ -57,7 +57,7 @@ type Informer[T object.Object] struct {
 	failure atomic.Pointer[reflector.Failure] // the last one of an index or of the cache
 	tuned   chan struct{}                     // a token: the resync loop has to look again
 
-	mu      sync.Mutex // guards current and the nextResync of registrations
+	mu      sync.Mutex // guards current, its ending, and the nextResync of registrations
 	current *run       // nil while not running
 
 	join     sync.Mutex                         // orders what the cache holds and what the log says of it
@@ -68,7 +68,9 @@ type Informer[T object.Object] struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	tasks  sync.WaitGroup // every goroutine of this run
+	tasks  sync.WaitGroup                    // every goroutine of this run
+	ending bool                              // nothing is started any more, but not all has ended
+	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, unless the reflector met it
 }
 
 // Errors of the life of an informer.
@@ -137,27 +139,48 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return i.reflect(r)
+}
+
+// Start is Run in a goroutine of its own, which wait waits for. What it adds is
+// that the informer is running when Start returns: somebody who waits for its
+// sync from then on does not find it stopped by the run before.
+func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
+	r, err := i.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- i.reflect(r) }()
+	return sync.OnceValue(func() error { return <-ended }), nil
+}
+
+// reflect is a run from its begin to its end.
+func (i *Informer[T]) reflect(r *run) error {
 	reflecting, reflected := context.WithCancel(context.WithoutCancel(r.ctx))
 	r.tasks.Go(func() { i.process(reflecting) })
 	r.tasks.Go(func() { i.resync(r.ctx) })
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}
-	err = i.reflector.Run(r.ctx)
+	err := i.reflector.Run(r.ctx)
 	reflected()
 	if err != nil {
 		r.cancel(err)
 	}
 	i.mu.Lock()
-	i.current = nil // from here on nothing is started
+	r.ending = true
 	i.mu.Unlock()
 	r.tasks.Wait()
-	i.stopped.Store(true)
-	i.changed.broadcast()
-	if cause := context.Cause(r.ctx); ctx.Err() == nil && cause != nil {
-		err = cause
-	}
 	r.cancel(nil)
+	i.mu.Lock()
+	i.current = nil
+	i.stopped.Store(true)
+	i.mu.Unlock()
+	i.changed.broadcast()
+	if stop := r.stop.Load(); stop != nil {
+		return stop
+	}
 	return err
 }
 
@@ -199,9 +222,8 @@ func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registra
 		r.nextResync = time.Now().Add(r.opts.Resync)
 		i.tune()
 	}
-	if i.current != nil {
-		ctx := i.current.ctx
-		i.current.tasks.Go(func() { r.work(ctx) })
+	if current := i.current; current != nil && !current.ending {
+		current.tasks.Go(func() { r.work(current.ctx) })
 	}
 	return r
 }
@@ -266,12 +288,27 @@ func (i *Informer[T]) reportNow(f *reflector.Failure) {
 // handler what to do about it.
 func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 	i.logger.Error("informer failure", "resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err)
-	if i.onError == nil || i.onError(ctx, f) != reflector.Stop {
+	if i.verdict(ctx, f) != reflector.Stop {
 		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.current != nil {
+	if i.current != nil && i.current.stop.CompareAndSwap(nil, f) {
 		i.current.cancel(f)
 	}
+}
+
+// verdict asks the error handler. Its panic must not end the process from a
+// goroutine that its author does not know of.
+func (i *Informer[T]) verdict(ctx context.Context, f *reflector.Failure) (v reflector.Verdict) {
+	if i.onError == nil {
+		return reflector.Retry
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			i.logger.Error("OnError panicked; going on as if it had said Retry", "resource", f.Resource, "panic", fmt.Sprint(p))
+			v = reflector.Retry
+		}
+	}()
+	return i.onError(ctx, f)
 }

@@ -1,0 +1,328 @@
+package laws
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+type (
+	forPods   = factory.For[*corev1.Pod]
+	podScope  = factory.Scope
+	untyped   = *unstructured.Unstructured
+	metaOnly  = *metav1.PartialObjectMetadata
+	podsCache = *sharedinformer.Informer[*corev1.Pod]
+)
+
+// started is a factory with its own context and how to end it.
+func (r *rig) started(opts factory.Options) (f *factory.Factory, stop func()) {
+	f = factory.New(r.client, opts)
+	ctx, cancel := context.WithCancel(r.ctx)
+	f.Start(ctx)
+	return f, func() { cancel(); f.Wait() }
+}
+
+func namesOf[T object.Object](i *sharedinformer.Informer[T]) []string {
+	names := []string{}
+	for o := range i.Cache().All() {
+		names = append(names, o.GetName())
+	}
+	return names
+}
+
+// All ways to say the same thing mean the same informer.
+func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		f := factory.New(r.client, factory.Options{})
+		selector := func(s string) labels.Selector {
+			parsed, err := labels.Parse(s)
+			require.NoError(r, err)
+			return parsed
+		}
+		for name, same := range map[string][]forPods{
+			"all pods":  {{}, {Kind: podKind}, {Scope: podScope{Labels: labels.Everything()}}, {Scope: podScope{Fields: fields.Everything()}}},
+			"namespace": {{Scope: podScope{Namespace: "shop"}}, {Kind: podKind, Scope: podScope{Namespace: "shop", Labels: labels.Everything()}}},
+			"labels":    {{Scope: podScope{Labels: selector("a=1,b=2")}}, {Scope: podScope{Labels: selector("b=2,a=1")}}},
+			"fields": {
+				{Scope: podScope{Fields: fields.ParseSelectorOrDie("spec.nodeName=n,status.phase=Running")}},
+				{Scope: podScope{Fields: fields.ParseSelectorOrDie("status.phase=Running,spec.nodeName=n")}},
+			},
+		} {
+			first := factory.Informer(f, same[0])
+			for n, of := range same {
+				require.Same(r, first, factory.Informer(f, of), "%s %d", name, n)
+			}
+		}
+		require.Len(r, f.Status(), 4)
+		require.Same(r, factory.Informer[*corev1.Pod](f), factory.Informer(f, forPods{}))
+	})
+}
+
+func TestL25_AskingFromManySidesAtOnce(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(3)
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		informers := make([]podsCache, 50)
+		var askers sync.WaitGroup
+		for n := range informers {
+			askers.Go(func() {
+				informers[n] = factory.Informer[*corev1.Pod](f)
+				f.Start(r.ctx)
+				require.NoError(r, f.WaitForSync(r.ctx))
+			})
+		}
+		askers.Wait()
+		for _, i := range informers {
+			require.Same(r, informers[0], i)
+		}
+		require.Equal(r, 1, r.srv.Stats().Requests("watch", "pods"), "started once")
+		require.Zero(r, r.srv.Stats().Requests("list", "pods"))
+	})
+}
+
+func TestL25_ScopesSideBySide(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		for _, p := range []*corev1.Pod{pod("a", "app=web"), pod("b", "app=db")} {
+			r.put(p)
+			p.Namespace, p.Name = "bank", p.Name+"2"
+			p.Spec.NodeName = "n1"
+			r.put(p)
+		}
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		all := factory.Informer[*corev1.Pod](f)
+		shop := factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
+		bank := factory.Informer(f, forPods{Scope: podScope{Namespace: "bank"}})
+		web := factory.Informer(f, forPods{Scope: podScope{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
+		node := factory.Informer(f, forPods{Scope: podScope{Fields: fields.OneTermEqualSelector("spec.nodeName", "n1")}})
+		bankWeb := factory.Informer(f, forPods{Scope: podScope{Namespace: "bank", Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
+		require.NoError(r, f.WaitForSync(r.ctx))
+		require.ElementsMatch(r, []string{"a", "b", "a2", "b2"}, namesOf(all))
+		require.ElementsMatch(r, []string{"a", "b"}, namesOf(shop))
+		require.ElementsMatch(r, []string{"a2", "b2"}, namesOf(bank))
+		require.ElementsMatch(r, []string{"a", "a2"}, namesOf(web))
+		require.ElementsMatch(r, []string{"a2", "b2"}, namesOf(node))
+		require.ElementsMatch(r, []string{"a2"}, namesOf(bankWeb))
+
+		r.put(pod("a", "app=db")) // leaves what it was selected by
+		synctest.Wait()
+		require.ElementsMatch(r, []string{"a2"}, namesOf(web))
+		require.ElementsMatch(r, []string{"a", "b"}, namesOf(shop))
+		var names []string
+		for _, s := range f.Status() {
+			names = append(names, s.Reflector.Resource)
+		}
+		require.Equal(r, []string{
+			"pods", "pods in namespace bank", "pods in namespace bank with labels app=web",
+			"pods in namespace shop", "pods with fields spec.nodeName=n1", "pods with labels app=web",
+		}, names)
+	})
+}
+
+func TestL25_TypedUntypedAndMetadataSideBySide(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		p := pod("a", "app=web")
+		p.Spec.NodeName = "n1"
+		r.put(p)
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		typed := factory.Informer[*corev1.Pod](f)
+		raw := factory.Informer(f, factory.For[untyped]{Kind: podKind})
+		meta := factory.Informer(f, factory.For[metaOnly]{Kind: podKind})
+		mixed := factory.Informer(f, factory.For[object.Object]{Kind: podKind})
+		require.NoError(r, f.WaitForSync(r.ctx))
+		key := object.Key{Namespace: "shop", Name: "a"}
+		t1, _ := typed.Cache().Get(key)
+		require.Equal(r, "n1", t1.Spec.NodeName)
+		t2, _ := raw.Cache().Get(key)
+		node, _, err := unstructured.NestedString(t2.Object, "spec", "nodeName")
+		require.NoError(r, err)
+		require.Equal(r, "n1", node)
+		t3, _ := meta.Cache().Get(key)
+		require.Equal(r, "web", t3.Labels["app"])
+		t4, _ := mixed.Cache().Get(key)
+		require.IsType(r, &corev1.Pod{}, t4)
+		require.Equal(r, t1.ResourceVersion, t3.ResourceVersion)
+		require.Len(r, f.Status(), 4)
+	})
+}
+
+func TestL25_OptionsScopeIsThatOfInformersWithoutOne(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.put(pod("a"))
+		elsewhere := pod("b")
+		elsewhere.Namespace = "bank"
+		r.put(elsewhere)
+		f, stop := r.started(factory.Options{Scope: podScope{Namespace: "shop"}})
+		defer stop()
+		typed := factory.Informer[*corev1.Pod](f)
+		raw := factory.Informer(f, factory.For[untyped]{Kind: podKind})
+		all := factory.Informer(f, forPods{Scope: podScope{Labels: labels.Everything()}})
+		require.NoError(r, f.WaitForSync(r.ctx))
+		require.Equal(r, []string{"a"}, namesOf(typed))
+		require.Equal(r, []string{"a"}, namesOf(raw))
+		require.ElementsMatch(r, []string{"a", "b"}, namesOf(all))
+	})
+}
+
+func TestL25_ALateInformerStartsAtOnce(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(2)
+		f := factory.New(r.client, factory.Options{})
+		early := factory.Informer[*corev1.Pod](f)
+		settle(time.Minute)
+		require.Zero(r, r.srv.Stats().Requests("", "pods"), "not before Start")
+		ctx, cancel := context.WithCancel(r.ctx)
+		f.Start(ctx)
+		require.NoError(r, f.WaitForSync(r.ctx))
+		require.Equal(r, 2, early.Cache().Len())
+		late := factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
+		require.NoError(r, late.WaitForSync(r.ctx))
+		require.Equal(r, 2, late.Cache().Len())
+		cancel()
+		f.Wait()
+		after := factory.Informer(f, forPods{Scope: podScope{Namespace: "bank"}})
+		settle(time.Minute)
+		require.Equal(r, reflector.Idle, after.Status().Reflector.State, "not after the end")
+	})
+}
+
+func TestL25_TheLastReleaseStops(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(2)
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		first := factory.Informer[*corev1.Pod](f)
+		second := factory.Informer[*corev1.Pod](f)
+		other := factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
+		require.NoError(r, f.WaitForSync(r.ctx))
+		<-factory.Release(f, first)
+		settle(time.Minute)
+		require.Equal(r, reflector.Watching, second.Status().Reflector.State, "another one uses it")
+		began := time.Now()
+		<-factory.Release(f, second)
+		require.Zero(r, time.Since(began))
+		require.Equal(r, reflector.Stopped, second.Status().Reflector.State)
+		require.Equal(r, reflector.Watching, other.Status().Reflector.State)
+		require.Len(r, f.Status(), 1)
+		<-factory.Release(f, second)
+		require.Equal(r, reflector.Watching, other.Status().Reflector.State, "once too often")
+		synctest.Wait()
+		require.Equal(r, 1, r.srv.Stats().Open("watch", "pods"))
+
+		again := factory.Informer[*corev1.Pod](f)
+		require.NotSame(r, first, again)
+		require.NoError(r, again.WaitForSync(r.ctx))
+		require.Equal(r, 2, again.Cache().Len())
+	})
+}
+
+// A factory runs again after its context, and waits for that run even where the
+// one before is still ending.
+func TestL25_AFactoryRunsAgain(t *testing.T) {
+	for name, settled := range map[string]bool{"after the end": true, "during the end": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(2)
+				id := r.fault("", apiserver.Silence{})
+				f := factory.New(r.client, factory.Options{})
+				i := factory.Informer[*corev1.Pod](f)
+				h := record(r, i)
+				i.AddHandler(h)
+				ctx, cancel := context.WithCancel(r.ctx)
+				f.Start(ctx)
+				f.Start(r.ctx) // of no effect while it runs
+				settle(time.Second)
+				cancel()
+				if settled {
+					f.Wait()
+					require.ErrorIs(r, f.WaitForSync(r.ctx), sharedinformer.ErrStopped)
+				}
+				r.srv.Faults().Remove(id)
+				ctx, cancel = context.WithCancel(r.ctx)
+				f.Start(ctx)
+				require.NoError(r, f.WaitForSync(r.ctx))
+				require.Len(r, h.heard(), 2)
+				r.put(pod("pa", "n=1"))
+				require.Equal(r, []string{"update pa"}, h.heard())
+				cancel()
+				f.Wait()
+				r.put(pod("pa", "n=2"))
+				ctx, cancel = context.WithCancel(r.ctx)
+				f.Start(ctx)
+				require.NoError(r, f.WaitForSync(r.ctx))
+				settle(time.Second)
+				require.Equal(r, []string{"update pa"}, h.heard())
+				cancel()
+				f.Wait()
+			})
+		})
+	}
+}
+
+func TestL25_WaitForSyncNamesEachThatIsNotSynced(t *testing.T) {
+	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		factory.Informer[*corev1.Pod](f)
+		factory.Informer[*corev1.ConfigMap](f)
+		factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
+		factory.Informer(f, factory.For[untyped]{Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Order"}})
+		factory.Informer[metaOnly](f) // a kind is needed
+		err := f.WaitForSync(r.ctx)
+		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+		require.ErrorContains(r, err, "not synced: pods: list: forbidden: ")
+		require.ErrorContains(r, err, "not synced: pods in namespace shop: list: forbidden: ")
+		require.ErrorContains(r, err, "not synced: Order.example.com: resolve: ")
+		require.ErrorContains(r, err, "PartialObjectMetadata.meta.k8s.io: resolve: ")
+		require.NotContains(r, err.Error(), "configmaps")
+	})
+}
+
+func TestL25_MisuseIsReported(t *testing.T) {
+	same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
+	for name, tc := range map[string]struct {
+		opts factory.Options
+		ask  func(f *factory.Factory)
+		want string
+	}{
+		"selector of all": {opts: factory.Options{Options: sharedinformer.Options{Options: reflector.Options{LabelSelector: labels.Everything()}}}, want: "Scope"},
+		"transform too late": {ask: func(f *factory.Factory) {
+			factory.Informer[*corev1.Pod](f)
+			factory.Informer(f, forPods{Transform: same})
+		}, want: "transform"},
+		"transform twice": {ask: func(f *factory.Factory) {
+			factory.Informer(f, forPods{Transform: same})
+			factory.Informer(f, forPods{Kind: podKind, Transform: same})
+		}, want: "transform"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				f, stop := r.started(tc.opts)
+				defer stop()
+				if tc.ask != nil {
+					tc.ask(f)
+				}
+				began := time.Now()
+				require.ErrorContains(r, f.WaitForSync(r.ctx), tc.want)
+				require.Zero(r, time.Since(began))
+			})
+		})
+	}
+}

@@ -1,0 +1,292 @@
+package laws
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// What keeps an informer from syncing is in the error of whoever waits for it.
+func TestL22_WaitForSyncSaysWhy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		server  apiserver.Options
+		arrange func(r *rig)
+		kind    object.GVK
+		want    string // a regular expression
+	}{
+		"forbidden": {
+			server: apiserver.Options{Authorize: apiserver.Deny("", "pods")}, kind: podKind,
+			want: `^not synced: pods: list: forbidden: pods is forbidden: User "admin" cannot list resource "pods" in API group "" at the cluster scope \(\d+ attempts, last \d+s ago\); (BackingOff|Listing) for \d+s$`,
+		},
+		"watch forbidden": {
+			server: apiserver.Options{Authorize: apiserver.Deny("", "pods", "list")}, kind: podKind,
+			arrange: func(r *rig) {
+				r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Fail{Code: 403}}})
+			},
+			want: `^not synced: pods: list: forbidden: .* \(\d+ attempts, last \d+s ago\); `,
+		},
+		"unauthorized": {
+			server: apiserver.Options{}, kind: podKind,
+			arrange: func(r *rig) { r.fault("", apiserver.Fail{Code: 401}) },
+			want:    `^not synced: pods: .*: unauthorized: .* \(\d+ attempts, last \d+s ago\); `,
+		},
+		"unknown kind": {
+			kind: object.GVK{Group: "shop.example.com", Version: "v1", Kind: "Order"},
+			want: `^not synced: Order\.shop\.example\.com: resolve: .*the server does not serve .*Order.* \(\d+ attempts, last \d+s ago\); `,
+		},
+		"not found": {
+			kind:    podKind,
+			arrange: func(r *rig) { r.fault("", apiserver.Fail{Code: 404}) },
+			want:    `^not synced: pods: list: notfound: .* \(\d+ attempts, last \d+s ago\); `,
+		},
+		"unreachable": {
+			kind: podKind, arrange: func(r *rig) { r.srv.Down() },
+			want: `^not synced: Pod: resolve: .*connection refused.* \(\d+ attempts, last \d+s ago\); `,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, tc.server, func(r *rig) {
+				if tc.arrange != nil {
+					tc.arrange(r)
+				}
+				i := sharedinformer.New(rest.ResourceForKind[*unstructured.Unstructured](r.client, tc.kind), sharedinformer.Options{})
+				defer r.run(i)()
+
+				// As long as the context has time it waits, but not longer than
+				// SyncPatience where nothing but failures come.
+				ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
+				defer cancel()
+				began := time.Now()
+				err := i.WaitForSync(ctx)
+				require.ErrorIs(r, err, context.DeadlineExceeded)
+				require.Equal(r, 20*time.Second, time.Since(began))
+				require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+				err = i.WaitForSync(r.ctx)
+				require.Equal(r, time.Minute, time.Since(began).Round(time.Second))
+				require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+				require.Regexp(r, tc.want, err.Error())
+				failure, ok := errors.AsType[*reflector.Failure](err)
+				require.True(r, ok)
+				require.Equal(r, i.Status().Reflector.Failure, failure)
+				require.Equal(r, failure.Attempts, i.Status().Reflector.Attempts)
+				r.within(55*time.Second, time.Minute, failure.Last.Sub(failure.Since)+time.Since(failure.Last))
+			})
+		})
+	}
+}
+
+func TestL22_SyncPatienceIsCountedFromTheFirstFailure(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fault("list", apiserver.Delay{For: 40 * time.Second}, apiserver.Fail{Code: 500})
+		opts := listing()
+		opts.SyncPatience = 2 * time.Minute
+		i := r.informer(opts)
+		defer r.run(i)()
+		began := time.Now()
+		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)
+		require.Equal(r, 40*time.Second+2*time.Minute, time.Since(began))
+		r.srv.Faults().Clear()
+		settle(5 * time.Minute)
+		require.True(r, i.HasSynced(), "it has gone on trying")
+		require.NoError(r, i.WaitForSync(r.ctx))
+	})
+}
+
+// Whatever fails, it is in the status at the moment in which it fails, and the
+// error handler is told the same.
+func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
+	broken := errors.New("broken")
+	type informer = *sharedinformer.Informer[*corev1.Pod]
+	handled := func(s sharedinformer.Status) *reflector.Failure { return s.Handlers[0].Failure }
+	own := func(s sharedinformer.Status) *reflector.Failure { return s.Failure }
+	reflected := func(s sharedinformer.Status) *reflector.Failure { return s.Reflector.Failure }
+	for name, tc := range map[string]struct {
+		opts      func(*sharedinformer.Options)
+		transform func(*corev1.Pod) (*corev1.Pod, error)
+		before    func(r *rig, i informer)
+		after     func(r *rig, i informer) // once it is synced
+		phase     reflector.Phase
+		key       string
+		at        func(sharedinformer.Status) *reflector.Failure
+	}{
+		"resolve": {before: func(r *rig, _ informer) {
+			r.srv.Faults().Add(apiserver.Fault{Verb: "get", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		}, phase: reflector.PhaseResolve, at: reflected},
+		"list":       {before: func(r *rig, _ informer) { r.once("list", apiserver.Fail{Code: 500}) }, phase: reflector.PhaseList, at: reflected},
+		"watch open": {before: func(r *rig, _ informer) { r.once("watch", apiserver.Fail{Code: 500}) }, phase: reflector.PhaseWatchOpen, at: reflected},
+		"watch":      {after: func(r *rig, _ informer) { r.srv.Restart() }, phase: reflector.PhaseWatch, at: reflected},
+		"decode":     {before: func(r *rig, _ informer) { r.once("list", apiserver.Garble{}) }, phase: reflector.PhaseDecode, at: reflected},
+		"transform": {transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+			if p.Labels["bad"] != "" {
+				return nil, broken
+			}
+			return p, nil
+		}, after: func(r *rig, _ informer) { r.put(pod("a", "bad=1")) }, phase: reflector.PhaseTransform, key: "a", at: reflected},
+		"index": {before: func(_ *rig, i informer) {
+			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(broken) })
+		}, phase: reflector.PhaseIndex, key: "a", at: own},
+		"late index": {after: func(_ *rig, i informer) {
+			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(broken) })
+		}, phase: reflector.PhaseIndex, key: "a", at: own},
+		"handler": {before: func(_ *rig, i informer) {
+			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return broken }))
+		}, phase: reflector.PhaseHandler, key: "a", at: handled},
+		"cache": {opts: func(o *sharedinformer.Options) { o.DetectMutations = time.Hour }, after: func(r *rig, i informer) {
+			for p := range i.Cache().All() {
+				p.Spec.NodeName = "mine"
+			}
+			r.put(pod("a", "n=2"))
+		}, phase: reflector.PhaseCache, key: "a", at: own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.put(pod("a"))
+				opts := listing()
+				if tc.opts != nil {
+					tc.opts(&opts)
+				}
+				var i informer
+				var seen []*reflector.Failure
+				opts.OnError = func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+					seen = append(seen, f)
+					require.Same(r, f, tc.at(i.Status()), "the status is never behind the error handler")
+					return reflector.Retry
+				}
+				var source rest.ListerWatcher[*corev1.Pod] = rest.ResourceFor[*corev1.Pod](r.client)
+				if tc.transform != nil {
+					source = reflector.Transformed(source, tc.transform)
+				}
+				i = sharedinformer.New(source, opts)
+				if tc.before != nil {
+					tc.before(r, i)
+				}
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				synctest.Wait()
+				began := time.Now()
+				if tc.after != nil {
+					tc.after(r, i)
+					synctest.Wait()
+					began = time.Now()
+				}
+				require.NotEmpty(r, seen)
+				f := seen[0]
+				require.Equal(r, tc.phase, f.Phase)
+				require.Equal(r, tc.key, f.Key.Name)
+				require.Equal(r, 1, f.Attempts)
+				require.Equal(r, f.Since, f.Last)
+				require.False(r, f.Last.After(began))
+				require.Contains(r, []string{"pods", "Pod"}, f.Resource)
+				require.ErrorContains(r, f, string(tc.phase)+": ")
+				if tc.phase == reflector.PhaseHandler || tc.phase == reflector.PhaseTransform {
+					require.ErrorIs(r, f, broken)
+				}
+			})
+		})
+	}
+}
+
+func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts reflector.Options
+		want string
+	}{
+		"negative duration":            {reflector.Options{WatchTimeout: -1}, "WatchTimeout"},
+		"below what the API can count": {reflector.Options{WatchTimeout: time.Millisecond}, "seconds"},
+		"contradiction":                {reflector.Options{Initial: reflector.WatchList, PageSize: 5}, "PageSize"},
+		"unknown mode":                 {reflector.Options{Initial: 9}, "Initial"},
+		"a selector of nothing":        {reflector.Options{LabelSelector: labels.Nothing()}, "selects nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				i := r.informer(sharedinformer.Options{Options: tc.opts})
+				require.Equal(r, reflector.PhaseOptions, i.Status().Reflector.Failure.Phase, "before Run")
+				require.ErrorContains(r, i.WaitForSync(r.ctx), tc.want)
+				failure, ok := errors.AsType[*reflector.Failure](i.Run(r.ctx))
+				require.True(r, ok)
+				require.Equal(r, reflector.PhaseOptions, failure.Phase)
+				require.ErrorContains(r, i.WaitForSync(r.ctx), tc.want)
+				require.Zero(r, r.srv.Stats().Requests("", ""))
+			})
+		})
+	}
+}
+
+func TestL22_AStopEndsRunWithTheFailure(t *testing.T) {
+	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+		reported := &failures{verdict: func(f *reflector.Failure) reflector.Verdict {
+			if f.Refused() && f.Attempts == 3 {
+				return reflector.Stop
+			}
+			return reflector.Retry
+		}}
+		opts := listing()
+		opts.OnError = reported.handle
+		i := r.informer(opts)
+		waited := make(chan error, 1)
+		go func() { waited <- i.WaitForSync(r.ctx) }()
+		failure, ok := errors.AsType[*reflector.Failure](i.Run(r.ctx))
+		require.True(r, ok)
+		require.Equal(r, 3, failure.Attempts)
+		require.Len(r, reported.heard(), 3)
+		err := <-waited
+		require.ErrorIs(r, err, sharedinformer.ErrStopped)
+		require.ErrorContains(r, err, "pods: list: forbidden: ")
+		status := i.Status().Reflector
+		require.Equal(r, reflector.Stopped, status.State)
+		require.Same(r, failure, status.Failure)
+	})
+}
+
+// The error handler may use the informer, and may even panic.
+func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
+	for name, do := range map[string]func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration[*corev1.Pod]){
+		"panics": func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration[*corev1.Pod]) { panic("oh no") },
+		"uses the informer": func(i *sharedinformer.Informer[*corev1.Pod], r *sharedinformer.Registration[*corev1.Pod]) {
+			i.Status()
+			r.Close()
+			i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{}).Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(3)
+				r.once("list", apiserver.Fail{Code: 500})
+				var i *sharedinformer.Informer[*corev1.Pod]
+				var registration *sharedinformer.Registration[*corev1.Pod]
+				seen := map[reflector.Phase]bool{}
+				opts := listing()
+				opts.OnError = func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+					seen[f.Phase] = true
+					do(i, registration)
+					return reflector.Retry
+				}
+				i = r.informer(opts)
+				sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic("odd") })
+				registration = i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{})
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				synctest.Wait()
+				i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error {
+					return errors.New("no")
+				}))
+				synctest.Wait()
+				require.Equal(r, map[reflector.Phase]bool{reflector.PhaseList: true, reflector.PhaseIndex: true, reflector.PhaseHandler: true}, seen)
+				r.inStep(i)
+			})
+		})
+	}
+}

@@ -1,0 +1,354 @@
+package laws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// However deep in its work an informer is, it stops in no time, and the bubble
+// proves that nothing of it is left.
+func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
+	down := func(r *rig) { r.srv.Down() }
+	faulty := func(verb string, do apiserver.Action) func(r *rig) {
+		return func(r *rig) { r.srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{do}}) }
+	}
+	for name, tc := range map[string]struct {
+		opts  sharedinformer.Options
+		first func(r *rig)
+		after time.Duration
+		state reflector.State
+	}{
+		"discovery":             {listing(), faulty("get", apiserver.Silence{}), time.Second, reflector.Listing},
+		"a list's first byte":   {listing(), faulty("list", apiserver.Silence{}), time.Second, reflector.Listing},
+		"a list":                {listing(), faulty("list", apiserver.Silence{AfterFrames: 2}), time.Second, reflector.Listing},
+		"a stream's first byte": {streaming(), faulty("watch", apiserver.Silence{}), time.Second, reflector.InitialWatch},
+		"a streaming list":      {streaming(), faulty("watch", apiserver.Silence{AfterFrames: 2}), time.Second, reflector.InitialWatch},
+		"a watch's opening":     {listing(), faulty("watch", apiserver.Silence{}), time.Minute, reflector.Watching},
+		"a watch":               {streaming(), func(*rig) {}, time.Minute, reflector.Watching},
+		"a back-off":            {listing(), down, time.Hour, reflector.BackingOff},
+		"a long Retry-After":    {listing(), faulty("list", apiserver.Fail{Code: 429, RetryAfter: "86400"}), time.Hour, reflector.BackingOff},
+		"before the first step": {listing(), func(*rig) {}, 0, reflector.Idle},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(3)
+				tc.first(r)
+				tc.opts.DetectMutations = time.Second
+				i := r.informer(tc.opts)
+				i.AddHandler(record(r, i), sharedinformer.HandlerOptions{Resync: time.Minute})
+				i.AddHandler(record(r, i), sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
+				ctx, cancel := context.WithCancel(r.ctx)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() { ended <- i.Run(ctx) }()
+				if tc.after > 0 {
+					settle(tc.after)
+					if i.Status().Reflector.State != tc.state && tc.state == reflector.BackingOff {
+						settle(3 * time.Second) // it was just trying
+					}
+					require.Equal(r, tc.state, i.Status().Reflector.State)
+				}
+				began := time.Now()
+				cancel()
+				require.NoError(r, <-ended)
+				require.Zero(r, time.Since(began))
+				require.Equal(r, reflector.Stopped, i.Status().Reflector.State)
+				synctest.Wait()
+				require.Zero(r, r.srv.Stats().Open("", "pods"))
+			})
+		})
+	}
+}
+
+// A handler that waits is released by its context, and Run waits until it has
+// returned.
+func TestL23_ABlockedHandlerIsReleasedByItsContext(t *testing.T) {
+	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(3)
+				i := r.informer(streaming())
+				calls, returned := 0, false
+				i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(ctx context.Context, _ sharedinformer.Event[*corev1.Pod]) error {
+					calls++
+					<-ctx.Done()
+					time.Sleep(time.Second) // cleans up
+					returned = true
+					return context.Cause(ctx)
+				}), sharedinformer.HandlerOptions{Lag: lag})
+				stop := r.run(i)
+				settle(time.Hour)
+				require.Equal(r, 1, calls)
+				began := time.Now()
+				stop()
+				require.Equal(r, time.Second, time.Since(began))
+				require.True(r, returned)
+				require.Equal(r, 1, calls)
+			})
+		})
+	}
+}
+
+func TestL23_EveryWaiterHearsOfTheStop(t *testing.T) {
+	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+		i := r.informer(sharedinformer.Options{SyncPatience: -1})
+		registration := i.AddHandler(record(r, i))
+		stop := r.run(i)
+		waits := []func() error{
+			func() error { return i.WaitForSync(r.ctx) },
+			func() error { return i.WaitForRV(r.ctx, "100") },
+			func() error { return registration.WaitForSync(r.ctx) },
+		}
+		errs := make(chan error, len(waits))
+		for _, wait := range waits {
+			go func() { errs <- wait() }()
+		}
+		settle(time.Minute)
+		began := time.Now()
+		stop()
+		for range waits {
+			require.ErrorIs(r, <-errs, sharedinformer.ErrStopped)
+		}
+		require.Zero(r, time.Since(began))
+	})
+}
+
+// As long as a handler of the last run has not returned, that run has not
+// ended, and no other begins beside it.
+func TestL23_ARunThatIsEndingIsARun(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(3)
+		i := r.informer(streaming())
+		release := make(chan struct{})
+		var inside, most atomic.Int32
+		stubborn := sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error {
+			most.Store(max(most.Load(), inside.Add(1)))
+			defer inside.Add(-1)
+			<-release
+			return nil
+		})
+		i.AddHandler(stubborn)
+		ctx, cancel := context.WithCancel(r.ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		settle(time.Second)
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(r, i.Run(r.ctx), reflector.ErrRunning)
+		late := i.AddHandler(record(r, i))
+		close(release)
+		require.NoError(r, <-ended)
+		require.False(r, late.HasSynced(), "it joined a run that was ending")
+
+		defer r.run(i)()
+		synctest.Wait()
+		require.NoError(r, late.WaitForSync(r.ctx))
+		synctest.Wait()
+		require.EqualValues(r, 1, most.Load())
+	})
+}
+
+// A stop by an error handler, in each of the goroutines that may ask for it,
+// ends everything just as well, and is what Run returns.
+func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
+	failing := errors.New("failing")
+	for name, tc := range map[string]struct {
+		phase   reflector.Phase
+		arrange func(r *rig, i *sharedinformer.Informer[*corev1.Pod])
+	}{
+		"list": {reflector.PhaseList, func(r *rig, _ *sharedinformer.Informer[*corev1.Pod]) { r.fault("list", apiserver.Fail{Code: 500}) }},
+		"handler": {reflector.PhaseHandler, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
+			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return failing }))
+		}},
+		"panic": {reflector.PhaseHandler, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
+			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { panic(failing) }))
+		}},
+		"index": {reflector.PhaseIndex, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
+			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(failing) })
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(1)
+				opts := listing()
+				opts.OnError = func(context.Context, *reflector.Failure) reflector.Verdict { return reflector.Stop }
+				i := r.informer(opts)
+				tc.arrange(r, i)
+				err := i.Run(r.ctx)
+				failure, ok := errors.AsType[*reflector.Failure](err)
+				require.True(r, ok, "%v", err)
+				require.Equal(r, tc.phase, failure.Phase)
+				require.Equal(r, reflector.Stopped, i.Status().Reflector.State)
+			})
+		})
+	}
+}
+
+// A stopped informer goes on where it was: no list, one watch from its version,
+// and handlers hear only what has changed.
+func TestL24_ARestartResumes(t *testing.T) {
+	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+		r.fill(3)
+		i := r.spied(opts)
+		i.stop()
+		last := i.Cache().RV()
+		require.Equal(r, 3, i.Cache().Len(), "it keeps its cache")
+		require.NoError(r, i.WaitForSync(r.ctx), "and is still synced")
+		r.put(pod("pa", "n=1"))
+		r.delete("pb")
+		r.put(pod("pb"))
+		r.delete("pc")
+		settle(time.Hour)
+		require.Empty(r, i.handler.heard())
+		require.Equal(r, 3, i.Cache().Len())
+
+		defer r.run(i)()
+		settle(time.Second)
+		log := i.source.heard()
+		require.Equal(r, []string{"watch"}, verbs(log))
+		require.Equal(r, last, log[0].opts.ResourceVersion)
+		require.Equal(r, []string{"update pa", "delete pb", "add pb", "delete pc"}, i.handler.heard())
+		require.Empty(r, i.reported.heard())
+		r.inStep(i.Informer)
+	})
+}
+
+// If the history is gone, a list finds out what has changed, and handlers still
+// hear no more than that.
+func TestL24_ARestartAfterTheHistoryIsGoneTellsTheDifference(t *testing.T) {
+	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+		r.fill(4)
+		i := r.spied(opts)
+		i.stop()
+		r.put(pod("pa", "n=1"))
+		r.delete("pb")
+		r.delete("pc")
+		r.put(pod("pc"))
+		r.put(pod("pe"))
+		r.srv.Compact()
+		defer r.run(i)()
+		settle(time.Minute)
+		require.Equal(r, []string{"delete pb unknown", "update pa", "delete pc unknown", "add pc", "add pe"}, i.handler.heard())
+		require.EqualValues(r, 1, i.Status().Reflector.Relists)
+		r.inStep(i.Informer)
+	})
+}
+
+// Handlers that had not heard all when the informer stopped hear the rest; those
+// that joined while it was stopped hear everything once.
+func TestL24_HandlersGoOnWhereTheyWere(t *testing.T) {
+	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.fill(4)
+				i := r.informer(streaming())
+				slow := record(r, i)
+				first := true
+				i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(ctx context.Context, e sharedinformer.Event[*corev1.Pod]) error {
+					defer func() { first = false }()
+					if first {
+						<-ctx.Done()
+					}
+					return slow.Handle(ctx, e)
+				}), sharedinformer.HandlerOptions{Lag: lag})
+				stop := r.run(i)
+				settle(time.Minute)
+				r.put(pod("pd", "n=1"))
+				synctest.Wait()
+				stop()
+				require.Equal(r, []string{"add pa initial"}, slow.heard())
+				late := record(r, i)
+				registration := i.AddHandler(late)
+				settle(time.Minute)
+				require.Empty(r, late.heard())
+
+				r.put(pod("pa", "n=2"))
+				defer r.run(i)()
+				synctest.Wait()
+				require.NoError(r, registration.WaitForSync(r.ctx))
+				require.NoError(r, i.WaitForSync(r.ctx))
+				heard := slow.heard()
+				want := []string{"add pb initial", "add pc initial", "add pd initial"}
+				if lag == sharedinformer.Unbounded {
+					want = append(want, "update pd")
+				}
+				require.Equal(r, append(want, "update pa"), heard)
+				require.Equal(r, r.truth(), slow.holds())
+				require.ElementsMatch(r, []string{"add pa initial", "add pb initial", "add pc initial", "add pd initial", "update pa"}, late.heard())
+				require.Equal(r, r.truth(), late.holds())
+			})
+		})
+	}
+}
+
+// However often it is stopped, and wherever, nothing is lost or told twice.
+func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			inBubble(t, apiserver.Options{Seed: seed}, func(r *rig) {
+				random := rand.New(rand.NewPCG(seed, 24))
+				r.fill(4)
+				i := r.informer([]sharedinformer.Options{listing(), streaming(), paged()}[seed%3])
+				h := record(r, i) // checks each call
+				i.AddHandler(h)
+				for range 60 {
+					ctx, cancel := context.WithTimeout(r.ctx, time.Duration(random.IntN(5000))*time.Millisecond)
+					ended := make(chan error, 1)
+					go func() { ended <- i.Run(ctx) }()
+					for range random.IntN(10) {
+						time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
+						change(r, random)
+						switch random.IntN(12) {
+						case 0:
+							r.srv.Compact()
+						case 1:
+							r.srv.Restart()
+						case 2:
+							cancel()
+						}
+					}
+					require.NoError(r, <-ended)
+					cancel()
+					change(r, random)
+				}
+				stop := r.run(i)
+				settle(2 * time.Minute)
+				r.inStep(i)
+				require.Equal(r, r.truth(), h.holds(), "seed %d", seed)
+				stop()
+			})
+		})
+	}
+}
+
+// How long the last run had been failing says nothing about this one.
+func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(2)
+		i := sharedinformer.New(rest.ResourceFor[*corev1.Pod](r.client), listing())
+		r.srv.Down()
+		stop := r.run(i)
+		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)
+		stop()
+		settle(time.Hour)
+		defer r.run(i)()
+		synctest.Wait()
+		time.AfterFunc(10*time.Second, r.srv.Up)
+		require.NoError(r, i.WaitForSync(r.ctx))
+		r.inStep(i)
+	})
+}
