@@ -108,7 +108,10 @@ func demonstrate(t *testing.T, args ...string) (r result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var stdout, stderr transcript
-		r.code = run(context.Background(), append([]string{"demo"}, args...), around(&stdout, &stderr))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // a demonstration without end fails
+		defer cancel()
+		r.code = run(ctx, append([]string{"demo"}, args...), around(&stdout, &stderr))
+		require.NoError(t, ctx.Err(), "it did not end by itself")
 		r.out, r.errOut = stdout.String(), stderr.String()
 	})
 	return r
@@ -124,7 +127,7 @@ func TestDemoIsAliveWithinASecond(t *testing.T) {
 // TestDemo lets every fault happen once and more, and then compares what was
 // shown with what there was.
 func TestDemo(t *testing.T) {
-	r := demonstrate(t, "--duration", "100s", "--rate", "20")
+	r := demonstrate(t, "--duration", "100.02s", "--rate", "20")
 	require.Equal(t, exitOK, r.code, r.errOut)
 	for _, f := range sabotages() {
 		assert.Contains(t, r.errOut, "fault         "+f.what)
@@ -156,9 +159,9 @@ func TestDemo(t *testing.T) {
 }
 
 func TestDemoFlags(t *testing.T) {
-	first := demonstrate(t, "--duration", "3s", "--seed", "7", "--faults=false", "-o", "name")
-	again := demonstrate(t, "--duration", "3s", "--seed", "7", "--faults=false", "-o", "name")
-	other := demonstrate(t, "--duration", "3s", "--seed", "8", "--faults=false", "-o", "name")
+	first := demonstrate(t, "-c", "15", "--seed", "7", "--faults=false", "-o", "name")
+	again := demonstrate(t, "-c", "15", "--seed", "7", "--faults=false", "-o", "name")
+	other := demonstrate(t, "-c", "15", "--seed", "8", "--faults=false", "-o", "name")
 	assert.Equal(t, first.out, again.out)
 	assert.NotEqual(t, first.out, other.out)
 

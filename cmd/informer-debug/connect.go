@@ -147,7 +147,7 @@ func (t target) unavailable(shown, cause error) *exitError {
 	case apierrors.IsForbidden(cause):
 		e.hint = `ask for the verbs "list" and "watch" on it; "kubectl auth can-i --list" shows what you may do`
 	case !answered:
-		e.hint = fmt.Sprintf("cannot reach %s: check the address (--context, --server), the network, and whether it runs", t.server)
+		e.hint = fmt.Sprintf("cannot reach %s; --context or --server choose another server", t.server)
 	}
 	return e
 }

@@ -9,12 +9,15 @@ import (
 )
 
 // failureText is a failure in a few words: phase, object, reason, how often.
-// The resource is not named, there is only one.
+// The resource is not named, since there is only one.
 func failureText(f *reflector.Failure) string {
-	reason := reflector.Reason(f.Err)
-	text := reason
-	if first, _, _ := strings.Cut(string(f.Phase), " "); !strings.HasPrefix(reason, first+" ") {
-		text = fmt.Sprintf("%s: %s", f.Phase, reason)
+	resource, _, _ := strings.Cut(f.Resource, " with ")
+	text := reflector.Reason(f.Err)
+	for _, verb := range []string{"list", "watch"} {
+		text = strings.Replace(text, verb+" "+resource+": ", "", 1)
+	}
+	if !strings.HasPrefix(text, string(f.Phase)+" ") {
+		text = fmt.Sprintf("%s: %s", f.Phase, text)
 	}
 	if key := object.FormatKey(f.Key); f.Key != (object.Key{}) && !strings.Contains(text, key) {
 		text += " (" + key + ")"

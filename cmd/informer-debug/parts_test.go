@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -12,9 +14,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -130,4 +135,17 @@ func TestVersionNamesTheLibraries(t *testing.T) {
 
 func TestOneLine(t *testing.T) {
 	assert.Equal(t, "a b [31mc", oneLine("a\r\nb\x1b[31mc"))
+}
+
+func TestFailureText(t *testing.T) {
+	for want, f := range map[string]*reflector.Failure{
+		"watch: read frame 5: unexpected EOF": {Phase: reflector.PhaseWatch, Err: errors.New("watch pods in namespace shop: read frame 5: unexpected EOF"), Attempts: 1},
+		"watch: expired: too old (2 in a row)": {Phase: reflector.PhaseWatch, Attempts: 2,
+			Err: fmt.Errorf("watch pods in namespace shop: %w", apierrors.NewResourceExpired("too old"))},
+		"decode frame 1: malformed (shop/web-1)": {Phase: reflector.PhaseDecode, Key: object.Key{Namespace: "shop", Name: "web-1"}, Err: errors.New("watch pods in namespace shop: decode frame 1: malformed")},
+		"list: no answer":                        {Phase: reflector.PhaseList, Err: errors.New("list pods in namespace shop: no answer")},
+	} {
+		f.Resource = "pods in namespace shop with labels app=web"
+		assert.Equal(t, want, failureText(f))
+	}
 }
