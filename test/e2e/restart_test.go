@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -119,6 +120,7 @@ func TestExpired(t *testing.T) {
 	for _, initial := range []reflector.Initial{reflector.Auto, reflector.WatchList, reflector.List} {
 		t.Run("watch after "+initial.String(), func(t *testing.T) { watchExpires(t, srv, client, initial) })
 	}
+	t.Run("verbs", func(t *testing.T) { verbsExpire(t, srv, client) })
 	t.Run("page", func(t *testing.T) { pageExpires(t, srv, client) })
 }
 
@@ -187,4 +189,40 @@ func pageExpires(t *testing.T, srv *envtest.Server, client *rest.Client) {
 	require.Equal(t, 1, seen.expired(), "%s", f)
 	require.Equal(t, uint64(2), f.Status().Reflector.Lists, "%s", f)
 	require.Equal(t, counts{initial: 29, added: 29}, f.calls())
+}
+
+// verbsExpire meets the 410 in its three forms: the refusal of a list, the
+// refusal of the next page, and the ERROR event of a watch.
+func verbsExpire(t *testing.T, srv *envtest.Server, client *rest.Client) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(newNamespace(t, client))
+	old, err := maps.Create(ctx, configMap(0), metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = maps.Create(ctx, configMap(1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Len(t, listAll(t, maps, metav1.ListOptions{ResourceVersion: old.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}), 1)
+
+	paged, pageErr := 0, error(nil)
+	for _, err := range maps.List(ctx, metav1.ListOptions{Limit: 1}).Items {
+		if paged++; paged == 1 {
+			_, compactErr := maps.Create(ctx, configMap(2), metav1.CreateOptions{})
+			require.NoError(t, compactErr)
+			_, compactErr = srv.Compact(ctx)
+			require.NoError(t, compactErr)
+		}
+		pageErr = err
+	}
+	require.Equal(t, 2, paged)
+	require.True(t, apierrors.IsResourceExpired(pageErr), "%v", pageErr)
+
+	for _, err = range maps.List(ctx, metav1.ListOptions{ResourceVersion: old.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}).Items {
+	}
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+
+	events, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: old.ResourceVersion})
+	require.NoError(t, err)
+	for _, err = range events {
+	}
+	require.True(t, apierrors.IsResourceExpired(err) || apierrors.IsGone(err), "%v", err)
 }
