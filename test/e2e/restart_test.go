@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -22,8 +23,8 @@ import (
 var brisk = reflector.Backoff{Initial: 20 * time.Millisecond, Max: 200 * time.Millisecond}
 
 // TestServerKilled kills the server under running informers and starts it
-// again, twice: once it comes back as it was, once somebody writes before the
-// informers have found it again.
+// again, twice: once it comes back nearly as it was, once with changes. At the
+// end it is shut down in an orderly way and started again.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	srv := envtest.Start(t, envtest.Options{})
@@ -61,12 +62,18 @@ func TestServerKilled(t *testing.T) {
 	f.agree()
 	pods.agree()
 
+	require.NoError(t, srv.Restart(t.Context()))
+	_, err = maps.Create(t.Context(), configMap(1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	f.agree()
+	pods.agree()
+
 	calls := f.calls()
-	require.Equal(t, counts{initial: 100, added: 102, updated: 0, deleted: 5, unknown: calls.unknown}, calls, "exactly the difference")
+	require.Equal(t, counts{initial: 100, added: 103, updated: 0, deleted: 5, unknown: calls.unknown}, calls, "exactly the difference")
 	now, ok := f.Cache().Get(object.Key{Namespace: ns, Name: name(7)})
 	require.True(t, ok)
 	require.Same(t, kept, now, "what did not change is still the same object")
-	require.LessOrEqual(t, f.Status().Reflector.Relists, uint64(2), "one relist a restart at most: %s", f)
+	require.LessOrEqual(t, f.Status().Reflector.Relists, uint64(3), "one relist a restart at most: %s", f)
 }
 
 // kill ends the server and waits until the informer has noticed that it is
@@ -119,6 +126,7 @@ func TestExpired(t *testing.T) {
 	for _, initial := range []reflector.Initial{reflector.Auto, reflector.WatchList, reflector.List} {
 		t.Run("watch after "+initial.String(), func(t *testing.T) { watchExpires(t, srv, client, initial) })
 	}
+	t.Run("verbs", func(t *testing.T) { verbsExpire(t, srv, client) })
 	t.Run("page", func(t *testing.T) { pageExpires(t, srv, client) })
 }
 
@@ -187,4 +195,40 @@ func pageExpires(t *testing.T, srv *envtest.Server, client *rest.Client) {
 	require.Equal(t, 1, seen.expired(), "%s", f)
 	require.Equal(t, uint64(2), f.Status().Reflector.Lists, "%s", f)
 	require.Equal(t, counts{initial: 29, added: 29}, f.calls())
+}
+
+// verbsExpire meets the 410 in its three forms: the refusal of a list, the
+// refusal of the next page, and the ERROR event of a watch.
+func verbsExpire(t *testing.T, srv *envtest.Server, client *rest.Client) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(newNamespace(t, client))
+	old, err := maps.Create(ctx, configMap(0), metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = maps.Create(ctx, configMap(1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.Len(t, listAll(t, maps, metav1.ListOptions{ResourceVersion: old.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}), 1)
+
+	paged, pageErr := 0, error(nil)
+	for _, err := range maps.List(ctx, metav1.ListOptions{Limit: 1}).Items {
+		if paged++; paged == 1 {
+			_, compactErr := maps.Create(ctx, configMap(2), metav1.CreateOptions{})
+			require.NoError(t, compactErr)
+			_, compactErr = srv.Compact(ctx)
+			require.NoError(t, compactErr)
+		}
+		pageErr = err
+	}
+	require.Equal(t, 2, paged)
+	require.True(t, apierrors.IsResourceExpired(pageErr), "%v", pageErr)
+
+	for _, err = range maps.List(ctx, metav1.ListOptions{ResourceVersion: old.ResourceVersion, ResourceVersionMatch: metav1.ResourceVersionMatchExact}).Items {
+	}
+	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+
+	events, err := maps.Watch(ctx, metav1.ListOptions{ResourceVersion: old.ResourceVersion})
+	require.NoError(t, err)
+	for _, err = range events {
+	}
+	require.True(t, apierrors.IsResourceExpired(err) || apierrors.IsGone(err), "%v", err)
 }

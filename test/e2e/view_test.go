@@ -22,7 +22,7 @@ import (
 
 // deadline is how long a condition may take to come true. Nothing here takes
 // more than seconds on an idle machine.
-const deadline = 2 * time.Minute
+const deadline = time.Minute
 
 // view is a handler that knows what it was told and nothing else.
 type view[T object.Object] struct {
