@@ -60,23 +60,27 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 					default:
 					}
 					j := &joiner{t: t, told: map[string]partial{}, last: make(chan struct{})}
-					if err := i.AddHandler(j, HandlerOptions{Lag: lag}).WaitForSync(ctx); err != nil {
+					r := i.AddHandler(j, HandlerOptions{Lag: lag})
+					if err := r.WaitForSync(ctx); err != nil {
 						t.Error(err)
 						return
 					}
 					mu.Lock()
-					joined = append(joined, j)
-					full := len(joined) > 60
-					mu.Unlock()
-					if full {
-						return
+					if stay := len(joined) < 20; stay {
+						joined = append(joined, j)
+					} else {
+						r.Close()
 					}
+					mu.Unlock()
 				}
 			})
 		}
 		for n := range changes {
 			o := thing(fmt.Sprint(n%objects), n%objects, n+2)
 			i.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+			if n%3 == 0 { // many small batches rather than a few large ones
+				require.NoError(t, i.WaitForRV(ctx, o.ResourceVersion))
+			}
 		}
 		close(stop)
 		joining.Wait()
