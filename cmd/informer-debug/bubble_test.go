@@ -62,6 +62,25 @@ func TestNothingEndsASyncedView(t *testing.T) {
 	})
 }
 
+func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
+	for verb, want := range map[string]string{
+		"list": "--timeout of 9s is over: not synced: pods: Listing for 9s, no failure so far",
+		"get":  `--timeout of 9s is over: look up resource "pods": discovery: `,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, j, _, stderr := bubbled(t, 0)
+			j.flags.timeout, j.flags.initial.value = 9*time.Second, "list"
+			srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{apiserver.Silence{}}})
+			began := time.Now()
+			err := j.run(t.Context())
+			require.Error(t, err)
+			assert.Equal(t, exitTimeout, err.(*exitError).code, "%v\n%s", err, stderr)
+			assert.Contains(t, err.Error(), want)
+			assert.Equal(t, 9*time.Second, time.Since(began))
+		})
+	}
+}
+
 func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   apiserver.Fault

@@ -209,24 +209,47 @@ func TestWatchJSON(t *testing.T) {
 	assert.Equal(t, "pods/api-1\npods/cart-1\npods/web-1\n", r.out)
 }
 
+// The first line shows which objects pass: without any scope it would be
+// bank/api-1.
 func TestWatchScopes(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{})
-	for name, args := range map[string][]string{
-		"label":     {"-A", "-l", "app=cart"},
-		"field":     {"-A", "--field-selector", "metadata.name=cart-1"},
-		"both":      {"-n", "shop", "-l", "app!=web", "--field-selector", "status.phase=Running"},
-		"list":      {"-A", "-l", "app=cart", "--initial", "list"},
-		"watchlist": {"-A", "-l", "app=cart", "--initial", "watchlist"},
-		"metadata":  {"-A", "-l", "app=cart", "--metadata-only"},
+	for name, c := range map[string]struct {
+		want string
+		args []string
+	}{
+		"label":     {"cart-1", []string{"-A", "-l", "app=cart"}},
+		"field":     {"web-1", []string{"-A", "--field-selector", "metadata.name=web-1"}},
+		"namespace": {"cart-1", []string{"-n", "shop"}},
+		"all":       {"web-1", []string{"-n", "shop", "-l", "app!=cart", "--field-selector", "status.phase=Running"}},
+		"list":      {"cart-1", []string{"-A", "-l", "app=cart", "--initial", "list"}},
+		"watchlist": {"cart-1", []string{"-A", "-l", "app=cart", "--initial", "watchlist"}},
+		"metadata":  {"cart-1", []string{"-A", "-l", "app=cart", "--metadata-only"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := invoke(t, append([]string{"watch", "pods", "-o", "name", "--timeout", "200ms", server}, args...)...)
-			assert.Equal(t, exitTimeout, r.code, r.errOut)
-			assert.Equal(t, "pods/cart-1\n", r.out)
+			r := invoke(t, append([]string{"watch", "pods", "-o", "name", "-c", "1", server}, c.args...)...)
+			assert.Equal(t, exitOK, r.code, r.errOut)
+			assert.Equal(t, "pods/"+c.want+"\n", r.out)
 			assert.Equal(t, name == "list", strings.Contains(r.errOut, "Listing"), r.errOut)
-			assert.Contains(t, r.errOut, "informer-debug: --timeout of 200ms is over\n")
 		})
 	}
+}
+
+func TestMetadataOnlyAsksForNoMore(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	r := invoke(t, "watch", "pods", "-A", "-o", "jsonl", "-c", "1", "--metadata-only", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	assert.Contains(t, r.out, `"kind":"Pod"`)
+	assert.NotContains(t, r.out, `"status"`)
+}
+
+func TestStreamingListRefused(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
+	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
+	assert.Equal(t, exitOK, r.code, r.errOut)
+	assert.Contains(t, r.errOut, "Listing")
+	r = invoke(t, "watch", "pods", "-A", "-c", "3", "--initial", "watchlist", server)
+	assert.Equal(t, exitUsage, r.code, r.errOut)
+	assert.Contains(t, r.errOut, "check --field-selector, --selector and --initial")
 }
 
 func TestWatchCustomResource(t *testing.T) {
@@ -322,14 +345,6 @@ func TestUnavailable(t *testing.T) {
 			assert.NotContains(t, r.errOut, "s3cret")
 		})
 	}
-}
-
-func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
-	srv.Faults().Add(apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Silence{}}})
-	r := invoke(t, "watch", "pods", "--initial", "list", "--timeout", "300ms", server)
-	assert.Equal(t, exitTimeout, r.code)
-	assert.Contains(t, r.errOut, "--timeout of 300ms is over: not synced: pods in namespace default: Listing for")
 }
 
 func TestInterruptEndsGracefully(t *testing.T) {

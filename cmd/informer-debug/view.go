@@ -74,12 +74,17 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	began := time.Now()
 	var waits sync.WaitGroup
 	var unsynced error
+	// The informer stops only when it has been asked what it was waiting for.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
 			v.console.state(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), short(time.Since(began)))
 		}
+		<-ctx.Done()
+		stop()
 	})
-	failure := informer.Run(ctx)
+	failure := informer.Run(running)
+	end(nil)
 	waits.Wait()
 	if status := informer.Status(); status.Synced {
 		v.summary(status, time.Since(began))

@@ -9,6 +9,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
@@ -157,19 +158,30 @@ func (w *workload) restart(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[0].RestartCount++
 }
 
-// write stores a pod that was changed in place.
+// write stores a pod that was changed in place. Whoever knows the server's
+// address may write too: changes of theirs are overwritten, and what they
+// deleted is forgotten.
 func (w *workload) write(pod *corev1.Pod) error {
-	stored, err := w.srv.Update(pod)
-	if err != nil {
-		return err
+	pod.ResourceVersion = ""
+	_, err := w.srv.Update(pod)
+	if apierrors.IsNotFound(err) {
+		w.forget(pod)
+		return nil
 	}
-	*pod = *stored.(*corev1.Pod)
-	return nil
+	return err
 }
 
 func (w *workload) remove(pod *corev1.Pod) error {
+	w.forget(pod)
+	err := w.srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.KeyOf(pod))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (w *workload) forget(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p == pod })
-	return w.srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.KeyOf(pod))
 }
 
 // renew writes the lease by which a node shows that it is alive.
