@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -159,6 +160,9 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 		return nil, apierrors.NewConflict(c.coll.GroupResource(), c.name,
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.obj.GetUID()))
 	}
+	if err := c.checkFinalizers(cur.obj, obj); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.subresource == "status":
 		obj = c.withStatus(cur.obj, obj)
@@ -169,6 +173,19 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 		return &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}, nil
 	}
 	return s.replace(c.coll, cur, obj), nil
+}
+
+// checkFinalizers refuses new finalizers on an object that is being deleted.
+func (c *call) checkFinalizers(cur, obj object.Object) error {
+	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return slices.Contains(cur.GetFinalizers(), f)
+	})
+	if cur.GetDeletionTimestamp() == nil || c.subresource != "" || len(added) == 0 {
+		return nil
+	}
+	path := field.NewPath("metadata").Child("finalizers")
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, field.ErrorList{field.Forbidden(path,
+		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
 }
 
 // withStatus gives cur the status of obj, and its labels and annotations
