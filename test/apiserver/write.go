@@ -250,11 +250,11 @@ func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) er
 	case p == nil:
 		return nil
 	case p.UID != nil && *p.UID != obj.GetUID():
-		return apierrors.NewConflict(kind, c.name, fmt.Errorf(
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). "+
 				"The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
 	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
-		return apierrors.NewConflict(kind, c.name, fmt.Errorf(
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
 			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
 				"The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
 	}
@@ -276,19 +276,29 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	if len(deletion.DryRun) == 0 {
-		c.releaseAll(p.items)
+	if err := c.releaseAll(p.items, deletion); err != nil {
+		return err
 	}
 	return c.sendList(p)
 }
 
-func (c *call) releaseAll(items []*version) {
+// releaseAll deletes one after the other, up to the first that does not meet
+// the preconditions.
+func (c *call) releaseAll(items []*version, opts *metav1.DeleteOptions) error {
 	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range items {
-		if cur, exists := c.coll.objects[v.path]; exists && cur.obj.GetUID() == v.obj.GetUID() {
+		cur, exists := c.coll.objects[v.path]
+		if !exists || cur.obj.GetUID() != v.obj.GetUID() {
+			continue
+		}
+		if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
+			return err
+		}
+		if len(opts.DryRun) == 0 {
 			s.releaseMarked(c.coll, cur)
 		}
 	}
+	return nil
 }

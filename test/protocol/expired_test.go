@@ -77,6 +77,15 @@ func TestExpired(t *testing.T) {
 			require.Equal(s.t, 410, events[0].Object.Code)
 			require.Equal(s.t, metav1.StatusReasonExpired, events[0].Object.Reason)
 		}
+		resp, err := s.open(s.t.Context(), "GET", s.path("pods?watch=1&resourceVersion="+then), "", "Accept", proto)
+		require.NoError(s.t, err)
+		defer resp.Body.Close()
+		kind, object := s.frame(resp)
+		require.Equal(s.t, "ERROR", kind)
+		var status metav1.Status
+		require.Equal(s.t, "v1 Status", s.unwrap(object, &status))
+		require.EqualValues(s.t, 410, status.Code)
+
 		live := s.watch("pods?watch=1&resourceVersion=" + s.list("pods").Metadata.ResourceVersion)
 		s.pods("f")
 		require.Equal(s.t, "ADDED f", live.told(1))
