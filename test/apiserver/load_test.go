@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"testing"
 
@@ -102,4 +103,14 @@ func frameSize(b *testing.B, accept string) int {
 	raw, err := json.Marshal(p)
 	require.NoError(b, err)
 	return len(raw) + 90
+}
+
+func get(t testing.TB, url, accept string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	req.Header.Set("Accept", accept)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	return resp
 }

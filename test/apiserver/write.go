@@ -3,6 +3,7 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -180,6 +181,9 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 		return nil, apierrors.NewConflict(c.coll.GroupResource(), c.name,
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.GetUID()))
 	}
+	if err := c.checkFinalizers(cur, obj); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.subresource == "status":
 		return c.withStatus(cur, obj), nil
@@ -187,6 +191,19 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 		copyStatus(obj, clone(cur))
 	}
 	return obj, nil
+}
+
+// checkFinalizers refuses new finalizers on an object that is being deleted.
+func (c *call) checkFinalizers(cur, obj object.Object) error {
+	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return slices.Contains(cur.GetFinalizers(), f)
+	})
+	if cur.GetDeletionTimestamp() == nil || c.subresource != "" || len(added) == 0 {
+		return nil
+	}
+	path := field.NewPath("metadata").Child("finalizers")
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, field.ErrorList{field.Forbidden(path,
+		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
 }
 
 // withStatus gives cur the status of obj, and its labels and annotations
@@ -251,11 +268,11 @@ func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) er
 	case p == nil:
 		return nil
 	case p.UID != nil && *p.UID != obj.GetUID():
-		return apierrors.NewConflict(kind, c.name, fmt.Errorf(
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). "+
 				"The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
 	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
-		return apierrors.NewConflict(kind, c.name, fmt.Errorf(
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
 			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
 				"The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
 	}
@@ -277,19 +294,29 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	if len(deletion.DryRun) == 0 {
-		c.releaseAll(p.items)
+	if err := c.releaseAll(p.items, deletion); err != nil {
+		return err
 	}
 	return c.sendList(p)
 }
 
-func (c *call) releaseAll(items []*version) {
+// releaseAll deletes one after the other, up to the first that does not meet
+// the preconditions.
+func (c *call) releaseAll(items []*version, opts *metav1.DeleteOptions) error {
 	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range items {
-		if cur, exists := c.coll.objects[v.path]; exists && cur.obj.GetUID() == v.obj.GetUID() {
+		cur, exists := c.coll.objects[v.path]
+		if !exists || cur.obj.GetUID() != v.obj.GetUID() {
+			continue
+		}
+		if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
+			return err
+		}
+		if len(opts.DryRun) == 0 {
 			s.releaseMarked(c.coll, cur)
 		}
 	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,65 +12,82 @@ import (
 	"github.com/millrace-dev/millrace/test/envtest"
 )
 
-// TestExpired compacts the history and restarts the server, so it has servers
-// of its own.
-func TestExpired(t *testing.T) {
+// forEachForgetful runs a test against servers of its own that forget their
+// history when they are told to: the simulated one, and a real one with its
+// watch cache, for which it has to be restarted, and without.
+func forEachForgetful(t *testing.T, test func(s *session, forget func())) {
 	t.Run("simulated", func(t *testing.T) {
 		t.Parallel()
 		srv := apiserver.New(apiserver.Options{})
 		defer srv.Close()
 		endpoint, err := srv.Listen(apiserver.ListenOptions{TLS: true})
 		require.NoError(t, err)
-		s := &target{name: "simulated", url: endpoint.URL, client: trusting(endpoint.CA)}
-		testExpired(&session{target: s, t: t, ns: "default"}, func() {
-			srv.Compact()
-			srv.Restart()
-		})
+		s := newSession(t, &target{url: endpoint.URL, client: trusting(endpoint.CA)})
+		test(s, srv.Compact)
 	})
-	t.Run("real", func(t *testing.T) {
-		t.Parallel()
-		srv := envtest.Start(t, envtest.Options{})
-		s := &target{name: "real", url: srv.URL, admin: srv.AdminToken, client: trusting(srv.CA)}
-		testExpired(&session{target: s, t: t, ns: "default"}, func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-			defer cancel()
-			_, err := srv.Compact(ctx)
-			require.NoError(t, err)
-			srv.Kill()
-			require.NoError(t, srv.Restart(ctx))
+	for name, flags := range map[string][]string{"real": nil, "real without watch cache": {"--watch-cache=false"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := envtest.Start(t, envtest.Options{Flags: flags})
+			s := newSession(t, &target{url: srv.URL, admin: srv.AdminToken, client: trusting(srv.CA)})
+			test(s, func() {
+				_, err := srv.Compact(context.Background())
+				require.NoError(t, err)
+				if flags == nil {
+					s.client.CloseIdleConnections()
+					require.NoError(t, srv.Restart(context.Background()))
+				}
+			})
 		})
-	})
+	}
 }
 
-func testExpired(s *session, expire func()) {
-	old := s.pods("a", "b", "c")
-	first := s.list("pods?limit=1")
-	open := s.watch("pods?watch=1&resourceVersion=" + old)
-	s.merge("pods/a", `{"metadata":{"labels":{"x":"y"}}}`)
-	s.pods("bb")
-	require.Equal(s.t, "MODIFIED a, ADDED bb", open.told(2))
-	expire()
-	for open.lines.Scan() {
-		s.t.Errorf("after the restart: %s", open.lines.Bytes())
-	}
+func TestExpired(t *testing.T) {
+	forEachForgetful(t, func(s *session, forget func()) {
+		then := s.pods("a", "b", "c", "d")
+		page := s.list("pods?limit=2")
+		s.must("DELETE", "pods/d", "")
+		s.must("DELETE", "pods/a", "")
+		s.pods("e")
+		forget()
 
-	events := s.watch("pods?watch=1&resourceVersion=" + old).rest()
-	require.Len(s.t, events, 1)
-	require.Equal(s.t, "ERROR", events[0].Type)
-	require.Equal(s.t, 410, events[0].Object.Code)
-	require.Equal(s.t, metav1.StatusReasonExpired, events[0].Object.Reason)
-	require.Regexp(s.t, `^too old resource version: \d+ \(\d+\)$`, events[0].Object.Message)
+		for _, query := range []string{"?resourceVersionMatch=Exact&resourceVersion=" + then, "?limit=1&resourceVersion=" + then} {
+			code, raw := s.do("GET", "pods"+query, "")
+			require.Equal(s.t, 410, code, "%s: %s", query, raw)
+			status := parse[item](s.t, raw)
+			require.Equal(s.t, metav1.StatusReasonExpired, status.Reason)
+			require.Equal(s.t, "Failure", status.Status)
+		}
+		require.Equal(s.t, "b c e", s.list("pods?resourceVersionMatch=NotOlderThan&resourceVersion="+then).names())
 
-	code, raw := s.do("GET", "pods?resourceVersionMatch=Exact&resourceVersion="+old, "")
-	require.Equal(s.t, 410, code)
-	require.Equal(s.t, "410 Expired The resourceVersion for the provided list is too old.", summary(parse[item](s.t, raw), ""))
+		code, raw := s.do("GET", "pods?limit=2&continue="+url.QueryEscape(page.Metadata.Continue), "")
+		require.Equal(s.t, 410, code, "%s", raw)
+		refused := parse[list](s.t, raw)
+		require.Equal(s.t, "Status", refused.Kind)
+		require.NotEmpty(s.t, refused.Metadata.Continue, "a token for the rest of the present state")
+		rest := s.list("pods?limit=2&continue=" + url.QueryEscape(refused.Metadata.Continue))
+		require.Equal(s.t, "c e", rest.names(), "what was created meanwhile shows, what was deleted does not")
+		require.Empty(s.t, rest.Metadata.Continue)
 
-	_, raw = s.do("GET", "pods?limit=1&continue="+url.QueryEscape(first.Metadata.Continue), "")
-	status := parse[metav1.Status](s.t, raw)
-	require.EqualValues(s.t, 410, status.Code)
-	require.Equal(s.t, metav1.StatusReasonExpired, status.Reason)
-	require.NotEmpty(s.t, status.Continue)
-	rest := s.list("pods?limit=2&continue=" + url.QueryEscape(status.Continue))
-	require.Equal(s.t, "b bb", rest.names(), "the rest of the present state")
-	require.Equal(s.t, "c", s.list("pods?limit=2&continue="+url.QueryEscape(rest.Metadata.Continue)).names())
+		for _, query := range []string{"", "&allowWatchBookmarks=true", "&labelSelector=app"} {
+			events := s.watch("pods?watch=1&timeoutSeconds=10&resourceVersion=" + then + query).rest()
+			require.Len(s.t, events, 1, "an ERROR event ends the watch")
+			require.Equal(s.t, "ERROR", events[0].Type)
+			require.Equal(s.t, "Status", events[0].Object.Kind)
+			require.Equal(s.t, 410, events[0].Object.Code)
+			require.Equal(s.t, metav1.StatusReasonExpired, events[0].Object.Reason)
+		}
+		resp, err := s.open(s.t.Context(), "GET", s.path("pods?watch=1&resourceVersion="+then), "", "Accept", proto)
+		require.NoError(s.t, err)
+		defer resp.Body.Close()
+		kind, object := s.frame(resp)
+		require.Equal(s.t, "ERROR", kind)
+		var status metav1.Status
+		require.Equal(s.t, "v1 Status", s.unwrap(object, &status))
+		require.EqualValues(s.t, 410, status.Code)
+
+		live := s.watch("pods?watch=1&resourceVersion=" + s.list("pods").Metadata.ResourceVersion)
+		s.pods("f")
+		require.Equal(s.t, "ADDED f", live.told(1))
+	})
 }

@@ -85,6 +85,22 @@ func TestProtobufWatch(t *testing.T) {
 	})
 }
 
+func TestProtobufMetadataWatch(t *testing.T) {
+	forEach(t, func(s *session) {
+		s.pods("a")
+		resp, err := s.open(s.t.Context(), "GET", s.path(streaming+"&allowWatchBookmarks=true"), "", "Accept", proto+metaOnly)
+		require.NoError(s.t, err)
+		defer resp.Body.Close()
+		require.Equal(s.t, proto+";stream=watch", resp.Header.Get("Content-Type"))
+		for _, want := range []string{"ADDED a", "BOOKMARK "} {
+			kind, object := s.frame(resp)
+			var meta metav1.PartialObjectMetadata
+			require.Equal(s.t, "meta.k8s.io/v1 PartialObjectMetadata", s.unwrap(object, &meta))
+			require.Equal(s.t, want, kind+" "+meta.Name)
+		}
+	})
+}
+
 // frame reads one event of a protobuf watch.
 func (s *session) frame(resp *http.Response) (string, []byte) {
 	s.t.Helper()

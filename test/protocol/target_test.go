@@ -183,13 +183,16 @@ func forEach(t *testing.T, test func(s *session)) {
 	for _, target := range targets {
 		t.Run(target.name, func(t *testing.T) {
 			t.Parallel()
-			s := &session{target: target, t: t}
-			code, raw := s.do("POST", "/api/v1/namespaces", `{"metadata":{"generateName":"test-"}}`)
-			require.Equal(t, 201, code, "%s", raw)
-			s.ns = parse[item](t, raw).Metadata.Name
-			test(s)
+			test(newSession(t, target))
 		})
 	}
+}
+
+func newSession(t *testing.T, target *target) *session {
+	t.Helper()
+	s := &session{target: target, t: t}
+	s.ns = s.must("POST", "/api/v1/namespaces", `{"metadata":{"generateName":"test-"}}`).Metadata.Name
+	return s
 }
 
 // path fills in the namespace: "pods" and "example.com/v1/widgets" become the

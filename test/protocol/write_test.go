@@ -153,3 +153,30 @@ func TestDeleteCollection(t *testing.T) {
 		require.Equal(s.t, "c", s.list("configmaps").names())
 	})
 }
+
+func TestPreconditions(t *testing.T) {
+	forEach(t, func(s *session) {
+		options := func(o metav1.ObjectMeta) string {
+			return fmt.Sprintf(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":%q,"resourceVersion":%q}}`, o.UID, o.ResourceVersion)
+		}
+		for _, path := range []string{"configmaps", "pods", "example.com/v1/widgets"} {
+			body := pod("a")
+			switch path {
+			case "configmaps":
+				body = `{"metadata":{"name":"a"}}`
+			case "example.com/v1/widgets":
+				body = widget("a")
+			}
+			old := s.must("POST", path, body).Metadata
+			now := s.merge(path+"/a", `{"metadata":{"labels":{"x":"y"}}}`).Metadata
+			code, raw := s.do("DELETE", path+"/a", options(old))
+			require.Equal(s.t, 409, code, "%s", raw)
+			code, raw = s.do("DELETE", path, options(old))
+			require.Equal(s.t, 409, code, "a collection, too: %s", raw)
+			s.must("GET", path+"/a", "")
+			s.must("DELETE", path+"/a", options(now))
+			code, _ = s.do("GET", path+"/a", "")
+			require.Equal(s.t, 404, code)
+		}
+	})
+}
