@@ -2,6 +2,7 @@ package laws
 
 import (
 	"context"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,10 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // neverEnding are streaming lists that only the server ends.
@@ -176,4 +180,48 @@ func TestL18_AnEmptySetSyncs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// streamed is a source whose streaming list says what it is told.
+type streamed struct {
+	script
+	frames []wire.Event[*corev1.Pod]
+}
+
+func (s *streamed) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	if opts.SendInitialEvents != nil {
+		s.script.frames.Store(&s.frames)
+	}
+	return s.script.Watch(ctx, opts)
+}
+
+// Changes that come before the end of a streaming list are part of the list.
+func TestL18_ChangesWithinAStreamingListCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		event := func(kind watch.EventType, name, uid, rv string) wire.Event[*corev1.Pod] {
+			p := pod(name)
+			p.UID, p.ResourceVersion = types.UID(uid), rv
+			return wire.Event[*corev1.Pod]{Type: kind, Object: p}
+		}
+		end := event(watch.Bookmark, "", "", "20")
+		end.Object.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		source := &streamed{frames: []wire.Event[*corev1.Pod]{
+			event(watch.Added, "a", "1", "1"), event(watch.Added, "b", "2", "2"), event(watch.Added, "c", "3", "3"),
+			event(watch.Deleted, "a", "1", "11"), event(watch.Modified, "b", "2", "12"), event(watch.Added, "d", "4", "13"),
+			event(watch.Deleted, "c", "3", "14"), event(watch.Added, "c", "5", "15"),
+			event(watch.Bookmark, "", "", "15"), event(watch.Modified, "b", "2", "16"), event(watch.Deleted, "d", "4", "17"), end,
+		}}
+		i := sharedinformer.New[*corev1.Pod](source, streaming())
+		h := record(t, i)
+		i.AddHandler(h)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		require.NoError(t, i.WaitForSync(ctx))
+		require.Equal(t, "20", i.Cache().RV())
+		require.Equal(t, map[string]string{"shop/b": "2@16", "shop/c": "5@15"}, cached(i))
+		require.Equal(t, []string{"add c initial", "add b initial"}, h.heard())
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }
