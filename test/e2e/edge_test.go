@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -97,4 +98,31 @@ func TestUndecodable(t *testing.T) {
 	require.NoError(t, err)
 	late.agree()
 	early.agree()
+}
+
+// TestShortWatches has the server end each watch after a second, while objects
+// come and go.
+func TestShortWatches(t *testing.T) {
+	client, ns := admin(t)
+	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
+	opts := sharedinformer.Options{}
+	opts.WatchTimeout = time.Second
+	busy := follow(t, maps, opts)
+	quiet := follow(t, rest.ResourceFor[*corev1.Secret](client).Namespace(ns), opts)
+	busy.sync()
+	quiet.sync()
+	for n := 0; busy.Status().Reflector.Watches < 6; n++ {
+		_, err := maps.Create(t.Context(), configMap(n), metav1.CreateOptions{})
+		require.NoError(t, err)
+		if n%3 == 0 {
+			require.NoError(t, maps.Delete(t.Context(), object.Key{Name: name(n)}, metav1.DeleteOptions{}))
+		}
+	}
+	quiet.awaitStatus("some watches", func(s sharedinformer.Status) bool { return s.Reflector.Watches >= 6 })
+	busy.agree()
+	quiet.agree()
+	require.Zero(t, busy.calls().unknown)
+	for _, s := range []reflector.Status{busy.Status().Reflector, quiet.Status().Reflector} {
+		require.Equal(t, []uint64{1, 0, 0}, []uint64{s.Lists, s.Failures, s.Duplicates}, "%+v", s)
+	}
 }

@@ -71,6 +71,12 @@ func TestWriting(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "z", applied.Data["d"])
 
+	alone := rest.ResourceForKind[*metav1.PartialObjectMetadata](client, corev1.SchemeGroupVersion.WithKind("ConfigMap")).Namespace(ns)
+	patch(t, alone, ns, "c", `{"metadata":{"labels":{"l":"1"}}}`)
+	some, err := alone.Get(ctx, key, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "1", some.Labels["l"])
+
 	other := types.UID("other")
 	err = maps.Delete(ctx, key, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
