@@ -8,9 +8,8 @@ type State uint8
 const (
 	// Idle: Run has not been called yet.
 	Idle State = iota
-	// Listing: reading a whole list. A failure discards what was read. After a
-	// back-off the list is read again or, where a resource version has not
-	// expired, the watch goes on.
+	// Listing: reading a whole list. A failure discards what was read and the
+	// list is read again after a back-off.
 	Listing
 	// InitialWatch: reading the initial state from a watch (a streaming list,
 	// KEP-3157). Where the server refuses it, or its end does not come in
@@ -20,8 +19,7 @@ const (
 	// Watching: the initial state is queued and changes follow. A normal close
 	// is followed by the next watch at once, a failure by a back-off and the
 	// next watch from the same resource version, an expired resource version
-	// by a back-off and a list. So is a change that could not be read three
-	// times in a row.
+	// by a back-off and a list.
 	Watching
 	// BackingOff: waiting before the next attempt.
 	BackingOff
