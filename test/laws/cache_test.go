@@ -72,11 +72,10 @@ func TestL12_AReaderSeesOneGenerationWhole(t *testing.T) {
 		for p := range read {
 			seen[p.Labels["gen"]]++
 		}
-		for n, count := range seen {
+		for _, count := range seen {
 			if len(seen) != 1 || count != generationSize {
 				t.Errorf("%s: got %v, want %d of one generation", how, seen, generationSize)
 			}
-			_ = n
 		}
 	}
 	everything := labels.NewSelector()

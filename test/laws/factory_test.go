@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,7 +85,7 @@ func TestL25_AskingFromManySidesAtOnce(t *testing.T) {
 			askers.Go(func() {
 				informers[n] = factory.Informer[*corev1.Pod](f)
 				f.Start(r.ctx)
-				require.NoError(r, f.WaitForSync(r.ctx))
+				assert.NoError(r, f.WaitForSync(r.ctx))
 			})
 		}
 		askers.Wait()

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -162,7 +163,7 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 				var seen []*reflector.Failure
 				opts.OnError = func(_ context.Context, f *reflector.Failure) reflector.Verdict {
 					seen = append(seen, f)
-					require.Same(r, f, tc.at(i.Status()), "the status is never behind the error handler")
+					assert.Same(r, f, tc.at(i.Status()), "the status is never behind the error handler")
 					return reflector.Retry
 				}
 				var source rest.ListerWatcher[*corev1.Pod] = rest.ResourceFor[*corev1.Pod](r.client)

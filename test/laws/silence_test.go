@@ -239,3 +239,21 @@ func TestL20_AHalfOpenConnectionIsReplaced(t *testing.T) {
 		r.inStep(i)
 	})
 }
+
+// A server that was late once would be late at every relist.
+func TestL20_AStreamThatWasLateIsNotTriedAgain(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(3)
+		r.fault("watch", apiserver.WithholdEnd{})
+		i := r.spied(streaming())
+		r.srv.Down()
+		r.delete("pa")
+		r.srv.Compact()
+		r.srv.Up()
+		settle(30 * time.Second)
+		log := i.source.heard()
+		require.Equal(r, []string{"list", "watch"}, verbs(log)[len(log)-2:])
+		require.NotContains(r, verbs(log), "stream")
+		r.inStep(i.Informer)
+	})
+}

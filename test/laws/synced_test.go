@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,7 +138,7 @@ func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
 					}
 					adds, release := 0, make(chan struct{})
 					registration := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ *corev1.Pod, initial bool) {
-						require.True(r, initial)
+						assert.True(r, initial)
 						if adds++; adds == 3 {
 							<-release
 						}
