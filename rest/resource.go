@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"strings"
 
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -203,7 +203,7 @@ func (r *Resource[T]) path(m Mapping, key object.Key) (string, error) {
 		if s == "" {
 			return "", fmt.Errorf("a segment of the path %q is empty", "/"+strings.Join(segments, "/"))
 		}
-		if faults := pathvalidation.ValidatePathSegmentName(s, false); len(faults) > 0 {
+		if faults := content.IsPathSegmentName(s); len(faults) > 0 {
 			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), strings.Join(faults, " and "))
 		}
 		segments[i] = url.PathEscape(s)

@@ -184,7 +184,7 @@ func (c *call) recordManager(obj object.Object) {
 		APIVersion:  c.coll.GroupVersion().String(),
 		Time:        &now,
 		FieldsType:  "FieldsV1",
-		FieldsV1:    &metav1.FieldsV1{Raw: []byte("{}")},
+		FieldsV1:    metav1.NewFieldsV1("{}"),
 		Subresource: c.subresource,
 	}))
 }

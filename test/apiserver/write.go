@@ -179,6 +179,7 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 	}
 	if uid := obj.GetUID(); uid != "" && uid != cur.GetUID() {
 		return nil, apierrors.NewConflict(c.coll.GroupResource(), c.name,
+			//lint:ignore ST1005 the words of the real server
 			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.GetUID()))
 	}
 	if err := c.checkFinalizers(cur, obj); err != nil {
