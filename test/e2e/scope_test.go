@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 	"sync"
 	"testing"
@@ -88,20 +87,25 @@ func TestInitialModes(t *testing.T) {
 		{"list in pages", reflector.List, 10, 0, 0, 3, 1},
 		{"auto in pages", reflector.Auto, 10, 0, 0, 3, 1},
 	} {
-		for _, form := range []string{wire.MediaProtobuf, wire.MediaJSON} {
-			t.Run(tc.name+"/"+path.Base(form), func(t *testing.T) {
+		for _, form := range []string{"typed", "unstructured", "metadata"} {
+			t.Run(tc.name+"/"+form, func(t *testing.T) {
 				cfg, seen := loadConfig(t, shared, "admin"), &tap{media: map[string]bool{}}
 				cfg.WrapTransport = seen.wrap
 				opts := sharedinformer.Options{}
 				opts.Initial, opts.PageSize = tc.initial, tc.pageSize
-				if form == wire.MediaProtobuf {
-					initialMode(t, rest.ResourceFor[*corev1.ConfigMap](newClient(t, cfg)).Namespace(ns), opts, tc.watches)
-				} else {
-					kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
-					initialMode(t, rest.ResourceForKind[*unstructured.Unstructured](newClient(t, cfg), kind).Namespace(ns), opts, tc.watches)
+				client, media := newClient(t, cfg), wire.MediaProtobuf
+				kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+				switch form {
+				case "typed":
+					initialMode(t, rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns), opts, tc.watches)
+				case "unstructured":
+					initialMode(t, rest.ResourceForKind[*unstructured.Unstructured](client, kind).Namespace(ns), opts, tc.watches)
+					media = wire.MediaJSON
+				case "metadata":
+					initialMode(t, rest.ResourceForKind[*metav1.PartialObjectMetadata](client, kind).Namespace(ns), opts, tc.watches)
 				}
-				for media := range seen.media {
-					require.Regexp(t, "^"+form+"(;stream=watch)?$", media)
+				for got := range seen.media {
+					require.Regexp(t, "^"+media+"(;stream=watch)?$", got)
 				}
 				require.Equal(t, tc.streams, seen.count(stream))
 				require.Equal(t, tc.cached, seen.count(cached))
