@@ -23,6 +23,8 @@ bin/informer-debug:
 
 .PHONY: test
 test: ## Run every test with the race detector, the real API server included
+	@echo "building the real API server (minutes the first time)"
+	@$(GO) -C test/kube build -ldflags="-s -w" -o /dev/null .
 	$(GO) test -race -timeout 30m $(PACKAGES)
 
 .PHONY: check
@@ -35,7 +37,8 @@ check: ## gofmt, vet, staticcheck, import floors
 
 .PHONY: kube
 kube: ## Run a real API server and print the kubeconfig to use
-	$(GO) -C test/kube run .
+	@echo "building the real API server (minutes the first time)"
+	@$(GO) -C test/kube run .
 
 .PHONY: bench
 bench: ## Run the micro-benchmarks of every package
