@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
 // listKinds returns the kinds of the scheme that have a list, with the Go type
@@ -38,7 +39,7 @@ func listKinds(scheme *runtime.Scheme) map[object.GVK]reflect.Type {
 
 // The streaming list decoder takes the numbers of the two fields for granted.
 func TestEveryListIsMetadataAndItems(t *testing.T) {
-	kinds := listKinds(allGroups(t))
+	kinds := listKinds(scheme.New())
 	require.Greater(t, len(kinds), 100)
 	for kind, list := range kinds {
 		for i := range list.NumField() {
@@ -59,10 +60,10 @@ func TestEveryListIsMetadataAndItems(t *testing.T) {
 
 // A type that contains itself is left to JSON, where the depth is bounded.
 func TestBuiltinKindsAreReadFromProtobuf(t *testing.T) {
-	scheme := allGroups(t)
+	all := scheme.New()
 	var others []string
-	for kind := range listKinds(scheme) {
-		if !SupportsProtobuf[object.Object](Options{Scheme: scheme, Kind: kind}) {
+	for kind := range listKinds(all) {
+		if !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: kind}) {
 			others = append(others, kind.String())
 		}
 	}
@@ -88,10 +89,10 @@ func encodeAs(t testing.TB, media string, kind object.GVK, obj runtime.Object) [
 // apimachinery's serializers decode it.
 func TestListsEqualApimachinery(t *testing.T) {
 	const seed = 20261120
-	scheme := allGroups(t)
-	codecs := serializer.NewCodecFactory(scheme)
+	all := scheme.New()
+	codecs := serializer.NewCodecFactory(all)
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), codecs).NumElements(1, 3)
-	kinds := listKinds(scheme)
+	kinds := listKinds(all)
 	order := make([]object.GVK, 0, len(kinds))
 	for kind := range kinds {
 		order = append(order, kind)
@@ -103,7 +104,7 @@ func TestListsEqualApimachinery(t *testing.T) {
 		nameItems(list)
 		listKind := kind.GroupVersion().WithKind(kind.Kind + "List")
 		for _, media := range []string{MediaJSON, MediaProtobuf} {
-			if media == MediaProtobuf && !SupportsProtobuf[object.Object](Options{Scheme: scheme, Kind: kind}) {
+			if media == MediaProtobuf && !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: kind}) {
 				continue
 			}
 			body := encodeAs(t, media, listKind, list)
@@ -115,7 +116,7 @@ func TestListsEqualApimachinery(t *testing.T) {
 			got := reflect.New(kinds[kind])
 			items := got.Elem().FieldByName("Items")
 			var meta metav1.ListMeta
-			for obj, err := range decoder[object.Object](t, media, Options{Scheme: scheme, Kind: kind}).List(bytes.NewReader(body), &meta) {
+			for obj, err := range decoder[object.Object](t, media, Options{Scheme: all, Kind: kind}).List(bytes.NewReader(body), &meta) {
 				require.NoError(t, err, "%s in %s, seed %d", kind, media, seed)
 				items.Set(reflect.Append(items, reflect.ValueOf(obj).Elem()))
 			}
