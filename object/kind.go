@@ -15,17 +15,21 @@ type GVR = schema.GroupVersionResource
 
 // ParseResourceArg reads what kubectl's users type to name a resource:
 // TYPE[.VERSION][.GROUP], for example "pods", "deployments.apps" or
-// "deployments.v1.apps". The version is recognised by its form (v1, v2beta1);
+// "deployments.v1.apps"; "pods.v1." means the group without a name. The version
+// is recognised by its form (v1, v2beta1);
 // what was left out is empty. TYPE may be a resource, a singular, a short name
 // or a kind; resolving it is the RESTMapper's work.
 func ParseResourceArg(arg string) (GVR, error) {
-	resource, rest, _ := strings.Cut(arg, ".")
-	if resource == "" || strings.HasSuffix(arg, ".") || strings.ContainsAny(arg, "/ ") {
+	resource, rest, dotted := strings.Cut(arg, ".")
+	first, group, _ := strings.Cut(rest, ".")
+	if resource == "" || dotted && first == "" || strings.HasSuffix(group, ".") || strings.ContainsAny(arg, "/ ") {
 		return GVR{}, fmt.Errorf("resource %q: want TYPE[.VERSION][.GROUP], for example \"pods\" or \"deployments.v1.apps\"", arg)
 	}
-	first, group, _ := strings.Cut(rest, ".")
 	if IsVersion(first) {
 		return GVR{Group: group, Version: first, Resource: resource}, nil
+	}
+	if strings.HasSuffix(rest, ".") {
+		return GVR{}, fmt.Errorf("resource %q: the group ends in a dot", arg)
 	}
 	return GVR{Group: rest, Resource: resource}, nil
 }
