@@ -61,7 +61,8 @@ func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 			"labels":    {{Scope: podScope{Labels: selector("a=1,b=2")}}, {Scope: podScope{Labels: selector("b=2,a=1")}}},
 			"fields": {
 				{Scope: podScope{Fields: fields.ParseSelectorOrDie("spec.nodeName=n,status.phase=Running")}},
-				{Scope: podScope{Fields: fields.ParseSelectorOrDie("status.phase=Running,spec.nodeName=n")}},
+				{Scope: podScope{Fields: fields.AndSelectors(
+					fields.OneTermEqualSelector("status.phase", "Running"), fields.OneTermEqualSelector("spec.nodeName", "n"))}},
 			},
 		} {
 			first := factory.Informer(f, same[0])
