@@ -3,7 +3,7 @@
 //
 // # Usage
 //
-//	byNode := indexer.AddIndex(cache, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+//	byNode, failures := indexer.AddIndex(cache, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 //	for pod := range byNode.Get("node-1") { ... }
 //	pod, ok := cache.Reader().Get(object.Key{Namespace: "shop", Name: "web-0"})
 //
@@ -24,8 +24,8 @@
 //
 // # Failure
 //
-// Lookups cannot fail. An index function that panics is reported to
-// Options.OnFailure with the name of the index and the key.
+// Lookups cannot fail. Write and AddIndex return what index functions panicked
+// on, with the name of the index and the key.
 //
 // # Debugging
 //

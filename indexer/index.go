@@ -41,17 +41,18 @@ type anyIndex[T object.Object] interface {
 }
 
 // AddIndex adds an index to x, which may be in use: the objects that it holds
-// are indexed before AddIndex returns. The function must depend on nothing but
-// the object and must not change it. The name appears in messages only.
-func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) *Index[T, V] {
+// are indexed before AddIndex returns, but for those on which the function
+// panicked. The function must depend on nothing but the object and must not
+// change it. The name appears in messages only.
+func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := &Index[T, V]{name: name, x: x, values: values, buckets: make(map[V]*bucket[T])}
-	x.Write(func(Writer[T]) {
+	failures := x.Write(func(Writer[T]) {
 		for _, e := range x.objects {
 			i.insert(e)
 		}
 		x.indexes = append(x.indexes, i)
 	})
-	return i
+	return i, failures
 }
 
 // Name returns the name given to AddIndex.

@@ -6,13 +6,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Options configure an Indexer. The zero value works.
-type Options struct {
-	// OnFailure is told of each index function that panicked. It is called by
-	// the writing goroutine after the change is visible and no lock is held.
-	OnFailure func(*IndexError)
-}
-
 // Indexer holds one entry for each object and lets any number of indexes point
 // at the entries.
 //
@@ -29,8 +22,6 @@ type Options struct {
 // To look up: find the bucket under the read lock and take its slice, making
 // it first if a change dropped it. The slice is never written to again.
 type Indexer[T object.Object] struct {
-	onFailure func(*IndexError)
-
 	mu         sync.RWMutex // guards all below and the buckets of all indexes
 	objects    map[object.Key]*entry[T]
 	all        snapshot[T]
@@ -49,9 +40,9 @@ type entry[T object.Object] struct {
 }
 
 // New returns an empty cache.
-func New[T object.Object](opts Options) *Indexer[T] {
-	x := &Indexer[T]{onFailure: opts.OnFailure, objects: make(map[object.Key]*entry[T])}
-	x.namespaces = AddIndex(x, "namespace", func(o T) []string { return []string{o.GetNamespace()} })
+func New[T object.Object]() *Indexer[T] {
+	x := &Indexer[T]{objects: make(map[object.Key]*entry[T])}
+	x.namespaces, _ = AddIndex(x, "namespace", func(o T) []string { return []string{o.GetNamespace()} })
 	return x
 }
 
@@ -59,17 +50,10 @@ func New[T object.Object](opts Options) *Indexer[T] {
 func (x *Indexer[T]) Reader() Reader[T] { return Reader[T]{x} }
 
 // Write lets batch change the cache through a Writer. Readers see either
-// nothing or all of what it did. One Write runs at a time; the Writer must not
-// be kept.
-func (x *Indexer[T]) Write(batch func(Writer[T])) {
-	for _, failure := range x.write(batch) {
-		if x.onFailure != nil {
-			x.onFailure(failure)
-		}
-	}
-}
-
-func (x *Indexer[T]) write(batch func(Writer[T])) []*IndexError {
+// nothing or all of what it did. It returns what index functions failed on: the
+// change is done all the same. One Write runs at a time; the Writer must not be
+// kept.
+func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	batch(Writer[T]{to: x})

@@ -80,6 +80,16 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
+// PanicError is a panic in a function of the user's. Its text leaves out the
+// stack.
+type PanicError struct {
+	In    string // "handler" or "transform"
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.In, e.Value) }
+
 // Reason writes err with the API server's reason in front where there is one:
 // "forbidden: pods is forbidden: User ...".
 func Reason(err error) string {

@@ -94,7 +94,7 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the transform panicked: %v\n%s", p, debug.Stack())
+			err = &PanicError{In: "transform", Value: p, Stack: debug.Stack()}
 		}
 		if err != nil {
 			var none T

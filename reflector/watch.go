@@ -120,7 +120,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	return Watching, nil
 }
 
-var errEarlyEnd = errors.New("the server closed the streaming list before its end")
+var errEarlyEnd = fmt.Errorf("closed by the server: %w", ErrNoEnd)
 
 // watchFailed says where to go on after a watch failed to open or broke.
 func (r *Reflector[T]) watchFailed(ctx context.Context, phase Phase, err error) (State, *Failure) {

@@ -1,10 +1,12 @@
 package rest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -94,7 +96,8 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.send(again, renewed)
 }
 
-// send adds the headers to a copy of the request, as RoundTripper demands.
+// send adds the headers to a copy of the request, as RoundTripper demands, and
+// refuses to be led to another server.
 func (t *authTransport) send(req *http.Request, cred credential) (*http.Response, error) {
 	req = req.Clone(req.Context())
 	if req.Header == nil {
@@ -108,7 +111,33 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if cred.authorization != "" {
 		req.Header.Set("Authorization", cred.authorization)
 	}
-	return t.next.RoundTrip(req)
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, advise(req, err)
+	}
+	if err := foreignRedirect(t.base, resp); err != nil {
+		discard(resp)
+		return nil, err
+	}
+	return resp, nil
+}
+
+// advise adds what the user can do to an error of the network, where that is
+// known.
+func advise(req *http.Request, err error) error {
+	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
+	op, isOp := errors.AsType[*net.OpError](err)
+	switch {
+	case badServerCertificate(err):
+		return fmt.Errorf("%w: check the server's address, the certificate authority and the name that the certificate should be for (tls-server-name)", err)
+	case isOp && op.Op == "proxyconnect":
+		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY)", err)
+	case isOp && op.Op == "dial":
+		return fmt.Errorf("%w: check that the API server %s is running and can be reached from here", err, origin(req.URL))
+	case isRecord && string(record.RecordHeader[:]) == "HTTP/":
+		return fmt.Errorf("%w: use http:// in the server's address, or the port of its https", http.ErrSchemeMismatch)
+	}
+	return err
 }
 
 // CloseIdleConnections is called by http.Client's method of the same name.
@@ -148,18 +177,18 @@ func discard(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-// checkRedirect follows redirects within the server alone: the credentials must
-// go nowhere else.
-func checkRedirect(base *url.URL) func(*http.Request, []*http.Request) error {
-	return func(req *http.Request, via []*http.Request) error {
-		if !sameServer(base, req.URL) {
-			return fmt.Errorf("the server redirects to %s, which is not followed because the credentials are for %s: check the server's address", origin(req.URL), origin(base))
-		}
-		if len(via) >= 10 {
-			return fmt.Errorf("stopped after %d redirects: check the server's address", len(via))
-		}
+// foreignRedirect returns an error if the answer redirects to another server:
+// http.Client would follow, and the credentials must not. The error does not
+// show the whole target, which may hold secrets in its query.
+func foreignRedirect(base *url.URL, resp *http.Response) error {
+	if resp.StatusCode < 300 || resp.StatusCode > 399 {
 		return nil
 	}
+	target, err := resp.Location()
+	if err != nil || target.Host == "" || sameServer(base, target) {
+		return nil // within the server, or nothing that could be followed
+	}
+	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
 }
 
 func sameServer(a, b *url.URL) bool { return origin(a) == origin(b) }

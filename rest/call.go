@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -74,7 +75,7 @@ func (r *Resource[T]) request(m Mapping, c call[T], protobuf bool) (*request, er
 	return &request{
 		verb:        c.verb,
 		what:        r.describe(c.key),
-		resource:    r.groupResource(m),
+		resource:    m.Resource.GroupResource(),
 		name:        c.key.Name,
 		method:      c.method,
 		path:        path,
@@ -134,5 +135,9 @@ func query(options any) (url.Values, error) {
 // deleteBody writes DeleteOptions, which travel in the body.
 func deleteBody(opts metav1.DeleteOptions) ([]byte, error) {
 	opts.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}
-	return marshal(&opts)
+	body, err := json.Marshal(&opts)
+	if err != nil {
+		return nil, fmt.Errorf("encode the options: %w", err)
+	}
+	return body, nil
 }

@@ -149,6 +149,17 @@ func (c *Config) Clone() *Config {
 	return &d
 }
 
+// clearCredentials removes everything that authenticates and reports whether
+// there was anything. Impersonation stays: without it the server would let more
+// be done, not less.
+func (c *Config) clearCredentials() bool {
+	t := &c.TLS
+	had := c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || c.Exec != nil || t.CertFile != "" || len(t.CertData) > 0
+	c.BearerToken, c.BearerTokenFile, c.Username, c.Password, c.Exec = "", "", "", "", nil
+	t.CertFile, t.CertData, t.KeyFile, t.KeyData = "", nil, "", nil
+	return had
+}
+
 // logger returns the logger to write to, never nil.
 func (c *Config) logger() *slog.Logger {
 	if c.Logger == nil {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,8 +98,7 @@ type kubeExec struct {
 	InteractiveMode    ExecInteractiveMode `json:"interactiveMode"`
 }
 
-// readKubeconfig reads one file and makes the paths in it absolute or relative
-// to the working directory.
+// readKubeconfig reads one file and makes the paths in it absolute.
 func readKubeconfig(path string) (*kubeconfig, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -108,7 +108,11 @@ func readKubeconfig(path string) (*kubeconfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
 	}
-	k.resolvePaths(filepath.Dir(path))
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	k.resolvePaths(dir)
 	return k, nil
 }
 
@@ -156,7 +160,7 @@ var (
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(e.Value, " ") // "number 123" would repeat the number
-		return fmt.Errorf("field %s is a %s where %s is expected", cmp.Or(e.Field, "(top level)"), kind, e.Type)
+		return fmt.Errorf("%s holds a JSON %s, and %s is expected", cmp.Or(e.Field, "the top level"), kind, describeType(e.Type))
 	}
 	text := err.Error()
 	if at := yamlLine.FindStringIndex(text); at != nil {
@@ -171,6 +175,22 @@ func describeSyntax(err error) error {
 		return errors.New("a certificate or key is not valid base64: the fields that end in -data hold PEM text in base64")
 	}
 	return errors.New("malformed YAML or JSON")
+}
+
+func describeType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "a text in base64"
+		}
+		return "a list"
+	case reflect.Struct, reflect.Map, reflect.Pointer:
+		return "a mapping"
+	case reflect.Bool:
+		return "true or false"
+	default:
+		return "a text"
+	}
 }
 
 // resolvePaths makes every path relative to dir. A command without a slash is
@@ -259,24 +279,24 @@ func (k *kubeconfig) pick(o LoadOptions) (*Config, error) {
 			return nil, fmt.Errorf("cluster %q has no server: add its URL", clusterName)
 		}
 	}
-	plain := strings.HasPrefix(strings.ToLower(cmp.Or(o.Server, c.Host)), "http://")
 	if userName != "" {
 		user, err := lookup(k.users, "user", userName)
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case plain && o.Logger != nil:
-			o.Logger.Warn("the server's address is http: the user's credentials are not sent, since anyone could read them", "user", userName, "cluster", clusterName)
-		case plain:
-		default:
-			if err := user.apply(c, extension); err != nil {
-				return nil, fmt.Errorf("user %q: %w", userName, err)
-			}
+		if err := user.apply(c, extension); err != nil {
+			return nil, fmt.Errorf("user %q: %w", userName, err)
 		}
 	}
 	if err := o.override(c); err != nil {
 		return nil, fmt.Errorf("context %q, cluster %q, user %q: %w", name, clusterName, userName, err)
+	}
+	base, err := c.baseURL()
+	if err != nil {
+		return nil, err
+	}
+	if base.Scheme == "http" && o.Token == "" && c.clearCredentials() {
+		c.logger().Warn("the server's address is http: the user's credentials are not sent, since anyone could read them", "user", userName, "server", base)
 	}
 	return c, nil
 }

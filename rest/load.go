@@ -73,7 +73,8 @@ type LoadOptions struct {
 // When files are merged, the first to set current-context wins, and so does the
 // first to define a cluster, a user or a context of a given name: entries of the
 // same name are not mixed. Relative paths are relative to the file in which they
-// stand.
+// stand. To a server whose address is http, a kubeconfig's credentials are not
+// sent; the Logger is told.
 //
 // At most one LoadOptions may be given. If there is nothing to load, the error
 // wraps ErrNoConfig.
@@ -213,9 +214,8 @@ func (o *LoadOptions) override(c *Config) error {
 		c.ProxyURL = o.ProxyURL
 	}
 	if o.Token != "" {
-		c.BearerToken, c.BearerTokenFile = o.Token, ""
-		c.Username, c.Password, c.Exec = "", "", nil
-		c.TLS.CertFile, c.TLS.CertData, c.TLS.KeyFile, c.TLS.KeyData = "", nil, "", nil
+		c.clearCredentials()
+		c.BearerToken = o.Token
 	}
 	if err := o.Impersonate.validate(); err != nil {
 		return err

@@ -21,9 +21,9 @@ const (
 	shownPluginStderr = 2 << 10
 	keptPluginStderr  = 64 << 10
 
-	// pluginWaitDelay is how long to wait for a killed plugin's children to let
-	// go of its output.
-	pluginWaitDelay = 2 * time.Second
+	// pluginWaitDelay is how long to wait for a plugin's children to let go of
+	// its output when it has ended or was killed.
+	pluginWaitDelay = time.Second
 )
 
 // pluginOutput is what a run printed.
@@ -47,6 +47,12 @@ func runPlugin(ctx context.Context, e *ExecConfig, info string, interactive bool
 		cmd.Stderr = io.MultiWriter(os.Stderr, stderr) // its prompts must be seen
 	}
 	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		err = nil // it succeeded, and left a child behind that holds its output open
+	}
+	if stdout.full {
+		err = fmt.Errorf("it printed more than %d bytes", maxPluginOutput)
+	}
 	return pluginOutput{stdout: stdout.buf.Bytes(), stderr: strings.TrimSpace(string(stderr.tail))}, err
 }
 
@@ -87,11 +93,13 @@ func showStderr(stderr string, secrets []string) string {
 type boundedBuffer struct {
 	buf   bytes.Buffer
 	limit int
+	full  bool
 }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
 	if b.buf.Len()+len(p) > b.limit {
-		return 0, fmt.Errorf("it printed more than %d bytes", b.limit)
+		b.full = true
+		return 0, io.ErrShortWrite
 	}
 	return b.buf.Write(p)
 }
@@ -108,4 +116,14 @@ func (b *tailBuffer) Write(p []byte) (int, error) {
 		b.tail = append(b.tail[:0], b.tail[extra:]...)
 	}
 	return len(p), nil
+}
+
+// stdinIsTerminal takes any character device but the null device for a terminal.
+func stdinIsTerminal() bool {
+	in, err := os.Stdin.Stat()
+	if err != nil || in.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(in, null)
 }

@@ -197,6 +197,12 @@ func (o LoadOptions) Format(f fmt.State, verb rune) { formatRedacted(f, verb, o)
 // LogValue implements slog.LogValuer.
 func (o LoadOptions) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
+// Format keeps the credentials out of what a WrapTransport prints of its next.
+func (n *network) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "rest.network") }
+
+// Format keeps the credentials out of what is printed of an http.Client.
+func (t *authTransport) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "rest.authTransport") }
+
 // redactor is a type whose two string forms hold no secret.
 type redactor interface {
 	fmt.Stringer

@@ -46,7 +46,6 @@ func newRefusal(r *request, resp *http.Response) *refusal {
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil && readErr == nil {
 		f.status = status
 	} else {
-		// The reason is nil for a 503 whose body was cut: the code says enough.
 		f.status = apierrors.NewGenericServerResponse(resp.StatusCode, r.verb, r.resource, r.name, describe(r, resp, body), seconds, true)
 	}
 	s := &f.status.ErrStatus

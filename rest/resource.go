@@ -8,8 +8,9 @@ import (
 	"reflect"
 	"strings"
 
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -94,7 +95,7 @@ func newResource[T object.Object](c *Client, kind object.GVK, err error, at *loc
 // kindOf returns the kind of a Go type by the client's scheme.
 func kindOf[T object.Object](c *Client) (object.GVK, error) {
 	t := reflect.TypeFor[T]()
-	if t.Kind() != reflect.Pointer {
+	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
 		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping", t)
 	}
 	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(T))
@@ -199,16 +200,15 @@ func (r *Resource[T]) path(m Mapping, key object.Key) (string, error) {
 		segments = append(segments, strings.Split(r.subresource, "/")...)
 	}
 	for i, s := range segments {
-		if faults := pathvalidation.ValidatePathSegmentName(s, false); len(faults) > 0 || s == "" {
-			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), strings.Join(append(faults, "must not be empty")[:max(1, len(faults))], " and "))
+		if s == "" {
+			return "", fmt.Errorf("a segment of the path %q is empty", "/"+strings.Join(segments, "/"))
+		}
+		if faults := content.IsPathSegmentName(s); len(faults) > 0 {
+			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), strings.Join(faults, " and "))
 		}
 		segments[i] = url.PathEscape(s)
 	}
 	return "/" + strings.Join(segments, "/"), nil
-}
-
-func (r *Resource[T]) groupResource(m Mapping) schema.GroupResource {
-	return m.Resource.GroupResource()
 }
 
 // noDiscovery stands for the mapper of a client that has none.

@@ -25,8 +25,8 @@ import (
 )
 
 var (
-	podGVK    = corev1.SchemeGroupVersion.WithKind("Pod")
-	widgetKind = object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}
+	kindPod    = corev1.SchemeGroupVersion.WithKind("Pod")
+	kindWidget = object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}
 )
 
 // staticMapper is a kindMapper that needs no server.
@@ -45,10 +45,10 @@ func mappings() staticMapper {
 	add := func(kind object.GVK, resource string, namespaced bool) {
 		s[kind] = Mapping{Kind: kind, Resource: kind.GroupVersion().WithResource(resource), Namespaced: namespaced}
 	}
-	add(podGVK, "pods", true)
+	add(kindPod, "pods", true)
 	add(corev1.SchemeGroupVersion.WithKind("Node"), "nodes", false)
 	add(appsv1.SchemeGroupVersion.WithKind("Deployment"), "deployments", true)
-	add(widgetKind, "widgets", true)
+	add(kindWidget, "widgets", true)
 	return s
 }
 
@@ -169,9 +169,9 @@ func TestWatchTypedInBothEncodings(t *testing.T) {
 					t.Errorf("query %q does not ask for a watch", r.URL.RawQuery)
 				}
 				w.Header().Set("Content-Type", media+";stream=watch")
-				writeFrame(t, w, media, "ADDED", podGVK, pod("a"))
-				writeFrame(t, w, media, "BOOKMARK", podGVK, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
-				writeFrame(t, w, media, "DELETED", podGVK, pod("a"))
+				writeFrame(t, w, media, "ADDED", kindPod, pod("a"))
+				writeFrame(t, w, media, "BOOKMARK", kindPod, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
+				writeFrame(t, w, media, "DELETED", kindPod, pod("a"))
 			})
 			events, err := ResourceFor[*corev1.Pod](c).Watch(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
@@ -198,12 +198,12 @@ func TestListUnstructured(t *testing.T) {
 		w.Header().Set("Content-Type", wire.MediaJSON)
 		io.WriteString(w, `{"items":[{"metadata":{"name":"w"},"spec":{"size":9007199254740993}}],"kind":"WidgetList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"5"}}`)
 	})
-	l := ResourceForKind[*unstructured.Unstructured](c, widgetKind).List(t.Context(), metav1.ListOptions{})
+	l := ResourceForKind[*unstructured.Unstructured](c, kindWidget).List(t.Context(), metav1.ListOptions{})
 	for w, err := range l.Items {
 		require.NoError(t, err)
 		size, _, _ := unstructured.NestedInt64(w.Object, "spec", "size")
 		require.Equal(t, int64(9007199254740993), size)
-		require.Equal(t, widgetKind, w.GroupVersionKind())
+		require.Equal(t, kindWidget, w.GroupVersionKind())
 	}
 	require.Equal(t, "5", l.Meta.ResourceVersion)
 }

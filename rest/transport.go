@@ -2,6 +2,7 @@ package rest
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,6 +22,12 @@ const (
 	dialTimeout         = 30 * time.Second
 	tlsHandshakeTimeout = 10 * time.Second
 	idleConnTimeout     = 90 * time.Second
+
+	// maxReadFrame is the largest HTTP/2 frame to accept, in bytes. Each frame
+	// hands over from the goroutine that reads the connection to the one that
+	// reads the body. BenchmarkTransportStream takes a third less time with this
+	// than with the default of 16 KiB; beyond it nothing is gained.
+	maxReadFrame = 256 << 10
 
 	// HTTP/2 needs one connection. On HTTP/1.1 each watch holds one, and a burst
 	// of short requests should not have to dial anew.
@@ -53,13 +60,11 @@ func (c *Config) httpClient() (*http.Client, *url.URL, error) {
 	}
 	var next http.RoundTripper = n
 	if c.WrapTransport != nil {
-		next = c.WrapTransport(n)
+		if next = c.WrapTransport(n); next == nil {
+			return nil, nil, errors.New("configuration: WrapTransport returned nil: return the RoundTripper that it was given, at least")
+		}
 	}
-	client := &http.Client{
-		Transport:     newAuthTransport(c, base, source, next, n),
-		CheckRedirect: checkRedirect(base),
-	}
-	return client, base, nil
+	return &http.Client{Transport: newAuthTransport(c, base, source, next, n)}, base, nil
 }
 
 // network is the RoundTripper that speaks to the network. It holds one
@@ -99,9 +104,6 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 			resp, err = t.RoundTrip(again)
 		}
-	}
-	if badServerCertificate(err) {
-		err = fmt.Errorf("%w: check the server's address, the certificate authority and the name that the certificate should be for (tls-server-name)", err)
 	}
 	return resp, err
 }
@@ -198,7 +200,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
 		TLSClientConfig:       tlsConfig,
 		TLSHandshakeTimeout:   tlsHandshakeTimeout,
 		ForceAttemptHTTP2:     true,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReadFrameSize: maxReadFrame},
 		DisableCompression:    !c.AcceptGzip,
 		MaxIdleConnsPerHost:   maxIdleConnsPerHost,
 		IdleConnTimeout:       idleConnTimeout,

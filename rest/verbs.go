@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -165,11 +164,3 @@ func (r *Resource[T]) takeKey(c *call[T], obj T) error {
 }
 
 var errMetadataOnly = errors.New("metadata alone would replace the whole object: use Patch or Apply")
-
-func marshal(v any) ([]byte, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("encode as JSON: %w", err)
-	}
-	return body, nil
-}

@@ -38,7 +38,7 @@ func (i *Informer[T]) handleDeltas(batch deltafifo.Batch[T]) {
 	changes.expect(batch)
 	var left []original[T]
 	i.join.Lock()
-	i.cache.Write(func(w indexer.Writer[T]) {
+	failures := i.cache.Write(func(w indexer.Writer[T]) {
 		for n := range batch.Deltas {
 			changes.apply(w, &batch.Deltas[n])
 		}
@@ -51,7 +51,7 @@ func (i *Informer[T]) handleDeltas(batch deltafifo.Batch[T]) {
 	})
 	i.publish(&changes)
 	i.join.Unlock()
-	i.reportIndexFailures()
+	i.indexFailed(failures)
 	if i.mutations != nil {
 		i.mutations.checkLeft(left)
 	}

@@ -62,9 +62,6 @@ type Informer[T object.Object] struct {
 
 	join     sync.Mutex                         // orders what the cache holds and what the log says of it
 	handlers atomic.Pointer[[]*Registration[T]] // replaced under join
-
-	unreported    sync.Mutex // guards indexFailures; nothing is called while it is held
-	indexFailures []*indexer.IndexError
 }
 
 // run is one call of Run.
@@ -105,7 +102,7 @@ func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[
 	if opts.DetectMutations > 0 {
 		i.mutations = newMutationDetector[T](opts.DetectMutations, i.reportNow)
 	}
-	i.cache = indexer.New[T](indexer.Options{OnFailure: i.indexFailed})
+	i.cache = indexer.New[T]()
 	onState := opts.OnState
 	opts.Options.OnState = func(s reflector.Status) {
 		i.changed.broadcast()
@@ -127,8 +124,8 @@ func (i *Informer[T]) Cache() indexer.Reader[T] { return i.cache.Reader() }
 // Index adds a typed index to the informer's cache; it may be running. The
 // function must depend on nothing but the object. The name appears in messages.
 func Index[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *indexer.Index[T, V] {
-	index := indexer.AddIndex(i.cache, name, values)
-	i.reportIndexFailures()
+	index, failures := indexer.AddIndex(i.cache, name, values)
+	i.indexFailed(failures)
 	return index
 }
 
@@ -271,21 +268,9 @@ func caller() string {
 	return short + ":" + strconv.Itoa(line)
 }
 
-// indexFailed is the cache's report of an index function that panicked. It may
-// come under join, and so is kept until that is given back: the error handler
-// may well close a registration, which takes it.
-func (i *Informer[T]) indexFailed(e *indexer.IndexError) {
-	i.unreported.Lock()
-	defer i.unreported.Unlock()
-	i.indexFailures = append(i.indexFailures, e)
-}
-
-// reportIndexFailures is called where no lock is held.
-func (i *Informer[T]) reportIndexFailures() {
-	i.unreported.Lock()
-	failures := i.indexFailures
-	i.indexFailures = nil
-	i.unreported.Unlock()
+// indexFailed reports index functions that panicked. It is called where no
+// lock is held.
+func (i *Informer[T]) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
 		i.reportNow(&reflector.Failure{Phase: reflector.PhaseIndex, Key: e.Key, Err: e})
 	}

@@ -43,14 +43,6 @@ type HandlerOptions struct {
 	CrashOnPanic bool
 }
 
-// PanicError is a panic in a handler.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
-
 // Registration is one handler on one informer.
 type Registration[T object.Object] struct {
 	informer *Informer[T]
@@ -296,7 +288,7 @@ func (r *Registration[T]) deliver(ctx context.Context, e Event[T]) {
 func (r *Registration[T]) call(ctx context.Context, e Event[T]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &PanicError{Value: p, Stack: debug.Stack()}
+			err = &reflector.PanicError{In: "handler", Value: p, Stack: debug.Stack()}
 		}
 	}()
 	return r.handler.Handle(ctx, e)
@@ -309,7 +301,7 @@ func (r *Registration[T]) failed(ctx context.Context, e Event[T], err error) {
 		Handler: r.String(), Err: err, Attempts: 1, Since: now, Last: now,
 	}
 	r.failure.Store(f)
-	var p *PanicError
+	var p *reflector.PanicError
 	if errors.As(err, &p) {
 		r.panics.Add(1)
 	} else {

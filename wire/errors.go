@@ -54,6 +54,10 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// errStopped ends the reading of a list whose consumer has had enough. It is
+// never seen outside.
+var errStopped = errors.New("stopped by the consumer")
+
 // truncated is the cause of a body that ends inside a value.
 func truncated(err error) error {
 	if err == io.EOF {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -127,22 +129,34 @@ func jsonName(f reflect.StructField) string {
 	return string(name)
 }
 
-// longMantissa is longer than the mantissa of any number that a person or a
-// program writes, and short enough that the lengths around it are one byte.
-const longMantissa = 100
-
-// checkProtoQuantities is checkQuantities for protobuf. A Quantity is a message
-// with the number as its only field, so that its bytes are its length plus 2,
-// 0x0a, its length and the text. Where a whole message is nothing but such a
-// text it is refused; API types have hardly another message of that shape, and
-// none whose text is a number with an exponent of five digits.
-func checkProtoQuantities(raw []byte) error {
+// checkProtoQuantities is checkQuantities for the protobuf message raw, whose
+// Go type is t. The numbers of fields come from the tags of t, so that a name
+// or a label that reads like such a number is not taken for one.
+func checkProtoQuantities(raw []byte, t reflect.Type) error {
 	if !mayHaveHugeExponent(raw) {
 		return nil
 	}
-	for i, c := range raw {
-		if c == 'e' || c == 'E' {
-			if err := checkExponentAt(raw, i); err != nil {
+	return findHugeProtoQuantity(raw, t)
+}
+
+func findHugeProtoQuantity(msg []byte, t reflect.Type) error {
+	for len(msg) > 0 {
+		f, rest, err := nextField(msg)
+		if err != nil {
+			return err
+		}
+		msg = rest
+		if f.wire != wireBytes {
+			continue
+		}
+		if t == reflect.TypeFor[resource.Quantity]() {
+			if f.number == 1 && hasHugeExponent(f.bytes) {
+				return ErrQuantity
+			}
+			continue
+		}
+		if value := valueMessage(t, f.number); value != nil && holdsQuantity(value, nil) {
+			if err := findHugeProtoQuantity(f.bytes, value); err != nil {
 				return err
 			}
 		}
@@ -150,27 +164,34 @@ func checkProtoQuantities(raw []byte) error {
 	return nil
 }
 
-// checkExponentAt looks at the number around the e at i.
-func checkExponentAt(raw []byte, i int) error {
-	end := i + 1
-	for end < len(raw) && bytes.IndexByte([]byte("+-0123456789"), raw[end]) >= 0 {
-		end++
-	}
-	if len(bytes.TrimLeft(raw[i+1:end], "+-")) <= maxExponentDigits {
+// valueMessage is the type of the messages in field number of t. The entries
+// of a map are messages of their own, with the value in their field 2; they are
+// the type itself, a map, and t may be one.
+func valueMessage(t reflect.Type, number int) reflect.Type {
+	if t.Kind() == reflect.Map {
+		if number == 2 {
+			return elementOf(t.Elem())
+		}
 		return nil
 	}
-	for start := i - 1; start >= 3 && bytes.IndexByte([]byte("+-.0123456789"), raw[start]) >= 0; start-- {
-		if i-start > longMantissa {
-			return ErrQuantity
-		}
-		// The text may be followed by bytes that happen to be digits, so that
-		// its length decides where it ends.
-		n := int(raw[start-1])
-		if raw[start-2] == 0x0a && int(raw[start-3]) == n+2 && start+n <= end && hasHugeExponent(raw[start:start+n]) {
-			return ErrQuantity
+	for i := range t.NumField() {
+		tag := strings.Split(t.Field(i).Tag.Get("protobuf"), ",")
+		if len(tag) > 1 && tag[1] == strconv.Itoa(number) {
+			return elementOf(t.Field(i).Type)
 		}
 	}
 	return nil
+}
+
+// elementOf strips what protobuf does not show: pointers and repetition.
+func elementOf(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
+		return nil
+	}
+	return t
 }
 
 // holdsQuantity reports whether a value of t can hold a resource.Quantity.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"io"
 	"time"
 )
@@ -54,18 +55,27 @@ func (s *source) fill() error {
 			n, err = 0, io.ErrNoProgress
 		}
 		s.end += n
-		s.err = err
+		if s.err = err; err != nil && err != io.EOF {
+			s.err = &readError{err}
+		}
 		if n > 0 {
 			s.read = time.Now()
 			return nil
 		}
-		if err != nil {
-			return err
+		if s.err != nil {
+			return s.err
 		}
 	}
-	s.err = io.ErrNoProgress
+	s.err = &readError{io.ErrNoProgress}
 	return s.err
 }
+
+// readError is an error of the reader. It tells a connection that failed from
+// bytes that are no good.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+func (e *readError) Unwrap() error { return e.err }
 
 func (s *source) makeRoom() {
 	if s.pos == s.end && len(s.buf) > idleBuffer {
@@ -127,8 +137,9 @@ func (s *source) skip(n uint64) error {
 	return nil
 }
 
-// isTransport reports whether err came from the reader of s and is not just
-// the end of the body: the connection failed, which says nothing about bytes.
-func isTransport(s *source, err error) bool {
-	return s.err != nil && s.err != io.EOF && err == s.err
+// isTransport reports whether err came from the reader of the body: the
+// connection failed, which says nothing about the bytes.
+func isTransport(err error) bool {
+	_, ok := errors.AsType[*readError](err)
+	return ok
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"io"
 	"iter"
 	"time"
@@ -40,4 +41,13 @@ type Event[T object.Object] struct {
 	Bytes    int       // size of the frame
 	Received time.Time // when its last byte had been read
 	Decoded  time.Time // when Object was ready
+}
+
+// eventType checks the type of an event.
+func eventType(s string) (watch.EventType, error) {
+	switch t := watch.EventType(s); t {
+	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error:
+		return t, nil
+	}
+	return "", fmt.Errorf("%w %q", ErrEventType, excerpt(s))
 }

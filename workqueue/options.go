@@ -25,7 +25,7 @@ type Options[K comparable] struct {
 
 	// FairEvery is the n of the fairness rule: every n-th Get takes the key
 	// that has waited longest, whatever Order and priorities say. One is
-	// strictly first come first served; zero is DefaultFairEvery. It cannot be
+	// strictly first come first served; zero or less is DefaultFairEvery. It cannot be
 	// switched off: without it a key could wait for ever (L30).
 	FairEvery int
 

@@ -98,21 +98,6 @@ func TestAnEndlessDelayIsNoOverflow(t *testing.T) {
 	})
 }
 
-// A queue whose delayed adds are all gone has no timer, also without ShutDown:
-// the bubble would wait for it otherwise.
-func TestCancelOfTheLastDelayedAddStopsTheTimer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := workqueue.New(workqueue.Options[string]{})
-		q.AddAfter("a", time.Hour)
-		q.AddAfter("b", time.Minute)
-		q.Cancel("a")
-		q.Add("b")
-		require.Zero(t, q.Status().Delayed)
-		time.Sleep(2 * time.Hour)
-		require.EqualValues(t, 1, q.Status().Adds)
-	})
-}
-
 func TestWorkEndsAKeyHoweverTheLoopIsLeft(t *testing.T) {
 	q := workqueue.New(workqueue.Options[int]{})
 	q.AddWith(workqueue.AddOptions{}, 1, 2, 3)
@@ -176,6 +161,8 @@ func TestStatusAndContents(t *testing.T) {
 		equalHeld(t, []workqueue.Held[string]{
 			{Key: "d1", Due: at(time.Hour + time.Second)}, {Key: "r2", Due: at(2*time.Hour + time.Second), Requeues: 1},
 		}, c.Delayed)
+		q.Done("r1")
+		require.Equal(t, time.Second, q.Status().UnfinishedWork)
 		q.ShutDown()
 		require.Equal(t, "shut down", q.Status().State.String())
 	})

@@ -87,6 +87,7 @@ func (c *call) authenticate() error {
 func forbidden(a Attributes, c *call) error {
 	if a.Resource == "" {
 		return apierrors.NewForbidden(c.gvr().GroupResource(), "",
+			//lint:ignore ST1005 the words of the real server
 			fmt.Errorf("User %q cannot %s path %q", a.User, a.Verb, a.Path))
 	}
 	resource := a.Resource
@@ -98,5 +99,6 @@ func forbidden(a Attributes, c *call) error {
 		where = fmt.Sprintf("in the namespace %q", a.Namespace)
 	}
 	return apierrors.NewForbidden(c.gvr().GroupResource(), a.Name,
+		//lint:ignore ST1005 the words of the real server
 		fmt.Errorf("User %q cannot %s resource %q in API group %q %s", a.User, a.Verb, resource, a.Group, where))
 }

@@ -133,14 +133,21 @@ func (c *call) serveResource() error {
 		return err
 	}
 	if c.coll == nil {
-		http.NotFound(c.w, c.r)
-		return nil
+		return c.notServed()
 	}
 	f, err := c.negotiate()
 	if err != nil {
 		return err
 	}
 	c.format = f
+	if load := c.server.opts.Load; load != nil && load.opts.Resource.GVR == c.gvr() {
+		switch c.verb {
+		case "list":
+			return load.list(c)
+		case "watch":
+			return load.watch(c)
+		}
+	}
 	switch c.verb {
 	case "list":
 		return c.list()
@@ -159,7 +166,17 @@ func (c *call) serveResource() error {
 	case "deletecollection":
 		return c.deleteCollection()
 	}
-	return apierrors.NewMethodNotSupported(c.gvr().GroupResource(), c.verb)
+	return methodNotAllowed()
+}
+
+// notServed answers for a path that leads nowhere: in a known group and
+// version with a Status, else as a web server does.
+func (c *call) notServed() error {
+	if c.server.serves(c.group, c.version) {
+		return notServed()
+	}
+	http.NotFound(c.w, c.r)
+	return nil
 }
 
 // find looks the resource up; coll stays nil where it is not served.
@@ -177,11 +194,24 @@ func (c *call) find() error {
 	if !coll.Namespaced && c.namespace != "" {
 		return nil
 	}
-	if c.name == "" && c.verb == "create" && coll.Namespaced && c.namespace == "" {
-		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
-	}
-	if c.subresource != "" && c.verb == "create" {
-		return apierrors.NewMethodNotSupported(c.gvr().GroupResource(), c.verb)
+	everywhere := coll.Namespaced && c.namespace == ""
+	switch c.verb {
+	case "create":
+		if c.name != "" || everywhere {
+			return methodNotAllowed()
+		}
+	case "update", "patch":
+		if c.name == "" {
+			return methodNotAllowed()
+		}
+	case "delete":
+		if c.subresource != "" {
+			return methodNotAllowed()
+		}
+	case "deletecollection":
+		if everywhere || coll.noDeleteCollection {
+			return methodNotAllowed()
+		}
 	}
 	c.coll = coll
 	return nil

@@ -21,6 +21,7 @@ func (c *call) serveOther() error {
 		return nil
 	}
 	path := strings.TrimSuffix(c.r.URL.Path, "/")
+	c.w.Header().Add("Vary", "Accept")
 	switch path {
 	case "/healthz", "/livez", "/readyz":
 		c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -78,9 +79,29 @@ func (s *Server) served() []Resource {
 	return list
 }
 
-// verbs are what can be done with every resource.
-func verbs() metav1.Verbs {
-	return metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+// serves reports whether there is any resource in a group, and version if
+// that is not empty.
+func (s *Server) serves(group, version string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for gvr := range s.collections {
+		if gvr.Group == group && (version == "" || gvr.Version == version) {
+			return true
+		}
+	}
+	return false
+}
+
+// verbs are what can be done with the resource.
+func (r *Resource) verbs() metav1.Verbs {
+	verbs := metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+	if r.custom() {
+		verbs = metav1.Verbs{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}
+	}
+	if r.noDeleteCollection {
+		verbs = slices.Delete(verbs, 2, 3)
+	}
+	return verbs
 }
 
 // statusVerbs are what can be done with a status subresource.
@@ -127,13 +148,16 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: gv.String(),
 	}
+	if gv.Group == "" {
+		list.APIVersion = "" // as old clients expect it
+	}
 	for _, r := range c.server.served() {
 		if r.GroupVersion() != gv {
 			continue
 		}
 		list.APIResources = append(list.APIResources, metav1.APIResource{
 			Name: r.GVR.Resource, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: r.Kind,
-			Verbs: verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
+			Verbs: r.verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 		})
 		if r.Status {
 			list.APIResources = append(list.APIResources, metav1.APIResource{
@@ -142,6 +166,9 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 		}
 	}
 	if len(list.APIResources) == 0 {
+		if c.server.serves(gv.Group, "") {
+			return notServed()
+		}
 		http.NotFound(c.w, c.r)
 		return nil
 	}
@@ -195,8 +222,11 @@ func (c *call) aggregated(core bool) error {
 
 func (r *Resource) discovery() discoveryv2.APIResourceDiscovery {
 	kind := metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+	if !r.custom() {
+		kind.Group, kind.Version = "", "" // built-in ones leave out what the parent says
+	}
 	d := discoveryv2.APIResourceDiscovery{
-		Resource: r.GVR.Resource, ResponseKind: &kind, SingularResource: r.Singular, Verbs: verbs(),
+		Resource: r.GVR.Resource, ResponseKind: &kind, SingularResource: r.Singular, Verbs: r.verbs(),
 		Scope: discoveryv2.ScopeCluster, ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	if r.Namespaced {

@@ -23,13 +23,24 @@
 //
 // # What it does not
 //
-// There is no admission and hardly any validation or defaulting: a name, a
-// namespace, a pod's restart policy and phase. Deletion is never graceful, and
-// nothing is done for an object's dependents. Deleting a namespace deletes
-// only the namespace. Server-side apply merges and records its manager, but
-// does not track which manager owns which field. There are no Tables, no CBOR,
-// no YAML in responses, no subresources but status, and one version of each
-// group.
+// Package test/protocol compares it with a real kube-apiserver, request by
+// request. What is known to be different:
+//
+//   - There is no admission but that of namespaces, and hardly any validation or
+//     defaulting: a name, a pod's restart policy and phase.
+//   - Deletion is never graceful: also a pod on a node is gone at once. By HTTP
+//     it is first marked as being deleted, so that watchers hear of a MODIFIED
+//     and a DELETED; Server.Delete makes the latter alone.
+//   - Nothing is done for an object's dependents, and deleting a namespace
+//     deletes only the namespace.
+//   - Server-side apply merges and records its manager, but does not track which
+//     manager owns which field; other writes record no manager at all.
+//   - No Tables, no CBOR, no YAML in responses, no subresources but status, and
+//     one version of each group. A CustomResourceDefinition is a call of
+//     AddResource, not an object.
+//   - Bookmarks come exactly when they are due and carry the newest version of
+//     the whole server; a real server's may come later, or not at all, and carry
+//     the newest version of the resource.
 //
 // # Guarantees
 //

@@ -48,7 +48,9 @@ type Action interface{ apply(*plan) }
 type Delay struct{ For time.Duration }
 
 // Cut breaks the connection after some bytes of the body; after none, without
-// any response.
+// any response. net/http tries a GET again by itself where a connection that
+// it has used before breaks without a response, so that its caller may not
+// even notice the latter.
 type Cut struct{ AfterBytes int64 }
 
 // Fail answers with an error. Reason and Message are made from the code where

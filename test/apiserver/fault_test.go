@@ -13,40 +13,51 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
-// faulty is a server with three pods and one fault.
-func faulty(t *testing.T, verb string, actions ...apiserver.Action) *rig {
-	r := newRig(t, apiserver.Options{})
-	r.create(pod("default", "a"), pod("default", "b"), pod("default", "c"))
-	r.Faults().Add(apiserver.Fault{Name: "it", Verb: verb, Resource: "pods", Count: 1, Do: actions})
-	return r
+// faulty runs body with a server that has three pods and one fault.
+func faulty(t *testing.T, verb string, action apiserver.Action, body func(t *testing.T, r *rig)) {
+	t.Helper()
+	inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
+		r.create(pod("default", "a"), pod("default", "b"), pod("default", "c"))
+		r.Faults().Add(apiserver.Fault{Name: "it", Verb: verb, Resource: "pods", Count: 1, Do: []apiserver.Action{action}})
+		body(t, r)
+	})
 }
 
 const watchAll = "/api/v1/pods?watch=1&timeoutSeconds=1"
 
 func TestFaultFail(t *testing.T) {
-	r := faulty(t, "list", apiserver.Fail{Code: 429, RetryAfter: "7"}, apiserver.Delay{For: time.Millisecond})
-	code, raw, header := r.do("GET", "/api/v1/pods", "")
-	require.Equal(t, 429, code)
-	require.Equal(t, "7", header.Get("Retry-After"))
-	require.Contains(t, string(raw), "TooManyRequests")
-	require.Len(t, r.list("/api/v1/pods").Items, 3, "only once")
-	require.Equal(t, map[string]int{"it": 1}, r.Stats().Faults())
-	require.Equal(t, 1, r.Stats().Answers("list", "pods", 429))
-	require.Equal(t, 2, r.Stats().Requests("list", "pods"))
+	faulty(t, "list", apiserver.Fail{Code: 429, RetryAfter: "7"}, func(t *testing.T, r *rig) {
+		r.Faults().Add(apiserver.Fault{Verb: "list", Count: 1, Do: []apiserver.Action{apiserver.Delay{For: time.Minute}}})
+		start := time.Now()
+		code, raw, header := r.do("GET", "/api/v1/pods", "")
+		require.Equal(t, time.Minute, time.Since(start))
+		require.Equal(t, 429, code)
+		require.Equal(t, "7", header.Get("Retry-After"))
+		require.Contains(t, string(raw), "TooManyRequests")
+		require.Len(t, r.list("/api/v1/pods").Items, 3, "only once")
+		require.Equal(t, map[string]int{"it": 1, "Delay": 1}, r.Stats().Faults())
+		require.Equal(t, 1, r.Stats().Answers("list", "pods", 429))
+		require.Equal(t, 2, r.Stats().Requests("list", "pods"))
+	})
 }
 
 func TestFaultCut(t *testing.T) {
-	r := faulty(t, "list", apiserver.Cut{AfterBytes: 300})
-	resp := r.open("GET", "/api/v1/pods", "")
-	raw, err := io.ReadAll(resp.Body)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.Len(t, raw, 300)
-
-	before := faulty(t, "list", apiserver.Cut{})
-	_, err = before.client.Post(before.url+"/api/v1/namespaces/default/pods", "application/json", strings.NewReader("{}"))
-	require.NoError(t, err, "another verb")
-	_, err = before.client.Get(before.url + "/api/v1/pods")
-	require.Error(t, err)
+	faulty(t, "list", apiserver.Cut{AfterBytes: 300}, func(t *testing.T, r *rig) {
+		resp := r.open("GET", "/api/v1/pods", "")
+		raw, err := io.ReadAll(resp.Body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Len(t, raw, 300)
+	})
+	faulty(t, "list", apiserver.Cut{}, func(t *testing.T, r *rig) {
+		resp, err := r.client.Get(r.url + "/api/v1/pods")
+		if err == nil {
+			resp.Body.Close()
+		}
+		require.Error(t, err)
+		require.Equal(t, 1, r.Stats().Answers("list", "pods", 0))
+		code, _, _ := r.do("POST", "/api/v1/namespaces/default/pods", "{}")
+		require.Equal(t, 422, code, "another verb")
+	})
 }
 
 func TestFaultFrames(t *testing.T) {
@@ -65,18 +76,19 @@ func TestFaultFrames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := faulty(t, "watch", tc.action)
-			events, err := r.watch(watchAll).rest()
-			require.Equal(t, tc.want, strings.Join(events, " "))
-			if tc.broken {
-				var syntax *json.SyntaxError
-				require.ErrorAs(t, err, &syntax)
-			} else {
+			faulty(t, "watch", tc.action, func(t *testing.T, r *rig) {
+				events, err := r.watch(watchAll).rest()
+				require.Equal(t, tc.want, strings.Join(events, " "))
+				if tc.broken {
+					var syntax *json.SyntaxError
+					require.ErrorAs(t, err, &syntax)
+				} else {
+					require.NoError(t, err)
+				}
+				events, err = r.watch(watchAll).rest()
 				require.NoError(t, err)
-			}
-			events, err = r.watch(watchAll).rest()
-			require.NoError(t, err)
-			require.Len(t, events, 3, "only once")
+				require.Len(t, events, 3, "only once")
+			})
 		})
 	}
 }
@@ -86,15 +98,25 @@ func TestFaultListItems(t *testing.T) {
 		"garbled": apiserver.Garble{Frame: 1}, "truncated": apiserver.Truncate{Frame: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := faulty(t, "list", action)
-			_, raw, _ := r.do("GET", "/api/v1/pods", "")
-			require.False(t, json.Valid(raw), "%s", raw)
-			_, raw, _ = r.do("GET", "/api/v1/pods", "")
-			require.True(t, json.Valid(raw))
+			faulty(t, "list", action, func(t *testing.T, r *rig) {
+				_, raw, _ := r.do("GET", "/api/v1/pods", "")
+				require.False(t, json.Valid(raw), "%s", raw)
+				_, raw, _ = r.do("GET", "/api/v1/pods", "")
+				require.True(t, json.Valid(raw))
+			})
 		})
 	}
-	r := faulty(t, "list", apiserver.WrongType{Frame: 1})
-	require.Equal(t, "ComponentStatus", r.list("/api/v1/pods").Items[1].Kind)
+	faulty(t, "list", apiserver.WrongType{Frame: 1}, func(t *testing.T, r *rig) {
+		require.Equal(t, "ComponentStatus", r.list("/api/v1/pods").Items[1].Kind)
+	})
+	faulty(t, "list", apiserver.Silence{AfterFrames: 2}, func(t *testing.T, r *rig) {
+		resp := r.open("GET", "/api/v1/pods", "")
+		time.AfterFunc(time.Hour, r.Close)
+		raw, err := io.ReadAll(resp.Body)
+		require.Error(t, err)
+		require.Contains(t, string(raw), `"name":"b"`)
+		require.NotContains(t, string(raw), `"name":"c"`)
+	})
 }
 
 func TestFaultBookmarks(t *testing.T) {

@@ -103,7 +103,9 @@ func (p *plan) spoilItems(f format, items []listItem) []listItem {
 
 // garble flips bytes in the middle of a frame, so that neither its length nor
 // its end changes but its meaning is gone: JSON loses its quotes and colons,
-// protobuf the tags and lengths of its first fields.
+// and gets a byte that no JSON may hold, since what lost only quotes may by
+// chance be another object; protobuf loses the tags and lengths of its first
+// fields.
 func garble(frame []byte, f format) {
 	if f.proto() {
 		// The length prefix stays, so that the stream itself is intact.
@@ -117,6 +119,7 @@ func garble(frame []byte, f format) {
 			frame[i] = '?'
 		}
 	}
+	frame[len(frame)/2] = 0x01
 }
 
 // wrongType is an object that nobody has asked for.

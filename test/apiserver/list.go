@@ -42,7 +42,7 @@ func (c *call) list() error {
 func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page, error) {
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
-		return page{}, err
+		return page{}, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
 	}
 	limit := opts.Limit
 	if opts.ResourceVersion == "0" {
@@ -163,7 +163,7 @@ func parseRV(s string) (uint64, error) {
 	}
 	rv, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("Invalid value: %q: strconv.ParseUint: parsing %q: invalid syntax", s, s))
+		return 0, fmt.Errorf("resourceVersion: Invalid value: %q: %v", s, err)
 	}
 	return rv, nil
 }
@@ -191,13 +191,13 @@ func decodeContinue(s string) (continueToken, error) {
 	}
 	switch {
 	case err != nil:
-		return t, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: %v", err))
+		return t, apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: continue key is not valid: %v", err))
 	case t.APIVersion != "meta.k8s.io/v1":
-		return t, apierrors.NewBadRequest(fmt.Sprintf("continue key is not valid: server does not recognize this encoded version %q", t.APIVersion))
+		return t, apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: continue key is not valid: server does not recognize this encoded version %q", t.APIVersion))
 	case t.RV == 0:
-		return t, apierrors.NewBadRequest("continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+		return t, apierrors.NewBadRequest("invalid continue token: continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
 	case t.Start == "":
-		return t, apierrors.NewBadRequest("continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
+		return t, apierrors.NewBadRequest("invalid continue token: continue key is not valid: encoded start key empty (version meta.k8s.io/v1)")
 	}
 	return t, nil
 }

@@ -68,13 +68,7 @@ func (c *call) writeList(out io.Writer, flush func() error, head []byte, items [
 			}
 			return c.hang()
 		}
-		if c.format.proto() {
-			chunk.Write(appendTag(nil, 2, len(item.body)))
-		} else if i > 0 {
-			chunk.WriteByte(',')
-		}
-		chunk.WriteString(item.lead)
-		chunk.Write(item.body)
+		chunk.Write(appendItem(chunk.AvailableBuffer(), c.format, i, item))
 		if chunk.Len() >= flushEvery {
 			if err := writeChunk(out, flush, chunk); err != nil {
 				return err
@@ -105,6 +99,27 @@ type listItem struct {
 	body []byte
 }
 
+// appendItem appends the i-th item of a list.
+func appendItem(dst []byte, f format, i int, item listItem) []byte {
+	if f.proto() {
+		return appendField(dst, 2, item.body)
+	}
+	if i > 0 {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, item.lead...)
+	return append(dst, item.body...)
+}
+
+// listBody puts a list together in one piece.
+func listBody(f format, head []byte, items []listItem, tail []byte) []byte {
+	body := head
+	for i, item := range items {
+		body = appendItem(body, f, i, item)
+	}
+	return append(body, tail...)
+}
+
 // listFrame gives what stands before and after the items.
 func (c *call) listFrame(meta metav1.ListMeta, items []listItem) (head, tail []byte, err error) {
 	gvk := c.coll.GroupVersion().WithKind(c.coll.ListKind)
@@ -115,6 +130,10 @@ func (c *call) listFrame(meta metav1.ListMeta, items []listItem) (head, tail []b
 		metadata, err := json.Marshal(meta)
 		if err != nil {
 			return nil, nil, err
+		}
+		if c.coll.custom() && !c.format.meta() { // the fields in alphabetical order
+			head = fmt.Appendf(nil, `{"apiVersion":%q,"items":[`, gvk.GroupVersion().String())
+			return head, fmt.Appendf(nil, "],\"kind\":%q,\"metadata\":%s}\n", gvk.Kind, metadata), nil
 		}
 		head = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,"metadata":%s,"items":[`,
 			gvk.Kind, gvk.GroupVersion().String(), metadata)

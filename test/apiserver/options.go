@@ -56,6 +56,10 @@ type Options struct {
 	// Resources are served in addition to Builtin.
 	Resources []Resource
 
+	// Load, if set, answers the lists and watches of its resource instead of
+	// the store.
+	Load *Load
+
 	// Logger is told of what the server cannot tell its clients, such as a
 	// refused TLS handshake. Nil is silent.
 	Logger *slog.Logger

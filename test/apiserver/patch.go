@@ -82,42 +82,40 @@ func (c *call) patched(kind types.PatchType, cur object.Object, body []byte) (ob
 	case types.JSONPatchType:
 		after, err = applyJSONPatch(before, body)
 	case types.MergePatchType:
-		after, err = jsonpatch.MergePatch(before, body)
+		var fields map[string]any // the library does not say what is wrong with its JSON
+		if err = json.Unmarshal(body, &fields); err == nil {
+			after, err = jsonpatch.MergePatch(before, body)
+		}
 	case types.StrategicMergePatchType:
 		after, err = strategicpatch.StrategicMergePatch(before, body, c.coll.New())
 	}
 	if err != nil {
-		return nil, patchError(c, err)
+		return nil, patchError(err)
 	}
 	obj := c.coll.New()
 	if err := decodeJSON(after, obj); err != nil {
 		return nil, err
 	}
-	if obj.GetName() != c.name || obj.GetNamespace() != c.namespace {
-		return nil, apierrors.NewBadRequest("the name and namespace of an object cannot be changed by a patch")
-	}
-	return obj, nil
+	return obj, c.checkPlace(obj)
 }
 
 func applyJSONPatch(before, body []byte) ([]byte, error) {
 	patch, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		return nil, err
 	}
 	return patch.Apply(before)
 }
 
-func patchError(c *call, err error) error {
+func patchError(err error) error {
 	var status apierrors.APIStatus
 	switch {
 	case errors.As(err, &status):
 		return err
 	case errors.Is(err, jsonpatch.ErrTestFailed), errors.Is(err, jsonpatch.ErrMissing):
-		invalid := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", c.coll.GroupResource(), c.name, err.Error(), 0, false)
-		invalid.ErrStatus.Message = "the server rejected our request due to an error in our request"
-		return invalid
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "", 0, false)
 	}
-	return apierrors.NewBadRequest(err.Error())
+	return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 }
 
 // apply is server-side apply in a simple form. The applied fields are merged
@@ -159,10 +157,7 @@ func (c *call) applyNew(patch []byte) error {
 	if obj.GetName() == "" {
 		obj.SetName(c.name)
 	}
-	if obj.GetName() != c.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
-	}
-	if err := c.placeInNamespace(obj); err != nil {
+	if err := c.checkPlace(obj); err != nil {
 		return err
 	}
 	c.recordManager(obj)
@@ -189,7 +184,7 @@ func (c *call) recordManager(obj object.Object) {
 		APIVersion:  c.coll.GroupVersion().String(),
 		Time:        &now,
 		FieldsType:  "FieldsV1",
-		FieldsV1:    &metav1.FieldsV1{Raw: []byte("{}")},
+		FieldsV1:    metav1.NewFieldsV1("{}"),
 		Subresource: c.subresource,
 	}))
 }

@@ -106,6 +106,26 @@ func TestWatchFromVersion(t *testing.T) {
 	require.Equal(t, []string{"ERROR 410 Expired: too old resource version: 101 (104)"}, expired)
 }
 
+func TestHistoryIsBounded(t *testing.T) {
+	inBubble(t, apiserver.Options{History: 5}, func(t *testing.T, r *rig) {
+		for i := range 12 {
+			r.create(pod("default", fmt.Sprintf("p%02d", i)))
+		}
+		told := map[int]string{}
+		for rv := 100; rv < 112; rv++ {
+			events, err := r.watch(fmt.Sprintf("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=%d", rv)).rest()
+			require.NoError(t, err)
+			told[rv] = events[0]
+			if told[rv] == fmt.Sprintf("ADDED p%02d@%d", rv-100, rv+1) {
+				require.Len(t, events, 112-rv, "all that follow %d", rv)
+			}
+		}
+		require.Equal(t, "ERROR 410 Expired: too old resource version: 104 (105)", told[104])
+		require.Equal(t, "ADDED p05@106", told[105])
+		require.Equal(t, "ADDED p11@112", told[111])
+	})
+}
+
 func TestWatchCrossesSelector(t *testing.T) {
 	r := newRig(t, apiserver.Options{})
 	w := r.watch("/api/v1/pods?watch=1&labelSelector=app%3Dweb&resourceVersion=" + r.RV())
@@ -133,23 +153,24 @@ func TestStreamingList(t *testing.T) {
 	r.create(pod("default", "c"))
 	require.Equal(t, "ADDED c@103", w.next())
 
+	time.AfterFunc(10*time.Millisecond, func() { r.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}) })
 	future := r.watch(query + "&resourceVersion=104")
 	require.Equal(t, "ADDED a@101", future.next())
 	require.Equal(t, "ADDED b@102", future.next())
 	require.Equal(t, "ADDED c@103", future.next())
-	r.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
-	require.Equal(t, "BOOKMARK @104 end", future.next(), "another resource's change brings the version")
+	require.Equal(t, "BOOKMARK @104 end", future.next(), "it waits for the version")
 
 	status := r.status("GET", "/api/v1/pods?watch=1&sendInitialEvents=true", "")
 	require.EqualValues(t, 422, status.Code)
 
 	old := newRig(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
 	require.EqualValues(t, 422, old.status("GET", query, "").Code)
-	older := newRig(t, apiserver.Options{StreamingLists: apiserver.StreamingListsIgnored})
-	older.create(pod("default", "a"))
-	events, err := older.watch(query + "&timeoutSeconds=1").rest()
-	require.NoError(t, err)
-	require.Equal(t, []string{"ADDED a@101"}, events)
+	inBubble(t, apiserver.Options{StreamingLists: apiserver.StreamingListsIgnored}, func(t *testing.T, r *rig) {
+		r.create(pod("default", "a"))
+		events, err := r.watch(query + "&timeoutSeconds=1").rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED a@101"}, events)
+	})
 }
 
 func TestProtobuf(t *testing.T) {
@@ -217,8 +238,9 @@ func TestCustomResourceIsJSONOnly(t *testing.T) {
 
 	w := r.watch("/apis/example.com/v1/widgets?watch=1&resourceVersion=" + r.RV())
 	require.NoError(t, r.RemoveResource(widgets))
-	_, err := w.rest()
+	events, err := w.rest()
 	require.NoError(t, err)
+	require.Equal(t, []string{"DELETED w@102"}, events)
 	code, _, _ = r.do("GET", "/apis/example.com/v1/widgets", "")
 	require.Equal(t, 404, code)
 }

@@ -1,14 +1,12 @@
 package apiserver
 
 import (
-	"fmt"
 	"mime"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
@@ -68,17 +66,25 @@ func verbOf(r *http.Request, name string) string {
 			return "deletecollection"
 		}
 		return "delete"
-	case http.MethodGet, http.MethodHead:
-		switch watch, _ := strconv.ParseBool(r.URL.Query().Get("watch")); {
+	case http.MethodGet:
+		switch {
 		case name != "":
 			return "get"
-		case watch:
+		case boolParam(r, "watch"):
 			return "watch"
 		default:
 			return "list"
 		}
 	}
 	return strings.ToLower(r.Method)
+}
+
+// boolParam reads a query parameter as the API server does: whatever is there
+// and is neither "false" nor "0" means true.
+func boolParam(r *http.Request, name string) bool {
+	query := r.URL.Query()
+	value := strings.ToLower(query.Get(name))
+	return query.Has(name) && value != "false" && value != "0"
 }
 
 // negotiate chooses the format of the response to c.
@@ -136,7 +142,7 @@ func negotiate(header string, transform, list bool) (format, error) {
 	for _, clause := range parseAccept(header) {
 		var f format
 		switch clause.mediaType {
-		case typeJSON, "application/*", "*/*":
+		case typeJSON, "*/*":
 			f = formatJSON
 		case typeProto:
 			f = formatProto
@@ -157,8 +163,10 @@ func negotiate(header string, transform, list bool) (format, error) {
 		switch as {
 		case want:
 			return f - formatJSON + formatMetaJSON, nil
-		case "PartialObjectMetadata", "PartialObjectMetadataList":
-			return 0, notAcceptable(fmt.Sprintf("you requested %s, but the requested object is not one", as))
+		case "PartialObjectMetadata":
+			return 0, notAcceptable("you requested PartialObjectMetadata, but the requested object is a list")
+		case "PartialObjectMetadataList":
+			return 0, notAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
 		}
 	}
 	return 0, notAcceptable("only the following media types are accepted: " + typeJSON + ", " + typeProto)
@@ -168,27 +176,9 @@ func negotiate(header string, transform, list bool) (format, error) {
 func (c *call) negotiateCustom() (format, error) {
 	for _, clause := range parseAccept(c.r.Header.Get("Accept")) {
 		switch clause.mediaType {
-		case typeJSON, "application/*", "*/*":
+		case typeJSON, "*/*":
 			return formatJSON, nil
 		}
 	}
 	return 0, notAcceptable("only the following media types are accepted: " + typeJSON)
-}
-
-func notAcceptable(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusNotAcceptable,
-		Reason:  metav1.StatusReasonNotAcceptable,
-		Message: message,
-	}}
-}
-
-func unsupportedMediaType(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusUnsupportedMediaType,
-		Reason:  metav1.StatusReasonUnsupportedMediaType,
-		Message: message,
-	}}
 }

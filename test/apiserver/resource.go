@@ -43,11 +43,18 @@ type Resource struct {
 	// resource and, to learn the names, with an empty one.
 	Fields func(object.Object) fields.Set
 
-	keepsStatusOnCreate  bool // nodes register themselves with a status
-	returnsDeleted       bool // DELETE answers with the object, not with a Status
-	statusWritesMetadata bool // core types take labels and annotations from a status write
-	defaults             func(object.Object)
-	fieldNames           fields.Set
+	// What follows are the strategies of single built-in resources.
+
+	noDeleteCollection  bool // namespaces are deleted one by one
+	keepsStatusOnCreate bool // nodes register themselves with a status
+	createsOnUpdate     bool // PUT creates what does not exist
+	needsVersion        bool // PUT must carry a resourceVersion
+	marksDeletion       bool // DELETE first stores the deletion timestamp, then deletes
+	returnsDeleted      bool // DELETE answers with the object, not with a Status
+	statusLabels        bool // a status write may change labels
+	statusAnnotations   bool // a status write may change annotations
+	defaults            func(object.Object)
+	fieldNames          fields.Set
 }
 
 // GVK returns the kind of the resource's objects.
@@ -77,6 +84,7 @@ func (r *Resource) complete() error {
 	if r.Fields != nil {
 		r.fieldNames = r.Fields(r.New())
 	}
+	r.needsVersion = r.needsVersion || r.custom()
 	return nil
 }
 
@@ -105,8 +113,12 @@ func (r *Resource) fieldSet(o object.Object) fields.Set {
 // form. The messages are those of the API server's conversion functions.
 func (r *Resource) fieldLabel(label, value string) (string, string, error) {
 	switch label {
-	case "metadata.name", "metadata.namespace":
+	case "metadata.name":
 		return label, value, nil
+	case "metadata.namespace":
+		if r.Namespaced || r.Fields == nil {
+			return label, value, nil
+		}
 	case "spec.host":
 		if r.Kind == "Pod" {
 			return "spec.nodeName", value, nil
@@ -133,16 +145,17 @@ func Builtin() []Resource {
 		return Resource{
 			GVR:  corev1.SchemeGroupVersion.WithResource(resource),
 			Kind: kind, Namespaced: namespaced, New: new, ShortNames: short,
-			statusWritesMetadata: true,
+			statusLabels: true, statusAnnotations: true,
 		}
 	}
 	pods := core("pods", "Pod", true, func() object.Object { return &corev1.Pod{} }, "po")
-	pods.Status, pods.Generation, pods.returnsDeleted = true, true, true
+	pods.Status, pods.Generation = true, true
+	pods.marksDeletion, pods.returnsDeleted = true, true
 	pods.Categories = []string{"all"}
 	pods.Fields, pods.defaults = podFields, podDefaults
 
 	services := core("services", "Service", true, func() object.Object { return &corev1.Service{} }, "svc")
-	services.Status, services.returnsDeleted = true, true
+	services.Status, services.createsOnUpdate, services.returnsDeleted = true, true, true
 	services.Categories = []string{"all"}
 	services.Fields = func(o object.Object) fields.Set {
 		s := o.(*corev1.Service)
@@ -160,7 +173,7 @@ func Builtin() []Resource {
 	}
 
 	namespaces := core("namespaces", "Namespace", false, func() object.Object { return &corev1.Namespace{} }, "ns")
-	namespaces.Status = true
+	namespaces.Status, namespaces.noDeleteCollection = true, true
 	namespaces.Fields = func(o object.Object) fields.Set {
 		return fields.Set{"status.phase": string(o.(*corev1.Namespace).Status.Phase)}
 	}
@@ -173,7 +186,7 @@ func Builtin() []Resource {
 	}
 
 	events := core("events", "Event", true, func() object.Object { return &corev1.Event{} }, "ev")
-	events.Fields = eventFields
+	events.Fields, events.createsOnUpdate = eventFields, true
 
 	return append([]Resource{
 		pods, services, secrets, namespaces, nodes, events,
@@ -184,16 +197,16 @@ func Builtin() []Resource {
 func builtinGroups() []Resource {
 	return []Resource{{
 		GVR:  coordinationv1.SchemeGroupVersion.WithResource("leases"),
-		Kind: "Lease", Namespaced: true,
+		Kind: "Lease", Namespaced: true, createsOnUpdate: true, needsVersion: true,
 		New: func() object.Object { return &coordinationv1.Lease{} },
 	}, {
 		GVR:  appsv1.SchemeGroupVersion.WithResource("deployments"),
-		Kind: "Deployment", Namespaced: true, Status: true, Generation: true,
+		Kind: "Deployment", Namespaced: true, Status: true, Generation: true, statusAnnotations: true,
 		ShortNames: []string{"deploy"}, Categories: []string{"all"},
 		New: func() object.Object { return &appsv1.Deployment{} },
 	}, {
 		GVR:  appsv1.SchemeGroupVersion.WithResource("replicasets"),
-		Kind: "ReplicaSet", Namespaced: true, Status: true, Generation: true,
+		Kind: "ReplicaSet", Namespaced: true, Status: true, Generation: true, statusAnnotations: true,
 		ShortNames: []string{"rs"}, Categories: []string{"all"},
 		New: func() object.Object { return &appsv1.ReplicaSet{} },
 		Fields: func(o object.Object) fields.Set {

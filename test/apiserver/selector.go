@@ -45,6 +45,8 @@ func (c *call) listOptions() (*internalversion.ListOptions, *selector, error) {
 	}
 	opts.Watch = c.verb == "watch"
 	streaming := c.server.opts.StreamingLists == StreamingListsOn
+	// A watch without a version, or from version 0, is a streaming list too.
+	internalversion.SetListOptionsDefaults(opts, streaming)
 	if errs := validation.ValidateListOptions(opts, streaming); len(errs) > 0 {
 		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "ListOptions"}
 		return nil, nil, apierrors.NewInvalid(kind, "", errs)

@@ -29,7 +29,8 @@ type Server struct {
 	mu          sync.Mutex
 	rv          uint64 // of the newest change anywhere
 	advanced    chan struct{}
-	rand        *rand.Rand
+	rand        *rand.Rand // for objects: what is drawn depends on the writes alone
+	timeouts    *rand.Rand // for watches
 	collections map[object.GVR]*collection
 	byType      map[reflect.Type]*collection
 	authorize   Authorizer
@@ -53,6 +54,7 @@ func New(opts Options) *Server {
 		rv:          opts.FirstRV,
 		advanced:    make(chan struct{}),
 		rand:        rand.New(rand.NewPCG(opts.Seed, 0x6d696c6c)),
+		timeouts:    rand.New(rand.NewPCG(opts.Seed, 0x77617463)),
 		collections: map[object.GVR]*collection{},
 		byType:      map[reflect.Type]*collection{},
 		authorize:   opts.Authorize,
@@ -90,8 +92,9 @@ func (s *Server) AddResource(r Resource) error {
 	return nil
 }
 
-// RemoveResource stops serving a resource and forgets its objects. Its
-// watches end, and further requests are answered with 404.
+// RemoveResource stops serving a resource, as the deletion of a
+// CustomResourceDefinition does: its objects are deleted, its watches are told
+// so and end, and further requests are answered with 404.
 func (s *Server) RemoveResource(gvr object.GVR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,6 +104,9 @@ func (s *Server) RemoveResource(gvr object.GVR) error {
 	}
 	delete(s.collections, gvr)
 	delete(s.byType, c.goType())
+	for _, v := range c.now("", "") {
+		s.remove(c, v)
+	}
 	close(c.removed)
 	return nil
 }
@@ -123,8 +129,9 @@ func (s *Server) Compact() {
 }
 
 // Restart cuts every connection, as a server does that is killed and started
-// again. Objects and history stay; call Compact as well for a real server's
-// restart, whose watch cache begins at the version at which it started.
+// again. Objects and history stay. Call Compact before it for what the restart
+// of a real server comes to, whose watch cache begins at the version at which
+// it started.
 func (s *Server) Restart() {
 	s.cut(errCut)
 }

@@ -33,9 +33,7 @@ type rig struct {
 
 func newRig(t *testing.T, opts apiserver.Options) *rig {
 	t.Helper()
-	opts.Resources = append(opts.Resources, apiserver.Resource{
-		GVR: widgets, Kind: "Widget", Namespaced: true, Status: true, Generation: true,
-	})
+	opts.Resources = append(opts.Resources, widgetResource())
 	srv := apiserver.New(opts)
 	endpoint, err := srv.Listen(apiserver.ListenOptions{})
 	require.NoError(t, err)
@@ -45,6 +43,10 @@ func newRig(t *testing.T, opts apiserver.Options) *rig {
 		srv.Close()
 	})
 	return &rig{Server: srv, t: t, url: endpoint.URL, client: &http.Client{Transport: transport}}
+}
+
+func widgetResource() apiserver.Resource {
+	return apiserver.Resource{GVR: widgets, Kind: "Widget", Namespaced: true, Status: true, Generation: true}
 }
 
 // do sends a request and reads the whole answer.

@@ -86,7 +86,10 @@ func (s *Server) replace(c *collection, cur *version, obj object.Object) *versio
 		return cur
 	}
 	if old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		return s.remove(c, cur)
+		// Watchers see the object as it was stored last, finalizers and all;
+		// the one who let it go sees what was asked for, at the old version.
+		s.remove(c, cur)
+		return &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
 	}
 	return s.put(c, cur, obj)
 }
@@ -100,6 +103,24 @@ func (s *Server) release(c *collection, cur *version) (v *version, gone bool) {
 	if cur.obj.GetDeletionTimestamp() != nil {
 		return cur, false
 	}
+	return s.mark(c, cur), false
+}
+
+// releaseMarked is release for a request by HTTP: a pod is first marked as
+// being deleted, so that watchers hear of two changes.
+func (s *Server) releaseMarked(c *collection, cur *version) (v *version, gone bool) {
+	if c.marksDeletion && cur.obj.GetDeletionTimestamp() == nil {
+		cur = s.mark(c, cur)
+	}
+	v, gone = s.release(c, cur)
+	if gone {
+		v = cur // the answer shows the state before the deletion
+	}
+	return v, gone
+}
+
+// mark stores that the object is being deleted.
+func (s *Server) mark(c *collection, cur *version) *version {
 	obj := cur.obj.DeepCopyObject().(object.Object)
 	now, grace := metav1.Time{Time: time.Now().Truncate(time.Second)}, int64(0)
 	obj.SetDeletionTimestamp(&now)
@@ -107,7 +128,7 @@ func (s *Server) release(c *collection, cur *version) (v *version, gone bool) {
 	if c.Generation {
 		obj.SetGeneration(obj.GetGeneration() + 1)
 	}
-	return s.put(c, cur, obj), false
+	return s.put(c, cur, obj)
 }
 
 // stripKind clears the kind of a typed object: the resource knows it, and the

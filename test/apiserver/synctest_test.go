@@ -22,6 +22,7 @@ import (
 func inBubble(t *testing.T, opts apiserver.Options, body func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		opts.Resources = append(opts.Resources, widgetResource())
 		srv := apiserver.New(opts)
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
@@ -39,6 +40,16 @@ func TestBubbleBookmarksAndTimeout(t *testing.T) {
 		require.NoError(t, err, "the timeout is a normal end")
 		require.Equal(t, []string{"BOOKMARK @100", "BOOKMARK @100", "BOOKMARK @100"}, events, "at 60 s, 120 s and 148 s")
 		require.Equal(t, 150*time.Second, time.Since(start))
+	})
+}
+
+func TestBubbleWatchOfTheFutureSkips(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
+		w := r.watch("/api/v1/pods?watch=1&resourceVersion=102&timeoutSeconds=10")
+		r.create(pod("default", "a"))
+		synctest.Wait() // it has seen a, which it was not to hear of
+		r.create(pod("default", "b"), pod("default", "c"))
+		require.Equal(t, "ADDED c@103", w.next())
 	})
 }
 
@@ -100,6 +111,30 @@ func TestBubbleRestartAndDown(t *testing.T) {
 		r.Up()
 		r.create(pod("default", "a"))
 		require.Equal(t, "ADDED a@101", r.watch("/api/v1/pods?watch=1&resourceVersion=100").next())
+	})
+}
+
+func TestBubbleRestartClosesIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := apiserver.New(apiserver.Options{})
+		defer srv.Close()
+		endpoint, err := srv.Pipe()
+		require.NoError(t, err)
+		conn, err := endpoint.DialContext(t.Context(), "tcp", "any")
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		require.NoError(t, err)
+		reader := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		_, err = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, err)
+		synctest.Wait()
+		time.AfterFunc(time.Hour, func() { conn.Close() })
+		srv.Restart()
+		_, err = reader.ReadByte()
+		require.ErrorIs(t, err, io.EOF, "closed by the server")
 	})
 }
 

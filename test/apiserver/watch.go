@@ -31,7 +31,7 @@ type watcher struct {
 	next      int    // position of the first change that has not been sent
 	sent      uint64 // all changes up to this version have been sent or are not selected
 	initial   []*version
-	endAt     uint64 // version from which the initial-events-end bookmark is due; 0 for none
+	endDue    bool // the initial-events-end bookmark has not been sent yet
 	deadline  time.Time
 	buffer    []byte
 	frames    int
@@ -47,23 +47,32 @@ func (c *call) watch() error {
 	}
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
-		return err
+		return unclassified(err.Error()) // the server's own inconsistency: a list says 400
 	}
 	w := &watcher{call: c, sel: sel, bookmarks: opts.AllowWatchBookmarks}
 	w.deadline = time.Now().Add(c.watchTimeout(opts))
-	startErr := w.start(opts, rv)
+	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	var startErr error
+	if streaming {
+		startErr = c.waitFresh(rv)
+	}
+	if startErr == nil {
+		startErr = w.start(opts, rv)
+	}
 	c.w.Header().Set("Content-Type", c.watchType())
 	c.w.WriteHeader(http.StatusOK)
 	if err := c.w.flush(); err != nil {
 		return err
 	}
 	if startErr != nil { // told inside the stream, as the watch cache does
-		return w.sendError(startErr)
+		err = w.sendError(startErr)
+	} else {
+		err = w.run()
 	}
-	if err := w.run(); !errors.Is(err, errWatchOver) {
-		return err
+	if errors.Is(err, errWatchOver) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // watchType is the content type of a watch: JSON goes without parameters.
@@ -83,7 +92,7 @@ func (c *call) watchTimeout(opts *internalversion.ListOptions) time.Duration {
 	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	return time.Duration(float64(30*time.Minute) * (1 + c.server.rand.Float64()))
+	return time.Duration(float64(30*time.Minute) * (1 + c.server.timeouts.Float64()))
 }
 
 // start takes the position from which the watch goes on, and the objects that
@@ -105,7 +114,7 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 		w.sent = rv
 	}
 	if streaming && w.bookmarks {
-		w.endAt = max(rv, w.sent, 1)
+		w.endDue = true
 	}
 	w.next = w.coll.position(w.sent)
 	return nil
@@ -154,7 +163,10 @@ func (w *watcher) stream() error {
 		case <-timeout.C:
 			return nil
 		case <-w.coll.removed:
-			return nil
+			if _, err := w.catchUp(); err != nil {
+				return err
+			}
+			return w.flushed()
 		case <-w.ctx.Done():
 			return context.Cause(w.ctx)
 		}
@@ -172,16 +184,13 @@ func (w *watcher) untilBookmark() time.Duration {
 }
 
 // catchUp sends the changes that are there, and returns the channel that is
-// closed with the next one that matters.
+// closed with the next one.
 func (w *watcher) catchUp() (<-chan struct{}, error) {
 	s := w.server
 	for {
 		s.mu.Lock()
 		events, ok := w.coll.since(w.next)
 		now, changed := s.rv, w.coll.changed
-		if w.endAt > now {
-			changed = s.advanced // any resource's change brings the version nearer
-		}
 		s.mu.Unlock()
 		if !ok {
 			// The real server ends a watch that cannot keep up; the client
@@ -208,14 +217,11 @@ func (w *watcher) catchUp() (<-chan struct{}, error) {
 	}
 }
 
-// sendBookmarks sends the bookmark that ends a streaming list when its
-// version is reached, and afterwards a periodic one where it is due.
+// sendBookmarks sends the bookmark that ends a streaming list, and afterwards
+// a periodic one where it is due.
 func (w *watcher) sendBookmarks(due bool) error {
-	if w.endAt != 0 {
-		if w.sent < w.endAt {
-			return nil
-		}
-		w.endAt = 0
+	if w.endDue {
+		w.endDue = false
 		if w.faults.withholdEnd {
 			return nil
 		}
@@ -262,7 +268,7 @@ func (w *watcher) sendError(err error) error {
 	if err := w.sendFrame(watch.Error, body); err != nil {
 		return err
 	}
-	return w.flushed()
+	return w.last()
 }
 
 // flushed hands what was sent to the connection.

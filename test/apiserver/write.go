@@ -3,10 +3,12 @@ package apiserver
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace-dev/millrace/object"
@@ -37,12 +39,20 @@ func (c *call) create() error {
 		return err
 	}
 	if obj.GetResourceVersion() != "" {
-		return apierrors.NewInternalError(fmt.Errorf("resourceVersion should not be set on objects to be created"))
+		return unclassified("resourceVersion should not be set on objects to be created")
 	}
+	return c.createNew(obj)
+}
+
+// createNew stores an object of which nothing that the server decides is
+// taken from the request.
+func (c *call) createNew(obj object.Object) error {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetDeletionTimestamp(nil)
-	obj.SetGeneration(0)
+	if c.coll.Generation {
+		obj.SetGeneration(0)
+	}
 	if c.coll.Status && !c.coll.keepsStatusOnCreate {
 		copyStatus(obj, c.coll.New())
 	}
@@ -90,56 +100,111 @@ func (c *call) placeInNamespace(obj object.Object) error {
 	return nil
 }
 
+// checkPlace checks that the object is the one that the path names.
+func (c *call) checkPlace(obj object.Object) error {
+	if obj.GetName() != c.name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
+	}
+	return c.placeInNamespace(obj)
+}
+
+// versionMissing refuses an update that would overwrite whatever is there.
+func (c *call) versionMissing() error {
+	path := field.NewPath("metadata").Child("resourceVersion")
+	return apierrors.NewInvalid(schema.GroupKind{Group: c.group, Kind: c.resource}, c.name,
+		field.ErrorList{field.Invalid(path, 0, "must be specified for an update")})
+}
+
 func (c *call) update() error {
 	obj, err := c.bodyObject()
 	if err != nil {
 		return err
 	}
-	if obj.GetName() != c.name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
-	}
-	if err := c.placeInNamespace(obj); err != nil {
+	if err := c.checkPlace(obj); err != nil {
 		return err
 	}
-	v, err := c.storeUpdate(func(object.Object) (object.Object, error) { return obj, nil })
+	v, err := c.storeUpdate(func(object.Object) (object.Object, error) {
+		if c.coll.needsVersion && obj.GetResourceVersion() == "" {
+			return nil, c.versionMissing()
+		}
+		return clone(obj), nil
+	})
+	if c.coll.createsOnUpdate && c.subresource == "" && apierrors.IsNotFound(err) {
+		return c.createNew(obj)
+	}
 	if err != nil {
 		return err
 	}
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// storeUpdate replaces the stored object with what change makes of it. What
-// the request may not write is taken from the stored object: the status, or
-// on the status subresource everything else.
+// storeUpdate replaces the stored object with what change makes of it. As on a
+// real server the change is made without holding anything up, and made again
+// where somebody else was faster.
 func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
 	s := c.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	cur, err := c.coll.stored(c.key())
-	if err != nil {
-		return nil, err
+	for {
+		s.mu.Lock()
+		cur, err := c.coll.stored(c.key())
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		obj, err := change(clone(cur.obj))
+		if err != nil {
+			return nil, err
+		}
+		if obj, err = c.permitted(cur.obj, obj); err != nil {
+			return nil, err
+		}
+		if c.dryRun() {
+			return &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}, nil
+		}
+		s.mu.Lock()
+		newest, err := c.coll.stored(c.key())
+		if err == nil && newest == cur {
+			v := s.replace(c.coll, cur, obj)
+			s.mu.Unlock()
+			return v, nil
+		}
+		s.mu.Unlock()
 	}
-	obj, err := change(clone(cur.obj))
-	if err != nil {
-		return nil, err
-	}
-	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.obj.GetResourceVersion() {
+}
+
+// permitted checks that obj may replace cur, and takes what the request may
+// not write from cur: the status, or on the status subresource all else.
+func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
+	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.GetResourceVersion() {
 		return nil, conflict(c.coll, c.name)
 	}
-	if uid := obj.GetUID(); uid != "" && uid != cur.obj.GetUID() {
+	if uid := obj.GetUID(); uid != "" && uid != cur.GetUID() {
 		return nil, apierrors.NewConflict(c.coll.GroupResource(), c.name,
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.obj.GetUID()))
+			//lint:ignore ST1005 the words of the real server
+			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.GetUID()))
+	}
+	if err := c.checkFinalizers(cur, obj); err != nil {
+		return nil, err
 	}
 	switch {
 	case c.subresource == "status":
-		obj = c.withStatus(cur.obj, obj)
+		return c.withStatus(cur, obj), nil
 	case c.coll.Status:
-		copyStatus(obj, clone(cur.obj))
+		copyStatus(obj, clone(cur))
 	}
-	if c.dryRun() {
-		return &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}, nil
+	return obj, nil
+}
+
+// checkFinalizers refuses new finalizers on an object that is being deleted.
+func (c *call) checkFinalizers(cur, obj object.Object) error {
+	added := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return slices.Contains(cur.GetFinalizers(), f)
+	})
+	if cur.GetDeletionTimestamp() == nil || c.subresource != "" || len(added) == 0 {
+		return nil
 	}
-	return s.replace(c.coll, cur, obj), nil
+	path := field.NewPath("metadata").Child("finalizers")
+	return apierrors.NewInvalid(c.coll.GVK().GroupKind(), c.name, field.ErrorList{field.Forbidden(path,
+		fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", added))})
 }
 
 // withStatus gives cur the status of obj, and its labels and annotations
@@ -147,10 +212,11 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 func (c *call) withStatus(cur, obj object.Object) object.Object {
 	result := clone(cur)
 	copyStatus(result, obj)
-	if c.coll.statusWritesMetadata {
+	if c.coll.statusLabels {
 		result.SetLabels(obj.GetLabels())
+	}
+	if c.coll.statusAnnotations {
 		result.SetAnnotations(obj.GetAnnotations())
-		result.SetFinalizers(obj.GetFinalizers())
 	}
 	return result
 }
@@ -186,22 +252,32 @@ func (c *call) storeDelete(opts *metav1.DeleteOptions) (*version, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if p := opts.Preconditions; p != nil {
-		if p.UID != nil && *p.UID != cur.obj.GetUID() {
-			return nil, false, apierrors.NewConflict(c.coll.GroupResource(), c.name,
-				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, cur.obj.GetUID()))
-		}
-		if p.ResourceVersion != nil && *p.ResourceVersion != cur.obj.GetResourceVersion() {
-			return nil, false, apierrors.NewConflict(c.coll.GroupResource(), c.name,
-				fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v",
-					*p.ResourceVersion, cur.obj.GetResourceVersion()))
-		}
+	if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
+		return nil, false, err
 	}
 	if len(opts.DryRun) > 0 {
 		return cur, true, nil
 	}
-	v, gone := s.release(c.coll, cur)
+	v, gone := s.releaseMarked(c.coll, cur)
 	return v, gone, nil
+}
+
+func (c *call) checkPreconditions(p *metav1.Preconditions, obj object.Object) error {
+	// The server names the kind here where it names the resource elsewhere.
+	kind := schema.GroupResource{Group: c.group, Resource: c.coll.Kind}
+	switch {
+	case p == nil:
+		return nil
+	case p.UID != nil && *p.UID != obj.GetUID():
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s). "+
+				"The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
+		return apierrors.NewConflict(kind, obj.GetName(), fmt.Errorf(
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). "+
+				"The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
 }
 
 // deleteCollection deletes what a list with the same options would show, and
@@ -219,19 +295,29 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	if len(deletion.DryRun) == 0 {
-		c.releaseAll(p.items)
+	if err := c.releaseAll(p.items, deletion); err != nil {
+		return err
 	}
 	return c.sendList(p)
 }
 
-func (c *call) releaseAll(items []*version) {
+// releaseAll deletes one after the other, up to the first that does not meet
+// the preconditions.
+func (c *call) releaseAll(items []*version, opts *metav1.DeleteOptions) error {
 	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range items {
-		if cur, exists := c.coll.objects[v.path]; exists && cur.obj.GetUID() == v.obj.GetUID() {
-			s.release(c.coll, cur)
+		cur, exists := c.coll.objects[v.path]
+		if !exists || cur.obj.GetUID() != v.obj.GetUID() {
+			continue
+		}
+		if err := c.checkPreconditions(opts.Preconditions, cur.obj); err != nil {
+			return err
+		}
+		if len(opts.DryRun) == 0 {
+			s.releaseMarked(c.coll, cur)
 		}
 	}
+	return nil
 }

@@ -3,7 +3,9 @@ package envtest
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -99,12 +101,14 @@ func TestBrokenSourcesAreReported(t *testing.T) {
 	require.NoError(t, os.MkdirAll(src, 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(src, "go.mod"), []byte("module m\n\ngo 1.26\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(src, "main.go"), []byte("package main\n\nfunc main() { nowhere() }\n"), 0o600))
+	goCache, err := exec.Command("go", "env", "GOCACHE").Output()
+	require.NoError(t, err)
+	t.Setenv("GOCACHE", strings.TrimSpace(string(goCache)))
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(root, "cache"))
 	t.Setenv("HOME", filepath.Join(root, "home"))
 	t.Chdir(src)
-	t.Setenv("GOCACHE", filepath.Join(root, "gocache"))
 
-	_, err := Build(t.Context())
+	_, err = Build(t.Context())
 	require.ErrorContains(t, err, "undefined: nowhere")
 	left, err := filepath.Glob(filepath.Join(root, "cache", "millrace", "kube-*"))
 	require.NoError(t, err)

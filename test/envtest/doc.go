@@ -16,7 +16,7 @@
 //
 // # The first run
 //
-// The program is built from source by the go command, which downloads some 80
+// The program is built from source by the go command, which downloads its
 // modules and compiles for 2 to 5 minutes. The result, 110 MB, is kept under
 // os.UserCacheDir()/millrace, named by a hash of the sources and of the Go
 // environment, and builds excuse themselves from each other by a file lock: any
@@ -26,7 +26,8 @@
 //
 // # Guarantees
 //
-// Everything listens on 127.0.0.1. A restart has the same URL, CA, tokens and
+// The API server listens on 127.0.0.1, etcd on a unix socket in the server's
+// directory. A restart has the same URL, CA, tokens and
 // data. The server ends when Stop is called, and also when the process that
 // started it dies in whatever way, because its stdin then closes.
 //

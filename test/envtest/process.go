@@ -98,14 +98,14 @@ func (p *process) send(command string) error {
 // the context ends first, that line is still to come, and the next call passes
 // over it.
 func (p *process) receive(ctx context.Context, into any) error {
-	for p.owed++; p.owed > 0; p.owed-- {
+	for p.owed++; p.owed > 0; {
 		select {
 		case line, ok := <-p.lines:
 			if !ok {
 				<-p.done
 				return fmt.Errorf("the process ended: %w", orExit0(p.err))
 			}
-			if p.owed > 1 {
+			if p.owed--; p.owed > 0 {
 				continue
 			}
 			if err := json.Unmarshal(line, into); err != nil {

@@ -1,3 +1,5 @@
+//go:build !windows
+
 package envtest
 
 import (
@@ -51,10 +53,12 @@ func TestStopLeavesNothing(t *testing.T) {
 	for _, end := range []string{"stop", "kill and stop"} {
 		t.Run(end, func(t *testing.T) {
 			s := Start(t, Options{})
-			pid := s.proc.cmd.Process.Pid
+			proc := s.proc
+			pid := proc.cmd.Process.Pid
 			require.NoError(t, syscall.Kill(pid, 0))
 			if end != "stop" {
 				s.Kill()
+				require.ErrorContains(t, proc.err, "signal: killed")
 				require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
 			}
 			require.NoError(t, s.Stop())
@@ -109,17 +113,54 @@ func TestFailedStartQuotesTheLog(t *testing.T) {
 	require.Empty(t, left)
 }
 
+func TestOneDirectoryHasOneServer(t *testing.T) {
+	first := Start(t, Options{Dir: t.TempDir()})
+	c := newCaller(t, first, first.AdminToken)
+	_, err := Launch(t.Context(), Options{Dir: first.dir})
+	require.ErrorContains(t, err, "another server runs in "+first.dir)
+	c.call(201, "POST", configMaps, configMap("still-works"))
+}
+
 func TestLaunchHonoursItsContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")
 	}
 	_, err := Build(t.Context())
 	require.NoError(t, err)
+	dir := t.TempDir()
 	gone := errors.New("no longer wanted")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	time.AfterFunc(time.Millisecond, func() { cancel(gone) })
-	_, err = Launch(ctx, Options{})
-	require.Error(t, err)
+	defer cancel(nil)
+	go func() { // the log is there when the process is
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(dir, "server.log")); err == nil {
+				cancel(gone)
+			}
+		}
+	}()
+	_, err = Launch(ctx, Options{Dir: dir})
+	require.ErrorIs(t, err, gone)
+}
+
+// An answer that comes after its caller has given up must not be taken for the
+// next one.
+func TestLateAnswerIsPassedOver(t *testing.T) {
+	p := &process{lines: make(chan []byte, 2)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var a answer
+	require.ErrorIs(t, p.receive(ctx, &a), context.Canceled)
+
+	p.lines <- []byte(`{"revision": 1}`)
+	p.lines <- []byte(`{"revision": 2}`)
+	require.NoError(t, p.receive(t.Context(), &a))
+	require.EqualValues(t, 2, a.Revision)
+
+	p.lines <- []byte("no JSON")
+	require.ErrorContains(t, p.receive(t.Context(), &a), `wrote "no JSON"`)
+	p.lines <- []byte(`{"revision": 3}`)
+	require.NoError(t, p.receive(t.Context(), &a))
+	require.EqualValues(t, 3, a.Revision)
 }
 
 func TestLogTail(t *testing.T) {

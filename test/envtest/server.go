@@ -64,15 +64,11 @@ func Start(t testing.TB, o Options) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		tail := ""
 		if t.Failed() {
-			tail = logTail(s.Log)
+			t.Logf("the API server's log ends with:\n%s", logTail(s.Log))
 		}
 		if err := s.Stop(); err != nil {
-			t.Errorf("%v", err)
-		}
-		if tail != "" {
-			t.Logf("the API server's log ends with:\n%s", tail)
+			t.Error(err)
 		}
 	})
 	return s
@@ -142,12 +138,16 @@ func (s *Server) start(ctx context.Context) (ready, error) {
 	return r, nil
 }
 
-// Stop shuts the server down and returns when its process is gone. Stopping
-// twice, or after Kill, is no error.
+// Stop shuts the server down, returns when its process is gone, and removes the
+// temporary directory unless the shutdown failed. Stopping twice, or after
+// Kill, is no error.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return errors.Join(s.stop(), s.removeDir())
+	if err := s.stop(); err != nil {
+		return err
+	}
+	return s.removeDir()
 }
 
 func (s *Server) stop() error {

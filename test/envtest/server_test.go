@@ -4,8 +4,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +17,6 @@ const configMaps = "/api/v1/namespaces/default/configmaps"
 // TestServer asks one server for all that tests will need.
 func TestServer(t *testing.T) {
 	s := Start(t, Options{})
-	admin := newCaller(t, s, s.AdminToken)
-
 	t.Run("has the namespaces of every cluster", func(t *testing.T) {
 		c := newCaller(t, s, s.AdminToken)
 		got := c.call(http.StatusOK, http.MethodGet, "/api/v1/namespaces", nil).names()
@@ -66,16 +64,7 @@ func TestServer(t *testing.T) {
 		newCaller(t, s, "", pair).call(http.StatusOK, http.MethodGet, "/api/v1/secrets", nil)
 	})
 	t.Run("streams an initial list", func(t *testing.T) { streamsInitialList(t, s) })
-	t.Run("shards a list", func(t *testing.T) {
-		c := newCaller(t, s, s.AdminToken)
-		all := c.call(http.StatusOK, http.MethodGet, "/api/v1/namespaces", nil).names()
-		var halves []string
-		for _, shard := range []string{"'0x0000000000000000','0x8000000000000000'", "'0x8000000000000000','0x10000000000000000'"} {
-			path := "/api/v1/namespaces?shardSelector=shardRange(object.metadata.uid,%20" + strings.ReplaceAll(shard, ",", ",%20") + ")"
-			halves = append(halves, c.call(http.StatusOK, http.MethodGet, path, nil).names()...)
-		}
-		require.ElementsMatch(t, all, halves)
-	})
+	t.Run("shards a list", func(t *testing.T) { shardsList(t, s) })
 	t.Run("serves a custom resource", func(t *testing.T) { servesCustomResource(t, s) })
 	t.Run("writes a kubeconfig", func(t *testing.T) {
 		text, err := os.ReadFile(s.Kubeconfig)
@@ -83,7 +72,6 @@ func TestServer(t *testing.T) {
 		require.Contains(t, string(text), "server: "+s.URL)
 		require.Contains(t, string(text), "current-context: admin\n")
 	})
-	admin.call(http.StatusOK, http.MethodGet, "/api/v1/namespaces/default", nil)
 }
 
 func streamsInitialList(t *testing.T, s *Server) {
@@ -101,6 +89,21 @@ func streamsInitialList(t *testing.T, s *Server) {
 		names = append(names, e.Object.Metadata.Name)
 	}
 	require.Subset(t, names, []string{"stream-0", "stream-1", "stream-2"})
+}
+
+// shardsList wants each namespace in exactly one half.
+func shardsList(t *testing.T, s *Server) {
+	c := newCaller(t, s, s.AdminToken)
+	all := c.call(http.StatusOK, http.MethodGet, "/api/v1/namespaces", nil).names()
+	var halves []string
+	for _, half := range []string{
+		"'0x0000000000000000', '0x8000000000000000'",
+		"'0x8000000000000000', '0x10000000000000000'",
+	} {
+		q := url.Values{"shardSelector": {"shardRange(object.metadata.uid, " + half + ")"}}
+		halves = append(halves, c.call(http.StatusOK, http.MethodGet, "/api/v1/namespaces?"+q.Encode(), nil).names()...)
+	}
+	require.ElementsMatch(t, all, halves)
 }
 
 func servesCustomResource(t *testing.T, s *Server) {
@@ -134,6 +137,17 @@ func servesCustomResource(t *testing.T, s *Server) {
 		"apiVersion": "mill.example/v1", "kind": "Wheel", "metadata": map[string]any{"name": "overshot"},
 	})
 	require.Equal(t, []string{"overshot"}, c.call(http.StatusOK, http.MethodGet, wheels, nil).names())
+}
+
+// Flags come after those of test/kube, and feature gates add up. A server
+// without the streaming list refuses to send initial events.
+func TestFlagsTurnFeaturesOff(t *testing.T) {
+	s := Start(t, Options{Flags: []string{"--feature-gates=WatchList=false"}})
+	c := newCaller(t, s, s.AdminToken)
+	path := configMaps + "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	got := c.call(http.StatusUnprocessableEntity, http.MethodGet, path, nil)
+	require.Contains(t, got.Message, "sendInitialEvents is forbidden for watch")
+	shardsList(t, s) // the gates of test/kube are still on
 }
 
 func TestKillAndRestartKeepDataAndAddress(t *testing.T) {

@@ -64,6 +64,8 @@ func apiserverArgs(h *home, port int, extra []string) []string {
 		// can reach, and fails on a machine without network.
 		"--advertise-address=127.0.0.1",
 		"--endpoint-reconciler-type=none",
+		// Without it a shutdown waits a minute for open watches, and cuts them.
+		"--shutdown-watch-termination-grace-period=200ms",
 		"--feature-gates=ShardedListAndWatch=true,CBORServingAndStorage=true",
 	}
 	return append(args, extra...)

@@ -36,11 +36,11 @@ func serveControl(stdin io.Reader, stdout io.Writer, db *embed.Etcd) {
 }
 
 func obey(command string, db *embed.Etcd) Answer {
+	if command != "compact" {
+		return Answer{Error: fmt.Sprintf("unknown command %q: there is only compact", command)}
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	if command != "compact" {
-		return Answer{Error: fmt.Sprintf("%q: %v", command, errUnknownCommand)}
-	}
 	rev, err := compact(ctx, db)
 	if err != nil {
 		return Answer{Error: err.Error()}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"time"
 
@@ -13,7 +14,10 @@ import (
 
 // etcdSocket is the unix socket of etcd, relative to the working directory.
 // Nothing but this process can reach the store, and no port is needed.
-const etcdSocket = "unix://etcd.sock"
+const (
+	etcdSocketFile = "etcd.sock"
+	etcdSocket     = "unix://" + etcdSocketFile
+)
 
 // etcdStart is how long etcd may take to start; it is ready in a fraction of a
 // second unless the machine is very busy.
@@ -23,6 +27,11 @@ const etcdStart = time.Minute
 // sync to disk: what it has acknowledged survives the death of the process,
 // but not of the machine.
 func startEtcd(h *home) (*embed.Etcd, error) {
+	// etcd would take the socket of a server that lives here and then wait for
+	// its files for ever. The socket of one that was killed refuses.
+	if other, err := net.Dial("unix", etcdSocketFile); err == nil {
+		return nil, errors.Join(fmt.Errorf("another server runs in %s: stop it or choose another directory", h.dir), other.Close())
+	}
 	c := embed.NewConfig()
 	c.Dir = h.path("etcd")
 	c.UnsafeNoFsync = true
@@ -75,6 +84,3 @@ func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
 	}
 	return rev, nil
 }
-
-// errUnknownCommand answers a command that the program does not know.
-var errUnknownCommand = errors.New(`unknown command; there is "compact"`)

@@ -158,7 +158,7 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	if o.control {
 		// Its owner is the process: a read from stdin cannot be interrupted.
 		// It asks for the shutdown even before the server is ready.
-		go func() { serveControl(stdin, stdout, db) }()
+		go serveControl(stdin, stdout, db)
 	}
 	if err := awaitReady(cmd.Context(), url, h, served); err != nil {
 		return fmt.Errorf("%w; the log is %s", err, h.log)

@@ -292,7 +292,7 @@ func TestL25_WaitForSyncNamesEachThatIsNotSynced(t *testing.T) {
 		require.ErrorContains(r, err, "not synced: pods: list: forbidden: ")
 		require.ErrorContains(r, err, "not synced: pods in namespace shop: list: forbidden: ")
 		require.ErrorContains(r, err, "not synced: Order.example.com: resolve: ")
-		require.ErrorContains(r, err, "PartialObjectMetadata.meta.k8s.io: resolve: ")
+		require.ErrorContains(r, err, "*v1.PartialObjectMetadata: resolve: ")
 		require.NotContains(r, err.Error(), "configmaps")
 	})
 }

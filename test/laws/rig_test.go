@@ -29,6 +29,7 @@ type rig struct {
 	srv    *apiserver.Server
 	client *rest.Client
 	ctx    context.Context // ends with the test, before the server
+	runs   *sync.WaitGroup // what run started
 }
 
 var pods = object.GVR{Version: "v1", Resource: "pods"}
@@ -45,9 +46,10 @@ func inBubble(t *testing.T, opts apiserver.Options, body func(r *rig)) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer srv.Close()
 		defer client.CloseIdleConnections()
-		defer synctest.Wait()
+		var runs sync.WaitGroup
+		defer runs.Wait()
 		defer cancel()
-		body(&rig{T: t, srv: srv, client: client, ctx: ctx})
+		body(&rig{T: t, srv: srv, client: client, ctx: ctx, runs: &runs})
 	})
 }
 
@@ -57,7 +59,7 @@ var sharedScheme = sync.OnceValue(scheme.New)
 func (r *rig) run(i interface{ Run(context.Context) error }) (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- i.Run(ctx) }()
+	r.runs.Go(func() { ended <- i.Run(ctx) })
 	r.Cleanup(cancel)
 	return func() {
 		r.Helper()

@@ -48,7 +48,6 @@ var unsyncable = map[string]struct {
 	"stream cut":          {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, reflector.PhaseWatch},
 	"stream truncated":    {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, reflector.PhaseDecode},
 	"stream garbled":      {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, reflector.PhaseDecode},
-	"stream without end":  {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.WithholdEnd{}}}, reflector.PhaseWatch},
 	"stream that fails before its end": {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{
 		apiserver.ErrorEvent{AfterFrames: 5, Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}}}}, reflector.PhaseWatch},
 }

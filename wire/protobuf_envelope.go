@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 )
 
 // magic precedes every protobuf body of the API server. What follows is a
@@ -12,60 +10,6 @@ import (
 //
 //	1 typeMeta {1 apiVersion, 2 kind}   2 raw   3 contentEncoding   4 contentType
 const magic = "k8s\x00"
-
-// The wire types of protobuf (https://protobuf.dev/programming-guides/encoding).
-const (
-	wireVarint  = 0
-	wireFixed64 = 1
-	wireBytes   = 2
-	wireFixed32 = 5
-)
-
-var errProto = fmt.Errorf("%w: invalid protobuf", ErrSyntax)
-
-// field is one field of a message in memory. For wireBytes, bytes is a part of
-// the message, not a copy.
-type field struct {
-	number int
-	wire   int
-	bytes  []byte
-}
-
-// nextField splits the first field off a message.
-func nextField(msg []byte) (f field, rest []byte, err error) {
-	tag, n := binary.Uvarint(msg)
-	if n <= 0 || tag>>3 == 0 || tag>>3 > math.MaxInt32 {
-		return f, nil, errProto
-	}
-	f.number, f.wire = int(tag>>3), int(tag&7)
-	msg = msg[n:]
-	var size uint64
-	switch f.wire {
-	case wireVarint:
-		_, n := binary.Uvarint(msg)
-		if n <= 0 {
-			return f, nil, errProto
-		}
-		return f, msg[n:], nil
-	case wireFixed64:
-		size = 8
-	case wireFixed32:
-		size = 4
-	case wireBytes:
-		length, n := binary.Uvarint(msg)
-		if n <= 0 {
-			return f, nil, errProto
-		}
-		size, msg = length, msg[n:]
-	default:
-		return f, nil, errProto
-	}
-	if size > uint64(len(msg)) {
-		return f, nil, fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
-	}
-	f.bytes = msg[:size:size]
-	return f, msg[size:], nil
-}
 
 // envelope is a runtime.Unknown message.
 type envelope struct {

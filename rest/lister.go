@@ -22,7 +22,7 @@ import (
 // has a back-off of its own and should see each failure. RetryAfter tells what
 // the server asked for.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) List[T] {
-	l := &listing[T]{resource: r, opts: opts, meta: new(metav1.ListMeta)}
+	l := &pageReader[T]{resource: r, opts: opts, meta: new(metav1.ListMeta)}
 	return List[T]{Meta: l.meta, Items: func(yield func(T, error) bool) {
 		if err := l.run(ctx, yield); err != nil {
 			var none T
@@ -31,8 +31,8 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) List[T]
 	}}
 }
 
-// listing is a list that is being read, page by page.
-type listing[T object.Object] struct {
+// pageReader is a list that is being read, page by page.
+type pageReader[T object.Object] struct {
 	resource *Resource[T]
 	opts     metav1.ListOptions // of the next page
 	meta     *metav1.ListMeta
@@ -41,7 +41,7 @@ type listing[T object.Object] struct {
 }
 
 // run reads all pages. It returns nil when the consumer has stopped it, too.
-func (l *listing[T]) run(ctx context.Context, yield func(T, error) bool) error {
+func (l *pageReader[T]) run(ctx context.Context, yield func(T, error) bool) error {
 	if l.begun {
 		return fmt.Errorf("list %s: a list can be read only once: list again", l.resource)
 	}
@@ -72,7 +72,7 @@ func (l *listing[T]) run(ctx context.Context, yield func(T, error) bool) error {
 }
 
 // page reads one page. It reports whether the consumer wants more.
-func (l *listing[T]) page(ctx context.Context, meta *metav1.ListMeta, yield func(T, error) bool) (bool, error) {
+func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield func(T, error) bool) (bool, error) {
 	values, err := query(&l.opts)
 	if err != nil {
 		return false, fmt.Errorf("list %s: %w", l.resource, err)

@@ -119,6 +119,11 @@ func (s *scanner) value() ([]byte, error) {
 		}
 		c := s.buf[s.pos+n]
 		switch {
+		case inString && c < ' ':
+			// RFC 8259, section 7. In a watch, where each frame ends in a line
+			// break, it shows that a quote was lost in this one: to look for
+			// the next quote would be to swallow the changes that follow.
+			return nil, fmt.Errorf("%w: a control character in a string at byte %d of the body", ErrSyntax, s.offset()+int64(n))
 		case escaped:
 			escaped = false
 			continue

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// change is an event as it is shown, whatever the type of its object.
+type change struct {
+	kind    sharedinformer.EventType
+	at      time.Time
+	object  object.Object
+	old     object.Object // nil unless it is an update
+	initial bool
+	missed  bool // a deletion that was missed: object is the last known state
+	latency latency
+}
+
+func changeOf[T object.Object](e *sharedinformer.Event[T]) change {
+	now := time.Now()
+	c := change{
+		kind: e.Type, at: now, object: e.Object,
+		initial: e.Initial, missed: e.FinalStateUnknown,
+		latency: latencyOf(e, now),
+	}
+	if e.Type == sharedinformer.Update {
+		c.old = e.Old
+	}
+	return c
+}
+
+// age is how old the object is, as kubectl writes it.
+func (c *change) age() string {
+	created := c.object.GetCreationTimestamp()
+	if created.IsZero() {
+		return "-"
+	}
+	return duration.HumanDuration(c.at.Sub(created.Time))
+}
+
+// differences lists what an update changed.
+func (c *change) differences() ([]fieldChange, error) {
+	if c.old == nil {
+		return nil, nil
+	}
+	return changesBetween(c.old, c.object)
+}
+
+// confidential reports whether values of the object must not be shown in
+// passing. A whole object, which is asked for by name, is shown as kubectl
+// shows it.
+func (c *change) confidential() bool {
+	gvk := c.object.GetObjectKind().GroupVersionKind()
+	return gvk.Group == "" && gvk.Kind == "Secret"
+}
+
+// identity is what the columns of a table are measured by.
+func identity(o object.Object) (key, rv string) {
+	return object.FormatKey(object.KeyOf(o)), o.GetResourceVersion()
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// maxRate is the fastest workload. It is there to be looked at; for load there
+// is informer-bench.
+const maxRate = 10_000
+
+// demoFlags are those that watch does not have.
+type demoFlags struct {
+	rate     float64
+	faults   bool
+	seed     uint64
+	duration time.Duration
+}
+
+func (f *demoFlags) check() error {
+	switch {
+	case !(f.rate > 0 && f.rate <= maxRate):
+		return usage("--rate is %v: want more than 0 and at most %d changes a second", f.rate, maxRate)
+	case f.duration < 0:
+		return usage("--duration is %s: want 0 or more", f.duration)
+	}
+	return nil
+}
+
+func newDemo(s surroundings) *cobra.Command {
+	var demo demoFlags
+	var flags viewFlags
+	cmd := &cobra.Command{
+		Use:   "demo [TYPE]",
+		Short: "Show an informer at work against a server of its own",
+		Long: `demo starts a simulated API server on a free port of 127.0.0.1, with pods that
+come, run and go, and watches it. Now and then something breaks (*): what the
+reflector makes of it shows on stderr. TYPE is pods, nodes or leases.
+
+` + viewHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug demo
+  informer-debug demo --rate 50 -o wide
+  informer-debug demo leases --faults=false --duration 10s`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"pods", "nodes", "leases"},
+	}
+	flags.add(cmd)
+	cmd.Flags().Float64Var(&demo.rate, "rate", 4, "changes of pods a second")
+	cmd.Flags().BoolVar(&demo.faults, "faults", true, "break something every ten seconds")
+	cmd.Flags().Uint64Var(&demo.seed, "seed", 1, "what the workload is drawn from: the same seed, the same objects")
+	cmd.Flags().DurationVar(&demo.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := errors.Join(demo.check(), flags.check()); err != nil {
+			return err
+		}
+		resource := "pods"
+		if len(args) > 0 {
+			resource = args[0]
+		}
+		return runDemo(cmd.Context(), s, object.GVR{Resource: resource}, &demo, &flags)
+	}
+	return cmd
+}
+
+// demoBackoff forgets the last fault before the next one. By default trouble
+// every ten seconds would be taken for one long trouble, as it should.
+func demoBackoff() reflector.Backoff {
+	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: faultInterval / 3}
+}
+
+// runDemo owns the server, the workload and the faults, and shows them.
+func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlags, flags *viewFlags) error {
+	c := newConsole(s, flags.verbose)
+	srv := apiserver.New(apiserver.Options{Seed: demo.seed, BookmarkPeriod: 10 * time.Second})
+	defer srv.Close()
+	endpoint, err := s.listen(srv)
+	if err != nil {
+		return &exitError{code: exitRuntime, err: err}
+	}
+	if demo.duration > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, demo.duration, errDuration)
+		defer cancel()
+		ctx = timed
+	}
+	work := newWorkload(srv, demo.seed)
+	if err := work.begin(); err != nil {
+		return &exitError{code: exitRuntime, err: fmt.Errorf("workload: %w", err)}
+	}
+	c.state(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
+
+	working, end := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	var failure error
+	tasks.Go(func() { failure = work.run(working, demo.rate) })
+	if demo.faults {
+		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
+	}
+	cfg := &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
+	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, backoff: demoBackoff()}).run(ctx)
+	end()
+	tasks.Wait()
+	if err == nil && failure != nil {
+		err = &exitError{code: exitRuntime, err: fmt.Errorf("workload: %w", failure)}
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// fieldChange is one place where two states of an object differ.
+type fieldChange struct {
+	path     string
+	old, new any
+	had, has bool // whether the place exists in the old and the new state
+}
+
+// changesBetween lists where two states differ, the most telling first: spec
+// and status before metadata, plain values before trees, times last. What changes with every write
+// (resourceVersion, generation, managedFields) is left out.
+func changesBetween(old, new object.Object) ([]fieldChange, error) {
+	a, err := content(old)
+	if err != nil {
+		return nil, err
+	}
+	b, err := content(new)
+	if err != nil {
+		return nil, err
+	}
+	var found []fieldChange
+	walk("", a, b, &found)
+	found = slices.DeleteFunc(found, func(c fieldChange) bool {
+		return c.path == "metadata.resourceVersion" || c.path == "metadata.generation" || strings.HasPrefix(c.path, "metadata.managedFields")
+	})
+	slices.SortStableFunc(found, func(a, b fieldChange) int { return a.rank() - b.rank() })
+	return found, nil
+}
+
+// content is an object as a tree of maps and lists. It must not be changed.
+func content(o object.Object) (map[string]any, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return u.Object, nil
+	}
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s: %w", object.FormatKey(object.KeyOf(o)), err)
+	}
+	return tree, nil
+}
+
+// rank orders changes by how much they tell.
+func (c fieldChange) rank() int {
+	rank := 4
+	switch top, _, _ := strings.Cut(c.path, "."); {
+	case strings.HasSuffix(c.path, "Time"), strings.HasSuffix(c.path, "Timestamp"):
+		rank = 8
+	case top == "spec":
+		rank = 0
+	case top == "status":
+		rank = 2
+	case top == "metadata":
+		rank = 6
+	}
+	switch c.new.(type) {
+	case map[string]any, []any:
+		rank++
+	}
+	return rank
+}
+
+// walk compares two subtrees.
+func walk(path string, a, b any, found *[]fieldChange) {
+	switch x := a.(type) {
+	case map[string]any:
+		if y, ok := b.(map[string]any); ok {
+			walkMaps(path, x, y, func(name string) string { return join(path, name) }, found)
+			return
+		}
+	case []any:
+		if y, ok := b.([]any); ok {
+			walkLists(path, x, y, found)
+			return
+		}
+	}
+	if !reflect.DeepEqual(a, b) {
+		*found = append(*found, fieldChange{path: path, old: a, new: b, had: true, has: true})
+	}
+}
+
+func walkMaps(path string, a, b map[string]any, place func(string) string, found *[]fieldChange) {
+	names := slices.Collect(maps.Keys(a))
+	for name := range b {
+		if _, ok := a[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		x, had := a[name]
+		y, has := b[name]
+		if had && has {
+			walk(place(name), x, y, found)
+			continue
+		}
+		*found = append(*found, fieldChange{path: place(name), old: x, new: y, had: had, has: has})
+	}
+}
+
+// walkLists compares lists whose items have names by name, those of one length
+// by position, and others as a whole.
+func walkLists(path string, a, b []any, found *[]fieldChange) {
+	for _, field := range []string{"name", "type", "uid", "ip"} {
+		x, ok := byName(a, field)
+		y, alike := byName(b, field)
+		if ok && alike {
+			walkMaps(path, x, y, func(name string) string { return path + "[" + name + "]" }, found)
+			return
+		}
+	}
+	if len(a) != len(b) {
+		*found = append(*found, fieldChange{path: path, old: a, new: b, had: true, has: true})
+		return
+	}
+	for i := range a {
+		walk(path+"["+strconv.Itoa(i)+"]", a[i], b[i], found)
+	}
+}
+
+// byName indexes a list whose items are all named by a field, each differently.
+func byName(list []any, field string) (map[string]any, bool) {
+	named := make(map[string]any, len(list))
+	for _, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		name, ok := fields[field].(string)
+		if _, twice := named[name]; !ok || twice {
+			return nil, false
+		}
+		named[name] = item
+	}
+	return named, true
+}
+
+// join puts a field name behind a path; one that holds a dot itself, such as a
+// label's key, stands in brackets.
+func join(path, name string) string {
+	switch {
+	case strings.Contains(name, "."):
+		return path + "[" + name + "]"
+	case path == "":
+		return name
+	}
+	return path + "." + name
+}
+
+// text writes a change: "status.phase: Pending→Running", "+spec.nodeName=n1",
+// "-metadata.labels.app". Without values it names only the place.
+func (c fieldChange) text(values bool) string {
+	switch {
+	case !c.has:
+		return "-" + c.path
+	case !c.had && values:
+		return "+" + c.path + "=" + brief(c.new)
+	case !c.had:
+		return "+" + c.path
+	case values:
+		return c.path + ": " + brief(c.old) + "→" + brief(c.new)
+	}
+	return c.path
+}
+
+// brief writes a value in a few characters.
+func brief(v any) string {
+	const most = 32
+	switch v := v.(type) {
+	case map[string]any:
+		return fmt.Sprintf("{%d}", len(v))
+	case []any:
+		return fmt.Sprintf("[%d]", len(v))
+	case nil:
+		return "null"
+	case string:
+		if runes := []rune(v); len(runes) > most {
+			v = string(runes[:most-1]) + "…"
+		}
+		if v == "" || strings.ContainsAny(v, " ,→") || strconv.Quote(v) != `"`+v+`"` {
+			return strconv.Quote(v)
+		}
+		return v
+	}
+	return fmt.Sprint(v)
+}
+
+// summarize writes the first few of the changes.
+func summarize(changes []fieldChange, values bool) string {
+	const most = 3
+	texts := make([]string, 0, most+1)
+	for i, c := range changes {
+		if i == most {
+			texts = append(texts, fmt.Sprintf("and %d more", len(changes)-most))
+			break
+		}
+		texts = append(texts, c.text(values))
+	}
+	return strings.Join(texts, ", ")
+}

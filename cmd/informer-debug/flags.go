@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// choice is a flag whose value is one of a few words.
+type choice struct {
+	value string
+	words []string
+}
+
+// String returns the value.
+func (c *choice) String() string { return c.value }
+
+// Type names the words in the help text.
+func (c *choice) Type() string { return strings.Join(c.words, "|") }
+
+// Set takes one of the words.
+func (c *choice) Set(word string) error {
+	if !slices.Contains(c.words, word) {
+		return fmt.Errorf("want one of %s", strings.Join(c.words, ", "))
+	}
+	c.value = word
+	return nil
+}
+
+// connectFlags are kubectl's flags about how to reach the server.
+type connectFlags struct {
+	load rest.LoadOptions
+}
+
+func (f *connectFlags) add(cmd *cobra.Command) {
+	o, flags := &f.load, cmd.Flags()
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
+	flags.StringVar(&o.Context, "context", "", "context of the kubeconfig")
+	flags.StringVar(&o.Cluster, "cluster", "", "cluster of the kubeconfig")
+	flags.StringVar(&o.User, "user", "", "user of the kubeconfig")
+	flags.StringVarP(&o.Server, "server", "s", "", "address of the API server")
+	flags.StringVar(&o.TLSServerName, "tls-server-name", "", "name that the server's certificate is checked for")
+	flags.StringVar(&o.CertificateAuthority, "certificate-authority", "", "file with the authority of the server's certificate")
+	flags.BoolVar(&o.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "accept any server certificate")
+	flags.StringVar(&o.ProxyURL, "proxy-url", "", "proxy for all requests")
+	flags.StringVar(&o.Token, "token", "", "bearer token, instead of the user's credentials")
+	flags.StringVar(&o.Impersonate.UserName, "as", "", "user to act as")
+	flags.StringVar(&o.Impersonate.UID, "as-uid", "", "UID to act as")
+	flags.StringArrayVar(&o.Impersonate.Groups, "as-group", nil, "group to act as; may be repeated")
+	flags.DurationVar(&o.Timeout, "request-timeout", 0, "how long to wait for the head of each answer; 0 is no limit")
+}
+
+// check finds contradictions.
+func (f *connectFlags) check() error {
+	o := &f.load
+	switch {
+	case o.InsecureSkipTLSVerify && o.CertificateAuthority != "":
+		return usage("--insecure-skip-tls-verify and --certificate-authority contradict each other: leave one out")
+	case o.Impersonate.UserName == "" && (o.Impersonate.UID != "" || len(o.Impersonate.Groups) > 0):
+		return usage("--as-uid and --as-group need --as: name the user to act as")
+	case o.Timeout < 0:
+		return usage("--request-timeout is %s: want 0 or more", o.Timeout)
+	}
+	return nil
+}
+
+// viewFlags say what to watch and how to show it.
+type viewFlags struct {
+	namespace     string
+	allNamespaces bool
+	selector      string
+	fieldSelector string
+	metadataOnly  bool
+	initial       choice
+
+	output    choice
+	noHeaders bool
+	watchOnly bool
+	verbose   bool
+
+	count   int
+	timeout time.Duration
+
+	labels labels.Selector // of selector, after check
+	fields fields.Selector // of fieldSelector, after check
+}
+
+func (f *viewFlags) add(cmd *cobra.Command) {
+	f.initial = choice{value: reflector.Auto.String(), words: []string{
+		reflector.Auto.String(), reflector.WatchList.String(), reflector.List.String()}}
+	f.output = choice{words: []string{"wide", "json", "jsonl", "name"}}
+
+	flags := cmd.Flags()
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace to watch")
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
+	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
+	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as metadata.name=web-1")
+	flags.BoolVar(&f.metadataOnly, "metadata-only", false, "ask for the metadata of the objects alone")
+	flags.Var(&f.initial, "initial", "how the initial state is read: streamed where the server can, streamed, or listed")
+	flags.VarP(&f.output, "output", "o", "output format (default a table)")
+	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
+	flags.BoolVar(&f.watchOnly, "watch-only", false, "do not show the initial objects")
+	flags.BoolVar(&f.verbose, "verbose", false, "show each request on stderr")
+	flags.IntVarP(&f.count, "count", "c", 0, "end after that many changes were shown, initial objects included; 0 is no end")
+	flags.DurationVar(&f.timeout, "timeout", 0, "end after that time, with exit code 124; 0 is no end")
+	for name, words := range map[string][]string{"output": f.output.words, "initial": f.initial.words} {
+		// It fails only for a flag that does not exist.
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// check finds contradictions and reads the selectors.
+func (f *viewFlags) check() (err error) {
+	switch {
+	case f.allNamespaces && f.namespace != "":
+		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
+	case f.count < 0:
+		return usage("--count is %d: want 0 or more", f.count)
+	case f.timeout < 0:
+		return usage("--timeout is %s: want 0 or more", f.timeout)
+	}
+	if f.labels, err = labels.Parse(f.selector); err != nil {
+		return usage("--selector %q: %w", f.selector, err)
+	}
+	if f.fields, err = fields.ParseSelector(f.fieldSelector); err != nil {
+		return usage("--field-selector %q: %w", f.fieldSelector, err)
+	}
+	return nil
+}
+
+// initialMode is --initial as the reflector knows it.
+func (f *viewFlags) initialMode() reflector.Initial {
+	switch f.initial.value {
+	case reflector.WatchList.String():
+		return reflector.WatchList
+	case reflector.List.String():
+		return reflector.List
+	}
+	return reflector.Auto
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// latency is how long one change took from stage to stage.
+type latency struct {
+	known   bool          // whether the change came over the network one by one
+	decode  time.Duration // last byte read → object made
+	queue   time.Duration // object made → in the queue
+	apply   time.Duration // in the queue → in the cache
+	deliver time.Duration // in the cache → the handler is called
+	total   time.Duration
+}
+
+// latencyOf takes the measure of an event that is being handled at now. Those
+// of an initial list have none: they were received together.
+func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) latency {
+	if e.Initial || e.Received.IsZero() {
+		return latency{}
+	}
+	return latency{
+		known:   true,
+		decode:  e.Decoded.Sub(e.Received),
+		queue:   e.Queued.Sub(e.Decoded),
+		apply:   e.Applied.Sub(e.Queued),
+		deliver: now.Sub(e.Applied),
+		total:   now.Sub(e.Received),
+	}
+}
+
+// histogram counts durations in buckets that grow with the duration, sixteen
+// to each power of two, so that a quantile is right to 6 % however long the
+// program runs.
+type histogram struct {
+	buckets [64 * 16]uint64
+	count   uint64
+	max     time.Duration
+}
+
+func (h *histogram) add(d time.Duration) {
+	d = max(d, 0)
+	h.buckets[bucketOf(uint64(d))]++
+	h.count++
+	h.max = max(h.max, d)
+}
+
+// quantile is the duration that a part q of all did not exceed.
+func (h *histogram) quantile(q float64) time.Duration {
+	wanted := uint64(math.Ceil(q * float64(h.count)))
+	var seen uint64
+	for i, n := range h.buckets {
+		if seen += n; n > 0 && seen >= wanted {
+			return min(bucketEnd(i), h.max)
+		}
+	}
+	return 0
+}
+
+// bucketOf keeps the highest bit of n and the four below it.
+func bucketOf(n uint64) int {
+	if n < 16 {
+		return int(n)
+	}
+	shift := bits.Len64(n) - 5
+	return (shift+1)*16 + int(n>>shift) - 16
+}
+
+// bucketEnd is the largest duration in a bucket.
+func bucketEnd(i int) time.Duration {
+	if i < 16 {
+		return time.Duration(i)
+	}
+	shift := i/16 - 1
+	return time.Duration((uint64(i%16)+17)<<shift - 1)
+}
+
+// short writes a duration in at most six characters: 850ns, 41µs, 1.2ms, 340ms,
+// 2.1s, 3m20s.
+func short(d time.Duration) string {
+	unit := func(u time.Duration, name string) string {
+		if n := float64(d) / float64(u); n < 9.95 {
+			return fmt.Sprintf("%.1f%s", n, name)
+		}
+		return fmt.Sprintf("%.0f%s", float64(d)/float64(u), name)
+	}
+	switch {
+	case d < 0:
+		return "-" + short(-d)
+	case d < time.Microsecond:
+		return fmt.Sprintf("%dns", d)
+	case d < time.Millisecond-500:
+		return unit(time.Microsecond, "µs")
+	case d < time.Second-500*time.Microsecond:
+		return unit(time.Millisecond, "ms")
+	case d < time.Minute:
+		return unit(time.Second, "s")
+	}
+	return d.Round(time.Second).String()
+}

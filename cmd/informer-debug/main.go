@@ -1,0 +1,41 @@
+// Command informer-debug shows what an informer sees: each change of a
+// resource as it arrives, how long it took from the network to a handler, and
+// what the reflector does about trouble.
+//
+//	informer-debug watch pods -A      # against the cluster of your kubeconfig
+//	informer-debug demo               # against a server of its own, with faults
+//
+// Changes go to stdout, everything else to stderr. "informer-debug watch
+// --help" documents flags, columns and exit codes.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills
+	os.Exit(run(ctx, os.Args[1:], surroundings{
+		stdout:      os.Stdout,
+		stderr:      os.Stderr,
+		outTerminal: isTerminal(os.Stdout),
+		errTerminal: isTerminal(os.Stderr),
+		env:         os.Getenv,
+		listen: func(srv *apiserver.Server) (*apiserver.Endpoint, error) {
+			return srv.Listen(apiserver.ListenOptions{})
+		},
+	}))
+}
+
+// isTerminal reports whether f is a character device, which a pipe and a file
+// are not. Of those that are, /dev/null does not mind colours.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

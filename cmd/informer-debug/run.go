@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// The exit codes, as exitHelp documents them.
+const (
+	exitOK          = 0
+	exitRuntime     = 1
+	exitUsage       = 2
+	exitUnavailable = 3
+	exitTimeout     = 124
+)
+
+const exitHelp = `Exit codes:
+  0    ended by Ctrl-C, by --count, or by demo's --duration
+  1    runtime error, for example stdout was closed
+  2    usage: a flag, a selector or an argument is wrong
+  3    cannot connect, not allowed, or the server does not serve TYPE
+  124  --timeout expired, as with timeout(1)
+A second Ctrl-C kills at once.`
+
+// exitError is an error that decides the exit code.
+type exitError struct {
+	code int
+	err  error
+	hint string // what to do about it; may be empty
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// surroundings is what a run gets from the process that it is in.
+type surroundings struct {
+	stdout, stderr           io.Writer
+	outTerminal, errTerminal bool
+	env                      func(string) string
+
+	// listen opens the endpoint of demo's server.
+	listen func(*apiserver.Server) (*apiserver.Endpoint, error)
+}
+
+// run is the whole program: it returns the exit code. It ends gracefully when
+// ctx is done.
+func run(ctx context.Context, args []string, s surroundings) int {
+	root := newRoot(s)
+	root.SetArgs(append([]string{}, args...))
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitOK
+	}
+	e, ok := errors.AsType[*exitError](err)
+	if !ok {
+		e = &exitError{code: exitUsage, err: err} // cobra's own: an unknown command or flag
+	}
+	if e.code == exitUsage && e.hint == "" {
+		e.hint = fmt.Sprintf("%s --help tells more", cmd.CommandPath())
+	}
+	fmt.Fprintf(s.stderr, "informer-debug: %s\n", oneLine(e.Error()))
+	if e.hint != "" {
+		fmt.Fprintf(s.stderr, "  %s\n", e.hint)
+	}
+	return e.code
+}
+
+func newRoot(s surroundings) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "informer-debug",
+		Short: "See what an informer sees",
+		Long: `informer-debug shows what an informer sees: each change of a resource as it
+arrives, how long it took from the network to a handler, and what the reflector
+does about trouble.
+
+` + exitHelp,
+		Example: `  informer-debug watch pods -A
+  informer-debug demo`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetOut(s.stdout)
+	root.SetErr(s.stderr)
+	root.AddCommand(newWatch(s), newDemo(s), newVersion())
+	return root
+}

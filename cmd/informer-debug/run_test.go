@@ -1,0 +1,419 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// result is what one run left.
+type result struct {
+	code        int
+	out, errOut string
+}
+
+// lines are those of stdout.
+func (r result) lines() []string { return strings.Split(strings.TrimSuffix(r.out, "\n"), "\n") }
+
+// transcript is an output that may be read while it is written.
+type transcript struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	watched map[string]func() // called once, when the text appears
+}
+
+// when calls f once text has been written.
+func (w *transcript) when(text string, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watched == nil {
+		w.watched = map[string]func(){}
+	}
+	w.watched[text] = f
+}
+
+func (w *transcript) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(p)
+	for text, f := range w.watched {
+		if strings.Contains(w.text.String(), text) {
+			delete(w.watched, text)
+			f()
+		}
+	}
+	return len(p), nil
+}
+
+func (w *transcript) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// around is the surroundings of a test: no terminal, no environment.
+func around(stdout, stderr *transcript) surroundings {
+	return surroundings{
+		stdout: stdout, stderr: stderr,
+		env:    func(string) string { return "" },
+		listen: func(srv *apiserver.Server) (*apiserver.Endpoint, error) { return srv.Pipe() },
+	}
+}
+
+// invoke runs the program. A run that does not end by itself fails the test.
+func invoke(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr transcript
+	return finish(t, t.Context(), args, around(&stdout, &stderr))
+}
+
+func finish(t *testing.T, ctx context.Context, args []string, s surroundings) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	code := run(ctx, args, s)
+	r := result{code, s.stdout.(*transcript).String(), s.stderr.(*transcript).String()}
+	require.NotErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the run did not end by itself\nstdout: %s\nstderr: %s", r.out, r.errOut)
+	return r
+}
+
+// cluster is a simulated API server on loopback with three pods.
+func cluster(t *testing.T, opts apiserver.Options) (srv *apiserver.Server, server string) {
+	t.Helper()
+	srv = apiserver.New(opts)
+	t.Cleanup(srv.Close)
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	require.NoError(t, err)
+	for _, key := range []object.Key{{Namespace: "shop", Name: "web-1"}, {Namespace: "shop", Name: "cart-1"}, {Namespace: "bank", Name: "api-1"}} {
+		put(t, srv, key, corev1.PodRunning)
+	}
+	return srv, "--server=" + endpoint.URL
+}
+
+func put(t *testing.T, srv *apiserver.Server, key object.Key, phase corev1.PodPhase) {
+	t.Helper()
+	app, _, _ := strings.Cut(key.Name, "-")
+	_, err := srv.Put(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{"app": app}},
+		Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, SchedulerName: corev1.DefaultSchedulerName},
+		Status:     corev1.PodStatus{Phase: phase},
+	})
+	require.NoError(t, err)
+}
+
+func TestWatchTable(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	lines := r.lines()
+	require.Len(t, lines, 4, r.out)
+	require.Equal(t, []string{"TIME", "AGE", "KEY", "RV", "DECODE", "QUEUE", "APPLY", "DELIVER"}, strings.Fields(lines[0]))
+	at := strings.Index(lines[0], "KEY")
+	for i, key := range []string{"bank/api-1", "shop/cart-1", "shop/web-1"} {
+		line := lines[i+1]
+		assert.True(t, strings.HasPrefix(line, "+ "), line)
+		assert.True(t, strings.HasPrefix(line[at:], key+" "), "column KEY of %q", line)
+		assert.True(t, strings.HasSuffix(line, "  initial"), line)
+	}
+	assert.NotContains(t, r.out+r.errOut, "\x1b", "colour without a terminal")
+	assert.Contains(t, r.errOut, "Watching      from rv 103")
+	assert.Contains(t, r.errOut, "changes       0 added, 0 updated, 0 deleted, 3 initial")
+
+	r = invoke(t, "watch", "po", "-n", "bank", "-c", "1", "--no-headers", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Len(t, r.lines(), 1, r.out)
+}
+
+func TestWatchShowsEachKindOfChange(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	web := object.Key{Namespace: "shop", Name: "web-1"}
+	var stdout, stderr transcript
+	stderr.when("synced", func() {
+		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+		put(t, srv, web, corev1.PodFailed)
+		require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), web))
+	})
+	r := finish(t, t.Context(), []string{"watch", "pods", "-A", "-o", "wide", "--watch-only", "-c", "3", server}, around(&stdout, &stderr))
+	require.Equal(t, exitOK, r.code, r.errOut)
+	lines := r.lines()
+	require.Len(t, lines, 4, r.out)
+	for i, want := range []string{"+ shop/web-2 104", "~ shop/web-1 105", "- shop/web-1 106"} {
+		f := strings.Fields(lines[i+1])
+		require.GreaterOrEqual(t, len(f), 10, lines[i+1])
+		assert.Equal(t, want, strings.Join([]string{f[0], f[3], f[4]}, " "))
+		assert.Len(t, f[9], 36, "UID in %q", lines[i+1])
+	}
+	assert.True(t, strings.HasSuffix(lines[2], "status.phase: Running→Failed"), lines[2])
+	assert.Contains(t, r.errOut, "changes       1 added, 1 updated, 1 deleted, 3 initial")
+	assert.Contains(t, r.errOut, "latency       p50 ")
+}
+
+func TestWatchJSON(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	var stdout, stderr transcript
+	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
+	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "-o", "jsonl", "-c", "3", server}, around(&stdout, &stderr))
+	require.Equal(t, exitOK, r.code, r.errOut)
+	type line struct {
+		Type, Key, UID, RV, Resource string
+		Time                         time.Time
+		Initial                      bool
+		Changed                      []string
+		Latency                      *struct{ DecodeNs, QueueNs, ApplyNs, DeliverNs, TotalNs int64 }
+		Object                       struct {
+			Kind   string
+			Status struct{ Phase string }
+		}
+	}
+	var got []line
+	for _, text := range r.lines() {
+		var l line
+		require.NoError(t, json.Unmarshal([]byte(text), &l), text)
+		got = append(got, l)
+	}
+	require.Len(t, got, 3)
+	assert.Equal(t, "add shop/cart-1 true", fmt.Sprint(got[0].Type, " ", got[0].Key, " ", got[0].Initial))
+	assert.Nil(t, got[0].Latency)
+	last := got[2]
+	assert.Equal(t, "update shop/web-1 false", fmt.Sprint(last.Type, " ", last.Key, " ", last.Initial))
+	assert.Equal(t, []string{"status.phase"}, last.Changed)
+	assert.Equal(t, "Pod Failed pods", last.Object.Kind+" "+last.Object.Status.Phase+" "+last.Resource)
+	require.NotNil(t, last.Latency)
+	l := last.Latency
+	assert.Equal(t, l.TotalNs, l.DecodeNs+l.QueueNs+l.ApplyNs+l.DeliverNs)
+	assert.Positive(t, l.DecodeNs)
+
+	r = invoke(t, "watch", "pods", "-n", "bank", "-o", "json", "-c", "1", server)
+	assert.True(t, strings.HasPrefix(r.out, "{\n    \"type\": \"add\","), r.out)
+	assert.True(t, json.Valid([]byte(r.out)), r.out)
+
+	r = invoke(t, "watch", "pods", "-A", "-o", "name", "-c", "3", server)
+	assert.Equal(t, "pods/api-1\npods/cart-1\npods/web-1\n", r.out)
+}
+
+// The first line shows which objects pass: without any scope it would be
+// bank/api-1.
+func TestWatchScopes(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	for name, c := range map[string]struct {
+		want string
+		args []string
+	}{
+		"label":     {"cart-1", []string{"-A", "-l", "app=cart"}},
+		"field":     {"web-1", []string{"-A", "--field-selector", "metadata.name=web-1"}},
+		"namespace": {"cart-1", []string{"-n", "shop"}},
+		"all":       {"web-1", []string{"-n", "shop", "-l", "app!=cart", "--field-selector", "status.phase=Running"}},
+		"list":      {"cart-1", []string{"-A", "-l", "app=cart", "--initial", "list"}},
+		"watchlist": {"cart-1", []string{"-A", "-l", "app=cart", "--initial", "watchlist"}},
+		"metadata":  {"cart-1", []string{"-A", "-l", "app=cart", "--metadata-only"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := invoke(t, append([]string{"watch", "pods", "-o", "name", "-c", "1", server}, c.args...)...)
+			assert.Equal(t, exitOK, r.code, r.errOut)
+			assert.Equal(t, "pods/"+c.want+"\n", r.out)
+			assert.Equal(t, name == "list", strings.Contains(r.errOut, "Listing"), r.errOut)
+		})
+	}
+}
+
+func TestMetadataOnlyAsksForNoMore(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	r := invoke(t, "watch", "pods", "-A", "-o", "jsonl", "-c", "1", "--metadata-only", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	assert.Contains(t, r.out, `"kind":"Pod"`)
+	assert.NotContains(t, r.out, `"status"`)
+}
+
+func TestStreamingListRefused(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
+	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
+	assert.Equal(t, exitOK, r.code, r.errOut)
+	assert.Contains(t, r.errOut, "Listing")
+	r = invoke(t, "watch", "pods", "-A", "-c", "3", "--initial", "watchlist", server)
+	assert.Equal(t, exitUsage, r.code, r.errOut)
+	assert.Contains(t, r.errOut, "check --field-selector, --selector and --initial")
+}
+
+func TestWatchCustomResource(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{Resources: []apiserver.Resource{{
+		GVR: object.GVR{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}, Kind: "CronTab", Namespaced: true,
+	}}})
+	tab := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"cron": "* * * * *"}}}
+	tab.SetAPIVersion("stable.example.com/v1")
+	tab.SetKind("CronTab")
+	tab.SetNamespace("default")
+	tab.SetName("nightly")
+	_, err := srv.Create(tab)
+	require.NoError(t, err)
+	for _, name := range []string{"crontabs", "crontab.v1.stable.example.com", "CronTab.stable.example.com"} {
+		r := invoke(t, "watch", name, "-o", "name", "-c", "1", server)
+		assert.Equal(t, exitOK, r.code, r.errOut)
+		assert.Equal(t, "crontabs.stable.example.com/nightly\n", r.out)
+	}
+}
+
+func TestBadUsage(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"watch", "name what to watch"},
+		{"watch pods web-1", "--field-selector metadata.name=web-1"},
+		{"watch pods/web-1", "--field-selector metadata.name=web-1"},
+		{"watch pods.", "want TYPE[.VERSION][.GROUP]"},
+		{"watch pods -n shop -A", "contradict each other"},
+		{"watch pods -c -1", "--count is -1"},
+		{"watch pods --timeout -1s", "--timeout is -1s"},
+		{"watch pods --timeout soon", "invalid duration"},
+		{"watch pods --request-timeout -1s", "--request-timeout is -1s"},
+		{"watch pods -l a=b=c", "--selector"},
+		{"watch pods --field-selector phase", "--field-selector"},
+		{"watch pods -o yaml", "want one of wide, json, jsonl, name"},
+		{"watch pods --initial never", "want one of auto, watchlist, list"},
+		{"watch pods --as-group ops", "need --as"},
+		{"watch pods --insecure-skip-tls-verify --certificate-authority ca.pem", "contradict each other"},
+		{"watch pods --no-such-flag", "unknown flag"},
+		{"wach pods", "unknown command"},
+		{"demo pods nodes", "accepts at most 1 arg"},
+		{"demo secrets", "invalid argument"},
+		{"demo --rate 0", "--rate is 0"},
+		{"demo --rate NaN", "--rate is NaN"},
+		{"demo --duration -1s", "--duration is -1s"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			r := invoke(t, strings.Fields(c.args)...)
+			assert.Equal(t, exitUsage, r.code, r.errOut)
+			assert.Empty(t, r.out)
+			assert.Contains(t, r.errOut, c.want)
+			assert.Contains(t, r.errOut, "--help tells more")
+		})
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	garbage := filepath.Join(dir, "garbage")
+	require.NoError(t, os.WriteFile(garbage, []byte("\tnot: [yaml"), 0o600))
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	closed.Close()
+
+	srv, server := cluster(t, apiserver.Options{Tokens: map[string]string{"good": "alice"}})
+	srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "secrets" && a.Verb != "delete" })
+	dead := "http://" + closed.Addr().String()
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want []string
+	}{
+		{"no config", []string{"pods"}, exitUnavailable, []string{"informer-debug: no configuration", "set KUBECONFIG"}},
+		{"no file", []string{"pods", "--kubeconfig", filepath.Join(dir, "missing")}, exitUnavailable, []string{"informer-debug: kubeconfig", "no such file"}},
+		{"bad file", []string{"pods", "--kubeconfig", garbage}, exitUnavailable, []string{"informer-debug: kubeconfig " + garbage}},
+		{"unreachable", []string{"pods", "--server", dead}, exitUnavailable, []string{"! ", "connection refused", "cannot reach " + dead}},
+		{"unknown type", []string{"deploymets", server, "--token=good"}, exitUnavailable, []string{`resource "deploymets"`, "did you mean deployments.apps?"}},
+		{"unauthorised", []string{"pods", server, "--token=s3cret"}, exitUnavailable, []string{"Unauthorized", "does not accept the credentials"}},
+		{"forbidden", []string{"secrets", server, "--token=good"}, exitUnavailable, []string{"informer-debug: list: forbidden: ", `User "alice" cannot list resource "secrets"`, "kubectl auth can-i"}},
+		{"forbidden to another", []string{"secrets", server, "--token=good", "--as=bob"}, exitUnavailable, []string{`User "bob" cannot list`}},
+		{"field not known", []string{"pods", server, "--token=good", "--field-selector=spec.color=red"}, exitUsage, []string{"field label not supported: spec.color", "check --field-selector"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := invoke(t, append([]string{"watch"}, c.args...)...)
+			assert.Equal(t, c.code, r.code, r.errOut)
+			assert.Empty(t, r.out)
+			for _, text := range c.want {
+				assert.Contains(t, r.errOut, text)
+			}
+			assert.NotContains(t, r.errOut, "s3cret")
+		})
+	}
+}
+
+func TestInterruptEndsGracefully(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	ctx, interrupt := context.WithCancel(t.Context())
+	var stdout, stderr transcript
+	stderr.when("synced", interrupt)
+	r := finish(t, ctx, []string{"watch", "pods", "-A", server}, around(&stdout, &stderr))
+	assert.Equal(t, exitOK, r.code, r.errOut)
+	assert.Len(t, r.lines(), 4)
+	assert.Contains(t, r.errOut, "stopped ")
+}
+
+func TestColorOnlyOnTerminals(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	for _, c := range []struct {
+		name             string
+		out, err         bool
+		env              map[string]string
+		colOut, colError bool
+	}{
+		{"both", true, true, nil, true, true},
+		{"stdout piped", false, true, nil, false, true},
+		{"stderr piped", true, false, nil, true, false},
+		{"NO_COLOR", true, true, map[string]string{"NO_COLOR": "1"}, false, false},
+		{"dumb", true, true, map[string]string{"TERM": "dumb"}, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var stdout, stderr transcript
+			s := around(&stdout, &stderr)
+			s.outTerminal, s.errTerminal = c.out, c.err
+			s.env = func(name string) string { return c.env[name] }
+			r := finish(t, t.Context(), []string{"watch", "pods", "-A", "-c", "1", server}, s)
+			assert.Equal(t, exitOK, r.code)
+			assert.Equal(t, c.colOut, strings.Contains(r.out, "\x1b["), "stdout %q", r.out)
+			assert.Equal(t, c.colError, strings.Contains(r.errOut, "\x1b["), "stderr %q", r.errOut)
+		})
+	}
+}
+
+// broken is a stdout that takes nothing more.
+type broken struct{ transcript }
+
+func (*broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestStdoutBroken(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	var out broken
+	var stderr transcript
+	s := around(&out.transcript, &stderr)
+	s.stdout = &out
+	assert.Equal(t, exitRuntime, run(t.Context(), []string{"watch", "pods", "-A", server}, s))
+	assert.Contains(t, stderr.String(), "informer-debug: stdout: no space left on device")
+	assert.Equal(t, exitRuntime, run(t.Context(), []string{"version"}, s))
+}
+
+func TestVersionAndCompletion(t *testing.T) {
+	r := invoke(t, "version")
+	assert.Equal(t, exitOK, r.code)
+	assert.Contains(t, r.out, "informer-debug ")
+	assert.Contains(t, r.out, "go1.")
+
+	r = invoke(t, "completion", "bash")
+	assert.Equal(t, exitOK, r.code)
+	assert.Contains(t, r.out, "informer-debug")
+
+	_, server := cluster(t, apiserver.Options{})
+	r = invoke(t, "__complete", "watch", server, "dep")
+	assert.Contains(t, r.lines(), "deployments.apps")
+	r = invoke(t, "__complete", "watch", "--output", "")
+	assert.Equal(t, []string{"wide", "json", "jsonl", "name"}, r.lines()[:4])
+}

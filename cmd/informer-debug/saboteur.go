@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+const (
+	firstFault    = 5 * time.Second
+	faultInterval = 10 * time.Second
+	outage        = 3 * time.Second
+)
+
+// saboteur breaks something now and then.
+type saboteur struct {
+	srv     *apiserver.Server
+	console *console
+}
+
+// sabotage is one way to break something. Most cut the connections first, so
+// that the next request comes at once.
+type sabotage struct {
+	what string
+	do   func(ctx context.Context, srv *apiserver.Server)
+}
+
+// run breaks one thing after the other until ctx is done.
+func (s *saboteur) run(ctx context.Context) {
+	faults := sabotages()
+	wait := firstFault
+	for n := 0; pause(ctx, wait); n++ {
+		wait = faultInterval
+		f := faults[n%len(faults)]
+		s.srv.Faults().Clear()
+		s.console.fault(time.Now(), "%-12s  %s", "fault", f.what)
+		f.do(ctx, s.srv)
+	}
+}
+
+func sabotages() []sabotage {
+	// failing gives the next watches a fault and makes the client open them.
+	failing := func(faults ...apiserver.Fault) func(context.Context, *apiserver.Server) {
+		return func(_ context.Context, srv *apiserver.Server) {
+			for _, f := range faults {
+				srv.Faults().Add(f)
+			}
+			srv.Restart()
+		}
+	}
+	watches := func(count int, do apiserver.Action) apiserver.Fault {
+		return apiserver.Fault{Verb: "watch", Count: count, Do: []apiserver.Action{do}}
+	}
+	slow := apiserver.Delay{For: 2 * time.Second}
+	return []sabotage{
+		{"the connection is cut", failing()},
+		{"the history is compacted while nobody watches: 410", failing(watches(1, apiserver.Compacted{}))},
+		{"two answers of 500", failing(watches(2, apiserver.Fail{Code: http.StatusInternalServerError}))},
+		{"a change is garbled on its way", failing(watches(1, apiserver.Garble{Frame: 1}))},
+		{"410 again, and the list is slow", failing(watches(1, apiserver.Compacted{}),
+			apiserver.Fault{Verb: "watch", Skip: 1, Count: 1, Do: []apiserver.Action{slow}},
+			apiserver.Fault{Verb: "list", Count: 1, Do: []apiserver.Action{slow}})},
+		{"too many requests, come back in 2 s", failing(watches(1, apiserver.Fail{Code: http.StatusTooManyRequests, RetryAfter: "2"}))},
+		{"the server is down for 3 s", func(ctx context.Context, srv *apiserver.Server) {
+			srv.Down()
+			pause(ctx, outage)
+			srv.Up()
+		}},
+	}
+}
+
+// pause waits for d. It reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// tally counts what the handler heard. The handler alone writes it, and it is
+// read when the informer has stopped.
+type tally struct {
+	initial, adds, updates, deletes int
+	shown                           int
+	latency                         histogram
+}
+
+func (t *tally) count(c *change) {
+	switch {
+	case c.initial:
+		t.initial++
+	case c.kind == sharedinformer.Add:
+		t.adds++
+	case c.kind == sharedinformer.Update:
+		t.updates++
+	case c.kind == sharedinformer.Delete:
+		t.deletes++
+	}
+	if c.latency.known {
+		t.latency.add(c.latency.total)
+	}
+}
+
+// summary closes the view.
+func (v *view) summary(s sharedinformer.Status, took time.Duration) {
+	t, r, now := &v.tally, s.Reflector, time.Now()
+	say := func(what, format string, args ...any) {
+		v.console.state(now, "%-12s  %s", what, fmt.Sprintf(format, args...))
+	}
+	say("stopped", "after %s, %d objects, rv %s", short(took), s.Objects, s.RV)
+	say("changes", "%d added, %d updated, %d deleted, %d initial", t.adds, t.updates, t.deletes, t.initial)
+	say("requests", "%d lists, %d relists, %d watches, %d failures", r.Lists-r.Relists, r.Relists, r.Watches, r.Failures)
+	if h := &t.latency; h.count > 0 {
+		say("latency", "p50 %s, p99 %s, max %s", short(h.quantile(0.5)), short(h.quantile(0.99)), short(h.max))
+	}
+}

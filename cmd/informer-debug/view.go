@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Why a view ends, beside the signal and a failure.
+var (
+	errCounted  = errors.New("the number of changes asked for was shown")
+	errTimedOut = errors.New("the time asked for is over")
+	errDuration = errors.New("the demonstration is over")
+)
+
+// firstTries is how often a first list is tried before the server counts as
+// not available: about three seconds.
+const firstTries = 3
+
+// view shows one informer until it has shown enough.
+type view struct {
+	*job
+	target  target
+	printer printer
+	tally   tally
+}
+
+// source is what a view reads.
+func source[T object.Object](t target) rest.ListerWatcher[T] {
+	return rest.ResourceForMapping[T](t.client, t.mapping).Namespace(t.namespace)
+}
+
+// show runs an informer and shows what its only handler hears.
+func show[T object.Object](ctx context.Context, v *view) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var informer *sharedinformer.Informer[T]
+	informer = sharedinformer.New(source[T](v.target), sharedinformer.Options{
+		Options: reflector.Options{
+			LabelSelector: v.flags.labels,
+			FieldSelector: v.flags.fields,
+			Initial:       v.flags.initialMode(),
+			Backoff:       v.backoff,
+			OnState:       v.state,
+			OnError: func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+				return judge(f, informer.HasSynced())
+			},
+		},
+		SyncPatience: -1,
+	})
+	v.printer = newPrinter(v.surroundings, v.flags, v.target.mapping.Resource, func() (w widths) {
+		for o := range informer.Cache().All() {
+			w.fit(identity(o))
+		}
+		return w
+	})
+	informer.AddHandler(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
+		if ctx.Err() == nil {
+			v.handle(changeOf(&e), end)
+		}
+		return nil
+	}), sharedinformer.HandlerOptions{Name: "view"})
+
+	began := time.Now()
+	var waits sync.WaitGroup
+	var unsynced error
+	// The informer stops only when it has been asked what it was waiting for.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	waits.Go(func() {
+		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
+			v.console.state(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), short(time.Since(began)))
+		}
+		<-ctx.Done()
+		stop()
+	})
+	failure := informer.Run(running)
+	end(nil)
+	waits.Wait()
+	if status := informer.Status(); status.Synced {
+		v.summary(status, time.Since(began))
+	}
+	return v.outcome(context.Cause(ctx), failure, unsynced)
+}
+
+// handle shows one change and ends the view when it was the last one wanted.
+func (v *view) handle(c change, end context.CancelCauseFunc) {
+	v.tally.count(&c)
+	if c.initial && v.flags.watchOnly {
+		return
+	}
+	if err := v.printer.print(&c); err != nil {
+		end(&exitError{code: exitRuntime, err: fmt.Errorf("stdout: %w", err)})
+		return
+	}
+	if v.tally.shown++; v.tally.shown == v.flags.count {
+		end(errCounted)
+	}
+}
+
+// outcome turns the reason of the end into the error of the command.
+func (v *view) outcome(cause, failure, unsynced error) error {
+	if f, ok := errors.AsType[*reflector.Failure](failure); ok {
+		return v.refusal(f)
+	}
+	switch e, ok := errors.AsType[*exitError](cause); {
+	case ok:
+		return e
+	case failure != nil:
+		return &exitError{code: exitRuntime, err: failure}
+	case errors.Is(cause, errTimedOut):
+		return v.flags.timedOut(unsynced)
+	}
+	return nil
+}
+
+// timedOut is the end by --timeout. Pending says what had not happened yet.
+func (f *viewFlags) timedOut(pending error) error {
+	err := fmt.Errorf("--timeout of %s is over", f.timeout)
+	if pending != nil {
+		err = fmt.Errorf("%w: %w", err, pending)
+	}
+	return &exitError{code: exitTimeout, err: err}
+}
+
+// judge decides whether to go on after a failure. Before the first sync
+// somebody sits and waits: what trying again rarely helps with, or what keeps
+// failing, is an answer. Afterwards nothing ends the view.
+func judge(f *reflector.Failure, synced bool) reflector.Verdict {
+	if synced {
+		return reflector.Retry
+	}
+	if f.Refused() || rejected(f.Err) || f.Attempts >= firstTries {
+		return reflector.Stop
+	}
+	return reflector.Retry
+}
+
+// rejected reports whether the server found fault with the request itself,
+// such as a field selector that it does not know.
+func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) }
+
+// refusal is the error for a failure before the first sync.
+func (v *view) refusal(f *reflector.Failure) error {
+	e := v.target.unavailable(fmt.Errorf("%s", failureText(f)), f.Err)
+	_, undecodable := errors.AsType[*wire.Error](f.Err)
+	switch {
+	case rejected(f.Err):
+		e.code, e.hint = exitUsage, "the server rejects the request: check --field-selector, --selector and --initial"
+	case undecodable:
+		e.code, e.hint = exitRuntime, ""
+	}
+	return e
+}
+
+// state shows a change of the reflector's state.
+func (v *view) state(s reflector.Status) {
+	name := func(text string) string { return fmt.Sprintf("%-12s  %s", s.State, text) }
+	switch s.State {
+	case reflector.BackingOff:
+		v.console.trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", short(s.RetryAt.Sub(s.Since)), failureText(s.Failure))))
+	case reflector.InitialWatch, reflector.Listing:
+		text := v.target.String()
+		if s.RV != "" {
+			text = "again, the changes after rv " + s.RV + " are not to be had"
+		}
+		v.console.state(s.Since, "%s", name(text))
+	case reflector.Watching:
+		v.console.state(s.Since, "%s", name("from rv "+s.RV))
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+const viewHelp = `Each change is one line on stdout:
+  +  added    (grey, and marked "initial", where it was there from the start)
+  ~  updated
+  -  deleted
+AGE is the object's. The latencies are those of the change:
+  DECODE   from the last byte read to the object
+  QUEUE    from there into the queue
+  APPLY    from there into the cache
+  DELIVER  from there to the handler
+For a change that was found by a list, DECODE is the time of the whole list.
+-o wide adds the UID and the first changed fields; -o jsonl writes one JSON
+object a line, with all changed paths, latencies in ns, and the object.
+
+stderr tells of the reflector's states (·), of trouble (!), and at the end sums
+up. Once synced, trouble never ends it: the reflector tries again for ever.`
+
+func newWatch(s surroundings) *cobra.Command {
+	var connect connectFlags
+	var flags viewFlags
+	cmd := &cobra.Command{
+		Use:   "watch TYPE[.VERSION][.GROUP]",
+		Short: "Show the changes of a resource as an informer sees them",
+		Long: `watch runs an informer on one resource and shows what its handler hears.
+
+` + viewHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug watch pods -A
+  informer-debug watch deployments.v1.apps -n shop -o wide
+  informer-debug watch pods --field-selector metadata.name=web-1 -o jsonl | jq .changed
+  informer-debug watch crontabs.stable.example.com --watch-only -c 1 --timeout 30s`,
+		Args: oneType,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return servedTypes(cmd.Context(), connect.load), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	connect.add(cmd)
+	flags.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := errors.Join(connect.check(), flags.check()); err != nil {
+			return err
+		}
+		arg, err := object.ParseResourceArg(args[0])
+		if err != nil {
+			return usage("%w", err)
+		}
+		c := newConsole(s, flags.verbose)
+		connect.load.Namespace, connect.load.Logger = flags.namespace, c.logger()
+		cfg, err := rest.LoadConfig(connect.load)
+		if err != nil {
+			return &exitError{code: exitUnavailable, err: err}
+		}
+		return (&job{surroundings: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
+	}
+	return cmd
+}
+
+// oneType wants one argument, and knows what people try instead.
+func oneType(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usage("name what to watch, for example \"pods\"")
+	case len(args) > 1:
+		return usage("%d arguments: want one TYPE; for one object add --field-selector metadata.name=%s", len(args), args[1])
+	}
+	if resource, name, ok := strings.Cut(args[0], "/"); ok {
+		return usage("%q: want a TYPE; for one object say %s --field-selector metadata.name=%s", args[0], resource, name)
+	}
+	return nil
+}
+
+// job is one resource of one server to be shown.
+type job struct {
+	surroundings
+	config  *rest.Config
+	arg     object.GVR // as it was typed
+	flags   *viewFlags
+	console *console
+	backoff reflector.Backoff
+}
+
+// run shows the resource until ctx is done or --timeout is over.
+func (j *job) run(ctx context.Context) error {
+	if timeout := j.flags.timeout; timeout > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, timeout, errTimedOut)
+		defer cancel()
+		ctx = timed
+	}
+	t, err := j.connect(ctx)
+	if t.client != nil {
+		defer t.client.CloseIdleConnections()
+	}
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	v := &view{job: j, target: t}
+	if j.flags.metadataOnly {
+		return show[*metav1.PartialObjectMetadata](ctx, v)
+	}
+	return show[*unstructured.Unstructured](ctx, v)
+}
+
+// servedTypes lists what can be watched, for completion. A server that does
+// not answer soon completes nothing.
+func servedTypes(ctx context.Context, load rest.LoadOptions) []string {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	cfg, err := rest.LoadConfig(load)
+	if err != nil {
+		return nil
+	}
+	client, err := rest.NewClient(cfg, nil)
+	if err != nil {
+		return nil
+	}
+	defer client.CloseIdleConnections()
+	mappings, _ := client.Mapper().Mappings(ctx) // an error: some groups are missing, the rest will do
+	var names []string
+	for _, m := range mappings {
+		if canWatch(m) {
+			names = append(names, object.ResourceName(m.Resource))
+		}
+	}
+	return names
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+const (
+	nodeCount = 3
+	fewPods   = 6  // there are soon more than this
+	manyPods  = 14 // and never more than this
+
+	// leaseEvery is how many steps one renewal of a node's lease falls on.
+	leaseEvery = 8
+)
+
+// workload plays the part of everybody who writes to a cluster: pods are
+// created, scheduled, started, restarted and deleted, and nodes renew their
+// leases. It belongs to one goroutine.
+type workload struct {
+	srv   *apiserver.Server
+	rand  *rand.Rand
+	pods  []*corev1.Pod // those that exist, as they were written last
+	nodes []string
+	steps int
+}
+
+func newWorkload(srv *apiserver.Server, seed uint64) *workload {
+	return &workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
+}
+
+// begin makes the nodes and the first pods, which run.
+func (w *workload) begin() error {
+	for n := range nodeCount {
+		name := fmt.Sprintf("node-%d", n+1)
+		w.nodes = append(w.nodes, name)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		if _, err := w.srv.Create(node); err != nil {
+			return err
+		}
+		if err := w.renew(name); err != nil {
+			return err
+		}
+	}
+	for range fewPods {
+		if err := w.create(time.Duration(w.rand.IntN(48*60)) * time.Minute); err != nil {
+			return err
+		}
+		pod := w.pods[len(w.pods)-1]
+		w.schedule(pod)
+		w.start(pod)
+		if err := w.write(pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run makes rate changes of pods a second until ctx is done.
+func (w *workload) run(ctx context.Context, rate float64) error {
+	tick := time.NewTicker(max(time.Duration(float64(time.Second)/rate), 1))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := w.step(); err != nil {
+			return err
+		}
+	}
+}
+
+// step makes one change of a pod, and now and then renews a lease.
+func (w *workload) step() error {
+	if w.steps++; w.steps%leaseEvery == 0 {
+		if err := w.renew(w.nodes[w.steps/leaseEvery%len(w.nodes)]); err != nil {
+			return err
+		}
+	}
+	if n := len(w.pods); n < fewPods || n < manyPods && w.rand.IntN(4) == 0 {
+		return w.create(0)
+	}
+	// Pods that are on their way come first: a cluster does not let them wait.
+	pod := w.pods[w.rand.IntN(len(w.pods))]
+	if i := slices.IndexFunc(w.pods, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodPending }); i >= 0 {
+		pod = w.pods[i]
+	}
+	switch {
+	case pod.Spec.NodeName == "":
+		w.schedule(pod)
+	case pod.Status.Phase == corev1.PodPending:
+		w.start(pod)
+	case w.rand.IntN(3) == 0:
+		w.restart(pod)
+	default:
+		return w.remove(pod)
+	}
+	return w.write(pod)
+}
+
+func (w *workload) create(age time.Duration) error {
+	apps := []struct{ namespace, app string }{{"shop", "web"}, {"shop", "cart"}, {"shop", "checkout"}, {"bank", "ledger"}, {"bank", "api"}}
+	a := apps[w.rand.IntN(len(apps))]
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: a.namespace, Name: a.app + "-" + w.suffix(), Labels: map[string]string{"app": a.app},
+		CreationTimestamp: metav1.NewTime(time.Now().Add(-age)),
+	}}
+	pod.Spec.Containers = []corev1.Container{{Name: a.app, Image: "registry.example/" + a.app + ":1.4"}}
+	pod.Status.Phase = corev1.PodPending
+	stored, err := w.srv.Create(pod)
+	if err != nil {
+		return err
+	}
+	w.pods = append(w.pods, stored.(*corev1.Pod))
+	return nil
+}
+
+// suffix is what makes a pod's name its own.
+func (w *workload) suffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	name := make([]byte, 5)
+	for i := range name {
+		name[i] = letters[w.rand.IntN(len(letters))]
+	}
+	return string(name)
+}
+
+func (w *workload) schedule(pod *corev1.Pod) {
+	pod.Spec.NodeName = w.nodes[w.rand.IntN(len(w.nodes))]
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
+}
+
+func (w *workload) start(pod *corev1.Pod) {
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.PodIP = fmt.Sprintf("10.0.%d.%d", w.rand.IntN(4), 1+w.rand.IntN(254))
+	pod.Status.StartTime = new(metav1.Now())
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, Ready: true}}
+}
+
+func (w *workload) restart(pod *corev1.Pod) {
+	pod.Status.ContainerStatuses[0].RestartCount++
+}
+
+// write stores a pod that was changed in place. Whoever knows the server's
+// address may write too: changes of theirs are overwritten, and what they
+// deleted is forgotten.
+func (w *workload) write(pod *corev1.Pod) error {
+	pod.ResourceVersion = ""
+	_, err := w.srv.Update(pod)
+	if apierrors.IsNotFound(err) {
+		w.forget(pod)
+		return nil
+	}
+	return err
+}
+
+func (w *workload) remove(pod *corev1.Pod) error {
+	w.forget(pod)
+	err := w.srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.KeyOf(pod))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (w *workload) forget(pod *corev1.Pod) {
+	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p == pod })
+}
+
+// renew writes the lease by which a node shows that it is alive.
+func (w *workload) renew(node string) error {
+	_, err := w.srv.Put(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &node, RenewTime: new(metav1.NowMicro())},
+	})
+	return err
+}

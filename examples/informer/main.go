@@ -1,0 +1,50 @@
+// Command informer prints what happens to the Pods of a cluster.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+
+	cfg, err := rest.LoadConfig() // KUBECONFIG, ~/.kube/config or in-cluster
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := rest.NewClient(cfg, scheme.New())
+	if err != nil {
+		log.Fatal(err)
+	}
+	f := factory.New(client, factory.Options{})
+
+	pods := factory.Informer[*corev1.Pod](f)
+	byNode := sharedinformer.Index(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	pods.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{
+		Add:    func(p *corev1.Pod, initial bool) { fmt.Println("+", p.Namespace, p.Name) },
+		Update: func(old, new *corev1.Pod) { fmt.Println("~", new.Namespace, new.Name, new.Status.Phase) },
+		Delete: func(p *corev1.Pod, finalStateUnknown bool) { fmt.Println("-", p.Namespace, p.Name) },
+	})
+
+	f.Start(ctx)
+	if err := f.WaitForSync(ctx); err != nil {
+		log.Fatal(err) // "not synced: pods: list: forbidden: ... (7 attempts, last 2s ago); BackingOff for 1s"
+	}
+	for p := range byNode.Get("node-1") { // iter.Seq, nothing copied
+		fmt.Println("on node-1:", p.Name)
+	}
+	<-ctx.Done()
+	f.Wait()
+}

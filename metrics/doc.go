@@ -1,0 +1,18 @@
+// Package metrics exports what Millrace counts and measures to Prometheus. The
+// core packages do not import it: they offer figures, and this package gives
+// them the names by which dashboards know them.
+//
+// # Usage
+//
+//	prometheus.MustRegister(metrics.NewInformers(f, metrics.InformerOptions{})) // f is a *factory.Factory
+//	prometheus.MustRegister(metrics.NewWorkQueues(metrics.WorkQueueOptions{}))
+//
+// # Concurrency
+//
+// Everything may be used from any goroutine. Figures are read when Prometheus
+// asks, and nothing runs in between.
+//
+// # Failure
+//
+// Nothing here fails.
+package metrics

@@ -1,0 +1,63 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+var _ metrics.InformerSource = (*factory.Factory)(nil)
+
+type statuses []sharedinformer.Status
+
+func (s statuses) Status() []sharedinformer.Status { return s }
+
+func TestInformerMetrics(t *testing.T) {
+	source := statuses{{
+		Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, Lists: 2, Relists: 1, Watches: 7, Events: 40, Failures: 3},
+		Synced:    true, Objects: 12, QueueDepth: 4, QueueAge: 1500 * time.Millisecond,
+		Handlers: []sharedinformer.HandlerStatus{
+			{Name: "audit", Place: "main.go:7", Pending: 5, Behind: 2 * time.Second, Delivered: 30, Panics: 1, Synced: true},
+			{Name: "audit", Place: "main.go:7", Pending: 2, Delivered: 3},
+		},
+	}}
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(metrics.NewInformers(source, metrics.InformerOptions{})))
+	want := `
+# HELP millrace_informer_events_total Changes received.
+# TYPE millrace_informer_events_total counter
+millrace_informer_events_total{resource="pods"} 40
+# HELP millrace_informer_handler_delivered_total Calls that have returned.
+# TYPE millrace_informer_handler_delivered_total counter
+millrace_informer_handler_delivered_total{handler="audit",place="main.go:7",resource="pods"} 33
+# HELP millrace_informer_queue_age_seconds How long the oldest of them has waited.
+# TYPE millrace_informer_queue_age_seconds gauge
+millrace_informer_queue_age_seconds{resource="pods"} 1.5
+# HELP millrace_informer_state 1 for the state that the reflector is in.
+# TYPE millrace_informer_state gauge
+millrace_informer_state{resource="pods",state="BackingOff"} 0
+millrace_informer_state{resource="pods",state="Idle"} 0
+millrace_informer_state{resource="pods",state="InitialWatch"} 0
+millrace_informer_state{resource="pods",state="Listing"} 0
+millrace_informer_state{resource="pods",state="Stopped"} 0
+millrace_informer_state{resource="pods",state="Watching"} 1
+# HELP millrace_informer_synced 1 when a whole initial list is in the cache.
+# TYPE millrace_informer_synced gauge
+millrace_informer_synced{resource="pods"} 1
+`
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"millrace_informer_events_total", "millrace_informer_handler_delivered_total",
+		"millrace_informer_queue_age_seconds", "millrace_informer_state", "millrace_informer_synced"))
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}

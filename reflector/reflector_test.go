@@ -1,0 +1,300 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+type partial = *metav1.PartialObjectMetadata
+
+func obj(name string, rv int) partial {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(rv)}}
+}
+
+func change(t watch.EventType, name string, rv int) wire.Event[partial] {
+	return wire.Event[partial]{Type: t, Object: obj(name, rv)}
+}
+
+func endOfInitial(rv int) wire.Event[partial] {
+	e := change(watch.Bookmark, "", rv)
+	e.Object.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	return e
+}
+
+// script is a source that answers each request with the next of its answers
+// and writes down what it was asked. After the last watch it blocks.
+type script struct {
+	lists   []answer
+	watches []answer
+	asked   []string
+}
+
+type answer struct {
+	items  []partial
+	rv     string
+	events []wire.Event[partial]
+	err    error // of a list after its items, of a watch instead of opening
+	broken error // of a watch after its events
+	block  bool  // a watch stays open after its events
+}
+
+func (s *script) String() string { return "things" }
+
+func (s *script) List(_ context.Context, o metav1.ListOptions) rest.List[partial] {
+	s.asked = append(s.asked, fmt.Sprintf("list rv=%q limit=%d", o.ResourceVersion, o.Limit))
+	a := s.lists[0]
+	s.lists = s.lists[1:]
+	return rest.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: a.rv}, Items: func(yield func(partial, error) bool) {
+		for _, item := range a.items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+		if a.err != nil {
+			yield(nil, a.err)
+		}
+	}}
+}
+
+func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	initial := ""
+	if o.SendInitialEvents != nil {
+		initial = " initial"
+	}
+	s.asked = append(s.asked, fmt.Sprintf("watch rv=%q%s", o.ResourceVersion, initial))
+	a := answer{block: true}
+	if len(s.watches) > 0 {
+		a, s.watches = s.watches[0], s.watches[1:]
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	return func(yield func(wire.Event[partial], error) bool) {
+		for _, e := range a.events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		switch {
+		case a.broken != nil:
+			yield(wire.Event[partial]{}, a.broken)
+		case a.block:
+			<-ctx.Done()
+			yield(wire.Event[partial]{}, ctx.Err())
+		}
+	}, nil
+}
+
+// reflect plays a script to its end and returns what was queued.
+func reflect(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[partial]) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		queue := deltafifo.New[partial](deltafifo.Options{})
+		r = New(s, queue, opts)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(4 * time.Minute)
+		cancel()
+		require.NoError(t, <-ended)
+		if batch, ok := queue.TryPopBatch(); ok {
+			for _, d := range batch.Deltas {
+				line := fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV)
+				for _, item := range d.Items {
+					line += " " + item.Name + "@" + item.ResourceVersion
+				}
+				queued = append(queued, line)
+			}
+		}
+	})
+	return queued, r
+}
+
+func TestStreamingListWithChangesMixedIn(t *testing.T) {
+	s := &script{watches: []answer{{block: true, events: []wire.Event[partial]{
+		change(watch.Added, "a", 1), change(watch.Added, "b", 2), change(watch.Added, "c", 3),
+		change(watch.Modified, "a", 4), change(watch.Deleted, "b", 5), change(watch.Added, "d", 6), change(watch.Deleted, "x", 7),
+		change(watch.Bookmark, "", 7), endOfInitial(8), change(watch.Modified, "c", 9),
+	}}}}
+	queued, r := reflect(t, s, Options{})
+	require.Equal(t, []string{"replaced @8 c@3 a@4 d@6", "updated c@9"}, queued)
+	require.Equal(t, []string{`watch rv="" initial`}, s.asked)
+	require.EqualValues(t, 1, r.Status().Lists)
+	require.EqualValues(t, 1, r.Status().Watches)
+	require.Equal(t, "9", r.Status().RV)
+}
+
+func TestRefusedStreamIsListedWithoutAFailure(t *testing.T) {
+	s := &script{
+		watches: []answer{{err: apierrors.NewBadRequest("sendInitialEvents is forbidden")}},
+		lists:   []answer{{items: []partial{obj("a", 3)}, rv: "7"}},
+	}
+	queued, r := reflect(t, s, Options{})
+	require.Equal(t, []string{"replaced @7 a@3"}, queued)
+	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`}, s.asked)
+	require.Zero(t, r.Status().Failures)
+}
+
+func TestExpiredPageIsFollowedByAListInOneResponse(t *testing.T) {
+	expired := apierrors.NewResourceExpired("the continue token is too old")
+	s := &script{lists: []answer{{items: []partial{obj("a", 1)}, err: expired}, {items: []partial{obj("a", 1), obj("b", 2)}, rv: "9"}}}
+	queued, r := reflect(t, s, Options{PageSize: 1})
+	require.Equal(t, []string{"replaced @9 a@1 b@2"}, queued)
+	require.Equal(t, []string{`list rv="" limit=1`, `list rv="" limit=0`, `watch rv="9"`}, s.asked)
+	require.EqualValues(t, 1, r.Status().Failures)
+	require.Zero(t, r.Status().Attempts)
+}
+
+func TestExpiredVersionIsFollowedByAConsistentList(t *testing.T) {
+	s := &script{
+		lists: []answer{{rv: "5"}, {items: []partial{obj("a", 8)}, rv: "9"}},
+		watches: []answer{
+			{broken: apierrors.NewResourceExpired("too old resource version")},
+		},
+	}
+	queued, r := reflect(t, s, Options{Initial: List})
+	require.Equal(t, []string{"replaced @5", "replaced @9 a@8"}, queued)
+	require.Equal(t, []string{`list rv="0" limit=0`, `watch rv="5"`, `list rv="" limit=500`, `watch rv="9"`}, s.asked)
+	require.EqualValues(t, 1, r.Status().Relists)
+}
+
+func TestDuplicatesAndRepeatedBookmarksAreNotQueued(t *testing.T) {
+	s := &script{
+		lists: []answer{{rv: "5"}},
+		watches: []answer{{block: true, events: []wire.Event[partial]{
+			change(watch.Added, "a", 6), change(watch.Added, "a", 6), change(watch.Bookmark, "", 6),
+			change(watch.Modified, "a", 7), change(watch.Deleted, "old", 4), change(watch.Bookmark, "", 9), change(watch.Bookmark, "", 9),
+		}}},
+	}
+	queued, r := reflect(t, s, Options{Initial: List})
+	require.Equal(t, []string{"replaced @5", "added a@6", "updated a@7", "bookmark @9"}, queued)
+	require.EqualValues(t, 2, r.Status().Duplicates)
+	require.EqualValues(t, 3, r.Status().Bookmarks)
+}
+
+func TestWatchClosedAtOnceBacksOff(t *testing.T) {
+	s := &script{lists: []answer{{rv: "5"}}, watches: []answer{{}, {}, {events: []wire.Event[partial]{change(watch.Added, "a", 6)}}}}
+	queued, r := reflect(t, s, Options{Initial: List})
+	require.Equal(t, []string{"replaced @5", "added a@6"}, queued)
+	require.EqualValues(t, 2, r.Status().Failures)
+	require.ErrorIs(t, r.Status().Failure, ErrShortWatch)
+	require.EqualValues(t, 4, r.Status().Watches, "one with an event is followed at once")
+}
+
+func TestListWithoutAVersionIsAFailure(t *testing.T) {
+	s := &script{lists: []answer{{items: []partial{obj("a", 1)}}, {rv: "5"}}}
+	queued, r := reflect(t, s, Options{Initial: List})
+	require.Equal(t, []string{"replaced @5"}, queued)
+	require.ErrorIs(t, r.Status().Failure, ErrNoRV)
+}
+
+func TestContradictingOptions(t *testing.T) {
+	cases := map[string]Options{
+		"PageSize is -1":                         {PageSize: -1},
+		"a streaming list has no pages":          {PageSize: 10, Initial: WatchList},
+		"WatchTimeout is 1ms: the API counts":    {WatchTimeout: time.Millisecond},
+		"StallTimeout is -1s: want a positive":   {StallTimeout: -time.Second},
+		"unknown Initial 9":                      {Initial: 9},
+		"StreamTimeout is -1ns: want a positive": {StreamTimeout: -1},
+	}
+	for want, opts := range cases {
+		r := New(&script{}, deltafifo.New[partial](deltafifo.Options{}), opts)
+		err := r.Run(t.Context())
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "things: options: ")
+		require.ErrorContains(t, r.Status().Failure, want)
+		var f *Failure
+		require.ErrorAs(t, err, &f)
+		require.True(t, f.Refused())
+	}
+}
+
+func TestBackoffGrowsWithJitterAndResets(t *testing.T) {
+	p := pacer{Backoff: Backoff{}.withDefaults()}
+	now := time.Now()
+	for _, base := range []time.Duration{800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond,
+		6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second} {
+		d := p.delay(now, 0)
+		require.GreaterOrEqual(t, d, base)
+		require.LessOrEqual(t, d, base+base/2)
+		now = now.Add(d)
+	}
+	require.GreaterOrEqual(t, p.delay(now, 70*time.Second), 70*time.Second, "Retry-After is a lower bound")
+	now = now.Add(5 * time.Minute)
+	require.Less(t, p.delay(now, 0), 1300*time.Millisecond, "a quiet time resets it")
+}
+
+func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {
+	cases := []struct {
+		name      string
+		transform func(partial) (partial, error)
+		fails     string
+	}{
+		{"strips", func(o partial) (partial, error) {
+			o.ResourceVersion, o.UID, o.ManagedFields = "", "", nil
+			return o, nil
+		}, ""},
+		{"replaces", func(o partial) (partial, error) {
+			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: o.Name}}, nil
+		}, ""},
+		{"fails", func(partial) (partial, error) { return nil, errors.New("no") }, "transform a: no"},
+		{"returns nil", func(partial) (partial, error) { return nil, nil }, "transform a: the transform returned nil"},
+		{"panics", func(partial) (partial, error) { panic("oh") }, "transform a: transform panicked: oh"},
+		{"renames", func(o partial) (partial, error) { o.Name = "b"; return o, nil }, "transform a: the transform changed namespace or name"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := &script{
+				lists:   []answer{{items: []partial{obj("a", 1)}, rv: "5"}},
+				watches: []answer{{events: []wire.Event[partial]{change(watch.Bookmark, "", 5), change(watch.Modified, "a", 6)}}},
+			}
+			source := Transformed(s, c.transform)
+			var errs []error
+			for item, err := range source.List(t.Context(), metav1.ListOptions{}).Items {
+				if errs = append(errs, err); err == nil {
+					require.Equal(t, "a@1", string(item.UID)+"@"+item.ResourceVersion)
+				}
+			}
+			events, err := source.Watch(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			for e, err := range events {
+				if e.Type == watch.Bookmark {
+					require.NoError(t, err)
+					continue
+				}
+				if errs = append(errs, err); err == nil {
+					require.Equal(t, "a@6", string(e.Object.UID)+"@"+e.Object.ResourceVersion)
+				}
+			}
+			require.Len(t, errs, 2)
+			for _, err := range errs {
+				if c.fails == "" {
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorContains(t, err, c.fails)
+				var te *TransformError
+				require.ErrorAs(t, err, &te)
+				require.Equal(t, object.Key{Name: "a"}, te.Key)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+// Package rest talks to a Kubernetes API server: it lists and watches, reads
+// and writes objects, with the Go type as a type parameter.
+//
+// # Usage
+//
+//	cfg, err := rest.LoadConfig()
+//	client, err := rest.NewClient(cfg, scheme)
+//	pods := rest.ResourceFor[*corev1.Pod](client)
+//
+//	pod, err := pods.Get(ctx, object.Key{Namespace: "x", Name: "y"}, metav1.GetOptions{})
+//
+//	list := pods.Namespace("x").List(ctx, metav1.ListOptions{Limit: 500})
+//	for pod, err := range list.Items { ... }
+//	version := list.Meta.ResourceVersion
+//
+//	events, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+//	for ev, err := range events { ... }
+//
+// ResourceForKind takes a kind instead of a type, for unstructured objects, for
+// metadata alone, and for object.Object. ResourceForMapping takes a place that
+// is known, so that nothing needs to be discovered. SubresourceFor is for
+// subresources with a body of their own, such as scale and eviction.
+//
+// # Guarantees
+//
+//   - Bodies are read as they come. Of a list there is one item in memory that
+//     was not yielded, whatever its length.
+//   - A list that was cut is an error, never a shorter list (L18).
+//   - An answer that is not a success is an *errors.StatusError of apimachinery,
+//     whoever it came from. RetryAfter tells when to come back.
+//   - List and Watch are sent once: what went wrong is for the caller to judge,
+//     who has a back-off (L19). Other calls are sent again only if that cannot
+//     do harm and the server asked for it: after 429 or 503 with a Retry-After,
+//     at most ten times within 30 seconds.
+//   - Objects that are sent are not changed: they may come from a cache (L16).
+//   - There is no limit on the rate of requests; the server's priority and
+//     fairness does that.
+//   - No credential and no part of an object is written to the log or into an
+//     error.
+//
+// Built-in types are asked for in protobuf, all others in JSON. A server that
+// refuses protobuf for a resource is spoken to in JSON from then on.
+//
+// # Concurrency
+//
+// Client and Resource may be used from many goroutines. A list and the events
+// of a watch belong to one. The package starts no goroutine that outlives the
+// call, but for those of net/http's connections.
+//
+// # Failure
+//
+// The text of an error begins with the verb and the resource: "list
+// deployments.apps in namespace x: ...", unless it is the server's own text.
+// errors.As finds a *MappingError where the kind is not known or not served, a
+// *wire.Error where the bytes of an answer are no good, and apimachinery's
+// predicates such as apierrors.IsForbidden apply to all that the server said.
+//
+// # Debugging
+//
+// Config.Logger gets a line per request at level debug, with the verb, the
+// path, the status and the time until the header of the answer came, and each
+// warning of the server once at level warn. Headers and queries are not logged.
+package rest

@@ -1,0 +1,307 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// pipeServer serves over connections in memory, so that it can live in a
+// synctest bubble.
+func pipeServer(t *testing.T, h http.HandlerFunc) *Client {
+	t.Helper()
+	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
+	server := &http.Server{Handler: h}
+	go server.Serve(l)
+	c := clientOf(t, &Config{Host: "http://pipe", Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		near, far := net.Pipe()
+		select {
+		case l.conns <- far:
+			return near, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}})
+	t.Cleanup(func() {
+		c.http.CloseIdleConnections()
+		server.Close()
+	})
+	return c
+}
+
+type pipeListener struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func TestEveryRefusalIsAStatusError(t *testing.T) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("no")).ErrStatus
+	for name, c := range map[string]struct {
+		code  int
+		media string
+		body  []byte
+		is    func(error) bool
+		text  string
+	}{
+		"status in JSON":      {403, wire.MediaJSON, encode(t, wire.MediaJSON, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
+		"status in protobuf":  {403, wire.MediaProtobuf, encode(t, wire.MediaProtobuf, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
+		"plain text":          {403, "text/plain", []byte("go away\n"), apierrors.IsForbidden, `go away (get pods a)`},
+		"404 of a web server": {404, "text/html", []byte("<html>\x00nothing"), apierrors.IsNotFound, `the server could not find the requested resource (get pods a)`},
+		"empty 401":           {401, "", nil, apierrors.IsUnauthorized, `the server has asked for the client to provide credentials (get pods a)`},
+		"502 of a proxy":      {502, "text/html", []byte("<h1>Bad gateway</h1>"), apierrors.IsInternalError, `an error on the server ("not from the Kubernetes API but text/html: <h1>Bad gateway</h1>") has prevented the request from succeeding (get pods a)`},
+		"503 without a delay": {503, wire.MediaJSON, []byte("{"), apierrors.IsServiceUnavailable, `the server is currently unable to handle the request (get pods a)`},
+		"status of a success": {500, wire.MediaJSON, []byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`), apierrors.IsInternalError, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header()["Content-Type"] = []string{c.media}
+				w.WriteHeader(c.code)
+				w.Write(c.body)
+			})
+			_, err := ResourceFor[*corev1.Pod](client).Get(t.Context(), key, metav1.GetOptions{})
+			require.IsType(t, &apierrors.StatusError{}, err)
+			require.True(t, c.is(err), "%v", err)
+			require.EqualValues(t, c.code, err.(*apierrors.StatusError).ErrStatus.Code)
+			if c.text != "" {
+				require.EqualError(t, err, c.text)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, c := range map[string]struct {
+		header  http.Header
+		body    string
+		want    time.Duration
+		details int32
+	}{
+		"seconds":      {http.Header{"Retry-After": {"7"}}, "", 7 * time.Second, 7},
+		"date":         {http.Header{"Retry-After": {now.Add(90 * time.Second).Format(http.TimeFormat)}, "Date": {now.Format(http.TimeFormat)}}, "", 90 * time.Second, 90},
+		"date passed":  {http.Header{"Retry-After": {now.Format(http.TimeFormat)}, "Date": {now.Add(time.Hour).Format(http.TimeFormat)}}, "", 0, 0},
+		"in the body":  {http.Header{}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"details":{"retryAfterSeconds":3}}`, 3 * time.Second, 3},
+		"the longer":   {http.Header{"Retry-After": {"9"}}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"details":{"retryAfterSeconds":3}}`, 9 * time.Second, 9},
+		"no details":   {http.Header{"Retry-After": {"9"}}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429}`, 9 * time.Second, 9},
+		"nonsense":     {http.Header{"Retry-After": {"soon"}}, "", 0, 0},
+		"not at all":   {http.Header{}, "", 0, 0},
+		"out of range": {http.Header{"Retry-After": {"99999999999"}}, "", 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				for k, v := range c.header {
+					w.Header()[k] = v
+				}
+				w.Header().Set("Content-Type", wire.MediaJSON)
+				w.WriteHeader(http.StatusTooManyRequests)
+				io.WriteString(w, c.body)
+			})
+			// List is never retried, so that the answer comes through.
+			var failure error
+			for _, err := range ResourceFor[*corev1.Pod](client).List(t.Context(), metav1.ListOptions{}).Items {
+				failure = err
+			}
+			require.True(t, apierrors.IsTooManyRequests(failure), "%v", failure)
+			got, ok := RetryAfter(fmt.Errorf("wrapped: %w", failure))
+			require.Equal(t, c.want > 0, ok)
+			require.Equal(t, c.want, got)
+		})
+	}
+}
+
+// Without a Date the delay of a date is counted from the client's clock, and
+// fractions of a second are rounded up.
+func TestRetryAfterDateByTheClientsClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(500 * time.Millisecond)
+		at := time.Now().Add(3500 * time.Millisecond).Truncate(time.Second)
+		r := newRefusal(&request{}, &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}})
+		got, ok := RetryAfter(r.status)
+		require.True(t, ok)
+		require.Equal(t, 4*time.Second, got)
+	})
+}
+
+func TestIdempotentCallsAreRepeated(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		do   func(*Resource[*corev1.Pod]) error
+		want int // requests
+	}{
+		{"get", func(r *Resource[*corev1.Pod]) error { return second(r.Get(ctx, key, metav1.GetOptions{})) }, 3},
+		{"update with a version", func(r *Resource[*corev1.Pod]) error { return second(r.Update(ctx, pod("a"), metav1.UpdateOptions{})) }, 3},
+		{"apply", func(r *Resource[*corev1.Pod]) error {
+			return second(r.Apply(ctx, pod("a"), metav1.ApplyOptions{FieldManager: "me"}))
+		}, 3},
+		{"delete", func(r *Resource[*corev1.Pod]) error { return r.Delete(ctx, key, metav1.DeleteOptions{}) }, 3},
+		{"create", func(r *Resource[*corev1.Pod]) error { return second(r.Create(ctx, pod("a"), metav1.CreateOptions{})) }, 1},
+		{"update without a version", func(r *Resource[*corev1.Pod]) error {
+			p := pod("a")
+			p.ResourceVersion = ""
+			return second(r.Update(ctx, p, metav1.UpdateOptions{}))
+		}, 1},
+		{"patch", func(r *Resource[*corev1.Pod]) error {
+			return second(r.Patch(ctx, key, types.JSONPatchType, []byte("[]"), metav1.PatchOptions{}))
+		}, 1},
+		{"watch", func(r *Resource[*corev1.Pod]) error { return second(r.Watch(ctx, metav1.ListOptions{})) }, 1},
+		{"list", func(r *Resource[*corev1.Pod]) error {
+			for _, err := range r.List(ctx, metav1.ListOptions{}).Items {
+				return err
+			}
+			return nil
+		}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, codes := 0, []int{429, 503, 200}
+				client := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					w.Header().Set("Content-Type", wire.MediaJSON)
+					w.Header().Set("Retry-After", "2")
+					w.WriteHeader(codes[n])
+					if codes[n] == 200 {
+						w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+					}
+					n++
+				})
+				start := time.Now()
+				err := c.do(ResourceFor[*corev1.Pod](client))
+				require.Equal(t, c.want, n)
+				waited := time.Since(start)
+				if c.want == 1 {
+					require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+					require.Zero(t, waited)
+					return
+				}
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, waited, 4*time.Second)
+				require.LessOrEqual(t, waited, 5*time.Second)
+			})
+		})
+	}
+}
+
+func TestPatienceIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		retryAfter string
+		code       int
+		want       int // requests
+	}{
+		{"0", 429, 10},
+		{"12", 503, 3}, // a third wait would pass 30 s
+		{"31", 429, 1},
+		{"", 429, 1},
+		{"1", 500, 1},
+		{"1", 409, 1},
+	} {
+		t.Run(fmt.Sprintf("%d after %q", c.code, c.retryAfter), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				client := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+					n++
+					if c.retryAfter != "" {
+						w.Header().Set("Retry-After", c.retryAfter)
+					}
+					w.WriteHeader(c.code)
+				})
+				start := time.Now()
+				_, err := ResourceFor[*corev1.Pod](client).Get(t.Context(), key, metav1.GetOptions{})
+				require.IsType(t, &apierrors.StatusError{}, err)
+				require.Equal(t, c.want, n)
+				require.LessOrEqual(t, time.Since(start), maxRetryWait)
+			})
+		})
+	}
+}
+
+func TestCancelEndsTheWaitForARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "20")
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := ResourceFor[*corev1.Pod](client).Get(ctx, key, metav1.GetOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+func TestWarnings(t *testing.T) {
+	var log bytes.Buffer
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Warning", `299 - "v1 Thing is \"old\"", 299 - "and slow" "Fri, 02 Jan 2026 03:04:05 GMT"`)
+		w.Header().Add("Warning", `199 - "not ours"`)
+		w.Header().Add("Warning", `299 broken`)
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+	})
+	client.log = slog.New(slog.NewTextHandler(&log, nil))
+	for range 3 {
+		_, err := ResourceFor[*corev1.Pod](client).Get(t.Context(), key, metav1.GetOptions{})
+		require.NoError(t, err)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	require.Len(t, lines, 2)
+	require.Contains(t, lines[0], `level=WARN msg="v1 Thing is \"old\"" source="API server" request="pods default/a"`)
+	require.Contains(t, lines[1], `msg="and slow"`)
+}
+
+func TestWarningsAreForgottenAtSomePoint(t *testing.T) {
+	var w warningLog
+	for i := range 10 * maxWarnings {
+		require.True(t, w.isNew(fmt.Sprint(i)))
+		require.LessOrEqual(t, len(w.seen), maxWarnings)
+	}
+}
+
+// The log tells what was asked and what came, and no more.
+func TestRequestLog(t *testing.T) {
+	var log bytes.Buffer
+	client, _ := record(t, kindPod, pod("a"))
+	client.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	_, err := ResourceFor[*corev1.Pod](client).Create(t.Context(), pod("a"), metav1.CreateOptions{FieldManager: "secret"})
+	require.NoError(t, err)
+	require.Contains(t, log.String(), "level=DEBUG msg=request verb=create path=/api/v1/namespaces/default/pods status=200 duration=")
+	require.NotContains(t, log.String(), "secret")
+	require.NotContains(t, log.String(), "Accept")
+}

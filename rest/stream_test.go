@@ -1,0 +1,329 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// The first item is in the consumer's hands before the server has sent the
+// second: nothing waits for the whole list.
+func TestListStreams(t *testing.T) {
+	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf} {
+		t.Run(media, func(t *testing.T) {
+			body := encode(t, media, corev1.SchemeGroupVersion.WithKind("PodList"), podList("first", "second"))
+			before, after, found := strings.Cut(string(body), "second")
+			require.True(t, found)
+			consumed := make(chan struct{})
+			c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", media)
+				io.WriteString(w, before)
+				w.(http.Flusher).Flush()
+				<-consumed
+				io.WriteString(w, "second"+after)
+			})
+			var got []string
+			for p, err := range ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{}).Items {
+				require.NoError(t, err)
+				if got = append(got, p.Name); len(got) == 1 {
+					close(consumed)
+				}
+			}
+			require.Equal(t, []string{"first", "second"}, got)
+		})
+	}
+}
+
+func TestListFollowsPages(t *testing.T) {
+	var queries []string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RawQuery)
+		list := podList(fmt.Sprint("p", len(queries)))
+		list.ResourceVersion = fmt.Sprint(100 * len(queries))
+		if left := int64(3 - len(queries)); left > 0 {
+			list.Continue, list.RemainingItemCount = fmt.Sprint("page", len(queries)), &left
+		}
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), list))
+	})
+	l := ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{Limit: 1, ResourceVersion: "5", ResourceVersionMatch: "NotOlderThan", LabelSelector: "a"})
+	require.Equal(t, []string{"p1", "p2", "p3"}, itemNames(t, l))
+	require.Equal(t, &metav1.ListMeta{ResourceVersion: "100"}, l.Meta)
+	require.Equal(t, []string{
+		"labelSelector=a&limit=1&resourceVersion=5&resourceVersionMatch=NotOlderThan",
+		"continue=page1&labelSelector=a&limit=1",
+		"continue=page2&labelSelector=a&limit=1",
+	}, queries)
+	for _, err := range l.Items {
+		require.ErrorContains(t, err, "list again")
+	}
+	require.Len(t, queries, 3)
+}
+
+func TestListEndsWhereATokenExpired(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		if r.URL.Query().Get("continue") != "" {
+			status := apierrors.NewResourceExpired("The provided continue parameter is too old").ErrStatus
+			w.WriteHeader(http.StatusGone)
+			w.Write(encode(t, wire.MediaJSON, kindStatus, &status))
+			return
+		}
+		list := podList("a")
+		list.Continue = "x"
+		w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), list))
+	})
+	var got []string
+	var failure error
+	for p, err := range ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{Limit: 1}).Items {
+		if failure = err; err == nil {
+			got = append(got, p.Name)
+		}
+	}
+	require.Equal(t, []string{"a"}, got)
+	require.True(t, apierrors.IsResourceExpired(failure), "%v", failure)
+}
+
+func TestListStopsAtATokenThatLeadsNowhere(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		list := podList()
+		list.Continue = "again"
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), list))
+	})
+	var failure error
+	for _, err := range ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{Limit: 1}).Items {
+		failure = err
+	}
+	require.ErrorContains(t, failure, "leads to itself")
+}
+
+// A body that ends early is never a shorter list, and says so as the
+// transport's fault or the bytes'.
+func TestTruncatedListIsAnError(t *testing.T) {
+	body := encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), podList("a", "b"))
+	for name, length := range map[string]bool{"connection breaks": true, "body ends": false} {
+		t.Run(name, func(t *testing.T) {
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", wire.MediaJSON)
+				if length {
+					w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+				}
+				w.Write(body[:len(body)-20])
+			})
+			l := ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{})
+			var failure error
+			for _, err := range l.Items {
+				failure = err
+			}
+			require.ErrorIs(t, failure, io.ErrUnexpectedEOF)
+			require.ErrorContains(t, failure, "list pods: ")
+		})
+	}
+}
+
+func TestBreakClosesTheBody(t *testing.T) {
+	for _, verb := range []string{"list", "watch"} {
+		t.Run(verb, func(t *testing.T) {
+			gone := make(chan struct{})
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", wire.MediaJSON)
+				if verb == "list" {
+					io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}},`)
+				} else {
+					writeFrame(t, w, wire.MediaJSON, "ADDED", kindPod, pod("a"))
+				}
+				w.(http.Flusher).Flush()
+				<-r.Context().Done() // the client has hung up
+				close(gone)
+			})
+			pods := ResourceFor[*corev1.Pod](c)
+			if verb == "list" {
+				for _, err := range pods.List(t.Context(), metav1.ListOptions{}).Items {
+					require.NoError(t, err)
+					break
+				}
+			} else {
+				events, err := pods.Watch(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+				for _, err := range events {
+					require.NoError(t, err)
+					break
+				}
+			}
+			<-gone
+		})
+	}
+}
+
+func TestCancelEndsAWatch(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		writeFrame(t, w, wire.MediaJSON, "ADDED", kindPod, pod("a"))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	events, err := ResourceFor[*corev1.Pod](c).Watch(ctx, metav1.ListOptions{})
+	require.NoError(t, err)
+	n := 0
+	var failure error
+	for _, err := range events {
+		if failure = err; err == nil {
+			n++
+			cancel(enough)
+		}
+	}
+	require.Equal(t, 1, n)
+	require.ErrorIs(t, failure, enough)
+	require.ErrorContains(t, failure, "watch pods: ")
+}
+
+func TestWatchErrorEventIsAStatusError(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", wire.MediaProtobuf)
+		status := apierrors.NewResourceExpired("too old resource version").ErrStatus
+		writeFrame(t, w, wire.MediaProtobuf, "ERROR", kindStatus, &status)
+	})
+	events, err := ResourceFor[*corev1.Pod](c).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+	require.NoError(t, err)
+	var failure error
+	for _, err := range events {
+		failure = err
+	}
+	require.True(t, apierrors.IsResourceExpired(failure), "%v", failure)
+}
+
+// The query of a watch says what was asked, and nothing more.
+func TestWatchQuery(t *testing.T) {
+	var got string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		got = r.URL.RawQuery
+		w.Header().Set("Content-Type", wire.MediaJSON)
+	})
+	yes, timeout := true, int64(300)
+	opts := metav1.ListOptions{
+		ResourceVersion: "5", ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, SendInitialEvents: &yes,
+		AllowWatchBookmarks: true, TimeoutSeconds: &timeout, FieldSelector: "spec.nodeName=a",
+		ShardSelector: "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')",
+	}
+	events, err := ResourceFor[*corev1.Pod](c).Watch(t.Context(), opts)
+	require.NoError(t, err)
+	for _, err := range events {
+		require.NoError(t, err)
+	}
+	require.Equal(t, "allowWatchBookmarks=true&fieldSelector=spec.nodeName%3Da&resourceVersion=5&resourceVersionMatch=NotOlderThan&sendInitialEvents=true"+
+		"&shardSelector=shardRange%28object.metadata.uid%2C+%270x0000000000000000%27%2C+%270x8000000000000000%27%29&timeoutSeconds=300&watch=true", got)
+}
+
+func TestAnswersThatAreNotTheAPI(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		io.WriteString(w, "<!DOCTYPE html>\n<title>Please log in</title>"+strings.Repeat("x", 1000))
+	})
+	pods := ResourceFor[*corev1.Pod](c)
+	const reason = `the answer (200 OK, content type "text/html; charset=utf-8") is not from the Kubernetes API; is a proxy or a login page in the way? it begins "<!DOCTYPE html> <title>Please log in</title>`
+	_, err := pods.Get(t.Context(), key, metav1.GetOptions{})
+	require.ErrorContains(t, err, "get pods default/a: "+reason)
+	require.Less(t, len(err.Error()), 350)
+	_, err = pods.Watch(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "watch pods: "+reason)
+	for _, err := range pods.List(t.Context(), metav1.ListOptions{}).Items {
+		require.ErrorContains(t, err, "list pods: "+reason)
+	}
+}
+
+func TestCompressedAnswerThatNobodyAskedFor(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Accept-Encoding"); got != "" {
+			t.Errorf("accept-encoding: got %q, want none", got)
+		}
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Header().Set("Content-Encoding", "gzip")
+	})
+	_, err := ResourceFor[*corev1.Pod](c).Get(t.Context(), key, metav1.GetOptions{})
+	require.ErrorContains(t, err, `content encoding "gzip"`)
+}
+
+// A server that refuses protobuf is spoken to in JSON from then on.
+func TestFallsBackToJSONForGood(t *testing.T) {
+	for _, code := range []int{http.StatusNotAcceptable, http.StatusUnsupportedMediaType} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			var requests []string
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				requests = append(requests, r.Method+" "+r.Header.Get("Content-Type")+" "+r.Header.Get("Accept"))
+				if strings.Contains(r.Header.Get("Accept"), "protobuf") {
+					w.WriteHeader(code)
+					return
+				}
+				w.Header().Set("Content-Type", wire.MediaJSON)
+				w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+			})
+			pods := ResourceFor[*corev1.Pod](c)
+			_, err := pods.Create(t.Context(), pod("a"), metav1.CreateOptions{})
+			require.NoError(t, err)
+			_, err = pods.Namespace("default").Get(t.Context(), key, metav1.GetOptions{})
+			require.NoError(t, err)
+			require.Equal(t, []string{
+				"POST " + wire.MediaProtobuf + " " + wire.MediaProtobuf + "," + wire.MediaJSON,
+				"POST " + wire.MediaJSON + " " + wire.MediaJSON,
+				"GET  " + wire.MediaJSON,
+			}, requests)
+		})
+	}
+}
+
+// A patch type that the server does not know is no reason to give up protobuf.
+func TestUnsupportedPatchIsNotAFallback(t *testing.T) {
+	n := 0
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		n++
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+	})
+	_, err := ResourceFor[*corev1.Pod](c).Patch(t.Context(), key, "application/json-patch+json", []byte("[]"), metav1.PatchOptions{})
+	require.True(t, apierrors.IsUnsupportedMediaType(err), "%v", err)
+	require.Equal(t, 1, n)
+	require.False(t, c.speaksJSONOnly(corev1.SchemeGroupVersion.WithResource("pods")))
+}
+
+func TestPrefixOfTheServer(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.URL.Path
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+	}))
+	defer server.Close()
+	c := clientOf(t, &Config{Host: server.URL + "/clusters/one"})
+	_, err := ResourceFor[*corev1.Pod](c).Get(t.Context(), key, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "/clusters/one/api/v1/namespaces/default/pods/a", got)
+}
+
+func TestNoAnswer(t *testing.T) {
+	server := httptest.NewServer(nil)
+	server.Close()
+	c := clientOf(t, &Config{Host: server.URL})
+	_, err := ResourceFor[*corev1.Pod](c).Get(t.Context(), key, metav1.GetOptions{})
+	require.ErrorContains(t, err, "get pods default/a: no answer from "+strings.TrimPrefix(server.URL, "http://")+": dial tcp")
+
+	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	_, err = ResourceFor[*corev1.Pod](c).Watch(ctx, metav1.ListOptions{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}

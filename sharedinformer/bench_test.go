@@ -1,0 +1,75 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// quiet is a source that has nothing and of which nothing comes.
+type quiet struct{}
+
+func (quiet) String() string { return "things" }
+
+func (quiet) List(context.Context, metav1.ListOptions) rest.List[partial] {
+	return rest.List[partial]{Items: func(func(partial, error) bool) {}, Meta: &metav1.ListMeta{ResourceVersion: "1"}}
+}
+
+func (quiet) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return func(yield func(wire.Event[partial], error) bool) {
+		<-ctx.Done()
+		yield(wire.Event[partial]{}, ctx.Err())
+	}, nil
+}
+
+// BenchmarkFanOut is the pipeline without network and decoding: one operation
+// is one event, from the queue through the cache to every handler.
+func BenchmarkFanOut(b *testing.B) {
+	for _, handlers := range []int{1, 10, 100} {
+		b.Run(fmt.Sprintf("handlers=%d", handlers), func(b *testing.B) {
+			var opts Options
+			opts.Initial = 2 // List
+			i := New(quiet{}, opts)
+			var heard sync.WaitGroup
+			for range handlers {
+				i.AddHandler(HandlerFunc[partial](func(context.Context, Event[partial]) error { heard.Done(); return nil }))
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			ended := make(chan error)
+			go func() { ended <- i.Run(ctx) }()
+			if err := i.WaitForSync(ctx); err != nil {
+				b.Fatal(err)
+			}
+			const objects = 1000
+			versions := [2][objects]partial{}
+			for n := range objects {
+				versions[0][n], versions[1][n] = thing(fmt.Sprint(n), n, 1), thing(fmt.Sprint(n), n, 2)
+			}
+			sent := 0
+			for b.Loop() {
+				if sent%256 == 0 {
+					heard.Wait()
+				}
+				heard.Add(handlers)
+				o := versions[sent/objects%2][sent%objects]
+				i.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+				sent++
+			}
+			heard.Wait()
+			b.StopTimer()
+			cancel()
+			if err := <-ended; err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package sharedinformer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+type partial = *metav1.PartialObjectMetadata
+
+func thing(name string, uid, rv int) partial {
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(strconv.Itoa(uid)), ResourceVersion: strconv.Itoa(rv)}}
+}
+
+func show(e Event[partial]) string {
+	s := fmt.Sprintf("%s %s@%s", e.Type, e.Object.Name, e.Object.ResourceVersion)
+	if e.Old != nil {
+		s += " from " + e.Old.ResourceVersion
+	}
+	if e.Initial {
+		s += " initial"
+	}
+	return s
+}
+
+func TestCoalescerMergesAsDocumented(t *testing.T) {
+	a1, a2, a3, other := thing("a", 1, 1), thing("a", 1, 2), thing("a", 1, 3), thing("a", 9, 4)
+	add := Event[partial]{Type: Add, Object: a1, Initial: true}
+	update := func(old, new partial) Event[partial] { return Event[partial]{Type: Update, Old: old, Object: new} }
+	gone := func(o partial) Event[partial] { return Event[partial]{Type: Delete, Object: o} }
+	born := func(o partial) Event[partial] { return Event[partial]{Type: Add, Object: o} }
+	cases := []struct {
+		name   string
+		in     []Event[partial]
+		want   []string
+		merged uint64
+	}{
+		{"add, update", []Event[partial]{add, update(a1, a2)}, []string{"add a@2 initial"}, 1},
+		{"add, delete", []Event[partial]{add, gone(a1)}, nil, 2},
+		{"update, update", []Event[partial]{update(a1, a2), update(a2, a3)}, []string{"update a@3 from 1"}, 1},
+		{"update, delete", []Event[partial]{update(a1, a2), gone(a3)}, []string{"delete a@3"}, 1},
+		{"delete, add", []Event[partial]{gone(a1), born(other)}, []string{"delete a@1", "add a@4"}, 0},
+		{"delete, add, update", []Event[partial]{gone(a1), born(other), update(other, thing("a", 9, 5))}, []string{"delete a@1", "add a@5"}, 1},
+		{"delete, add, delete", []Event[partial]{gone(a1), born(other), gone(other)}, []string{"delete a@1"}, 2},
+		{"update, delete, add", []Event[partial]{update(a1, a2), gone(a3), born(other)}, []string{"delete a@3", "add a@4"}, 1},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			box := newCoalescer[partial]()
+			box.offer(&segment[partial]{events: c.in}, nil)
+			waiting, merged := box.held()
+			require.Equal(t, len(c.want), waiting)
+			require.Equal(t, c.merged, merged)
+			var got []string
+			for e, ok, _ := box.next(); ok; e, ok, _ = box.next() {
+				got = append(got, show(e))
+			}
+			require.Equal(t, c.want, got)
+			require.Empty(t, box.byKey)
+			require.Zero(t, box.order.Len())
+		})
+	}
+}
+
+func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
+	box := newCoalescer[partial]()
+	r := &Registration[partial]{}
+	a1, a2, b := thing("a", 1, 1), thing("a", 1, 2), thing("b", 2, 3)
+	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: a1, Object: a2}}}, r)
+	mark := &resync[partial]{objects: []partial{a2, b}, targets: map[*Registration[partial]]struct{}{r: {}}}
+	box.offer(&segment[partial]{resync: mark}, r)
+	box.offer(&segment[partial]{resync: &resync[partial]{objects: []partial{thing("c", 3, 3)}}}, r)
+	b2 := thing("b", 2, 4)
+	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}}, r)
+	var got []string
+	for e, ok, _ := box.next(); ok; e, ok, _ = box.next() {
+		got = append(got, show(e))
+	}
+	require.Equal(t, []string{"update a@2 from 1", "update b@4 from 3"}, got)
+}
+
+// Whatever comes and whenever it is taken out, what is told pairs up, ends in
+// the latest state, and never needs more than one entry per object.
+func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		box := newCoalescer[partial]()
+		truth, told := map[string]partial{}, map[string]partial{}
+		offered, delivered := uint64(0), uint64(0)
+		take := func() bool {
+			e, ok, _ := box.next()
+			if !ok {
+				return false
+			}
+			delivered++
+			before := told[e.Object.Name]
+			switch e.Type {
+			case Add:
+				require.Nil(t, before, "seed %d: add of what is known", seed)
+				told[e.Object.Name] = e.Object
+			case Update:
+				require.Same(t, before, e.Old, "seed %d: update from what was told", seed)
+				told[e.Object.Name] = e.Object
+			case Delete:
+				require.NotNil(t, before, "seed %d: delete of what is unknown", seed)
+				require.Equal(t, before.UID, e.Object.UID, "seed %d", seed)
+				delete(told, e.Object.Name)
+			}
+			return true
+		}
+		for step := range 400 {
+			name := string(rune('a' + r.IntN(4)))
+			old := truth[name]
+			var e Event[partial]
+			switch {
+			case r.IntN(3) == 0:
+				take()
+				continue
+			case old == nil:
+				e = Event[partial]{Type: Add, Object: thing(name, step, step)}
+				truth[name] = e.Object
+			case r.IntN(3) == 0:
+				e = Event[partial]{Type: Delete, Object: old}
+				delete(truth, name)
+			default:
+				n, err := strconv.Atoi(string(old.UID))
+				require.NoError(t, err)
+				e = Event[partial]{Type: Update, Old: old, Object: thing(name, n, step)}
+				truth[name] = e.Object
+			}
+			offered++
+			box.offer(&segment[partial]{events: []Event[partial]{e}}, nil)
+			require.LessOrEqual(t, box.order.Len(), 4, "seed %d", seed)
+			waiting, merged := box.held()
+			require.Equal(t, offered, delivered+uint64(waiting)+merged, "seed %d: the count", seed)
+		}
+		for take() {
+		}
+		require.Equal(t, truth, told, "seed %d", seed)
+	}
+}
+
+func TestFirstDifference(t *testing.T) {
+	base := func() *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: "a", Labels: map[string]string{"x": "1", "y": "2"}, Finalizers: []string{"f"},
+			OwnerReferences: []metav1.OwnerReference{{Name: "o"}, {Name: "p"}},
+		}}
+	}
+	cases := map[string]func(*metav1.PartialObjectMetadata){
+		"":                                    func(*metav1.PartialObjectMetadata) {},
+		".ObjectMeta.Name":                    func(o *metav1.PartialObjectMetadata) { o.Name = "b" },
+		".ObjectMeta.Labels[y]":               func(o *metav1.PartialObjectMetadata) { o.Labels["y"] = "3" },
+		".ObjectMeta.Labels[z]":               func(o *metav1.PartialObjectMetadata) { o.Labels["z"] = "3" },
+		".ObjectMeta.OwnerReferences[1].Name": func(o *metav1.PartialObjectMetadata) { o.OwnerReferences[1].Name = "q" },
+		".ObjectMeta.Finalizers":              func(o *metav1.PartialObjectMetadata) { o.Finalizers = nil },
+		".ObjectMeta.DeletionTimestamp":       func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{} },
+	}
+	for want, alter := range cases {
+		o := base()
+		alter(o)
+		path, differ := firstDifference(base(), o)
+		require.Equal(t, want != "", differ, want)
+		if differ {
+			require.Equal(t, want, path)
+		}
+	}
+	path, differ := firstDifference(map[string]any{"a": []any{int64(1)}}, map[string]any{"a": []any{int64(2)}})
+	require.True(t, differ)
+	require.Equal(t, "[a][0]", path)
+}
+
+func BenchmarkCoalescer(b *testing.B) {
+	box := newCoalescer[partial]()
+	old, now := thing("a", 1, 1), thing("a", 1, 2)
+	s := &segment[partial]{events: []Event[partial]{{Type: Update, Old: old, Object: now}}}
+	for b.Loop() {
+		box.offer(s, nil)
+	}
+}

@@ -1,0 +1,104 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// joiner checks that what it is told has neither a gap nor a repeat: each
+// update must start from the very object that was told before.
+type joiner struct {
+	t    *testing.T
+	told map[string]partial
+	last chan struct{} // closed when it is told of the object named last
+}
+
+func (j *joiner) Handle(_ context.Context, e Event[partial]) error {
+	name := e.Object.Name
+	switch before := j.told[name]; {
+	case e.Type == Add && before != nil:
+		j.t.Errorf("add of %s, which was told before", name)
+	case e.Type == Update && before != e.Old:
+		j.t.Errorf("update of %s does not start from what was told", name)
+	}
+	j.told[name] = e.Object
+	if name == "last" {
+		close(j.last)
+	}
+	return nil
+}
+
+// Handlers join from many goroutines while changes pour in as fast as the
+// pipeline takes them, with real parallelism.
+func TestL06_JoiningUnderFire(t *testing.T) {
+	for _, lag := range []Lag{Unbounded, Coalesce} {
+		i := New(quiet{}, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- i.Run(ctx) }()
+		require.NoError(t, i.WaitForSync(ctx))
+
+		const objects, changes = 50, 2_000
+		stop := make(chan struct{})
+		var joining sync.WaitGroup
+		var mu sync.Mutex
+		var joined []*joiner
+		for range 4 {
+			joining.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					j := &joiner{t: t, told: map[string]partial{}, last: make(chan struct{})}
+					r := i.AddHandler(j, HandlerOptions{Lag: lag})
+					if err := r.WaitForSync(ctx); err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					if stay := len(joined) < 20; stay {
+						joined = append(joined, j)
+					} else {
+						r.Close()
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		for n := range changes {
+			o := thing(fmt.Sprint(n%objects), n%objects, n+2)
+			i.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+			if n%3 == 0 { // many small batches rather than a few large ones
+				require.NoError(t, i.WaitForRV(ctx, o.ResourceVersion))
+			}
+		}
+		close(stop)
+		joining.Wait()
+		last := thing("last", objects, changes+2)
+		i.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Added, Key: object.KeyOf(last), Object: last, RV: last.ResourceVersion})
+		require.NoError(t, i.WaitForRV(ctx, strconv.Itoa(changes+2)))
+		for _, j := range joined {
+			<-j.last
+		}
+		cancel()
+		require.NoError(t, <-ended)
+		require.NotEmpty(t, joined)
+		for _, j := range joined {
+			require.Len(t, j.told, objects+1)
+			for name, o := range j.told {
+				now, _ := i.Cache().Get(object.Key{Name: name})
+				require.Same(t, now, o)
+			}
+		}
+	}
+}

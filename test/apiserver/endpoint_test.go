@@ -1,0 +1,58 @@
+package apiserver_test
+
+import (
+	"compress/gzip"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func TestHTTP2IsCutByRestart(t *testing.T) {
+	srv := apiserver.New(apiserver.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Listen(apiserver.ListenOptions{TLS: true})
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(endpoint.CA))
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer transport.CloseIdleConnections()
+	r := &rig{Server: srv, t: t, url: endpoint.URL, client: &http.Client{Transport: transport}}
+
+	resp := r.open("GET", "/api/v1/pods?watch=1&resourceVersion=100", "")
+	require.Equal(t, 2, resp.ProtoMajor)
+	r.create(pod("default", "a"))
+	buffer := make([]byte, 1)
+	_, err = resp.Body.Read(buffer)
+	require.NoError(t, err)
+	srv.Restart()
+	for err == nil {
+		_, err = resp.Body.Read(buffer)
+	}
+	require.NotEqual(t, "EOF", err.Error())
+	require.Len(t, r.list("/api/v1/pods").Items, 1, "the next connection works")
+}
+
+func TestGzipOnlyWhereAsked(t *testing.T) {
+	r := newRig(t, apiserver.Options{})
+	for i := range 400 {
+		r.create(pod("default", fmt.Sprintf("pod-%d", i)))
+	}
+	_, _, header := r.do("GET", "/api/v1/pods", "")
+	require.Empty(t, header.Get("Content-Encoding"))
+	_, _, header = r.do("GET", "/api/v1/pods?limit=3", "", "Accept-Encoding", "gzip")
+	require.Empty(t, header.Get("Content-Encoding"), "a small answer is not worth it")
+	resp := r.open("GET", "/api/v1/pods", "", "Accept-Encoding", "gzip")
+	require.Equal(t, "gzip", resp.Header.Get("Content-Encoding"))
+	zip, err := gzip.NewReader(resp.Body)
+	require.NoError(t, err)
+	var l list
+	require.NoError(t, json.NewDecoder(zip).Decode(&l))
+	require.Len(t, l.Items, 400)
+}

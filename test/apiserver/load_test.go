@@ -1,0 +1,116 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// podResource finds the description of pods.
+func podResource() apiserver.Resource {
+	for _, r := range apiserver.Builtin() {
+		if r.GVR == pods {
+			return r
+		}
+	}
+	panic("no pods")
+}
+
+func newLoad(t testing.TB, objects int, events int64) *apiserver.Load {
+	t.Helper()
+	load, err := apiserver.NewLoad(apiserver.LoadOptions{
+		Resource: podResource(),
+		Objects:  objects,
+		Events:   events,
+		New:      func(i int) object.Object { return pod("default", fmt.Sprintf("p%03d", i)) },
+		Change:   func(obj object.Object, i int) { obj.SetLabels(map[string]string{"changed": strconv.Itoa(i)}) },
+	})
+	require.NoError(t, err)
+	return load
+}
+
+func TestLoad(t *testing.T) {
+	load := newLoad(t, 3, 7)
+	r := newRig(t, apiserver.Options{Load: load})
+	l := r.list("/api/v1/pods")
+	require.Equal(t, []string{"p000", "p001", "p002"}, l.names())
+	require.Equal(t, "1000000002", l.Items[2].Metadata.ResourceVersion)
+	require.Equal(t, load.ListRV(), l.Metadata.ResourceVersion)
+
+	events, err := r.watch("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=" + load.ListRV()).rest()
+	require.NoError(t, err, "after the events it is silent, then it ends")
+	require.Len(t, events, 7)
+	for i, e := range events {
+		require.Equal(t, fmt.Sprintf("MODIFIED p%03d@%d", i%3, 1000000004+i), e)
+	}
+	streamed := r.watch("/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion=0")
+	require.Equal(t, "ADDED p000@1000000000", streamed.next())
+	streamed.next()
+	streamed.next()
+	require.Equal(t, "BOOKMARK @1000000003 end", streamed.next())
+	require.Equal(t, "MODIFIED p000@1000000004", streamed.next())
+
+	resp := r.open("GET", "/api/v1/pods?watch=1&resourceVersion=1000000010", "", "Accept", proto)
+	for i := range 7 {
+		kind, body := readFrame(t, resp.Body)
+		var p corev1.Pod
+		decodeProto(t, body, &p)
+		require.Equal(t, "MODIFIED", kind)
+		require.Equal(t, strconv.Itoa(1000000011+i), p.ResourceVersion)
+		require.Equal(t, strconv.Itoa(i%3), p.Labels["changed"])
+	}
+	require.NotEmpty(t, r.list("/api/v1/nodes").Metadata.ResourceVersion, "other resources come from the store")
+}
+
+// BenchmarkLoad measures how fast a Load can be read by a client that does
+// nothing with the bytes.
+func BenchmarkLoad(b *testing.B) {
+	srv := apiserver.New(apiserver.Options{Load: newLoad(b, 1000, 0)})
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	require.NoError(b, err)
+	defer srv.Close()
+	for name, accept := range map[string]string{"json": "application/json", "protobuf": proto} {
+		b.Run(name, func(b *testing.B) {
+			resp := get(b, endpoint.URL+"/api/v1/pods?watch=1&resourceVersion="+newLoad(b, 1000, 0).ListRV(), accept)
+			defer resp.Body.Close()
+			size := frameSize(b, accept)
+			buffer := make([]byte, 256<<10)
+			b.SetBytes(int64(size))
+			b.ResetTimer()
+			for left := b.N * size; left > 0; {
+				n, err := resp.Body.Read(buffer)
+				require.NoError(b, err)
+				left -= n
+			}
+		})
+	}
+}
+
+// frameSize is roughly the size of one event.
+func frameSize(b *testing.B, accept string) int {
+	p := pod("default", "p000", "changed", "100")
+	if accept == proto {
+		return p.Size() + 60
+	}
+	raw, err := json.Marshal(p)
+	require.NoError(b, err)
+	return len(raw) + 90
+}
+
+func get(t testing.TB, url, accept string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	req.Header.Set("Accept", accept)
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	return resp
+}

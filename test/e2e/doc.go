@@ -1,0 +1,31 @@
+// Package e2e runs the informer stack, from rest.LoadConfig to a handler's
+// call, against a real kube-apiserver.
+//
+// # Usage
+//
+//	go test ./test/e2e          # two to three minutes
+//	go test -short ./test/e2e   # nothing
+//
+// # Guarantees
+//
+// Every test of an informer ends with a comparison: what the cache holds and
+// what a handler knows from its calls alone, against a fresh list. The handler
+// checks each call against the one before: an Add of what it knows, an Update
+// of what it does not, a change that goes back in time all fail the test (L01
+// to L05).
+//
+// # Concurrency
+//
+// The tests share one server and run in parallel, each in a namespace of its
+// own. Those that kill the server, or need it started otherwise, have their own.
+//
+// # Failure
+//
+// A condition that does not come true in time fails the test with the status of
+// the informer, and with what the handler knows too much, too little or wrong.
+//
+// # Debugging
+//
+// The end of the server's log is printed when a test with a server of its own
+// fails.
+package e2e

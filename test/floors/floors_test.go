@@ -1,0 +1,165 @@
+// Package floors keeps the house in order: imports run downwards only.
+package floors
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/millrace-dev/millrace"
+
+// floors are the packages of the library, from the ground up. A package may
+// import those of lower floors.
+var floors = [][]string{
+	{"object", "wire"},
+	{"rest", "deltafifo", "indexer", "workqueue"},
+	{"reflector"},
+	{"sharedinformer"},
+	{"factory"},
+	{"metrics"},
+	{"cmd"},
+}
+
+// within are imports between two packages of one floor, each with its reason.
+var within = map[string]string{
+	"wire → object":      "a decoder makes objects",
+	"rest → rest/scheme": "the scheme belongs to the client",
+}
+
+// only are imports that are kept to some packages.
+var only = map[string][]string{
+	"github.com/prometheus/client_golang": {"metrics", "cmd"},
+	"github.com/spf13/cobra":              {"cmd"},
+	"github.com/stretchr/testify":         {"_test.go"},
+	"unsafe":                              {"wire"},
+}
+
+// never are modules that the root module does without.
+var never = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/kubernetes"}
+
+func floorOf(pkg string) int {
+	top, _, _ := strings.Cut(pkg, "/")
+	for floor, packages := range floors {
+		for _, p := range packages {
+			if p == top {
+				return floor
+			}
+		}
+	}
+	return -1
+}
+
+// source is one file of the root module and what it imports.
+type source struct {
+	path, pkg string // relative to the root
+	imports   []string
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var all []source
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if relative == "." {
+				return nil
+			}
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+				return fs.SkipDir // a module of its own, or not Go's business
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		s := source{path: filepath.ToSlash(relative), pkg: filepath.ToSlash(filepath.Dir(relative))}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			s.imports = append(s.imports, imported)
+		}
+		all = append(all, s)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Greater(t, len(all), 50, "the tree was not found")
+	return all
+}
+
+func TestImportsRunDownwards(t *testing.T) {
+	for _, s := range sources(t) {
+		from := floorOf(s.pkg)
+		if from < 0 || strings.HasSuffix(s.path, "_test.go") {
+			continue
+		}
+		for _, imported := range s.imports {
+			to, ours := strings.CutPrefix(imported, module+"/")
+			if !ours {
+				continue
+			}
+			top, _, _ := strings.Cut(s.pkg, "/")
+			toTop, _, _ := strings.Cut(to, "/")
+			switch floor := floorOf(to); {
+			case top == toTop, within[s.pkg+" → "+to] != "":
+			case floor < 0 && top == "cmd": // the demo embeds the simulated server
+			case floor < 0:
+				t.Errorf("%s imports %s, which is not a part of the house", s.path, to)
+			case floor >= from:
+				t.Errorf("%s (floor %d) imports %s (floor %d)", s.path, from, to, floor)
+			}
+		}
+	}
+}
+
+func TestSomeImportsStayWhereTheyBelong(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, imported := range s.imports {
+			for _, module := range never {
+				if imported == module || strings.HasPrefix(imported, module+"/") {
+					t.Errorf("%s imports %s", s.path, imported)
+				}
+			}
+			for what, places := range only {
+				if imported != what && !strings.HasPrefix(imported, what+"/") {
+					continue
+				}
+				allowed := strings.HasSuffix(s.path, "_test.go")
+				for _, place := range places {
+					allowed = allowed || s.pkg == place || strings.HasPrefix(s.pkg, place+"/")
+				}
+				if !allowed {
+					t.Errorf("%s imports %s, which is kept to %s", s.path, imported, places)
+				}
+			}
+		}
+	}
+}
+
+func TestTheRootModuleDoesWithout(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
+	require.NoError(t, err)
+	for _, module := range never {
+		require.NotContains(t, string(mod), module+" ")
+	}
+}

@@ -1,0 +1,14 @@
+// Package protocol says how an API server answers, by tests that run against
+// two of them: the simulated one of test/apiserver and a real kube-apiserver.
+// Where they differ the simulation is wrong.
+//
+// # Usage
+//
+//	go test ./test/protocol          # both
+//	go test -short ./test/protocol   # the simulated one alone
+//
+// # Debugging
+//
+// Each test has a subtest per server, "simulated" and "real", and makes a
+// namespace of its own, so that tests do not see each other's objects.
+package protocol

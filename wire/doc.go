@@ -1,0 +1,59 @@
+// Package wire turns the bytes of the Kubernetes API into objects: lists item
+// by item, watches frame by frame, while they arrive.
+//
+// # Usage
+//
+//	dec, err := wire.NewDecoder[*corev1.Pod](resp.Header.Get("Content-Type"), wire.Options{
+//		Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
+//	})
+//	var meta metav1.ListMeta
+//	for pod, err := range dec.List(resp.Body, &meta) { ... }
+//
+// Decoder is the seam: whoever reads bodies knows nothing of encodings.
+// NewDecoder gives the reference implementation, which lets apimachinery's own
+// code decode each object, and reads JSON and protobuf. What it adds is the
+// framing: it finds each object in the body without decoding it, in a buffer
+// that holds one object at a time, and that object is decoded in place.
+//
+// What an object carries as its TypeMeta depends on T. API types have none, as
+// from every typed client; unstructured objects have their own; metadata-only
+// objects have the real kind, not "PartialObjectMetadata".
+//
+// # Guarantees
+//
+//   - A body that ends early is an error, never a shorter list and never the
+//     end of a watch (L18). The one exception is a protobuf list that lacks
+//     only the empty fields behind its last item.
+//   - What cannot be decoded, is too large, nests too deeply, has no name or is
+//     of another kind than expected is an *Error that says where and which
+//     (L21). No later item or frame is yielded after it.
+//   - For any bytes, decoding returns (W02): memory grows with what has
+//     arrived, not with what a length announces; sizes are checked before,
+//     and depth while a value is read; types that contain themselves are not
+//     read from protobuf, whose generated code recurses without a bound; and
+//     quantities that apimachinery would compute on for hours are refused.
+//   - Errors quote nothing of the object but its key, names of fields and
+//     types, and what it says of its kind (objects may be Secrets).
+//
+// # Concurrency
+//
+// A Decoder is immutable and may be used from many goroutines. An iterator
+// belongs to one goroutine, starts none, and reads only while it is ranged
+// over: a consumer that stops or blocks stops the reading, and with it the
+// sender. Nothing that is yielded refers to the buffer.
+//
+// # Failure
+//
+// Three kinds of errors can be told apart. An *Error is about the bytes: they
+// were read and are no good, or end too early (io.ErrUnexpectedEOF). An
+// *errors.StatusError of apimachinery is the server speaking: an ERROR event,
+// or a Status where something else was expected. Anything else comes from the
+// reader: the connection broke, which says nothing about the bytes.
+//
+// # Debugging
+//
+// Error.Where counts items and frames from 0. Error.Key is read from what is
+// left of a bad object where that is possible. Event carries the size of the
+// frame, when its last byte was read from the connection, and when it was
+// decoded.
+package wire

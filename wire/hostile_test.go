@@ -1,0 +1,262 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+)
+
+// allocated returns how many bytes f allocates in all.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A length that lies costs no more memory than the bytes that follow it.
+func TestW02_LengthsAreNotBelieved(t *testing.T) {
+	const gigabyte = 1 << 30
+	huge := Options{MaxObjectBytes: 2 * gigabyte}
+	length := binary.AppendUvarint(nil, gigabyte)
+	outer := binary.AppendUvarint(nil, gigabyte+100)
+	list := []byte(magic + "\x0a\x0d\x0a\x02v1\x12\x07PodList\x12")
+	list = append(append(append(list, outer...), 0x12), length...)
+	n := allocated(func() {
+		_, _, err := readList(podDecoder(t, MediaProtobuf, huge), bytes.NewReader(list))
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		_, err = readWatch(podDecoder(t, MediaProtobuf, huge), bytes.NewReader([]byte{0x40, 0, 0, 0, 1, 2, 3}))
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	})
+	require.Less(t, n, uint64(1<<20))
+}
+
+// What is larger than allowed is refused long before it is in memory.
+func TestW02_LargeValuesAreNotRead(t *testing.T) {
+	endless := func(start string) io.Reader { return io.MultiReader(strings.NewReader(start), ones{}) }
+	opts := Options{MaxObjectBytes: 1 << 20}
+	n := allocated(func() {
+		for _, start := range []string{`{"items":[{"x":"`, `{"items":[`, `{"x":`, `{"`} {
+			_, _, err := readList(podDecoder(t, MediaJSON, opts), endless(start))
+			require.ErrorIs(t, err, ErrTooLarge, start)
+		}
+		_, err := readWatch(podDecoder(t, MediaJSON, opts), endless(`{"type":"`))
+		require.ErrorIs(t, err, ErrTooLarge)
+		_, err = readWatch(podDecoder(t, MediaProtobuf, opts), endless("\x40\x00\x00\x00"))
+		require.ErrorIs(t, err, ErrTooLarge)
+	})
+	require.Less(t, n, uint64(40<<20))
+}
+
+// ones reads as an endless row of the digit 1.
+type ones struct{}
+
+func (ones) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '1'
+	}
+	return len(p), nil
+}
+
+func TestW02_DepthIsBounded(t *testing.T) {
+	for _, n := range []int{DefaultMaxDepth + 1, 1 << 20} {
+		deep := strings.Repeat(`{"a":[`, n/2) + `1` + strings.Repeat(`]}`, n/2)
+		body := `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":` + deep + `}`
+		_, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object([]byte(body))
+		require.ErrorIs(t, err, ErrTooDeep)
+	}
+}
+
+// A type that contains itself would let the generated Unmarshal recurse until
+// the stack is full.
+func TestW02_TypesThatContainThemselvesAreNotReadFromProtobuf(t *testing.T) {
+	_, err := NewDecoder[*recursive](MediaProtobuf, Options{Kind: widgetKind})
+	require.ErrorIs(t, err, ErrMedia)
+	_, err = NewDecoder[*recursive](MediaJSON, Options{Kind: widgetKind})
+	require.NoError(t, err)
+}
+
+type recursive struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+	Children map[string][]recursive
+}
+
+func (r *recursive) DeepCopyObject() apiruntime.Object { return r }
+func (r *recursive) Unmarshal([]byte) error            { return nil }
+
+// resource.ParseQuantity computes for hours on such numbers.
+func TestW02_QuantitiesWithHugeExponents(t *testing.T) {
+	for _, s := range []string{"1e-999999999", "123456789012345678901234567890e99999999", "1E+10000", ".5e-1234567", strings.Repeat("0", 500) + "1e-99999999"} {
+		p := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"resources":{"limits":{"cpu":"` + s + `"}}}]}}`
+		_, err := podDecoder(t, MediaJSON, Options{}).Object([]byte(p))
+		require.ErrorIs(t, err, ErrQuantity, s)
+
+		// The same in protobuf, which cannot be made from the API's own types.
+		text := append(binary.AppendUvarint([]byte{0x0a}, uint64(len(s))), s...)
+		entry := nest(0x12, text, []byte("\x0a\x03cpu"))
+		raw := nest(0x12, nest(0x12, nest(0x42, nest(0x0a, entry, nil), nil), nil), []byte("\x0a\x03\x0a\x01a"))
+		envelope := &apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: raw}
+		body, err := envelope.Marshal()
+		require.NoError(t, err)
+		_, err = podDecoder(t, MediaProtobuf, Options{}).Object(append([]byte(magic), body...))
+		require.ErrorIs(t, err, ErrQuantity, s)
+	}
+	unquoted := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"overhead":{"cpu":1e-999999999}}}`
+	_, err := podDecoder(t, MediaJSON, Options{}).Object([]byte(unquoted))
+	require.ErrorIs(t, err, ErrQuantity)
+}
+
+// nest wraps a message into a field of another, behind what it has already.
+func nest(tag byte, msg, before []byte) []byte {
+	return append(binary.AppendUvarint(append(before, tag), uint64(len(msg))), msg...)
+}
+
+// Texts that look like such a number are harmless anywhere else, and hashes in
+// names and labels do look like that.
+func TestHashesAreNotQuantities(t *testing.T) {
+	p := pod("12e45678")
+	p.Labels = map[string]string{"commit": "1e123456", "12e45678": "9E99999999"}
+	p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "7e123456"}}
+	p.Spec.Containers = []corev1.Container{{
+		Name: "0e12345678",
+		Args: []string{"1e99999999"},
+		EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "1e12345"}}}},
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1e3"), "memory": resource.MustParse("5Ei")}},
+	}}
+	for _, media := range bothMedia {
+		got, err := podDecoder(t, media, Options{}).Object(encodeAs(t, media, podKind, p))
+		require.NoError(t, err, media)
+		require.Equal(t, p.Labels, got.Labels)
+	}
+}
+
+// Errors quote no content, whoever found the fault.
+func TestErrorsKeepSecrets(t *testing.T) {
+	const secret = "hunter2"
+	secretKind := corev1.SchemeGroupVersion.WithKind("Secret")
+	d := decoder[*corev1.Secret](t, MediaJSON, Options{Kind: secretKind})
+	const start = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"`
+	for _, body := range []string{
+		start + `},"data":{"password":"` + secret + `!!"}}`,
+		start + `},"data":"` + secret + `"}`,
+		start + `},"data":{"password":` + secret + `}}`,
+		start + `,"creationTimestamp":"` + secret + `"}}`,
+		start + `},"type":"` + secret + `"`,
+		`{"apiVersion":"v1","kind":"Secret","data":{"` + secret + `":1}}`,
+	} {
+		_, err := d.Object([]byte(body))
+		require.Error(t, err, body)
+		for ; err != nil; err = errors.Unwrap(err) {
+			require.NotContains(t, err.Error(), secret, body)
+		}
+	}
+}
+
+// Damage of every kind to sound bodies: bytes changed, lost, doubled and
+// shuffled. Whatever comes of it, it is a value or an error, in bounded memory.
+func TestW02_DamagedBodies(t *testing.T) {
+	const seed = 20261120
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, media := range bothMedia {
+		list := encodeAs(t, media, podListKind, podList("a", "b", "c"))
+		stream := append(frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "BOOKMARK", podKind, pod("b"))...)
+		object := encodeAs(t, media, podKind, pod("a"))
+		d := podDecoder(t, media, fuzzOptions)
+		for range 1000 {
+			for name, read := range map[string]func(body []byte){
+				"list":   func(body []byte) { readList(d, bytes.NewReader(body)) },
+				"watch":  func(body []byte) { readWatch(d, bytes.NewReader(body)) },
+				"object": func(body []byte) { d.Object(body) },
+			} {
+				body := damage(random, map[string][]byte{"list": list, "watch": stream, "object": object}[name])
+				withinBudget(t, body, func() { read(body) })
+				if t.Failed() {
+					t.Fatalf("%s %s, seed %d: %q", media, name, seed, body)
+				}
+			}
+		}
+	}
+}
+
+func damage(random *rand.Rand, body []byte) []byte {
+	body = bytes.Clone(body)
+	for range 1 + random.IntN(4) {
+		at := random.IntN(len(body))
+		to := at + random.IntN(min(20, len(body)-at))
+		switch random.IntN(4) {
+		case 0:
+			body[at] = byte(random.Uint32())
+		case 1:
+			body = append(body[:at], body[to:]...)
+		case 2:
+			body = slices.Insert(body, at, bytes.Clone(body[at:to])...)
+		case 3:
+			body[at], body[to] = body[to], body[at]
+		}
+		if len(body) == 0 {
+			break
+		}
+	}
+	return body
+}
+
+// budget is what decoding body may allocate: a multiple of its size for the
+// objects, and a constant for buffers.
+func budget(body []byte) uint64 { return 4<<20 + 1000*uint64(len(body)) }
+
+func withinBudget(t *testing.T, body []byte, read func()) {
+	t.Helper()
+	if n := allocated(read); n > budget(body) {
+		t.Errorf("%d bytes of input made it allocate %d", len(body), n)
+	}
+}
+
+var fuzzOptions = Options{MaxObjectBytes: 1 << 20, MaxDepth: 100}
+
+func FuzzListJSON(f *testing.F)     { fuzzList(f, MediaJSON) }
+func FuzzListProtobuf(f *testing.F) { fuzzList(f, MediaProtobuf) }
+
+func fuzzList(f *testing.F, media string) {
+	f.Add(encodeAs(f, media, podListKind, podList()))
+	f.Add(encodeAs(f, media, podListKind, podList("a", "b")))
+	f.Add(encodeAs(f, media, widgetKind, podList("a")))
+	typed := podDecoder(f, media, fuzzOptions)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		withinBudget(t, body, func() { readList(typed, bytes.NewReader(body)) })
+		if media == MediaJSON {
+			maps := decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, MaxObjectBytes: 1 << 20, MaxDepth: 100})
+			withinBudget(t, body, func() { readList(maps, bytes.NewReader(body)) })
+		}
+	})
+}
+
+func FuzzWatchJSON(f *testing.F)     { fuzzWatch(f, MediaJSON) }
+func FuzzWatchProtobuf(f *testing.F) { fuzzWatch(f, MediaProtobuf) }
+
+func fuzzWatch(f *testing.F, media string) {
+	for _, typ := range []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "OTHER"} {
+		f.Add(frame(f, media, typ, podKind, pod("a")))
+	}
+	f.Add(frame(f, media, "ERROR", statusKind, &metav1.Status{Code: 410}))
+	f.Add([]byte{0x40, 0, 0, 0})
+	typed := podDecoder(f, media, fuzzOptions)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		withinBudget(t, body, func() { readWatch(typed, bytes.NewReader(body)) })
+	})
+}
