@@ -61,7 +61,8 @@ func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 			"labels":    {{Scope: podScope{Labels: selector("a=1,b=2")}}, {Scope: podScope{Labels: selector("b=2,a=1")}}},
 			"fields": {
 				{Scope: podScope{Fields: fields.ParseSelectorOrDie("spec.nodeName=n,status.phase=Running")}},
-				{Scope: podScope{Fields: fields.ParseSelectorOrDie("status.phase=Running,spec.nodeName=n")}},
+				{Scope: podScope{Fields: fields.AndSelectors(
+					fields.OneTermEqualSelector("status.phase", "Running"), fields.OneTermEqualSelector("spec.nodeName", "n"))}},
 			},
 		} {
 			first := factory.Informer(f, same[0])
@@ -326,4 +327,23 @@ func TestL25_MisuseIsReported(t *testing.T) {
 			})
 		})
 	}
+}
+
+// One that has failed for long enough ends the wait for all, and those that are
+// merely slow are named too.
+func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
+	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
+		r.srv.Faults().Add(apiserver.Fault{Resource: "configmaps", Do: []apiserver.Action{apiserver.Silence{}}})
+		opts := factory.Options{Options: sharedinformer.Options{SyncPatience: 20 * time.Second}}
+		opts.StreamIdle = time.Hour
+		f, stop := r.started(opts)
+		defer stop()
+		factory.Informer[*corev1.Pod](f)
+		factory.Informer[*corev1.ConfigMap](f)
+		began := time.Now()
+		err := f.WaitForSync(r.ctx)
+		require.Equal(r, 20*time.Second, time.Since(began))
+		require.ErrorContains(r, err, "not synced: pods: list: forbidden: ")
+		require.ErrorContains(r, err, "not synced: configmaps: InitialWatch for 20s, no failure so far")
+	})
 }

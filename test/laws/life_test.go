@@ -352,3 +352,34 @@ func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 		r.inStep(i)
 	})
 }
+
+// What has been read from the server is in the cache when Run returns, because
+// the next run asks for what came after it.
+func TestL24_WhatWasQueuedIsAppliedBeforeTheStop(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(2)
+		i, stop := r.synced(streaming())
+		var slow atomic.Bool
+		sharedinformer.Index(i, "slow", func(*corev1.Pod) []string {
+			if slow.Swap(false) {
+				time.Sleep(time.Minute)
+			}
+			return nil
+		})
+		h := record(r, i)
+		i.AddHandler(h)
+		h.heard()
+		slow.Store(true)
+		r.put(pod("pa", "n=1"))
+		settle(time.Second)
+		r.put(pod("pb", "n=1")) // waits in the queue
+		r.put(pod("pc"))
+		synctest.Wait()
+		stop()
+		require.Equal(r, i.Status().Reflector.RV, i.Status().RV)
+		r.inStep(i)
+		r.run(i)
+		settle(time.Minute)
+		require.Equal(r, []string{"update pa", "update pb", "add pc"}, h.heard())
+	})
+}
