@@ -15,7 +15,8 @@
 //	  │          ▼                              │  │
 //	  ├────►  Listing ──(whole list)────────────┘  │
 //	  │          ▲                                 │
-//	  │          └──── expired ── BackingOff ◄─────┘ failed
+//	  │          └─ expired, or ─ BackingOff ◄─────┘ failed
+//	  │             unreadable
 //	  └────►  Watching (a second Run resumes from the RV of the first)
 //
 // Every state may go to BackingOff, which remembers where to go on, and to
@@ -25,11 +26,12 @@
 //
 // After any failure that ends, the queue has been told exactly what makes the
 // set that it was told before equal to the server's (L17). A watch resumes from
-// the last resource version; a list follows only where that has expired (L19).
-// A streaming list without its end falls back to a list, and a watch or list
-// that falls silent is given up and opened again (L20). The resource version
-// never passes a change that was not queued (L21). Every failure is in Status
-// and goes to Options.OnError (L22).
+// the last resource version; a list follows only where that has expired, or
+// where the change behind it could not be decoded or transformed three times in
+// a row, as by now the object may be another one (L19). A streaming list without
+// its end falls back to a list, and a watch or list that falls silent is given
+// up and opened again (L20). The resource version never passes a change that was
+// not queued (L21). Every failure is in Status and goes to Options.OnError (L22).
 //
 // # Concurrency
 //

@@ -17,8 +17,18 @@ import (
 // round trips and small enough for the server to answer from etcd in one go.
 const relistPage = 500
 
-// list reads a whole list and queues it as one entry.
+// list reads a whole list and queues it as one entry. One that fails is read
+// again, unless there is a resource version to watch from meanwhile.
 func (r *Reflector[T]) list(ctx context.Context) (State, *Failure) {
+	failure := r.readList(ctx)
+	switch {
+	case failure == nil, r.rv != "" && !r.expired:
+		return Watching, failure
+	}
+	return Listing, failure
+}
+
+func (r *Reflector[T]) readList(ctx context.Context) *Failure {
 	r.countList()
 	began := time.Now()
 	ctx, dog := startWatchdog(ctx, r.opts.StallTimeout, ErrStalled)
@@ -28,31 +38,31 @@ func (r *Reflector[T]) list(ctx context.Context) (State, *Failure) {
 	var items []T
 	for item, err := range list.Items {
 		if err != nil {
-			return Listing, r.listFailed(ctx, err)
+			return r.listFailed(ctx, err)
 		}
 		dog.feed(r.opts.StallTimeout)
 		items = append(items, item)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return Listing, r.listFailed(ctx, ctx.Err())
+		return r.listFailed(ctx, ctx.Err())
 	case list.Meta.ResourceVersion == "":
-		return Listing, &Failure{Phase: PhaseList, Err: ErrNoRV}
+		return &Failure{Phase: PhaseList, Err: ErrNoRV}
 	}
 	r.replace(items, list.Meta.ResourceVersion, began)
-	return Watching, nil
+	return nil
 }
 
 // listOptions decides how consistent a list has to be. The first one may come
-// from the server's cache (RV "0"). One that follows an expired RV must not,
-// because that cache may be the one that lagged.
+// from the server's cache (RV "0"). A later one must not, because that cache
+// may lag behind what is known already.
 func (r *Reflector[T]) listOptions() metav1.ListOptions {
 	opts := r.opts.selectors()
 	switch {
 	case r.unpaged:
 	case r.opts.PageSize > 0:
 		opts.Limit = r.opts.PageSize
-	case r.expired:
+	case r.expired, r.rv != "":
 		opts.Limit = relistPage
 	default:
 		opts.ResourceVersion = "0"
@@ -102,7 +112,7 @@ func (r *Reflector[T]) countList() {
 func (r *Reflector[T]) replace(items []T, rv string, began time.Time) {
 	now := time.Now()
 	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, RV: rv, Received: began, Decoded: now, Queued: now})
-	r.rv, r.expired, r.unpaged, r.streamFailures = rv, false, false, 0
+	r.rv, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, false, false, 0, 0
 	r.update(func(s *Status) { s.RV = rv })
 	r.succeeded()
 }

@@ -28,6 +28,7 @@ type Reflector[T object.Object] struct {
 	unpaged        bool   // a page's token expired: list in one response
 	noStream       bool   // streaming lists are not to be tried (again)
 	streamFailures int
+	unreadable     int // watches in a row that broke at a change behind rv that cannot be read
 	pace           pacer
 
 	mu     sync.Mutex // guards status; nothing is called while it is held

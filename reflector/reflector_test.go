@@ -176,6 +176,25 @@ func TestExpiredVersionIsFollowedByAConsistentList(t *testing.T) {
 	require.EqualValues(t, 1, r.Status().Relists)
 }
 
+func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
+	odd := &wire.Error{Key: object.Key{Name: "odd"}, Err: errors.New("malformed")}
+	broken := answer{broken: odd}
+	progress := answer{events: []wire.Event[partial]{change(watch.Added, "b", 6)}, broken: odd}
+	s := &script{
+		lists:   []answer{{rv: "5"}, {err: odd}, {rv: "9", items: []partial{obj("b", 6)}}},
+		watches: []answer{broken, broken, progress, broken, broken, broken, broken, broken},
+	}
+	queued, r := reflect(t, s, Options{Initial: List, Backoff: Backoff{Max: time.Second}})
+	require.Equal(t, []string{"replaced @5", "added b@6", "replaced @9 b@6"}, queued)
+	require.Equal(t, []string{
+		`list rv="0" limit=0`, `watch rv="5"`, `watch rv="5"`, `watch rv="5"`, // which brings something
+		`watch rv="6"`, `watch rv="6"`, `list rv="" limit=500`, // fails too, so the watch goes on
+		`watch rv="6"`, `watch rv="6"`, `watch rv="6"`, `list rv="" limit=500`, `watch rv="9"`,
+	}, s.asked)
+	require.EqualValues(t, 2, r.Status().Relists)
+	require.Equal(t, object.Key{Name: "odd"}, r.Status().Failure.Key)
+}
+
 func TestDuplicatesAndRepeatedBookmarksAreNotQueued(t *testing.T) {
 	s := &script{
 		lists: []answer{{rv: "5"}},

@@ -8,8 +8,9 @@ type State uint8
 const (
 	// Idle: Run has not been called yet.
 	Idle State = iota
-	// Listing: reading a whole list. A failure discards what was read and the
-	// list is read again after a back-off.
+	// Listing: reading a whole list. A failure discards what was read. After a
+	// back-off the list is read again or, where a resource version has not
+	// expired, the watch goes on.
 	Listing
 	// InitialWatch: reading the initial state from a watch (a streaming list,
 	// KEP-3157). Where the server refuses it, or its end does not come in
@@ -19,7 +20,8 @@ const (
 	// Watching: the initial state is queued and changes follow. A normal close
 	// is followed by the next watch at once, a failure by a back-off and the
 	// next watch from the same resource version, an expired resource version
-	// by a back-off and a list.
+	// by a back-off and a list. So is a change that could not be read three
+	// times in a row.
 	Watching
 	// BackingOff: waiting before the next attempt.
 	BackingOff

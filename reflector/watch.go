@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,12 @@ const shortWatch = time.Second
 // streamTries is how often a streaming list is tried before a list takes its
 // place.
 const streamTries = 2
+
+// readTries is how often a change that cannot be read is asked for before a
+// list looks whether the object is still like that. The history does not
+// change: a watch would meet the same bytes again until they expire, though
+// the object may have been mended or deleted long since.
+const readTries = 3
 
 // initialWatch reads the initial state from a watch and stays on it.
 func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *Failure) {
@@ -61,7 +68,22 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *Failure) {
 	r.enter(Watching)
 	opts := r.opts.selectors()
 	opts.ResourceVersion = r.rv
-	return r.follow(ctx, opts, nil)
+	next, failure := r.follow(ctx, opts, nil)
+	if opts.ResourceVersion != r.rv {
+		r.unreadable = 0
+	}
+	if failure != nil && unreadable(failure) {
+		if r.unreadable++; r.unreadable%readTries == 0 {
+			return Listing, failure
+		}
+	}
+	return next, failure
+}
+
+// unreadable reports whether f is about a change that arrived whole and could
+// still not be used.
+func unreadable(f *Failure) bool {
+	return (f.Phase == PhaseDecode || f.Phase == PhaseTransform) && !errors.Is(f.Err, io.ErrUnexpectedEOF)
 }
 
 // follow opens a watch and reads it to its end. With initial not nil it first
