@@ -38,7 +38,8 @@ check: ## gofmt, vet, staticcheck, import floors
 .PHONY: kube
 kube: ## Run a real API server and print the kubeconfig to use
 	@echo "building the real API server (minutes the first time)"
-	@$(GO) -C test/kube run .
+	@$(GO) -C test/kube build -ldflags="-s -w" -o $(CURDIR)/bin/kube .
+	@exec ./bin/kube
 
 .PHONY: bench
 bench: ## Run the micro-benchmarks of every package
