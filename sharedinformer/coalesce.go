@@ -93,7 +93,8 @@ func (c *coalescer[T]) add(e Event[T]) {
 		c.merged--
 		c.waiting++
 	case e.Type == Update:
-		last.Object, last.Received, last.Decoded, last.Queued, last.Applied = e.Object, e.Received, e.Decoded, e.Queued, e.Applied
+		last.Object = e.Object
+		last.Received, last.Decoded, last.Queued, last.Applied = e.Received, e.Decoded, e.Queued, e.Applied
 	case p.both: // Delete-Add + Delete
 		p.then, p.both = Event[T]{}, false
 		c.merged++
@@ -108,28 +109,29 @@ func (c *coalescer[T]) add(e Event[T]) {
 	}
 }
 
-// next returns what is to be told next, or the mark, or neither.
-func (c *coalescer[T]) next() (e Event[T], ok, mark bool) {
+// next returns what is to be told next, or the mark, or neither. Nobody else
+// has the event that it returns.
+func (c *coalescer[T]) next() (e *Event[T], mark bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	front := c.order.Front()
 	if front == nil {
-		return e, false, false
+		return nil, false
 	}
 	p := front.Value.(*pending[T])
 	if p.mark {
 		c.order.Remove(front)
-		return e, false, true
+		return nil, true
 	}
 	c.waiting--
-	e = p.first
 	if p.both {
+		first := p.first
 		p.first, p.then, p.both = p.then, Event[T]{}, false
-		return e, true, false
+		return &first, false
 	}
 	c.order.Remove(front)
 	delete(c.byKey, p.key)
-	return e, true, false
+	return &p.first, false
 }
 
 // held is how many calls are pending, and how many were saved.

@@ -58,8 +58,8 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 			require.Equal(t, len(c.want), waiting)
 			require.Equal(t, c.merged, merged)
 			var got []string
-			for e, ok, _ := box.next(); ok; e, ok, _ = box.next() {
-				got = append(got, show(e))
+			for e, _ := box.next(); e != nil; e, _ = box.next() {
+				got = append(got, show(*e))
 			}
 			require.Equal(t, c.want, got)
 			require.Empty(t, box.byKey)
@@ -79,8 +79,8 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 	b2 := thing("b", 2, 4)
 	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}}, r)
 	var got []string
-	for e, ok, _ := box.next(); ok; e, ok, _ = box.next() {
-		got = append(got, show(e))
+	for e, _ := box.next(); e != nil; e, _ = box.next() {
+		got = append(got, show(*e))
 	}
 	require.Equal(t, []string{"update a@2 from 1", "update b@4 from 3"}, got)
 }
@@ -94,8 +94,8 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 		truth, told := map[string]partial{}, map[string]partial{}
 		offered, delivered := uint64(0), uint64(0)
 		take := func() bool {
-			e, ok, _ := box.next()
-			if !ok {
+			e, _ := box.next()
+			if e == nil {
 				return false
 			}
 			delivered++

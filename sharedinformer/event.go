@@ -52,12 +52,14 @@ type Event[T object.Object] struct {
 	// or a re-creation: Object is the last state that was seen.
 	FinalStateUnknown bool
 
-	// When the change passed the stages. Zero where it was not the network
-	// that brought it: a resync, or the initial Adds of a late handler.
-	Received time.Time // the last byte had been read
-	Decoded  time.Time // the object was made
-	Queued   time.Time // it entered the queue
-	Applied  time.Time // the cache held it
+	// Received is when the last byte of the change had been read; the others
+	// are how long after that it passed a stage. All are zero where it was not
+	// the network that brought the event: a resync, the initial Adds of a late
+	// handler.
+	Received time.Time
+	Decoded  time.Duration // the object was made
+	Queued   time.Duration // it entered the queue
+	Applied  time.Duration // the cache held it
 }
 
 // Handler hears of the changes of one informer, one call at a time, in order.

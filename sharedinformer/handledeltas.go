@@ -65,7 +65,7 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 		applied := time.Now()
 		for n := range changes.events {
 			if e := &changes.events[n]; !e.Received.IsZero() {
-				e.Applied = applied
+				e.Applied = applied.Sub(e.Received)
 			}
 		}
 		i.append(&segment[T]{events: changes.events})
@@ -180,6 +180,8 @@ func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 }
 
 func (a *applier[T]) add(d *deltafifo.Delta[T], e Event[T]) {
-	e.Received, e.Decoded, e.Queued = d.Received, d.Decoded, d.Queued
+	if e.Received = d.Received; !e.Received.IsZero() {
+		e.Decoded, e.Queued = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)
+	}
 	a.events = append(a.events, e)
 }

@@ -237,7 +237,8 @@ func (i *Informer[T]) enlist(r *Registration[T]) {
 	r.tell(objects, Add)
 	r.runEnds = i.synced.Load()
 	r.cursor = cursor[T]{at: i.log.tail, index: len(i.log.tail.events)}
-	r.position.Store(i.log.total.Load())
+	r.joined = i.log.total.Load()
+	r.passed.Store(r.joined)
 	handlers := append(slices.Clone(*i.handlers.Load()), r)
 	i.handlers.Store(&handlers)
 }

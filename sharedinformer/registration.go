@@ -52,12 +52,13 @@ type Registration[T object.Object] struct {
 	wake     chan struct{} // holds one token while there may be something to tell
 
 	// The goroutine's own, kept between two runs of the informer.
-	run      []T // objects still to be told, before anything else
-	runType  EventType
-	runEnds  bool // the handler is synced after run
-	cursor   cursor[T]
-	box      *coalescer[T] // instead of cursor, with the policy Coalesce
-	lastCall time.Time     // when the last call returned, while there is no wait between
+	run     []T // objects still to be told, before anything else
+	runType EventType
+	runMark *Event[T] // stands for the run in telling
+	runEnds bool      // the handler is synced after run
+	cursor  cursor[T]
+	box     *coalescer[T] // instead of cursor, with the policy Coalesce
+	watch   stopwatch
 
 	mu        sync.Mutex  // guards the three below; nothing is called while it is held
 	closed    atomic.Bool // written under mu, read anywhere
@@ -71,14 +72,14 @@ type Registration[T object.Object] struct {
 	resyncDue  atomic.Bool
 	nextResync time.Time // guarded by Informer.mu
 
-	position  atomic.Uint64 // events of the log that are behind the cursor
-	runLeft   atomic.Int64
-	oldest    atomic.Int64 // Unix ns at which the change in progress was received; 0 when idle
-	delivered atomic.Uint64
-	panics    atomic.Uint64
-	errors    atomic.Uint64
-	slowest   atomic.Int64 // ns
-	failure   atomic.Pointer[reflector.Failure]
+	telling atomic.Pointer[Event[T]] // what the call in progress is about, nil while idle
+	passed  atomic.Uint64            // events of the log that the handler has heard, or that were there before it
+	joined  uint64                   // passed at the beginning
+	runLeft atomic.Int64             // objects of run, the one in progress included
+	others  atomic.Uint64            // calls about anything but the log
+	panics  atomic.Uint64
+	errors  atomic.Uint64
+	failure atomic.Pointer[reflector.Failure]
 }
 
 // Name is what messages call the handler.
@@ -176,20 +177,27 @@ func (r *Registration[T]) work(ctx context.Context) {
 		return
 	}
 	defer r.end()
-	r.lastCall = time.Time{}
 	for ctx.Err() == nil && !r.closed.Load() {
-		if e, ok := r.next(); ok {
-			r.deliver(ctx, e)
-			continue
+		if !r.step(ctx) {
+			r.idle(ctx)
 		}
-		r.oldest.Store(0)
-		select {
-		case <-r.wake:
-		case <-r.closing:
-		case <-ctx.Done():
-		}
-		r.lastCall = time.Time{}
 	}
+}
+
+// idle waits until there may be something to tell.
+func (r *Registration[T]) idle(ctx context.Context) {
+	r.rest()
+	select {
+	case <-r.wake:
+	case <-r.closing:
+	case <-ctx.Done():
+	}
+}
+
+// rest notes that no call is in progress.
+func (r *Registration[T]) rest() {
+	r.watch.stop()
+	r.telling.Store(nil)
 }
 
 func (r *Registration[T]) begin() bool {
@@ -203,7 +211,7 @@ func (r *Registration[T]) begin() bool {
 }
 
 func (r *Registration[T]) end() {
-	r.oldest.Store(0)
+	r.rest()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running = false
@@ -212,48 +220,60 @@ func (r *Registration[T]) end() {
 	}
 }
 
-// next takes the next event out of the run, the box or the log.
-func (r *Registration[T]) next() (Event[T], bool) {
-	for {
-		if len(r.run) > 0 {
-			e := Event[T]{Type: r.runType, Object: r.run[0], Initial: r.runType == Add}
-			r.run = r.run[1:]
-			r.runLeft.Store(int64(len(r.run)))
-			return e, true
-		}
-		r.run = nil
-		if r.runEnds {
-			r.runEnds = false
-			r.sync()
-		}
-		if r.box != nil {
-			e, ok, mark := r.box.next()
-			if mark {
-				r.sync()
-				continue
-			}
-			return e, ok
-		}
-		e, mark := r.cursor.next()
-		switch {
-		case e != nil:
-			r.position.Add(1)
-			return *e, true
-		case mark == nil:
-			return Event[T]{}, false
-		case mark.synced:
-			r.sync()
-		default:
-			if _, wanted := mark.resync.targets[r]; wanted {
-				r.tell(mark.resync.objects, Resync)
-			}
+// step makes the next call, or passes a mark. It returns false where there is
+// nothing to do.
+func (r *Registration[T]) step(ctx context.Context) bool {
+	switch {
+	case len(r.run) > 0:
+		r.telling.Store(r.runMark)
+		r.deliver(ctx, &Event[T]{Type: r.runType, Object: r.run[0], Initial: r.runType == Add})
+		r.run = r.run[1:]
+		r.runLeft.Add(-1)
+		r.others.Add(1)
+		return true
+	case r.runEnds:
+		r.runEnds = false
+		r.sync()
+		return true
+	case r.box != nil:
+		return r.stepBox(ctx)
+	}
+	e, mark := r.cursor.next()
+	switch {
+	case e != nil:
+		r.telling.Store(e)
+		r.deliver(ctx, e)
+		r.passed.Add(1)
+	case mark == nil:
+		return false
+	case mark.synced:
+		r.sync()
+	default:
+		if _, wanted := mark.resync.targets[r]; wanted {
+			r.tell(mark.resync.objects, Resync)
 		}
 	}
+	return true
+}
+
+func (r *Registration[T]) stepBox(ctx context.Context) bool {
+	e, mark := r.box.next()
+	switch {
+	case mark:
+		r.sync()
+	case e == nil:
+		return false
+	default:
+		r.telling.Store(e)
+		r.deliver(ctx, e)
+		r.others.Add(1)
+	}
+	return true
 }
 
 // tell puts a run of objects before everything else.
 func (r *Registration[T]) tell(objects []T, as EventType) {
-	r.run, r.runType = objects, as
+	r.run, r.runType, r.runMark = objects, as, &Event[T]{Received: time.Now()}
 	r.runLeft.Store(int64(len(objects)))
 }
 
@@ -262,39 +282,27 @@ func (r *Registration[T]) sync() {
 	r.informer.changed.broadcast()
 }
 
-// deliver makes one call and takes its measure.
-func (r *Registration[T]) deliver(ctx context.Context, e Event[T]) {
-	began := r.lastCall
-	if began.IsZero() {
-		began = time.Now()
-	}
-	since := e.Received
-	if since.IsZero() {
-		since = began
-	}
-	r.oldest.Store(since.UnixNano())
+// deliver makes one call.
+func (r *Registration[T]) deliver(ctx context.Context, e *Event[T]) {
+	r.watch.start()
 	err := r.call(ctx, e)
-	r.lastCall = time.Now()
-	if took := int64(r.lastCall.Sub(began)); took > r.slowest.Load() {
-		r.slowest.Store(took)
-	}
-	r.delivered.Add(1)
+	r.watch.lap()
 	if err != nil {
 		r.failed(ctx, e, err)
 	}
 }
 
 // call turns a panic of the handler into an error.
-func (r *Registration[T]) call(ctx context.Context, e Event[T]) (err error) {
+func (r *Registration[T]) call(ctx context.Context, e *Event[T]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &reflector.PanicError{In: "handler", Value: p, Stack: debug.Stack()}
 		}
 	}()
-	return r.handler.Handle(ctx, e)
+	return r.handler.Handle(ctx, *e)
 }
 
-func (r *Registration[T]) failed(ctx context.Context, e Event[T], err error) {
+func (r *Registration[T]) failed(ctx context.Context, e *Event[T], err error) {
 	now := time.Now()
 	f := &reflector.Failure{
 		Resource: r.informer.Name(), Phase: reflector.PhaseHandler, Key: object.KeyOf(e.Object),
