@@ -126,7 +126,8 @@ func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
 					return
 				default:
 				}
-				objects, rv := r.Snapshot()
+				seq, rv := r.Snapshot()
+				objects := slices.Collect(seq)
 				for _, o := range objects {
 					if o.ResourceVersion != rv {
 						t.Errorf("object of %s in the set of %s", o.ResourceVersion, rv)

@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -60,17 +61,23 @@ func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 }
 
 // Snapshot returns every object and the resource version of exactly that set.
-// The slice is shared and must not be changed.
-func (r Reader[T]) Snapshot() (objects []T, rv string) {
-	r.x.mu.RLock()
-	defer r.x.mu.RUnlock()
-	return r.x.snapshot(), r.x.rv
+func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
+	slice, rv := r.x.Snapshot()
+	return slices.Values(slice), rv
 }
 
 func (r Reader[T]) objects() []T {
-	r.x.mu.RLock()
-	defer r.x.mu.RUnlock()
-	return r.x.snapshot()
+	slice, _ := r.x.Snapshot()
+	return slice
+}
+
+// Snapshot returns every object and the resource version of exactly that set,
+// for the writer's side: the slice is shared with all readers and must not be
+// changed.
+func (x *Indexer[T]) Snapshot() (objects []T, rv string) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.snapshot(), x.rv
 }
 
 // snapshot is called under x.mu.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,9 +26,10 @@ const shortWatch = time.Second
 const streamTries = 2
 
 // readTries is how often a change that cannot be read is asked for before a
-// list looks whether the object is still like that. The history does not
-// change: a watch would meet the same bytes again until they expire, though
-// the object may have been mended or deleted long since.
+// list looks whether the object is still like that; it looks again after twice,
+// four times, eight times as many. The history does not change: a watch would
+// meet the same bytes again until they expire, though the object may have been
+// mended or deleted long since.
 const readTries = 3
 
 // initialWatch reads the initial state from a watch and stays on it.
@@ -73,7 +75,8 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *Failure) {
 		r.unreadable = 0
 	}
 	if failure != nil && unreadable(failure) {
-		if r.unreadable++; r.unreadable%readTries == 0 {
+		r.unreadable++
+		if rounds := r.unreadable / readTries; r.unreadable%readTries == 0 && bits.OnesCount(uint(rounds)) == 1 {
 			return Listing, failure
 		}
 	}

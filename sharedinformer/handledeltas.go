@@ -84,7 +84,7 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 		}
 	}
 	if len(targets) > 0 {
-		objects, _ := i.cache.Reader().Snapshot()
+		objects, _ := i.cache.Snapshot()
 		i.append(&segment[T]{resync: &resync[T]{objects: objects, targets: targets}})
 	}
 }

@@ -233,7 +233,7 @@ func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registra
 func (i *Informer[T]) enlist(r *Registration[T]) {
 	i.join.Lock()
 	defer i.join.Unlock()
-	objects, _ := i.cache.Reader().Snapshot()
+	objects, _ := i.cache.Snapshot()
 	r.tell(objects, Add)
 	r.runEnds = i.synced.Load()
 	r.cursor = cursor[T]{at: i.log.tail, index: len(i.log.tail.events)}

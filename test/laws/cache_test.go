@@ -84,8 +84,9 @@ func TestL12_AReaderSeesOneGenerationWhole(t *testing.T) {
 		func() { whole("Namespace", i.Cache().Namespace("shop")) },
 		func() { whole("Select", i.Cache().Select(everything)) },
 		func() {
-			objects, rv := i.Cache().Snapshot()
-			whole("Snapshot", slices.Values(objects))
+			seq, rv := i.Cache().Snapshot()
+			whole("Snapshot", seq)
+			objects := slices.Collect(seq)
 			if len(objects) > 0 && objects[0].ResourceVersion != rv {
 				t.Errorf("Snapshot: got generation %s with resource version %s", objects[0].ResourceVersion, rv)
 			}
@@ -163,7 +164,8 @@ func TestL13_ASnapshotIsTheServersStateAtItsVersion(t *testing.T) {
 							r.srv.Up()
 						}
 						time.Sleep(time.Duration(random.IntN(400)) * time.Millisecond)
-						objects, rv := i.Cache().Snapshot()
+						seq, rv := i.Cache().Snapshot()
+						objects := slices.Collect(seq)
 						if rv == "" {
 							require.Empty(r, objects)
 							continue

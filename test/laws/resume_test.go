@@ -119,6 +119,11 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 				r.fill(3)
 				i := r.spied(opts)
 				id := r.fault("watch", action)
+				switch action.(type) {
+				case apiserver.Garble, apiserver.WrongType: // a third time in a row is another matter
+					r.srv.Faults().Remove(id)
+					id = r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Count: 2, Do: []apiserver.Action{action}})
+				}
 				r.srv.Restart()
 				r.put(pod("pa", "n=1"))
 				settle(10 * time.Minute)
@@ -133,6 +138,34 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A change that cannot be read stays in the history after the object has been
+// mended: a list looks past it, after three watches and then ever more seldom.
+func TestL19_AnUnreadableChangeIsLookedPastNowAndThen(t *testing.T) {
+	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+		r.fill(3)
+		i := r.spied(opts)
+		r.fault("watch", apiserver.WrongType{})
+		r.fault("list", apiserver.WrongType{})
+		r.put(pod("pa", "n=1"))
+		r.srv.Restart()
+		settle(time.Hour)
+		lists := 0
+		for _, a := range i.source.heard() {
+			if a.verb == "list" {
+				lists++
+			}
+		}
+		require.Greater(r, lists, 3)
+		require.Less(r, lists, 9, "ever more seldom")
+		require.NotContains(r, i.handler.heard(), "update pa")
+
+		r.srv.Faults().Clear()
+		settle(3 * time.Minute)
+		require.Equal(r, []string{"update pa"}, i.handler.heard())
+		r.inStep(i.Informer)
+	})
 }
 
 // A watch that the server closes in good order is no failure and is followed

@@ -74,7 +74,10 @@ current-context: c
 	for buf := make([]byte, 1024); !strings.Contains(got, want); {
 		n, err := stdout.Read(buf)
 		got += string(buf[:n])
-		require.NoError(t, err, "stdout %q stderr %q", got, stderr.String())
+		if err != nil {
+			_ = run.Wait() // and with it for all of stderr
+			t.Fatalf("%v; stdout %q, stderr %q", err, got, stderr.String())
+		}
 	}
 	require.Contains(t, got, "+ shop web-0\n")
 	require.NoError(t, run.Process.Signal(os.Interrupt))
