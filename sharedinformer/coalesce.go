@@ -60,7 +60,7 @@ func (c *coalescer[T]) offer(s *segment[T], r *Registration[T]) {
 	if _, wanted := s.resync.targets[r]; !wanted {
 		return
 	}
-	for _, o := range s.resync.objects {
+	for o := range s.resync.objects.All() {
 		if _, changed := c.byKey[object.KeyOf(o)]; !changed {
 			c.push(object.KeyOf(o), Event[T]{Type: Resync, Object: o})
 		}

@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
 )
 
 type partial = *metav1.PartialObjectMetadata
@@ -73,9 +76,19 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 	r := &Registration[partial]{}
 	a1, a2, b := thing("a", 1, 1), thing("a", 1, 2), thing("b", 2, 3)
 	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: a1, Object: a2}}}, r)
-	mark := &resync[partial]{objects: []partial{a2, b}, targets: map[*Registration[partial]]struct{}{r: {}}}
+	view := func(objects ...partial) indexer.View[partial] {
+		x := indexer.New[partial]()
+		x.Write(func(w indexer.Writer[partial]) {
+			for _, o := range objects {
+				w.Set(object.KeyOf(o), o)
+			}
+		})
+		v, _ := x.Snapshot()
+		return v
+	}
+	mark := &resync[partial]{objects: view(a2, b), targets: map[*Registration[partial]]struct{}{r: {}}}
 	box.offer(&segment[partial]{resync: mark}, r)
-	box.offer(&segment[partial]{resync: &resync[partial]{objects: []partial{thing("c", 3, 3)}}}, r)
+	box.offer(&segment[partial]{resync: &resync[partial]{objects: view(thing("c", 3, 3))}}, r)
 	b2 := thing("b", 2, 4)
 	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}}, r)
 	var got []string

@@ -128,8 +128,9 @@ func (a *applier[T]) expect(batch deltafifo.Batch[T]) {
 func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	switch d.Type {
 	case deltafifo.Added, deltafifo.Updated:
-		old, existed := w.Get(d.Key)
-		a.changed(w, d, indexer.Change[T]{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
+		if old, existed, changed := w.Set(d.Key, d.Object); changed {
+			a.event(d, indexer.Change[T]{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
+		}
 	case deltafifo.Deleted:
 		a.deleted(w, d)
 	case deltafifo.Replaced:
@@ -141,22 +142,13 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	}
 }
 
-func (a *applier[T]) changed(w indexer.Writer[T], d *deltafifo.Delta[T], c indexer.Change[T]) {
-	if c.Existed && c.Old.GetUID() == c.New.GetUID() && c.Old.GetResourceVersion() == c.New.GetResourceVersion() {
-		return
-	}
-	w.Set(c.Key, c.New)
-	a.event(d, c)
-}
-
 // deleted tells of a deletion: with its final state, or, where the cache holds
 // an older object of that name, without, because that one's own end was missed.
 func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
-	old, existed := w.Get(d.Key)
+	old, existed := w.Delete(d.Key)
 	if !existed {
 		return
 	}
-	w.Delete(d.Key)
 	if old.GetUID() != d.Object.GetUID() {
 		a.add(d, Event[T]{Type: Delete, Object: old, FinalStateUnknown: true})
 		return

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
@@ -52,7 +53,8 @@ type Registration[T object.Object] struct {
 	wake     chan struct{} // holds one token while there may be something to tell
 
 	// The goroutine's own, kept between two runs of the informer.
-	run     []T // objects still to be told, before anything else
+	run     indexer.View[T] // objects to be told before anything else
+	runNext int             // the first of them that is still to be told
 	runType EventType
 	runMark *Event[T] // stands for the run in telling
 	runEnds bool      // the handler is synced after run
@@ -144,7 +146,7 @@ func (r *Registration[T]) close() (first bool) {
 // forget lets go of all that was held for a closed registration. It is called
 // under mu when no goroutine works for it (any more).
 func (r *Registration[T]) forget() {
-	r.run, r.cursor = nil, cursor[T]{}
+	r.run, r.runNext, r.cursor = indexer.View[T]{}, 0, cursor[T]{}
 	if r.box != nil {
 		r.box.clear()
 	}
@@ -224,12 +226,15 @@ func (r *Registration[T]) end() {
 // nothing to do.
 func (r *Registration[T]) step(ctx context.Context) bool {
 	switch {
-	case len(r.run) > 0:
+	case r.runNext < r.run.Len():
 		r.telling.Store(r.runMark)
-		r.deliver(ctx, &Event[T]{Type: r.runType, Object: r.run[0], Initial: r.runType == Add})
-		r.run = r.run[1:]
-		r.runLeft.Add(-1)
+		o := r.run.At(r.runNext)
+		r.runNext++
+		r.deliver(ctx, &Event[T]{Type: r.runType, Object: o, Initial: r.runType == Add})
 		r.others.Add(1)
+		if r.runLeft.Add(-1) == 0 {
+			r.run, r.runNext = indexer.View[T]{}, 0
+		}
 		return true
 	case r.runEnds:
 		r.runEnds = false
@@ -272,9 +277,9 @@ func (r *Registration[T]) stepBox(ctx context.Context) bool {
 }
 
 // tell puts a run of objects before everything else.
-func (r *Registration[T]) tell(objects []T, as EventType) {
-	r.run, r.runType, r.runMark = objects, as, &Event[T]{Received: time.Now()}
-	r.runLeft.Store(int64(len(objects)))
+func (r *Registration[T]) tell(objects indexer.View[T], as EventType) {
+	r.run, r.runNext, r.runType, r.runMark = objects, 0, as, &Event[T]{Received: time.Now()}
+	r.runLeft.Store(int64(objects.Len()))
 }
 
 func (r *Registration[T]) sync() {
