@@ -288,7 +288,12 @@ func (i *Informer[T]) reportNow(f *reflector.Failure) {
 // report logs a failure that is not the reflector's own and asks the error
 // handler what to do about it.
 func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
-	i.logger.Error("informer failure", "resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err)
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
+	var p *reflector.PanicError
+	if errors.As(f.Err, &p) {
+		attrs = append(attrs, "stack", string(p.Stack))
+	}
+	i.logger.Error("informer failure", attrs...)
 	if i.verdict(ctx, f) != reflector.Stop {
 		return
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -433,7 +435,9 @@ func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
 func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		var failures []*reflector.Failure
+		var log strings.Builder
 		i, _ := r.synced(sharedinformer.Options{Options: reflector.Options{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			OnError: func(_ context.Context, f *reflector.Failure) reflector.Verdict {
 				failures = append(failures, f)
 				return reflector.Retry
@@ -457,6 +461,7 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 		var p *reflector.PanicError
 		require.ErrorAs(r, f, &p)
 		require.Contains(r, string(p.Stack), "delivery_test.go")
+		require.Regexp(r, `msg="informer failure" .*key=shop/bad .*handler="handler .*touchy.* stack=".*delivery_test.go`, log.String())
 		s := i.Status().Handlers[0]
 		require.EqualValues(r, 1, s.Panics)
 		require.Same(r, f, s.Failure)
