@@ -1,0 +1,81 @@
+package results
+
+// Bound says on which side of its limit a figure should be.
+type Bound int
+
+// The two sides.
+const (
+	AtMost Bound = iota
+	AtLeast
+)
+
+// Target is what Millrace should reach in one metric of a scenario.
+type Target struct {
+	Scenario string
+	Params   Params // what a row must have for the target to apply to it
+	Metric   string
+	Bound    Bound
+	Limit    float64
+
+	// Against is the contestant to whose figure the limit is a ratio. If it
+	// is empty, the limit is a figure in the metric's own unit.
+	Against string
+
+	// PerObjectAt, if it is not zero, makes the limit a ratio of costs per
+	// object: those of a row to those of Millrace's own row with so many
+	// objects.
+	PerObjectAt int
+}
+
+// Targets are all there are. They are for usual objects, not for the hostile
+// variant: what sharing saves is gone there, and the report shows how much
+// that is.
+func Targets() []Target {
+	return []Target{
+		{Scenario: "sync-protobuf", Metric: Wall, Limit: 0.15, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: CPU, Limit: 0.20, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: Wall, Limit: 5, Against: Floor},
+
+		{Scenario: "sync-json", Metric: Wall, Limit: 0.10, Against: ClientGo},
+		{Scenario: "sync-json", Metric: CPU, Limit: 0.12, Against: ClientGo},
+		{Scenario: "sync-json", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
+		{Scenario: "sync-json", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
+		{Scenario: "sync-json", Metric: Wall, Limit: 5, Against: Floor},
+
+		{Scenario: "growth", Params: Params{Objects: 150_000}, Metric: Wall, Limit: 1.2, PerObjectAt: 10_000},
+		{Scenario: "growth", Params: Params{Objects: 150_000}, Metric: CPU, Limit: 1.2, PerObjectAt: 10_000},
+
+		{Scenario: "relist-unchanged", Metric: Wall, Limit: 0.10, Against: ClientGo},
+		{Scenario: "relist-unchanged", Metric: CPU, Limit: 0.10, Against: ClientGo},
+		{Scenario: "relist-unchanged", Metric: PeakOverSteady, Limit: 1.1},
+
+		{Scenario: "watch-protobuf", Metric: CPUPerEvent, Limit: 0.20, Against: ClientGo},
+		{Scenario: "watch-protobuf", Metric: EventsPerSec, Bound: AtLeast, Limit: 4, Against: ClientGo},
+		{Scenario: "watch-json", Metric: CPUPerEvent, Limit: 0.08, Against: ClientGo},
+		{Scenario: "watch-json", Metric: EventsPerSec, Bound: AtLeast, Limit: 12, Against: ClientGo},
+
+		{Scenario: "fanout", Params: Params{Handlers: 1}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo},
+		{Scenario: "fanout", Params: Params{Handlers: 10}, Metric: WallPerEvent, Limit: 0.2, Against: ClientGo},
+		{Scenario: "fanout", Params: Params{Handlers: 100}, Metric: WallPerEvent, Limit: 0.1, Against: ClientGo},
+		{Scenario: "fanout", Metric: AllocsPerEvent, Limit: 2},
+
+		{Scenario: "latency", Metric: P99, Limit: 0.33, Against: ClientGo},
+
+		{Scenario: "readers", Params: Params{Readers: 80}, Metric: ReadsPerSec, Bound: AtLeast, Limit: 10, Against: ClientGo},
+		{Scenario: "readers", Params: Params{Readers: 80}, Metric: WritesPerSec, Bound: AtLeast, Limit: 3, Against: ClientGo},
+
+		{Scenario: "workqueue", Params: Params{Workers: 1, Delayed: 0}, Metric: WallPerOp, Limit: 0.5, Against: ClientGo},
+		{Scenario: "workqueue", Params: Params{Workers: 8, Delayed: 0}, Metric: WallPerOp, Limit: 0.33, Against: ClientGo},
+		{Scenario: "workqueue", Metric: AllocsPerOp, Limit: 0},
+
+		{Scenario: "late-handler", Metric: Pause, Limit: 0.001},
+		{Scenario: "slow-handler", Metric: MemoryGrowth, Limit: 1.1},
+	}
+}
+
+// applies tells whether the target is one for x.
+func (t Target) applies(x *Result) bool {
+	return x.Contestant == Millrace && x.Scenario == t.Scenario && x.Params[Hostile] == 0 && x.Params.Has(t.Params)
+}

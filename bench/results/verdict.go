@@ -1,0 +1,129 @@
+package results
+
+import (
+	"fmt"
+	"maps"
+)
+
+// Verdict is a target held against one row.
+type Verdict struct {
+	Target Target
+	Row    *Result // nil if no row is in the results to which the target applies
+
+	// Got is the figure that the limit is compared with, and Measured whether
+	// there is one.
+	Got      float64
+	Measured bool
+}
+
+// Check holds each target against each row that it applies to, in the order
+// of targets and rows. A target without a row has one verdict: not measured.
+func (r *Results) Check(targets []Target) []Verdict {
+	var all []Verdict
+	for _, t := range targets {
+		found := false
+		for i := range r.Results {
+			if x := &r.Results[i]; t.applies(x) {
+				found = true
+				v := Verdict{Target: t, Row: x}
+				v.Got, v.Measured = r.figure(t, x)
+				all = append(all, v)
+			}
+		}
+		if !found {
+			all = append(all, Verdict{Target: t})
+		}
+	}
+	return all
+}
+
+// figure is what a target compares.
+func (r *Results) figure(t Target, x *Result) (float64, bool) {
+	stat, ok := x.Metrics[t.Metric]
+	switch {
+	case t.PerObjectAt > 0:
+		objects := x.Params[Objects]
+		if !ok || objects == 0 {
+			return 0, false
+		}
+		params := maps.Clone(x.Params)
+		params[Objects] = t.PerObjectAt
+		base := r.Find(x.Scenario, params, x.Contestant)
+		if base == nil || base.Metrics[t.Metric].Median == 0 {
+			return 0, false
+		}
+		return stat.Median / float64(objects) / (base.Metrics[t.Metric].Median / float64(t.PerObjectAt)), true
+	case t.Against != "":
+		ratio, ok := x.Ratio[t.Against][t.Metric]
+		return ratio, ok
+	}
+	return stat.Median, ok
+}
+
+// Met tells whether the target was reached; one that was not measured is not.
+func (v Verdict) Met() bool {
+	switch {
+	case !v.Measured:
+		return false
+	case v.Target.Bound == AtLeast:
+		return v.Got >= v.Target.Limit
+	}
+	return v.Got <= v.Target.Limit
+}
+
+// Off is by what factor the limit is missed: 1.5 is half as much again as
+// allowed, or two thirds of what is asked for. It is 0 where the target is met
+// or was not measured, and infinite where the limit is 0 and not met.
+func (v Verdict) Off() float64 {
+	switch {
+	case !v.Measured || v.Met():
+		return 0
+	case v.Target.Bound == AtLeast:
+		return v.Target.Limit / v.Got
+	}
+	return v.Got / v.Target.Limit
+}
+
+// Want is the target in words: "≤ 0.15 × client-go".
+func (v Verdict) Want() string {
+	sign := "≤"
+	if v.Target.Bound == AtLeast {
+		sign = "≥"
+	}
+	t := v.Target
+	switch {
+	case t.PerObjectAt > 0:
+		return fmt.Sprintf("%s %.3g × an object at %d", sign, t.Limit, t.PerObjectAt)
+	case t.Against != "":
+		return fmt.Sprintf("%s %.3g × %s", sign, t.Limit, t.Against)
+	}
+	return sign + " " + Format(t.Metric, t.Limit)
+}
+
+// Outcome is "met", "missed: 1.4 times the limit" and the like.
+func (v Verdict) Outcome() string {
+	switch {
+	case !v.Measured:
+		return "not measured"
+	case v.Met():
+		return "met"
+	case v.Target.Limit == 0:
+		return "missed: " + Format(v.Target.Metric, v.Got)
+	case v.Target.Bound == AtLeast:
+		return fmt.Sprintf("missed: %.2f of what is asked", v.Got/v.Target.Limit)
+	}
+	return fmt.Sprintf("missed: %.2f times the limit", v.Off())
+}
+
+// String is one line for a log.
+func (v Verdict) String() string {
+	where := v.Target.Scenario
+	if v.Row != nil && len(v.Row.Params) > 0 {
+		where += " " + v.Row.Params.String()
+	}
+	got := ""
+	if v.Measured {
+		got = fmt.Sprintf("%.3g, ", v.Got)
+	}
+	return fmt.Sprintf("%s: %s: %swant %s: %s", where, v.Target.Metric, got, v.Want(), v.Outcome())
+}
