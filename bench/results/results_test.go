@@ -170,3 +170,10 @@ func TestFormat(t *testing.T) {
 		require.Equal(t, c.want, results.Format(c.metric, c.v), "%s %v", c.metric, c.v)
 	}
 }
+
+func TestOrderedPutsTheUnknownLast(t *testing.T) {
+	got := results.Ordered(map[string]results.Stat{"b": {}, "a": {}, results.CPU: {}, results.Wall: {}, results.HandlerBytes: {}})
+	require.Equal(t, []string{results.Wall, results.CPU, results.HandlerBytes, "a", "b"}, got)
+	require.Equal(t, "peak RSS", results.Title(results.PeakRSS))
+	require.Equal(t, "a", results.Title("a"))
+}
