@@ -12,7 +12,7 @@ func Format(metric string, v float64) string {
 	switch {
 	case strings.HasSuffix(metric, "_per_s"):
 		return scaled(v, 1000, "", "k", "M", "G") + "/s"
-	case strings.HasSuffix(metric, "_s"), strings.Contains(metric, "_s_per_"):
+	case strings.HasSuffix(metric, "_s"):
 		return duration(v)
 	case strings.HasSuffix(metric, "_bytes"), strings.Contains(metric, "_bytes_per_"):
 		return scaled(v, 1000, " B", " KB", " MB", " GB", " TB")

@@ -17,6 +17,8 @@ func known() [][2]string {
 		{PeakOverSteady, "peak over steady memory"},
 		{LivePerObject, "live heap an object"},
 		{EventsPerSec, "events"},
+		{WallPerObject, "wall an object"},
+		{CPUPerObject, "CPU an object"},
 		{WallPerEvent, "wall an event"},
 		{CPUPerEvent, "CPU an event"},
 		{AllocsPerEvent, "allocations an event"},

@@ -24,19 +24,21 @@ const (
 	Floor             = "floor" // reads the bytes and discards them
 )
 
-// Names of metrics. The unit is the end of the name: seconds (_s), bytes
-// (_bytes), how many in a second (_per_s). Metrics with other names may stand
-// in a file, and are shown as they are.
+// Names of metrics. A name ends in its unit: seconds (_s), bytes (_bytes), how
+// many in a second (_per_s); without one it is a plain number. Metrics with
+// other names may stand in a file, and are shown as they are.
 const (
 	Wall           = "wall_s"                // from the first request to the end of the work
 	CPU            = "cpu_s"                 // user and system time of the process
 	PeakRSS        = "peak_rss_bytes"        // the kernel's high-water mark
 	LivePerObject  = "live_bytes_per_object" // heap after two collections
 	EventsPerSec   = "events_per_s"
-	WallPerEvent   = "wall_s_per_event"
-	CPUPerEvent    = "cpu_s_per_event"
+	WallPerObject  = "wall_per_object_s"
+	CPUPerObject   = "cpu_per_object_s"
+	WallPerEvent   = "wall_per_event_s"
+	CPUPerEvent    = "cpu_per_event_s"
 	AllocsPerEvent = "allocs_per_event"
-	WallPerOp      = "wall_s_per_op"
+	WallPerOp      = "wall_per_op_s"
 	AllocsPerOp    = "allocs_per_op"
 	P50            = "p50_s" // of event to handler
 	P99            = "p99_s"
@@ -77,14 +79,13 @@ type Env struct {
 	Date    time.Time `json:"date"`
 	Command string    `json:"command"` // exactly as it was typed
 	Rounds  int       `json:"rounds"`
-	Seed    uint64    `json:"seed"`
 
 	CPU         string `json:"cpu"`   // the processor's name
 	Cores       int    `json:"cores"` // those that the processes may use
-	MemoryBytes int64  `json:"memory_bytes,omitempty"`
-	OS          string `json:"os"` // system and kernel
-	Go          string `json:"go"`
-	Shared      bool   `json:"shared,omitempty"` // other work ran on the machine
+	MemoryBytes uint64 `json:"memory_bytes,omitempty"`
+	OS          string `json:"os"` // as Go names it
+	Arch        string `json:"arch"`
+	Go          string `json:"go"` // the version
 
 	// Versions are those of the contestants and of what they are made of.
 	Versions map[string]string `json:"versions"`

@@ -1,9 +1,6 @@
 package results
 
-import (
-	"fmt"
-	"maps"
-)
+import "fmt"
 
 // Verdict is a target held against one row.
 type Verdict struct {
@@ -23,7 +20,7 @@ func (r *Results) Check(targets []Target) []Verdict {
 	for _, t := range targets {
 		found := false
 		for i := range r.Results {
-			if x := &r.Results[i]; t.applies(x) {
+			if x := &r.Results[i]; t.applies(x) && (!t.Growth || r.grown(t, x)) {
 				found = true
 				v := Verdict{Target: t, Row: x}
 				v.Got, v.Measured = r.figure(t, x)
@@ -37,22 +34,38 @@ func (r *Results) Check(targets []Target) []Verdict {
 	return all
 }
 
+// grown tells whether x has more objects than a row that t could compare it
+// with, and none has more than x.
+func (r *Results) grown(t Target, x *Result) bool {
+	for i := range r.Results {
+		if y := &r.Results[i]; t.applies(y) && y.Params[Objects] > x.Params[Objects] {
+			return false
+		}
+	}
+	return r.fewest(t, x) != x
+}
+
+// fewest is the row with the fewest objects that t applies to: x if there is
+// no other.
+func (r *Results) fewest(t Target, x *Result) *Result {
+	for i := range r.Results {
+		if y := &r.Results[i]; t.applies(y) && y.Params[Objects] < x.Params[Objects] {
+			x = y
+		}
+	}
+	return x
+}
+
 // figure is what a target compares.
 func (r *Results) figure(t Target, x *Result) (float64, bool) {
 	stat, ok := x.Metrics[t.Metric]
 	switch {
-	case t.PerObjectAt > 0:
-		objects := x.Params[Objects]
-		if !ok || objects == 0 {
+	case t.Growth:
+		base, measured := r.fewest(t, x).Metrics[t.Metric]
+		if !ok || !measured || base.Median == 0 {
 			return 0, false
 		}
-		params := maps.Clone(x.Params)
-		params[Objects] = t.PerObjectAt
-		base := r.Find(x.Scenario, params, x.Contestant)
-		if base == nil || base.Metrics[t.Metric].Median == 0 {
-			return 0, false
-		}
-		return stat.Median / float64(objects) / (base.Metrics[t.Metric].Median / float64(t.PerObjectAt)), true
+		return stat.Median / base.Median, true
 	case t.Against != "":
 		ratio, ok := x.Ratio[t.Against][t.Metric]
 		return ratio, ok
@@ -92,8 +105,8 @@ func (v Verdict) Want() string {
 	}
 	t := v.Target
 	switch {
-	case t.PerObjectAt > 0:
-		return fmt.Sprintf("%s %.3g × an object at %d", sign, t.Limit, t.PerObjectAt)
+	case t.Growth:
+		return fmt.Sprintf("%s %.3g × with the fewest objects", sign, t.Limit)
 	case t.Against != "":
 		return fmt.Sprintf("%s %.3g × %s", sign, t.Limit, t.Against)
 	}
