@@ -38,16 +38,15 @@ const (
 	WallPerEvent   = "wall_per_event_s"
 	CPUPerEvent    = "cpu_per_event_s"
 	AllocsPerEvent = "allocs_per_event"
-	WallPerOp      = "wall_per_op_s"
-	AllocsPerOp    = "allocs_per_op"
 	P50            = "p50_s" // of event to handler
 	P99            = "p99_s"
 	P999           = "p999_s"
 	ReadsPerSec    = "reads_per_s"
 	WritesPerSec   = "writes_per_s"
-	Pause          = "pause_s"          // the longest time in which nothing was taken in
+	Pause          = "pause_s"          // by how much events come later while a handler joins
 	PeakOverSteady = "peak_over_steady" // memory at the peak of a relist, as a multiple of that before it
-	MemoryGrowth   = "memory_growth"    // memory at the end, as a multiple of that at the start
+	Held           = "held_bytes"       // what is held at the end for a handler that sleeps
+	CaughtUp       = "caught_up_s"      // from its waking to its having heard all
 
 	InformerGoroutines = "informer_goroutines"
 	HandlerGoroutines  = "handler_goroutines"

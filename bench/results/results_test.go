@@ -99,8 +99,8 @@ func TestVerdicts(t *testing.T) {
 		{Scenario: "sync-protobuf", Contestant: results.Millrace, Params: results.Params{results.Hostile: 1}, Ratio: ratio(results.Wall, 0.9)},
 		{Scenario: "sync-protobuf", Contestant: results.ClientGo, Ratio: ratio(results.Wall, 1)},
 		{Scenario: "watch-json", Contestant: results.Millrace, Ratio: ratio(results.EventsPerSec, 6)},
-		{Scenario: "workqueue", Contestant: results.Millrace, Params: results.Params{results.Workers: 8}, Ratio: ratio(results.WallPerOp, 0.33),
-			Metrics: map[string]results.Stat{results.AllocsPerOp: stat(1.5)}},
+		{Scenario: "workqueue", Contestant: results.Millrace, Params: results.Params{results.Workers: 8}, Ratio: ratio(results.WallPerEvent, 0.33),
+			Metrics: map[string]results.Stat{results.AllocsPerEvent: stat(1.5)}},
 		{Scenario: "late-handler", Contestant: results.Millrace, Metrics: map[string]results.Stat{results.Pause: stat(0.0004)}},
 		growth(50_000, 0.4), growth(10_000, 0.1), growth(150_000, 1.95),
 	}}
@@ -111,11 +111,11 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"sync-protobuf: wall_s: 0.3, want ≤ 0.15 × client-go: missed: 2.00 times the limit",
+		"sync-protobuf: wall_s: 0.3, want ≤ 0.15 × client-go: missed: 2 times the limit",
 		"growth objects=150000: cpu_per_object_s: 1.3, want ≤ 1.2 × with the fewest objects: missed: 1.08 times the limit",
 		"watch-json: events_per_s: 6, want ≥ 12 × client-go: missed: 0.50 of what is asked",
-		"workqueue workers=8: wall_per_op_s: 0.33, want ≤ 0.33 × client-go: met",
-		"workqueue workers=8: allocs_per_op: 1.5, want ≤ 0: missed: 1.50",
+		"workqueue workers=8: wall_per_event_s: 0.33, want ≤ 0.33 × client-go: met",
+		"workqueue workers=8: allocs_per_event: 1.5, want ≤ 0.01: missed: 150 times the limit",
 		"late-handler: pause_s: 0.0004, want ≤ 1 ms: met",
 	}, got)
 }
@@ -140,7 +140,9 @@ func TestTargetsCanBeToldApart(t *testing.T) {
 		seen[id] = true
 		require.True(t, strings.Contains(target.Metric, "_"), id)
 	}
-	require.True(t, math.IsInf(results.Verdict{Measured: true, Got: 1}.Off(), 1), "nothing is allowed")
+	nothing := results.Verdict{Measured: true, Got: 1}
+	require.True(t, math.IsInf(nothing.Off(), 1))
+	require.Equal(t, "missed: 1", nothing.Outcome())
 }
 
 func TestFormat(t *testing.T) {
@@ -155,7 +157,7 @@ func TestFormat(t *testing.T) {
 		{results.Wall, 0, "0 s"},
 		{results.P99, 0.0004, "400 µs"},
 		{results.CPUPerEvent, 44.06e-6, "44.1 µs"},
-		{results.WallPerOp, 105.2e-9, "105 ns"},
+		{results.WallPerEvent, 105.2e-9, "105 ns"},
 		{results.PeakRSS, 1.254e9, "1.25 GB"},
 		{results.LivePerObject, 14600, "14.6 KB"},
 		{results.LivePerObject, 999.7, "1.00 KB"},
@@ -164,7 +166,7 @@ func TestFormat(t *testing.T) {
 		{results.EventsPerSec, 410, "410/s"},
 		{results.AllocsPerEvent, 9, "9"},
 		{results.AllocsPerEvent, 1.25, "1.25"},
-		{results.MemoryGrowth, 1.034, "1.03"},
+		{results.PeakOverSteady, 1.034, "1.03"},
 	} {
 		require.Equal(t, c.want, results.Format(c.metric, c.v), "%s %v", c.metric, c.v)
 	}

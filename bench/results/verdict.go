@@ -125,7 +125,7 @@ func (v Verdict) Outcome() string {
 	case v.Target.Bound == AtLeast:
 		return fmt.Sprintf("missed: %.2f of what is asked", v.Got/v.Target.Limit)
 	}
-	return fmt.Sprintf("missed: %.2f times the limit", v.Off())
+	return fmt.Sprintf("missed: %s times the limit", digits(v.Off()))
 }
 
 // String is one line for a log.
