@@ -1,0 +1,14 @@
+// Command millrace is Millrace as a contestant of informer-bench.
+package main
+
+import "github.com/millrace-dev/millrace/bench/protocol"
+
+func main() {
+	scenarios := map[string]protocol.Scenario{
+		"footprint": footprint,
+	}
+	for _, name := range protocol.Following() {
+		scenarios[name] = follow
+	}
+	protocol.Main(scenarios)
+}
