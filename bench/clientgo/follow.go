@@ -6,7 +6,6 @@ import (
 	"runtime"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
@@ -15,9 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
-
-var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
 // starter is what both kinds of factory have.
 type starter interface {
@@ -35,7 +33,7 @@ func newInformer(s *protocol.Session) (starter, cache.SharedIndexInformer, error
 			return nil, nil, err
 		}
 		f := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-		return dynamicStarter{f}, f.ForResource(widgets).Informer(), nil
+		return dynamicStarter{f}, f.ForResource(objects.WidgetVersion().WithResource(objects.WidgetPlural)).Informer(), nil
 	}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
@@ -111,7 +109,7 @@ func handler(l *protocol.Listener) cache.ResourceEventHandler {
 				l.Hear(o.(metav1.Object))
 			}
 		},
-		UpdateFunc: func(_, o any) { l.Hear(o.(metav1.Object)) },
+		UpdateFunc: func(old, o any) { l.HearUpdate(old.(metav1.Object), o.(metav1.Object)) },
 	}
 }
 

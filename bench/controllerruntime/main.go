@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -24,6 +23,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
 
 func main() {
@@ -86,10 +86,9 @@ func kinds(s *protocol.Session) (client.Object, client.ObjectList) {
 		return &corev1.Pod{}, &corev1.PodList{}
 	}
 	object, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
-	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
-	object.SetGroupVersionKind(kind)
-	kind.Kind = "WidgetList"
-	list.SetGroupVersionKind(kind)
+	version := objects.WidgetVersion()
+	object.SetGroupVersionKind(version.WithKind(objects.WidgetKind))
+	list.SetGroupVersionKind(version.WithKind(objects.WidgetKind + "List"))
 	return object, list
 }
 
@@ -104,7 +103,7 @@ func listen(s *protocol.Session, i cache.Informer) (listeners []*protocol.Listen
 					l.Hear(o.(metav1.Object))
 				}
 			},
-			UpdateFunc: func(_, o any) { l.Hear(o.(metav1.Object)) },
+			UpdateFunc: func(old, o any) { l.HearUpdate(old.(metav1.Object), o.(metav1.Object)) },
 		})
 		if err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
 
 func main() {
@@ -27,7 +28,7 @@ func main() {
 func read(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	path, accept := "/api/v1/pods", "application/vnd.kubernetes.protobuf"
 	if s.Params.On(protocol.Custom) {
-		path, accept = "/apis/example.com/v1/widgets", "application/json"
+		path, accept = "/apis/"+objects.WidgetVersion().String()+"/"+objects.WidgetPlural, "application/json"
 	}
 	if err := s.Mark(protocol.MarkBegin); err != nil {
 		return nil, err

@@ -15,9 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
-
-var widgets = object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}
 
 // follow keeps a cache of the server's objects.
 func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
@@ -26,7 +25,7 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 		return nil, err
 	}
 	if s.Params.On(protocol.Custom) {
-		return followType(ctx, s, f, factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: widgets}))
+		return followType(ctx, s, f, factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: objects.WidgetVersion().WithKind(objects.WidgetKind)}))
 	}
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
@@ -82,7 +81,7 @@ func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T])
 					l.Hear(o)
 				}
 			},
-			Update: func(_, o T) { l.Hear(o) },
+			Update: func(old, o T) { l.HearUpdate(old, o) },
 		}
 		listeners = append(listeners, l)
 		registrations = append(registrations, i.AddHandler(h, sharedinformer.HandlerOptions{Name: fmt.Sprint("handler ", n)}))

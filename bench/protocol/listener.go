@@ -12,7 +12,8 @@ import (
 
 // Listener is what the handler of every contestant does with events: it counts
 // those after the sync, notices the one that ends the work, and measures how
-// old they are. One goroutine calls Hear; the other methods are for any.
+// old they are. One goroutine calls Hear and
+// HearUpdate; the other methods are for any.
 type Listener struct {
 	until uint64
 	sent  string // the annotation that tells when an event was sent; empty to measure nothing
@@ -34,7 +35,15 @@ func NewListener(until uint64, sent string, events int) *Listener {
 	return l
 }
 
-// Hear takes an update or an addition after the sync.
+// HearUpdate takes an update. One that changes nothing is not counted, since
+// not every informer spares its handlers those when it lists anew.
+func (l *Listener) HearUpdate(old, o metav1.Object) {
+	if old.GetResourceVersion() != o.GetResourceVersion() {
+		l.Hear(o)
+	}
+}
+
+// Hear takes an addition after the sync.
 func (l *Listener) Hear(o metav1.Object) {
 	l.heard.Add(1)
 	if l.sent != "" {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/pprof"
 )
 
 // Session is the contestant's side of a conversation.
@@ -26,11 +27,37 @@ type Scenario func(ctx context.Context, s *Session) (*Result, error)
 
 // Main is the main function of a contestant. It exits with 1 when the scenario
 // fails, after the harness was told why.
+//
+// Where the environment variable INFORMER_BENCH_PROFILE is set, it names the
+// file that a CPU profile is written to: for a contestant that is looked into,
+// not for one that is compared.
 func Main(scenarios map[string]Scenario) {
-	if err := Serve(context.Background(), os.Stdin, os.Stdout, scenarios); err != nil {
+	stop, err := profile(os.Getenv("INFORMER_BENCH_PROFILE"))
+	if err == nil {
+		err = errors.Join(Serve(context.Background(), os.Stdin, os.Stdout, scenarios), stop())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// profile begins a CPU profile, if there is a file for it.
+func profile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
 }
 
 // Serve holds one conversation.
