@@ -9,7 +9,12 @@ import (
 
 func main() {
 	scenarios := map[string]protocol.Scenario{
-		"footprint": footprint,
+		"fanout":       fanout,
+		"readers":      readers,
+		"workqueue":    workQueue,
+		"late-handler": lateHandler,
+		"slow-handler": slowHandler,
+		"footprint":    footprint,
 	}
 	for _, name := range protocol.Following() {
 		scenarios[name] = follow

@@ -5,7 +5,12 @@ import "github.com/millrace-dev/millrace/bench/protocol"
 
 func main() {
 	scenarios := map[string]protocol.Scenario{
-		"footprint": footprint,
+		"fanout":       fanout,
+		"readers":      readers,
+		"workqueue":    workQueue,
+		"late-handler": lateHandler,
+		"slow-handler": slowHandler,
+		"footprint":    footprint,
 	}
 	for _, name := range protocol.Following() {
 		scenarios[name] = follow

@@ -16,6 +16,9 @@ import (
 type Session struct {
 	Start
 
+	// Metrics are those that a part of the scenario has measured.
+	Metrics map[string]float64
+
 	in     *json.Decoder
 	out    io.Writer
 	before uint64 // heap in use before the work

@@ -35,6 +35,9 @@ func (j job) measure(o *outcome) measures {
 	}
 	if events := j.params[protocol.Events]; events > 0 {
 		m["cpu_per_event_s"] = cpu.Seconds() / float64(events)
+		if j.script == scriptAlone {
+			m["wall_per_event_s"] = wall.Seconds() / float64(events)
+		}
 		if j.params[protocol.PerSecond] == 0 {
 			m["events_per_s"] = float64(events) / wall.Seconds()
 		}

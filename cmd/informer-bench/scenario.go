@@ -117,7 +117,53 @@ func watchScenarios() []scenario {
 	}}
 }
 
-func processScenarios() []scenario { return nil }
+func processScenarios() []scenario {
+	perEvent := func(handlers int, bound float64) target {
+		return target{metric: "wall_per_event_s", against: clientGo, bound: bound, when: protocol.Params{protocol.Handlers: handlers}}
+	}
+	many := protocol.Params{protocol.Readers: 80}
+	return []scenario{{
+		name: "fanout", measures: "events in memory to 1, 10 and 100 handlers",
+		script: scriptAlone, contestants: both(), perObject: 10,
+		variants: []protocol.Params{
+			{scale: 20, protocol.Handlers: 1}, {scale: 20, protocol.Handlers: 10}, {scale: 20, protocol.Handlers: 100},
+		},
+		targets: []target{perEvent(1, 0.33), perEvent(10, 0.2), perEvent(100, 0.1), {metric: "allocs_per_event", bound: 2}},
+	}, {
+		name: "readers", measures: "0 to 80 readers list namespaces of small objects beside one writer",
+		script: scriptAlone, contestants: both(),
+		variants: []protocol.Params{
+			{scale: 20, protocol.Readers: 0, protocol.Millis: 2000},
+			{scale: 20, protocol.Readers: 80, protocol.Millis: 2000},
+			{scale: 320, protocol.Readers: 80, protocol.Millis: 2000},
+		},
+		targets: []target{
+			{metric: "reads_per_s", against: clientGo, bound: 10, atLeast: true, when: many},
+			{metric: "writes_per_s", against: clientGo, bound: 3, atLeast: true, when: many},
+		},
+	}, {
+		name: "workqueue", measures: "keys added, got and done: by one worker, by eight, and after a delay",
+		script: scriptAlone, contestants: both(), perObject: 20,
+		variants: []protocol.Params{
+			{protocol.Workers: 1}, {protocol.Workers: 8}, {protocol.Workers: 1, protocol.Delayed: 1},
+		},
+		targets: []target{
+			{metric: "wall_per_event_s", against: clientGo, bound: 0.5, when: protocol.Params{protocol.Workers: 1, protocol.Delayed: 0}},
+			{metric: "wall_per_event_s", against: clientGo, bound: 0.33, when: protocol.Params{protocol.Workers: 8}},
+			{metric: "allocs_per_event", bound: 0.01, when: protocol.Params{protocol.Delayed: 0}},
+		},
+	}, {
+		name: "late-handler", measures: "a handler joins at 5000 events a second: by how much the others hear later",
+		script: scriptAlone, contestants: both(), perObject: 0.5,
+		variants: []protocol.Params{{protocol.PerSecond: 5000}},
+		targets:  []target{{metric: "pause_s", bound: 0.001}},
+	}, {
+		name: "slow-handler", measures: "a handler sleeps through a million events of 1000 objects: what is held for it",
+		script: scriptAlone, contestants: both(), perObject: 1000,
+		variants: []protocol.Params{{scale: 2}},
+		targets:  []target{{metric: "held_bytes", bound: 1 << 20}},
+	}}
+}
 
 // Parameters that are resolved before a contestant sees them.
 const (

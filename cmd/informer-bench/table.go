@@ -50,7 +50,7 @@ func metricsOf(all rounds) []string {
 func verdictsOf(j job, metric string, all rounds) string {
 	var verdicts []string
 	for _, t := range j.targets {
-		if t.metric != metric || t.growth {
+		if !t.concerns(metric, j.params) {
 			continue
 		}
 		value, known := spreadOf(column(all[millrace], metric)).Median, true
