@@ -12,12 +12,13 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 )
 
 // A handler with the policy Coalesce that hangs in a call must not keep alive
 // the states that it will never be told of.
 func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
-	i := New(quiet{}, Options{})
+	i := New(quiet{}, Options{Options: reflector.Options{Initial: reflector.List}})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- i.Run(ctx) }()
