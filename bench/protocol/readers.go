@@ -50,7 +50,7 @@ func ReadWhile(ctx context.Context, s *Session, namespaces []string, steps Reade
 					err = fmt.Errorf("namespace %s is empty", namespaces[i%len(namespaces)])
 				}
 				if err != nil {
-					failure.Store(&err)
+					failure.Store(new(err)) // of a copy: err itself stays off the heap
 					return
 				}
 				reads.Add(1)

@@ -51,7 +51,7 @@ func Work(s *Session, q Queue) (*Result, error) {
 				}
 				next, err := q.Get()
 				if err != nil {
-					failure.Store(&err)
+					failure.Store(new(err)) // of a copy: err itself stays off the heap
 					return
 				}
 				q.Done(next)
