@@ -51,7 +51,7 @@ func (p *page) summary(r *results.Results) {
 		p.line("Missed:\n")
 	}
 	for _, v := range missed {
-		p.line("- [%s](#%s)%s: %s %s, %s", v.Target.Scenario, v.Target.Scenario, bracketed(v.Row.Params), results.Title(v.Target.Metric), v.Want(), v.Outcome())
+		p.line("- [%s](#%s)%s: %s %s, %s", v.Target.Scenario, v.Target.Scenario, bracketed(v.Row.Params), results.Title(v.Target.Metric), v.Target.Want(), v.Outcome())
 	}
 	if len(missed) > 0 {
 		p.line("")
@@ -163,7 +163,7 @@ func (p *page) missing(r *results.Results) {
 		if v.Row != nil {
 			params = v.Row.Params
 		}
-		lines = append(lines, fmt.Sprintf("- %s%s: %s %s", v.Target.Scenario, bracketed(params), results.Title(v.Target.Metric), v.Want()))
+		lines = append(lines, fmt.Sprintf("- %s%s: %s %s", v.Target.Scenario, bracketed(params), results.Title(v.Target.Metric), v.Target.Want()))
 	}
 	if len(lines) > 0 {
 		p.line("## Targets that were not measured in this run\n")

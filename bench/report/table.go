@@ -66,7 +66,7 @@ func ratio(row *results.Result, metric string) string {
 func judged(verdicts []results.Verdict) (want, outcome string) {
 	var wants, outcomes []string
 	for _, v := range verdicts {
-		wants = append(wants, v.Want())
+		wants = append(wants, v.Target.Want())
 		text := v.Outcome()
 		if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != results.ClientGo) {
 			text = strings.TrimSpace(fmt.Sprintf("%.3g × %s", v.Got, v.Target.Against)) + ": " + text // it stands nowhere else in the row

@@ -1,7 +1,6 @@
 package results_test
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -81,11 +80,11 @@ func TestStatOf(t *testing.T) {
 }
 
 func TestRatioIsRoundByRound(t *testing.T) {
-	got, ok := results.Ratio([]float64{1, 20, 3}, []float64{2, 40, 12})
+	got, ok := results.Ratios([]float64{1, 20, 3}, []float64{2, 40, 12})
 	require.True(t, ok)
-	require.InDelta(t, 0.5, got, 1e-9)
+	require.Equal(t, results.Stat{Min: 0.25, Median: 0.5, Max: 0.5}, got)
 	for _, bad := range [][2][]float64{{nil, nil}, {{1}, {1, 2}}, {{1, 2}, {1, 0}}} {
-		_, ok := results.Ratio(bad[0], bad[1])
+		_, ok := results.Ratios(bad[0], bad[1])
 		require.False(t, ok, "%v", bad)
 	}
 }
@@ -135,7 +134,7 @@ func TestWhatIsNotMeasuredIsNotMet(t *testing.T) {
 func TestTargetsCanBeToldApart(t *testing.T) {
 	seen := map[string]bool{}
 	for _, target := range results.Targets() {
-		id := fmt.Sprint(target)
+		id := target.Scenario + ": " + target.String()
 		require.False(t, seen[id], id)
 		seen[id] = true
 		require.True(t, strings.Contains(target.Metric, "_"), id)

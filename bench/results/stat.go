@@ -24,19 +24,19 @@ func StatOf(rounds []float64) Stat {
 	return Stat{Min: sorted[0], Median: median, Max: sorted[len(sorted)-1]}
 }
 
-// Ratio is the median of the quotients, round by round: what disturbs the
-// machine in a round disturbs both sides of its quotient. It is false where a
-// round is missing on one side, or has nothing to divide by.
-func Ratio(rounds, reference []float64) (float64, bool) {
+// Ratios sums up the quotients, round by round: what disturbs the machine in a
+// round disturbs both sides of its quotient. It is false where a round is
+// missing on one side, or has nothing to divide by.
+func Ratios(rounds, reference []float64) (Stat, bool) {
 	if len(rounds) == 0 || len(rounds) != len(reference) {
-		return 0, false
+		return Stat{}, false
 	}
 	quotients := make([]float64, len(rounds))
 	for i := range rounds {
 		if reference[i] == 0 {
-			return 0, false
+			return Stat{}, false
 		}
 		quotients[i] = rounds[i] / reference[i]
 	}
-	return StatOf(quotients).Median, true
+	return StatOf(quotients), true
 }

@@ -1,5 +1,7 @@
 package results
 
+import "fmt"
+
 // Bound says on which side of its limit a figure should be.
 type Bound int
 
@@ -47,7 +49,13 @@ func Targets() []Target {
 		{Scenario: "sync-json", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
 		{Scenario: "sync-json", Metric: Wall, Limit: 5, Against: Floor},
 
+		{Scenario: "sync-watchlist", Metric: Wall, Limit: 0.15, Against: ClientGo},
+		{Scenario: "sync-watchlist", Metric: CPU, Limit: 0.20, Against: ClientGo},
+		{Scenario: "sync-watchlist", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
+		{Scenario: "sync-watchlist", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
 		{Scenario: "sync-watchlist", Metric: Wall, Limit: 5, Against: Floor},
+
+		{Scenario: "footprint", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
 
 		{Scenario: "growth", Metric: CPUPerObject, Limit: 1.2, Growth: true},
 
@@ -82,4 +90,29 @@ func Targets() []Target {
 // applies tells whether the target is one for x.
 func (t Target) applies(x *Result) bool {
 	return x.Contestant == Millrace && x.Scenario == t.Scenario && x.Params[Hostile] == 0 && x.Params.Has(t.Params)
+}
+
+// Want is the limit in words: "≤ 0.15 × client-go".
+func (t Target) Want() string {
+	sign := "≤"
+	if t.Bound == AtLeast {
+		sign = "≥"
+	}
+	switch {
+	case t.Growth:
+		return fmt.Sprintf("%s %.3g × with the fewest objects", sign, t.Limit)
+	case t.Against != "":
+		return fmt.Sprintf("%s %.3g × %s", sign, t.Limit, t.Against)
+	}
+	return sign + " " + Format(t.Metric, t.Limit)
+}
+
+// String is the target in words, without its scenario: "wall ≤ 0.15 ×
+// client-go", or "reads ≥ 10 × client-go (readers=80)".
+func (t Target) String() string {
+	text := Title(t.Metric) + " " + t.Want()
+	if len(t.Params) > 0 {
+		text += " (" + t.Params.String() + ")"
+	}
+	return text
 }

@@ -97,22 +97,6 @@ func (v Verdict) Off() float64 {
 	return v.Got / v.Target.Limit
 }
 
-// Want is the target in words: "≤ 0.15 × client-go".
-func (v Verdict) Want() string {
-	sign := "≤"
-	if v.Target.Bound == AtLeast {
-		sign = "≥"
-	}
-	t := v.Target
-	switch {
-	case t.Growth:
-		return fmt.Sprintf("%s %.3g × with the fewest objects", sign, t.Limit)
-	case t.Against != "":
-		return fmt.Sprintf("%s %.3g × %s", sign, t.Limit, t.Against)
-	}
-	return sign + " " + Format(t.Metric, t.Limit)
-}
-
 // Outcome is "met", "missed: 1.4 times the limit" and the like.
 func (v Verdict) Outcome() string {
 	switch {
@@ -138,5 +122,5 @@ func (v Verdict) String() string {
 	if v.Measured {
 		got = fmt.Sprintf("%.3g, ", v.Got)
 	}
-	return fmt.Sprintf("%s: %s: %swant %s: %s", where, v.Target.Metric, got, v.Want(), v.Outcome())
+	return fmt.Sprintf("%s: %s: %swant %s: %s", where, v.Target.Metric, got, v.Target.Want(), v.Outcome())
 }
