@@ -236,7 +236,9 @@ func (i *Informer[T]) enlist(r *Registration[T]) {
 	objects, _ := i.cache.Snapshot()
 	r.tell(objects, Add)
 	r.runEnds = i.synced.Load()
-	r.cursor = cursor[T]{at: i.log.tail, index: len(i.log.tail.events)}
+	if r.box == nil { // a cursor that does not move holds the log from there on
+		r.cursor = cursor[T]{at: i.log.tail, index: len(i.log.tail.events)}
+	}
 	r.joined = i.log.total.Load()
 	r.passed.Store(r.joined)
 	handlers := append(slices.Clone(*i.handlers.Load()), r)

@@ -151,24 +151,22 @@ func mayHoldHugeExponent(raw []byte) bool {
 	if hidesNumerals(raw) {
 		return true
 	}
-	for rest := raw; ; {
-		e := bytes.IndexAny(rest, "eE")
-		if e < 0 {
-			return false
+	for e := 1; e < len(raw); e++ {
+		if raw[e]|0x20 != 'e' || !isNumeric(raw[e-1]) {
+			continue
 		}
-		start := e
-		for start > 0 && isNumeric(rest[start-1]) {
+		start, end := e-1, e+1
+		for start > 0 && isNumeric(raw[start-1]) {
 			start--
 		}
-		end := e + 1
-		for end < len(rest) && isNumeric(rest[end]) {
+		for end < len(raw) && isNumeric(raw[end]) {
 			end++
 		}
-		if start < e && end-e > maxExponentDigits && (start == 0 || !isLetter(rest[start-1])) && (end == len(rest) || !isLetter(rest[end])) {
+		if end-e > maxExponentDigits && (start == 0 || !isLetter(raw[start-1])) && (end == len(raw) || !isLetter(raw[end])) {
 			return true
 		}
-		rest = rest[e+1:]
 	}
+	return false
 }
 
 // hidesNumerals reports whether raw writes a character of a number as an escape,

@@ -1,17 +1,10 @@
 package apiserver
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"math"
-	"net/http"
-	"slices"
 	"strconv"
 	"sync"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
+	"time"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -23,11 +16,19 @@ import (
 // the one before, until it has sent Events of them. Selectors, limits and
 // faults of frames are ignored, and every watch has a history of its own. Put
 // it into Options.Load.
+//
+// Where Held is set, the watches wait for Play, which says how many events
+// there are and how fast they come. Expire lets every version so far expire, so
+// that clients list anew; Reset goes back to the beginning.
 type Load struct {
-	opts    LoadOptions
-	bodies  [formats]loadBody
-	listed  []*version
-	changed []*version
+	opts   LoadOptions
+	bodies [2][formats]loadBody // before and after Expire
+
+	mu       sync.Mutex // guards what follows
+	expired  bool
+	played   LoadPlay
+	moved    chan struct{} // closed and made anew when expired or played change
+	listedAt time.Time
 }
 
 // LoadOptions say what a Load sends.
@@ -51,7 +52,30 @@ type LoadOptions struct {
 	// Events is how many events each watch sends before it falls silent;
 	// endless if zero.
 	Events int64
+
+	// Held makes watches wait for Play instead of beginning at once.
+	Held bool
+
+	// Changed is how many of the objects differ after Expire; they are spread
+	// evenly.
+	Changed int
+
+	// Stamp gives each changed object the annotation SentAnnotation.
+	Stamp bool
 }
+
+// LoadPlay is what the watches of a Load that is Held send.
+type LoadPlay struct {
+	// Events is how many of them each watch sends.
+	Events int64
+
+	// PerSecond is how fast; as fast as the connection takes them if zero.
+	PerSecond float64
+}
+
+// SentAnnotation tells, in nanoseconds since 1970, when an event of a Load
+// with Stamp was handed to the connection.
+const SentAnnotation = "millrace.dev/sent"
 
 const (
 	// loadRV is the version of the first object of a load. All versions from
@@ -61,9 +85,16 @@ const (
 	rvDigits  = 10
 	maxLoadRV = 9_999_999_999
 
+	// expiredGap is how many versions lie between those of before and of after
+	// Expire: more than any watch has sent until then.
+	expiredGap = 1_000_000_000
+
 	// loadMark stands where the version of an event is to be written; it is
 	// itself a version of ten digits, and no object may contain it otherwise.
 	loadMark = 9_182_736_455
+
+	// sentMark stands where the time of sending is to be written.
+	sentMark = "8182736455463728190"
 
 	// loadChunk is how many bytes go out in one write: enough that the cost
 	// of the write is small against that of the bytes, little enough to stay
@@ -73,24 +104,35 @@ const (
 
 // loadBody is everything a Load sends in one format.
 type loadBody struct {
-	once  sync.Once
-	list  []byte
-	added []byte // ADDED events of all objects
-	ring  []loadFrame
-	err   error
+	once sync.Once
+	list []byte
+	err  error
+
+	ringOnce sync.Once
+	ring     []loadFrame
+	ringErr  error
+
+	addedOnce sync.Once
+	added     []byte // ADDED events of all objects
+	addedErr  error
 }
 
-// loadFrame is an event, and where in it the resource version stands.
+// loadFrame is an event, and where in it the resource version and the time of
+// sending stand.
 type loadFrame struct {
-	bytes []byte
-	rvAt  int
+	bytes  []byte
+	rvAt   int
+	sentAt int // -1 without Stamp
 }
 
-// NewLoad makes the objects. They are encoded with the first request for each
-// format.
+// NewLoad checks the options. Objects are made and encoded with the first
+// request that needs them in a format, and not kept.
 func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Objects <= 0 || opts.New == nil {
 		return nil, fmt.Errorf("load: Objects and New must be set")
+	}
+	if opts.Changed < 0 || opts.Changed > opts.Objects {
+		return nil, fmt.Errorf("load: %d of %d objects cannot change", opts.Changed, opts.Objects)
 	}
 	if err := opts.Resource.complete(); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
@@ -98,167 +140,64 @@ func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Ring <= 0 || opts.Ring > opts.Objects {
 		opts.Ring = opts.Objects
 	}
-	l := &Load{opts: opts}
-	for i := range opts.Objects {
-		obj := opts.New(i)
-		stripKind(obj)
-		l.listed = append(l.listed, l.version(obj, loadRV+uint64(i)))
-		if i < opts.Ring {
-			changed := clone(obj)
-			if opts.Change != nil {
-				opts.Change(changed, i)
-			}
-			l.changed = append(l.changed, l.version(changed, loadMark))
-		}
-	}
-	return l, nil
+	return &Load{opts: opts, moved: make(chan struct{})}, nil
 }
 
 // ListRV is the resource version of the list; the first event has the next.
-func (l *Load) ListRV() string { return strconv.FormatUint(l.listRV(), 10) }
-
-func (l *Load) listRV() uint64 { return loadRV + uint64(l.opts.Objects) }
-
-func (l *Load) version(obj object.Object, rv uint64) *version {
-	obj.SetResourceVersion(strconv.FormatUint(rv, 10))
-	path := l.opts.Resource.pathOf(object.KeyOf(obj))
-	return &version{res: &l.opts.Resource, rv: rv, path: path, obj: obj}
+func (l *Load) ListRV() string {
+	expired, _, _ := l.state()
+	return strconv.FormatUint(l.listRV(expired), 10)
 }
 
-// body encodes everything for one format, with the first request for it.
-func (l *Load) body(c *call) (*loadBody, error) {
-	b := &l.bodies[c.format]
-	b.once.Do(func() { b.err = l.encode(c, b) })
-	return b, b.err
+// listRV makes room after Expire for the changed objects and one more: the
+// list is newer even if no object is.
+func (l *Load) listRV(expired bool) uint64 {
+	rv := loadRV + uint64(l.opts.Objects)
+	if expired {
+		rv += expiredGap + uint64(l.opts.Changed) + 1
+	}
+	return rv
 }
 
-func (l *Load) encode(c *call, b *loadBody) error {
-	items := make([]listItem, 0, len(l.listed))
-	for _, v := range l.listed {
-		e, err := v.encode(c.format)
-		if err != nil {
-			return err
-		}
-		items = append(items, listItem{e.lead, e.item})
-		b.added = appendFrame(b.added, c.format, watch.Added, e.body)
-	}
-	head, tail, err := c.listFrame(metav1.ListMeta{ResourceVersion: l.ListRV()}, items)
-	if err != nil {
-		return err
-	}
-	b.list = listBody(c.format, head, items, tail)
-	mark := strconv.AppendUint(nil, loadMark, 10)
-	for _, v := range l.changed {
-		e, err := v.encode(c.format)
-		if err != nil {
-			return err
-		}
-		frame := appendFrame(nil, c.format, watch.Modified, e.body)
-		at := bytes.Index(frame, mark)
-		if at < 0 || at != bytes.LastIndex(frame, mark) {
-			return fmt.Errorf("load: object %s contains %s, which marks the resource version", v.path, mark)
-		}
-		b.ring = append(b.ring, loadFrame{frame, at})
-	}
-	return nil
+// Play lets each watch send p.Events more than it was allowed before.
+func (l *Load) Play(p LoadPlay) {
+	l.move(func() { l.played = LoadPlay{Events: l.played.Events + p.Events, PerSecond: p.PerSecond} })
 }
 
-func (l *Load) list(c *call) error {
-	b, err := l.body(c)
-	if err != nil {
-		return unclassified(err.Error())
-	}
-	c.w.Header().Set("Content-Type", c.format.mediaType())
-	c.w.WriteHeader(http.StatusOK)
-	for chunk := range slices.Chunk(b.list, loadChunk) {
-		if _, err := c.w.Write(chunk); err != nil {
-			return err
-		}
-	}
-	return nil
+// Expire ends the watches with 410 and lets lists show the objects as they are
+// after the change. What was played does not count for the watches that follow.
+func (l *Load) Expire() {
+	l.move(func() { l.expired, l.played = true, LoadPlay{} })
 }
 
-func (l *Load) watch(c *call) error {
-	opts, _, err := c.listOptions()
-	if err != nil {
-		return err
-	}
-	from, err := parseRV(opts.ResourceVersion)
-	if err != nil {
-		return unclassified(err.Error())
-	}
-	b, err := l.body(c)
-	if err != nil {
-		return unclassified(err.Error())
-	}
-	c.w.Header().Set("Content-Type", c.watchType())
-	c.w.WriteHeader(http.StatusOK)
-	ctx, cancel := context.WithTimeout(c.ctx, c.watchTimeout(opts))
-	defer cancel()
-	if opts.SendInitialEvents != nil && *opts.SendInitialEvents {
-		if err := l.sendInitial(c, b, opts.AllowWatchBookmarks); err != nil {
-			return err
-		}
-	}
-	if err := l.stream(ctx, c, b.ring, max(from, l.listRV())); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return context.Cause(c.ctx) // nil after the timeout: an orderly end
+// Reset undoes Expire and Play. It must be called when no watch is open.
+func (l *Load) Reset() {
+	l.move(func() { l.expired, l.played = false, LoadPlay{} })
 }
 
-// sendInitial sends all objects and the bookmark that ends them.
-func (l *Load) sendInitial(c *call, b *loadBody, bookmark bool) error {
-	for chunk := range slices.Chunk(b.added, loadChunk) {
-		if _, err := c.w.Write(chunk); err != nil {
-			return err
-		}
-	}
-	if bookmark {
-		obj := l.opts.Resource.New()
-		obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-		e, err := l.version(obj, l.listRV()).encode(c.format)
-		if err != nil {
-			return err
-		}
-		if _, err := c.w.Write(appendFrame(nil, c.format, watch.Bookmark, e.body)); err != nil {
-			return err
-		}
-	}
-	return c.w.flush()
+// ListedAt is when the last list, streaming or not, was asked for.
+func (l *Load) ListedAt() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listedAt
 }
 
-// stream sends the ring. An event costs a copy and ten digits; nothing else
-// is done for it, and nothing is shared with other watches.
-func (l *Load) stream(ctx context.Context, c *call, ring []loadFrame, rv uint64) error {
-	left := l.opts.Events
-	if left <= 0 {
-		left = math.MaxInt64
-	}
-	buffer := make([]byte, 0, 2*loadChunk)
-	for i := 0; left > 0 && rv < maxLoadRV; left-- {
-		frame := &ring[i]
-		if i++; i == len(ring) {
-			i = 0
-		}
-		rv++
-		at := len(buffer) + frame.rvAt
-		buffer = append(buffer, frame.bytes...)
-		digits, n := buffer[at:at+rvDigits], rv
-		for d := rvDigits - 1; d >= 0; d-- {
-			digits[d] = byte('0' + n%10)
-			n /= 10
-		}
-		if len(buffer) < loadChunk && left > 1 {
-			continue
-		}
-		if _, err := c.w.Write(buffer); err != nil {
-			return err
-		}
-		buffer = buffer[:0]
-		if ctx.Err() != nil {
-			return context.Cause(c.ctx)
-		}
-	}
-	return c.w.flush()
+func (l *Load) listing() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listedAt = time.Now()
+}
+
+func (l *Load) move(how func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	how()
+	close(l.moved)
+	l.moved = make(chan struct{})
+}
+
+func (l *Load) state() (expired bool, played LoadPlay, moved <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.expired, l.played, l.moved
 }

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"runtime"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// footprint counts goroutines and bytes of a synced informer and of a handler.
+func footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	if err := setWatchList(s); err != nil {
+		return nil, err
+	}
+	f, i, err := newInformer(s)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer f.Shutdown()
+	defer cancel()
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return nil, err
+	}
+	return protocol.Footprint(s, protocol.FootprintSteps{
+		Sync: func() (*protocol.Result, error) {
+			f.StartWithContext(ctx)
+			<-i.HasSyncedChecker().Done()
+			return account(s, i, nil)
+		},
+		Handler: func() error {
+			r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{})
+			if err != nil {
+				return err
+			}
+			<-r.HasSyncedChecker().Done()
+			return nil
+		},
+		Keep: func() { runtime.KeepAlive(i) },
+	})
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// readers lists namespaces while events come.
+func readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	feed := protocol.NewSmallFeed(s)
+	i, err := newLocal(s, feed, metadataList)
+	if err != nil {
+		return nil, err
+	}
+	listeners, _, err := listen(s, i)
+	if err != nil {
+		return nil, err
+	}
+	stop := start(ctx, i)
+	indexer := i.GetIndexer()
+	return protocol.ReadWhile(ctx, s, feed.Namespaces(), protocol.ReaderSteps{
+		Go: feed.Go, Stop: stop, Heard: listeners[0].Heard,
+		List: func(namespace string) (n int, err error) {
+			objects, err := indexer.ByIndex(cache.NamespaceIndex, namespace)
+			for _, o := range objects {
+				if o.(*metav1.PartialObjectMetadata).Namespace == namespace {
+					n++
+				}
+			}
+			return n, err
+		},
+	})
+}

@@ -1,0 +1,19 @@
+// Command millrace is Millrace as a contestant of informer-bench.
+package main
+
+import "github.com/millrace-dev/millrace/bench/protocol"
+
+func main() {
+	scenarios := map[string]protocol.Scenario{
+		"fanout":       fanout,
+		"readers":      readers,
+		"workqueue":    workQueue,
+		"late-handler": lateHandler,
+		"slow-handler": slowHandler,
+		"footprint":    footprint,
+	}
+	for _, name := range protocol.Following() {
+		scenarios[name] = follow
+	}
+	protocol.Main(scenarios)
+}

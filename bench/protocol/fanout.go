@@ -1,0 +1,20 @@
+package protocol
+
+// Fanout lets events come and waits until all listeners have heard the last. It
+// counts allocations in s.Metrics.
+func Fanout(s *Session, begin func(), listeners []*Listener) error {
+	if err := s.Mark(MarkBegin); err != nil {
+		return err
+	}
+	before := Mallocs()
+	begin()
+	for _, l := range listeners {
+		<-l.Done()
+	}
+	allocations := Mallocs() - before
+	if err := s.Mark(MarkDone); err != nil {
+		return err
+	}
+	s.Metrics = map[string]float64{"allocs_per_event": float64(allocations) / float64(s.Params[Events])}
+	return nil
+}

@@ -1,0 +1,30 @@
+package protocol
+
+import (
+	"fmt"
+	"time"
+)
+
+// Join lets events come to a listener and, when a third of them have, lets
+// another handler join, which join waits for.
+func Join(s *Session, begin func(), l *Listener, pauses *Pauses, join func() error) error {
+	if err := s.Mark(MarkBegin); err != nil {
+		return err
+	}
+	began := time.Now()
+	begin()
+	events, perSecond := s.Params[Events], s.Params[PerSecond]
+	time.Sleep(time.Until(began.Add(time.Duration(events/3) * time.Second / time.Duration(perSecond))))
+	pauses.joinBegan.Store(time.Now().UnixNano())
+	if err := join(); err != nil {
+		return err
+	}
+	pauses.joinEnded.Store(time.Now().UnixNano())
+	select {
+	case <-l.Done():
+		return fmt.Errorf("the events ended before the handler had joined: use more objects")
+	default:
+	}
+	<-l.Done()
+	return s.Mark(MarkDone)
+}

@@ -1,0 +1,75 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Mallocs is how many allocations there were so far.
+func Mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}
+
+// ReaderSteps are what ReadWhile measures.
+type ReaderSteps struct {
+	// Go lets events come, and Stop ends them.
+	Go, Stop func()
+
+	// List looks at each cached object of a namespace and returns how many
+	// there are.
+	List func(namespace string) (int, error)
+
+	// Heard is how many events have passed through the cache.
+	Heard func() int64
+}
+
+// ReadWhile lets Params.Readers goroutines list namespaces while events come, for
+// Params.Millis, and counts what was read and written.
+func ReadWhile(ctx context.Context, s *Session, namespaces []string, steps ReaderSteps) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Params[Millis])*time.Millisecond)
+	defer cancel()
+	if err := s.Mark(MarkBegin); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	steps.Go()
+	var reads atomic.Int64
+	var failure atomic.Pointer[error]
+	var tasks sync.WaitGroup
+	for r := range s.Params[Readers] {
+		tasks.Go(func() {
+			for i := r; ctx.Err() == nil; i++ {
+				n, err := steps.List(namespaces[i%len(namespaces)])
+				if err == nil && n == 0 {
+					err = fmt.Errorf("namespace %s is empty", namespaces[i%len(namespaces)])
+				}
+				if err != nil {
+					failure.Store(new(err)) // of a copy: err itself stays off the heap
+					return
+				}
+				reads.Add(1)
+			}
+		})
+	}
+	<-ctx.Done()
+	heard, took := steps.Heard(), time.Since(began)
+	tasks.Wait()
+	steps.Stop()
+	if err := s.Mark(MarkDone); err != nil {
+		return nil, err
+	}
+	if err := failure.Load(); err != nil {
+		return nil, *err
+	}
+	metrics := map[string]float64{"writes_per_s": float64(heard) / took.Seconds()}
+	if s.Params[Readers] > 0 {
+		metrics["reads_per_s"] = float64(reads.Load()) / took.Seconds()
+	}
+	return &Result{Metrics: metrics}, nil
+}

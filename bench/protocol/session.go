@@ -1,0 +1,138 @@
+package protocol
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/pprof"
+)
+
+// Session is the contestant's side of a conversation.
+type Session struct {
+	Start
+
+	// Metrics are those that a part of the scenario has measured.
+	Metrics map[string]float64
+
+	in     *json.Decoder
+	out    io.Writer
+	before uint64 // heap in use before the work
+}
+
+// Scenario does the work of one scenario and gives account of it. What it
+// measures must not become garbage before it has called Session.Live.
+type Scenario func(ctx context.Context, s *Session) (*Result, error)
+
+// Main is the main function of a contestant. It exits with 1 when the scenario
+// fails, after the harness was told why.
+//
+// Where the environment variable INFORMER_BENCH_PROFILE is set, it names the
+// file that a CPU profile is written to: for a contestant that is looked into,
+// not for one that is compared.
+func Main(scenarios map[string]Scenario) {
+	stop, err := profile(os.Getenv("INFORMER_BENCH_PROFILE"))
+	if err == nil {
+		err = errors.Join(Serve(context.Background(), os.Stdin, os.Stdout, scenarios), stop())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// profile begins a CPU profile, if there is a file for it.
+func profile(path string) (stop func() error, err error) {
+	if path == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
+// Serve holds one conversation.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[string]Scenario) error {
+	s := &Session{in: json.NewDecoder(bufio.NewReader(in)), out: out}
+	if err := s.say(Event{Event: EventReady}); err != nil {
+		return err
+	}
+	if err := s.in.Decode(&s.Start); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return fmt.Errorf("read the start: %w", err)
+	}
+	work := scenarios[s.Scenario]
+	if work == nil {
+		return s.fail(fmt.Errorf("scenario %q is not known here", s.Scenario))
+	}
+	s.before = inUse()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	result, err := work(ctx, s)
+	if err != nil {
+		return s.fail(fmt.Errorf("%s: %w", s.Scenario, err))
+	}
+	return s.say(Event{Event: EventResult, Result: result})
+}
+
+// Mark lets the harness read the clocks, and waits until it has.
+func (s *Session) Mark(name string) error {
+	if err := s.say(Event{Event: EventMark, Name: name}); err != nil {
+		return err
+	}
+	var answer struct{ Go bool }
+	if err := s.in.Decode(&answer); err != nil {
+		return fmt.Errorf("wait for the harness at mark %s: %w", name, err)
+	}
+	return nil
+}
+
+// Live is the heap in use after two collections, less what was in use before
+// the work began.
+func (s *Session) Live() int64 { return int64(inUse()) - int64(s.before) }
+
+func inUse() uint64 {
+	runtime.GC()
+	runtime.GC() // what only finalizers and pools held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func (s *Session) fail(err error) error {
+	return errors.Join(err, s.say(Event{Event: EventError, Error: err.Error()}))
+}
+
+func (s *Session) say(e Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode an event: %w", err)
+	}
+	if _, err := s.out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("tell the harness: %w", err)
+	}
+	return nil
+}
+
+// Listener returns a new listener for this scenario's events.
+func (s *Session) Listener() *Listener {
+	sent := ""
+	if s.Scenario == "latency" {
+		sent = SentAnnotation
+	}
+	return NewListener(s.Until, sent, s.Params[Events])
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// repository finds the directory above the working directory that has the
+// contestants.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "bench", "millrace", "go.mod")); err == nil {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("no contestants at %s or above: run informer-bench inside of Millrace's repository", dir)
+		}
+	}
+}
+
+// build builds contestants into dir and returns their programs and, for the
+// results file, their versions.
+func build(ctx context.Context, root, dir string, names []string, progress io.Writer) (programs, versions map[string]string, err error) {
+	programs, versions = map[string]string{}, map[string]string{}
+	for _, name := range names {
+		fmt.Fprintf(progress, "building %s\n", name)
+		source := filepath.Join(root, "bench", directories[name])
+		program := filepath.Join(dir, name)
+		if _, err := goTool(ctx, source, "build", "-o", program, "."); err != nil {
+			return nil, nil, fmt.Errorf("build %s: %w", name, err)
+		}
+		programs[name] = program
+		if module := modules[name]; module != "" {
+			version, err := goTool(ctx, source, "list", "-m", "-f", "{{.Version}}", module)
+			if err != nil {
+				return nil, nil, fmt.Errorf("version of %s: %w", name, err)
+			}
+			versions[name] = strings.TrimSpace(version)
+		}
+	}
+	return programs, versions, nil
+}
+
+// modules are those whose version is that of the contestant.
+var modules = map[string]string{clientGo: "k8s.io/client-go", controllerRuntime: "sigs.k8s.io/controller-runtime"}
+
+func goTool(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	stdout, err := cmd.Output()
+	if err != nil {
+		return "", errors.Join(err, errors.New(strings.TrimSpace(stderr.String())))
+	}
+	return string(stdout), nil
+}

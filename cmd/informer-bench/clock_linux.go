@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime is how much CPU time all threads of a process have used: the clock
+// that clock_getcpuclockid(3) names, whose number is made of the process's.
+func cpuTime(pid int) (time.Duration, error) {
+	const perProcess, scheduler = 0, 2
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|perProcess|scheduler, &t); err != nil {
+		return 0, fmt.Errorf("read the CPU clock of process %d: %w", pid, err)
+	}
+	return time.Duration(t.Nano()), nil
+}
+
+// memory returns the resident memory of a process and the most that it was
+// since it began, or since resetPeak. Unlike the maximum of getrusage(2), it
+// does not count what the parent had when it forked.
+func memory(pid int) (resident, peak uint64, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	for name, value := range map[string]*uint64{"VmRSS:": &resident, "VmHWM:": &peak} {
+		_, rest, found := bytes.Cut(status, []byte("\n"+name))
+		fields := bytes.Fields(rest)
+		if !found || len(fields) == 0 {
+			return 0, 0, fmt.Errorf("the kernel gives no %s of process %d", name, pid)
+		}
+		kibibytes, err := strconv.ParseUint(string(fields[0]), 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("%s of process %d: %w", name, pid, err)
+		}
+		*value = kibibytes << 10
+	}
+	return resident, peak, nil
+}
+
+// resetPeak lets the peak begin anew at what is resident now: proc(5),
+// clear_refs.
+func resetPeak(pid int) error {
+	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
+}

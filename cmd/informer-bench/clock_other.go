@@ -1,0 +1,14 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"time"
+)
+
+var errLinux = errors.New("CPU time and memory of another process are read in the way of Linux: run it there")
+
+func cpuTime(int) (time.Duration, error)            { return 0, errLinux }
+func memory(int) (resident, peak uint64, err error) { return 0, 0, errLinux }
+func resetPeak(int) error                           { return errLinux }

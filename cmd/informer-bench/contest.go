@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// contest runs jobs.
+type contest struct {
+	self     string            // this program, to start the load server
+	programs map[string]string // of the contestants
+	rounds   int
+	seed     uint64
+	hostile  bool
+	progress io.Writer
+}
+
+// deadline is how long one contestant may take for one round.
+const deadline = 5 * time.Minute
+
+// reading is what the clocks and the kernel said at a mark.
+type reading struct {
+	at             time.Time
+	cpu            time.Duration
+	resident, peak uint64
+}
+
+// outcome is one contestant in one round.
+type outcome struct {
+	marks  map[string]reading
+	listed time.Time // when the last list was asked for, where that matters
+	result protocol.Result
+}
+
+// run measures one job, round by round and contestant by contestant, and fails
+// where two of them differ.
+func (c *contest) run(ctx context.Context, j job) (rounds, error) {
+	var server *loadServer
+	if j.script != scriptAlone {
+		fmt.Fprintf(c.progress, "%s: the server is encoding\n", j.title())
+		var err error
+		if server, err = c.serve(ctx, j); err != nil {
+			return nil, fmt.Errorf("%s: %w", j.name, err)
+		}
+		defer server.kill()
+	}
+	all := rounds{}
+	for round := range c.rounds {
+		outcomes := map[string]protocol.Result{}
+		for _, name := range j.contestants {
+			if c.programs[name] == "" {
+				continue
+			}
+			o, err := c.one(ctx, j, name, server)
+			if err != nil {
+				return nil, fmt.Errorf("%s: round %d: %s: %w", j.name, round+1, name, err)
+			}
+			outcomes[name] = o.result
+			m := j.measure(o)
+			all[name] = append(all[name], m)
+			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.title(), round+1, c.rounds, name, headline(m))
+		}
+		if err := agree(outcomes, j.contestants); err != nil {
+			return nil, fmt.Errorf("%s: round %d: %w", j.name, round+1, err)
+		}
+	}
+	return all, nil
+}
+
+// one is one contestant in one round.
+func (c *contest) one(ctx context.Context, j job, name string, server *loadServer) (*outcome, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("took longer than %v", deadline))
+	defer cancel()
+	p, err := launch(ctx, name, c.programs[name])
+	if err != nil {
+		return nil, err
+	}
+	defer p.kill()
+	start := protocol.Start{Scenario: j.name, Objects: j.objects, Seed: c.seed, Params: map[string]int{}}
+	for param, value := range j.params {
+		start.Params[param] = value
+	}
+	if c.hostile {
+		start.Params[protocol.Hostile] = 1
+	}
+	if server != nil {
+		if err := server.order(order{Do: "reset"}, nil); err != nil {
+			return nil, err
+		}
+		start.URL, start.Params[protocol.From] = server.URL, int(server.ListRV)
+		start.Until = server.until(j)
+	}
+	o, err := converse(p, start, func() error { return server.follow(j) })
+	if err != nil {
+		return nil, cmp.Or(context.Cause(ctx), err)
+	}
+	if j.script == scriptRelist {
+		var a answered
+		if err := server.order(order{Do: "listed"}, &a); err != nil {
+			return nil, err
+		}
+		o.listed = time.Unix(0, a.Listed)
+	}
+	return o, p.end()
+}
+
+// converse talks to a contestant until it has given its result. Once it is
+// synced, synced is called.
+func converse(p *process, start protocol.Start, synced func() error) (*outcome, error) {
+	o := &outcome{marks: map[string]reading{}}
+	for {
+		var e protocol.Event
+		if err := p.hear(&e); err != nil {
+			return nil, err
+		}
+		switch e.Event {
+		case protocol.EventReady:
+			if err := p.say(start); err != nil {
+				return nil, err
+			}
+		case protocol.EventMark:
+			r, err := readClocks(p.pid())
+			if err != nil {
+				return nil, err
+			}
+			o.marks[e.Name] = r
+			if e.Name == protocol.MarkSynced && start.Until > 0 {
+				if err := resetPeak(p.pid()); err != nil {
+					return nil, err
+				}
+			}
+			if err := p.say(json.RawMessage(`{"go":true}`)); err != nil {
+				return nil, err
+			}
+			if e.Name == protocol.MarkSynced && start.Until > 0 {
+				if err := synced(); err != nil {
+					return nil, err
+				}
+			}
+		case protocol.EventResult:
+			if e.Result == nil {
+				return nil, fmt.Errorf("gave an empty result")
+			}
+			o.result = *e.Result
+			return o, nil
+		default:
+			return nil, fmt.Errorf("%s: %s", e.Event, e.Error)
+		}
+	}
+}
+
+func readClocks(pid int) (r reading, err error) {
+	r.at = time.Now()
+	if r.cpu, err = cpuTime(pid); err != nil {
+		return r, err
+	}
+	r.resident, r.peak, err = memory(pid)
+	return r, err
+}
+
+// agree compares what the contestants with a cache had at the end.
+func agree(results map[string]protocol.Result, order []string) error {
+	first := ""
+	for _, name := range order {
+		r, took := results[name]
+		if !took || name == floor {
+			continue
+		}
+		if first == "" {
+			first = name
+			continue
+		}
+		want := results[first]
+		if r.Objects != want.Objects || r.Digest != want.Digest || r.Heard != want.Heard {
+			return fmt.Errorf("the contestants did not do the same work: %s has %d objects with digest %016x and heard %d events, %s %d, %016x and %d",
+				first, want.Objects, uint64(want.Digest), want.Heard, name, r.Objects, uint64(r.Digest), r.Heard)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+func newListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "Say which scenarios there are, what they measure, and what Millrace aims at",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return writeList(cmd.OutOrStdout()) },
+	}
+}
+
+func writeList(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SCENARIO\tMEASURES\tTARGETS") // the writer keeps its first error for Flush
+	for _, s := range scenarios() {
+		var targets []string
+		for _, t := range results.Targets() {
+			if t.Scenario == s.name {
+				targets = append(targets, t.String())
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.name, s.measures, strings.Join(targets, ", "))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,48 @@
+// Command informer-bench measures Millrace beside client-go and
+// controller-runtime: the same work on the same machine, in turn.
+//
+//	informer-bench list
+//	informer-bench run --scenario sync-protobuf,watch-protobuf --rounds 5 --json results.json
+//	informer-bench report results.json
+//
+// Every contestant is a program of its own, which the harness builds from the
+// directory bench/ of the repository and runs once a round, in turn (A B A B),
+// against a server that has everything encoded beforehand and is a process of
+// its own, too. Wall and CPU time and peak memory are read from the operating
+// system at the marks that a contestant sets; what a contestant has in its
+// cache at the end is compared, and a run in which two differ fails.
+//
+// Absolute figures belong to a machine and an hour. What can be carried away are
+// the ratios: each is taken within one round, and their median is what targets
+// are held against.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills
+	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "informer-bench:", err)
+		os.Exit(1)
+	}
+}
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "informer-bench",
+		Short:         "Measure Millrace beside client-go",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.AddCommand(newListCommand(), newRunCommand(), newReportCommand(), newServeCommand())
+	return root
+}

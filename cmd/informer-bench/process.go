@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+)
+
+// process is another program that is talked to in lines of JSON.
+type process struct {
+	name    string
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	in      *json.Encoder
+	out     *bufio.Scanner
+	grumble *tail
+}
+
+// launch starts a program, which ctx kills.
+func launch(ctx context.Context, name, path string, args ...string) (*process, error) {
+	p := &process{name: name, cmd: exec.CommandContext(ctx, path, args...), grumble: &tail{}}
+	p.cmd.Stderr = p.grumble
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p.in, p.out = json.NewEncoder(p.stdin), bufio.NewScanner(stdout)
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	return p, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// say sends one line.
+func (p *process) say(v any) error {
+	if err := p.in.Encode(v); err != nil {
+		return fmt.Errorf("tell %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// hear reads one line.
+func (p *process) hear(v any) error {
+	if !p.out.Scan() {
+		return fmt.Errorf("%s ended before it said what was expected: %w", p.name, errors.Join(p.out.Err(), p.wait()))
+	}
+	if err := json.Unmarshal(p.out.Bytes(), v); err != nil {
+		return fmt.Errorf("%s said %q: %w", p.name, p.out.Bytes(), err)
+	}
+	return nil
+}
+
+// end closes the program's stdin and waits until it has gone.
+func (p *process) end() error {
+	return errors.Join(p.stdin.Close(), p.wait())
+}
+
+// kill ends the program at once. How it ended does not matter then.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+func (p *process) wait() error {
+	if p.cmd.ProcessState != nil {
+		return nil
+	}
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("%s: %w: %s", p.name, err, p.grumble)
+	}
+	return nil
+}
+
+// tail keeps the last part of what is written to it.
+type tail struct{ kept []byte }
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.kept = append(t.kept, b...)
+	if len(t.kept) > tailSize {
+		t.kept = bytes.Clone(t.kept[len(t.kept)-tailSize:])
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string { return strings.TrimSpace(string(t.kept)) }

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// serveSpec is what a load server is to serve.
+type serveSpec struct {
+	Custom  bool   `json:"custom"`
+	Hostile bool   `json:"hostile"`
+	Seed    uint64 `json:"seed"`
+	Objects int    `json:"objects"`
+	Ring    int    `json:"ring"`    // different events
+	Changed int    `json:"changed"` // objects that a relist finds changed
+	Stamp   bool   `json:"stamp"`   // events carry the time of sending
+	Stream  bool   `json:"stream"`  // lists are streamed
+	Relist  bool   `json:"relist"`  // the version will expire
+}
+
+// serving is the first thing that a load server says.
+type serving struct {
+	URL       string `json:"url"`
+	ListRV    uint64 `json:"list_rv"`
+	ExpiredRV uint64 `json:"expired_rv"` // of the list after the version has expired
+}
+
+// order is what the harness asks of a load server, and answered what it says.
+type order struct {
+	Do        string  `json:"do"` // play, expire, reset, listed
+	Events    int64   `json:"events,omitempty"`
+	PerSecond float64 `json:"per_second,omitempty"`
+}
+
+type answered struct {
+	Error  string `json:"error,omitempty"`
+	Listed int64  `json:"listed,omitempty"` // when the last list was asked for, Unix ns
+}
+
+func newServeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve SPEC",
+		Short:  "Be the load server of a run",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var spec serveSpec
+			if err := json.Unmarshal([]byte(args[0]), &spec); err != nil {
+				return fmt.Errorf("serve: %w", err)
+			}
+			return serve(cmd.Context(), spec, cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
+}
+
+// serve obeys orders until in ends.
+func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) error {
+	load, err := apiserver.NewLoad(loadOptions(spec))
+	if err != nil {
+		return err
+	}
+	srv := apiserver.New(apiserver.Options{Seed: spec.Seed, Load: load, Resources: []apiserver.Resource{widgetResource()}})
+	defer srv.Close()
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	if err != nil {
+		return err
+	}
+	first, err := warm(ctx, spec, load, endpoint.URL)
+	if err != nil {
+		return fmt.Errorf("serve: warm up: %w", err)
+	}
+	debug.FreeOSMemory() // of the encoding, at a time when nobody is measured
+	answers := json.NewEncoder(out)
+	if err := answers.Encode(first); err != nil {
+		return err
+	}
+	orders := json.NewDecoder(bufio.NewReader(in))
+	for {
+		var o order
+		if err := orders.Decode(&o); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return fmt.Errorf("serve: read an order: %w", err)
+		}
+		if err := answers.Encode(obey(load, o)); err != nil {
+			return err
+		}
+	}
+}
+
+func obey(load *apiserver.Load, o order) answered {
+	switch o.Do {
+	case "play":
+		load.Play(apiserver.LoadPlay{Events: o.Events, PerSecond: o.PerSecond})
+	case "expire":
+		load.Expire()
+	case "reset":
+		load.Reset()
+	case "listed":
+		return answered{Listed: load.ListedAt().UnixNano()}
+	default:
+		return answered{Error: fmt.Sprintf("unknown order %q", o.Do)}
+	}
+	return answered{}
+}
+
+func loadOptions(spec serveSpec) apiserver.LoadOptions {
+	options := objects.Options{Hostile: spec.Hostile}
+	opts := apiserver.LoadOptions{
+		Resource: podResource(), Objects: spec.Objects, Ring: spec.Ring, Changed: spec.Changed,
+		Held: true, Stamp: spec.Stamp,
+		New:    func(i int) object.Object { return objects.Pod(spec.Seed, i, options) },
+		Change: func(obj object.Object, _ int) { objects.Touch(obj, 1) },
+	}
+	if spec.Custom {
+		opts.Resource = widgetResource()
+		opts.New = func(i int) object.Object { return objects.Widget(spec.Seed, i, options) }
+	}
+	return opts
+}
+
+func podResource() apiserver.Resource {
+	for _, r := range apiserver.Builtin() {
+		if r.GVR.Resource == "pods" {
+			return r
+		}
+	}
+	panic("the simulated server has no pods")
+}
+
+func widgetResource() apiserver.Resource {
+	return apiserver.Resource{
+		GVR:  objects.WidgetVersion().WithResource(objects.WidgetPlural),
+		Kind: objects.WidgetKind, Namespaced: true, Status: true,
+	}
+}
+
+// warm lets everything that will be asked for be encoded.
+func warm(ctx context.Context, spec serveSpec, load *apiserver.Load, url string) (first serving, err error) {
+	first.URL = url
+	accept, path := "application/vnd.kubernetes.protobuf", "/api/v1/pods"
+	if spec.Custom {
+		version := objects.WidgetVersion()
+		accept, path = "application/json", "/apis/"+version.String()+"/"+objects.WidgetPlural
+	}
+	ask := func() (uint64, error) {
+		if !spec.Stream {
+			if err := read(ctx, url+path, accept); err != nil {
+				return 0, err
+			}
+		}
+		// A watch that may last no longer than a second ends by itself.
+		query := "?watch=1&timeoutSeconds=1&resourceVersion=" + load.ListRV()
+		if spec.Stream {
+			query = "?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+		}
+		if err := read(ctx, url+path+query, accept); err != nil {
+			return 0, err
+		}
+		return strconv.ParseUint(load.ListRV(), 10, 64)
+	}
+	if first.ListRV, err = ask(); err != nil || !spec.Relist {
+		return first, err
+	}
+	load.Expire()
+	defer load.Reset()
+	first.ExpiredRV, err = ask()
+	return first, err
+}
+
+func read(ctx context.Context, url, accept string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", accept)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", url, resp.Status)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return fmt.Errorf("GET %s: %w", url, err)
+	}
+	return nil
+}

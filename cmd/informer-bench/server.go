@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// loadServer is the harness's side of a load server.
+type loadServer struct {
+	*process
+	serving
+}
+
+// serve starts a server for a job and waits until it has encoded everything.
+func (c *contest) serve(ctx context.Context, j job) (*loadServer, error) {
+	spec := serveSpec{
+		Custom: j.params.On(protocol.Custom), Hostile: c.hostile, Seed: c.seed, Objects: j.objects,
+		Ring: max(1, min(j.objects, j.params[protocol.Events])), Changed: j.params[protocol.Changed],
+		Stamp: j.name == "latency", Stream: j.params.On(protocol.WatchList), Relist: j.script == scriptRelist,
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	p, err := launch(ctx, "the load server", c.self, "serve", string(text))
+	if err != nil {
+		return nil, err
+	}
+	s := &loadServer{process: p}
+	if err := p.hear(&s.serving); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+// until is the version of the last event of a job.
+func (s *loadServer) until(j job) uint64 {
+	switch j.script {
+	case scriptWatch:
+		return s.ListRV + uint64(j.params[protocol.Events])
+	case scriptRelist:
+		return s.ExpiredRV + 1
+	}
+	return 0
+}
+
+// follow does what the server does once a contestant is synced.
+func (s *loadServer) follow(j job) error {
+	if j.script == scriptWatch {
+		play := order{Do: "play", Events: int64(j.params[protocol.Events]), PerSecond: float64(j.params[protocol.PerSecond])}
+		return s.order(play, nil)
+	}
+	// The one event after the list tells the contestant that all of the list
+	// has passed through its handlers.
+	if err := s.order(order{Do: "expire"}, nil); err != nil {
+		return err
+	}
+	return s.order(order{Do: "play", Events: 1}, nil)
+}
+
+// order waits until the order was carried out.
+func (s *loadServer) order(o order, a *answered) error {
+	if a == nil {
+		a = &answered{}
+	}
+	if err := s.say(o); err != nil {
+		return err
+	}
+	if err := s.hear(a); err != nil {
+		return err
+	}
+	if a.Error != "" {
+		return fmt.Errorf("the load server: %w", errors.New(a.Error))
+	}
+	return nil
+}

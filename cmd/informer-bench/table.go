@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// writeTable prints a job: a line for each metric and contestant.
+func writeTable(out io.Writer, j job, all rounds, rows []results.Result) error {
+	fmt.Fprintf(out, "\n%s\n", j.title()) // an error shows at Flush, on the same writer
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t× CLIENT-GO (MIN-MAX)\tTARGET\t")
+	verdicts := (&results.Results{Results: rows}).Check(results.Targets())
+	for _, metric := range metricsOf(rows) {
+		for _, row := range rows {
+			s, ok := row.Metrics[metric]
+			if !ok {
+				continue
+			}
+			name, ratio, judged := row.Contestant, "", ""
+			if r, ok := ratiosOf(all[name], all[clientGo])[metric]; ok && name != clientGo {
+				ratio = fmt.Sprintf("%.3g (%.3g-%.3g)", r.Median, r.Min, r.Max)
+			}
+			if name == millrace {
+				judged = judgedOf(verdicts, metric)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", metric, name,
+				results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max), ratio, judged)
+		}
+	}
+	return w.Flush()
+}
+
+// metricsOf are those that any row has, in the order in which they are shown.
+func metricsOf(rows []results.Result) []string {
+	all := map[string]results.Stat{}
+	for _, row := range rows {
+		maps.Copy(all, row.Metrics)
+	}
+	return results.Ordered(all)
+}
+
+// judgedOf says which targets of a metric are met.
+func judgedOf(verdicts []results.Verdict, metric string) string {
+	var judged []string
+	for _, v := range verdicts {
+		if v.Target.Metric != metric || !v.Measured {
+			continue
+		}
+		text := v.Target.Want() + ": " + v.Outcome()
+		if v.Target.Against == floor {
+			text += fmt.Sprintf(" (%.3g)", v.Got)
+		}
+		judged = append(judged, text)
+	}
+	return strings.Join(judged, "; ")
+}
+
+// writeGrowth prints the targets that are about several variants.
+func writeGrowth(out io.Writer, variants []results.Result) error {
+	for _, v := range (&results.Results{Results: variants}).Check(results.Targets()) {
+		if !v.Target.Growth || !v.Measured {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "\n%s\n", v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

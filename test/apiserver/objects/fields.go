@@ -1,0 +1,159 @@
+package objects
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// fields writes the FieldsV1 form of a set of fields: a tree of objects whose
+// names are "f:" with a field's name, or "k:" with the key of a list's item,
+// and whose leaves are empty. See FieldsV1 in the documentation of
+// meta/v1.ObjectMeta. Only the branches are written that make up most of the
+// bytes; a real entry has a few more.
+type fields struct{ strings.Builder }
+
+// open begins a branch; its owner may also own it as a whole.
+func (f *fields) open(name string, whole bool) {
+	f.name(name)
+	f.WriteByte('{')
+	if whole {
+		f.leaf(".")
+	}
+}
+
+func (f *fields) shut() { f.WriteByte('}') }
+
+func (f *fields) leaf(names ...string) {
+	for _, name := range names {
+		f.name(name)
+		f.WriteString("{}")
+	}
+}
+
+// name writes a name, after what separates it from what stands before it.
+func (f *fields) name(name string) {
+	if s := f.String(); s == "" {
+		f.Grow(2048)
+		f.WriteByte('{')
+	} else if s[len(s)-1] != '{' {
+		f.WriteByte(',')
+	}
+	f.WriteByte('"')
+	for {
+		before, after, quoted := strings.Cut(name, `"`)
+		f.WriteString(before)
+		if !quoted {
+			break
+		}
+		f.WriteString(`\"`)
+		name = after
+	}
+	f.WriteString(`":`)
+}
+
+// done is the whole, as an entry has it.
+func (f *fields) done() string {
+	f.WriteByte('}')
+	return f.String()
+}
+
+// key is the name of an item of a list with keys.
+func key(name, value string) string { return `k:{"` + name + `":"` + value + `"}` }
+
+func managed(manager, subresource, apiVersion string, at metav1.Time, owned string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager:     manager,
+		Operation:   metav1.ManagedFieldsOperationUpdate,
+		APIVersion:  apiVersion,
+		Time:        &at,
+		FieldsType:  "FieldsV1",
+		FieldsV1:    metav1.NewFieldsV1(owned),
+		Subresource: subresource,
+	}
+}
+
+// labelsAndOwner are the metadata that the creator of an object owns.
+func (f *fields) labelsAndOwner(meta *metav1.ObjectMeta) {
+	f.open("f:metadata", false)
+	for _, m := range []struct {
+		name   string
+		values map[string]string
+	}{{"f:annotations", meta.Annotations}, {"f:labels", meta.Labels}} {
+		if len(m.values) == 0 {
+			continue
+		}
+		f.open(m.name, true)
+		for _, k := range slices.Sorted(maps.Keys(m.values)) {
+			f.leaf("f:" + k)
+		}
+		f.shut()
+	}
+	for _, owner := range meta.OwnerReferences {
+		f.open("f:ownerReferences", true)
+		f.leaf(key("uid", string(owner.UID)))
+		f.shut()
+	}
+	f.shut()
+}
+
+// podSpec are the fields of a pod's specification that come from its template.
+func (f *fields) podSpec(spec *corev1.PodSpec) {
+	f.open("f:spec", false)
+	f.open("f:containers", false)
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		f.open(key("name", c.Name), true)
+		f.leaf("f:args")
+		f.open("f:env", true)
+		for _, env := range c.Env {
+			f.leaf(key("name", env.Name))
+		}
+		f.shut()
+		f.leaf("f:image", "f:livenessProbe", "f:name", "f:ports", "f:readinessProbe", "f:resources")
+		f.shut()
+	}
+	f.shut()
+	f.leaf("f:dnsPolicy", "f:restartPolicy", "f:serviceAccountName")
+	f.shut()
+}
+
+// condition is an item of a list of conditions, with one field more that
+// nobody else has in the hostile variant.
+func (f *fields) condition(s *source, kind string, leaves ...string) {
+	f.open(key("type", kind), false)
+	f.leaf(leaves...)
+	if s.hostile {
+		f.leaf("f:" + s.token(7))
+	}
+	f.shut()
+}
+
+func ownedByController(pod *corev1.Pod) string {
+	var f fields
+	f.labelsAndOwner(&pod.ObjectMeta)
+	f.podSpec(&pod.Spec)
+	return f.done()
+}
+
+func ownedByKubelet(s *source, pod *corev1.Pod) string {
+	var f fields
+	f.open("f:status", false)
+	f.open("f:conditions", false)
+	for _, c := range pod.Status.Conditions {
+		f.condition(s, string(c.Type), "f:lastTransitionTime", "f:status")
+	}
+	f.shut()
+	f.leaf("f:containerStatuses", "f:hostIP", "f:phase", "f:podIP")
+	f.open("f:podIPs", true)
+	f.open(key("ip", pod.Status.PodIP), true)
+	f.leaf("f:ip")
+	f.shut()
+	f.shut()
+	f.leaf("f:startTime")
+	f.shut()
+	return f.done()
+}
