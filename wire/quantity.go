@@ -35,7 +35,7 @@ func hasHugeExponent(s []byte) bool {
 // Pointers and lists do not show in it: what holds for an element holds for all.
 type quantityMap struct {
 	isQuantity bool
-	numbers    map[int]*quantityMap    // protobuf fields that lead to quantities
+	numbers    []*quantityMap          // protobuf fields that lead to quantities, by number
 	names      map[string]*quantityMap // JSON fields that do
 	each       *quantityMap            // of a map, every value
 }
@@ -65,7 +65,7 @@ func drawQuantities(t reflect.Type, known map[reflect.Type]*quantityMap) *quanti
 	case t.Kind() == reflect.Map:
 		m.each = drawQuantities(t.Elem(), known)
 		// In protobuf an entry is a message with the value in field 2.
-		m.numbers = map[int]*quantityMap{2: m.each}
+		m.numbers = []*quantityMap{2: m.each}
 	default:
 		m.drawFields(t, known)
 	}
@@ -73,7 +73,7 @@ func drawQuantities(t reflect.Type, known map[reflect.Type]*quantityMap) *quanti
 }
 
 func (m *quantityMap) drawFields(t reflect.Type, known map[reflect.Type]*quantityMap) {
-	m.numbers, m.names = make(map[int]*quantityMap), make(map[string]*quantityMap)
+	m.names = make(map[string]*quantityMap)
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if !f.IsExported() || !holdsQuantity(f.Type, nil) {
@@ -82,6 +82,9 @@ func (m *quantityMap) drawFields(t reflect.Type, known map[reflect.Type]*quantit
 		field := drawQuantities(f.Type, known)
 		if tag := strings.Split(f.Tag.Get("protobuf"), ","); len(tag) > 1 {
 			if number, err := strconv.Atoi(tag[1]); err == nil {
+				for len(m.numbers) <= number {
+					m.numbers = append(m.numbers, nil)
+				}
 				m.numbers[number] = field
 			}
 		}
@@ -203,7 +206,7 @@ func (m *quantityMap) checkProto(msg []byte) error {
 			if f.number == 1 && hasHugeExponent(f.bytes) {
 				return ErrQuantity
 			}
-		case m.numbers[f.number] != nil:
+		case f.number < len(m.numbers) && m.numbers[f.number] != nil:
 			if err := m.numbers[f.number].checkProto(f.bytes); err != nil {
 				return err
 			}
