@@ -153,7 +153,7 @@ func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		a.add(d, Event[T]{Type: Delete, Object: old, FinalStateUnknown: true})
 		return
 	}
-	a.add(d, Event[T]{Type: Delete, Object: d.Object})
+	a.add(d, Event[T]{Type: Delete, Object: d.Object, Old: old})
 }
 
 // event tells of a change that may have been found rather than watched.

@@ -570,3 +570,37 @@ func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
 		require.Equal(r, []string{"add a", "update a", "delete a", "add b", "delete b"}, h.heard())
 	})
 }
+
+// Where changes are merged, a deletion may bring a state that the handler never
+// heard of, on the other side of the filter.
+func TestL03_AFilteredHandlerHearsOfTheDeletionOfWhatItKnows(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i, _ := r.synced(sharedinformer.Options{})
+		h := record(r, i) // checks pairing
+		filtered := sharedinformer.Filter(func(p *corev1.Pod) bool { return p.Labels["in"] == "yes" }, h)
+		g := newGate()
+		i.AddHandler(handler(func(e event) {
+			_ = g.Handle(r.ctx, e)
+			_ = filtered.Handle(r.ctx, e)
+		}), sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
+		r.put(pod("blocked"))
+		<-g.calls
+		g.open <- struct{}{}
+		r.put(pod("leaves", "in=yes"))
+		r.put(pod("enters", "in=no"))
+		for range 2 {
+			<-g.calls
+			g.open <- struct{}{}
+		}
+		require.Equal(r, []string{"add leaves"}, h.heard())
+		r.put(pod("blocked", "again=yes"))
+		<-g.calls
+		r.put(pod("leaves", "in=no"))
+		r.delete("leaves")
+		r.put(pod("enters", "in=yes"))
+		r.delete("enters")
+		synctest.Wait()
+		close(g.open)
+		require.Equal(r, []string{"delete leaves"}, h.heard())
+	})
+}
