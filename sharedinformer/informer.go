@@ -68,6 +68,7 @@ type Informer[T object.Object] struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	began  time.Time
 	tasks  sync.WaitGroup                    // every goroutine of this run
 	ending bool                              // nothing is started any more, but not all has ended
 	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, unless the reflector met it
@@ -191,7 +192,7 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 	if i.current != nil {
 		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
 	}
-	r := &run{}
+	r := &run{began: time.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	i.current = r
 	i.stopped.Store(false)

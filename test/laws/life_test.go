@@ -347,11 +347,14 @@ func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)
 		stop()
 		settle(time.Hour)
-		defer r.run(i)()
-		synctest.Wait()
+		ctx, cancel := context.WithCancel(r.ctx)
+		wait, err := i.Start(ctx)
+		require.NoError(r, err)
 		time.AfterFunc(10*time.Second, r.srv.Up)
 		require.NoError(r, i.WaitForSync(r.ctx))
 		r.inStep(i)
+		cancel()
+		require.NoError(r, wait())
 	})
 }
 
