@@ -560,6 +560,25 @@ func TestL11_NoResyncBeforeTheHandlerIsSynced(t *testing.T) {
 	})
 }
 
+func TestL11_ResyncsDoNotPileUpBeforeASlowHandler(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(10)
+		i, _ := r.synced(sharedinformer.Options{})
+		h := record(r, i)
+		i.AddHandler(handler(func(e event) {
+			_ = h.Handle(r.ctx, e)
+			time.Sleep(10 * time.Second)
+		}), sharedinformer.HandlerOptions{Resync: 15 * time.Second})
+		settle(time.Hour)
+		h.heard()
+		r.put(pod("new"))
+		settle(4 * time.Minute) // the resync in progress, another before the change, and some
+		require.Contains(r, h.heard(), "add new")
+		settle(4 * time.Minute)
+		require.Contains(r, h.heard(), "resync new", "resyncs go on")
+	})
+}
+
 func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
