@@ -74,7 +74,7 @@ type Registration[T object.Object] struct {
 	synced     atomic.Bool
 	resyncDue  atomic.Bool
 	resyncing  atomic.Bool // one is in the log, or being told; without meaning with a box
-	nextResync time.Time // guarded by Informer.mu
+	nextResync time.Time   // guarded by Informer.mu
 
 	telling atomic.Pointer[Event[T]] // what the call in progress is about, nil while idle
 	passed  atomic.Uint64            // events of the log that the handler has heard, or that were there before it
