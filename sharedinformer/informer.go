@@ -290,9 +290,10 @@ func (i *Informer[T]) reportNow(f *reflector.Failure) {
 // handler what to do about it.
 func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
-	var p *reflector.PanicError
-	if errors.As(f.Err, &p) {
+	if p, ok := errors.AsType[*reflector.PanicError](f.Err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
+	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
+		attrs = append(attrs, "stack", string(e.Stack))
 	}
 	i.logger.Error("informer failure", attrs...)
 	if i.verdict(ctx, f) != reflector.Stop {
