@@ -15,8 +15,12 @@ type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
 	Panic any
-	Stack []byte
+	Stack []byte // nil behind the first few of one Write
 }
+
+// keptStacks is of how many failures of one Write the stack is kept: a function
+// that panics on one object often does so on all, and a stack is a few KiB.
+const keptStacks = 10
 
 func (e *IndexError) Error() string {
 	return fmt.Sprintf("index %q: function panicked on %s: %v; the object is not found by this index until a version of it is indexed without a panic",
@@ -169,7 +173,11 @@ func (i *Index[T, V]) valuesOf(key object.Key, o T, report bool) (values []V) {
 		if p := recover(); p != nil {
 			values = nil
 			if report {
-				i.x.failures = append(i.x.failures, &IndexError{Index: i.name, Key: key, Panic: p, Stack: debug.Stack()})
+				e := &IndexError{Index: i.name, Key: key, Panic: p}
+				if len(i.x.failures) < keptStacks {
+					e.Stack = debug.Stack()
+				}
+				i.x.failures = append(i.x.failures, e)
 			}
 		}
 	}()

@@ -40,7 +40,7 @@ type entry[T object.Object] struct {
 	at          int        // in all
 	namespace   *vector[T] // the list of its namespace
 	inNamespace int        // in that list
-	generation  uint64     // of the last Replace that had this key in it
+	generation  uint64     // of the last Replace that had this object in it
 }
 
 // New returns an empty cache.
@@ -163,14 +163,15 @@ type Change[T object.Object] struct {
 
 // Replace makes items the whole content and tells each of what it changed:
 // first what is no longer there, in no particular order, then what was added
-// or changed, in the order of items. An object whose UID and resource version
-// are those of the cached one is unchanged: the cached pointer stays, and each
-// does not hear of it.
+// or changed, in the order of items. An object of another UID than the cached
+// one is another object: the old one is deleted, the new one added. An object
+// whose UID and resource version are those of the cached one is unchanged: the
+// cached pointer stays, and each does not hear of it.
 func (w Writer[T]) Replace(items []T, each func(Change[T])) {
 	x := w.to
 	x.generation++
 	for _, item := range items {
-		if e, ok := x.objects[object.KeyOf(item)]; ok {
+		if e, ok := x.objects[object.KeyOf(item)]; ok && e.object.GetUID() == item.GetUID() {
 			e.generation = x.generation
 		}
 	}

@@ -66,7 +66,7 @@ func TestLookups(t *testing.T) {
 	_, ok = r.Get(object.Key{Namespace: "shop", Name: "absent"})
 	require.False(t, ok)
 	require.Equal(t, []string{"shop/a@1", "shop/b@2"}, names(r.Namespace("shop")))
-	require.Equal(t, []string{"node@3"}, names(r.Namespace("")))
+	require.Equal(t, []string{"node@3", "shop/a@1", "shop/b@2"}, names(r.Namespace(metav1.NamespaceAll)))
 	require.Empty(t, names(r.Namespace("absent")))
 	require.Equal(t, []string{"shop/a@1", "shop/b@2"}, names(byApp.Get("web")))
 	require.Equal(t, []string{"shop/b@2"}, names(byApp.Get("db")))

@@ -3,6 +3,7 @@ package indexer
 import (
 	"iter"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
@@ -44,9 +45,13 @@ func (r Reader[T]) All() iter.Seq[T] {
 	}
 }
 
-// Namespace yields the objects of one namespace; the namespace "" is that of
-// cluster-scoped objects.
+// Namespace yields the objects of one namespace, in no particular order, as of
+// the moment at which the iteration begins. As everywhere in the API, the empty
+// namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
+	if namespace == metav1.NamespaceAll {
+		return r.All()
+	}
 	return func(yield func(T) bool) {
 		r.namespace(namespace).All()(yield)
 	}

@@ -14,7 +14,7 @@ import (
 //	Add        + Update  = Add of the newer state
 //	Add        + Delete  = nothing: the handler never heard of the object
 //	Update     + Update  = Update from the older old to the newer new
-//	Update     + Delete  = Delete
+//	Update     + Delete  = Delete from the older old
 //	Delete     + Add     = Delete and Add: two calls, one entry
 //	Delete-Add + Update  = Delete and Add of the newer state
 //	Delete-Add + Delete  = Delete, as it was
@@ -105,6 +105,7 @@ func (c *coalescer[T]) add(e Event[T]) {
 		c.merged++
 		c.waiting--
 	default: // Update + Delete
+		e.Old = p.first.Old
 		p.first = e
 	}
 }

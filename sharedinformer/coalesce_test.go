@@ -47,11 +47,11 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 		{"add, update", []Event[partial]{add, update(a1, a2)}, []string{"add a@2 initial"}, 1},
 		{"add, delete", []Event[partial]{add, gone(a1)}, nil, 2},
 		{"update, update", []Event[partial]{update(a1, a2), update(a2, a3)}, []string{"update a@3 from 1"}, 1},
-		{"update, delete", []Event[partial]{update(a1, a2), gone(a3)}, []string{"delete a@3"}, 1},
+		{"update, delete", []Event[partial]{update(a1, a2), gone(a3)}, []string{"delete a@3 from 1"}, 1},
 		{"delete, add", []Event[partial]{gone(a1), born(other)}, []string{"delete a@1", "add a@4"}, 0},
 		{"delete, add, update", []Event[partial]{gone(a1), born(other), update(other, thing("a", 9, 5))}, []string{"delete a@1", "add a@5"}, 1},
 		{"delete, add, delete", []Event[partial]{gone(a1), born(other), gone(other)}, []string{"delete a@1"}, 2},
-		{"update, delete, add", []Event[partial]{update(a1, a2), gone(a3), born(other)}, []string{"delete a@3", "add a@4"}, 1},
+		{"update, delete, add", []Event[partial]{update(a1, a2), gone(a3), born(other)}, []string{"delete a@3 from 1", "add a@4"}, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -79,7 +79,9 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 	}
 	targets := make(map[*Registration[T]]struct{})
 	for _, r := range *i.handlers.Load() {
-		if r.resyncDue.Swap(false) && r.HasSynced() {
+		// Resyncs must not pile up before a handler that takes longer than
+		// their period: changes would come ever later. A box merges them.
+		if r.resyncDue.Swap(false) && r.HasSynced() && (r.box != nil || r.resyncing.CompareAndSwap(false, true)) {
 			targets[r] = struct{}{}
 		}
 	}
@@ -153,7 +155,7 @@ func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		a.add(d, Event[T]{Type: Delete, Object: old, FinalStateUnknown: true})
 		return
 	}
-	a.add(d, Event[T]{Type: Delete, Object: d.Object})
+	a.add(d, Event[T]{Type: Delete, Object: d.Object, Old: old})
 }
 
 // event tells of a change that may have been found rather than watched.

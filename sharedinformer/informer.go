@@ -68,6 +68,7 @@ type Informer[T object.Object] struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	began  time.Time
 	tasks  sync.WaitGroup                    // every goroutine of this run
 	ending bool                              // nothing is started any more, but not all has ended
 	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, unless the reflector met it
@@ -191,7 +192,7 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 	if i.current != nil {
 		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
 	}
-	r := &run{}
+	r := &run{began: time.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	i.current = r
 	i.stopped.Store(false)
@@ -291,9 +292,10 @@ func (i *Informer[T]) reportNow(f *reflector.Failure) {
 // handler what to do about it.
 func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
-	var p *reflector.PanicError
-	if errors.As(f.Err, &p) {
+	if p, ok := errors.AsType[*reflector.PanicError](f.Err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
+	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
+		attrs = append(attrs, "stack", string(e.Stack))
 	}
 	i.logger.Error("informer failure", attrs...)
 	if i.verdict(ctx, f) != reflector.Stop {

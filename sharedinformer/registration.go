@@ -33,7 +33,8 @@ type HandlerOptions struct {
 	Name string
 
 	// Resync, if not 0, tells the handler of every cached object that often,
-	// once it has synced (L11).
+	// once it has synced (L11). One that is due while the handler has not heard
+	// the one before to its end is left out.
 	Resync time.Duration
 
 	// Lag is the policy for changes that the handler has not heard yet.
@@ -72,7 +73,8 @@ type Registration[T object.Object] struct {
 
 	synced     atomic.Bool
 	resyncDue  atomic.Bool
-	nextResync time.Time // guarded by Informer.mu
+	resyncing  atomic.Bool // one is in the log, or being told; without meaning with a box
+	nextResync time.Time   // guarded by Informer.mu
 
 	telling atomic.Pointer[Event[T]] // what the call in progress is about, nil while idle
 	passed  atomic.Uint64            // events of the log that the handler has heard, or that were there before it
@@ -234,6 +236,7 @@ func (r *Registration[T]) step(ctx context.Context) bool {
 		r.others.Add(1)
 		if r.runLeft.Add(-1) == 0 {
 			r.run, r.runNext = indexer.View[T]{}, 0
+			r.resyncing.Store(false)
 		}
 		return true
 	case r.runEnds:
@@ -256,6 +259,7 @@ func (r *Registration[T]) step(ctx context.Context) bool {
 	default:
 		if _, wanted := mark.resync.targets[r]; wanted {
 			r.tell(mark.resync.objects, Resync)
+			r.resyncing.Store(mark.resync.objects.Len() > 0)
 		}
 	}
 	return true
