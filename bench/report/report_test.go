@@ -126,6 +126,18 @@ func TestRatesAreTurnedRound(t *testing.T) {
 	t.Fatal("the scenario was not found")
 }
 
+func TestContestantsHaveOneOrder(t *testing.T) {
+	var s section
+	for _, name := range []string{"somebody", results.Floor, results.ClientGo, results.Millrace} {
+		s.add(&results.Result{Contestant: name})
+	}
+	var got []string
+	for _, row := range s.groups[0].rows {
+		got = append(got, row.Contestant)
+	}
+	require.Equal(t, []string{results.Millrace, results.ClientGo, results.Floor, "somebody"}, got)
+}
+
 func TestNothingToReport(t *testing.T) {
 	r := &results.Results{V: results.Version}
 	sections, err := sectionsOf(r)

@@ -100,10 +100,13 @@ func (c *contest) one(ctx context.Context, j job, name string, server *loadServe
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
-	if j.script == scriptRelist {
+	if server != nil {
 		var a answered
-		if err := server.order(order{Do: "listed"}, &a); err != nil {
+		if err := server.order(order{Do: "tell"}, &a); err != nil {
 			return nil, err
+		}
+		if want := j.lists(); a.Lists != want {
+			return nil, fmt.Errorf("asked for %d lists, want %d: it does not do what is to be measured", a.Lists, want)
 		}
 		o.listed = time.Unix(0, a.Listed)
 	}

@@ -59,7 +59,7 @@ func scenarios() []scenario {
 	return slices.Concat(syncScenarios(), watchScenarios(), processScenarios())
 }
 
-// everyone are all contestants, and network those that have a cache. The floor
+// everyone are all contestants, and cached those that have a cache. The floor
 // comes last, since nothing is compared with it but times.
 func everyone() []string { return []string{millrace, clientGo, controllerRuntime, floor} }
 func cached() []string   { return []string{millrace, clientGo, controllerRuntime} }
@@ -169,6 +169,18 @@ func (s scenario) resolve(objects int) []job {
 		jobs = append(jobs, j)
 	}
 	return jobs
+}
+
+// lists is how many lists a contestant asks for that does what the scenario is
+// about.
+func (j job) lists() int {
+	switch {
+	case j.params.On(protocol.WatchList):
+		return 0
+	case j.script == scriptRelist:
+		return 2
+	}
+	return 1
 }
 
 // title is the scenario and its parameters in a line.

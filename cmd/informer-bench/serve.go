@@ -40,7 +40,7 @@ type serving struct {
 
 // order is what the harness asks of a load server, and answered what it says.
 type order struct {
-	Do        string  `json:"do"` // play, expire, reset, listed
+	Do        string  `json:"do"` // play, expire, reset, tell
 	Events    int64   `json:"events,omitempty"`
 	PerSecond float64 `json:"per_second,omitempty"`
 }
@@ -48,6 +48,7 @@ type order struct {
 type answered struct {
 	Error  string `json:"error,omitempty"`
 	Listed int64  `json:"listed,omitempty"` // when the last list was asked for, Unix ns
+	Lists  int    `json:"lists,omitempty"`  // how many were, that were not streamed
 }
 
 func newServeCommand() *cobra.Command {
@@ -96,13 +97,13 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 			}
 			return fmt.Errorf("serve: read an order: %w", err)
 		}
-		if err := answers.Encode(obey(load, o)); err != nil {
+		if err := answers.Encode(obey(srv, load, o)); err != nil {
 			return err
 		}
 	}
 }
 
-func obey(load *apiserver.Load, o order) answered {
+func obey(srv *apiserver.Server, load *apiserver.Load, o order) answered {
 	switch o.Do {
 	case "play":
 		load.Play(apiserver.LoadPlay{Events: o.Events, PerSecond: o.PerSecond})
@@ -110,8 +111,10 @@ func obey(load *apiserver.Load, o order) answered {
 		load.Expire()
 	case "reset":
 		load.Reset()
-	case "listed":
-		return answered{Listed: load.ListedAt().UnixNano()}
+		srv.Stats().Reset()
+	case "tell":
+		resource := load.Resource().Resource
+		return answered{Listed: load.ListedAt().UnixNano(), Lists: srv.Stats().Requests("list", resource)}
 	default:
 		return answered{Error: fmt.Sprintf("unknown order %q", o.Do)}
 	}

@@ -143,6 +143,9 @@ func NewLoad(opts LoadOptions) (*Load, error) {
 	return &Load{opts: opts, moved: make(chan struct{})}, nil
 }
 
+// Resource is what the load serves.
+func (l *Load) Resource() object.GVR { return l.opts.Resource.GVR }
+
 // ListRV is the resource version of the list; the first event has the next.
 func (l *Load) ListRV() string {
 	expired, _, _ := l.state()

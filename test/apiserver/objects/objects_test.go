@@ -238,6 +238,17 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func TestAWidgetHasAHeartbeat(t *testing.T) {
+	w := objects.Widget(1, 0, objects.Options{})
+	seen := map[string]bool{}
+	for n := range 3 {
+		beat, _, err := unstructured.NestedString(objects.Next(w, n+1).Object, "status", "heartbeat")
+		require.NoError(t, err)
+		seen[beat] = true
+	}
+	require.Len(t, seen, 3)
+}
+
 func ExampleNext() {
 	pod := objects.Pod(1, 0, objects.Options{})
 	for n := 1; n <= 2; n++ {

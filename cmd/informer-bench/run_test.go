@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// TestMain lets the test binary be the load server, as informer-bench is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "serve" {
+		cmd := newRootCommand()
+		cmd.SetArgs(os.Args[1:])
+		if err := cmd.Execute(); err != nil {
+			_, _ = io.WriteString(os.Stderr, err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestRunMeasures builds Millrace's contestant and the floor, and lets them
+// run once in one scenario of each script.
+func TestRunMeasures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs programs")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("clocks are read in the way of Linux")
+	}
+	path := filepath.Join(t.TempDir(), "results.json")
+	var out strings.Builder
+	err := run(t.Context(), runFlags{
+		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue"},
+		contestants: []string{millrace, floor}, rounds: 1, objects: 20, seed: 1, json: path,
+	}, &out, t.Output())
+	require.NoError(t, err)
+	measured, err := results.Load(path)
+	require.NoError(t, err)
+	got := map[string]results.Result{}
+	for _, r := range measured.Results {
+		got[r.Scenario+" "+r.Contestant] = r
+	}
+	for _, name := range []string{
+		"sync-protobuf millrace", "sync-protobuf floor", "sync-watchlist millrace", "sync-watchlist floor",
+		"watch-json millrace", "watch-json floor", "relist-changed millrace", "workqueue millrace",
+	} {
+		require.Contains(t, got, name)
+		require.Positive(t, got[name].Metrics["wall_s"].Median, name)
+		require.Positive(t, got[name].Metrics["cpu_s"].Median, name)
+		require.Positive(t, got[name].Metrics["peak_rss_bytes"].Median, name)
+	}
+	require.Positive(t, got["sync-protobuf millrace"].Ratio[floor]["cpu_s"])
+	require.Contains(t, out.String(), "sync-protobuf: 20 objects")
+}
+
+func TestRunRefusesNonsense(t *testing.T) {
+	for want, f := range map[string]runFlags{
+		"at least 1": {rounds: 0, objects: 1},
+		"no-such":    {rounds: 1, objects: 1, scenarios: []string{"no-such"}},
+		"contestant": {rounds: 1, objects: 1, contestants: []string{"nobody"}},
+	} {
+		require.ErrorContains(t, run(t.Context(), f, io.Discard, io.Discard), want)
+	}
+}
