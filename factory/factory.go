@@ -32,12 +32,13 @@ type Options struct {
 type Factory struct {
 	client *rest.Client
 	opts   Options
-	tasks  sync.WaitGroup // the goroutines in which informers run
 
-	mu        sync.Mutex // guards all below; no informer is called while it is held
+	mu        sync.Mutex // guards all below; of an informer only the name is asked for while it is held
 	ctx       context.Context
 	informers map[identity]*entry
 	misuse    []error
+	running   int           // goroutines in which informers run
+	idle      chan struct{} // closed when the last of them ends; nil before the first
 }
 
 // identity is what makes two requests mean the same informer.
@@ -174,7 +175,11 @@ func (f *Factory) start(e *entry) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	before, begun, ended := e.ended, make(chan struct{}), make(chan struct{})
 	e.cancel, e.begun, e.ended = cancel, begun, ended
-	f.tasks.Go(func() {
+	if f.running++; f.running == 1 {
+		f.idle = make(chan struct{})
+	}
+	go func() {
+		defer f.ended()
 		defer close(ended)
 		defer cancel()
 		if before != nil {
@@ -188,12 +193,29 @@ func (f *Factory) start(e *entry) {
 		// The error is a failure to which an error handler said Stop: it has
 		// been reported there, and is in the informer's status.
 		_ = wait()
-	})
+	}()
+}
+
+// ended notes that one of the goroutines has ended.
+func (f *Factory) ended() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running--; f.running == 0 {
+		close(f.idle)
+	}
 }
 
 // Wait returns when no informer runs any more, which is soon after the context
-// given to Start is done.
-func (f *Factory) Wait() { f.tasks.Wait() }
+// given to Start is done. The factory may be started again before all who wait
+// have returned, which is why this is no sync.WaitGroup.
+func (f *Factory) Wait() {
+	f.mu.Lock()
+	idle := f.idle
+	f.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+}
 
 // Release says that one user of i needs it no longer. When the last one has,
 // the informer is stopped and forgotten. The channel is closed when it has
