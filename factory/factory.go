@@ -36,7 +36,7 @@ type Factory struct {
 	mu        sync.Mutex // guards all below; of an informer only the name is asked for while it is held
 	ctx       context.Context
 	informers map[identity]*entry
-	misuse    []error
+	misuse    error         // of Options
 	running   int           // goroutines in which informers run
 	idle      chan struct{} // closed when the last of them ends; nil before the first
 }
@@ -62,6 +62,7 @@ type informer interface {
 type entry struct {
 	informer informer
 	users    int
+	misuse   error              // by one of them
 	cancel   context.CancelFunc // nil before it is started
 	begun    chan struct{}      // closed when the last run has begun
 	ended    chan struct{}      // closed when the last run has ended
@@ -82,7 +83,7 @@ func (e *entry) waitForSync(ctx context.Context, begun <-chan struct{}) error {
 func New(client *rest.Client, opts Options) *Factory {
 	f := &Factory{client: client, opts: opts, informers: make(map[identity]*entry)}
 	if opts.LabelSelector != nil || opts.FieldSelector != nil {
-		f.misuse = append(f.misuse, errors.New("factory options: a selector for all informers: put it into Scope instead"))
+		f.misuse = errors.New("factory options: a selector for all informers: put it into Scope instead")
 	}
 	return f
 }
@@ -107,7 +108,7 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 		f.informers[id] = e
 		f.start(e)
 	} else if want.Transform != nil {
-		f.misuse = append(f.misuse, fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name()))
+		e.misuse = fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
 	}
 	e.users++
 	return e.informer.(*sharedinformer.Informer[T])
@@ -251,15 +252,16 @@ var errOther = errors.New("not waited for any longer")
 // at once.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
-	misuse := errors.Join(f.misuse...)
+	misuse := []error{f.misuse}
 	waiting := f.sorted()
 	begun := make([]<-chan struct{}, len(waiting))
 	for n, e := range waiting {
 		begun[n] = e.begun
+		misuse = append(misuse, e.misuse)
 	}
 	f.mu.Unlock()
-	if misuse != nil {
-		return misuse
+	if err := errors.Join(misuse...); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -332,6 +332,23 @@ func TestL25_MisuseIsReported(t *testing.T) {
 	}
 }
 
+// A factory does not stay broken, nor remember every misuse, when the informer
+// that was asked for wrongly is gone.
+func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		i := factory.Informer[*corev1.Pod](f)
+		same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
+		factory.Informer(f, forPods{Transform: same})
+		require.ErrorContains(r, f.WaitForSync(r.ctx), "transform")
+		factory.Release(f, i)
+		<-factory.Release(f, i)
+		factory.Informer(f, forPods{Transform: same})
+		require.NoError(r, f.WaitForSync(r.ctx))
+	})
+}
+
 // One that has failed for long enough ends the wait for all, and those that are
 // merely slow are named too.
 func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
