@@ -55,7 +55,7 @@ type Options struct {
 	Initial Initial
 
 	// PageSize, if not 0, makes every list a consistent read in pages of that
-	// many items. The default reads a first list in one response from the
+	// many items, and Auto a List, since a stream has no pages. The default reads a first list in one response from the
 	// server's cache, which may lag a little behind, and one that follows an
 	// expired resource version as a consistent read in pages of 500.
 	PageSize int64
