@@ -81,8 +81,11 @@ type Options struct {
 	// Backoff paces attempts after failures.
 	Backoff Backoff
 
-	// OnError hears of each failure and decides whether to go on. It is called
-	// by Run's goroutine and must return soon. Nil means Retry.
+	// OnError hears of each failure and decides whether to go on. It must
+	// return soon. A Reflector calls it in Run's goroutine. An Informer passes
+	// on what goes wrong with index functions, handlers and cached objects too,
+	// and calls it in the goroutine where that happened, so that there may be
+	// several calls at once. Nil means Retry.
 	OnError func(context.Context, *Failure) Verdict
 
 	// OnState hears of each change of state. It is called by Run's goroutine
