@@ -3,6 +3,7 @@ package indexer
 import (
 	"fmt"
 	"iter"
+	"reflect"
 	"runtime/debug"
 	"slices"
 
@@ -30,10 +31,11 @@ func (e *IndexError) Error() string {
 // Index finds objects by the values that a function draws from them. It is
 // made by AddIndex and is its own handle: two indexes may have the same name.
 type Index[T object.Object, V comparable] struct {
-	name    string
-	x       *Indexer[T]
-	values  func(T) []V
-	buckets map[V]*bucket[T] // guarded by x.mu
+	name      string
+	x         *Indexer[T]
+	values    func(T) []V
+	looseType bool             // a value of V may turn out not to be comparable
+	buckets   map[V]*bucket[T] // guarded by x.mu
 }
 
 // anyIndex is what the writer needs of an index of whatever value type. All
@@ -50,6 +52,10 @@ type anyIndex[T object.Object] interface {
 // change it. The name appears in messages only.
 func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := &Index[T, V]{name: name, x: x, values: values, buckets: make(map[V]*bucket[T])}
+	switch reflect.TypeFor[V]().Kind() {
+	case reflect.Interface, reflect.Struct, reflect.Array:
+		i.looseType = true
+	}
 	failures := x.Write(func(Writer[T]) {
 		for _, e := range x.objects {
 			i.insert(e)
@@ -181,5 +187,11 @@ func (i *Index[T, V]) valuesOf(key object.Key, o T, report bool) (values []V) {
 			}
 		}
 	}()
-	return i.values(o)
+	values = i.values(o)
+	if i.looseType {
+		for _, v := range values {
+			_ = i.buckets[v] // panics where v cannot be a key
+		}
+	}
+	return values
 }

@@ -293,6 +293,18 @@ func TestL15_PanickingIndexFunctionLosesNoObject(t *testing.T) {
 	require.Equal(t, []string{"n/good@1"}, names(index.Get("all")))
 }
 
+// A type may be comparable and a value of it not.
+func TestL15_ValueThatCannotBeAKeyLosesNoObject(t *testing.T) {
+	x := New[meta]()
+	set(x, obj("n", "a", 1))
+	index, failures := AddIndex(x, "loose", func(meta) []any { return []any{1, []string{"no key"}} })
+	require.Len(t, failures, 1)
+	require.ErrorContains(t, failures[0], "unhashable")
+	require.Zero(t, index.Len(1))
+	set(x, obj("n", "a", 2))
+	require.Equal(t, []string{"n/a@2"}, names(x.Reader().All()))
+}
+
 func benchmarkCache(n int) *Indexer[meta] {
 	x := New[meta]()
 	for i := range n {

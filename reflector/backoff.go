@@ -13,7 +13,7 @@ import (
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
-	Reset   time.Duration // a failure this long after the last one counts as a first one
+	Reset   time.Duration // a failure this long after the last wait counts as a first one
 }
 
 func (b Backoff) withDefaults() Backoff {
@@ -37,9 +37,15 @@ type pacer struct {
 	last time.Time // when the last wait was to end
 }
 
-// delay is how long to wait after a failure at now.
-func (p *pacer) delay(now time.Time, retryAfter time.Duration) time.Duration {
-	if p.next == 0 || now.Sub(p.last) >= p.Reset {
+// delay is how long to wait after a failure at now. A stream that breaks after
+// it has served for a third of Max counts as a first failure: a load balancer
+// that cuts every connection after a minute must not keep a cache waiting.
+func (p *pacer) delay(now time.Time, retryAfter time.Duration, stream bool) time.Duration {
+	quiet := p.Reset
+	if stream {
+		quiet = min(quiet, p.Max/3)
+	}
+	if p.next == 0 || now.Sub(p.last) >= quiet {
 		p.next = p.Initial
 	}
 	wait := p.next

@@ -249,7 +249,7 @@ func TestContradictingOptions(t *testing.T) {
 func TestBackoffNeverWaitsLongerThanMaxAsks(t *testing.T) {
 	for _, b := range []Backoff{{Max: 100 * time.Millisecond}, {Initial: time.Second, Max: 100 * time.Millisecond}} {
 		p := pacer{Backoff: b.withDefaults()}
-		require.LessOrEqual(t, p.delay(time.Now(), 0), 150*time.Millisecond, "%+v", b)
+		require.LessOrEqual(t, p.delay(time.Now(), 0, false), 150*time.Millisecond, "%+v", b)
 	}
 }
 
@@ -258,14 +258,23 @@ func TestBackoffGrowsWithJitterAndResets(t *testing.T) {
 	now := time.Now()
 	for _, base := range []time.Duration{800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond,
 		6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second} {
-		d := p.delay(now, 0)
+		d := p.delay(now, 0, false)
 		require.GreaterOrEqual(t, d, base)
 		require.LessOrEqual(t, d, base+base/2)
 		now = now.Add(d)
 	}
-	require.GreaterOrEqual(t, p.delay(now, 70*time.Second), 70*time.Second, "Retry-After is a lower bound")
+	require.GreaterOrEqual(t, p.delay(now, 70*time.Second, false), 70*time.Second, "Retry-After is a lower bound")
 	now = now.Add(5 * time.Minute)
-	require.Less(t, p.delay(now, 0), 1300*time.Millisecond, "a quiet time resets it")
+	require.Less(t, p.delay(now, 0, false), 1300*time.Millisecond, "a quiet time resets it")
+
+	for n := range 20 { // a load balancer cuts every minute
+		now = p.last.Add(time.Minute)
+		require.Less(t, p.delay(now, 0, true), 1300*time.Millisecond, "cut %d", n)
+	}
+	for range 20 { // and this one at once
+		p.delay(p.last.Add(time.Second), 0, true)
+	}
+	require.GreaterOrEqual(t, p.delay(p.last, 0, true), 30*time.Second)
 }
 
 func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {

@@ -49,6 +49,9 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
 	resp, err := r.client.do(ctx, req)
+	if apierrors.IsNotFound(err) && (c.verb == "list" || c.verb == "watch") {
+		r.location.forget() // no resource is served there; it may be elsewhere now
+	}
 	refused := apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
 	if !protobuf || !refused {

@@ -59,12 +59,13 @@ type location struct {
 	mapper kindMapper
 
 	mu      sync.Mutex // guards the rest; not held during discovery
-	known   bool
+	known   bool // mapping may be used
+	seen    bool // mapping was known at some time
 	mapping Mapping
 }
 
 func (l *location) get(ctx context.Context) (Mapping, error) {
-	if m, ok := l.peek(); ok {
+	if m, ok := l.remembered(); ok {
 		return m, nil
 	}
 	m, err := l.mapper.MappingForKind(ctx, l.kind)
@@ -73,13 +74,33 @@ func (l *location) get(ctx context.Context) (Mapping, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mapping, l.known = m, true
+	l.mapping, l.known, l.seen = m, true, true
 	return m, nil
 }
 
-// peek returns the mapping if it is known already.
-func (l *location) peek() (Mapping, bool) {
+// forget lets the next call ask again, after the server did not know the place
+// any more. A place that was given is kept.
+func (l *location) forget() {
+	if _, given := l.mapper.(noDiscovery); given {
+		return
+	}
+	l.mu.Lock()
+	l.known = false
+	l.mu.Unlock()
+	if learned, ok := l.mapper.(*Mapper); ok {
+		learned.Invalidate()
+	}
+}
+
+func (l *location) remembered() (Mapping, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mapping, l.known
+}
+
+// peek returns the mapping, or the last one, to be named in messages.
+func (l *location) peek() (Mapping, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mapping, l.known || l.seen
 }

@@ -332,7 +332,7 @@ func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 				}
 			}
 			r.srv.Faults().Remove(id)
-			settle(2 * backoff.Max)
+			settle(time.Until(i.Status().Reflector.RetryAt) + time.Second)
 			require.Equal(r, reflector.Watching, i.Status().Reflector.State)
 			return waits
 		}
