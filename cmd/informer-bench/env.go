@@ -7,21 +7,23 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 // environment describes this machine.
-func environment(args []string, rounds int, versions map[string]string) Env {
-	return Env{
-		Date:     time.Now().UTC().Format(time.RFC3339),
-		Command:  strings.Join(append([]string{"informer-bench"}, args...), " "),
-		Go:       runtime.Version(),
-		OS:       runtime.GOOS,
-		Arch:     runtime.GOARCH,
-		CPU:      procField("/proc/cpuinfo", "model name"),
-		Cores:    runtime.NumCPU(),
-		Memory:   memoryTotal(),
-		Rounds:   rounds,
-		Versions: versions,
+func environment(args []string, rounds int, versions map[string]string) results.Env {
+	return results.Env{
+		Date:        time.Now().UTC().Truncate(time.Second),
+		Command:     strings.Join(append([]string{"informer-bench"}, args...), " "),
+		Go:          runtime.Version(),
+		OS:          runtime.GOOS,
+		Arch:        runtime.GOARCH,
+		CPU:         procField("/proc/cpuinfo", "model name"),
+		Cores:       runtime.NumCPU(),
+		MemoryBytes: memoryTotal(),
+		Rounds:      rounds,
+		Versions:    versions,
 	}
 }
 

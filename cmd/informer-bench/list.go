@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 func newListCommand() *cobra.Command {
@@ -23,8 +25,10 @@ func writeList(out io.Writer) error {
 	fmt.Fprintln(w, "SCENARIO\tMEASURES\tTARGETS") // the writer keeps its first error for Flush
 	for _, s := range scenarios() {
 		var targets []string
-		for _, t := range s.targets {
-			targets = append(targets, t.String())
+		for _, t := range results.Targets() {
+			if t.Scenario == s.name {
+				targets = append(targets, t.String())
+			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.name, s.measures, strings.Join(targets, ", "))
 	}

@@ -3,6 +3,7 @@
 //
 //	informer-bench list
 //	informer-bench run --scenario sync-protobuf,watch-protobuf --rounds 5 --json results.json
+//	informer-bench report results.json
 //
 // Every contestant is a program of its own, which the harness builds from the
 // directory bench/ of the repository and runs once a round, in turn (A B A B),
@@ -42,6 +43,6 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newListCommand(), newRunCommand(), newServeCommand())
+	root.AddCommand(newListCommand(), newRunCommand(), newReportCommand(), newServeCommand())
 	return root
 }

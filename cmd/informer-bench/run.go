@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 // runFlags are those of the command run.
@@ -86,25 +88,26 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) error {
 		return err
 	}
 	c.programs = programs
-	results := Results{Version: resultsVersion, Env: environment(os.Args[1:], f.rounds, versions)}
+	measured := results.Results{V: results.Version, Env: environment(os.Args[1:], f.rounds, versions)}
 	for _, s := range chosen {
-		var variants []Result
+		var variants []results.Result
 		for _, j := range s.resolve(f.objects) {
-			measured, err := c.run(ctx, j)
+			all, err := c.run(ctx, j)
 			if err != nil {
 				return err
 			}
-			variants = append(variants, summarize(j, measured)...)
-			if err := writeTable(out, j, measured); err != nil {
+			rows := summarize(j, all)
+			variants = append(variants, rows...)
+			if err := writeTable(out, j, all, rows); err != nil {
 				return err
 			}
 		}
-		if err := writeGrowth(out, s, variants); err != nil {
+		if err := writeGrowth(out, variants); err != nil {
 			return err
 		}
-		results.Results = append(results.Results, variants...)
+		measured.Results = append(measured.Results, variants...)
 		if f.json != "" { // after each scenario: a run may be cut short
-			if err := writeResults(f.json, results); err != nil {
+			if err := measured.Save(f.json); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 // TestMain lets the test binary be the load server, as informer-bench is.
@@ -41,10 +43,10 @@ func TestRunMeasures(t *testing.T) {
 		contestants: []string{millrace, floor}, rounds: 1, objects: 20, seed: 1, json: path,
 	}, &out, t.Output())
 	require.NoError(t, err)
-	results, err := readResults(path)
+	measured, err := results.Load(path)
 	require.NoError(t, err)
-	got := map[string]Result{}
-	for _, r := range results.Results {
+	got := map[string]results.Result{}
+	for _, r := range measured.Results {
 		got[r.Scenario+" "+r.Contestant] = r
 	}
 	for _, name := range []string{

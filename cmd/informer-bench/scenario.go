@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 // The contestants, by the names that the results have for them.
 const (
-	millrace          = "millrace"
-	clientGo          = "client-go"
-	controllerRuntime = "controller-runtime"
-	floor             = "floor"
+	millrace          = results.Millrace
+	clientGo          = results.ClientGo
+	controllerRuntime = results.ControllerRuntime
+	floor             = results.Floor
 )
 
 // directories are where the contestants live, below bench/.
@@ -46,8 +47,6 @@ type scenario struct {
 
 	// perObject is how many events there are for each object.
 	perObject float64
-
-	targets []target
 }
 
 // Values of a parameter that depend on the number of objects.
@@ -67,29 +66,22 @@ func cached() []string   { return []string{millrace, clientGo, controllerRuntime
 func both() []string     { return []string{millrace, clientGo} }
 
 func syncScenarios() []scenario {
-	syncTargets := []target{
-		atMost("wall_s", 0.15), atMost("cpu_s", 0.20), atMost("peak_rss_bytes", 0.25), atMost("live_bytes_per_object", 0.33),
-		{metric: "wall_s", against: floor, bound: 5},
-	}
 	return []scenario{{
 		name: "sync-protobuf", measures: "list Pods in protobuf until a handler has heard of each",
-		contestants: everyone(), variants: []protocol.Params{{}}, targets: syncTargets,
+		contestants: everyone(), variants: []protocol.Params{{}},
 	}, {
 		name: "sync-json", measures: "list custom resources in JSON, as unstructured objects",
 		contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}},
-		targets: []target{atMost("wall_s", 0.10), atMost("cpu_s", 0.12), atMost("peak_rss_bytes", 0.25), atMost("live_bytes_per_object", 0.33)},
 	}, {
 		name: "sync-watchlist", measures: "stream the initial Pods in protobuf (KEP-3157)",
-		contestants: everyone(), variants: []protocol.Params{{protocol.WatchList: 1}}, targets: syncTargets,
+		contestants: everyone(), variants: []protocol.Params{{protocol.WatchList: 1}},
 	}, {
 		name: "growth", measures: "sync-protobuf with 0.2, 1 and 3 times the objects: cost per object",
 		contestants: both(),
 		variants:    []protocol.Params{{scale: 20}, {scale: 100}, {scale: 300}},
-		targets:     []target{{metric: "cpu_per_object_s", bound: 1.2, growth: true}},
 	}, {
 		name: "footprint", measures: "bytes an object, goroutines and bytes an informer and an idle handler",
 		contestants: both(), variants: []protocol.Params{{}},
-		targets: []target{atMost("live_bytes_per_object", 0.33)},
 	}}
 }
 
@@ -97,38 +89,29 @@ func watchScenarios() []scenario {
 	return []scenario{{
 		name: "relist-unchanged", measures: "the version expires, a list finds nothing changed (without the back-off before it)",
 		script: scriptRelist, contestants: cached(), variants: []protocol.Params{{}},
-		targets: []target{atMost("wall_s", 0.10), atMost("cpu_s", 0.10), {metric: "peak_over_steady", bound: 1.1}},
 	}, {
 		name: "relist-changed", measures: "the same, with one object in a hundred changed",
 		script: scriptRelist, contestants: cached(), variants: []protocol.Params{{changedPercent: 1}},
 	}, {
 		name: "watch-protobuf", measures: "MODIFIED events of Pods in protobuf, as fast as they are taken",
 		script: scriptWatch, contestants: everyone(), variants: []protocol.Params{{}}, perObject: 2,
-		targets: []target{atMost("cpu_per_event_s", 0.20), atLeast("events_per_s", 4)},
 	}, {
 		name: "watch-json", measures: "MODIFIED events of custom resources in JSON, as fast as they are taken",
 		script: scriptWatch, contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}}, perObject: 0.4,
-		targets: []target{atMost("cpu_per_event_s", 0.08), atLeast("events_per_s", 12)},
 	}, {
 		name: "latency", measures: "from the server's socket to a handler, 5000 events a second, 10 handlers",
 		script: scriptWatch, contestants: cached(), perObject: 0.5,
 		variants: []protocol.Params{{protocol.Handlers: 10, protocol.PerSecond: 5000}},
-		targets:  []target{atMost("p99_s", 0.33)},
 	}}
 }
 
 func processScenarios() []scenario {
-	perEvent := func(handlers int, bound float64) target {
-		return target{metric: "wall_per_event_s", against: clientGo, bound: bound, when: protocol.Params{protocol.Handlers: handlers}}
-	}
-	many := protocol.Params{protocol.Readers: 80}
 	return []scenario{{
 		name: "fanout", measures: "events in memory to 1, 10 and 100 handlers",
 		script: scriptAlone, contestants: both(), perObject: 10,
 		variants: []protocol.Params{
 			{scale: 20, protocol.Handlers: 1}, {scale: 20, protocol.Handlers: 10}, {scale: 20, protocol.Handlers: 100},
 		},
-		targets: []target{perEvent(1, 0.33), perEvent(10, 0.2), perEvent(100, 0.1), {metric: "allocs_per_event", bound: 2}},
 	}, {
 		name: "readers", measures: "0 to 80 readers list namespaces of small objects beside one writer",
 		script: scriptAlone, contestants: both(),
@@ -137,31 +120,20 @@ func processScenarios() []scenario {
 			{scale: 20, protocol.Readers: 80, protocol.Millis: 2000},
 			{scale: 320, protocol.Readers: 80, protocol.Millis: 2000},
 		},
-		targets: []target{
-			{metric: "reads_per_s", against: clientGo, bound: 10, atLeast: true, when: many},
-			{metric: "writes_per_s", against: clientGo, bound: 3, atLeast: true, when: many},
-		},
 	}, {
 		name: "workqueue", measures: "keys added, got and done: by one worker, by eight, and after a delay",
 		script: scriptAlone, contestants: both(), perObject: 20,
 		variants: []protocol.Params{
 			{protocol.Workers: 1}, {protocol.Workers: 8}, {protocol.Workers: 1, protocol.Delayed: 1},
 		},
-		targets: []target{
-			{metric: "wall_per_event_s", against: clientGo, bound: 0.5, when: protocol.Params{protocol.Workers: 1, protocol.Delayed: 0}},
-			{metric: "wall_per_event_s", against: clientGo, bound: 0.33, when: protocol.Params{protocol.Workers: 8}},
-			{metric: "allocs_per_event", bound: 0.01, when: protocol.Params{protocol.Delayed: 0}},
-		},
 	}, {
 		name: "late-handler", measures: "a handler joins at 5000 events a second: by how much the others hear later",
 		script: scriptAlone, contestants: both(), perObject: 0.5,
 		variants: []protocol.Params{{protocol.PerSecond: 5000}},
-		targets:  []target{{metric: "pause_s", bound: 0.001}},
 	}, {
 		name: "slow-handler", measures: "a handler sleeps through a million events of 1000 objects: what is held for it",
 		script: scriptAlone, contestants: both(), perObject: 1000,
 		variants: []protocol.Params{{scale: 2}},
-		targets:  []target{{metric: "held_bytes", bound: 1 << 20}},
 	}}
 }
 

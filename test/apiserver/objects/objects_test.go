@@ -84,7 +84,7 @@ func TestPodIsAsItIsDescribed(t *testing.T) {
 			require.NotEmpty(t, c.Resources.Requests)
 		}
 		for _, m := range p.ManagedFields {
-			require.True(t, json.Valid(m.FieldsV1.Raw), "%s", m.FieldsV1.Raw)
+			require.True(t, json.Valid(m.FieldsV1.GetRawBytes()), m.FieldsV1.GetRawString())
 		}
 	}
 	require.Len(t, apps, objects.Apps)
@@ -236,6 +236,17 @@ func TestNext(t *testing.T) {
 			require.Equal(t, string(before), string(marshal(t, first)), "%s: Next alters its argument", kind)
 		}
 	}
+}
+
+func TestAWidgetHasAHeartbeat(t *testing.T) {
+	w := objects.Widget(1, 0, objects.Options{})
+	seen := map[string]bool{}
+	for n := range 3 {
+		beat, _, err := unstructured.NestedString(objects.Next(w, n+1).Object, "status", "heartbeat")
+		require.NoError(t, err)
+		seen[beat] = true
+	}
+	require.Len(t, seen, 3)
 }
 
 func ExampleNext() {

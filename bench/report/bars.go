@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// bar is one figure of one contestant as a ratio to client-go. Rates are
+// turned round, so that less is better.
+type bar struct {
+	label      string // of the figure; equal for contestants side by side
+	contestant string
+	ratio      float64
+	target     float64 // 0 if there is none
+	met        bool
+}
+
+// maxBars is how many figures a chart shows at most; the table has them all.
+const maxBars = 12
+
+// bars are those of the figures that have a target against client-go; wall
+// time and CPU where none has.
+func (s *section) bars() []bar {
+	var bars []bar
+	figures := 0
+	for _, targeted := range []bool{true, false} {
+		if len(bars) > 0 {
+			break
+		}
+		for _, g := range s.groups {
+			for _, metric := range g.metrics() {
+				if figures < maxBars && s.drawn(g, metric, targeted) {
+					figures++
+					bars = append(bars, s.figure(g, metric)...)
+				}
+			}
+		}
+	}
+	return bars
+}
+
+// drawn tells whether the chart shows a figure.
+func (s *section) drawn(g group, metric string, targeted bool) bool {
+	i := slices.IndexFunc(g.rows, func(row *results.Result) bool { return row.Contestant == results.Millrace })
+	if i < 0 || g.rows[i].Ratio[results.ClientGo][metric] <= 0 {
+		return false
+	}
+	if !targeted {
+		return metric == results.Wall || metric == results.CPU || metric == results.CPUPerObject
+	}
+	_, ok := s.target(g.rows[i], metric)
+	return ok
+}
+
+// target is the verdict on a figure against client-go.
+func (s *section) target(row *results.Result, metric string) (results.Verdict, bool) {
+	on := s.verdictsOn(row, metric)
+	i := slices.IndexFunc(on, func(v results.Verdict) bool { return v.Target.Against == results.ClientGo })
+	if i < 0 {
+		return results.Verdict{}, false
+	}
+	return on[i], true
+}
+
+// figure is one bar for each contestant that was compared with client-go.
+func (s *section) figure(g group, metric string) []bar {
+	label := results.Title(metric)
+	if results.MoreIsBetter(metric) {
+		label = "time for " + label
+	}
+	if own := s.own(g); len(own) > 0 {
+		label += ", " + own.String()
+	}
+	var bars []bar
+	for _, row := range g.rows {
+		ratio := row.Ratio[results.ClientGo][metric]
+		if ratio <= 0 || row.Contestant == results.ClientGo {
+			continue
+		}
+		b := bar{label: label, contestant: row.Contestant, ratio: ratio}
+		if v, ok := s.target(row, metric); ok {
+			b.target, b.met = v.Target.Limit, v.Met()
+		}
+		if results.MoreIsBetter(metric) {
+			b.ratio = 1 / b.ratio
+			if b.target > 0 {
+				b.target = 1 / b.target
+			}
+		}
+		bars = append(bars, b)
+	}
+	return bars
+}
+
+const (
+	barHeight  = 11 // points, as all of these
+	barGap     = 2
+	labelSpace = 17
+	groupGap   = 7
+	aroundBars = 84 // title, legend, axis and margins
+)
+
+// barChart is a plot.Plotter of horizontal bars from the top down, each figure
+// under its label. Its units on the Y axis are points.
+type barChart struct {
+	bars   []bar
+	bottom []float64 // of each bar
+	height float64
+	limit  float64 // of the X axis
+}
+
+// maxRatio is where long bars are cut, so that the short ones can still be told
+// apart.
+const maxRatio = 3
+
+func newBarChart(bars []bar) *barChart {
+	c := &barChart{bars: bars}
+	used, longest := 0.0, 1.0
+	for i, b := range bars {
+		if c.first(i) {
+			used += groupGap + labelSpace
+		} else {
+			used += barGap
+		}
+		used += barHeight
+		c.bottom = append(c.bottom, used)
+		longest = max(longest, min(b.ratio, maxRatio), min(b.target, maxRatio))
+	}
+	c.height = used + groupGap
+	for i := range c.bottom {
+		c.bottom[i] = c.height - c.bottom[i]
+	}
+	const labels = 1.25 // room for the longest bar's
+	c.limit = longest * labels
+	return c
+}
+
+// first tells whether the i-th bar is the first of its figure.
+func (c *barChart) first(i int) bool { return i == 0 || c.bars[i].label != c.bars[i-1].label }
+
+// Plot draws the bars, their labels and ratios, and the notches of the targets.
+func (c *barChart) Plot(canvas draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&canvas)
+	reference := draw.LineStyle{Color: ink(), Width: 1, Dashes: []vg.Length{3, 2}}
+	canvas.StrokeLine2(reference, x(1), canvas.Min.Y, x(1), canvas.Max.Y)
+	text := p.X.Tick.Label
+	text.XAlign, text.YAlign = draw.XLeft, draw.YCenter
+	for i, b := range c.bars {
+		low, high, end := y(c.bottom[i]), y(c.bottom[i]+barHeight), x(min(b.ratio, maxRatio))
+		if c.first(i) {
+			canvas.FillText(text, vg.Point{X: x(0) + 4, Y: high + labelSpace/2 + 1}, b.label)
+		}
+		canvas.FillPolygon(colourOf(b.contestant), []vg.Point{{X: x(0), Y: low}, {X: end, Y: low}, {X: end, Y: high}, {X: x(0), Y: high}})
+		if b.target > 0 {
+			at := x(min(b.target, maxRatio))
+			for _, notch := range []draw.LineStyle{{Color: color.White, Width: 4}, {Color: color.Black, Width: 2}} {
+				canvas.StrokeLine2(notch, at, low-barGap, at, high+barGap) // one of the two is seen on any page
+			}
+			end = max(end, at)
+		}
+		canvas.FillText(text, vg.Point{X: end + 4, Y: (low + high) / 2}, b.text())
+	}
+}
+
+// text is what stands beside a bar.
+func (b bar) text() string {
+	text := fmt.Sprintf("%.3g", b.ratio)
+	if b.ratio > maxRatio {
+		text = "→ " + text
+	}
+	if b.target > 0 && !b.met {
+		text += " missed"
+	}
+	return text
+}
+
+func (s *section) drawBars(bars []bar) error {
+	p := newPlot(s.scenario + ": ratio to client-go, shorter is better")
+	c := newBarChart(bars)
+	p.Add(c, legendRow{namesOf(bars)})
+	p.X.Min, p.X.Max = 0, c.limit
+	p.Y.Min, p.Y.Max = 0, c.height
+	p.X.Tick.Marker = ratioTicks{}
+	p.Y.Tick.Marker = plot.ConstantTicks{}
+	p.Y.Tick.Length, p.X.Padding, p.Y.Padding = 0, 0, 0
+	return s.finish(p, fileName(s.scenario), s.scenario+": ratios to client-go", vg.Points(c.height+aroundBars))
+}
+
+// ratioTicks are at round ratios, few enough to be read.
+type ratioTicks struct{}
+
+// Ticks implements plot.Ticker.
+func (ratioTicks) Ticks(_, high float64) []plot.Tick {
+	const step = 0.25
+	var ticks []plot.Tick
+	for i := range int(min(high, maxRatio)/step) + 1 {
+		tick := plot.Tick{Value: float64(i) * step}
+		if every := 1 + int(high); i%every == 0 {
+			tick.Label = fmt.Sprintf("%.3g", tick.Value)
+		}
+		ticks = append(ticks, tick)
+	}
+	return ticks
+}
+
+// namesOf are the contestants of bars, in the order in which they are shown.
+func namesOf(bars []bar) []string {
+	var names []string
+	for _, b := range bars {
+		if !slices.Contains(names, b.contestant) {
+			names = append(names, b.contestant)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return place(a) - place(b) })
+	return names
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+const (
+	chartWidth = 17 * vg.Centimeter
+	textSize   = 10
+	titleSize  = 11
+	thin       = 0.75
+	margin     = 6 // points; twice that on the right, where the last tick's label stands out
+
+	// wider is by how much text may turn out wider than was measured, where
+	// the font that it was measured with is not to be had.
+	wider = 1.2
+)
+
+// ink is the colour of text and axes. A page may be light or dark, and an image
+// on it does not know which, so there is no background, and ink as well as the
+// colours of contestants are chosen to be seen on both: the contrast is at
+// least 4 (ink) or 3 (colours) to white and to GitHub's dark #0d1117.
+func ink() color.Color { return color.RGBA{0x7a, 0x7f, 0x87, 0xff} }
+
+// faint is for grid lines.
+func faint() color.Color { return color.NRGBA{0x7a, 0x7f, 0x87, 0x48} }
+
+// colourOf is the colour of a contestant in all charts.
+func colourOf(contestant string) color.Color {
+	switch contestant {
+	case results.Millrace:
+		return color.RGBA{0x2f, 0x81, 0xf7, 0xff}
+	case results.ClientGo:
+		return color.RGBA{0xd4, 0x70, 0x2a, 0xff}
+	case results.ControllerRuntime:
+		return color.RGBA{0xa3, 0x66, 0xe6, 0xff}
+	case results.Floor:
+		return color.RGBA{0x3a, 0x9a, 0x55, 0xff}
+	}
+	return color.RGBA{0xc2, 0x4a, 0x8a, 0xff}
+}
+
+// draw makes the charts of a section.
+func (s *section) draw() error {
+	if bars := s.bars(); len(bars) > 0 {
+		if err := s.drawBars(bars); err != nil {
+			return err
+		}
+	}
+	if err := s.drawGrowth(); err != nil {
+		return err
+	}
+	return s.drawSeries()
+}
+
+// newPlot is an empty plot in our style.
+func newPlot(title string) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.Title.Text = title
+	p.Title.Padding = vg.Points(legendHeight + 6) // the legend is between title and data
+	style := func(s *draw.TextStyle, size font.Length) {
+		s.Color = ink()
+		s.Font = font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
+	}
+	style(&p.Title.TextStyle, titleSize)
+	style(&p.Legend.TextStyle, textSize)
+	p.Legend.Top, p.Legend.Left = true, false
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.LineStyle = draw.LineStyle{Color: ink(), Width: thin}
+		axis.Tick.LineStyle = axis.LineStyle
+		style(&axis.Label.TextStyle, textSize)
+		style(&axis.Tick.Label, textSize)
+	}
+	return p
+}
+
+// finish draws a plot and keeps it in the section.
+func (s *section) finish(p *plot.Plot, name, alt string, height vg.Length) error {
+	canvas := vgsvg.New(chartWidth, height)
+	p.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
+	var raw bytes.Buffer
+	if _, err := canvas.WriteTo(&raw); err != nil {
+		return fmt.Errorf("draw %s: %w", name, err)
+	}
+	s.charts = append(s.charts, chart{name: name + ".svg", alt: alt, svg: tidied(raw.Bytes())})
+	return nil
+}
+
+var (
+	family  = regexp.MustCompile(`font-family:[^;"]*`)
+	variant = regexp.MustCompile(`font-variant:[^;"]*;`)
+)
+
+// tidied names the fonts that have the widths of the one that was measured
+// with, and leaves the rest to the reader.
+func tidied(svg []byte) []byte {
+	svg = family.ReplaceAll(svg, []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
+	return variant.ReplaceAll(svg, nil)
+}
+
+// fileName makes a file's name of a scenario and what is drawn of it.
+func fileName(parts ...string) string {
+	clean := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	return strings.Map(clean, strings.ToLower(strings.Join(parts, "-")))
+}

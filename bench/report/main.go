@@ -1,0 +1,52 @@
+// Command report makes BENCHMARKS.md and its charts from a results file of
+// informer-bench, which calls it:
+//
+//	informer-bench report results.json
+//	go -C bench/report run . ../../results.json --out ../..
+//
+// It is a module of its own because of the library that draws the charts: who
+// imports Millrace, or installs its commands, does not get that one with it.
+//
+// The same file makes the same bytes. Charts of an earlier report are removed
+// from the directory that it writes them to, bench/charts below --out.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+func main() {
+	if err := newCommand().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:           "report RESULTS.json",
+		Short:         "Make BENCHMARKS.md and charts from a results file",
+		Args:          cobra.ExactArgs(1),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := results.Load(args[0])
+			if err != nil {
+				return err
+			}
+			written, err := write(r, out)
+			for _, path := range written {
+				fmt.Fprintln(cmd.OutOrStdout(), path)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md and bench/charts to")
+	return cmd
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// page is a Markdown document that is being written.
+type page struct{ bytes.Buffer }
+
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
+
+// markdown is the whole of BENCHMARKS.md.
+func markdown(r *results.Results, sections []section) []byte {
+	p := new(page)
+	p.line("# Benchmarks\n")
+	p.line("Made by `informer-bench report` from one run of `informer-bench run`; not to be edited.\n")
+	p.summary(r)
+	p.environment(&r.Env)
+	p.guide(&r.Env)
+	for i := range sections {
+		p.section(&sections[i])
+	}
+	p.missing(r)
+	return p.Bytes()
+}
+
+// summary counts verdicts and lists what was missed.
+func (p *page) summary(r *results.Results) {
+	var met, unmeasured int
+	var missed []results.Verdict
+	for _, v := range r.Check(results.Targets()) {
+		switch {
+		case !v.Measured:
+			unmeasured++
+		case v.Met():
+			met++
+		default:
+			missed = append(missed, v)
+		}
+	}
+	p.line("**%d targets met, %d missed, %d not measured in this run.**\n", met, len(missed), unmeasured)
+	if len(missed) > 0 {
+		p.line("Missed:\n")
+	}
+	for _, v := range missed {
+		p.line("- [%s](#%s)%s: %s %s, %s", v.Target.Scenario, v.Target.Scenario, bracketed(v.Row.Params), results.Title(v.Target.Metric), v.Target.Want(), v.Outcome())
+	}
+	if len(missed) > 0 {
+		p.line("")
+	}
+}
+
+// bracketed is " (handlers=10)", or nothing.
+func bracketed(params results.Params) string {
+	if len(params) == 0 {
+		return ""
+	}
+	return " (" + params.String() + ")"
+}
+
+func (p *page) environment(env *results.Env) {
+	p.line("## Machine and versions\n")
+	p.line("| | |\n|---|---|")
+	p.line("| date | %s |", env.Date.UTC().Format(time.DateTime+" MST"))
+	p.line("| processor | %s, %d cores |", cell(env.CPU), env.Cores)
+	if env.MemoryBytes > 0 {
+		p.line("| memory | %.1f GiB |", float64(env.MemoryBytes)/(1<<30))
+	}
+	p.line("| system | %s/%s |", env.OS, env.Arch)
+	p.line("| Go | %s |", env.Go)
+	for _, name := range slices.Sorted(maps.Keys(env.Versions)) {
+		p.line("| %s | %s |", cell(name), cell(env.Versions[name]))
+	}
+	p.line("| rounds | %d |", env.Rounds)
+	p.line("\n```sh\n%s\n```\n", env.Command)
+	for _, note := range env.Notes {
+		p.line("> %s\n", note)
+	}
+}
+
+// guide says how to read the tables, and what not to read into them.
+func (p *page) guide(env *results.Env) {
+	p.line(`## How to read this
+
+Contestants are programs of their own. They do the same work against the same
+server, a process of its own that has everything encoded beforehand, and take
+turns: one round of each, then the next round. What each has in its cache at the
+end is compared, and a run in which two differ fails.
+
+- **Median [min – max]** is over the rounds.
+- **Ratio** is to client-go: the median of the quotients round by round. Below 1
+  is better for costs; for rates (/s), above 1 is.
+- **Target** is for Millrace alone. A target against ` + "`floor`" + ` is a ratio to a
+  program that reads the same bytes and discards them. Targets are set for
+  --objects 50000; with fewer objects, fixed costs weigh more.
+- CPU is user and system time of the process; peak RSS is the kernel's high-water
+  mark; live heap is what is left after two collections.
+- K, M and G are powers of 1000.
+- ` + "`hostile=1`" + ` marks objects in which nothing repeats, so that there is nothing to
+  share; there are no targets for these.
+
+In charts a bar ends at the ratio, the line at 1 is client-go, and the notch is
+the target. Rates are turned round there (time, not events in a time), so that
+shorter is better everywhere.
+
+## What not to read into it
+
+- Absolute figures are those of this machine in that hour, and show the order of
+  magnitude. The ratios are what can be compared with those of another run.`)
+	if env.Cores > 0 && env.Cores <= 4 {
+		p.line(`- With %d cores, server and contestant compete for them: wall time has the
+  server's share in it. CPU time has not.`, env.Cores)
+	}
+	p.line(`- A virtual or shared machine has neighbours. They show as a wide [min – max]; a
+  ratio suffers less, since both of its sides had the same neighbours, but a
+  difference smaller than the spread is none.`)
+	if env.Rounds < 5 {
+		p.line("- %s: min and max are nearly all there is to say about the spread.", plural(env.Rounds, "round"))
+	}
+	p.line(`- The server is on the same host: no latency, no bandwidth limit, no TLS.
+- Objects are made from a seed to be like those of a real cluster
+  (test/apiserver/objects says in which respects). Yours differ.
+`)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "One " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+func (p *page) section(s *section) {
+	p.line("## %s\n", s.scenario)
+	if s.about != "" {
+		p.line("%s\n", s.about)
+	}
+	if common := s.common(); len(common) > 0 {
+		p.line("Parameters: %s\n", common)
+	}
+	for _, c := range s.charts {
+		p.line("![%s](%s)\n", c.alt, c.link())
+	}
+	p.table(s)
+}
+
+// missing are the targets of which nothing can be said.
+func (p *page) missing(r *results.Results) {
+	var lines []string
+	for _, v := range r.Check(results.Targets()) {
+		if v.Measured {
+			continue
+		}
+		params := v.Target.Params
+		if v.Row != nil {
+			params = v.Row.Params
+		}
+		lines = append(lines, fmt.Sprintf("- %s%s: %s %s", v.Target.Scenario, bracketed(params), results.Title(v.Target.Metric), v.Target.Want()))
+	}
+	if len(lines) > 0 {
+		p.line("## Targets that were not measured in this run\n")
+		p.line("%s", strings.Join(lines, "\n"))
+	}
+}
+
+// cell is text that does not end the cell of a table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
+}

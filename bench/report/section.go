@@ -1,0 +1,153 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// section is what the report has to say of one scenario.
+type section struct {
+	scenario string
+	about    string
+	groups   []group // one for each set of parameters
+	verdicts []results.Verdict
+	charts   []chart
+}
+
+// group is the contestants side by side.
+type group struct {
+	params results.Params
+	rows   []*results.Result // in the order of contestants
+}
+
+// metrics are those of all rows.
+func (g group) metrics() []string {
+	all := map[string]results.Stat{}
+	for _, row := range g.rows {
+		maps.Copy(all, row.Metrics)
+	}
+	return results.Ordered(all)
+}
+
+// chart is an SVG file of the report.
+type chart struct {
+	name string
+	alt  string
+	svg  []byte
+}
+
+// about says what each scenario is, in the order in which they are shown.
+func about() [][2]string {
+	return [][2]string{
+		{"sync-protobuf", "From the first request until all Pods are cached and a handler has heard of each; lists in protobuf."},
+		{"sync-json", "From the first request until all custom resources are cached, as unstructured objects, and a handler has heard of each; lists in JSON."},
+		{"sync-watchlist", "From the first request until all Pods are cached and a handler has heard of each; a streaming list (KEP-3157) in protobuf."},
+		{"growth", "What an object costs to sync as there are more of them."},
+		{"footprint", "What is held for an informer, for an object and for a handler that is idle."},
+		{"relist-unchanged", "The resource version expires; a list finds nothing changed."},
+		{"relist-changed", "The resource version expires; a list finds one object in a hundred changed."},
+		{"watch-protobuf", "MODIFIED events of cached Pods in protobuf, as fast as they are taken."},
+		{"watch-json", "MODIFIED events of cached custom resources in JSON, as fast as they are taken."},
+		{"latency", "From the server's sending of an event to the handler's hearing of it, at a fixed rate."},
+		{"fanout", "Changes handed to many handlers, in process, without network and decoding."},
+		{"readers", "One writer and many readers that list a namespace, in process."},
+		{"workqueue", "Add, get, done; by one worker, by several, and with delays."},
+		{"late-handler", "A handler joins while events come in: how long does the intake pause?"},
+		{"slow-handler", "One handler sleeps through all events, with the policy Coalesce: does memory grow?"},
+	}
+}
+
+// sectionsOf sorts results into sections: known scenarios first, in their
+// order, then others as they are in the file. Scenarios that were not run have
+// none.
+func sectionsOf(r *results.Results) ([]section, error) {
+	var all []section
+	at := func(scenario string) int {
+		return slices.IndexFunc(all, func(s section) bool { return s.scenario == scenario })
+	}
+	for _, a := range about() {
+		all = append(all, section{scenario: a[0], about: a[1]})
+	}
+	for i := range r.Results {
+		row := &r.Results[i]
+		if at(row.Scenario) < 0 {
+			all = append(all, section{scenario: row.Scenario})
+		}
+		all[at(row.Scenario)].add(row)
+	}
+	all = slices.DeleteFunc(all, func(s section) bool { return len(s.groups) == 0 })
+	for _, v := range r.Check(results.Targets()) {
+		if v.Row != nil {
+			s := &all[at(v.Row.Scenario)]
+			s.verdicts = append(s.verdicts, v)
+		}
+	}
+	for i := range all {
+		if err := all[i].draw(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *section) add(row *results.Result) {
+	i := slices.IndexFunc(s.groups, func(g group) bool { return g.params.Has(row.Params) && row.Params.Has(g.params) })
+	if i < 0 {
+		i = len(s.groups)
+		s.groups = append(s.groups, group{params: row.Params})
+	}
+	g := &s.groups[i]
+	g.rows = append(g.rows, row)
+	slices.SortStableFunc(g.rows, func(a, b *results.Result) int { return cmp.Compare(place(a.Contestant), place(b.Contestant)) })
+}
+
+// contestants are those that are known, in the order in which they are shown.
+func contestants() []string {
+	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime, results.Floor}
+}
+
+// place is that of a contestant in the order; after all others if unknown.
+func place(contestant string) int {
+	if i := slices.Index(contestants(), contestant); i >= 0 {
+		return i
+	}
+	return len(contestants())
+}
+
+// verdictsOn are those on one figure.
+func (s *section) verdictsOn(row *results.Result, metric string) []results.Verdict {
+	var on []results.Verdict
+	for _, v := range s.verdicts {
+		if v.Row == row && v.Target.Metric == metric {
+			on = append(on, v)
+		}
+	}
+	return on
+}
+
+// common are the parameters that all groups have alike; they need not be
+// repeated in every row.
+func (s *section) common() results.Params {
+	same := maps.Clone(s.groups[0].params)
+	maps.DeleteFunc(same, func(name string, value int) bool {
+		return slices.ContainsFunc(s.groups, func(g group) bool { return g.params[name] != value })
+	})
+	return same
+}
+
+// own are the parameters of a group in which groups differ; those that are
+// left out elsewhere are 0 here, and the other way round.
+func (s *section) own(g group) results.Params {
+	common, own := s.common(), results.Params{}
+	for _, other := range s.groups {
+		for name := range other.params {
+			if _, all := common[name]; !all {
+				own[name] = g.params[name]
+			}
+		}
+	}
+	return own
+}

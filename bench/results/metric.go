@@ -1,0 +1,63 @@
+package results
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// known are the metrics in the order in which they are shown, and what they
+// are called there.
+func known() [][2]string {
+	return [][2]string{
+		{Wall, "wall"},
+		{CPU, "CPU"},
+		{PeakRSS, "peak RSS"},
+		{PeakOverSteady, "peak over steady memory"},
+		{LivePerObject, "live heap an object"},
+		{EventsPerSec, "events"},
+		{WallPerObject, "wall an object"},
+		{CPUPerObject, "CPU an object"},
+		{WallPerEvent, "wall an event"},
+		{CPUPerEvent, "CPU an event"},
+		{AllocsPerEvent, "allocations an event"},
+		{P50, "latency p50"},
+		{P99, "latency p99"},
+		{P999, "latency p99.9"},
+		{ReadsPerSec, "reads"},
+		{WritesPerSec, "writes"},
+		{Pause, "intake pause"},
+		{Held, "memory held"},
+		{CaughtUp, "time to catch up"},
+		{InformerGoroutines, "goroutines an informer"},
+		{HandlerGoroutines, "goroutines a handler"},
+		{HandlerBytes, "memory a handler"},
+	}
+}
+
+// Title is what a metric is called in tables; its own name if it is not one of
+// those named here.
+func Title(metric string) string {
+	for _, k := range known() {
+		if k[0] == metric {
+			return k[1]
+		}
+	}
+	return metric
+}
+
+// MoreIsBetter tells whether a metric is a rate, and not a cost.
+func MoreIsBetter(metric string) bool { return strings.HasSuffix(metric, "_per_s") }
+
+// Ordered are the metrics of a result in the order in which they are shown:
+// the known ones, then others by name.
+func Ordered(metrics map[string]Stat) []string {
+	place := map[string]int{}
+	for i, k := range known() {
+		place[k[0]] = i - len(known()) // negative, so that others, with 0, come last
+	}
+	return slices.SortedFunc(maps.Keys(metrics), func(a, b string) int {
+		return cmp.Or(cmp.Compare(place[a], place[b]), strings.Compare(a, b))
+	})
+}

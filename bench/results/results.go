@@ -1,0 +1,222 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Version is that of the schema.
+const Version = 1
+
+// Names of contestants.
+const (
+	Millrace          = "millrace"
+	ClientGo          = "client-go"
+	ControllerRuntime = "controller-runtime"
+	Floor             = "floor" // reads the bytes and discards them
+)
+
+// Names of metrics. A name ends in its unit: seconds (_s), bytes (_bytes), how
+// many in a second (_per_s); without one it is a plain number. Metrics with
+// other names may stand in a file, and are shown as they are.
+const (
+	Wall           = "wall_s"                // from the first request to the end of the work
+	CPU            = "cpu_s"                 // user and system time of the process
+	PeakRSS        = "peak_rss_bytes"        // the kernel's high-water mark
+	LivePerObject  = "live_bytes_per_object" // heap after two collections
+	EventsPerSec   = "events_per_s"
+	WallPerObject  = "wall_per_object_s"
+	CPUPerObject   = "cpu_per_object_s"
+	WallPerEvent   = "wall_per_event_s"
+	CPUPerEvent    = "cpu_per_event_s"
+	AllocsPerEvent = "allocs_per_event"
+	P50            = "p50_s" // of event to handler
+	P99            = "p99_s"
+	P999           = "p999_s"
+	ReadsPerSec    = "reads_per_s"
+	WritesPerSec   = "writes_per_s"
+	Pause          = "pause_s"          // by how much events come later while a handler joins
+	PeakOverSteady = "peak_over_steady" // memory at the peak of a relist, as a multiple of that before it
+	Held           = "held_bytes"       // what is held at the end for a handler that sleeps
+	CaughtUp       = "caught_up_s"      // from its waking to its having heard all
+
+	InformerGoroutines = "informer_goroutines"
+	HandlerGoroutines  = "handler_goroutines"
+	HandlerBytes       = "handler_bytes"
+)
+
+// RSSOverTime is the name of the series of resident memory, in bytes.
+const RSSOverTime = "rss_bytes"
+
+// Names of parameters that this package and the report look at.
+const (
+	Objects  = "objects"
+	Handlers = "handlers"
+	Readers  = "readers"
+	Workers  = "workers"
+	Delayed  = "delayed"
+	Hostile  = "hostile"
+)
+
+// Results is one run of the harness.
+type Results struct {
+	V       int      `json:"v"`
+	Env     Env      `json:"env"`
+	Results []Result `json:"results"`
+}
+
+// Env is where, when and how a run was made.
+type Env struct {
+	Date    time.Time `json:"date"`
+	Command string    `json:"command"` // exactly as it was typed
+	Rounds  int       `json:"rounds"`
+
+	CPU         string `json:"cpu"`   // the processor's name
+	Cores       int    `json:"cores"` // those that the processes may use
+	MemoryBytes uint64 `json:"memory_bytes,omitempty"`
+	OS          string `json:"os"` // as Go names it
+	Arch        string `json:"arch"`
+	Go          string `json:"go"` // the version
+
+	// Versions are those of the contestants and of what they are made of.
+	Versions map[string]string `json:"versions"`
+
+	// Notes are remarks on this run, one a sentence.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Result is what one contestant did in one scenario with one set of
+// parameters, over all rounds.
+type Result struct {
+	Scenario   string          `json:"scenario"`
+	Params     Params          `json:"params,omitempty"`
+	Contestant string          `json:"contestant"`
+	Metrics    map[string]Stat `json:"metrics"`
+
+	// Ratio is, by contestant and metric, this one's figure divided by that
+	// one's: the median of the quotients round by round.
+	Ratio map[string]map[string]float64 `json:"ratio,omitempty"`
+
+	// Series are measurements over time, of one round.
+	Series map[string][]Point `json:"series,omitempty"`
+}
+
+// Params are the knobs of a scenario. A flag is 0 or 1; one that is left out is 0.
+type Params map[string]int
+
+// String is name=value, sorted by name.
+func (p Params) String() string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, p[name]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// Has tells whether p has all values of some.
+func (p Params) Has(some Params) bool {
+	for name, value := range some {
+		if p[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Point is a measurement at a time, in seconds from the start.
+type Point struct {
+	T float64 `json:"t"`
+	V float64 `json:"v"`
+}
+
+// Load reads a file that Save wrote.
+func Load(path string) (*Results, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	r := new(Results)
+	if err := json.Unmarshal(raw, r); err != nil {
+		return nil, fmt.Errorf("read results: %s is not a results file: %w", path, err)
+	}
+	if err := r.validate(); err != nil {
+		return nil, fmt.Errorf("read results: %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// Save writes the results to a file, whole or not at all.
+func (r *Results) Save(path string) error {
+	if err := r.validate(); err != nil {
+		return fmt.Errorf("save results: %w", err)
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(r); err != nil {
+		return fmt.Errorf("save results: %w", err)
+	}
+	if err := replace(path, buf.Bytes()); err != nil {
+		return fmt.Errorf("save results: %w", err)
+	}
+	return nil
+}
+
+// replace puts a file in place of what is there, if all of it can be written.
+func replace(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".results-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func (r *Results) validate() error {
+	if r.V != Version {
+		return fmt.Errorf("version %d of the schema: this program knows version %d", r.V, Version)
+	}
+	seen := map[string]bool{}
+	for i := range r.Results {
+		x := &r.Results[i]
+		if x.Scenario == "" || x.Contestant == "" {
+			return fmt.Errorf("result %d: scenario and contestant must be named", i)
+		}
+		id := x.Scenario + " " + x.Params.String() + " " + x.Contestant
+		if seen[id] {
+			return fmt.Errorf("result %d: %s is there twice", i, id)
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// Find is the result of a contestant in a scenario with exactly these
+// parameters, or nil.
+func (r *Results) Find(scenario string, params Params, contestant string) *Result {
+	for i := range r.Results {
+		x := &r.Results[i]
+		if x.Scenario == scenario && x.Contestant == contestant && x.Params.Has(params) && params.Has(x.Params) {
+			return x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package results
+
+import "fmt"
+
+// Bound says on which side of its limit a figure should be.
+type Bound int
+
+// The two sides.
+const (
+	AtMost Bound = iota
+	AtLeast
+)
+
+// Target is what Millrace should reach in one metric of a scenario.
+type Target struct {
+	Scenario string
+	Params   Params // what a row must have for the target to apply to it
+	Metric   string
+	Bound    Bound
+	Limit    float64
+
+	// Against is the contestant to whose figure the limit is a ratio. If it
+	// is empty, the limit is a figure in the metric's own unit.
+	Against string
+
+	// Growth makes the limit a ratio of the row with the most objects to that
+	// with the fewest, both Millrace's own; the rows between have no target.
+	Growth bool
+}
+
+// Targets are all there are. They are for usual objects, not for the hostile
+// variant: what sharing saves is gone there, and the report shows how much
+// that is.
+func Targets() []Target {
+	const (
+		none = 0.01    // allocations: what the runtime does beside is counted with them
+		flat = 1 << 20 // bytes: no more than the noise of the collector
+	)
+	return []Target{
+		{Scenario: "sync-protobuf", Metric: Wall, Limit: 0.15, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: CPU, Limit: 0.20, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
+		{Scenario: "sync-protobuf", Metric: Wall, Limit: 5, Against: Floor},
+
+		{Scenario: "sync-json", Metric: Wall, Limit: 0.10, Against: ClientGo},
+		{Scenario: "sync-json", Metric: CPU, Limit: 0.12, Against: ClientGo},
+		{Scenario: "sync-json", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
+		{Scenario: "sync-json", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
+		{Scenario: "sync-json", Metric: Wall, Limit: 5, Against: Floor},
+
+		{Scenario: "sync-watchlist", Metric: Wall, Limit: 0.15, Against: ClientGo},
+		{Scenario: "sync-watchlist", Metric: CPU, Limit: 0.20, Against: ClientGo},
+		{Scenario: "sync-watchlist", Metric: PeakRSS, Limit: 0.25, Against: ClientGo},
+		{Scenario: "sync-watchlist", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
+		{Scenario: "sync-watchlist", Metric: Wall, Limit: 5, Against: Floor},
+
+		{Scenario: "footprint", Metric: LivePerObject, Limit: 0.33, Against: ClientGo},
+
+		{Scenario: "growth", Metric: CPUPerObject, Limit: 1.2, Growth: true},
+
+		{Scenario: "relist-unchanged", Metric: Wall, Limit: 0.10, Against: ClientGo},
+		{Scenario: "relist-unchanged", Metric: CPU, Limit: 0.10, Against: ClientGo},
+		{Scenario: "relist-unchanged", Metric: PeakOverSteady, Limit: 1.1},
+
+		{Scenario: "watch-protobuf", Metric: CPUPerEvent, Limit: 0.20, Against: ClientGo},
+		{Scenario: "watch-protobuf", Metric: EventsPerSec, Bound: AtLeast, Limit: 4, Against: ClientGo},
+		{Scenario: "watch-json", Metric: CPUPerEvent, Limit: 0.08, Against: ClientGo},
+		{Scenario: "watch-json", Metric: EventsPerSec, Bound: AtLeast, Limit: 12, Against: ClientGo},
+
+		{Scenario: "fanout", Params: Params{Handlers: 1}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo},
+		{Scenario: "fanout", Params: Params{Handlers: 10}, Metric: WallPerEvent, Limit: 0.2, Against: ClientGo},
+		{Scenario: "fanout", Params: Params{Handlers: 100}, Metric: WallPerEvent, Limit: 0.1, Against: ClientGo},
+		{Scenario: "fanout", Metric: AllocsPerEvent, Limit: 2},
+
+		{Scenario: "latency", Metric: P99, Limit: 0.33, Against: ClientGo},
+
+		{Scenario: "readers", Params: Params{Readers: 80}, Metric: ReadsPerSec, Bound: AtLeast, Limit: 10, Against: ClientGo},
+		{Scenario: "readers", Params: Params{Readers: 80}, Metric: WritesPerSec, Bound: AtLeast, Limit: 3, Against: ClientGo},
+
+		{Scenario: "workqueue", Params: Params{Workers: 1, Delayed: 0}, Metric: WallPerEvent, Limit: 0.5, Against: ClientGo},
+		{Scenario: "workqueue", Params: Params{Workers: 8, Delayed: 0}, Metric: WallPerEvent, Limit: 0.33, Against: ClientGo},
+		{Scenario: "workqueue", Params: Params{Delayed: 0}, Metric: AllocsPerEvent, Limit: none},
+
+		{Scenario: "late-handler", Metric: Pause, Limit: 0.001},
+		{Scenario: "slow-handler", Metric: Held, Limit: flat},
+	}
+}
+
+// applies tells whether the target is one for x.
+func (t Target) applies(x *Result) bool {
+	return x.Contestant == Millrace && x.Scenario == t.Scenario && x.Params[Hostile] == 0 && x.Params.Has(t.Params)
+}
+
+// Want is the limit in words: "≤ 0.15 × client-go".
+func (t Target) Want() string {
+	sign := "≤"
+	if t.Bound == AtLeast {
+		sign = "≥"
+	}
+	switch {
+	case t.Growth:
+		return fmt.Sprintf("%s %.3g × with the fewest objects", sign, t.Limit)
+	case t.Against != "":
+		return fmt.Sprintf("%s %.3g × %s", sign, t.Limit, t.Against)
+	}
+	return sign + " " + Format(t.Metric, t.Limit)
+}
+
+// String is the target in words, without its scenario: "wall ≤ 0.15 ×
+// client-go", or "reads ≥ 10 × client-go (readers=80)".
+func (t Target) String() string {
+	text := Title(t.Metric) + " " + t.Want()
+	if len(t.Params) > 0 {
+		text += " (" + t.Params.String() + ")"
+	}
+	return text
+}

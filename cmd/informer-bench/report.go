@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// newReportCommand hands over to the program in bench/report. It is a module
+// of its own, like the contestants, so that the library which draws the charts
+// is no dependency of Millrace.
+func newReportCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "report RESULTS.json",
+		Short: "Make BENCHMARKS.md and charts from a results file",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return report(cmd.Context(), args[0], out, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md and bench/charts to")
+	return cmd
+}
+
+// report builds the program and runs it. What it writes it names on stdout, and
+// what is wrong it says on stderr.
+func report(ctx context.Context, results, out string, stdout, stderr io.Writer) (err error) {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "informer-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	program := filepath.Join(dir, "report")
+	if _, err := goTool(ctx, filepath.Join(root, "bench", "report"), "build", "-o", program, "."); err != nil {
+		return fmt.Errorf("build the report: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, program, results, "--out", out)
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("make the report: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"maps"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// measures are the metrics of one contestant in one round.
+type measures map[string]float64
+
+// rounds are the measures of each contestant, round by round.
+type rounds map[string][]measures
+
+// summarize makes results of the rounds of a job, in the order of its
+// contestants.
+func summarize(j job, all rounds) []results.Result {
+	params := maps.Clone(results.Params(j.params))
+	params[results.Objects] = j.objects
+	var rows []results.Result
+	for _, name := range j.contestants {
+		if len(all[name]) == 0 {
+			continue
+		}
+		row := results.Result{Scenario: j.name, Params: params, Contestant: name, Metrics: map[string]results.Stat{}}
+		for metric := range all[name][0] {
+			if values := column(all[name], metric); len(values) == len(all[name]) {
+				row.Metrics[metric] = results.StatOf(values)
+			}
+		}
+		for _, other := range []string{clientGo, floor} {
+			if ratios := ratiosOf(all[name], all[other]); other != name && len(ratios) > 0 {
+				if row.Ratio == nil {
+					row.Ratio = map[string]map[string]float64{}
+				}
+				row.Ratio[other] = map[string]float64{}
+				for metric, ratio := range ratios {
+					row.Ratio[other][metric] = ratio.Median
+				}
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func column(of []measures, metric string) (values []float64) {
+	for _, m := range of {
+		if value, ok := m[metric]; ok {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// ratiosOf divides round by round, so that what the machine was doing at the
+// time hits both sides. Metrics that are zero on the other side have no ratio.
+func ratiosOf(of, to []measures) map[string]results.Stat {
+	ratios := map[string]results.Stat{}
+	if len(of) == 0 {
+		return ratios
+	}
+	for metric := range of[0] {
+		if ratio, ok := results.Ratios(column(of, metric), column(to, metric)); ok {
+			ratios[metric] = ratio
+		}
+	}
+	return ratios
+}

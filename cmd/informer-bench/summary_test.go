@@ -1,0 +1,84 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+func TestRatiosArePairwise(t *testing.T) {
+	// The machine got ten times slower after the first round, for everyone.
+	// Medians divided would be off; pairs are not.
+	ours := []measures{{"wall_s": 1}, {"wall_s": 10}, {"wall_s": 12}}
+	theirs := []measures{{"wall_s": 2}, {"wall_s": 20}, {"wall_s": 24}}
+	require.Equal(t, map[string]results.Stat{"wall_s": {Min: 0.5, Median: 0.5, Max: 0.5}}, ratiosOf(ours, theirs))
+
+	require.Empty(t, ratiosOf(ours, []measures{{"wall_s": 0}}), "nothing is divided by zero")
+	require.Empty(t, ratiosOf(ours, nil))
+	require.Equal(t, results.Stat{Min: 0.25, Median: 0.5, Max: 0.5}, ratiosOf([]measures{{"x": 1}, {"x": 1}, {"x": 1}}, []measures{{"x": 4}, {"x": 2}, {"x": 2}})["x"])
+}
+
+func TestSummaryHasEverything(t *testing.T) {
+	j := job{scenario: scenario{name: "sync-protobuf", contestants: everyone()}, objects: 10, params: protocol.Params{protocol.Custom: 1}}
+	all := rounds{
+		millrace: {{"wall_s": 1, "peak_rss_bytes": 100}, {"wall_s": 3, "peak_rss_bytes": 100}},
+		clientGo: {{"wall_s": 4, "peak_rss_bytes": 400}, {"wall_s": 12, "peak_rss_bytes": 200}},
+		floor:    {{"wall_s": 0.5, "peak_rss_bytes": 10}, {"wall_s": 0.5, "peak_rss_bytes": 10}},
+	}
+	rows := summarize(j, all)
+	require.Len(t, rows, 3, "who did not take part has no result")
+	require.Equal(t, results.Result{
+		Scenario: "sync-protobuf", Params: results.Params{"custom": 1, "objects": 10}, Contestant: millrace,
+		Metrics: map[string]results.Stat{"wall_s": {Min: 1, Median: 2, Max: 3}, "peak_rss_bytes": {Min: 100, Median: 100, Max: 100}},
+		Ratio: map[string]map[string]float64{
+			clientGo: {"wall_s": 0.25, "peak_rss_bytes": 0.375},
+			floor:    {"wall_s": 4, "peak_rss_bytes": 10},
+		},
+	}, rows[0])
+	require.Equal(t, protocol.Params{protocol.Custom: 1}, j.params, "the job's own parameters stay")
+}
+
+func TestContestantsMustAgree(t *testing.T) {
+	same := protocol.Result{Objects: 3, Digest: 42, Heard: 7}
+	order := everyone()
+	require.NoError(t, agree(map[string]protocol.Result{millrace: same, clientGo: same, floor: {}}, order))
+	for _, change := range []func(*protocol.Result){
+		func(r *protocol.Result) { r.Digest++ },
+		func(r *protocol.Result) { r.Objects-- },
+		func(r *protocol.Result) { r.Heard++ },
+	} {
+		other := same
+		change(&other)
+		err := agree(map[string]protocol.Result{millrace: same, clientGo: other}, order)
+		require.ErrorContains(t, err, "did not do the same work")
+	}
+}
+
+// TestScenariosAreInOrder checks the table of scenarios against what the
+// contestants know.
+func TestScenariosAreInOrder(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range scenarios() {
+		require.False(t, seen[s.name], s.name)
+		seen[s.name] = true
+		require.NotEmpty(t, s.measures, s.name)
+		require.Contains(t, s.contestants, millrace, s.name)
+		require.Contains(t, s.contestants, clientGo, s.name)
+		for _, j := range s.resolve(100) {
+			require.Positive(t, j.objects, s.name)
+			require.NotContains(t, j.params, scale)
+			require.NotContains(t, j.params, changedPercent)
+			if s.script == scriptWatch {
+				require.Positive(t, j.params[protocol.Events], s.name)
+			}
+		}
+	}
+	for _, name := range protocol.Following() {
+		require.True(t, seen[name], name)
+	}
+	_, err := choose([]string{"no-such"})
+	require.ErrorContains(t, err, "no-such")
+}
