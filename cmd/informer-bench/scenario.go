@@ -47,6 +47,9 @@ type scenario struct {
 
 	// perObject is how many events there are for each object.
 	perObject float64
+
+	// overTime: how memory develops is of interest, not only its peak.
+	overTime bool
 }
 
 // Values of a parameter that depend on the number of objects.
@@ -132,7 +135,7 @@ func processScenarios() []scenario {
 		variants: []protocol.Params{{protocol.PerSecond: 5000}},
 	}, {
 		name: "slow-handler", measures: "a handler sleeps through a million events of 1000 objects: what is held for it",
-		script: scriptAlone, contestants: both(), perObject: 1000,
+		script: scriptAlone, contestants: both(), perObject: 1000, overTime: true,
 		variants: []protocol.Params{{scale: 2}},
 	}}
 }
