@@ -73,8 +73,8 @@ func syncScenarios() []scenario {
 		name: "sync-protobuf", measures: "list Pods in protobuf until a handler has heard of each",
 		contestants: everyone(), variants: []protocol.Params{{}},
 	}, {
-		name: "sync-json", measures: "list custom resources in JSON, as unstructured objects",
-		contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}},
+		name: "sync-json", measures: "list custom resources in JSON, as unstructured and as typed objects",
+		contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}, {protocol.Custom: 1, protocol.Typed: 1}},
 	}, {
 		name: "sync-watchlist", measures: "stream the initial Pods in protobuf (KEP-3157)",
 		contestants: everyone(), variants: []protocol.Params{{protocol.WatchList: 1}},
