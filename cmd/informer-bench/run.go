@@ -63,7 +63,7 @@ func (f runFlags) validate() error {
 	return nil
 }
 
-func run(ctx context.Context, f runFlags, out, progress io.Writer) error {
+func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	if err := f.validate(); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(bin)
+	defer func() { err = errors.Join(err, os.RemoveAll(bin)) }()
 	programs, versions, err := build(ctx, root, bin, participants(chosen, f.contestants), progress)
 	if err != nil {
 		return err
