@@ -32,12 +32,13 @@ type Options struct {
 type Factory struct {
 	client *rest.Client
 	opts   Options
-	tasks  sync.WaitGroup // the goroutines in which informers run
 
-	mu        sync.Mutex // guards all below; no informer is called while it is held
+	mu        sync.Mutex // guards all below; of an informer only the name is asked for while it is held
 	ctx       context.Context
 	informers map[identity]*entry
-	misuse    []error
+	misuse    error         // of Options
+	running   int           // goroutines in which informers run
+	idle      chan struct{} // closed when the last of them ends; nil before the first
 }
 
 // identity is what makes two requests mean the same informer.
@@ -61,6 +62,7 @@ type informer interface {
 type entry struct {
 	informer informer
 	users    int
+	misuse   error              // by one of them
 	cancel   context.CancelFunc // nil before it is started
 	begun    chan struct{}      // closed when the last run has begun
 	ended    chan struct{}      // closed when the last run has ended
@@ -81,7 +83,7 @@ func (e *entry) waitForSync(ctx context.Context, begun <-chan struct{}) error {
 func New(client *rest.Client, opts Options) *Factory {
 	f := &Factory{client: client, opts: opts, informers: make(map[identity]*entry)}
 	if opts.LabelSelector != nil || opts.FieldSelector != nil {
-		f.misuse = append(f.misuse, errors.New("factory options: a selector for all informers: put it into Scope instead"))
+		f.misuse = errors.New("factory options: a selector for all informers: put it into Scope instead")
 	}
 	return f
 }
@@ -106,7 +108,7 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 		f.informers[id] = e
 		f.start(e)
 	} else if want.Transform != nil {
-		f.misuse = append(f.misuse, fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name()))
+		e.misuse = fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
 	}
 	e.users++
 	return e.informer.(*sharedinformer.Informer[T])
@@ -174,7 +176,11 @@ func (f *Factory) start(e *entry) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	before, begun, ended := e.ended, make(chan struct{}), make(chan struct{})
 	e.cancel, e.begun, e.ended = cancel, begun, ended
-	f.tasks.Go(func() {
+	if f.running++; f.running == 1 {
+		f.idle = make(chan struct{})
+	}
+	go func() {
+		defer f.ended()
 		defer close(ended)
 		defer cancel()
 		if before != nil {
@@ -188,12 +194,29 @@ func (f *Factory) start(e *entry) {
 		// The error is a failure to which an error handler said Stop: it has
 		// been reported there, and is in the informer's status.
 		_ = wait()
-	})
+	}()
+}
+
+// ended notes that one of the goroutines has ended.
+func (f *Factory) ended() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running--; f.running == 0 {
+		close(f.idle)
+	}
 }
 
 // Wait returns when no informer runs any more, which is soon after the context
-// given to Start is done.
-func (f *Factory) Wait() { f.tasks.Wait() }
+// given to Start is done. The factory may be started again before all who wait
+// have returned, which is why this is no sync.WaitGroup.
+func (f *Factory) Wait() {
+	f.mu.Lock()
+	idle := f.idle
+	f.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+}
 
 // Release says that one user of i needs it no longer. When the last one has,
 // the informer is stopped and forgotten. The channel is closed when it has
@@ -229,15 +252,16 @@ var errOther = errors.New("not waited for any longer")
 // at once.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
-	misuse := errors.Join(f.misuse...)
+	misuse := []error{f.misuse}
 	waiting := f.sorted()
 	begun := make([]<-chan struct{}, len(waiting))
 	for n, e := range waiting {
 		begun[n] = e.begun
+		misuse = append(misuse, e.misuse)
 	}
 	f.mu.Unlock()
-	if misuse != nil {
-		return misuse
+	if err := errors.Join(misuse...); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

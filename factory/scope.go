@@ -1,8 +1,6 @@
 package factory
 
 import (
-	"strings"
-
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -18,22 +16,6 @@ type Scope struct {
 }
 
 func (s Scope) isZero() bool { return s.Namespace == "" && s.Labels == nil && s.Fields == nil }
-
-// String writes the scope as part of a sentence: "in namespace shop with
-// labels app=web"; empty for all.
-func (s Scope) String() string {
-	var parts []string
-	if s.Namespace != "" {
-		parts = append(parts, "in namespace "+s.Namespace)
-	}
-	if s.Labels != nil && !s.Labels.Empty() {
-		parts = append(parts, "with labels "+s.Labels.String())
-	}
-	if s.Fields != nil && !s.Fields.Empty() {
-		parts = append(parts, "with fields "+s.Fields.String())
-	}
-	return strings.Join(parts, " ")
-}
 
 // For says which informer is wanted, where the type alone does not.
 type For[T object.Object] struct {

@@ -19,8 +19,8 @@
 //
 // Any number of readers, one writer at a time. A lookup takes a read lock for
 // as long as it takes to find the answer, never while the caller walks it: what
-// an iterator walks is an immutable slice that is built on the first lookup
-// after a change and shared by all lookups until the next one.
+// an iterator walks is a view that never changes. To take one costs nothing; the
+// first write after it copies a small part.
 //
 // # Failure
 //

@@ -15,8 +15,12 @@ type IndexError struct {
 	Index string // the name given to AddIndex
 	Key   object.Key
 	Panic any
-	Stack []byte
+	Stack []byte // nil behind the first few of one Write
 }
+
+// keptStacks is of how many failures of one Write the stack is kept: a function
+// that panics on one object often does so on all, and a stack is a few KiB.
+const keptStacks = 10
 
 func (e *IndexError) Error() string {
 	return fmt.Sprintf("index %q: function panicked on %s: %v; the object is not found by this index until a version of it is indexed without a panic",
@@ -63,11 +67,7 @@ func (i *Index[T, V]) Name() string { return i.name }
 // must not be changed.
 func (i *Index[T, V]) Get(v V) iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for _, o := range i.objects(v) {
-			if !yield(o) {
-				return
-			}
-		}
+		i.view(v).All()(yield)
 	}
 }
 
@@ -76,7 +76,7 @@ func (i *Index[T, V]) Len(v V) int {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
 	if b, ok := i.buckets[v]; ok {
-		return len(b.entries)
+		return b.len()
 	}
 	return 0
 }
@@ -93,13 +93,19 @@ func (i *Index[T, V]) Values() []V {
 	return values
 }
 
-func (i *Index[T, V]) objects(v V) []T {
+func (i *Index[T, V]) view(v V) View[T] {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
 	if b, ok := i.buckets[v]; ok {
-		return b.objects()
+		return b.view()
 	}
-	return nil
+	return View[T]{}
+}
+
+// bucket is the list of the objects that share one value.
+type bucket[T object.Object] struct {
+	vector[T]
+	at map[*entry[T]]int
 }
 
 func (i *Index[T, V]) insert(e *entry[T]) {
@@ -127,24 +133,35 @@ func (i *Index[T, V]) remove(e *entry[T]) {
 	}
 }
 
+// put sees to it that the bucket of v has the object of e.
 func (i *Index[T, V]) put(v V, e *entry[T]) {
 	b, ok := i.buckets[v]
 	if !ok {
-		b = &bucket[T]{entries: make(map[*entry[T]]struct{})}
+		b = &bucket[T]{at: make(map[*entry[T]]int)}
 		i.buckets[v] = b
 	}
-	b.entries[e] = struct{}{}
-	b.drop()
+	if at, ok := b.at[e]; ok {
+		b.set(at)
+	} else {
+		b.at[e] = b.push(e)
+	}
 }
 
+// take sees to it that the bucket of v does not have e.
 func (i *Index[T, V]) take(v V, e *entry[T]) {
 	b, ok := i.buckets[v]
 	if !ok {
 		return
 	}
-	delete(b.entries, e)
-	b.drop()
-	if len(b.entries) == 0 {
+	at, ok := b.at[e]
+	if !ok {
+		return
+	}
+	delete(b.at, e)
+	if moved := b.remove(at); moved != nil {
+		b.at[moved] = at
+	}
+	if b.len() == 0 {
 		delete(i.buckets, v)
 	}
 }
@@ -156,7 +173,11 @@ func (i *Index[T, V]) valuesOf(key object.Key, o T, report bool) (values []V) {
 		if p := recover(); p != nil {
 			values = nil
 			if report {
-				i.x.failures = append(i.x.failures, &IndexError{Index: i.name, Key: key, Panic: p, Stack: debug.Stack()})
+				e := &IndexError{Index: i.name, Key: key, Panic: p}
+				if len(i.x.failures) < keptStacks {
+					e.Stack = debug.Stack()
+				}
+				i.x.failures = append(i.x.failures, e)
 			}
 		}
 	}()

@@ -6,26 +6,27 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Indexer holds one entry for each object and lets any number of indexes point
-// at the entries.
+// Indexer holds one entry for each object and lets any number of lists point
+// at the objects.
 //
-//	objects:  shop/web-0 → entry ─┐      entry = key + newest object
-//	          shop/web-1 → entry ─┼─┐
+//	objects:  shop/web-0 → entry ─┐      entry = key, newest object, and where
+//	          shop/web-1 → entry ─┼─┐            the object stands in the lists
 //	                              │ │
-//	index "namespace"  shop   → {entry, entry}   bucket = set of entries
-//	index "node"       node-1 → {entry}          + the slice made of it for readers
+//	all                           │ │    list of every object
+//	namespaces         shop   → list     list of those in the namespace
+//	index "node"       node-1 → bucket   list, and where each entry stands in it
 //
 // To write: take the lock once for a whole batch, put the new object into its
-// entry, and for each index whose values for the object changed move the entry
-// between buckets; where they did not, only drop the bucket's slice.
+// entry and into its place in each list, and for each index whose values for the
+// object changed move it from bucket to bucket.
 //
-// To look up: find the bucket under the read lock and take its slice, making
-// it first if a change dropped it. The slice is never written to again.
+// To look up: find the list under the read lock and take a view of it, which
+// costs nothing. A view never changes: see vector.
 type Indexer[T object.Object] struct {
 	mu         sync.RWMutex // guards all below and the buckets of all indexes
 	objects    map[object.Key]*entry[T]
-	all        snapshot[T]
-	namespaces *Index[T, string]
+	all        vector[T]
+	namespaces map[string]*vector[T]
 	indexes    []anyIndex[T]
 	rv         string
 	generation uint64        // of the last Replace
@@ -34,16 +35,17 @@ type Indexer[T object.Object] struct {
 
 // entry is where an object of one key lives while it is cached.
 type entry[T object.Object] struct {
-	key        object.Key
-	object     T
-	generation uint64 // of the last Replace that had this key in it
+	key         object.Key
+	object      T
+	at          int        // in all
+	namespace   *vector[T] // the list of its namespace
+	inNamespace int        // in that list
+	generation  uint64     // of the last Replace that had this object in it
 }
 
 // New returns an empty cache.
 func New[T object.Object]() *Indexer[T] {
-	x := &Indexer[T]{objects: make(map[object.Key]*entry[T])}
-	x.namespaces, _ = AddIndex(x, "namespace", func(o T) []string { return []string{o.GetNamespace()} })
-	return x
+	return &Indexer[T]{objects: make(map[object.Key]*entry[T]), namespaces: make(map[string]*vector[T])}
 }
 
 // Reader returns the read side of x.
@@ -81,35 +83,68 @@ func (x *Indexer[T]) get(key object.Key) (T, bool) {
 	return none, false
 }
 
-// Set puts o under key.
-func (w Writer[T]) Set(key object.Key, o T) {
-	x := w.to
-	x.all.drop()
-	e, ok := x.objects[key]
+// Set puts o under key and returns what was there. An object whose UID and
+// resource version are those of the cached one is the same: the cached pointer
+// stays, and changed is false.
+func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
+	e, ok := w.to.objects[key]
 	if !ok {
-		e = &entry[T]{key: key, object: o}
-		x.objects[key] = e
-		for _, index := range x.indexes {
-			index.insert(e)
-		}
-		return
+		w.to.add(key, o)
+		return old, false, true
 	}
+	old = e.object
+	if same(old, o) {
+		return old, true, false
+	}
+	w.to.change(e, o)
+	return old, true, true
+}
+
+func (x *Indexer[T]) add(key object.Key, o T) {
+	namespace, ok := x.namespaces[key.Namespace]
+	if !ok {
+		namespace = new(vector[T])
+		x.namespaces[key.Namespace] = namespace
+	}
+	e := &entry[T]{key: key, object: o, namespace: namespace, generation: x.generation}
+	e.at, e.inNamespace = x.all.push(e), namespace.push(e)
+	x.objects[key] = e
+	for _, index := range x.indexes {
+		index.insert(e)
+	}
+}
+
+func (x *Indexer[T]) change(e *entry[T], o T) {
 	old := e.object
 	e.object = o
+	x.all.set(e.at)
+	e.namespace.set(e.inNamespace)
 	for _, index := range x.indexes {
 		index.update(e, old)
 	}
 }
 
-// Delete removes what is under key, if anything.
-func (w Writer[T]) Delete(key object.Key) {
-	x := w.to
-	e, ok := x.objects[key]
+// Delete removes what is under key, if anything, and returns it.
+func (w Writer[T]) Delete(key object.Key) (old T, existed bool) {
+	e, ok := w.to.objects[key]
 	if !ok {
-		return
+		return old, false
 	}
-	x.all.drop()
-	delete(x.objects, key)
+	w.to.remove(e)
+	return e.object, true
+}
+
+func (x *Indexer[T]) remove(e *entry[T]) {
+	delete(x.objects, e.key)
+	if moved := x.all.remove(e.at); moved != nil {
+		moved.at = e.at
+	}
+	if moved := e.namespace.remove(e.inNamespace); moved != nil {
+		moved.inNamespace = e.inNamespace
+	}
+	if e.namespace.len() == 0 {
+		delete(x.namespaces, e.key.Namespace)
+	}
 	for _, index := range x.indexes {
 		index.remove(e)
 	}
@@ -128,31 +163,29 @@ type Change[T object.Object] struct {
 
 // Replace makes items the whole content and tells each of what it changed:
 // first what is no longer there, in no particular order, then what was added
-// or changed, in the order of items. An object whose UID and resource version
-// are those of the cached one is unchanged: the cached pointer stays, and each
-// does not hear of it.
+// or changed, in the order of items. An object of another UID than the cached
+// one is another object: the old one is deleted, the new one added. An object
+// whose UID and resource version are those of the cached one is unchanged: the
+// cached pointer stays, and each does not hear of it.
 func (w Writer[T]) Replace(items []T, each func(Change[T])) {
 	x := w.to
 	x.generation++
 	for _, item := range items {
-		if e, ok := x.objects[object.KeyOf(item)]; ok {
+		if e, ok := x.objects[object.KeyOf(item)]; ok && e.object.GetUID() == item.GetUID() {
 			e.generation = x.generation
 		}
 	}
 	for key, e := range x.objects {
 		if e.generation != x.generation {
-			w.Delete(key)
+			x.remove(e)
 			each(Change[T]{Key: key, Old: e.object, Existed: true})
 		}
 	}
 	for _, item := range items {
 		key := object.KeyOf(item)
-		old, existed := w.Get(key)
-		if existed && same(old, item) {
-			continue
+		if old, existed, changed := w.Set(key, item); changed {
+			each(Change[T]{Key: key, Old: old, New: item, Existed: existed, Exists: true})
 		}
-		w.Set(key, item)
-		each(Change[T]{Key: key, Old: old, New: item, Existed: existed, Exists: true})
 	}
 }
 

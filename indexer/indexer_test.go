@@ -66,7 +66,7 @@ func TestLookups(t *testing.T) {
 	_, ok = r.Get(object.Key{Namespace: "shop", Name: "absent"})
 	require.False(t, ok)
 	require.Equal(t, []string{"shop/a@1", "shop/b@2"}, names(r.Namespace("shop")))
-	require.Equal(t, []string{"node@3"}, names(r.Namespace("")))
+	require.Equal(t, []string{"node@3", "shop/a@1", "shop/b@2"}, names(r.Namespace(metav1.NamespaceAll)))
 	require.Empty(t, names(r.Namespace("absent")))
 	require.Equal(t, []string{"shop/a@1", "shop/b@2"}, names(byApp.Get("web")))
 	require.Equal(t, []string{"shop/b@2"}, names(byApp.Get("db")))
@@ -110,6 +110,59 @@ func TestReplaceTellsTheDifference(t *testing.T) {
 	require.Same(t, kept, now, "an unchanged object keeps its pointer")
 	require.Equal(t, "9", x.Reader().RV())
 	require.Equal(t, []string{"n/changed@5", "n/kept@2", "n/new@6"}, names(x.Reader().All()))
+}
+
+// Views of all ages are held while the content changes; each must stay as it
+// was when it was taken.
+func TestL12_AViewNeverChanges(t *testing.T) {
+	for seed := range uint64(50) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		x := New[meta]()
+		index, _ := AddIndex(x, "app", apps)
+		type taken struct {
+			view View[meta]
+			want []string
+		}
+		var views []taken
+		hold := func(v View[meta]) {
+			require.Equal(t, v.Len(), len(slices.Collect(v.All())))
+			views = append(views, taken{v, names(v.All())})
+		}
+		for step := range 600 {
+			o := obj("n"+strconv.Itoa(r.IntN(2)), strconv.Itoa(r.IntN(200)), step+1, "web")
+			if r.IntN(3) == 0 {
+				x.Write(func(w Writer[meta]) { w.Delete(object.KeyOf(o)) })
+			} else {
+				set(x, o)
+			}
+			if r.IntN(10) == 0 {
+				view, _ := x.Snapshot()
+				hold(view)
+				hold(index.view("web"))
+				hold(x.Reader().namespace("n1"))
+			}
+		}
+		for n, v := range views {
+			require.Equal(t, v.want, names(v.view.All()), "seed %d view %d", seed, n)
+			for i := range v.view.Len() {
+				require.NotNil(t, v.view.At(i))
+			}
+		}
+	}
+}
+
+// Somebody who breaks L16 gets wrong answers, but must not break the cache.
+func TestAChangedNameInTheCacheDoesNoHarm(t *testing.T) {
+	x := New[meta]()
+	index, _ := AddIndex(x, "app", apps)
+	set(x, obj("n", "a", 1, "web"), obj("n", "b", 1, "web"), obj("n", "c", 1, "web"))
+	c, _ := x.Reader().Get(object.Key{Namespace: "n", Name: "c"})
+	c.Name, c.Namespace = "changed", "changed"
+	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "n", Name: "a"}) })
+	x.Write(func(w Writer[meta]) { w.Delete(object.Key{Namespace: "n", Name: "c"}) })
+	require.Equal(t, []string{"n/b@1"}, names(x.Reader().All()))
+	require.Equal(t, []string{"n/b@1"}, names(x.Reader().Namespace("n")))
+	require.Equal(t, []string{"n/b@1"}, names(index.Get("web")))
 }
 
 func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
@@ -251,9 +304,9 @@ func benchmarkCache(n int) *Indexer[meta] {
 
 func BenchmarkUpdate(b *testing.B) {
 	x := benchmarkCache(10_000)
-	o := obj("n1", "1", 2, "1")
-	for b.Loop() {
-		set(x, o)
+	versions := []meta{obj("n1", "1", 2, "1"), obj("n1", "1", 3, "1")}
+	for n := 0; b.Loop(); n++ {
+		set(x, versions[n%2])
 	}
 }
 
@@ -270,5 +323,20 @@ func BenchmarkNamespaceOf200(b *testing.B) {
 	for b.Loop() {
 		for range r.Namespace("n1") {
 		}
+	}
+}
+
+// BenchmarkReadAfterEachWrite is the worst case for what is made on demand:
+// nothing is ever read twice.
+func BenchmarkReadAfterEachWrite(b *testing.B) {
+	for _, objects := range []int{1000, 10_000, 100_000} {
+		b.Run(strconv.Itoa(objects), func(b *testing.B) {
+			x := benchmarkCache(objects)
+			versions := []meta{obj("n1", "1", 2, "1"), obj("n1", "1", 3, "1")}
+			for n := 0; b.Loop(); n++ {
+				set(x, versions[n%2])
+				x.Snapshot()
+			}
+		})
 	}
 }

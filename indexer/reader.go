@@ -2,8 +2,8 @@ package indexer
 
 import (
 	"iter"
-	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
@@ -40,18 +40,30 @@ func (r Reader[T]) RV() string {
 // the iteration begins.
 func (r Reader[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
-		for _, o := range r.objects() {
-			if !yield(o) {
-				return
-			}
-		}
+		view, _ := r.x.Snapshot()
+		view.All()(yield)
 	}
 }
 
-// Namespace yields the objects of one namespace; the namespace "" is that of
-// cluster-scoped objects.
+// Namespace yields the objects of one namespace, in no particular order, as of
+// the moment at which the iteration begins. As everywhere in the API, the empty
+// namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
-	return r.x.namespaces.Get(namespace)
+	if namespace == metav1.NamespaceAll {
+		return r.All()
+	}
+	return func(yield func(T) bool) {
+		r.namespace(namespace).All()(yield)
+	}
+}
+
+func (r Reader[T]) namespace(namespace string) View[T] {
+	r.x.mu.RLock()
+	defer r.x.mu.RUnlock()
+	if list, ok := r.x.namespaces[namespace]; ok {
+		return list.view()
+	}
+	return View[T]{}
 }
 
 // Select yields the objects whose labels match. It looks at every object: use
@@ -62,33 +74,16 @@ func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 
 // Snapshot returns every object and the resource version of exactly that set.
 func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
-	slice, rv := r.x.Snapshot()
-	return slices.Values(slice), rv
+	view, rv := r.x.Snapshot()
+	return view.All(), rv
 }
 
-func (r Reader[T]) objects() []T {
-	slice, _ := r.x.Snapshot()
-	return slice
-}
-
-// Snapshot returns every object and the resource version of exactly that set,
-// for the writer's side: the slice is shared with all readers and must not be
-// changed.
-func (x *Indexer[T]) Snapshot() (objects []T, rv string) {
+// Snapshot returns every object and the resource version of exactly that set.
+// It takes no longer for many objects than for few.
+func (x *Indexer[T]) Snapshot() (objects View[T], rv string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.snapshot(), x.rv
-}
-
-// snapshot is called under x.mu.
-func (x *Indexer[T]) snapshot() []T {
-	return x.all.of(len(x.objects), func(yield func(*entry[T]) bool) {
-		for _, e := range x.objects {
-			if !yield(e) {
-				return
-			}
-		}
-	})
+	return x.all.view(), x.rv
 }
 
 // Matching yields the objects of seq whose labels match selector. With it any

@@ -46,7 +46,15 @@ type metric[S any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
 	value func(S) float64
+	merge merge
 }
+
+// merge makes one figure of those of several informers or handlers of one name.
+type merge func(a, b float64) float64
+
+func add(a, b float64) float64   { return a + b }
+func worst(a, b float64) float64 { return max(a, b) }
+func all(a, b float64) float64   { return min(a, b) }
 
 // NewInformers returns a collector to be registered.
 func NewInformers(source InformerSource, opts InformerOptions) *Informers {
@@ -57,35 +65,35 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	c.state = desc("state", "1 for the state that the reflector is in.", "state")
 
 	type s = sharedinformer.Status
-	informer := func(name, help string, kind prometheus.ValueType, value func(s) float64) {
-		c.informer = append(c.informer, metric[s]{desc(name, help), kind, value})
+	informer := func(name, help string, kind prometheus.ValueType, value func(s) float64, merge merge) {
+		c.informer = append(c.informer, metric[s]{desc(name, help), kind, value, merge})
 	}
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
-	informer("synced", "1 when a whole initial list is in the cache.", gauge, func(i s) float64 { return truth(i.Synced) })
-	informer("failing_attempts", "Failures in a row, 0 when all is well.", gauge, func(i s) float64 { return float64(i.Reflector.Attempts) })
-	informer("objects", "Cached objects.", gauge, func(i s) float64 { return float64(i.Objects) })
-	informer("queue_depth", "Changes that are not in the cache yet.", gauge, func(i s) float64 { return float64(i.QueueDepth) })
-	informer("queue_age_seconds", "How long the oldest of them has waited.", gauge, func(i s) float64 { return i.QueueAge.Seconds() })
-	informer("lists_total", "Lists and streaming lists begun.", counter, func(i s) float64 { return float64(i.Reflector.Lists) })
-	informer("relists_total", "Lists that replaced a state whose resource version had expired.", counter, func(i s) float64 { return float64(i.Reflector.Relists) })
-	informer("watches_total", "Watches begun.", counter, func(i s) float64 { return float64(i.Reflector.Watches) })
-	informer("events_total", "Changes received.", counter, func(i s) float64 { return float64(i.Reflector.Events) })
-	informer("bookmarks_total", "Bookmarks received.", counter, func(i s) float64 { return float64(i.Reflector.Bookmarks) })
-	informer("duplicates_total", "Changes received again.", counter, func(i s) float64 { return float64(i.Reflector.Duplicates) })
-	informer("failures_total", "Failures of listing, watching, decoding and transforming.", counter, func(i s) float64 { return float64(i.Reflector.Failures) })
+	informer("synced", "1 when a whole initial list is in the cache.", gauge, func(i s) float64 { return truth(i.Synced) }, all)
+	informer("failing_attempts", "Failures in a row, 0 when all is well.", gauge, func(i s) float64 { return float64(i.Reflector.Attempts) }, worst)
+	informer("objects", "Cached objects.", gauge, func(i s) float64 { return float64(i.Objects) }, add)
+	informer("queue_depth", "Changes that are not in the cache yet.", gauge, func(i s) float64 { return float64(i.QueueDepth) }, add)
+	informer("queue_age_seconds", "How long the oldest of them has waited.", gauge, func(i s) float64 { return i.QueueAge.Seconds() }, worst)
+	informer("lists_total", "Lists and streaming lists begun.", counter, func(i s) float64 { return float64(i.Reflector.Lists) }, add)
+	informer("relists_total", "Lists that replaced a state whose resource version had expired.", counter, func(i s) float64 { return float64(i.Reflector.Relists) }, add)
+	informer("watches_total", "Watches begun.", counter, func(i s) float64 { return float64(i.Reflector.Watches) }, add)
+	informer("events_total", "Changes received.", counter, func(i s) float64 { return float64(i.Reflector.Events) }, add)
+	informer("bookmarks_total", "Bookmarks received.", counter, func(i s) float64 { return float64(i.Reflector.Bookmarks) }, add)
+	informer("duplicates_total", "Changes received again.", counter, func(i s) float64 { return float64(i.Reflector.Duplicates) }, add)
+	informer("failures_total", "Failures of listing, watching, decoding and transforming.", counter, func(i s) float64 { return float64(i.Reflector.Failures) }, add)
 
 	type h = sharedinformer.HandlerStatus
-	handler := func(name, help string, kind prometheus.ValueType, value func(h) float64) {
-		c.handler = append(c.handler, metric[h]{desc("handler_"+name, help, "handler", "place"), kind, value})
+	handler := func(name, help string, kind prometheus.ValueType, value func(h) float64, merge merge) {
+		c.handler = append(c.handler, metric[h]{desc("handler_"+name, help, "handler", "place"), kind, value, merge})
 	}
-	handler("synced", "1 when the handler's last initial add has returned.", gauge, func(r h) float64 { return truth(r.Synced) })
-	handler("pending", "Events that the handler has not heard yet.", gauge, func(r h) float64 { return float64(r.Pending) })
-	handler("behind_seconds", "Age of the event that the handler is being told of.", gauge, func(r h) float64 { return r.Behind.Seconds() })
-	handler("slowest_seconds", "The longest call.", gauge, func(r h) float64 { return r.Slowest.Seconds() })
-	handler("delivered_total", "Calls that have returned.", counter, func(r h) float64 { return float64(r.Delivered) })
-	handler("coalesced_total", "Events that needed no telling, with the lag policy Coalesce.", counter, func(r h) float64 { return float64(r.Coalesced) })
-	handler("panics_total", "Calls that panicked.", counter, func(r h) float64 { return float64(r.Panics) })
-	handler("errors_total", "Calls that returned an error.", counter, func(r h) float64 { return float64(r.Errors) })
+	handler("synced", "1 when the handler's last initial add has returned.", gauge, func(r h) float64 { return truth(r.Synced) }, all)
+	handler("pending", "Events that the handler has not heard yet.", gauge, func(r h) float64 { return float64(r.Pending) }, add)
+	handler("behind_seconds", "Age of the event that the handler is being told of.", gauge, func(r h) float64 { return r.Behind.Seconds() }, worst)
+	handler("slowest_seconds", "The longest call.", gauge, func(r h) float64 { return r.Slowest.Seconds() }, worst)
+	handler("delivered_total", "Calls that have returned.", counter, func(r h) float64 { return float64(r.Delivered) }, add)
+	handler("coalesced_total", "Events that needed no telling, with the lag policy Coalesce.", counter, func(r h) float64 { return float64(r.Coalesced) }, add)
+	handler("panics_total", "Calls that panicked.", counter, func(r h) float64 { return float64(r.Panics) }, add)
+	handler("errors_total", "Calls that returned an error.", counter, func(r h) float64 { return float64(r.Errors) }, add)
 	return c
 }
 
@@ -100,26 +108,33 @@ func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Handlers of one name at one place,
-// such as those of a loop, are added up, since Prometheus wants each series
-// once; so are informers of one name.
+// Collect implements prometheus.Collector. Prometheus wants each series once, so
+// handlers of one name at one place, such as those of a loop, become one, and so
+// do informers of one name: figures are added up, times and failures in a row are
+// those of the worst, and synced means all.
 func (c *Informers) Collect(out chan<- prometheus.Metric) {
-	sums := make(map[series]float64)
+	merged := make(map[series]float64)
+	put := func(s series, value float64, merge merge) {
+		if before, ok := merged[s]; ok {
+			value = merge(before, value)
+		}
+		merged[s] = value
+	}
 	for _, i := range c.source.Status() {
 		resource := i.Reflector.Resource
 		for state := reflector.Idle; state <= reflector.Stopped; state++ {
-			sums[series{c.state, prometheus.GaugeValue, resource, state.String(), ""}] += truth(i.Reflector.State == state)
+			put(series{c.state, prometheus.GaugeValue, resource, state.String(), ""}, truth(i.Reflector.State == state), add)
 		}
 		for _, m := range c.informer {
-			sums[series{m.desc, m.kind, resource, "", ""}] += m.value(i)
+			put(series{m.desc, m.kind, resource, "", ""}, m.value(i), m.merge)
 		}
 		for _, r := range i.Handlers {
 			for _, m := range c.handler {
-				sums[series{m.desc, m.kind, resource, r.Name, r.Place}] += m.value(r)
+				put(series{m.desc, m.kind, resource, r.Name, r.Place}, m.value(r), m.merge)
 			}
 		}
 	}
-	for s, value := range sums {
+	for s, value := range merged {
 		labels := []string{s.resource}
 		for _, label := range []string{s.second, s.third} {
 			if label != "" {

@@ -27,7 +27,7 @@ func TestInformerMetrics(t *testing.T) {
 		Synced:    true, Objects: 12, QueueDepth: 4, QueueAge: 1500 * time.Millisecond,
 		Handlers: []sharedinformer.HandlerStatus{
 			{Name: "audit", Place: "main.go:7", Pending: 5, Behind: 2 * time.Second, Delivered: 30, Panics: 1, Synced: true},
-			{Name: "audit", Place: "main.go:7", Pending: 2, Delivered: 3},
+			{Name: "audit", Place: "main.go:7", Pending: 2, Behind: time.Second, Delivered: 3},
 		},
 	}}
 	registry := prometheus.NewPedanticRegistry()
@@ -36,6 +36,12 @@ func TestInformerMetrics(t *testing.T) {
 # HELP millrace_informer_events_total Changes received.
 # TYPE millrace_informer_events_total counter
 millrace_informer_events_total{resource="pods"} 40
+# HELP millrace_informer_handler_behind_seconds Age of the event that the handler is being told of.
+# TYPE millrace_informer_handler_behind_seconds gauge
+millrace_informer_handler_behind_seconds{handler="audit",place="main.go:7",resource="pods"} 2
+# HELP millrace_informer_handler_synced 1 when the handler's last initial add has returned.
+# TYPE millrace_informer_handler_synced gauge
+millrace_informer_handler_synced{handler="audit",place="main.go:7",resource="pods"} 0
 # HELP millrace_informer_handler_delivered_total Calls that have returned.
 # TYPE millrace_informer_handler_delivered_total counter
 millrace_informer_handler_delivered_total{handler="audit",place="main.go:7",resource="pods"} 33
@@ -56,6 +62,7 @@ millrace_informer_synced{resource="pods"} 1
 `
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"millrace_informer_events_total", "millrace_informer_handler_delivered_total",
+		"millrace_informer_handler_behind_seconds", "millrace_informer_handler_synced",
 		"millrace_informer_queue_age_seconds", "millrace_informer_state", "millrace_informer_synced"))
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)

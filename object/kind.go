@@ -16,16 +16,16 @@ type GVR = schema.GroupVersionResource
 // ParseResourceArg reads what kubectl's users type to name a resource:
 // TYPE[.VERSION][.GROUP], for example "pods", "deployments.apps" or
 // "deployments.v1.apps"; "pods.v1." means the group without a name. The version
-// is recognised by its form (v1, v2beta1);
-// what was left out is empty. TYPE may be a resource, a singular, a short name
-// or a kind; resolving it is the RESTMapper's work.
+// is recognised by its form (v1, v2beta1); what was left out is empty. TYPE may
+// be a resource, a singular, a short name or a kind; resolving it is the
+// RESTMapper's work.
 func ParseResourceArg(arg string) (GVR, error) {
 	resource, rest, dotted := strings.Cut(arg, ".")
 	first, group, _ := strings.Cut(rest, ".")
 	if resource == "" || dotted && first == "" || strings.HasSuffix(group, ".") || strings.ContainsAny(arg, "/ ") {
 		return GVR{}, fmt.Errorf("resource %q: want TYPE[.VERSION][.GROUP], for example \"pods\" or \"deployments.v1.apps\"", arg)
 	}
-	if IsVersion(first) {
+	if isVersion(first) {
 		return GVR{Group: group, Version: first, Resource: resource}, nil
 	}
 	if strings.HasSuffix(rest, ".") {
@@ -34,9 +34,9 @@ func ParseResourceArg(arg string) (GVR, error) {
 	return GVR{Group: rest, Resource: resource}, nil
 }
 
-// IsVersion reports whether s has the form of a Kubernetes API version: v1,
+// isVersion reports whether s has the form of a Kubernetes API version: v1,
 // v2beta1, v1alpha3.
-func IsVersion(s string) bool {
+func isVersion(s string) bool {
 	rest, ok := strings.CutPrefix(s, "v")
 	if !ok {
 		return false

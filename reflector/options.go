@@ -55,7 +55,7 @@ type Options struct {
 	Initial Initial
 
 	// PageSize, if not 0, makes every list a consistent read in pages of that
-	// many items. The default reads a first list in one response from the
+	// many items, and Auto a List, since a stream has no pages. The default reads a first list in one response from the
 	// server's cache, which may lag a little behind, and one that follows an
 	// expired resource version as a consistent read in pages of 500.
 	PageSize int64
@@ -81,8 +81,11 @@ type Options struct {
 	// Backoff paces attempts after failures.
 	Backoff Backoff
 
-	// OnError hears of each failure and decides whether to go on. It is called
-	// by Run's goroutine and must return soon. Nil means Retry.
+	// OnError hears of each failure and decides whether to go on. It must
+	// return soon. A Reflector calls it in Run's goroutine. An Informer passes
+	// on what goes wrong with index functions, handlers and cached objects too,
+	// and calls it in the goroutine where that happened, so that there may be
+	// several calls at once. Nil means Retry.
 	OnError func(context.Context, *Failure) Verdict
 
 	// OnState hears of each change of state. It is called by Run's goroutine

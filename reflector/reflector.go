@@ -175,7 +175,11 @@ func (r *Reflector[T]) record(f *Failure) {
 		}
 		s.Failure = f
 	})
-	r.opts.Logger.Warn("reflector failure", "resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", Reason(f.Err))
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", Reason(f.Err)}
+	if p, ok := errors.AsType[*PanicError](f.Err); ok {
+		attrs = append(attrs, "stack", string(p.Stack))
+	}
+	r.opts.Logger.Warn("reflector failure", attrs...)
 }
 
 // succeeded ends a series of failures.

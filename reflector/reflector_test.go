@@ -246,6 +246,13 @@ func TestContradictingOptions(t *testing.T) {
 	}
 }
 
+func TestBackoffNeverWaitsLongerThanMaxAsks(t *testing.T) {
+	for _, b := range []Backoff{{Max: 100 * time.Millisecond}, {Initial: time.Second, Max: 100 * time.Millisecond}} {
+		p := pacer{Backoff: b.withDefaults()}
+		require.LessOrEqual(t, p.delay(time.Now(), 0), 150*time.Millisecond, "%+v", b)
+	}
+}
+
 func TestBackoffGrowsWithJitterAndResets(t *testing.T) {
 	p := pacer{Backoff: Backoff{}.withDefaults()}
 	now := time.Now()

@@ -23,14 +23,13 @@ const maxRawBytes = 64 << 20
 // Client talks to one API server. It is safe for concurrent use. It holds
 // connections but no goroutines of its own.
 type Client struct {
-	http      *http.Client
-	base      *url.URL
-	userAgent string
-	log       *slog.Logger
-	scheme    *runtime.Scheme
-	learned   *Mapper
-	mapper    kindMapper // learned, unless a test puts another in its place
-	warnings  warningLog
+	http     *http.Client
+	base     *url.URL
+	log      *slog.Logger
+	scheme   *runtime.Scheme
+	learned  *Mapper
+	mapper   kindMapper // learned, unless a test puts another in its place
+	warnings warningLog
 
 	mu       sync.Mutex // guards jsonOnly
 	jsonOnly map[object.GVR]bool
@@ -51,12 +50,11 @@ func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
 		scheme = runtime.NewScheme()
 	}
 	c := &Client{
-		http:      httpClient,
-		base:      base,
-		userAgent: cfg.UserAgent,
-		log:       cfg.Logger,
-		scheme:    scheme,
-		jsonOnly:  map[object.GVR]bool{},
+		http:     httpClient,
+		base:     base,
+		log:      cfg.Logger,
+		scheme:   scheme,
+		jsonOnly: map[object.GVR]bool{},
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

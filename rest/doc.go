@@ -41,6 +41,15 @@
 // Built-in types are asked for in protobuf, all others in JSON. A server that
 // refuses protobuf for a resource is spoken to in JSON from then on.
 //
+// # Configuration
+//
+// LoadConfig finds out where the server is and who we are: from the files named
+// in KUBECONFIG, from ~/.kube/config, or from the service account of the pod,
+// with kubectl's overrides in LoadOptions. Tokens, certificates and authorities
+// that stand in files are read again when they change; exec plugins (v1 and
+// v1beta1 of client.authentication.k8s.io) run when their credentials expire or
+// are refused. A Config prints without its secrets.
+//
 // # Concurrency
 //
 // Client and Resource may be used from many goroutines. A list and the events

@@ -97,9 +97,6 @@ func (c *Client) newRequest(ctx context.Context, r *request) (*http.Request, err
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}
-	if c.userAgent != "" {
-		req.Header.Set("User-Agent", c.userAgent)
-	}
 	return req, nil
 }
 

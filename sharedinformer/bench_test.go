@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -37,7 +38,7 @@ func BenchmarkFanOut(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("handlers=%d", handlers), func(b *testing.B) {
 			var opts Options
-			opts.Initial = 2 // List
+			opts.Initial = reflector.List
 			i := New(quiet{}, opts)
 			var heard sync.WaitGroup
 			for range handlers {

@@ -14,7 +14,7 @@ import (
 //	Add        + Update  = Add of the newer state
 //	Add        + Delete  = nothing: the handler never heard of the object
 //	Update     + Update  = Update from the older old to the newer new
-//	Update     + Delete  = Delete
+//	Update     + Delete  = Delete from the older old
 //	Delete     + Add     = Delete and Add: two calls, one entry
 //	Delete-Add + Update  = Delete and Add of the newer state
 //	Delete-Add + Delete  = Delete, as it was
@@ -60,7 +60,7 @@ func (c *coalescer[T]) offer(s *segment[T], r *Registration[T]) {
 	if _, wanted := s.resync.targets[r]; !wanted {
 		return
 	}
-	for _, o := range s.resync.objects {
+	for o := range s.resync.objects.All() {
 		if _, changed := c.byKey[object.KeyOf(o)]; !changed {
 			c.push(object.KeyOf(o), Event[T]{Type: Resync, Object: o})
 		}
@@ -93,7 +93,8 @@ func (c *coalescer[T]) add(e Event[T]) {
 		c.merged--
 		c.waiting++
 	case e.Type == Update:
-		last.Object, last.Received, last.Decoded, last.Queued, last.Applied = e.Object, e.Received, e.Decoded, e.Queued, e.Applied
+		last.Object = e.Object
+		last.Received, last.Decoded, last.Queued, last.Applied = e.Received, e.Decoded, e.Queued, e.Applied
 	case p.both: // Delete-Add + Delete
 		p.then, p.both = Event[T]{}, false
 		c.merged++
@@ -104,32 +105,34 @@ func (c *coalescer[T]) add(e Event[T]) {
 		c.merged++
 		c.waiting--
 	default: // Update + Delete
+		e.Old = p.first.Old
 		p.first = e
 	}
 }
 
-// next returns what is to be told next, or the mark, or neither.
-func (c *coalescer[T]) next() (e Event[T], ok, mark bool) {
+// next returns what is to be told next, or the mark, or neither. Nobody else
+// has the event that it returns.
+func (c *coalescer[T]) next() (e *Event[T], mark bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	front := c.order.Front()
 	if front == nil {
-		return e, false, false
+		return nil, false
 	}
 	p := front.Value.(*pending[T])
 	if p.mark {
 		c.order.Remove(front)
-		return e, false, true
+		return nil, true
 	}
 	c.waiting--
-	e = p.first
 	if p.both {
+		first := p.first
 		p.first, p.then, p.both = p.then, Event[T]{}, false
-		return e, true, false
+		return &first, false
 	}
 	c.order.Remove(front)
 	delete(c.byKey, p.key)
-	return e, true, false
+	return &p.first, false
 }
 
 // held is how many calls are pending, and how many were saved.

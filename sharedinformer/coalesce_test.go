@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
 )
 
 type partial = *metav1.PartialObjectMetadata
@@ -44,11 +47,11 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 		{"add, update", []Event[partial]{add, update(a1, a2)}, []string{"add a@2 initial"}, 1},
 		{"add, delete", []Event[partial]{add, gone(a1)}, nil, 2},
 		{"update, update", []Event[partial]{update(a1, a2), update(a2, a3)}, []string{"update a@3 from 1"}, 1},
-		{"update, delete", []Event[partial]{update(a1, a2), gone(a3)}, []string{"delete a@3"}, 1},
+		{"update, delete", []Event[partial]{update(a1, a2), gone(a3)}, []string{"delete a@3 from 1"}, 1},
 		{"delete, add", []Event[partial]{gone(a1), born(other)}, []string{"delete a@1", "add a@4"}, 0},
 		{"delete, add, update", []Event[partial]{gone(a1), born(other), update(other, thing("a", 9, 5))}, []string{"delete a@1", "add a@5"}, 1},
 		{"delete, add, delete", []Event[partial]{gone(a1), born(other), gone(other)}, []string{"delete a@1"}, 2},
-		{"update, delete, add", []Event[partial]{update(a1, a2), gone(a3), born(other)}, []string{"delete a@3", "add a@4"}, 1},
+		{"update, delete, add", []Event[partial]{update(a1, a2), gone(a3), born(other)}, []string{"delete a@3 from 1", "add a@4"}, 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,8 +61,8 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 			require.Equal(t, len(c.want), waiting)
 			require.Equal(t, c.merged, merged)
 			var got []string
-			for e, ok, _ := box.next(); ok; e, ok, _ = box.next() {
-				got = append(got, show(e))
+			for e, _ := box.next(); e != nil; e, _ = box.next() {
+				got = append(got, show(*e))
 			}
 			require.Equal(t, c.want, got)
 			require.Empty(t, box.byKey)
@@ -73,14 +76,24 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 	r := &Registration[partial]{}
 	a1, a2, b := thing("a", 1, 1), thing("a", 1, 2), thing("b", 2, 3)
 	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: a1, Object: a2}}}, r)
-	mark := &resync[partial]{objects: []partial{a2, b}, targets: map[*Registration[partial]]struct{}{r: {}}}
+	view := func(objects ...partial) indexer.View[partial] {
+		x := indexer.New[partial]()
+		x.Write(func(w indexer.Writer[partial]) {
+			for _, o := range objects {
+				w.Set(object.KeyOf(o), o)
+			}
+		})
+		v, _ := x.Snapshot()
+		return v
+	}
+	mark := &resync[partial]{objects: view(a2, b), targets: map[*Registration[partial]]struct{}{r: {}}}
 	box.offer(&segment[partial]{resync: mark}, r)
-	box.offer(&segment[partial]{resync: &resync[partial]{objects: []partial{thing("c", 3, 3)}}}, r)
+	box.offer(&segment[partial]{resync: &resync[partial]{objects: view(thing("c", 3, 3))}}, r)
 	b2 := thing("b", 2, 4)
 	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}}, r)
 	var got []string
-	for e, ok, _ := box.next(); ok; e, ok, _ = box.next() {
-		got = append(got, show(e))
+	for e, _ := box.next(); e != nil; e, _ = box.next() {
+		got = append(got, show(*e))
 	}
 	require.Equal(t, []string{"update a@2 from 1", "update b@4 from 3"}, got)
 }
@@ -94,8 +107,8 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 		truth, told := map[string]partial{}, map[string]partial{}
 		offered, delivered := uint64(0), uint64(0)
 		take := func() bool {
-			e, ok, _ := box.next()
-			if !ok {
+			e, _ := box.next()
+			if e == nil {
 				return false
 			}
 			delivered++

@@ -36,9 +36,10 @@
 // All methods may be called from any goroutine, handlers included. Locks, in
 // the order in which they may be taken: Informer.mu, Informer.join, that of the
 // indexer, and then those of the queue, of a coalescer and of the mutation
-// detector, of which none is taken under another. No lock is held while a
-// handler, OnError or OnState runs; index functions run under Informer.join and
-// the indexer's lock and must be pure.
+// detector, of which none is taken under another. A registration's own lock is
+// taken under none of these, and under it that of its coalescer alone. No lock is
+// held while a handler, OnError or OnState runs; index functions run under
+// Informer.join and the indexer's lock and must be pure.
 //
 // # Failure
 //

@@ -43,7 +43,8 @@ type Event[T object.Object] struct {
 	// Object is the state after the change. For Delete it is the last state
 	// that is known.
 	Object T
-	// Old is the state before an Update.
+	// Old is the state that the handler knew before: always with an Update, and
+	// with a Delete where Object is a later one.
 	Old T
 	// Initial marks an Add as part of the state that was there when the
 	// informer synced or the handler joined.
@@ -52,12 +53,14 @@ type Event[T object.Object] struct {
 	// or a re-creation: Object is the last state that was seen.
 	FinalStateUnknown bool
 
-	// When the change passed the stages. Zero where it was not the network
-	// that brought it: a resync, or the initial Adds of a late handler.
-	Received time.Time // the last byte had been read
-	Decoded  time.Time // the object was made
-	Queued   time.Time // it entered the queue
-	Applied  time.Time // the cache held it
+	// Received is when the last byte of the change had been read; the others
+	// are how long after that it passed a stage. All are zero where it was not
+	// the network that brought the event: a resync, the initial Adds of a late
+	// handler.
+	Received time.Time
+	Decoded  time.Duration // the object was made
+	Queued   time.Duration // it entered the queue
+	Applied  time.Duration // the cache held it
 }
 
 // Handler hears of the changes of one informer, one call at a time, in order.
@@ -103,25 +106,26 @@ func (h HandlerFuncs[T]) Handle(_ context.Context, e Event[T]) error {
 
 // Filter returns a handler that passes on to next only what concerns objects
 // for which keep is true. An update that makes an object pass is an Add to
-// next, one that makes it fail is a Delete. For that keep must depend on
-// nothing but the object.
+// next, one that makes it fail is a Delete. A Delete is passed on if next knows
+// the object, whatever its final state is. For that keep must depend on nothing
+// but the object.
 func Filter[T object.Object](keep func(T) bool, next Handler[T]) Handler[T] {
+	var none T
 	return HandlerFunc[T](func(ctx context.Context, e Event[T]) error {
-		now := keep(e.Object)
+		known := e.Object
+		if any(e.Old) != any(none) {
+			known = e.Old
+		}
+		pass := keep(known)
 		if e.Type == Update {
-			switch before := keep(e.Old); {
-			case !before && now:
-				e.Type = Add
-				var none T
-				e.Old = none
-			case before && !now:
-				e.Type, e.Object = Delete, e.Old
-				var none T
-				e.Old = none
-				now = true
+			switch now := keep(e.Object); {
+			case !pass && now:
+				e.Type, e.Old, pass = Add, none, true
+			case pass && !now:
+				e.Type, e.Object, e.Old = Delete, e.Old, none
 			}
 		}
-		if !now {
+		if !pass {
 			return nil
 		}
 		return next.Handle(ctx, e)

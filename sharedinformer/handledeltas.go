@@ -65,7 +65,7 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 		applied := time.Now()
 		for n := range changes.events {
 			if e := &changes.events[n]; !e.Received.IsZero() {
-				e.Applied = applied
+				e.Applied = applied.Sub(e.Received)
 			}
 		}
 		i.append(&segment[T]{events: changes.events})
@@ -79,7 +79,9 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 	}
 	targets := make(map[*Registration[T]]struct{})
 	for _, r := range *i.handlers.Load() {
-		if r.resyncDue.Swap(false) && r.HasSynced() {
+		// Resyncs must not pile up before a handler that takes longer than
+		// their period: changes would come ever later. A box merges them.
+		if r.resyncDue.Swap(false) && r.HasSynced() && (r.box != nil || r.resyncing.CompareAndSwap(false, true)) {
 			targets[r] = struct{}{}
 		}
 	}
@@ -128,8 +130,9 @@ func (a *applier[T]) expect(batch deltafifo.Batch[T]) {
 func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	switch d.Type {
 	case deltafifo.Added, deltafifo.Updated:
-		old, existed := w.Get(d.Key)
-		a.changed(w, d, indexer.Change[T]{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
+		if old, existed, changed := w.Set(d.Key, d.Object); changed {
+			a.event(d, indexer.Change[T]{Key: d.Key, Old: old, New: d.Object, Existed: existed, Exists: true})
+		}
 	case deltafifo.Deleted:
 		a.deleted(w, d)
 	case deltafifo.Replaced:
@@ -141,27 +144,18 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	}
 }
 
-func (a *applier[T]) changed(w indexer.Writer[T], d *deltafifo.Delta[T], c indexer.Change[T]) {
-	if c.Existed && c.Old.GetUID() == c.New.GetUID() && c.Old.GetResourceVersion() == c.New.GetResourceVersion() {
-		return
-	}
-	w.Set(c.Key, c.New)
-	a.event(d, c)
-}
-
 // deleted tells of a deletion: with its final state, or, where the cache holds
 // an older object of that name, without, because that one's own end was missed.
 func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
-	old, existed := w.Get(d.Key)
+	old, existed := w.Delete(d.Key)
 	if !existed {
 		return
 	}
-	w.Delete(d.Key)
 	if old.GetUID() != d.Object.GetUID() {
 		a.add(d, Event[T]{Type: Delete, Object: old, FinalStateUnknown: true})
 		return
 	}
-	a.add(d, Event[T]{Type: Delete, Object: d.Object})
+	a.add(d, Event[T]{Type: Delete, Object: d.Object, Old: old})
 }
 
 // event tells of a change that may have been found rather than watched.
@@ -180,6 +174,8 @@ func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 }
 
 func (a *applier[T]) add(d *deltafifo.Delta[T], e Event[T]) {
-	e.Received, e.Decoded, e.Queued = d.Received, d.Decoded, d.Queued
+	if e.Received = d.Received; !e.Received.IsZero() {
+		e.Decoded, e.Queued = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)
+	}
 	a.events = append(a.events, e)
 }

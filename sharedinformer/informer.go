@@ -68,6 +68,7 @@ type Informer[T object.Object] struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	began  time.Time
 	tasks  sync.WaitGroup                    // every goroutine of this run
 	ending bool                              // nothing is started any more, but not all has ended
 	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, unless the reflector met it
@@ -191,7 +192,7 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 	if i.current != nil {
 		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
 	}
-	r := &run{}
+	r := &run{began: time.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	i.current = r
 	i.stopped.Store(false)
@@ -239,7 +240,8 @@ func (i *Informer[T]) enlist(r *Registration[T]) {
 	if r.box == nil { // a cursor that does not move holds the log from there on
 		r.cursor = cursor[T]{at: i.log.tail, index: len(i.log.tail.events)}
 	}
-	r.position.Store(i.log.total.Load())
+	r.joined = i.log.total.Load()
+	r.passed.Store(r.joined)
 	handlers := append(slices.Clone(*i.handlers.Load()), r)
 	i.handlers.Store(&handlers)
 }
@@ -289,7 +291,13 @@ func (i *Informer[T]) reportNow(f *reflector.Failure) {
 // report logs a failure that is not the reflector's own and asks the error
 // handler what to do about it.
 func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
-	i.logger.Error("informer failure", "resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err)
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
+	if p, ok := errors.AsType[*reflector.PanicError](f.Err); ok {
+		attrs = append(attrs, "stack", string(p.Stack))
+	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
+		attrs = append(attrs, "stack", string(e.Stack))
+	}
+	i.logger.Error("informer failure", attrs...)
 	if i.verdict(ctx, f) != reflector.Stop {
 		return
 	}

@@ -3,7 +3,6 @@ package sharedinformer
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 )
 
 // joiner checks that what it is told has neither a gap nor a repeat: each
@@ -40,13 +40,13 @@ func (j *joiner) Handle(_ context.Context, e Event[partial]) error {
 // pipeline takes them, with real parallelism.
 func TestL06_JoiningUnderFire(t *testing.T) {
 	for _, lag := range []Lag{Unbounded, Coalesce} {
-		i := New(quiet{}, Options{})
+		i := New(quiet{}, Options{Options: reflector.Options{Initial: reflector.List}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- i.Run(ctx) }()
 		require.NoError(t, i.WaitForSync(ctx))
 
-		const objects, changes = 50, 2_000
+		const objects, changes = 50, 20_000
 		stop := make(chan struct{})
 		var joining sync.WaitGroup
 		var mu sync.Mutex
@@ -75,7 +75,12 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 				}
 			})
 		}
-		for n := range changes {
+		enough := func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(joined) == 20
+		}
+		for n := 0; n < changes || !enough(); n++ {
 			o := thing(fmt.Sprint(n%objects), n%objects, n+2)
 			i.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
 			if n%3 == 0 { // many small batches rather than a few large ones
@@ -84,9 +89,9 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 		}
 		close(stop)
 		joining.Wait()
-		last := thing("last", objects, changes+2)
+		last := thing("last", objects, 1<<30)
 		i.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Added, Key: object.KeyOf(last), Object: last, RV: last.ResourceVersion})
-		require.NoError(t, i.WaitForRV(ctx, strconv.Itoa(changes+2)))
+		require.NoError(t, i.WaitForRV(ctx, last.ResourceVersion))
 		for _, j := range joined {
 			<-j.last
 		}

@@ -3,6 +3,7 @@ package sharedinformer
 import (
 	"sync/atomic"
 
+	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -18,7 +19,7 @@ type segment[T object.Object] struct {
 // resync is the state of the cache at one point of the log, for those handlers
 // that asked.
 type resync[T object.Object] struct {
-	objects []T
+	objects indexer.View[T]
 	targets map[*Registration[T]]struct{}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
@@ -32,7 +33,8 @@ type HandlerOptions struct {
 	Name string
 
 	// Resync, if not 0, tells the handler of every cached object that often,
-	// once it has synced (L11).
+	// once it has synced (L11). One that is due while the handler has not heard
+	// the one before to its end is left out.
 	Resync time.Duration
 
 	// Lag is the policy for changes that the handler has not heard yet.
@@ -52,12 +54,14 @@ type Registration[T object.Object] struct {
 	wake     chan struct{} // holds one token while there may be something to tell
 
 	// The goroutine's own, kept between two runs of the informer.
-	run      []T // objects still to be told, before anything else
-	runType  EventType
-	runEnds  bool // the handler is synced after run
-	cursor   cursor[T]
-	box      *coalescer[T] // instead of cursor, with the policy Coalesce
-	lastCall time.Time     // when the last call returned, while there is no wait between
+	run     indexer.View[T] // objects to be told before anything else
+	runNext int             // the first of them that is still to be told
+	runType EventType
+	runMark *Event[T] // stands for the run in telling
+	runEnds bool      // the handler is synced after run
+	cursor  cursor[T]
+	box     *coalescer[T] // instead of cursor, with the policy Coalesce
+	watch   stopwatch
 
 	mu        sync.Mutex  // guards the three below; nothing is called while it is held
 	closed    atomic.Bool // written under mu, read anywhere
@@ -69,16 +73,17 @@ type Registration[T object.Object] struct {
 
 	synced     atomic.Bool
 	resyncDue  atomic.Bool
-	nextResync time.Time // guarded by Informer.mu
+	resyncing  atomic.Bool // one is in the log, or being told; without meaning with a box
+	nextResync time.Time   // guarded by Informer.mu
 
-	position  atomic.Uint64 // events of the log that are behind the cursor
-	runLeft   atomic.Int64
-	oldest    atomic.Int64 // Unix ns at which the change in progress was received; 0 when idle
-	delivered atomic.Uint64
-	panics    atomic.Uint64
-	errors    atomic.Uint64
-	slowest   atomic.Int64 // ns
-	failure   atomic.Pointer[reflector.Failure]
+	telling atomic.Pointer[Event[T]] // what the call in progress is about, nil while idle
+	passed  atomic.Uint64            // events of the log that the handler has heard, or that were there before it
+	joined  uint64                   // passed at the beginning
+	runLeft atomic.Int64             // objects of run, the one in progress included
+	others  atomic.Uint64            // calls about anything but the log
+	panics  atomic.Uint64
+	errors  atomic.Uint64
+	failure atomic.Pointer[reflector.Failure]
 }
 
 // Name is what messages call the handler.
@@ -143,7 +148,7 @@ func (r *Registration[T]) close() (first bool) {
 // forget lets go of all that was held for a closed registration. It is called
 // under mu when no goroutine works for it (any more).
 func (r *Registration[T]) forget() {
-	r.run, r.cursor = nil, cursor[T]{}
+	r.run, r.runNext, r.cursor = indexer.View[T]{}, 0, cursor[T]{}
 	if r.box != nil {
 		r.box.clear()
 	}
@@ -176,20 +181,27 @@ func (r *Registration[T]) work(ctx context.Context) {
 		return
 	}
 	defer r.end()
-	r.lastCall = time.Time{}
 	for ctx.Err() == nil && !r.closed.Load() {
-		if e, ok := r.next(); ok {
-			r.deliver(ctx, e)
-			continue
+		if !r.step(ctx) {
+			r.idle(ctx)
 		}
-		r.oldest.Store(0)
-		select {
-		case <-r.wake:
-		case <-r.closing:
-		case <-ctx.Done():
-		}
-		r.lastCall = time.Time{}
 	}
+}
+
+// idle waits until there may be something to tell.
+func (r *Registration[T]) idle(ctx context.Context) {
+	r.rest()
+	select {
+	case <-r.wake:
+	case <-r.closing:
+	case <-ctx.Done():
+	}
+}
+
+// rest notes that no call is in progress.
+func (r *Registration[T]) rest() {
+	r.watch.stop()
+	r.telling.Store(nil)
 }
 
 func (r *Registration[T]) begin() bool {
@@ -203,7 +215,7 @@ func (r *Registration[T]) begin() bool {
 }
 
 func (r *Registration[T]) end() {
-	r.oldest.Store(0)
+	r.rest()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.running = false
@@ -212,49 +224,66 @@ func (r *Registration[T]) end() {
 	}
 }
 
-// next takes the next event out of the run, the box or the log.
-func (r *Registration[T]) next() (Event[T], bool) {
-	for {
-		if len(r.run) > 0 {
-			e := Event[T]{Type: r.runType, Object: r.run[0], Initial: r.runType == Add}
-			r.run = r.run[1:]
-			r.runLeft.Store(int64(len(r.run)))
-			return e, true
+// step makes the next call, or passes a mark. It returns false where there is
+// nothing to do.
+func (r *Registration[T]) step(ctx context.Context) bool {
+	switch {
+	case r.runNext < r.run.Len():
+		r.telling.Store(r.runMark)
+		o := r.run.At(r.runNext)
+		r.runNext++
+		r.deliver(ctx, &Event[T]{Type: r.runType, Object: o, Initial: r.runType == Add})
+		r.others.Add(1)
+		if r.runLeft.Add(-1) == 0 {
+			r.run, r.runNext = indexer.View[T]{}, 0
+			r.resyncing.Store(false)
 		}
-		r.run = nil
-		if r.runEnds {
-			r.runEnds = false
-			r.sync()
-		}
-		if r.box != nil {
-			e, ok, mark := r.box.next()
-			if mark {
-				r.sync()
-				continue
-			}
-			return e, ok
-		}
-		e, mark := r.cursor.next()
-		switch {
-		case e != nil:
-			r.position.Add(1)
-			return *e, true
-		case mark == nil:
-			return Event[T]{}, false
-		case mark.synced:
-			r.sync()
-		default:
-			if _, wanted := mark.resync.targets[r]; wanted {
-				r.tell(mark.resync.objects, Resync)
-			}
+		return true
+	case r.runEnds:
+		r.runEnds = false
+		r.sync()
+		return true
+	case r.box != nil:
+		return r.stepBox(ctx)
+	}
+	e, mark := r.cursor.next()
+	switch {
+	case e != nil:
+		r.telling.Store(e)
+		r.deliver(ctx, e)
+		r.passed.Add(1)
+	case mark == nil:
+		return false
+	case mark.synced:
+		r.sync()
+	default:
+		if _, wanted := mark.resync.targets[r]; wanted {
+			r.tell(mark.resync.objects, Resync)
+			r.resyncing.Store(mark.resync.objects.Len() > 0)
 		}
 	}
+	return true
+}
+
+func (r *Registration[T]) stepBox(ctx context.Context) bool {
+	e, mark := r.box.next()
+	switch {
+	case mark:
+		r.sync()
+	case e == nil:
+		return false
+	default:
+		r.telling.Store(e)
+		r.deliver(ctx, e)
+		r.others.Add(1)
+	}
+	return true
 }
 
 // tell puts a run of objects before everything else.
-func (r *Registration[T]) tell(objects []T, as EventType) {
-	r.run, r.runType = objects, as
-	r.runLeft.Store(int64(len(objects)))
+func (r *Registration[T]) tell(objects indexer.View[T], as EventType) {
+	r.run, r.runNext, r.runType, r.runMark = objects, 0, as, &Event[T]{Received: time.Now()}
+	r.runLeft.Store(int64(objects.Len()))
 }
 
 func (r *Registration[T]) sync() {
@@ -262,39 +291,27 @@ func (r *Registration[T]) sync() {
 	r.informer.changed.broadcast()
 }
 
-// deliver makes one call and takes its measure.
-func (r *Registration[T]) deliver(ctx context.Context, e Event[T]) {
-	began := r.lastCall
-	if began.IsZero() {
-		began = time.Now()
-	}
-	since := e.Received
-	if since.IsZero() {
-		since = began
-	}
-	r.oldest.Store(since.UnixNano())
+// deliver makes one call.
+func (r *Registration[T]) deliver(ctx context.Context, e *Event[T]) {
+	r.watch.start()
 	err := r.call(ctx, e)
-	r.lastCall = time.Now()
-	if took := int64(r.lastCall.Sub(began)); took > r.slowest.Load() {
-		r.slowest.Store(took)
-	}
-	r.delivered.Add(1)
+	r.watch.lap()
 	if err != nil {
 		r.failed(ctx, e, err)
 	}
 }
 
 // call turns a panic of the handler into an error.
-func (r *Registration[T]) call(ctx context.Context, e Event[T]) (err error) {
+func (r *Registration[T]) call(ctx context.Context, e *Event[T]) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &reflector.PanicError{In: "handler", Value: p, Stack: debug.Stack()}
 		}
 	}()
-	return r.handler.Handle(ctx, e)
+	return r.handler.Handle(ctx, *e)
 }
 
-func (r *Registration[T]) failed(ctx context.Context, e Event[T], err error) {
+func (r *Registration[T]) failed(ctx context.Context, e *Event[T], err error) {
 	now := time.Now()
 	f := &reflector.Failure{
 		Resource: r.informer.Name(), Phase: reflector.PhaseHandler, Key: object.KeyOf(e.Object),

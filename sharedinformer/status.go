@@ -32,7 +32,7 @@ type HandlerStatus struct {
 	Lag    Lag
 	Synced bool
 
-	Pending int           // events that it has not heard yet, the one in progress not counted; growth means that it is slower than the changes
+	Pending int           // events that it has not heard to the end; growth means that it is slower than the changes
 	Behind  time.Duration // age of the event that it is being told of; 0 when it has heard all
 
 	Delivered uint64 // calls that have returned
@@ -40,7 +40,7 @@ type HandlerStatus struct {
 	Panics    uint64 // calls that panicked
 	Errors    uint64 // calls that returned an error
 
-	Slowest time.Duration      // the longest call
+	Slowest time.Duration      // the longest call; quick ones are measured by the dozen, so that it may be off by a millisecond
 	Failure *reflector.Failure // the last panic or error
 }
 
@@ -67,20 +67,25 @@ func (i *Informer[T]) Status() Status {
 func (r *Registration[T]) Status() HandlerStatus {
 	s := HandlerStatus{
 		Name: r.Name(), Place: r.place, Lag: r.opts.Lag, Synced: r.HasSynced(),
-		Delivered: r.delivered.Load(), Panics: r.panics.Load(), Errors: r.errors.Load(),
-		Slowest: time.Duration(r.slowest.Load()), Failure: r.failure.Load(),
+		Delivered: r.others.Load(), Panics: r.panics.Load(), Errors: r.errors.Load(),
+		Slowest: r.watch.longest(), Failure: r.failure.Load(),
 	}
+	telling := r.telling.Load()
 	s.Pending = int(r.runLeft.Load())
 	if r.box != nil {
 		waiting, merged := r.box.held()
 		s.Pending += waiting
 		s.Coalesced = merged
+		if telling != nil && telling != r.runMark {
+			s.Pending++
+		}
 	} else {
-		position := r.position.Load() // before total, which it never passes
-		s.Pending += int(r.informer.log.total.Load() - position)
+		passed := r.passed.Load() // before total, which it never passes
+		s.Pending += int(r.informer.log.total.Load() - passed)
+		s.Delivered += passed - r.joined
 	}
-	if oldest := r.oldest.Load(); oldest != 0 {
-		s.Behind = time.Since(time.Unix(0, oldest))
+	if telling != nil && !telling.Received.IsZero() {
+		s.Behind = time.Since(telling.Received)
 	}
 	return s
 }

@@ -106,7 +106,22 @@ func (i *Informer[T]) patienceLeft() (left time.Duration, failing bool) {
 	if s.Failure.Phase == reflector.PhaseOptions {
 		return 0, true
 	}
-	return i.patience - time.Since(s.Failure.Since), true
+	since := s.Failure.Since
+	if began := i.began(); began.After(since) {
+		since = began
+	}
+	return i.patience - time.Since(since), true
+}
+
+// began is when the run in progress began. Until its reflector has begun too,
+// the failures of the run before are still to be seen.
+func (i *Informer[T]) began() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current == nil {
+		return time.Time{}
+	}
+	return i.current.began
 }
 
 // unsynced says why the informer, or else the handler r, is not synced.

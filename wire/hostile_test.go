@@ -116,6 +116,11 @@ func TestW02_QuantitiesWithHugeExponents(t *testing.T) {
 		_, err = podDecoder(t, MediaProtobuf, Options{}).Object(append([]byte(magic), body...))
 		require.ErrorIs(t, err, ErrQuantity, s)
 	}
+	for _, hidden := range []string{`1\u0065-999999999`, `\u0031e-999999999`, `1e\u002d999999999`} {
+		p := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"overhead":{"cpu":"` + hidden + `"}}}`
+		_, err := podDecoder(t, MediaJSON, Options{}).Object([]byte(p))
+		require.ErrorIs(t, err, ErrQuantity, hidden)
+	}
 	unquoted := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"overhead":{"cpu":1e-999999999}}}`
 	_, err := podDecoder(t, MediaJSON, Options{}).Object([]byte(unquoted))
 	require.ErrorIs(t, err, ErrQuantity)

@@ -128,8 +128,8 @@ func (d *jsonDecoder[T]) unmarshal(raw []byte) (T, error) {
 		}
 		return obj, nil
 	}
-	if d.quantities {
-		if err := checkQuantities(raw, d.goType); err != nil {
+	if d.quantities != nil {
+		if err := d.quantities.checkJSON(raw); err != nil {
 			return obj, err
 		}
 	}

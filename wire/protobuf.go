@@ -60,8 +60,8 @@ func (d *protobufDecoder[T]) open(body []byte, where string, named bool) (T, err
 
 func (d *protobufDecoder[T]) decode(raw []byte, where string, named bool) (T, error) {
 	var none T
-	if d.quantities {
-		if err := checkProtoQuantities(raw, d.goType); err != nil {
+	if d.quantities != nil {
+		if err := d.quantities.checkProto(raw); err != nil {
 			return none, d.fail(where, raw, err)
 		}
 	}

@@ -30,30 +30,81 @@ func hasHugeExponent(s []byte) bool {
 		len(bytes.Trim(s[:e], "+-.0123456789")) == 0
 }
 
-// mayHaveHugeExponent reports whether hasHugeExponent may hold for some part
-// of raw. It is the quick test before a slow one: nearly all objects pass it.
-func mayHaveHugeExponent(raw []byte) bool {
-	digits := -1 // read since an e that follows a digit; -1 where there is none
-	for i, c := range raw {
-		switch {
-		case digits >= 0 && c >= '0' && c <= '9':
-			if digits++; digits > maxExponentDigits {
-				return true
-			}
-		case (c == 'e' || c == 'E') && i > 0 && (raw[i-1] == '.' || raw[i-1] >= '0' && raw[i-1] <= '9'):
-			digits = 0
-		case digits == 0 && (c == '+' || c == '-'):
-		default:
-			digits = -1
-		}
-	}
-	return false
+// quantityMap says where the values of one Go type hold quantities, so that
+// those alone are looked at: names and hashes may read like such a number too.
+// Pointers and lists do not show in it: what holds for an element holds for all.
+type quantityMap struct {
+	isQuantity bool
+	numbers    []*quantityMap          // protobuf fields that lead to quantities, by number
+	names      map[string]*quantityMap // JSON fields that do
+	each       *quantityMap            // of a map, every value
 }
 
-// checkQuantities fails with ErrQuantity where a field of type Quantity in the
-// JSON object raw, whose Go type is t, has an absurd exponent.
-func checkQuantities(raw []byte, t reflect.Type) error {
-	if !mayHaveHugeExponent(raw) {
+// mapQuantities returns the map of t, or nil where it holds no quantity.
+func mapQuantities(t reflect.Type) *quantityMap {
+	if !holdsQuantity(t, nil) {
+		return nil
+	}
+	return drawQuantities(t, make(map[reflect.Type]*quantityMap))
+}
+
+// drawQuantities is for types that do hold quantities; known are those that
+// were met before.
+func drawQuantities(t reflect.Type, known map[reflect.Type]*quantityMap) *quantityMap {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	if m, ok := known[t]; ok {
+		return m
+	}
+	m := new(quantityMap)
+	known[t] = m
+	switch {
+	case t == reflect.TypeFor[resource.Quantity]():
+		m.isQuantity = true
+	case t.Kind() == reflect.Map:
+		m.each = drawQuantities(t.Elem(), known)
+		// In protobuf an entry is a message with the value in field 2.
+		m.numbers = []*quantityMap{2: m.each}
+	default:
+		m.drawFields(t, known)
+	}
+	return m
+}
+
+func (m *quantityMap) drawFields(t reflect.Type, known map[reflect.Type]*quantityMap) {
+	m.names = make(map[string]*quantityMap)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() || !holdsQuantity(f.Type, nil) {
+			continue
+		}
+		field := drawQuantities(f.Type, known)
+		if tag := strings.Split(f.Tag.Get("protobuf"), ","); len(tag) > 1 {
+			if number, err := strconv.Atoi(tag[1]); err == nil {
+				for len(m.numbers) <= number {
+					m.numbers = append(m.numbers, nil)
+				}
+				m.numbers[number] = field
+			}
+		}
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case name != "":
+			m.names[name] = field
+		case !f.Anonymous:
+			m.names[f.Name] = field
+		default: // inlined
+			for name, inner := range field.names {
+				m.names[name] = inner
+			}
+		}
+	}
+}
+
+// checkJSON fails with ErrQuantity where a quantity in the JSON object raw has
+// an absurd exponent.
+func (m *quantityMap) checkJSON(raw []byte) error {
+	if !mayHoldHugeExponent(raw) {
 		return nil
 	}
 	var v any
@@ -62,136 +113,106 @@ func checkQuantities(raw []byte, t reflect.Type) error {
 	if err := dec.Decode(&v); err != nil {
 		return withoutContent(err)
 	}
-	return findHugeQuantity(v, t)
+	return m.checkValue(v)
 }
 
-func findHugeQuantity(v any, t reflect.Type) error {
-	if t == reflect.TypeFor[resource.Quantity]() {
-		var s string
-		switch v := v.(type) {
-		case string:
-			s = v
-		case json.Number:
-			s = v.String()
-		}
-		if hasHugeExponent([]byte(s)) {
+func (m *quantityMap) checkValue(v any) error {
+	switch v := v.(type) {
+	case string:
+		if m.isQuantity && hasHugeExponent([]byte(v)) {
 			return ErrQuantity
 		}
-		return nil
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return findHugeQuantity(v, t.Elem())
-	case reflect.Slice, reflect.Array:
-		elements, _ := v.([]any)
-		for _, e := range elements {
-			if err := findHugeQuantity(e, t.Elem()); err != nil {
+	case json.Number:
+		return m.checkValue(v.String())
+	case []any:
+		for _, element := range v {
+			if err := m.checkValue(element); err != nil {
 				return err
 			}
 		}
-	case reflect.Map:
-		fields, _ := v.(map[string]any)
-		for _, e := range fields {
-			if err := findHugeQuantity(e, t.Elem()); err != nil {
-				return err
+	case map[string]any:
+		for name, value := range v {
+			field := m.each
+			if m.names != nil {
+				field = m.names[name]
+			}
+			if field == nil {
+				continue
+			}
+			if err := field.checkValue(value); err != nil {
+				return fmt.Errorf("field %q: %w", excerpt(name), err)
 			}
 		}
-	case reflect.Struct:
-		fields, _ := v.(map[string]any)
-		return findInStruct(fields, v, t)
 	}
 	return nil
 }
 
-func findInStruct(fields map[string]any, v any, t reflect.Type) error {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name := jsonName(f)
-		value, ok := fields[name]
-		switch {
-		case f.Anonymous && name == "":
-			value = v
-		case !ok || !f.IsExported():
+// mayHoldHugeExponent reports whether a string or number of the JSON text raw
+// may be, as a whole, a number with a long exponent. It is the quick test
+// before a slow one: nearly all objects pass it.
+func mayHoldHugeExponent(raw []byte) bool {
+	if hidesNumerals(raw) {
+		return true
+	}
+	for e := 1; e < len(raw); e++ {
+		if raw[e]|0x20 != 'e' || !isNumeric(raw[e-1]) {
 			continue
 		}
-		if err := findHugeQuantity(value, f.Type); err != nil {
-			return fmt.Errorf("field %q: %w", f.Name, err)
+		start, end := e-1, e+1
+		for start > 0 && isNumeric(raw[start-1]) {
+			start--
+		}
+		for end < len(raw) && isNumeric(raw[end]) {
+			end++
+		}
+		if end-e > maxExponentDigits && (start == 0 || !isLetter(raw[start-1])) && (end == len(raw) || !isLetter(raw[end])) {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
-func jsonName(f reflect.StructField) string {
-	name, _, _ := bytes.Cut([]byte(f.Tag.Get("json")), []byte(","))
-	if len(name) == 0 && !f.Anonymous {
-		return f.Name
+// hidesNumerals reports whether raw writes a character of a number as an escape,
+// such as \u0065 for an e, which nobody does in good faith.
+func hidesNumerals(raw []byte) bool {
+	for {
+		_, after, found := bytes.Cut(raw, []byte(`\u00`))
+		if !found || len(after) < 2 {
+			return false
+		}
+		if c, err := strconv.ParseUint(string(after[:2]), 16, 8); err == nil && (isNumeric(byte(c)) || c|0x20 == 'e') {
+			return true
+		}
+		raw = after
 	}
-	return string(name)
 }
 
-// checkProtoQuantities is checkQuantities for the protobuf message raw, whose
-// Go type is t. The numbers of fields come from the tags of t, so that a name
-// or a label that reads like such a number is not taken for one.
-func checkProtoQuantities(raw []byte, t reflect.Type) error {
-	if !mayHaveHugeExponent(raw) {
-		return nil
-	}
-	return findHugeProtoQuantity(raw, t)
-}
+func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
 
-func findHugeProtoQuantity(msg []byte, t reflect.Type) error {
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// checkProto is checkJSON for the protobuf message msg. It skips over all that
+// does not lead to a quantity.
+func (m *quantityMap) checkProto(msg []byte) error {
 	for len(msg) > 0 {
 		f, rest, err := nextField(msg)
 		if err != nil {
 			return err
 		}
 		msg = rest
-		if f.wire != wireBytes {
-			continue
-		}
-		if t == reflect.TypeFor[resource.Quantity]() {
+		switch {
+		case f.wire != wireBytes:
+		case m.isQuantity:
 			if f.number == 1 && hasHugeExponent(f.bytes) {
 				return ErrQuantity
 			}
-			continue
-		}
-		if value := valueMessage(t, f.number); value != nil && holdsQuantity(value, nil) {
-			if err := findHugeProtoQuantity(f.bytes, value); err != nil {
+		case f.number < len(m.numbers) && m.numbers[f.number] != nil:
+			if err := m.numbers[f.number].checkProto(f.bytes); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// valueMessage is the type of the messages in field number of t. The entries
-// of a map are messages of their own, with the value in their field 2; they are
-// the type itself, a map, and t may be one.
-func valueMessage(t reflect.Type, number int) reflect.Type {
-	if t.Kind() == reflect.Map {
-		if number == 2 {
-			return elementOf(t.Elem())
-		}
-		return nil
-	}
-	for i := range t.NumField() {
-		tag := strings.Split(t.Field(i).Tag.Get("protobuf"), ",")
-		if len(tag) > 1 && tag[1] == strconv.Itoa(number) {
-			return elementOf(t.Field(i).Type)
-		}
-	}
-	return nil
-}
-
-// elementOf strips what protobuf does not show: pointers and repetition.
-func elementOf(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
-		t = t.Elem()
-	}
-	if t.Kind() != reflect.Struct && t.Kind() != reflect.Map {
-		return nil
-	}
-	return t
 }
 
 // holdsQuantity reports whether a value of t can hold a resource.Quantity.

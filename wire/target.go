@@ -28,7 +28,7 @@ type target[T object.Object] struct {
 	apiVersion string
 	form       form
 	goType     reflect.Type // what T points to
-	quantities bool         // whether goType holds a resource.Quantity
+	quantities *quantityMap // where goType holds a resource.Quantity; nil for nowhere
 }
 
 func newTarget[T object.Object](opts Options) (*target[T], error) {
@@ -67,7 +67,9 @@ func newTarget[T object.Object](opts Options) (*target[T], error) {
 		return nil, fmt.Errorf("%w: %q lacks a version or a kind", ErrKind, t.kind)
 	}
 	t.apiVersion = t.kind.GroupVersion().String()
-	t.quantities = t.form == formTyped && holdsQuantity(t.goType, nil)
+	if t.form == formTyped {
+		t.quantities = mapQuantities(t.goType)
+	}
 	return t, nil
 }
 

@@ -15,8 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
-// maxRate is the fastest workload. It is there to be looked at; for load there
-// is informer-bench.
+// maxRate is the fastest workload: it is there to be looked at.
 const maxRate = 10_000
 
 // demoFlags are those that watch does not have.

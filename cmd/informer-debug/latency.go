@@ -28,10 +28,10 @@ func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) laten
 	}
 	return latency{
 		known:   true,
-		decode:  e.Decoded.Sub(e.Received),
-		queue:   e.Queued.Sub(e.Decoded),
-		apply:   e.Applied.Sub(e.Queued),
-		deliver: now.Sub(e.Applied),
+		decode:  e.Decoded,
+		queue:   e.Queued - e.Decoded,
+		apply:   e.Applied - e.Queued,
+		deliver: now.Sub(e.Received) - e.Applied,
 		total:   now.Sub(e.Received),
 	}
 }

@@ -3,7 +3,7 @@
 //
 // # Usage
 //
-//	go test ./test/e2e          # two to three minutes
+//	go test ./test/e2e          # one to two minutes
 //	go test -short ./test/e2e   # nothing
 //
 // # Guarantees

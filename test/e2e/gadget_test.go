@@ -1,14 +1,18 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -68,7 +72,7 @@ var (
 )
 
 // define creates the definition of a custom resource, plural and kind given,
-// and returns when it is served.
+// and returns when it is served. It goes away with the test.
 func define(t *testing.T, client *rest.Client, plural string, kind object.GVK) {
 	t.Helper()
 	anything := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
@@ -89,13 +93,38 @@ func define(t *testing.T, client *rest.Client, plural string, kind object.GVK) {
 			}},
 		},
 	}}
-	_, err := rest.ResourceForKind[*unstructured.Unstructured](client, crdKind).Create(t.Context(), crd, metav1.CreateOptions{})
+	crds := rest.ResourceForKind[*unstructured.Unstructured](client, crdKind)
+	made, err := crds.Create(t.Context(), crd, metav1.CreateOptions{})
 	require.NoError(t, err)
+	t.Cleanup(func() { undefine(t, client, made.GetName(), made.GetUID()) })
 	mapping := rest.Mapping{Kind: kind, Resource: kind.GroupVersion().WithResource(plural), Namespaced: true}
 	poll(t, plural+" are served", func() error {
 		for _, err := range rest.ResourceForMapping[*unstructured.Unstructured](client, mapping).List(t.Context(), metav1.ListOptions{}).Items {
 			return err
 		}
 		return nil
+	})
+}
+
+// undefine deletes a definition, unless that was done before, and returns when
+// it and its objects are gone.
+func undefine(t *testing.T, client *rest.Client, name string, uid types.UID) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline) // the test's own is done by now
+	defer cancel()
+	crds := rest.ResourceForKind[*metav1.PartialObjectMetadata](client, crdKind)
+	err := crds.Delete(ctx, object.Key{Name: name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		require.NoError(t, err)
+	}
+	poll(t, name+" is gone", func() error {
+		now, err := crds.Get(ctx, object.Key{Name: name}, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || err == nil && now.UID != uid {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("it is being deleted since %v", now.DeletionTimestamp)
 	})
 }

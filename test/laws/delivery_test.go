@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -122,18 +124,23 @@ func TestL02_ARelistTellsDeletionsFirst(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.put(pod("b"))
 		r.put(pod("c"))
+		r.put(pod("y"))
 		r.put(pod("z"))
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i)
 		i.AddHandler(h)
-		require.ElementsMatch(r, []string{"add b initial", "add c initial", "add z initial"}, h.heard())
+		require.ElementsMatch(r, []string{"add b initial", "add c initial", "add y initial", "add z initial"}, h.heard())
 		r.lose(func() {
 			r.put(pod("a"))
 			r.put(pod("c", "changed=yes"))
 			r.put(pod("d"))
+			r.delete("y")
+			r.put(pod("y"))
 			r.delete("z")
 		})
-		require.Equal(r, []string{"delete z unknown", "add a", "update c", "add d"}, h.heard(), "b did not change")
+		log := h.heard()
+		require.ElementsMatch(r, []string{"delete y unknown", "delete z unknown"}, log[:2])
+		require.Equal(r, []string{"add a", "update c", "add d", "add y"}, log[2:], "b did not change")
 	})
 }
 
@@ -389,9 +396,9 @@ func TestL09_WhatIsHeldIsCountedAndNamed(t *testing.T) {
 		require.Equal(r, "all", s[0].Name)
 		require.Contains(r, s[0].Place, "laws/delivery_test.go:")
 		require.Equal(r, s[1].Place, s[1].Name, "a handler without a name is called by its place")
-		require.Equal(r, 999, s[0].Pending)
+		require.Equal(r, 1000, s[0].Pending)
 		require.GreaterOrEqual(r, s[0].Behind, 3*time.Second)
-		require.Equal(r, 10, s[1].Pending, "one entry per object")
+		require.Equal(r, 1+10, s[1].Pending, "the call in progress, and one entry per object")
 		require.EqualValues(r, 1000-1-10, s[1].Coalesced)
 		close(all.open)
 		close(newest.open)
@@ -433,7 +440,9 @@ func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
 func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		var failures []*reflector.Failure
+		var log strings.Builder
 		i, _ := r.synced(sharedinformer.Options{Options: reflector.Options{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			OnError: func(_ context.Context, f *reflector.Failure) reflector.Verdict {
 				failures = append(failures, f)
 				return reflector.Retry
@@ -457,6 +466,7 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 		var p *reflector.PanicError
 		require.ErrorAs(r, f, &p)
 		require.Contains(r, string(p.Stack), "delivery_test.go")
+		require.Regexp(r, `msg="informer failure" .*key=shop/bad .*handler="handler .*touchy.* stack=".*delivery_test.go`, log.String())
 		s := i.Status().Handlers[0]
 		require.EqualValues(r, 1, s.Panics)
 		require.Same(r, f, s.Failure)
@@ -550,6 +560,25 @@ func TestL11_NoResyncBeforeTheHandlerIsSynced(t *testing.T) {
 	})
 }
 
+func TestL11_ResyncsDoNotPileUpBeforeASlowHandler(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(10)
+		i, _ := r.synced(sharedinformer.Options{})
+		h := record(r, i)
+		i.AddHandler(handler(func(e event) {
+			_ = h.Handle(r.ctx, e)
+			time.Sleep(10 * time.Second)
+		}), sharedinformer.HandlerOptions{Resync: 15 * time.Second})
+		settle(time.Hour)
+		h.heard()
+		r.put(pod("new"))
+		settle(4 * time.Minute) // the resync in progress, another before the change, and some
+		require.Contains(r, h.heard(), "add new")
+		settle(4 * time.Minute)
+		require.Contains(r, h.heard(), "resync new", "resyncs go on")
+	})
+}
+
 func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
@@ -563,5 +592,39 @@ func TestFilteringHandlerTurnsCrossingIntoAddAndDelete(t *testing.T) {
 		r.put(pod("b", "in=yes"))
 		r.delete("b")
 		require.Equal(r, []string{"add a", "update a", "delete a", "add b", "delete b"}, h.heard())
+	})
+}
+
+// Where changes are merged, a deletion may bring a state that the handler never
+// heard of, on the other side of the filter.
+func TestL03_AFilteredHandlerHearsOfTheDeletionOfWhatItKnows(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i, _ := r.synced(sharedinformer.Options{})
+		h := record(r, i) // checks pairing
+		filtered := sharedinformer.Filter(func(p *corev1.Pod) bool { return p.Labels["in"] == "yes" }, h)
+		g := newGate()
+		i.AddHandler(handler(func(e event) {
+			_ = g.Handle(r.ctx, e)
+			_ = filtered.Handle(r.ctx, e)
+		}), sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
+		r.put(pod("blocked"))
+		<-g.calls
+		g.open <- struct{}{}
+		r.put(pod("leaves", "in=yes"))
+		r.put(pod("enters", "in=no"))
+		for range 2 {
+			<-g.calls
+			g.open <- struct{}{}
+		}
+		require.Equal(r, []string{"add leaves"}, h.heard())
+		r.put(pod("blocked", "again=yes"))
+		<-g.calls
+		r.put(pod("leaves", "in=no"))
+		r.delete("leaves")
+		r.put(pod("enters", "in=yes"))
+		r.delete("enters")
+		synctest.Wait()
+		close(g.open)
+		require.Equal(r, []string{"delete leaves"}, h.heard())
 	})
 }

@@ -2,6 +2,8 @@ package laws
 
 import (
 	"context"
+	"errors"
+	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -329,6 +332,23 @@ func TestL25_MisuseIsReported(t *testing.T) {
 	}
 }
 
+// A factory does not stay broken, nor remember every misuse, when the informer
+// that was asked for wrongly is gone.
+func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		i := factory.Informer[*corev1.Pod](f)
+		same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
+		factory.Informer(f, forPods{Transform: same})
+		require.ErrorContains(r, f.WaitForSync(r.ctx), "transform")
+		factory.Release(f, i)
+		<-factory.Release(f, i)
+		factory.Informer(f, forPods{Transform: same})
+		require.NoError(r, f.WaitForSync(r.ctx))
+	})
+}
+
 // One that has failed for long enough ends the wait for all, and those that are
 // merely slow are named too.
 func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
@@ -346,4 +366,25 @@ func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
 		require.ErrorContains(r, err, "not synced: pods: list: forbidden: ")
 		require.ErrorContains(r, err, "not synced: configmaps: InitialWatch for 20s, no failure so far")
 	})
+}
+
+// One part of a program may wait for the end while another has seen it already
+// and starts again.
+func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
+	refused := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
+	client, err := rest.NewClient(&rest.Config{Host: "http://nowhere.invalid", Dial: refused}, sharedScheme())
+	require.NoError(t, err)
+	f := factory.New(client, factory.Options{})
+	factory.Informer[*corev1.Pod](f)
+	var others sync.WaitGroup
+	for range 500 {
+		ctx, cancel := context.WithCancel(t.Context())
+		f.Start(ctx)
+		for range 3 {
+			others.Go(f.Wait)
+		}
+		cancel()
+		f.Wait()
+	}
+	others.Wait()
 }

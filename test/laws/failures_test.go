@@ -3,6 +3,8 @@ package laws
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -290,4 +292,32 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What panicked is found by its stack, which the text of a failure leaves out.
+func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(20)
+		var log strings.Builder
+		opts := listing()
+		opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		bad := func(p *corev1.Pod) (*corev1.Pod, error) {
+			if p.Labels["bad"] != "" {
+				panic("cannot cope with it")
+			}
+			return p, nil
+		}
+		i := sharedinformer.New(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), bad), opts)
+		sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic("odd") })
+		stop := r.run(i)
+		require.NoError(r, i.WaitForSync(r.ctx))
+		r.put(pod("a", "bad=1"))
+		synctest.Wait()
+		stop()
+		require.Regexp(r, `msg="informer failure" .*phase=index .* stack=".*failures_test.go`, log.String())
+		require.Equal(r, 20, strings.Count(log.String(), "phase=index"), "each is reported")
+		index, transform, _ := strings.Cut(log.String(), "phase=transform")
+		require.Equal(r, 10, strings.Count(index, " stack="), "the first few will do")
+		require.Regexp(r, `stack=".*failures_test.go`, transform)
+	})
 }

@@ -1,0 +1,131 @@
+package indexer
+
+import (
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// chunkSize is how many objects a chunk holds. Copying one costs the writer
+// some 50 ns; the list of chunks is a 64th of the list of objects.
+const chunkSize = 64
+
+// vector is a list of objects of which an immutable view can be had at any
+// time for nothing. It is a list of chunks; all but the last are full.
+//
+//	vector, epoch 7:  [ chunk of epoch 4 | chunk of epoch 7 | chunk of epoch 5 ]
+//	view of epoch 6:  [ the same chunk   | its older copy   | the same chunk   ]
+//
+// To take a view: take the list of chunks as it is, and note that it is taken.
+// To write: if the list was taken since the last write, copy it and begin a new
+// epoch; if the chunk is of an older epoch, copy it; then write. Between two
+// views any number of writes to one chunk copy it once.
+//
+// Writes need exclusive access, views shared access.
+type vector[T object.Object] struct {
+	chunks []*chunk[T]
+	owners []*entry[T] // whose object stands at each position
+	epoch  uint64
+	taken  atomic.Bool
+}
+
+type chunk[T object.Object] struct {
+	epoch uint64 // in which it was made; it is written to in no later one
+	items []T
+}
+
+func (v *vector[T]) view() View[T] {
+	if !v.taken.Load() {
+		v.taken.Store(true)
+	}
+	return View[T]{v.chunks, len(v.owners)}
+}
+
+// own makes the list of chunks the vector's alone.
+func (v *vector[T]) own() {
+	if v.taken.Load() {
+		v.chunks = slices.Clone(v.chunks)
+		v.epoch++
+		v.taken.Store(false)
+	}
+}
+
+// chunk returns the chunk number n to be written to.
+func (v *vector[T]) chunk(n int) *chunk[T] {
+	c := v.chunks[n]
+	if c.epoch != v.epoch {
+		c = &chunk[T]{epoch: v.epoch, items: slices.Clone(c.items)}
+		v.chunks[n] = c
+	}
+	return c
+}
+
+// set puts the object of the position's owner there, after it changed.
+func (v *vector[T]) set(at int) {
+	v.own()
+	v.chunk(at / chunkSize).items[at%chunkSize] = v.owners[at].object
+}
+
+// push adds the object of e at the end and returns its position.
+func (v *vector[T]) push(e *entry[T]) (at int) {
+	v.own()
+	at = len(v.owners)
+	if at%chunkSize == 0 {
+		v.chunks = append(v.chunks, &chunk[T]{epoch: v.epoch})
+	}
+	c := v.chunk(at / chunkSize)
+	c.items = append(c.items, e.object)
+	v.owners = append(v.owners, e)
+	return at
+}
+
+// remove takes out what stands at a position. Where that was not the last, the
+// last takes its place, and its owner is returned.
+func (v *vector[T]) remove(at int) (moved *entry[T]) {
+	v.own()
+	last := len(v.owners) - 1
+	if at != last {
+		moved = v.owners[last]
+		v.owners[at] = moved
+		v.set(at)
+	}
+	v.owners[last] = nil
+	v.owners = v.owners[:last]
+	c := v.chunk(last / chunkSize)
+	end := last % chunkSize
+	clear(c.items[end:])
+	if c.items = c.items[:end]; end == 0 {
+		v.chunks[len(v.chunks)-1] = nil
+		v.chunks = v.chunks[:len(v.chunks)-1]
+	}
+	return moved
+}
+
+func (v *vector[T]) len() int { return len(v.owners) }
+
+// View is a list of objects that never changes.
+type View[T object.Object] struct {
+	chunks []*chunk[T]
+	n      int
+}
+
+// Len is how many objects there are.
+func (v View[T]) Len() int { return v.n }
+
+// At returns the object at a position from 0 to Len.
+func (v View[T]) At(i int) T { return v.chunks[i/chunkSize].items[i%chunkSize] }
+
+// All yields every object.
+func (v View[T]) All() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for _, c := range v.chunks {
+			for _, o := range c.items {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}

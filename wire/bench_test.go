@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// benchList is a list of realistic Pods.
+func benchList(b *testing.B, media string, n int) []byte {
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	for i := range n {
+		list.Items = append(list.Items, *objects.Pod(1, i, objects.Options{}))
+	}
+	return encodeAs(b, media, corev1.SchemeGroupVersion.WithKind("PodList"), list)
+}
+
+// BenchmarkList decodes a list of 1,000 Pods; one operation is one Pod.
+func BenchmarkList(b *testing.B) {
+	for _, media := range bothMedia {
+		b.Run(media, func(b *testing.B) {
+			const n = 1000
+			body := benchList(b, media, n)
+			d := podDecoder(b, media, Options{})
+			b.SetBytes(int64(len(body) / n))
+			for left := 0; b.Loop(); left-- {
+				if left > 0 {
+					continue
+				}
+				left = n
+				var meta metav1.ListMeta
+				for _, err := range d.List(bytes.NewReader(body), &meta) {
+					require.NoError(b, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkWatch decodes a stream of 1,000 events; one operation is one event.
+func BenchmarkWatch(b *testing.B) {
+	for _, media := range bothMedia {
+		b.Run(media, func(b *testing.B) {
+			const n = 1000
+			var body []byte
+			for i := range n {
+				object := encodeAs(b, media, podKind, objects.Pod(1, i, objects.Options{}))
+				event := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}
+				if media == MediaProtobuf {
+					frame, err := event.Marshal()
+					require.NoError(b, err)
+					body = append(binary.BigEndian.AppendUint32(body, uint32(len(frame))), frame...)
+				} else {
+					body = append(append(append(body, `{"type":"MODIFIED","object":`...), bytes.TrimSpace(object)...), "}\n"...)
+				}
+			}
+			d := podDecoder(b, media, Options{})
+			b.SetBytes(int64(len(body) / n))
+			for left := 0; b.Loop(); left-- {
+				if left > 0 {
+					continue
+				}
+				left = n
+				for _, err := range d.Watch(bytes.NewReader(body)) {
+					require.NoError(b, err)
+				}
+			}
+		})
+	}
+}
