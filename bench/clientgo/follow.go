@@ -23,10 +23,13 @@ type starter interface {
 	Shutdown()
 }
 
-// newInformer returns the typed informer of pods over protobuf, or the dynamic
-// one of custom resources.
+// newInformer returns the typed informer of pods over protobuf, or one of custom
+// resources, dynamic or typed.
 func newInformer(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: s.URL}
+	if s.Params.On(protocol.Typed) {
+		return newTypedInformer(config)
+	}
 	if s.Params.On(protocol.Custom) {
 		client, err := dynamic.NewForConfig(config)
 		if err != nil {

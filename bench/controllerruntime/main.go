@@ -44,7 +44,12 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 		return nil, err
 	}
 	log.SetLogger(logr.Discard())
-	all, err := cache.New(&rest.Config{Host: s.URL}, cache.Options{Scheme: scheme.Scheme})
+	types := runtime.NewScheme()
+	if err := scheme.AddToScheme(types); err != nil {
+		return nil, err
+	}
+	protocol.AddWidgets(types)
+	all, err := cache.New(&rest.Config{Host: s.URL}, cache.Options{Scheme: types})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,10 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 
 // kinds returns an object and a list of what is to be cached.
 func kinds(s *protocol.Session) (client.Object, client.ObjectList) {
-	if !s.Params.On(protocol.Custom) {
+	switch {
+	case s.Params.On(protocol.Typed):
+		return &protocol.Widget{}, &protocol.WidgetList{}
+	case !s.Params.On(protocol.Custom):
 		return &corev1.Pod{}, &corev1.PodList{}
 	}
 	object, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}

@@ -24,14 +24,19 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	if s.Params.On(protocol.Custom) {
+	switch {
+	case s.Params.On(protocol.Typed):
+		return followType(ctx, s, f, factory.Informer[*protocol.Widget](f))
+	case s.Params.On(protocol.Custom):
 		return followType(ctx, s, f, factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: objects.WidgetVersion().WithKind(objects.WidgetKind)}))
 	}
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
 
 func newFactory(s *protocol.Session) (*factory.Factory, error) {
-	client, err := rest.NewClient(&rest.Config{Host: s.URL}, scheme.New())
+	types := scheme.New()
+	protocol.AddWidgets(types)
+	client, err := rest.NewClient(&rest.Config{Host: s.URL}, types)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@
 //	{"scenario":"sync-protobuf",…}→
 //	                            ←   {"event":"mark","name":"synced"}
 //	{"go":true}                 →                                clocks were read; go on
-//	                            ←   {"event":"result","count":50000,"digest":"…",…}
+//	                            ←   {"event":"result","result":{"objects":50000,"digest":"…",…}}
 //	(end of stdin)              →                                the contestant exits
 //
 // A mark is a point at which the harness reads the contestant's wall and CPU

@@ -8,6 +8,7 @@ import (
 // Join lets events come to a listener and, when a third of them have, lets
 // another handler join, which join waits for.
 func Join(s *Session, begin func(), l *Listener, pauses *Pauses, join func() error) error {
+	inUse() // the collection of what the preparation left is not measured
 	if err := s.Mark(MarkBegin); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type Params map[string]int
 // The names of parameters.
 const (
 	Custom    = "custom"     // custom resources, which are JSON, instead of pods
-	JSON      = "json"       // built-in types in JSON instead of protobuf
+	Typed     = "typed"      // custom resources have a Go type
 	WatchList = "watchlist"  // stream the initial list
 	Handlers  = "handlers"   // how many handlers hear of everything
 	Readers   = "readers"    // how many readers list a namespace

@@ -34,6 +34,7 @@ type ReaderSteps struct {
 func ReadWhile(ctx context.Context, s *Session, namespaces []string, steps ReaderSteps) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(s.Params[Millis])*time.Millisecond)
 	defer cancel()
+	inUse() // the collection of what the preparation left is not measured
 	if err := s.Mark(MarkBegin); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 	"runtime/pprof"
 )
 
-// Session is the contestant's side of a conversation.
+// Session is the contestant's side of a conversation. It belongs to the
+// goroutine of the scenario.
 type Session struct {
 	Start
 

@@ -38,6 +38,7 @@ const sampleEvery = 50 * time.Millisecond
 // heap grew meanwhile from the first tenth of the events on, and how long the
 // sleeper took to be up to date.
 func Oversleep(s *Session, begin func(), l *Listener, sleeper *Sleeper) error {
+	inUse() // the collection of what the preparation left is not measured
 	if err := s.Mark(MarkBegin); err != nil {
 		return err
 	}

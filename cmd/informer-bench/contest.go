@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 // contest runs jobs.
@@ -17,7 +18,6 @@ type contest struct {
 	programs map[string]string // of the contestants
 	rounds   int
 	seed     uint64
-	hostile  bool
 	progress io.Writer
 }
 
@@ -34,23 +34,25 @@ type reading struct {
 // outcome is one contestant in one round.
 type outcome struct {
 	marks  map[string]reading
-	listed time.Time // when the last list was asked for, where that matters
+	memory []results.Point // over time, where that matters
+	listed time.Time       // when the last list was asked for, where that matters
 	result protocol.Result
 }
 
 // run measures one job, round by round and contestant by contestant, and fails
-// where two of them differ.
-func (c *contest) run(ctx context.Context, j job) (rounds, error) {
+// where two of them differ. Beside the measures of all rounds it returns the
+// memory over time of the last.
+func (c *contest) run(ctx context.Context, j job) (rounds, map[string][]results.Point, error) {
 	var server *loadServer
 	if j.script != scriptAlone {
 		fmt.Fprintf(c.progress, "%s: the server is encoding\n", j.title())
 		var err error
 		if server, err = c.serve(ctx, j); err != nil {
-			return nil, fmt.Errorf("%s: %w", j.name, err)
+			return nil, nil, fmt.Errorf("%s: %w", j.name, err)
 		}
 		defer server.kill()
 	}
-	all := rounds{}
+	all, overTime := rounds{}, map[string][]results.Point{}
 	for round := range c.rounds {
 		outcomes := map[string]protocol.Result{}
 		for _, name := range j.contestants {
@@ -59,18 +61,21 @@ func (c *contest) run(ctx context.Context, j job) (rounds, error) {
 			}
 			o, err := c.one(ctx, j, name, server)
 			if err != nil {
-				return nil, fmt.Errorf("%s: round %d: %s: %w", j.name, round+1, name, err)
+				return nil, nil, fmt.Errorf("%s: round %d: %s: %w", j.name, round+1, name, err)
 			}
 			outcomes[name] = o.result
 			m := j.measure(o)
 			all[name] = append(all[name], m)
+			if j.overTime {
+				overTime[name] = o.memory
+			}
 			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.title(), round+1, c.rounds, name, headline(m))
 		}
 		if err := agree(outcomes, j.contestants); err != nil {
-			return nil, fmt.Errorf("%s: round %d: %w", j.name, round+1, err)
+			return nil, nil, fmt.Errorf("%s: round %d: %w", j.name, round+1, err)
 		}
 	}
-	return all, nil
+	return all, overTime, nil
 }
 
 // one is one contestant in one round.
@@ -86,9 +91,6 @@ func (c *contest) one(ctx context.Context, j job, name string, server *loadServe
 	for param, value := range j.params {
 		start.Params[param] = value
 	}
-	if c.hostile {
-		start.Params[protocol.Hostile] = 1
-	}
 	if server != nil {
 		if err := server.order(order{Do: "reset"}, nil); err != nil {
 			return nil, err
@@ -96,7 +98,7 @@ func (c *contest) one(ctx context.Context, j job, name string, server *loadServe
 		start.URL, start.Params[protocol.From] = server.URL, int(server.ListRV)
 		start.Until = server.until(j)
 	}
-	o, err := converse(p, start, func() error { return server.follow(j) })
+	o, err := converse(p, start, j.overTime, func() error { return server.follow(j) })
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
@@ -114,9 +116,12 @@ func (c *contest) one(ctx context.Context, j job, name string, server *loadServe
 }
 
 // converse talks to a contestant until it has given its result. Once it is
-// synced, synced is called.
-func converse(p *process, start protocol.Start, synced func() error) (*outcome, error) {
+// synced, synced is called. If overTime is set, its memory is noted from the
+// begin to the end of the work.
+func converse(p *process, start protocol.Start, overTime bool, synced func() error) (*outcome, error) {
 	o := &outcome{marks: map[string]reading{}}
+	var sampling *sampler
+	defer func() { sampling.end() }()
 	for {
 		var e protocol.Event
 		if err := p.hear(&e); err != nil {
@@ -128,23 +133,15 @@ func converse(p *process, start protocol.Start, synced func() error) (*outcome, 
 				return nil, err
 			}
 		case protocol.EventMark:
-			r, err := readClocks(p.pid())
-			if err != nil {
+			if err := o.mark(p, e.Name, start.Until > 0, synced); err != nil {
 				return nil, err
 			}
-			o.marks[e.Name] = r
-			if e.Name == protocol.MarkSynced && start.Until > 0 {
-				if err := resetPeak(p.pid()); err != nil {
-					return nil, err
-				}
-			}
-			if err := p.say(json.RawMessage(`{"go":true}`)); err != nil {
-				return nil, err
-			}
-			if e.Name == protocol.MarkSynced && start.Until > 0 {
-				if err := synced(); err != nil {
-					return nil, err
-				}
+			switch {
+			case overTime && e.Name == protocol.MarkBegin:
+				sampling = startSampler(p.pid())
+			case e.Name == protocol.MarkDone:
+				o.memory = sampling.end()
+				sampling = nil
 			}
 		case protocol.EventResult:
 			if e.Result == nil {
@@ -156,6 +153,29 @@ func converse(p *process, start protocol.Start, synced func() error) (*outcome, 
 			return nil, fmt.Errorf("%s: %s", e.Event, e.Error)
 		}
 	}
+}
+
+// mark reads the clocks and lets the contestant go on. Where more follows after
+// the sync, the peak of the memory begins anew there.
+func (o *outcome) mark(p *process, name string, more bool, synced func() error) error {
+	r, err := readClocks(p.pid())
+	if err != nil {
+		return err
+	}
+	o.marks[name] = r
+	more = more && name == protocol.MarkSynced
+	if more {
+		if err := resetPeak(p.pid()); err != nil {
+			return err
+		}
+	}
+	if err := p.say(json.RawMessage(`{"go":true}`)); err != nil {
+		return err
+	}
+	if more {
+		return synced()
+	}
+	return nil
 }
 
 func readClocks(pid int) (r reading, err error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/results"
 )
 
@@ -62,7 +63,7 @@ func (f runFlags) validate() error {
 	return nil
 }
 
-func run(ctx context.Context, f runFlags, out, progress io.Writer) error {
+func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	if err := f.validate(); err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	c := &contest{rounds: f.rounds, seed: f.seed, hostile: f.hostile, progress: progress}
+	c := &contest{rounds: f.rounds, seed: f.seed, progress: progress}
 	if c.self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(bin)
+	defer func() { err = errors.Join(err, os.RemoveAll(bin)) }()
 	programs, versions, err := build(ctx, root, bin, participants(chosen, f.contestants), progress)
 	if err != nil {
 		return err
@@ -92,11 +93,19 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) error {
 	for _, s := range chosen {
 		var variants []results.Result
 		for _, j := range s.resolve(f.objects) {
-			all, err := c.run(ctx, j)
+			if f.hostile {
+				j.params[protocol.Hostile] = 1
+			}
+			all, overTime, err := c.run(ctx, j)
 			if err != nil {
 				return err
 			}
 			rows := summarize(j, all)
+			for at, row := range rows {
+				if points := overTime[row.Contestant]; len(points) > 0 {
+					rows[at].Series = map[string][]results.Point{results.RSSOverTime: points}
+				}
+			}
 			variants = append(variants, rows...)
 			if err := writeTable(out, j, all, rows); err != nil {
 				return err

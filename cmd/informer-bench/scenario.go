@@ -47,6 +47,9 @@ type scenario struct {
 
 	// perObject is how many events there are for each object.
 	perObject float64
+
+	// overTime: how memory develops is of interest, not only its peak.
+	overTime bool
 }
 
 // Values of a parameter that depend on the number of objects.
@@ -70,8 +73,8 @@ func syncScenarios() []scenario {
 		name: "sync-protobuf", measures: "list Pods in protobuf until a handler has heard of each",
 		contestants: everyone(), variants: []protocol.Params{{}},
 	}, {
-		name: "sync-json", measures: "list custom resources in JSON, as unstructured objects",
-		contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}},
+		name: "sync-json", measures: "list custom resources in JSON, as unstructured and as typed objects",
+		contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}, {protocol.Custom: 1, protocol.Typed: 1}},
 	}, {
 		name: "sync-watchlist", measures: "stream the initial Pods in protobuf (KEP-3157)",
 		contestants: everyone(), variants: []protocol.Params{{protocol.WatchList: 1}},
@@ -132,7 +135,7 @@ func processScenarios() []scenario {
 		variants: []protocol.Params{{protocol.PerSecond: 5000}},
 	}, {
 		name: "slow-handler", measures: "a handler sleeps through a million events of 1000 objects: what is held for it",
-		script: scriptAlone, contestants: both(), perObject: 1000,
+		script: scriptAlone, contestants: both(), perObject: 1000, overTime: true,
 		variants: []protocol.Params{{scale: 2}},
 	}}
 }

@@ -18,7 +18,7 @@ type loadServer struct {
 // serve starts a server for a job and waits until it has encoded everything.
 func (c *contest) serve(ctx context.Context, j job) (*loadServer, error) {
 	spec := serveSpec{
-		Custom: j.params.On(protocol.Custom), Hostile: c.hostile, Seed: c.seed, Objects: j.objects,
+		Custom: j.params.On(protocol.Custom), Hostile: j.params.On(protocol.Hostile), Seed: c.seed, Objects: j.objects,
 		Ring: max(1, min(j.objects, j.params[protocol.Events])), Changed: j.params[protocol.Changed],
 		Stamp: j.name == "latency", Stream: j.params.On(protocol.WatchList), Relist: j.script == scriptRelist,
 	}

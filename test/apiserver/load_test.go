@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -113,4 +114,46 @@ func get(t testing.TB, url, accept string) *http.Response {
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	require.NoError(t, err)
 	return resp
+}
+
+// TestLoadIsPlayedAndExpires goes through the life of a Load that is held.
+func TestLoadIsPlayedAndExpires(t *testing.T) {
+	load, err := apiserver.NewLoad(apiserver.LoadOptions{
+		Resource: podResource(), Objects: 4, Changed: 2, Held: true, Stamp: true,
+		New:    func(i int) object.Object { return pod("default", fmt.Sprintf("p%03d", i)) },
+		Change: func(obj object.Object, i int) { obj.SetLabels(map[string]string{"changed": strconv.Itoa(i)}) },
+	})
+	require.NoError(t, err)
+	r := newRig(t, apiserver.Options{Load: load})
+	before := load.ListRV()
+	began := time.Now()
+	watch := r.watch("/api/v1/pods?watch=1&resourceVersion=" + before)
+	load.Play(apiserver.LoadPlay{Events: 2})
+	require.Equal(t, "MODIFIED p000@1000000005", watch.next())
+	require.Equal(t, "MODIFIED p001@1000000006", watch.next())
+	load.Play(apiserver.LoadPlay{Events: 3, PerSecond: 10_000})
+	for _, want := range []string{"MODIFIED p002@1000000007", "MODIFIED p003@1000000008", "MODIFIED p000@1000000009"} {
+		require.Equal(t, want, watch.next())
+	}
+
+	load.Expire()
+	require.Contains(t, watch.next(), "410")
+	late := r.watch("/api/v1/pods?watch=1&resourceVersion=" + before)
+	require.Contains(t, late.next(), "410")
+	l := r.list("/api/v1/pods")
+	require.Equal(t, load.ListRV(), l.Metadata.ResourceVersion)
+	var changed []string
+	for i, item := range l.Items {
+		if item.Metadata.ResourceVersion != strconv.Itoa(1_000_000_000+i) {
+			changed = append(changed, item.Metadata.Name)
+		}
+	}
+	require.Equal(t, []string{"p001", "p003"}, changed)
+	require.WithinRange(t, load.ListedAt(), began, time.Now())
+
+	again := r.watch("/api/v1/pods?watch=1&resourceVersion=" + load.ListRV())
+	load.Play(apiserver.LoadPlay{Events: 1})
+	require.Equal(t, "MODIFIED p000@2000000008", again.next(), "what was played before does not count")
+	load.Reset()
+	require.Equal(t, before, load.ListRV())
 }

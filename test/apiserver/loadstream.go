@@ -57,12 +57,12 @@ func (l *Load) watch(c *call) error {
 		l.listing()
 	}
 	listRV := l.listRV(s.expired)
-	if s.expired && !initial && from < listRV {
-		return errLoadExpired
-	}
 	s.rv = max(from, listRV)
 	c.w.Header().Set("Content-Type", c.watchType())
 	c.w.WriteHeader(http.StatusOK)
+	if s.expired && !initial && from < listRV {
+		return s.end()
+	}
 	ctx, cancel := context.WithTimeout(c.ctx, c.watchTimeout(opts))
 	defer cancel()
 	if initial {
@@ -82,14 +82,12 @@ func (l *Load) watch(c *call) error {
 		}
 		err = s.send(ctx, left)
 	}
-	if err != nil {
+	if err != nil || s.over {
 		return err
 	}
 	<-ctx.Done()
 	return context.Cause(c.ctx) // nil after the timeout: an orderly end
 }
-
-var errLoadExpired = apierrors.NewResourceExpired("too old resource version")
 
 // sendInitial sends all objects and the bookmark that ends them.
 func (l *Load) sendInitial(c *call, expired, bookmark bool) error {
@@ -119,6 +117,7 @@ type loadStream struct {
 	c       *call
 	ring    []loadFrame
 	expired bool // as it was when the watch began
+	over    bool // the watch has been told that it ends
 	rv      uint64
 	at      int // in the ring
 	sent    int64
@@ -130,14 +129,7 @@ func (s *loadStream) play(ctx context.Context) error {
 	for {
 		expired, played, moved := s.load.state()
 		if expired != s.expired {
-			body, err := encodeStatus(errLoadExpired.Status(), s.c.format)
-			if err != nil {
-				return err
-			}
-			if _, err := s.c.w.Write(appendFrame(nil, s.c.format, watch.Error, body)); err != nil {
-				return err
-			}
-			return s.c.w.flush()
+			return s.end()
 		}
 		if err := s.pace(ctx, played); err != nil {
 			return err
@@ -148,6 +140,20 @@ func (s *loadStream) play(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// end tells that the version has expired.
+func (s *loadStream) end() error {
+	s.over = true
+	expired := apierrors.NewResourceExpired("too old resource version")
+	body, err := encodeStatus(expired.Status(), s.c.format)
+	if err != nil {
+		return err
+	}
+	if _, err := s.c.w.Write(appendFrame(nil, s.c.format, watch.Error, body)); err != nil {
+		return err
+	}
+	return s.c.w.flush()
 }
 
 // pace sends what is left of played at its speed. Events that are late are

@@ -1,0 +1,130 @@
+package protocol
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func object(namespace, name string, uid types.UID, rv string) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, ResourceVersion: rv}
+}
+
+func TestDigestSeesEverythingButTheOrder(t *testing.T) {
+	digest := func(objects ...*metav1.ObjectMeta) (d Digest) {
+		for _, o := range objects {
+			d.Add(o)
+		}
+		return d
+	}
+	a, b := object("n", "a", "1", "5"), object("n", "b", "2", "6")
+	want := digest(a, b)
+	require.Equal(t, want, digest(b, a))
+	for _, other := range []*metav1.ObjectMeta{
+		object("m", "a", "1", "5"), object("n", "aa", "1", "5"), object("n", "a", "1", "6"), object("n", "a", "2", "5"),
+	} {
+		require.NotEqual(t, want, digest(other, b))
+	}
+	text, err := want.MarshalText()
+	require.NoError(t, err)
+	var got Digest
+	require.NoError(t, got.UnmarshalText(text))
+	require.Equal(t, want, got)
+}
+
+func TestQuantile(t *testing.T) {
+	values := make([]int64, 100)
+	for i := range values {
+		values[i] = int64(i + 1)
+	}
+	require.EqualValues(t, 50, Quantile(values, 0.5))
+	require.EqualValues(t, 99, Quantile(values, 0.99))
+	require.EqualValues(t, 100, Quantile(values, 0.999))
+	require.EqualValues(t, 1, Quantile(values, 0))
+	require.EqualValues(t, 0, Quantile[int64](nil, 0.5))
+}
+
+func TestServeWaitsAtMarks(t *testing.T) {
+	contestantIn, harnessOut := io.Pipe()
+	harnessIn, contestantOut := io.Pipe()
+	passed := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- Serve(context.Background(), contestantIn, contestantOut, map[string]Scenario{
+			"good": func(_ context.Context, s *Session) (*Result, error) {
+				if err := s.Mark(MarkSynced); err != nil {
+					return nil, err
+				}
+				close(passed)
+				return &Result{Objects: s.Objects}, nil
+			},
+		})
+	}()
+	lines := bufio.NewScanner(harnessIn)
+	hear := func() (e Event) {
+		require.True(t, lines.Scan())
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &e))
+		return e
+	}
+	say := func(text string) {
+		_, err := io.WriteString(harnessOut, text+"\n")
+		require.NoError(t, err)
+	}
+	require.Equal(t, Event{Event: EventReady}, hear())
+	say(`{"scenario":"good","objects":3}`)
+	require.Equal(t, Event{Event: EventMark, Name: MarkSynced}, hear())
+	select {
+	case <-passed:
+		t.Fatal("the contestant went on before it was told to")
+	default:
+	}
+	say(`{"go":true}`)
+	require.Equal(t, Event{Event: EventResult, Result: &Result{Objects: 3}}, hear())
+	require.NoError(t, <-ended)
+}
+
+func TestServeTellsOfFailures(t *testing.T) {
+	failing := func(context.Context, *Session) (*Result, error) { return nil, errors.New("no luck") }
+	for scenario, want := range map[string]string{"bad": "no luck", "other": "not known"} {
+		in, out := io.Pipe()
+		go func() {
+			// Serve reads nothing after the start.
+			_, _ = io.WriteString(out, `{"scenario":"`+scenario+`"}`+"\n")
+		}()
+		var said recorder
+		err := Serve(context.Background(), in, &said, map[string]Scenario{"bad": failing})
+		require.ErrorContains(t, err, want)
+		require.Contains(t, string(said), `"event":"error"`)
+		require.Contains(t, string(said), want)
+	}
+}
+
+type recorder []byte
+
+func (r *recorder) Write(b []byte) (int, error) {
+	*r = append(*r, b...)
+	return len(b), nil
+}
+
+func TestListenerIsDoneWithTheLastEvent(t *testing.T) {
+	l := NewListener(7, "", 0)
+	l.HearUpdate(object("n", "a", "1", "5"), object("n", "a", "1", "5"))
+	require.Zero(t, l.Heard(), "nothing changed")
+	l.HearUpdate(object("n", "a", "1", "5"), object("n", "a", "1", "6"))
+	require.EqualValues(t, 1, l.Heard())
+	select {
+	case <-l.Done():
+		t.Fatal("done too early")
+	default:
+	}
+	l.Hear(object("n", "b", "2", "7"))
+	<-l.Done()
+	require.EqualValues(t, 2, l.Heard())
+}
