@@ -55,7 +55,7 @@ type Delta[T object.Object] struct {
 
 	Received time.Time // when the last byte of it had been read
 	Decoded  time.Time // when Object was ready
-	Queued   time.Time // when it was added here
+	Queued   time.Time // when it was added here; see Add
 
 	// gone marks an entry that was popped by key or folded into a later one
 	// while it waits for the entries before it to leave.

@@ -59,13 +59,17 @@ func New[T object.Object](opts Options) *DeltaFIFO[T] {
 	return f
 }
 
-// Add queues d behind all that is queued. It stamps d.Queued where the caller
-// did not.
+// Add queues d behind all that is queued. It stamps d.Queued where somebody will
+// want to know: for a delta that came at a known time, and for the first in the
+// queue, whose age is the queue's.
 func (f *DeltaFIFO[T]) Add(d Delta[T]) {
-	if d.Queued.IsZero() {
+	if d.Queued.IsZero() && !d.Received.IsZero() {
 		d.Queued = time.Now()
 	}
 	f.mu.Lock()
+	if d.Queued.IsZero() && f.live == 0 {
+		d.Queued = time.Now()
+	}
 	f.entries = append(f.entries, d)
 	f.live++
 	if f.keyed {
@@ -272,8 +276,9 @@ func (f *DeltaFIFO[T]) Merged() uint64 {
 	return f.merged
 }
 
-// Oldest is when the delta at the head was queued; zero when nothing waits.
-// Its age is how far the consumer lags.
+// Oldest is when the delta at the head was queued; zero when nothing waits, or
+// where a delta of unknown time came to the head by Pop. Its age is how far the
+// consumer lags.
 func (f *DeltaFIFO[T]) Oldest() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -131,6 +131,9 @@ func (s *Session) say(e Event) error {
 
 // Listener returns a new listener for this scenario's events.
 func (s *Session) Listener() *Listener {
+	if s.Scenario == "fanout" {
+		return NewCounter(s.Params[Events])
+	}
 	sent := ""
 	if s.Scenario == "latency" {
 		sent = SentAnnotation
