@@ -8,7 +8,7 @@ export GOTOOLCHAIN ?= local
 
 .PHONY: help
 help: ## Print the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: bin/informer-debug ## Watch informers at work against the embedded API server
@@ -26,12 +26,14 @@ test: ## Run every test with the race detector, the real API server included
 	@echo "building the real API server (minutes the first time)"
 	@$(GO) -C test/kube build -ldflags="-s -w" -o /dev/null .
 	$(GO) test -race -timeout 30m $(PACKAGES)
+	$(GO) -C bench/report test -race ./...
 
 .PHONY: check
 check: ## gofmt, vet, staticcheck, import floors
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) -C test/kube vet ./...
+	@for m in test/kube bench/report bench/millrace bench/clientgo bench/controllerruntime bench/floor; do \
+		echo "$(GO) -C $$m vet ./..."; $(GO) -C $$m vet ./... || exit 1; done
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) test ./test/floors
 
@@ -42,5 +44,18 @@ kube: ## Run a real API server and print the kubeconfig to use
 	@exec ./bin/kube
 
 .PHONY: bench
-bench: ## Run the micro-benchmarks of every package
-	$(GO) test -run '^$$' -bench . -benchmem -count 5 ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue
+bench: bin/informer-bench ## Measure against client-go and make BENCHMARKS.md
+	./bin/informer-bench run --rounds 3 --json bench/results.json
+	./bin/informer-bench report bench/results.json
+
+.PHONY: bench-quick
+bench-quick: bin/informer-bench ## Measure a few scenarios
+	./bin/informer-bench run --rounds 2 --objects 10000 --scenario sync-protobuf,watch-protobuf,fanout,workqueue --json bin/quick.json
+
+.PHONY: bench-micro
+bench-micro: ## Run the micro-benchmarks of the inner pieces, for benchstat
+	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue
+
+.PHONY: bin/informer-bench
+bin/informer-bench:
+	$(GO) build -o $@ ./cmd/informer-bench
