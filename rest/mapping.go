@@ -59,8 +59,8 @@ type location struct {
 	mapper kindMapper
 
 	mu      sync.Mutex // guards the rest; not held during discovery
-	known   bool // mapping may be used
-	seen    bool // mapping was known at some time
+	known   bool       // mapping may be used
+	seen    bool       // mapping was known at some time
 	mapping Mapping
 }
 

@@ -223,10 +223,22 @@ func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registra
 		r.nextResync = time.Now().Add(r.opts.Resync)
 		i.tune()
 	}
+	i.employ(r)
+	return r
+}
+
+// employ starts a goroutine that tells r of everything. It is called under mu.
+func (i *Informer[T]) employ(r *Registration[T]) {
 	if current := i.current; current != nil && !current.ending {
 		current.tasks.Go(func() { r.work(current.ctx) })
 	}
-	return r
+}
+
+// again is employ for a registration whose goroutine its handler has ended.
+func (i *Informer[T]) again(r *Registration[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.employ(r)
 }
 
 // enlist makes r one of the handlers at one point of the log, with the cache

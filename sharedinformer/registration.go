@@ -62,6 +62,7 @@ type Registration[T object.Object] struct {
 	cursor  cursor[T]
 	box     *coalescer[T] // instead of cursor, with the policy Coalesce
 	watch   stopwatch
+	exited  bool // the handler has ended the goroutine
 
 	mu        sync.Mutex  // guards the three below; nothing is called while it is held
 	closed    atomic.Bool // written under mu, read anywhere
@@ -180,7 +181,13 @@ func (r *Registration[T]) work(ctx context.Context) {
 	if !r.begin() {
 		return
 	}
-	defer r.end()
+	defer func() {
+		r.end()
+		if r.exited {
+			r.exited = false
+			r.informer.again(r)
+		}
+	}()
 	for ctx.Err() == nil && !r.closed.Load() {
 		if !r.step(ctx) {
 			r.idle(ctx)
@@ -233,11 +240,7 @@ func (r *Registration[T]) step(ctx context.Context) bool {
 		o := r.run.At(r.runNext)
 		r.runNext++
 		r.deliver(ctx, &Event[T]{Type: r.runType, Object: o, Initial: r.runType == Add})
-		r.others.Add(1)
-		if r.runLeft.Add(-1) == 0 {
-			r.run, r.runNext = indexer.View[T]{}, 0
-			r.resyncing.Store(false)
-		}
+		r.heard()
 		return true
 	case r.runEnds:
 		r.runEnds = false
@@ -251,7 +254,7 @@ func (r *Registration[T]) step(ctx context.Context) bool {
 	case e != nil:
 		r.telling.Store(e)
 		r.deliver(ctx, e)
-		r.passed.Add(1)
+		r.heard()
 	case mark == nil:
 		return false
 	case mark.synced:
@@ -275,9 +278,25 @@ func (r *Registration[T]) stepBox(ctx context.Context) bool {
 	default:
 		r.telling.Store(e)
 		r.deliver(ctx, e)
-		r.others.Add(1)
+		r.heard()
 	}
 	return true
+}
+
+// heard counts the call that has returned.
+func (r *Registration[T]) heard() {
+	switch {
+	case r.run.Len() > 0:
+		r.others.Add(1)
+		if r.runLeft.Add(-1) == 0 {
+			r.run, r.runNext = indexer.View[T]{}, 0
+			r.resyncing.Store(false)
+		}
+	case r.box != nil:
+		r.others.Add(1)
+	default:
+		r.passed.Add(1)
+	}
 }
 
 // tell puts a run of objects before everything else.
@@ -303,13 +322,27 @@ func (r *Registration[T]) deliver(ctx context.Context, e *Event[T]) {
 
 // call turns a panic of the handler into an error.
 func (r *Registration[T]) call(ctx context.Context, e *Event[T]) (err error) {
+	returned := false
 	defer func() {
+		if returned {
+			return
+		}
 		if p := recover(); p != nil {
 			err = &reflector.PanicError{In: "handler", Value: p, Stack: debug.Stack()}
+			return
 		}
+		r.heard() // runtime.Goexit: nothing but the deferred calls of work follows
+		r.failed(ctx, e, errGoexit)
+		r.exited = true
 	}()
-	return r.handler.Handle(ctx, *e)
+	err = r.handler.Handle(ctx, *e)
+	returned = true
+	return err
 }
+
+// errGoexit is the failure of a handler that ends the goroutine in which it is
+// called, which cannot be prevented.
+var errGoexit = errors.New("the handler called runtime.Goexit, as t.FailNow does; it hears of the next change in another goroutine")
 
 func (r *Registration[T]) failed(ctx context.Context, e *Event[T], err error) {
 	now := time.Now()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -471,6 +472,33 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 		require.EqualValues(r, 1, s.Panics)
 		require.Same(r, f, s.Failure)
 	})
+}
+
+func TestL10_AHandlerThatEndsItsGoroutineGoesOnInAnother(t *testing.T) {
+	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
+		inBubble(t, apiserver.Options{}, func(r *rig) {
+			r.put(pod("a"))
+			i, _ := r.synced(sharedinformer.Options{})
+			var heard []string
+			reg := i.AddHandler(handler(func(e event) {
+				heard = append(heard, e.Object.Name)
+				if e.Object.Name != "c" {
+					runtime.Goexit()
+				}
+			}), sharedinformer.HandlerOptions{Lag: lag})
+			require.NoError(r, reg.WaitForSync(r.ctx))
+			r.put(pod("b"))
+			r.put(pod("c"))
+			synctest.Wait()
+			require.Equal(r, []string{"a", "b", "c"}, heard)
+			s := reg.Status()
+			require.EqualValues(r, 2, s.Errors)
+			require.ErrorContains(r, s.Failure, "runtime.Goexit")
+			require.EqualValues(r, 3, s.Delivered)
+			require.Zero(r, s.Pending)
+			require.NoError(r, reg.CloseAndWait(r.ctx))
+		})
+	}
 }
 
 func TestL10_AnErrorIsReportedAndMayStopTheInformer(t *testing.T) {
