@@ -240,7 +240,6 @@ func (r *Registration[T]) step(ctx context.Context) bool {
 		o := r.run.At(r.runNext)
 		r.runNext++
 		r.deliver(ctx, &Event[T]{Type: r.runType, Object: o, Initial: r.runType == Add})
-		r.heard()
 		return true
 	case r.runEnds:
 		r.runEnds = false
@@ -254,7 +253,6 @@ func (r *Registration[T]) step(ctx context.Context) bool {
 	case e != nil:
 		r.telling.Store(e)
 		r.deliver(ctx, e)
-		r.heard()
 	case mark == nil:
 		return false
 	case mark.synced:
@@ -278,7 +276,6 @@ func (r *Registration[T]) stepBox(ctx context.Context) bool {
 	default:
 		r.telling.Store(e)
 		r.deliver(ctx, e)
-		r.heard()
 	}
 	return true
 }
@@ -310,10 +307,11 @@ func (r *Registration[T]) sync() {
 	r.informer.changed.broadcast()
 }
 
-// deliver makes one call.
+// deliver makes one call and counts it.
 func (r *Registration[T]) deliver(ctx context.Context, e *Event[T]) {
 	r.watch.start()
 	err := r.call(ctx, e)
+	r.heard()
 	r.watch.lap()
 	if err != nil {
 		r.failed(ctx, e, err)
