@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -151,6 +152,22 @@ func TestRefusedStreamIsListedWithoutAFailure(t *testing.T) {
 	require.Equal(t, []string{"replaced @7 a@3"}, queued)
 	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`}, s.asked)
 	require.Zero(t, r.Status().Failures)
+}
+
+// Missing rights say nothing about streaming: it is tried again when the state
+// has to be read anew.
+func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
+	s := &script{
+		watches: []answer{
+			{err: apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", errors.New("no"))},
+			{broken: apierrors.NewResourceExpired("too old resource version")},
+			{block: true, events: []wire.Event[partial]{change(watch.Added, "a", 8), endOfInitial(9)}},
+		},
+		lists: []answer{{rv: "7"}},
+	}
+	queued, _ := reflect(t, s, Options{})
+	require.Equal(t, []string{"replaced @7", "replaced @9 a@8"}, queued)
+	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`, `watch rv="" initial`}, s.asked)
 }
 
 func TestExpiredPageIsFollowedByAListInOneResponse(t *testing.T) {

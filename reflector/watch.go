@@ -45,7 +45,8 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *Failure) {
 		return next, failure
 	}
 	if refusesStream(failure.Err) && r.opts.Initial == Auto {
-		r.noStream = true
+		// Rights may be granted and kinds installed later.
+		r.noStream = !apierrors.IsForbidden(failure.Err) && !apierrors.IsNotFound(failure.Err)
 		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", Reason(failure.Err))
 		return Listing, nil
 	}
