@@ -69,11 +69,6 @@ func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 // to another with the same fields, from anywhere (L16).
 type Writer[T object.Object] struct{ to *Indexer[T] }
 
-// Get returns the object under key.
-func (w Writer[T]) Get(key object.Key) (T, bool) {
-	return w.to.get(key)
-}
-
 // get is called under x.mu.
 func (x *Indexer[T]) get(key object.Key) (T, bool) {
 	if e, ok := x.objects[key]; ok {
