@@ -47,6 +47,15 @@ type Options struct {
 	// DefaultMaxDepth. Protobuf has no such bound because types that contain
 	// themselves are not read from protobuf at all (see SupportsProtobuf).
 	MaxDepth int
+
+	// Pool, if not nil, lets objects share equal parts with all others that
+	// were decoded with the same pool. It is for objects that nobody changes.
+	Pool *Pool
+
+	// Reference has every object decoded by apimachinery's own code and by
+	// nothing else: slower, without sharing, and the measure of the compiled
+	// decoders.
+	Reference bool
 }
 
 func (o Options) withDefaults() Options {
@@ -81,7 +90,7 @@ func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], 
 		if reason := protobufObstacle(t.goType); reason != "" {
 			return nil, fmt.Errorf("%w: %v cannot be read from %s: %s", ErrMedia, t.goType, MediaProtobuf, reason)
 		}
-		return &protobufDecoder[T]{target: t, opts: opts}, nil
+		return newProtobufDecoder(t, opts)
 	}
 	return nil, fmt.Errorf("%w: no decoder for %q, want %s or %s", ErrMedia, excerpt(media), MediaJSON, MediaProtobuf)
 }

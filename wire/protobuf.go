@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,10 +17,26 @@ const frameOverhead = 1 << 10
 // maxSmallField bounds the fields of a list body that are not items.
 const maxSmallField = 1 << 20
 
-// protobufDecoder reads protobuf with the Unmarshal method of the Go type.
+// protobufDecoder reads protobuf by the table of the Go type, and what the table
+// does not know with its Unmarshal method.
 type protobufDecoder[T object.Object] struct {
 	*target[T]
-	opts Options
+	opts  Options
+	table *protoTable // nil for the reference alone
+}
+
+func newProtobufDecoder[T object.Object](t *target[T], opts Options) (*protobufDecoder[T], error) {
+	d := &protobufDecoder[T]{target: t, opts: opts}
+	if opts.Reference || !hasTable(t.goType) {
+		return d, nil
+	}
+	var err error
+	d.table, err = protoTableOf(t.goType)
+	return d, err
+}
+
+func (d *protobufDecoder[T]) newRun() *protoRun {
+	return &protoRun{sharer: sharer{pool: d.opts.Pool}}
 }
 
 func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
@@ -33,11 +50,11 @@ func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
 }
 
 func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
-	return d.open(body, "object", false)
+	return d.open(d.newRun(), body, "object", false)
 }
 
 // open decodes an object in its envelope, which must name its kind.
-func (d *protobufDecoder[T]) open(body []byte, where string, named bool) (T, error) {
+func (d *protobufDecoder[T]) open(run *protoRun, body []byte, where string, named bool) (T, error) {
 	var none T
 	if len(body) > d.opts.MaxObjectBytes+frameOverhead {
 		return none, d.fail(where, nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(body), d.opts.MaxObjectBytes))
@@ -55,24 +72,35 @@ func (d *protobufDecoder[T]) open(body []byte, where string, named bool) (T, err
 	if err != nil {
 		return none, d.fail(where, e.raw, err)
 	}
-	return d.decode(e.raw, where, named)
+	return d.decode(run, e.raw, where, named)
 }
 
-func (d *protobufDecoder[T]) decode(raw []byte, where string, named bool) (T, error) {
+func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, where string, named bool) (T, error) {
 	var none T
-	if d.quantities != nil {
-		if err := d.quantities.checkProto(raw); err != nil {
+	obj := d.new()
+	if d.table == nil || run.object(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
+		obj = d.new()
+		if err := d.unmarshal(obj, raw); err != nil {
 			return none, d.fail(where, raw, err)
 		}
-	}
-	obj := d.new()
-	if err := any(obj).(unmarshaler).Unmarshal(raw); err != nil {
-		return none, d.fail(where, raw, withoutContent(err))
 	}
 	if err := d.finish(obj, named); err != nil {
 		return none, d.fail(where, raw, err)
 	}
 	return obj, nil
+}
+
+// unmarshal is the reference.
+func (d *protobufDecoder[T]) unmarshal(obj T, raw []byte) error {
+	if d.quantities != nil {
+		if err := d.quantities.checkProto(raw); err != nil {
+			return err
+		}
+	}
+	if err := any(obj).(unmarshaler).Unmarshal(raw); err != nil {
+		return withoutContent(err)
+	}
+	return nil
 }
 
 func unmarshalStatus(raw []byte) error {

@@ -22,6 +22,7 @@ import (
 type protobufList[T object.Object] struct {
 	*protobufDecoder[T]
 	*source
+	run      *protoRun
 	meta     *metav1.ListMeta
 	envelope envelope
 	items    int
@@ -29,16 +30,16 @@ type protobufList[T object.Object] struct {
 
 func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		l := &protobufList[T]{protobufDecoder: d, source: newSource(body), meta: meta}
-		if err := l.run(yield); err != nil && err != errStopped {
+		l := &protobufList[T]{protobufDecoder: d, source: newSource(body), run: d.newRun(), meta: meta}
+		if err := l.read(yield); err != nil && err != errStopped {
 			var none T
 			yield(none, err)
 		}
 	}
 }
 
-// run reads the body to its end.
-func (l *protobufList[T]) run(yield func(T, error) bool) error {
+// read reads the body to its end.
+func (l *protobufList[T]) read(yield func(T, error) bool) error {
 	*l.meta = metav1.ListMeta{}
 	err := l.readEnvelope(yield)
 	if err == nil {
@@ -187,7 +188,7 @@ func (l *protobufList[T]) readItem(size uint64, yield func(T, error) bool) error
 		}
 		return l.fail(where, nil, truncated(err))
 	}
-	obj, err := l.decode(raw, where, true)
+	obj, err := l.decode(l.run, raw, where, true)
 	if err != nil {
 		return err
 	}

@@ -13,9 +13,9 @@ import (
 
 func (d *protobufDecoder[T]) Watch(body io.Reader) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
-		s := newSource(body)
+		s, run := newSource(body), d.newRun()
 		for n := 0; ; n++ {
-			ev, err := d.frame(s, "frame "+strconv.Itoa(n))
+			ev, err := d.frame(run, s, "frame "+strconv.Itoa(n))
 			if err == io.EOF {
 				return
 			}
@@ -28,7 +28,7 @@ func (d *protobufDecoder[T]) Watch(body io.Reader) iter.Seq2[Event[T], error] {
 
 // frame reads one event: four bytes of length, big endian, then a
 // metav1.WatchEvent. It returns io.EOF where the stream ends before it.
-func (d *protobufDecoder[T]) frame(s *source, where string) (Event[T], error) {
+func (d *protobufDecoder[T]) frame(run *protoRun, s *source, where string) (Event[T], error) {
 	var none Event[T]
 	prefix, err := s.next(4)
 	if err == io.EOF {
@@ -56,7 +56,7 @@ func (d *protobufDecoder[T]) frame(s *source, where string) (Event[T], error) {
 	if ev.Type == watch.Error {
 		return none, d.watchError(obj, where)
 	}
-	if ev.Object, err = d.open(obj, where, ev.Type != watch.Bookmark); err != nil {
+	if ev.Object, err = d.open(run, obj, where, ev.Type != watch.Bookmark); err != nil {
 		return none, err
 	}
 	ev.Decoded = time.Now()

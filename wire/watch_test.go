@@ -236,7 +236,7 @@ func TestBufferShrinksAgain(t *testing.T) {
 				_, err := d.frame(d.scan(s), 0)
 				require.NoError(t, err)
 			case *protobufDecoder[*corev1.Pod]:
-				_, err := d.frame(s, "frame")
+				_, err := d.frame(d.newRun(), s, "frame")
 				require.NoError(t, err)
 			}
 		}

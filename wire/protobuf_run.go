@@ -1,0 +1,446 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// errUnusual says that bytes are not what the API server writes: invalid,
+// perhaps, or valid in a form that it never uses. The reference decoder has the
+// last word on them.
+var errUnusual = errors.New("not in canonical form")
+
+// protoRun decodes objects from protobuf by their tables, one after the other.
+// It belongs to one goroutine.
+//
+// What it reads is the form that every API server writes: fields of a list or a
+// map side by side, messages once, lists unpacked. At anything else it gives up
+// with errUnusual, and the object is read again by the reference decoder, which
+// knows what to make of it. So it need not know what is an error.
+type protoRun struct {
+	sharer
+	text loose
+
+	// lasting says that what is read lies in memory that the part at hand will
+	// keep, so that strings may stay where they are.
+	lasting bool
+}
+
+// object decodes raw into the zeroed struct at at, of the table's type. On an
+// error the struct is of no use.
+func (d *protoRun) object(table *protoTable, at unsafe.Pointer, raw []byte) error {
+	if err := d.fields(table, at, raw); err != nil {
+		d.text.drop()
+		return err
+	}
+	d.text.settle()
+	return nil
+}
+
+// varint reads a number. n is 0 where there is none.
+func varint(b []byte) (v uint64, n int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
+	for i := 0; i < len(b) && i < 10; i++ {
+		c := b[i]
+		if c < 0x80 {
+			if i == 9 && c > 1 {
+				return 0, 0
+			}
+			return v | uint64(c)<<(7*i), i + 1
+		}
+		v |= uint64(c&0x7f) << (7 * i)
+	}
+	return 0, 0
+}
+
+// fields decodes the fields of a message into the struct at at.
+func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) error {
+	for len(msg) > 0 {
+		tag, n := varint(msg)
+		if n == 0 {
+			return errUnusual
+		}
+		rest := msg[n:]
+		value, n := varint(rest)
+		if n == 0 {
+			return errUnusual
+		}
+		number := tag >> 3
+		var f *protoField
+		if number < uint64(len(table.fields)) {
+			f = table.fields[number]
+		}
+		switch {
+		case f == nil:
+			if msg = skipField(msg); msg == nil {
+				return errUnusual
+			}
+		case tag != f.tag:
+			return errUnusual
+		case f.wire == wireVarint && f.op != opBools && f.op != opInt32s && f.op != opInt64s:
+			d.number(f, unsafe.Add(at, f.offset), value)
+			msg = rest[n:]
+		case f.wire == wireBytes && value > uint64(len(rest)-n):
+			return errUnusual
+		case f.op < opBools:
+			end := n + int(value)
+			if err := d.value(f, unsafe.Add(at, f.offset), rest[n:end:end]); err != nil {
+				return err
+			}
+			msg = rest[end:]
+		default:
+			size, count := measure(msg, tag)
+			if size == 0 {
+				return errUnusual
+			}
+			if err := d.many(f, unsafe.Add(at, f.offset), msg[:size:size], count); err != nil {
+				return err
+			}
+			msg = msg[size:]
+		}
+	}
+	return nil
+}
+
+// skipField returns what follows the first field of msg, or nil where that is
+// not a field of a kind in use.
+func skipField(msg []byte) []byte {
+	_, rest, err := nextField(msg)
+	if err != nil {
+		return nil
+	}
+	if rest == nil {
+		rest = []byte{}
+	}
+	return rest
+}
+
+// measure returns how many bytes and how many fields the fields with this tag
+// at the beginning of msg have. size is 0 where they are broken.
+func measure(msg []byte, tag uint64) (size, count int) {
+	for size < len(msg) {
+		got, n := varint(msg[size:])
+		if n == 0 {
+			return 0, 0
+		}
+		if got != tag {
+			break
+		}
+		at := size + n
+		value, n := varint(msg[at:])
+		if n == 0 {
+			return 0, 0
+		}
+		at += n
+		if tag&7 == wireBytes {
+			if value > uint64(len(msg)-at) {
+				return 0, 0
+			}
+			at += int(value)
+		}
+		size = at
+		count++
+	}
+	return size, count
+}
+
+// next splits the first field, whose tag is known and which measure has seen,
+// off a run.
+func next(run []byte) (value, rest []byte) {
+	_, n := varint(run)
+	run = run[n:]
+	size, n := varint(run)
+	end := n + int(size)
+	return run[n:end:end], run[end:]
+}
+
+// number stores a value that is a number.
+func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
+	switch f.op {
+	case opBool:
+		*(*bool)(at) = v != 0
+	case opInt32:
+		*(*int32)(at) = int32(v)
+	case opInt64:
+		*(*int64)(at) = int64(v)
+	case opBoolPtr:
+		p := new(bool)
+		if d.pool != nil {
+			p = &d.pool.small.bools[min(v, 1)]
+		} else {
+			*p = v != 0
+		}
+		*(**bool)(at) = p
+	case opInt32Ptr:
+		if d.pool != nil && v < smallNumbers {
+			*(**int32)(at) = &d.pool.small.int32s[v]
+			return
+		}
+		*(**int32)(at) = new(int32(v))
+	case opInt64Ptr:
+		if d.pool != nil && v < smallNumbers {
+			*(**int64)(at) = &d.pool.small.int64s[v]
+			return
+		}
+		*(**int64)(at) = new(int64(v))
+	}
+}
+
+// value stores a value that is bytes.
+func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
+	switch f.op {
+	case opString:
+		d.string((*string)(at), raw)
+	case opBytes:
+		d.bytes((*[]byte)(at), raw)
+	case opStruct:
+		return d.fields(f.table, at, raw)
+	case opOwn:
+		return unusual(f.own(at, raw))
+	case opStringPtr:
+		s := new(string)
+		d.string(s, raw)
+		*(**string)(at) = s
+	case opStructPtr, opOwnPtr:
+		if *(*unsafe.Pointer)(at) != nil {
+			return errUnusual
+		}
+		p, _, err := d.part(f, raw, 1)
+		*(*unsafe.Pointer)(at) = p
+		return err
+	}
+	return nil
+}
+
+func unusual(err error) error {
+	if err != nil {
+		return errUnusual
+	}
+	return nil
+}
+
+func (d *protoRun) string(at *string, raw []byte) {
+	if d.lasting {
+		*at = unsafe.String(unsafe.SliceData(raw), len(raw))
+	} else {
+		d.text.hang(at, raw)
+	}
+}
+
+func (d *protoRun) bytes(at *[]byte, raw []byte) {
+	if d.lasting {
+		*at = raw
+	} else {
+		d.text.hangBytes(at, raw)
+	}
+}
+
+// sliceHeader is a slice as it lies in memory.
+type sliceHeader struct {
+	data     unsafe.Pointer
+	len, cap int
+}
+
+// many stores the count values of a list or a map, which are all of run.
+func (d *protoRun) many(f *protoField, at unsafe.Pointer, run []byte, count int) error {
+	if *(*unsafe.Pointer)(at) != nil {
+		return errUnusual // they are not all side by side
+	}
+	p, n, err := d.part(f, run, count)
+	if err != nil {
+		return err
+	}
+	if f.op == opMap {
+		*(*unsafe.Pointer)(at) = p
+	} else {
+		*(*sliceHeader)(at) = sliceHeader{p, n, n}
+	}
+	return nil
+}
+
+// part returns memory with what raw stands for: one that is shared, or one of
+// its own.
+func (d *protoRun) part(f *protoField, raw []byte, count int) (unsafe.Pointer, int, error) {
+	if !d.worth(f.share, len(raw)) {
+		return d.make(f, raw, count)
+	}
+	found, n, hash, keep := d.find(f.share, raw)
+	if found != nil {
+		return found, n, nil
+	}
+	if !keep {
+		return d.make(f, raw, count)
+	}
+	was := d.lasting
+	raw, d.lasting = bytes.Clone(raw), true
+	p, n, err := d.make(f, raw, count)
+	d.lasting = was
+	if err != nil {
+		return nil, 0, err
+	}
+	d.pool.remember(f.share.unit, hash, raw, p, n)
+	return p, n, nil
+}
+
+// make decodes a part into memory of its own.
+func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, int, error) {
+	switch f.op {
+	case opStructPtr:
+		p := reflect.New(f.typ).UnsafePointer()
+		return p, 1, d.fields(f.table, p, raw)
+	case opOwnPtr:
+		p := reflect.New(f.typ).UnsafePointer()
+		return p, 1, unusual(f.own(p, raw))
+	case opMap:
+		// A map's strings cannot be moved, so that it has its own from the
+		// beginning.
+		was := d.lasting
+		if !was {
+			raw, d.lasting = bytes.Clone(raw), true
+		}
+		var p unsafe.Pointer
+		err := f.pairs.read(d, f.pairs, unsafe.Pointer(&p), raw, count)
+		d.lasting = was
+		return p, count, err
+	}
+	p, err := d.list(f, raw, count)
+	return p, count, err
+}
+
+// list decodes the elements of a list.
+func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, error) {
+	p := newArray(f, count)
+	size := f.typ.Size()
+	for i := range count {
+		element := unsafe.Add(p, uintptr(i)*size)
+		if f.wire == wireVarint {
+			_, n := varint(run)
+			v, m := varint(run[n:])
+			run = run[n+m:]
+			switch f.op {
+			case opBools:
+				*(*bool)(element) = v != 0
+			case opInt32s:
+				*(*int32)(element) = int32(v)
+			case opInt64s:
+				*(*int64)(element) = int64(v)
+			}
+			continue
+		}
+		var raw []byte
+		raw, run = next(run)
+		var err error
+		switch f.op {
+		case opStrings:
+			d.string((*string)(element), raw)
+		case opStructs:
+			err = d.fields(f.table, element, raw)
+		case opOwns:
+			err = unusual(f.own(element, raw))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// newArray allocates the elements of a list.
+func newArray(f *protoField, n int) unsafe.Pointer {
+	if n == 1 {
+		return reflect.New(f.typ).UnsafePointer()
+	}
+	return reflect.MakeSlice(f.slice, n, n).UnsafePointer()
+}
+
+// pair splits an entry of a map, which is a message with the key in field 1 and
+// the value in field 2.
+func pair(run []byte) (key, value, rest []byte, err error) {
+	entry, rest := next(run)
+	key, entry, ok := lengthField(entry, 1)
+	if !ok {
+		return nil, nil, nil, errUnusual
+	}
+	value, entry, ok = lengthField(entry, 2)
+	if !ok || len(entry) > 0 {
+		return nil, nil, nil, errUnusual
+	}
+	return key, value, rest, nil
+}
+
+// lengthField splits off the field with this number where it comes first.
+func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
+	if len(msg) < 2 || msg[0] != number<<3|wireBytes {
+		return nil, nil, false
+	}
+	size, n := varint(msg[1:])
+	if n == 0 || size > uint64(len(msg)-1-n) {
+		return nil, nil, false
+	}
+	end := 1 + n + int(size)
+	return msg[1+n : end : end], msg[end:], true
+}
+
+// stringOf makes a string of bytes that last.
+func stringOf(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
+
+// readStringPairs reads a map whose keys and values are strings, of whatever
+// named types: they lie in memory alike.
+func readStringPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
+	m := make(map[string]string, count)
+	for len(run) > 0 {
+		key, value, rest, err := pair(run)
+		if err != nil {
+			return err
+		}
+		m[stringOf(key)] = stringOf(value)
+		run = rest
+	}
+	*(*map[string]string)(at) = m
+	return nil
+}
+
+// readQuantityPairs reads a map of quantities by strings, of whatever named type.
+func readQuantityPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
+	m := make(map[string]resource.Quantity, count)
+	for len(run) > 0 {
+		key, value, rest, err := pair(run)
+		if err != nil {
+			return err
+		}
+		var q resource.Quantity
+		if err := unmarshalQuantity(&q, value); err != nil {
+			return errUnusual
+		}
+		m[stringOf(key)] = q
+		run = rest
+	}
+	*(*map[string]resource.Quantity)(at) = m
+	return nil
+}
+
+// readAnyPairs reads every other map.
+func readAnyPairs(d *protoRun, p *protoPairs, at unsafe.Pointer, run []byte, count int) error {
+	m := reflect.MakeMapWithSize(p.typ, count)
+	for len(run) > 0 {
+		key, value, rest, err := pair(run)
+		if err != nil {
+			return err
+		}
+		k, v := reflect.New(p.key), reflect.New(p.value.typ)
+		d.string((*string)(k.UnsafePointer()), key)
+		if err := d.value(p.value, v.UnsafePointer(), value); err != nil {
+			return err
+		}
+		m.SetMapIndex(k.Elem(), v.Elem())
+		run = rest
+	}
+	*(*unsafe.Pointer)(at) = m.UnsafePointer()
+	return nil
+}

@@ -1,0 +1,266 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// protoTable says how the fields of one Go struct are read from protobuf. It is
+// built once for each type, from the struct's tags and layout, and is immutable
+// then.
+type protoTable struct {
+	typ    reflect.Type
+	fields []*protoField // by field number; nil for those that the type does not have
+}
+
+// protoOp is what is done with the value of a field.
+type protoOp uint8
+
+const (
+	opBool protoOp = iota
+	opInt32
+	opInt64
+	opString
+	opBytes
+	opStruct // a struct in place
+	opOwn    // a type in place that reads itself
+	opBoolPtr
+	opInt32Ptr
+	opInt64Ptr
+	opStringPtr
+	opStructPtr
+	opOwnPtr
+	opBools
+	opInt32s
+	opInt64s
+	opStrings
+	opStructs
+	opOwns
+	opMap
+)
+
+// protoField is one field of a protoTable. Only what its op needs is set.
+type protoField struct {
+	op     protoOp
+	wire   int
+	tag    uint64
+	offset uintptr
+	typ    reflect.Type // of the value: of what a pointer points to, of an element
+	slice  reflect.Type
+	table  *protoTable // of a struct
+	own    func(at unsafe.Pointer, raw []byte) error
+	pairs  *protoPairs // of a map
+	share  *site       // nil where sharing cannot pay
+}
+
+// protoPairs says how the entries of a map are read.
+type protoPairs struct {
+	typ   reflect.Type
+	key   reflect.Type
+	value *protoField // as if it were a field of the entry
+	read  func(d *protoRun, m *protoPairs, at unsafe.Pointer, run []byte, n int) error
+}
+
+// protoTables holds the table, or the reason why there is none, of each type.
+// The types of a program are few and live as long as it does.
+var protoTables sync.Map // reflect.Type → func() (*protoTable, error)
+
+// protoTableOf returns the table of a type that does not contain itself.
+func protoTableOf(t reflect.Type) (*protoTable, error) {
+	compile, ok := protoTables.Load(t)
+	if !ok {
+		compile, _ = protoTables.LoadOrStore(t, sync.OnceValues(func() (*protoTable, error) { return compileProto(t) }))
+	}
+	return compile.(func() (*protoTable, error))()
+}
+
+// hasTable reports whether a type is read by a table: it is a struct of
+// Kubernetes itself, all of whose fields have a protobuf tag. Other types read
+// themselves with their Unmarshal.
+func hasTable(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), "k8s.io/api") || t == reflect.TypeFor[metav1.FieldsV1]() {
+		return false
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Type == reflect.TypeFor[metav1.TypeMeta]() {
+			continue
+		}
+		if tag := f.Tag.Get("protobuf"); tag == "" || tag == "-" {
+			return false
+		}
+	}
+	return true
+}
+
+func compileProto(t reflect.Type) (*protoTable, error) {
+	table := &protoTable{typ: t}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Tag.Get("protobuf") == "" {
+			continue // it is in the envelope
+		}
+		number, field, err := compileProtoField(f)
+		if err != nil {
+			return nil, fmt.Errorf("%v.%s: %w", t, f.Name, err)
+		}
+		for len(table.fields) <= number {
+			table.fields = append(table.fields, nil)
+		}
+		table.fields[number] = field
+	}
+	return table, nil
+}
+
+// maxFieldNumber keeps tables small; the API goes up to a few dozen.
+const maxFieldNumber = 1 << 12
+
+func compileProtoField(f reflect.StructField) (number int, field *protoField, err error) {
+	tag := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(tag) < 2 {
+		return 0, nil, fmt.Errorf("protobuf tag %q: want encoding and number", f.Tag.Get("protobuf"))
+	}
+	number, err = strconv.Atoi(tag[1])
+	if err != nil || number < 1 || number > maxFieldNumber {
+		return 0, nil, fmt.Errorf("protobuf tag %q: want a field number up to %d", f.Tag.Get("protobuf"), maxFieldNumber)
+	}
+	// Encoding and label of the tag are wrong here and there ("bytes,3,opt" for
+	// an *int32 or a list); the Go type tells them.
+	if field, err = protoFieldOf(f.Type); err != nil {
+		return 0, nil, err
+	}
+	field.offset = f.Offset
+	field.tag = uint64(number)<<3 | uint64(field.wire)
+	return number, field, nil
+}
+
+// protoFieldOf says how a value of type t is read.
+func protoFieldOf(t reflect.Type) (*protoField, error) {
+	f := &protoField{typ: t, wire: wireBytes}
+	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]())
+	switch {
+	case t.Kind() == reflect.Map && !readsItself:
+		return f, f.setMap()
+	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !readsItself:
+		return f, f.setList()
+	case t.Kind() == reflect.Pointer:
+		return f, f.setPointer()
+	}
+	return f, f.setValue()
+}
+
+func (f *protoField) setValue() (err error) {
+	switch kind := f.typ.Kind(); {
+	case hasTable(f.typ):
+		f.op = opStruct
+		f.table, err = protoTableOf(f.typ)
+	case reflect.PointerTo(f.typ).Implements(reflect.TypeFor[unmarshaler]()):
+		f.op, f.own = opOwn, ownUnmarshal(f.typ)
+	case kind == reflect.Bool:
+		f.op, f.wire = opBool, wireVarint
+	case kind == reflect.Int32:
+		f.op, f.wire = opInt32, wireVarint
+	case kind == reflect.Int64:
+		f.op, f.wire = opInt64, wireVarint
+	case kind == reflect.String:
+		f.op = opString
+	case kind == reflect.Slice && f.typ.Elem().Kind() == reflect.Uint8:
+		f.op = opBytes
+	default:
+		err = fmt.Errorf("no way to read %v", f.typ)
+	}
+	return err
+}
+
+// setPointer makes f a pointer to what setValue would make it.
+func (f *protoField) setPointer() error {
+	f.typ = f.typ.Elem()
+	if err := f.setValue(); err != nil {
+		return err
+	}
+	pointers := map[protoOp]protoOp{
+		opBool: opBoolPtr, opInt32: opInt32Ptr, opInt64: opInt64Ptr, opString: opStringPtr,
+		opStruct: opStructPtr, opOwn: opOwnPtr,
+	}
+	op, ok := pointers[f.op]
+	if !ok {
+		return fmt.Errorf("no way to read *%v", f.typ)
+	}
+	f.op = op
+	if op == opStructPtr || op == opOwnPtr {
+		f.share = siteOf(protoPart{f.typ, op})
+	}
+	return nil
+}
+
+// setList makes f a list of what setValue would make it.
+func (f *protoField) setList() error {
+	f.slice, f.typ = f.typ, f.typ.Elem()
+	if err := f.setValue(); err != nil {
+		return err
+	}
+	lists := map[protoOp]protoOp{
+		opBool: opBools, opInt32: opInt32s, opInt64: opInt64s, opString: opStrings,
+		opStruct: opStructs, opOwn: opOwns,
+	}
+	op, ok := lists[f.op]
+	if !ok {
+		return fmt.Errorf("no way to read a list of %v", f.typ)
+	}
+	f.op = op
+	if f.wire == wireBytes {
+		f.share = siteOf(protoPart{f.typ, op})
+	}
+	return nil
+}
+
+func (f *protoField) setMap() error {
+	t := f.typ
+	if t.Key().Kind() != reflect.String {
+		return fmt.Errorf("no way to read a map by %v", t.Key())
+	}
+	value := &protoField{typ: t.Elem(), wire: wireBytes}
+	if err := value.setValue(); err != nil {
+		return err
+	}
+	f.op, f.share = opMap, siteOf(protoPart{t, opMap})
+	f.pairs = &protoPairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
+	switch {
+	case value.wire != wireBytes:
+		return fmt.Errorf("no way to read a map of %v", value.typ)
+	case value.op == opString:
+		f.pairs.read = readStringPairs
+	case value.typ == reflect.TypeFor[resource.Quantity]():
+		f.pairs.read = readQuantityPairs
+	}
+	return nil
+}
+
+// ownUnmarshal calls the Unmarshal method of a type.
+func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
+	switch t {
+	case reflect.TypeFor[metav1.Time]():
+		return func(at unsafe.Pointer, raw []byte) error { return (*metav1.Time)(at).Unmarshal(raw) }
+	case reflect.TypeFor[resource.Quantity]():
+		return func(at unsafe.Pointer, raw []byte) error { return unmarshalQuantity((*resource.Quantity)(at), raw) }
+	}
+	return func(at unsafe.Pointer, raw []byte) error {
+		return reflect.NewAt(t, at).Interface().(unmarshaler).Unmarshal(raw)
+	}
+}
+
+// unmarshalQuantity reads a quantity unless it would take hours.
+func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
+	// 1 is its only field; what else there may be, the reference looks at.
+	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || int(raw[1]) != len(raw)-2 || hasHugeExponent(raw[2:]) {
+		return errUnusual
+	}
+	return q.Unmarshal(raw)
+}

@@ -1,0 +1,60 @@
+package wire
+
+import "unsafe"
+
+// loose are the strings and byte slices of an object that is being decoded.
+// They point into the body at first; settle moves them together into one piece
+// of memory that is exactly as large as they are, so that an object holds on to
+// nothing of the body and costs one allocation for all its text.
+type loose struct {
+	ends []looseEnd
+	size int
+}
+
+// looseEnd is where a pointer to n bytes of the body is kept: the first word of
+// a string or of a slice.
+type looseEnd struct {
+	at *unsafe.Pointer
+	n  int
+}
+
+// hang makes the string at at those bytes of the body.
+func (l *loose) hang(at *string, text []byte) {
+	*at = unsafe.String(unsafe.SliceData(text), len(text))
+	if len(text) > 0 {
+		l.ends = append(l.ends, looseEnd{(*unsafe.Pointer)(unsafe.Pointer(at)), len(text)})
+		l.size += len(text)
+	}
+}
+
+// hangBytes makes the slice at at those bytes of the body.
+func (l *loose) hangBytes(at *[]byte, data []byte) {
+	if len(data) == 0 {
+		*at = []byte{}
+		return
+	}
+	*at = data[:len(data):len(data)]
+	l.ends = append(l.ends, looseEnd{(*unsafe.Pointer)(unsafe.Pointer(at)), len(data)})
+	l.size += len(data)
+}
+
+// settle moves all text into memory of its own.
+func (l *loose) settle() {
+	if l.size == 0 {
+		return
+	}
+	text := make([]byte, 0, l.size)
+	for i := range l.ends {
+		end := &l.ends[i]
+		start := len(text)
+		text = append(text, unsafe.Slice((*byte)(*end.at), end.n)...)
+		*end.at = unsafe.Pointer(&text[start])
+	}
+	l.drop()
+}
+
+// drop forgets the text, of an object that is given up for example.
+func (l *loose) drop() {
+	clear(l.ends)
+	l.ends, l.size = l.ends[:0], 0
+}
