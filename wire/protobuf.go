@@ -78,7 +78,7 @@ func (d *protobufDecoder[T]) open(run *protoRun, body []byte, where string, name
 func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, where string, named bool) (T, error) {
 	var none T
 	obj := d.new()
-	if d.table == nil || run.object(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
+	if d.table == nil || run.decode(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
 		obj = d.new()
 		if err := d.unmarshal(obj, raw); err != nil {
 			return none, d.fail(where, raw, err)

@@ -30,9 +30,10 @@ type protoRun struct {
 	lasting bool
 }
 
-// object decodes raw into the zeroed struct at at, of the table's type. On an
+// decode decodes raw into the zeroed struct at at, of the table's type. On an
 // error the struct is of no use.
-func (d *protoRun) object(table *protoTable, at unsafe.Pointer, raw []byte) error {
+func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) error {
+	d.sharer.object++
 	if err := d.fields(table, at, raw); err != nil {
 		d.text.drop()
 		return err
@@ -196,7 +197,11 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
-		d.string((*string)(at), raw)
+		if d.lasting || !d.worth(f.share, len(raw)) {
+			d.string((*string)(at), raw)
+		} else {
+			d.sharedString(f.share, (*string)(at), raw)
+		}
 	case opBytes:
 		d.bytes((*[]byte)(at), raw)
 	case opStruct:
@@ -229,6 +234,19 @@ func (d *protoRun) string(at *string, raw []byte) {
 	if d.lasting {
 		*at = unsafe.String(unsafe.SliceData(raw), len(raw))
 	} else {
+		d.text.hang(at, raw)
+	}
+}
+
+// sharedString stores a string that many objects may have.
+func (d *protoRun) sharedString(from *site, at *string, raw []byte) {
+	found, n, hash, keep := d.find(from, raw)
+	switch {
+	case found != nil:
+		*at = unsafe.String((*byte)(found), n)
+	case keep:
+		*at = d.pool.rememberString(hash, raw)
+	default:
 		d.text.hang(at, raw)
 	}
 }

@@ -107,7 +107,7 @@ func compileProto(t reflect.Type) (*protoTable, error) {
 		if f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Tag.Get("protobuf") == "" {
 			continue // it is in the envelope
 		}
-		number, field, err := compileProtoField(f)
+		number, field, err := compileProtoField(t, f)
 		if err != nil {
 			return nil, fmt.Errorf("%v.%s: %w", t, f.Name, err)
 		}
@@ -122,7 +122,7 @@ func compileProto(t reflect.Type) (*protoTable, error) {
 // maxFieldNumber keeps tables small; the API goes up to a few dozen.
 const maxFieldNumber = 1 << 12
 
-func compileProtoField(f reflect.StructField) (number int, field *protoField, err error) {
+func compileProtoField(t reflect.Type, f reflect.StructField) (number int, field *protoField, err error) {
 	tag := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(tag) < 2 {
 		return 0, nil, fmt.Errorf("protobuf tag %q: want encoding and number", f.Tag.Get("protobuf"))
@@ -135,6 +135,9 @@ func compileProtoField(f reflect.StructField) (number int, field *protoField, er
 	// an *int32 or a list); the Go type tells them.
 	if field, err = protoFieldOf(f.Type); err != nil {
 		return 0, nil, err
+	}
+	if field.op == opString {
+		field.share = stringSite(protoText{t, number})
 	}
 	field.offset = f.Offset
 	field.tag = uint64(number)<<3 | uint64(field.wire)

@@ -8,17 +8,18 @@ import "unsafe"
 type sharer struct {
 	pool   *Pool
 	trials []trial // by site
+	object uint8   // which object is at hand, counted round
 }
 
 // trial is how often a kind of part was looked for and found of late, and how
 // many questions are to be left out.
-type trial struct{ asked, found, rest int }
+type trial struct{ asked, found, rest, pause int }
 
 const (
-	smallestPart = 16      // bytes; below, decoding costs no more than looking
+	smallestPart = 8       // bytes; below, decoding costs no more than looking
 	trialPeriod  = 512     // after so many questions the answers are judged
 	worthwhile   = 16      // one in so many must have been found
-	trialRest    = 15 << 9 // if not, so many are left out before the next trial
+	longestPause = 16 << 9 // if not, up to so many are left out, twice as many each time
 )
 
 // worth reports whether to look for a part of this size.
@@ -35,12 +36,12 @@ func (s *sharer) worth(at *site, size int) bool {
 		return false
 	}
 	if t.asked == trialPeriod {
-		poor := t.found*worthwhile < t.asked
-		*t = trial{}
-		if poor {
-			t.rest = trialRest
-			return false
+		if t.found*worthwhile < t.asked {
+			t.pause = min(max(2*t.pause, trialPeriod), longestPause)
+		} else {
+			t.pause = 0
 		}
+		t.asked, t.found, t.rest = 0, 0, t.pause
 	}
 	t.asked++
 	return true
@@ -54,5 +55,5 @@ func (s *sharer) find(at *site, raw []byte) (part unsafe.Pointer, n int, hash ui
 		s.trials[at.number].found++
 		return part, n, hash, false
 	}
-	return nil, 0, hash, s.pool.repeats(hash)
+	return nil, 0, hash, s.pool.repeats(hash, s.object)
 }

@@ -16,6 +16,12 @@ type protoPart struct {
 	op  protoOp
 }
 
+// protoText names a string field.
+type protoText struct {
+	of     any
+	number int
+}
+
 var sites = struct {
 	sync.Mutex
 	known map[any]*site
@@ -23,11 +29,23 @@ var sites = struct {
 
 // siteOf returns the site of a part, the same for equal parts.
 func siteOf(part any) *site {
+	return siteFor(part, nil)
+}
+
+// stringSite is the site of a string field. Strings are shared across fields.
+func stringSite(field any) *site {
+	return siteFor(field, stringUnit)
+}
+
+func siteFor(part any, u *unit) *site {
 	sites.Lock()
 	defer sites.Unlock()
 	s := sites.known[part]
 	if s == nil {
-		s = &site{unit: newUnit(), number: len(sites.known)}
+		if u == nil {
+			u = newUnit()
+		}
+		s = &site{unit: u, number: len(sites.known)}
 		sites.known[part] = s
 	}
 	return s

@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// parts is a table of parts by their hash. Reading takes no lock. Each hash has
+// a few places, side by side; a part that finds them all taken takes the first,
+// and what was there is forgotten, which costs nothing but a chance to share.
+type parts struct {
+	slots atomic.Pointer[[]atomic.Pointer[part]] // their number is a power of two
+	len   atomic.Int64
+
+	mu sync.Mutex // held by those who write
+}
+
+const (
+	firstSlots = 1 << 10
+	lastSlots  = 1 << 20 // 8 MB, when there are half a million parts in use
+	places     = 4       // for each hash
+)
+
+func newParts() *parts {
+	p := new(parts)
+	slots := make([]atomic.Pointer[part], firstSlots)
+	p.slots.Store(&slots)
+	return p
+}
+
+// placesOf returns the places of a hash.
+func placesOf(slots []atomic.Pointer[part], hash uint64) []atomic.Pointer[part] {
+	first := hash >> 32 & uint64(len(slots)-1) &^ (places - 1)
+	return slots[first : first+places]
+}
+
+// find returns the part with this hash, or nil.
+func (p *parts) find(hash uint64) *part {
+	at := placesOf(*p.slots.Load(), hash)
+	for i := range at {
+		if found := at[i].Load(); found != nil && found.hash == hash {
+			return found
+		}
+	}
+	return nil
+}
+
+func (p *parts) add(made *part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slots := *p.slots.Load()
+	if p.len.Load() > int64(len(slots)/2) && len(slots) < lastSlots {
+		slots = p.grow(slots)
+	}
+	if place(slots, made) {
+		p.len.Add(1)
+	}
+}
+
+// place puts a part where the last with its hash is, where nothing is, or else
+// where another must go. It reports whether there is one part more now.
+func place(slots []atomic.Pointer[part], made *part) bool {
+	at := placesOf(slots, made.hash)
+	free := -1
+	for i := range at {
+		old := at[i].Load()
+		if old != nil && old.hash == made.hash {
+			at[i].Store(made)
+			return false
+		}
+		if old == nil && free < 0 {
+			free = i
+		}
+	}
+	at[max(free, 0)].Store(made)
+	return free >= 0
+}
+
+func (p *parts) grow(slots []atomic.Pointer[part]) []atomic.Pointer[part] {
+	grown := make([]atomic.Pointer[part], 2*len(slots))
+	for i := range slots {
+		if old := slots[i].Load(); old != nil {
+			place(grown, old)
+		}
+	}
+	p.slots.Store(&grown)
+	return grown
+}
+
+// remove takes out a part that nobody uses any more, if it is still there.
+func (p *parts) remove(gone *part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := placesOf(*p.slots.Load(), gone.hash)
+	for i := range at {
+		if at[i].CompareAndSwap(gone, nil) {
+			p.len.Add(-1)
+		}
+	}
+}
