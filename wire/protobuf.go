@@ -72,22 +72,23 @@ func (d *protobufDecoder[T]) open(run *protoRun, body []byte, where string, name
 	if err != nil {
 		return none, d.fail(where, e.raw, err)
 	}
-	return d.decode(run, e.raw, where, named)
+	obj, err := d.decode(run, e.raw, named)
+	if err != nil {
+		return none, d.fail(where, e.raw, err)
+	}
+	return obj, nil
 }
 
-func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, where string, named bool) (T, error) {
-	var none T
+// decode makes an object of raw by the table, or else by the reference.
+func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, named bool) (T, error) {
 	obj := d.new()
 	if d.table == nil || run.decode(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
 		obj = d.new()
 		if err := d.unmarshal(obj, raw); err != nil {
-			return none, d.fail(where, raw, err)
+			return obj, err
 		}
 	}
-	if err := d.finish(obj, named); err != nil {
-		return none, d.fail(where, raw, err)
-	}
-	return obj, nil
+	return obj, d.finish(obj, named)
 }
 
 // unmarshal is the reference.

@@ -18,20 +18,20 @@ import (
 //
 //	magic, Unknown{typeMeta, raw{1 ListMeta, 2 item, 2 item, ...}, ...}
 //
-// Only one item at a time is in memory.
+// Only a few batches of items are in memory at a time.
 type protobufList[T object.Object] struct {
 	*protobufDecoder[T]
-	*source
-	run      *protoRun
+	*pipeline[T]
 	meta     *metav1.ListMeta
 	envelope envelope
-	items    int
 }
 
 func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		l := &protobufList[T]{protobufDecoder: d, source: newSource(body), run: d.newRun(), meta: meta}
-		if err := l.read(yield); err != nil && err != errStopped {
+		p := newPipeline(newSource(body), d.newItem, func(item T) bool { return yield(item, nil) })
+		defer p.close()
+		l := &protobufList[T]{protobufDecoder: d, pipeline: p, meta: meta}
+		if err := l.read(); err != nil && err != errStopped {
 			var none T
 			yield(none, err)
 		}
@@ -39,9 +39,12 @@ func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta) iter.Se
 }
 
 // read reads the body to its end.
-func (l *protobufList[T]) read(yield func(T, error) bool) error {
+func (l *protobufList[T]) read() error {
 	*l.meta = metav1.ListMeta{}
-	err := l.readEnvelope(yield)
+	err := l.readEnvelope()
+	if earlier := l.flush(); earlier != nil {
+		err = earlier
+	}
 	if err == nil {
 		err = l.checkListKind(l.envelope.apiVersion, l.envelope.kind, true)
 	}
@@ -54,7 +57,7 @@ func (l *protobufList[T]) read(yield func(T, error) bool) error {
 // failed says where in the list it went wrong, unless err says so already.
 func (l *protobufList[T]) failed(err error) error {
 	if isTransport(err) {
-		return fmt.Errorf("read list after %d items: %w", l.items, err)
+		return fmt.Errorf("read list after %d items: %w", l.count(), err)
 	}
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -62,10 +65,10 @@ func (l *protobufList[T]) failed(err error) error {
 	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return s
 	}
-	return l.fail("list after "+strconv.Itoa(l.items)+" items", nil, err)
+	return l.fail("list after "+strconv.Itoa(l.count())+" items", nil, err)
 }
 
-func (l *protobufList[T]) readEnvelope(yield func(T, error) bool) error {
+func (l *protobufList[T]) readEnvelope() error {
 	prefix, err := l.next(len(magic))
 	if err != nil {
 		return truncated(err)
@@ -83,7 +86,7 @@ func (l *protobufList[T]) readEnvelope(yield func(T, error) bool) error {
 		}
 		switch {
 		case number == 2 && wire == wireBytes:
-			err = l.readRaw(size, yield)
+			err = l.readRaw(size)
 		case number <= 4 && wire == wireBytes:
 			err = l.readSmall(number, size)
 		default:
@@ -111,7 +114,7 @@ func (l *protobufList[T]) readSmall(number int, size uint64) error {
 }
 
 // readRaw reads the list message, which has size bytes.
-func (l *protobufList[T]) readRaw(size uint64, yield func(T, error) bool) error {
+func (l *protobufList[T]) readRaw(size uint64) error {
 	if l.envelope.hasRaw {
 		return fmt.Errorf("%w: a second list in one body", ErrSyntax)
 	}
@@ -140,9 +143,11 @@ func (l *protobufList[T]) readRaw(size uint64, yield func(T, error) bool) error 
 		case number == 1 && wire == wireBytes:
 			err = l.readMeta(size)
 		case number == 2 && wire == wireBytes:
-			err = l.readItem(size, yield)
+			err = l.readItem(size)
 		default:
-			err = truncated(l.skip(size))
+			if err = l.flush(); err == nil {
+				err = truncated(l.skip(size))
+			}
 		}
 		if err != nil {
 			return err
@@ -176,25 +181,27 @@ func (l *protobufList[T]) readMeta(size uint64) error {
 	return nil
 }
 
-func (l *protobufList[T]) readItem(size uint64, yield func(T, error) bool) error {
-	where := "item " + strconv.Itoa(l.items)
+func (l *protobufList[T]) readItem(size uint64) error {
 	if size > uint64(l.opts.MaxObjectBytes) {
-		return l.fail(where, nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
+		return l.fail(whereItem(l.count()), nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
 	}
-	raw, err := l.next(int(size))
-	if err != nil {
-		if isTransport(err) {
-			return err
+	err := l.take(int(size))
+	if err == io.EOF {
+		return l.fail(whereItem(l.count()), nil, truncated(err))
+	}
+	return err
+}
+
+func whereItem(number int) string { return "item " + strconv.Itoa(number) }
+
+// newItem returns a function that decodes items, for one goroutine.
+func (d *protobufDecoder[T]) newItem() decodeFunc[T] {
+	run := d.newRun()
+	return func(raw []byte, number int) (T, error) {
+		obj, err := d.decode(run, raw, true)
+		if err != nil {
+			return obj, d.fail(whereItem(number), raw, err)
 		}
-		return l.fail(where, nil, truncated(err))
+		return obj, nil
 	}
-	obj, err := l.decode(l.run, raw, where, true)
-	if err != nil {
-		return err
-	}
-	l.items++
-	if !yield(obj, nil) {
-		return errStopped
-	}
-	return nil
 }

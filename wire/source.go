@@ -30,6 +30,10 @@ type source struct {
 	off  int64
 	err  error     // sticky, from r; met only when the buffer is used up
 	read time.Time // when the bytes up to end had arrived
+
+	// keeping says that bytes from kept on stay in the buffer, consumed or not.
+	keeping bool
+	kept    int
 }
 
 func newSource(r io.Reader) *source { return &source{r: r} }
@@ -78,24 +82,37 @@ func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
 func (s *source) makeRoom() {
-	if s.pos == s.end && len(s.buf) > idleBuffer {
-		s.off += int64(s.pos)
-		s.buf, s.pos, s.end = nil, 0, 0
+	from := s.pos
+	if s.keeping {
+		from = s.kept
+	}
+	if from == s.end && len(s.buf) > idleBuffer {
+		s.off += int64(from)
+		s.buf, s.pos, s.end, s.kept, from = nil, 0, 0, 0, 0
 	}
 	if s.buf == nil {
 		s.buf = make([]byte, firstBuffer)
 	}
-	if s.pos > 0 {
-		copy(s.buf, s.buf[s.pos:s.end])
-		s.off += int64(s.pos)
-		s.end -= s.pos
-		s.pos = 0
+	if from > 0 {
+		copy(s.buf, s.buf[from:s.end])
+		s.off += int64(from)
+		s.end -= from
+		s.pos -= from
+		s.kept = 0
 	}
 	if s.end == len(s.buf) {
 		grown := make([]byte, 2*len(s.buf))
 		copy(grown, s.buf[:s.end])
 		s.buf = grown
 	}
+}
+
+// replaceBuffer goes on with a buffer that has room for what is unread, and
+// leaves the old one to whoever has kept a part of it.
+func (s *source) replaceBuffer(fresh []byte) {
+	s.off += int64(s.pos)
+	s.end = copy(fresh, s.buf[s.pos:s.end])
+	s.buf, s.pos, s.keeping = fresh, 0, false
 }
 
 // peek returns the next byte without consuming it.

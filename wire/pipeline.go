@@ -1,0 +1,242 @@
+package wire
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	batchBuffer = 256 << 10 // what a batch is read into
+	batchBytes  = 32 << 10  // less is not worth the way to another goroutine
+)
+
+// pipeline decodes the values of a body on all cores while the rest of the body
+// is still arriving, and hands them over in order. The goroutine that ranges
+// over the body reads it, finds where each value begins and ends, and yields.
+// The others do nothing but decode: none of them ever waits for the network, so
+// that the end of the iteration can wait for them.
+//
+//	body → source → batch → batch → batch      the caller's goroutine
+//	                  ↓       ↓       ↓
+//	               worker  worker  worker
+//	                  ↓       ↓       ↓
+//	yield      ←     out ←   out ←   out       the caller's goroutine
+//
+// Workers are started when a whole batch has arrived at once. Where the network
+// is slower than that, the caller decodes each value itself as it comes.
+type pipeline[V any] struct {
+	*source
+	yield     func(V) bool
+	newDecode func() decodeFunc[V] // for each goroutine one
+
+	decode  decodeFunc[V] // the caller's
+	spans   []span        // of the values found since the last batch
+	found   int           // values before these
+	flying  []*batch[V]   // handed to the workers, in order
+	free    []*batch[V]
+	work    chan *batch[V] // nil until there are workers
+	workers sync.WaitGroup
+	stopped atomic.Bool
+	failed  bool // an error of a value was returned: nothing follows it
+}
+
+// decodeFunc decodes the bytes of a value, whose number is for messages.
+type decodeFunc[V any] func(raw []byte, number int) (V, error)
+
+// batch is some values of a body, in a buffer that they have for themselves.
+type batch[V any] struct {
+	buf    []byte
+	spans  []span
+	number int // of the first
+
+	done  chan struct{} // holds a token when what is below is complete
+	out   []V
+	err   error // of the value behind the last of out
+	panic any
+}
+
+// span is where a value lies in the part of the buffer that is kept.
+type span struct{ start, end int }
+
+func newPipeline[V any](s *source, newDecode func() decodeFunc[V], yield func(V) bool) *pipeline[V] {
+	return &pipeline[V]{source: s, yield: yield, newDecode: newDecode, decode: newDecode()}
+}
+
+// take finds a value of this size at the source's position. What it returns is
+// an error of the reader, of an earlier value, or errStopped.
+func (p *pipeline[V]) take(size int) error {
+	for p.end-p.pos < size {
+		if err := p.more(); err != nil {
+			return err
+		}
+	}
+	if len(p.spans) == 0 {
+		p.keeping, p.kept = true, p.pos
+	}
+	start := p.pos - p.kept
+	p.pos += size
+	p.spans = append(p.spans, span{start, start + size})
+	if p.end-p.pos < 2*maxHeader {
+		return p.handOver()
+	}
+	return nil
+}
+
+// maxHeader is more than what stands between two values of a protobuf list.
+const maxHeader = 16
+
+// more reads on, after the values that are in the buffer have been seen to.
+func (p *pipeline[V]) more() error {
+	if err := p.handOver(); err != nil {
+		return err
+	}
+	if p.found > 0 && len(p.buf) < batchBuffer {
+		p.replaceBuffer(make([]byte, batchBuffer)) // more than one read: a long list
+	}
+	return p.fill()
+}
+
+// handOver gives the values found to the workers where they are many, and else
+// decodes them here.
+func (p *pipeline[V]) handOver() error {
+	if !p.keeping || p.pos-p.kept < batchBytes || runtime.GOMAXPROCS(0) == 1 {
+		return p.flush()
+	}
+	p.dispatch(p.cut())
+	for len(p.flying) > 0 {
+		if len(p.flying) <= cap(p.work) && !p.flying[0].ready() {
+			return nil
+		}
+		if err := p.deliver(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush yields all values found so far, unless one of them had an error.
+func (p *pipeline[V]) flush() error {
+	for len(p.flying) > 0 {
+		if err := p.deliver(); err != nil {
+			return err
+		}
+	}
+	if p.failed {
+		return nil
+	}
+	for i, s := range p.spans {
+		v, err := p.decode(p.buf[p.kept+s.start:p.kept+s.end:p.kept+s.end], p.found+i)
+		if err == nil && !p.yield(v) {
+			err = errStopped
+		}
+		if err != nil {
+			p.failed = true
+			return err
+		}
+	}
+	p.found += len(p.spans)
+	p.spans, p.keeping = p.spans[:0], false
+	return nil
+}
+
+// count returns how many values were found.
+func (p *pipeline[V]) count() int { return p.found + len(p.spans) }
+
+// cut makes a batch of the values found, with the buffer in which they lie. The
+// source goes on with another one.
+func (p *pipeline[V]) cut() *batch[V] {
+	b := p.unused(p.end - p.pos)
+	fresh := b.buf[:cap(b.buf)]
+	b.buf, b.number = p.buf[p.kept:p.pos], p.found
+	b.spans, p.spans = p.spans, b.spans[:0]
+	p.found += len(b.spans)
+	p.replaceBuffer(fresh)
+	return b
+}
+
+// unused returns a batch with a buffer for more than so many bytes.
+func (p *pipeline[V]) unused(size int) *batch[V] {
+	for len(p.free) > 0 {
+		last := len(p.free) - 1
+		b := p.free[last]
+		p.free = p.free[:last]
+		if cap(b.buf) > size {
+			return b
+		}
+	}
+	return &batch[V]{buf: make([]byte, max(batchBuffer, 2*size)), done: make(chan struct{}, 1)}
+}
+
+// dispatch hands a batch to the workers, who are started with the first.
+func (p *pipeline[V]) dispatch(b *batch[V]) {
+	if p.work == nil {
+		n := runtime.GOMAXPROCS(0)
+		p.work = make(chan *batch[V], n)
+		for range n {
+			p.workers.Go(func() { p.run(p.newDecode()) })
+		}
+	}
+	p.flying = append(p.flying, b)
+	p.work <- b
+}
+
+// run is a worker.
+func (p *pipeline[V]) run(decode decodeFunc[V]) {
+	for b := range p.work {
+		if !p.stopped.Load() {
+			b.run(decode)
+		}
+		b.done <- struct{}{}
+	}
+}
+
+func (b *batch[V]) run(decode decodeFunc[V]) {
+	defer func() { b.panic = recover() }()
+	for i, s := range b.spans {
+		v, err := decode(b.buf[s.start:s.end:s.end], b.number+i)
+		if err != nil {
+			b.err = err
+			return
+		}
+		b.out = append(b.out, v)
+	}
+}
+
+func (b *batch[V]) ready() bool { return len(b.done) > 0 }
+
+// deliver waits for the first batch in flight and yields its values.
+func (p *pipeline[V]) deliver() error {
+	b := p.flying[0]
+	<-b.done
+	p.flying = append(p.flying[:0], p.flying[1:]...)
+	if b.panic != nil {
+		panic(b.panic)
+	}
+	for _, v := range b.out {
+		if !p.yield(v) {
+			b.err = errStopped
+			break
+		}
+	}
+	if b.err != nil {
+		p.failed, p.flying = true, nil
+		return b.err
+	}
+	clear(b.out)
+	b.out = b.out[:0]
+	if cap(b.buf) <= 2*batchBuffer {
+		p.free = append(p.free, b)
+	}
+	return nil
+}
+
+// close ends the workers and waits for them.
+func (p *pipeline[V]) close() {
+	if p.work == nil {
+		return
+	}
+	p.stopped.Store(true)
+	close(p.work)
+	p.workers.Wait()
+}
