@@ -9,27 +9,35 @@ import (
 // a few places, side by side; a part that finds them all taken takes the first,
 // and what was there is forgotten, which costs nothing but a chance to share.
 type parts struct {
-	slots atomic.Pointer[[]atomic.Pointer[part]] // their number is a power of two
+	slots atomic.Pointer[[]slot] // their number is a power of two
 	len   atomic.Int64
 
 	mu sync.Mutex // held by those who write
 }
 
+// slot is a place for a part. Its hash is beside the pointer so that a look at
+// the wrong part costs no access to memory; it may be that of a part before or
+// after the one that is there.
+type slot struct {
+	hash atomic.Uint64
+	part atomic.Pointer[part]
+}
+
 const (
 	firstSlots = 1 << 10
-	lastSlots  = 1 << 20 // 8 MB, when there are half a million parts in use
+	lastSlots  = 1 << 20 // 16 MB, when there are half a million parts in use
 	places     = 4       // for each hash
 )
 
 func newParts() *parts {
 	p := new(parts)
-	slots := make([]atomic.Pointer[part], firstSlots)
+	slots := make([]slot, firstSlots)
 	p.slots.Store(&slots)
 	return p
 }
 
 // placesOf returns the places of a hash.
-func placesOf(slots []atomic.Pointer[part], hash uint64) []atomic.Pointer[part] {
+func placesOf(slots []slot, hash uint64) []slot {
 	first := hash >> 32 & uint64(len(slots)-1) &^ (places - 1)
 	return slots[first : first+places]
 }
@@ -38,7 +46,10 @@ func placesOf(slots []atomic.Pointer[part], hash uint64) []atomic.Pointer[part] 
 func (p *parts) find(hash uint64) *part {
 	at := placesOf(*p.slots.Load(), hash)
 	for i := range at {
-		if found := at[i].Load(); found != nil && found.hash == hash {
+		if at[i].hash.Load() != hash {
+			continue
+		}
+		if found := at[i].part.Load(); found != nil && found.hash == hash {
 			return found
 		}
 	}
@@ -59,27 +70,29 @@ func (p *parts) add(made *part) {
 
 // place puts a part where the last with its hash is, where nothing is, or else
 // where another must go. It reports whether there is one part more now.
-func place(slots []atomic.Pointer[part], made *part) bool {
+func place(slots []slot, made *part) bool {
 	at := placesOf(slots, made.hash)
 	free := -1
 	for i := range at {
-		old := at[i].Load()
+		old := at[i].part.Load()
 		if old != nil && old.hash == made.hash {
-			at[i].Store(made)
+			at[i].part.Store(made)
 			return false
 		}
 		if old == nil && free < 0 {
 			free = i
 		}
 	}
-	at[max(free, 0)].Store(made)
+	into := &at[max(free, 0)]
+	into.part.Store(made)
+	into.hash.Store(made.hash)
 	return free >= 0
 }
 
-func (p *parts) grow(slots []atomic.Pointer[part]) []atomic.Pointer[part] {
-	grown := make([]atomic.Pointer[part], 2*len(slots))
+func (p *parts) grow(slots []slot) []slot {
+	grown := make([]slot, 2*len(slots))
 	for i := range slots {
-		if old := slots[i].Load(); old != nil {
+		if old := slots[i].part.Load(); old != nil {
 			place(grown, old)
 		}
 	}
@@ -93,7 +106,7 @@ func (p *parts) remove(gone *part) {
 	defer p.mu.Unlock()
 	at := placesOf(*p.slots.Load(), gone.hash)
 	for i := range at {
-		if at[i].CompareAndSwap(gone, nil) {
+		if at[i].part.CompareAndSwap(gone, nil) {
 			p.len.Add(-1)
 		}
 	}

@@ -197,11 +197,7 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
-		if d.lasting || !d.worth(f.share, len(raw)) {
-			d.string((*string)(at), raw)
-		} else {
-			d.sharedString(f.share, (*string)(at), raw)
-		}
+		d.string(f, (*string)(at), raw)
 	case opBytes:
 		d.bytes((*[]byte)(at), raw)
 	case opStruct:
@@ -210,7 +206,7 @@ func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
 		return unusual(f.own(at, raw))
 	case opStringPtr:
 		s := new(string)
-		d.string(s, raw)
+		d.ownString(s, raw)
 		*(**string)(at) = s
 	case opStructPtr, opOwnPtr:
 		if *(*unsafe.Pointer)(at) != nil {
@@ -230,23 +226,31 @@ func unusual(err error) error {
 	return nil
 }
 
-func (d *protoRun) string(at *string, raw []byte) {
-	if d.lasting {
-		*at = unsafe.String(unsafe.SliceData(raw), len(raw))
-	} else {
-		d.text.hang(at, raw)
+// string stores the text of a field, which many objects may have.
+func (d *protoRun) string(f *protoField, at *string, raw []byte) {
+	if w := word(raw); w != "" {
+		*at = w
+		return
 	}
-}
-
-// sharedString stores a string that many objects may have.
-func (d *protoRun) sharedString(from *site, at *string, raw []byte) {
-	found, n, hash, keep := d.find(from, raw)
+	if d.lasting || !d.worth(f.share, len(raw)) {
+		d.ownString(at, raw)
+		return
+	}
+	found, n, hash, keep := d.find(f.share, raw)
 	switch {
 	case found != nil:
 		*at = unsafe.String((*byte)(found), n)
 	case keep:
 		*at = d.pool.rememberString(hash, raw)
 	default:
+		d.text.hang(at, raw)
+	}
+}
+
+func (d *protoRun) ownString(at *string, raw []byte) {
+	if d.lasting {
+		*at = stringOf(raw)
+	} else {
 		d.text.hang(at, raw)
 	}
 }
@@ -333,7 +337,7 @@ func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 
 // list decodes the elements of a list.
 func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, error) {
-	p := newArray(f, count)
+	p := f.elements.make(count)
 	size := f.typ.Size()
 	for i := range count {
 		element := unsafe.Add(p, uintptr(i)*size)
@@ -356,7 +360,7 @@ func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, e
 		var err error
 		switch f.op {
 		case opStrings:
-			d.string((*string)(element), raw)
+			d.ownString((*string)(element), raw)
 		case opStructs:
 			err = d.fields(f.table, element, raw)
 		case opOwns:
@@ -367,14 +371,6 @@ func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, e
 		}
 	}
 	return p, nil
-}
-
-// newArray allocates the elements of a list.
-func newArray(f *protoField, n int) unsafe.Pointer {
-	if n == 1 {
-		return reflect.New(f.typ).UnsafePointer()
-	}
-	return reflect.MakeSlice(f.slice, n, n).UnsafePointer()
 }
 
 // pair splits an entry of a map, which is a message with the key in field 1 and
@@ -452,7 +448,7 @@ func readAnyPairs(d *protoRun, p *protoPairs, at unsafe.Pointer, run []byte, cou
 			return err
 		}
 		k, v := reflect.New(p.key), reflect.New(p.value.typ)
-		d.string((*string)(k.UnsafePointer()), key)
+		d.ownString((*string)(k.UnsafePointer()), key)
 		if err := d.value(p.value, v.UnsafePointer(), value); err != nil {
 			return err
 		}

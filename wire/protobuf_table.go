@@ -48,16 +48,16 @@ const (
 
 // protoField is one field of a protoTable. Only what its op needs is set.
 type protoField struct {
-	op     protoOp
-	wire   int
-	tag    uint64
-	offset uintptr
-	typ    reflect.Type // of the value: of what a pointer points to, of an element
-	slice  reflect.Type
-	table  *protoTable // of a struct
-	own    func(at unsafe.Pointer, raw []byte) error
-	pairs  *protoPairs // of a map
-	share  *site       // nil where sharing cannot pay
+	op       protoOp
+	wire     int
+	tag      uint64
+	offset   uintptr
+	typ      reflect.Type // of the value: of what a pointer points to, of an element
+	elements *arrays      // of a list
+	table    *protoTable  // of a struct
+	own      func(at unsafe.Pointer, raw []byte) error
+	pairs    *protoPairs // of a map
+	share    *site       // nil where sharing cannot pay
 }
 
 // protoPairs says how the entries of a map are read.
@@ -205,7 +205,7 @@ func (f *protoField) setPointer() error {
 
 // setList makes f a list of what setValue would make it.
 func (f *protoField) setList() error {
-	f.slice, f.typ = f.typ, f.typ.Elem()
+	f.elements, f.typ = newArrays(f.typ.Elem()), f.typ.Elem()
 	if err := f.setValue(); err != nil {
 		return err
 	}
