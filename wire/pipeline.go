@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 )
 
-const (
-	batchBuffer = 256 << 10 // what a batch is read into
-	batchBytes  = 32 << 10  // less is not worth the way to another goroutine
-)
+// batchBytes is the size from which values are worth the way to another
+// goroutine.
+const batchBytes = 32 << 10
 
 // pipeline decodes the values of a body on all cores while the rest of the body
 // is still arriving, and hands them over in order. The goroutine that ranges
@@ -91,9 +90,6 @@ func (p *pipeline[V]) more() error {
 	if err := p.handOver(); err != nil {
 		return err
 	}
-	if p.found > 0 && len(p.buf) < batchBuffer {
-		p.replaceBuffer(make([]byte, batchBuffer)) // more than one read: a long list
-	}
 	return p.fill()
 }
 
@@ -165,7 +161,7 @@ func (p *pipeline[V]) unused(size int) *batch[V] {
 			return b
 		}
 	}
-	return &batch[V]{buf: make([]byte, max(batchBuffer, 2*size)), done: make(chan struct{}, 1)}
+	return &batch[V]{buf: make([]byte, max(busyBuffer, 2*size)), done: make(chan struct{}, 1)}
 }
 
 // dispatch hands a batch to the workers, who are started with the first.
@@ -225,7 +221,7 @@ func (p *pipeline[V]) deliver() error {
 	}
 	clear(b.out)
 	b.out = b.out[:0]
-	if cap(b.buf) <= 2*batchBuffer {
+	if cap(b.buf) <= 2*busyBuffer {
 		p.free = append(p.free, b)
 	}
 	return nil

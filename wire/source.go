@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	firstBuffer = 32 << 10 // what a fresh source reads at once
+	firstBuffer = 32 << 10  // what a fresh source reads at once
+	busyBuffer  = 256 << 10 // what it reads at once where more than that is there
 
 	// idleBuffer is the largest buffer that a source keeps when it is empty:
 	// one huge object must not stay in memory for the hours that a watch lasts.
@@ -29,6 +30,7 @@ type source struct {
 	end  int
 	off  int64
 	err  error     // sticky, from r; met only when the buffer is used up
+	full bool      // the last read took all the room there was
 	read time.Time // when the bytes up to end had arrived
 
 	// keeping says that bytes from kept on stay in the buffer, consumed or not.
@@ -59,6 +61,7 @@ func (s *source) fill() error {
 			n, err = 0, io.ErrNoProgress
 		}
 		s.end += n
+		s.full = s.end == len(s.buf)
 		if s.err = err; err != nil && err != io.EOF {
 			s.err = &readError{err}
 		}
@@ -100,7 +103,7 @@ func (s *source) makeRoom() {
 		s.pos -= from
 		s.kept = 0
 	}
-	if s.end == len(s.buf) {
+	if s.end == len(s.buf) || s.full && len(s.buf) < busyBuffer {
 		grown := make([]byte, 2*len(s.buf))
 		copy(grown, s.buf[:s.end])
 		s.buf = grown
