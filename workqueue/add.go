@@ -8,10 +8,10 @@ import "time"
 // ShutDown or Drain has been called, Add drops the key and counts it in
 // Status.Dropped.
 func (q *Queue[K]) Add(key K) {
-	now := q.stamp()
+	hash, now := q.items.hash(key), q.stamp()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.add(key, 0, false, 0, now)
+	q.add(key, hash, 0, false, 0, now)
+	q.mu.Unlock()
 }
 
 // AddAfter is Add after a wait, unless the key is handed out sooner for another
@@ -49,7 +49,7 @@ func (q *Queue[K]) AddWith(opts AddOptions, keys ...K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, key := range keys {
-		q.add(key, opts.Priority, opts.KeepPriority, at, now)
+		q.add(key, q.items.hash(key), opts.Priority, opts.KeepPriority, at, now)
 	}
 }
 
@@ -67,14 +67,14 @@ func (q *Queue[K]) countRetry() bool {
 
 // add records that the key is to be handed out at the given time or sooner; at
 // zero means now.
-func (q *Queue[K]) add(key K, priority int, keep bool, at, now int64) {
+func (q *Queue[K]) add(key K, hash uint64, priority int, keep bool, at, now int64) {
 	if q.state != Open {
 		q.counts.dropped++
 		return
 	}
-	it := q.items[key]
+	it := q.items.find(key, hash)
 	if it == nil {
-		it = q.admit(key)
+		it = q.admit(key, hash)
 	}
 	if keep && it.running {
 		priority = max(priority, it.handed)
@@ -136,16 +136,16 @@ func (q *Queue[K]) enqueue(it *item[K]) {
 }
 
 // admit gives a key that was idle an item.
-func (q *Queue[K]) admit(key K) *item[K] {
+func (q *Queue[K]) admit(key K, hash uint64) *item[K] {
 	it := q.free.take()
-	it.key = key
-	q.items[key] = it
+	it.key, it.hash = key, hash
+	q.items.insert(it)
 	return it
 }
 
 // retire takes the item of a key that has become idle: it is in no list, owed
 // nothing and not running.
 func (q *Queue[K]) retire(it *item[K]) {
-	delete(q.items, it.key)
+	q.items.remove(it)
 	q.free.give(it)
 }

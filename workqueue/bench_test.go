@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,6 +87,50 @@ func BenchmarkContended(b *testing.B) {
 			q.Done(got)
 		}
 	})
+}
+
+// BenchmarkHandOver is one goroutine that adds keys for eight workers who have
+// nothing to do but to take them: how often they are woken decides.
+func BenchmarkHandOver(b *testing.B) {
+	q := workqueue.New(workqueue.Options[int]{})
+	var workers sync.WaitGroup
+	for range 8 {
+		workers.Go(func() {
+			for range q.Work(context.Background()) {
+			}
+		})
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for key := range b.N {
+		q.Add(key)
+	}
+	_ = q.Drain(context.Background())
+	workers.Wait()
+}
+
+// BenchmarkBurst is 64 keys at a time, for eight workers who have all gone to
+// sleep since the last burst.
+func BenchmarkBurst(b *testing.B) {
+	const burst = 64
+	q := workqueue.New(workqueue.Options[int]{})
+	var done sync.WaitGroup
+	for range 8 {
+		go func() {
+			for range q.Work(context.Background()) {
+				done.Done()
+			}
+		}()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		done.Add(burst)
+		for key := range burst {
+			q.Add(key)
+		}
+		done.Wait()
+	}
+	q.ShutDown()
 }
 
 // BenchmarkAddAfter adds keys with a delay; after the first round each add

@@ -169,9 +169,10 @@ func (q *Queue[K]) ring() {
 // Cancel takes back the delayed add of a key and reports whether there was
 // one. A key that waits already, or that is running, is not affected.
 func (q *Queue[K]) Cancel(key K) bool {
+	hash := q.items.hash(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	it := q.items[key]
+	it := q.items.find(key, hash)
 	if it == nil || it.want != wantLater {
 		return false
 	}
@@ -189,9 +190,10 @@ func (q *Queue[K]) Cancel(key K) bool {
 // add is postponed, since of two delayed adds the earlier wins. A wait of zero
 // or less hands the key out at once.
 func (q *Queue[K]) Reschedule(key K, after time.Duration) bool {
+	hash := q.items.hash(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	it := q.items[key]
+	it := q.items.find(key, hash)
 	if it == nil || it.want != wantLater {
 		return false
 	}

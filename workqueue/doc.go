@@ -45,7 +45,9 @@
 // # Concurrency
 //
 // All methods may be called from any goroutine. A queue has one mutex, under
-// which it calls no code but the Order. It starts no goroutine: delayed adds
+// which it calls no code but the Order. Add, Get and Done hold it for some 10 ns
+// each; who finds it taken spins for at most some 60 µs, in pauses that get
+// longer, before it sleeps. It starts no goroutine: delayed adds
 // share one timer, which is set only while there are some. Workers that wait in
 // Get are woken one per key.
 //

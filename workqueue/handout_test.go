@@ -85,6 +85,20 @@ func TestL26_done_of_a_key_that_is_not_running_panics(t *testing.T) {
 	require.Equal(t, "a", get(t, q), "the queue must live on")
 }
 
+func TestL26_done_within_the_loop_panics_and_takes_no_other_key_along(t *testing.T) {
+	q := workqueue.New(workqueue.Options[int]{})
+	q.AddWith(workqueue.AddOptions{}, 1, 2)
+	require.Panics(t, func() {
+		for key := range q.Work(t.Context()) {
+			q.Done(key) // is the loop's business
+		}
+	})
+	s := q.Status()
+	require.Equal(t, 1, s.Waiting)
+	require.Zero(t, s.Running)
+	require.Equal(t, 2, get(t, q))
+}
+
 // Each add of a key carries a version. When the key is handed out, all versions
 
 // added before must be seen by that or a later hand-out.

@@ -1,5 +1,7 @@
 package workqueue
 
+import "time"
+
 // want says what the queue still owes a key.
 type want uint8
 
@@ -24,16 +26,19 @@ type links[K comparable] struct {
 // item is all that a queue knows of one key. Items are reused: see Queue.admit.
 type item[K comparable] struct {
 	key   K
+	hash  uint64
+	chain *item[K] // the next item in its chain of the table
 	links [2]links[K]
 	level *level[K] // the priority level that it waits in
 
 	at   int64 // when the delayed add is due, in nanoseconds of the queue's clock
 	slot int   // its place in the heap of delayed adds
 
-	added    int64 // when the hand-out that is owed was asked for
-	started  int64 // when it was handed out last
-	priority int   // of the hand-out that is owed
-	handed   int   // priority of the last hand-out
+	added    int64         // when the hand-out that is owed was asked for
+	started  int64         // when it was handed out last
+	waited   time.Duration // from added to started
+	priority int           // of the hand-out that is owed
+	handed   int           // priority of the last hand-out
 	want     want
 	running  bool
 }

@@ -69,8 +69,8 @@ type Waiting[K comparable] struct {
 // the queue never pushes a key that the order has.
 //
 // The queue calls its order under a lock, one call at a time. So an order needs
-// no lock of its own, must be quick, must not panic and must not call the
-// queue. Which key waits longest is known to the queue; see Options.FairEvery.
+// no lock of its own, must be quick, must not call the queue and must not
+// panic, which would leave the queue locked for ever. Which key waits longest is known to the queue; see Options.FairEvery.
 type Order[K comparable] interface {
 	// Push adds a key that begins to wait.
 	Push(w Waiting[K])

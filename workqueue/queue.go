@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 )
 
@@ -41,12 +40,13 @@ type Queue[K comparable] struct {
 	base      time.Time // zero of the queue's clock
 	drained   chan struct{}
 
-	// mu guards everything below and is held while the order is called. No
-	// other lock is taken under it; limiter, recorder and the worker's code are
-	// called without it.
-	mu      sync.Mutex
+	// mu guards everything below, except that hashing needs no lock, and is
+	// held while the order is called. No other lock is taken under it; limiter,
+	// recorder and the worker's code are called without it. Add, Get and Done
+	// give it back without a defer, which would cost them a tenth.
+	mu      lock
 	state   State
-	items   map[K]*item[K] // every key that is not idle
+	items   table[K] // every key that is not idle
 	free    freeItems[K]
 	waiting list[K]    // the longest waiting first
 	running list[K]    // the longest running first
@@ -73,7 +73,7 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 		timed:     opts.Timestamps || opts.Metrics != nil,
 		base:      time.Now(),
 		drained:   make(chan struct{}),
-		items:     make(map[K]*item[K]),
+		items:     newTable[K](),
 	}
 	if q.limiter == nil {
 		q.limiter = NewExponential[K](ExponentialOptions{})
@@ -111,43 +111,46 @@ func (q *Queue[K]) stamp() int64 {
 // queue will hand out no more keys, or the cause of the context's end. A
 // context that has ended gets no key, even if one waits.
 func (q *Queue[K]) Get(ctx context.Context) (K, error) {
-	return q.await(ctx, q.tryGet(ctx, nil))
+	ended, now := cause(ctx), q.stamp()
+	q.mu.Lock()
+	it, w, err := q.grant(ended, now)
+	q.mu.Unlock()
+	if it != nil && q.recorder == nil {
+		return it.key, nil
+	}
+	return q.deliver(ctx, it, w, err)
 }
 
-// await repeats an attempt at Get until it comes to a key or an error.
-func (q *Queue[K]) await(ctx context.Context, got grant[K]) (K, error) {
-	for got.sleeper != nil {
+// deliver is what follows an attempt at Get: it makes more of them after a sleep
+// each, until one comes to an item or an error.
+func (q *Queue[K]) deliver(ctx context.Context, it *item[K], w *sleeper, err error) (key K, _ error) {
+	for w != nil {
 		select {
-		case <-got.sleeper.wake:
+		case <-w.wake:
 		case <-ctx.Done():
 		}
-		got = q.tryGet(ctx, got.sleeper)
+		it, w, err = q.tryAgain(ctx, w)
 	}
-	if got.err == nil && q.recorder != nil {
-		q.recorder.QueueDuration(got.waited)
+	if err != nil {
+		return key, err
 	}
-	return got.key, got.err
+	if q.recorder != nil {
+		q.recorder.QueueDuration(it.waited)
+	}
+	return it.key, nil
 }
 
-// grant is what one attempt at Get came to: a key, an error, or a sleeper to
-// wait with before the next attempt.
-type grant[K comparable] struct {
-	key     K
-	waited  time.Duration
-	err     error
-	sleeper *sleeper
-}
-
-// tryGet is one attempt at Get; slept is what the previous one waited with.
-func (q *Queue[K]) tryGet(ctx context.Context, slept *sleeper) grant[K] {
-	ended := cause(ctx)
-	now := q.stamp()
+// tryAgain is an attempt at Get after a sleep.
+func (q *Queue[K]) tryAgain(ctx context.Context, slept *sleeper) (*item[K], *sleeper, error) {
+	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if slept != nil {
-		q.sleep.leave(slept)
+	q.sleep.leave(slept)
+	if ended != nil && q.waiting.len > 0 {
+		// The wake-up that this caller may have taken belongs to another.
+		q.sleep.wakeOne()
 	}
-	return q.grant(ended, slept != nil, now)
+	return q.grant(ended, now)
 }
 
 // cause is context.Cause, but as cheap as Err while the context goes on.
@@ -158,25 +161,20 @@ func cause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// grant hands out a key if one waits; ended is why the context has ended, if it
-// has.
-func (q *Queue[K]) grant(ended error, slept bool, now int64) (got grant[K]) {
+// grant is one attempt at Get, under the lock. It comes to an item, an error,
+// or a sleeper to wait with before the next attempt. ended is why the context
+// has ended, if it has.
+func (q *Queue[K]) grant(ended error, now int64) (*item[K], *sleeper, error) {
 	switch {
 	case ended != nil:
-		// The wake-up that this caller may have taken belongs to another.
-		if slept && q.waiting.len > 0 {
-			q.sleep.wakeOne()
-		}
-		got.err = ended
+		return nil, nil, ended
 	case q.waiting.len > 0:
-		it := q.handOut(now)
-		got.key, got.waited = it.key, since(it.added, now)
+		return q.handOut(now), nil, nil
 	case q.state != Open && q.again == 0:
-		got.err = q.errShutDown()
+		return nil, nil, q.errShutDown()
 	default:
-		got.sleeper = q.sleep.enter()
+		return nil, q.sleep.enter(), nil
 	}
-	return got
 }
 
 // handOut moves the key whose turn it is from waiting to running.
@@ -185,9 +183,12 @@ func (q *Queue[K]) handOut(now int64) *item[K] {
 	q.waiting.remove(it)
 	q.running.pushBack(it)
 	it.want, it.running, it.handed, it.started = wantNothing, true, it.priority, now
+	it.waited = since(it.added, now)
 	q.started += now
 	q.counts.gets++
-	q.settle()
+	if q.state != Open {
+		q.settle()
+	}
 	return it
 }
 
@@ -213,7 +214,8 @@ func (q *Queue[K]) choose() *item[K] {
 		q.order.Remove(oldest.key)
 		return oldest
 	}
-	it := q.items[q.order.Pop()]
+	key := q.order.Pop()
+	it := q.items.find(key, q.items.hash(key))
 	if it == nil || it.want != wantNow || it.running {
 		q.counts.orderFaults++
 		q.order.Remove(oldest.key)
@@ -227,36 +229,48 @@ func (q *Queue[K]) choose() *item[K] {
 // panics for a key that is not running, because ending another worker's turn
 // would let two workers have the key at once (L26).
 func (q *Queue[K]) Done(key K) {
-	took, settled := q.end(key, q.stamp())
-	q.recordDone(took, settled)
-}
-
-func (q *Queue[K]) end(key K, now int64) (took time.Duration, settled bool) {
+	now := q.stamp()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.done(key, now)
+	end := q.done(key, now)
+	q.mu.Unlock()
+	if end.stray {
+		panic(q.stray(key))
+	}
+	if q.recorder != nil {
+		q.record(end)
+	}
 }
 
-func (q *Queue[K]) recordDone(took time.Duration, settled bool) {
-	if q.recorder == nil {
-		return
-	}
-	q.recorder.WorkDuration(took)
-	if settled {
+// ending is what the end of the work on a key came to.
+type ending struct {
+	took    time.Duration
+	stray   bool // the key was not running
+	settled bool // it was the last of a queue that is shut down
+}
+
+// record tells the recorder, without the lock.
+func (q *Queue[K]) record(end ending) {
+	q.recorder.WorkDuration(end.took)
+	if end.settled {
 		q.recorder.Unregister()
 	}
 }
 
+// stray is what a Done panics with whose key was not running.
+func (q *Queue[K]) stray(key K) string {
+	return fmt.Sprintf("workqueue %q: Done(%v) of a key that is not running: call Done once for each Get", q.name, key)
+}
+
 // done ends the work on a key, under the lock.
-func (q *Queue[K]) done(key K, now int64) (took time.Duration, settled bool) {
-	it := q.running.head // with one worker it is this one
+func (q *Queue[K]) done(key K, now int64) ending {
+	it := q.running.tail // the key that was handed out last need not be hashed
 	if it == nil || it.key != key {
-		it = q.items[key]
+		it = q.items.find(key, q.items.hash(key))
 	}
 	if it == nil || !it.running {
-		panic(fmt.Sprintf("workqueue %q: Done(%v) of a key that is not running: call Done once for each Get", q.name, key))
+		return ending{stray: true}
 	}
-	took = since(it.started, now)
+	end := ending{took: since(it.started, now)}
 	q.running.remove(it)
 	q.started -= it.started
 	it.running = false
@@ -267,7 +281,8 @@ func (q *Queue[K]) done(key K, now int64) (took time.Duration, settled bool) {
 	case wantNothing:
 		q.retire(it)
 	}
-	return took, q.settle()
+	end.settled = q.state != Open && q.settle()
+	return end
 }
 
 // Work returns an iterator that gets keys until the context ends or the queue
@@ -291,20 +306,25 @@ func (q *Queue[K]) Work(ctx context.Context) iter.Seq[K] {
 	}
 }
 
-// exchange is Done and then Get.
+// exchange is Done and then Get, in one section of the lock.
 func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
-	took, settled, got := q.endAndTryGet(ctx, key)
-	q.recordDone(took, settled)
-	return q.await(ctx, got)
-}
-
-func (q *Queue[K]) endAndTryGet(ctx context.Context, key K) (took time.Duration, settled bool, got grant[K]) {
-	ended := cause(ctx)
-	now := q.stamp()
+	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	took, settled = q.done(key, now)
-	return took, settled, q.grant(ended, false, now)
+	end := q.done(key, now)
+	var it *item[K]
+	var w *sleeper
+	var err error
+	if !end.stray {
+		it, w, err = q.grant(ended, now)
+	}
+	q.mu.Unlock()
+	if end.stray {
+		panic(q.stray(key))
+	}
+	if q.recorder != nil {
+		q.record(end)
+	}
+	return q.deliver(ctx, it, w, err)
 }
 
 // Len returns how many keys wait to be handed out. Keys that are delayed or

@@ -119,7 +119,7 @@ func (q *Queue[K]) dropDelayed() {
 	for _, slot := range q.delays.slots {
 		slot.it.want = wantNothing
 		if !slot.it.running {
-			delete(q.items, slot.it.key)
+			q.items.remove(slot.it)
 		}
 		q.counts.dropped++
 	}
@@ -135,7 +135,7 @@ func (q *Queue[K]) dropWaiting() {
 		} else {
 			q.ranking.remove(it)
 		}
-		delete(q.items, it.key)
+		q.items.remove(it)
 		q.counts.dropped++
 	}
 	for it := q.running.head; it != nil; it = q.running.next(it) {
