@@ -17,10 +17,13 @@
 //
 // # Concurrency
 //
-// Any number of readers, one writer at a time. A lookup takes a read lock for
-// as long as it takes to find the answer, never while the caller walks it: what
-// an iterator walks is a view that never changes. To take one costs nothing; the
-// first write after it copies a small part.
+// Any number of readers, one writer at a time. A lookup of a list (all objects, a
+// namespace, a value of an index) takes no lock if the list was read before and
+// did not change since; the first one after a change takes a read lock for as
+// long as it takes to find the list, and so does Get. Nobody holds a lock while
+// the caller walks an answer: what an iterator walks is a view that never
+// changes. To take one costs nothing; the first write after it copies a small
+// part.
 //
 // # Failure
 //

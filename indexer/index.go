@@ -34,8 +34,8 @@ type Index[T object.Object, V comparable] struct {
 	name      string
 	x         *Indexer[T]
 	values    func(T) []V
-	looseType bool             // a value of V may turn out not to be comparable
-	buckets   map[V]*bucket[T] // guarded by x.mu
+	looseType bool                // a value of V may turn out not to be comparable
+	buckets   table[V, bucket[T]] // what they hold is guarded by x.mu
 }
 
 // anyIndex is what the writer needs of an index of whatever value type. All
@@ -51,7 +51,7 @@ type anyIndex[T object.Object] interface {
 // panicked. The function must depend on nothing but the object and must not
 // change it. The name appears in messages only.
 func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
-	i := &Index[T, V]{name: name, x: x, values: values, buckets: make(map[V]*bucket[T])}
+	i := &Index[T, V]{name: name, x: x, values: values}
 	switch reflect.TypeFor[V]().Kind() {
 	case reflect.Interface, reflect.Struct, reflect.Array:
 		i.looseType = true
@@ -81,7 +81,7 @@ func (i *Index[T, V]) Get(v V) iter.Seq[T] {
 func (i *Index[T, V]) Len(v V) int {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
-	if b, ok := i.buckets[v]; ok {
+	if b := i.buckets.get(v); b != nil {
 		return b.len()
 	}
 	return 0
@@ -92,20 +92,16 @@ func (i *Index[T, V]) Len(v V) int {
 func (i *Index[T, V]) Values() []V {
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
-	values := make([]V, 0, len(i.buckets))
-	for v := range i.buckets {
-		values = append(values, v)
-	}
-	return values
+	return slices.AppendSeq(make([]V, 0), i.buckets.values())
 }
 
 func (i *Index[T, V]) view(v V) View[T] {
-	i.x.mu.RLock()
-	defer i.x.mu.RUnlock()
-	if b, ok := i.buckets[v]; ok {
-		return b.view()
-	}
-	return View[T]{}
+	return i.x.view(func() *vector[T] {
+		if b := i.buckets.get(v); b != nil {
+			return &b.vector
+		}
+		return nil
+	})
 }
 
 // bucket is the list of the objects that share one value.
@@ -141,10 +137,10 @@ func (i *Index[T, V]) remove(e *entry[T]) {
 
 // put sees to it that the bucket of v has the object of e.
 func (i *Index[T, V]) put(v V, e *entry[T]) {
-	b, ok := i.buckets[v]
-	if !ok {
+	b := i.buckets.get(v)
+	if b == nil {
 		b = &bucket[T]{at: make(map[*entry[T]]int)}
-		i.buckets[v] = b
+		i.buckets.put(v, b)
 	}
 	if at, ok := b.at[e]; ok {
 		b.set(at)
@@ -155,8 +151,8 @@ func (i *Index[T, V]) put(v V, e *entry[T]) {
 
 // take sees to it that the bucket of v does not have e.
 func (i *Index[T, V]) take(v V, e *entry[T]) {
-	b, ok := i.buckets[v]
-	if !ok {
+	b := i.buckets.get(v)
+	if b == nil {
 		return
 	}
 	at, ok := b.at[e]
@@ -168,7 +164,7 @@ func (i *Index[T, V]) take(v V, e *entry[T]) {
 		b.at[moved] = at
 	}
 	if b.len() == 0 {
-		delete(i.buckets, v)
+		i.buckets.delete(v)
 	}
 }
 
@@ -190,7 +186,7 @@ func (i *Index[T, V]) valuesOf(key object.Key, o T, report bool) (values []V) {
 	values = i.values(o)
 	if i.looseType {
 		for _, v := range values {
-			_ = i.buckets[v] // panics where v cannot be a key
+			i.buckets.get(v) // panics where v cannot be a key
 		}
 	}
 	return values

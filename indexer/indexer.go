@@ -20,13 +20,14 @@ import (
 // entry and into its place in each list, and for each index whose values for the
 // object changed move it from bucket to bucket.
 //
-// To look up: find the list under the read lock and take a view of it, which
-// costs nothing. A view never changes: see vector.
+// To look up: find the list and take a view of it, which costs nothing. A view
+// never changes: see vector. Where there is a view already, no lock is taken;
+// see Indexer.view.
 type Indexer[T object.Object] struct {
 	mu         sync.RWMutex // guards all below and the buckets of all indexes
 	objects    map[object.Key]*entry[T]
 	all        vector[T]
-	namespaces map[string]*vector[T]
+	namespaces table[string, vector[T]]
 	indexes    []anyIndex[T]
 	rv         string
 	generation uint64        // of the last Replace
@@ -45,7 +46,7 @@ type entry[T object.Object] struct {
 
 // New returns an empty cache.
 func New[T object.Object]() *Indexer[T] {
-	return &Indexer[T]{objects: make(map[object.Key]*entry[T]), namespaces: make(map[string]*vector[T])}
+	return &Indexer[T]{objects: make(map[object.Key]*entry[T])}
 }
 
 // Reader returns the read side of x.
@@ -68,6 +69,29 @@ func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 // Its field must not have the name of Reader's: a struct type can be converted
 // to another with the same fields, from anywhere (L16).
 type Writer[T object.Object] struct{ to *Indexer[T] }
+
+// view returns the objects of the list that find finds, none where it finds
+// nil. It takes no lock where the list has a view of its content: a write
+// withdraws the views of all lists that it changes before it lets go of the
+// lock, and nobody can read what it changed before that. So who has seen any of
+// a write sees all of it from then on (L12). That a list is not there may be the
+// work of a write in progress, and counts only under the lock.
+func (x *Indexer[T]) view(find func() *vector[T]) View[T] {
+	if list := find(); list != nil {
+		if view := list.shown.Load(); view != nil {
+			return *view
+		}
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if list := find(); list != nil {
+		return list.view()
+	}
+	return View[T]{}
+}
+
+// everything finds the list of all.
+func (x *Indexer[T]) everything() *vector[T] { return &x.all }
 
 // get is called under x.mu.
 func (x *Indexer[T]) get(key object.Key) (T, bool) {
@@ -96,10 +120,10 @@ func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
 }
 
 func (x *Indexer[T]) add(key object.Key, o T) {
-	namespace, ok := x.namespaces[key.Namespace]
-	if !ok {
+	namespace := x.namespaces.get(key.Namespace)
+	if namespace == nil {
 		namespace = new(vector[T])
-		x.namespaces[key.Namespace] = namespace
+		x.namespaces.put(key.Namespace, namespace)
 	}
 	e := &entry[T]{key: key, object: o, namespace: namespace, generation: x.generation}
 	e.at, e.inNamespace = x.all.push(e), namespace.push(e)
@@ -138,7 +162,7 @@ func (x *Indexer[T]) remove(e *entry[T]) {
 		moved.inNamespace = e.inNamespace
 	}
 	if e.namespace.len() == 0 {
-		delete(x.namespaces, e.key.Namespace)
+		x.namespaces.delete(e.key.Namespace)
 	}
 	for _, index := range x.indexes {
 		index.remove(e)

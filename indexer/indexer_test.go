@@ -208,6 +208,88 @@ func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
 	readers.Wait()
 }
 
+// Who reads a list that a write has not touched does not wait for it.
+func TestAnUntouchedListIsReadDuringAWrite(t *testing.T) {
+	x := New[meta]()
+	byApp, _ := AddIndex(x, "app", apps)
+	r := x.Reader()
+	set(x, obj("n", "a", 1, "web"), obj("m", "b", 1, "db"))
+	lookUp := func() {
+		t.Helper()
+		require.Equal(t, []string{"n/a@1"}, names(r.Namespace("n")))
+		require.Equal(t, []string{"n/a@1"}, names(byApp.Get("web")))
+	}
+	lookUp()
+	x.Write(func(w Writer[meta]) {
+		w.Set(object.Key{Namespace: "m", Name: "b"}, obj("m", "b", 2, "db"))
+		lookUp() // would never return if it took the lock
+	})
+}
+
+// A batch changes lists of namespaces and of an index, makes some and drops
+// others. Who has seen any of it must see nothing older in any list.
+func TestL12_ReadersNeverGoBack(t *testing.T) {
+	const lists = 5
+	x := New[meta]()
+	byApp, _ := AddIndex(x, "app", apps)
+	r := x.Reader()
+	write := func(rv int) {
+		items := []meta{obj("even-odd", "sometimes", rv, "any")}
+		for n := range lists {
+			items = append(items, obj(strconv.Itoa(n), "always", rv, strconv.Itoa(n), "any"))
+		}
+		if rv%2 == 0 {
+			items = items[1:]
+		}
+		x.Write(func(w Writer[meta]) { w.Replace(items, func(Change[meta]) {}) })
+	}
+	write(1)
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for reader := range 4 {
+		readers.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(reader), 4))
+			for seen := 0; ; {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				var seq iter.Seq[meta]
+				which := rng.IntN(4)
+				switch which {
+				case 0:
+					seq = r.Namespace(strconv.Itoa(rng.IntN(lists)))
+				case 1:
+					seq = byApp.Get(strconv.Itoa(rng.IntN(lists)))
+				case 2:
+					seq = r.All()
+				case 3:
+					seq = r.Namespace("even-odd")
+				}
+				got := 0
+				for o := range seq {
+					got, _ = strconv.Atoi(o.ResourceVersion)
+				}
+				switch {
+				case got == 0 && which != 3:
+					t.Error("a list that always has an object is empty")
+				case got == 0 && seen%2 == 1:
+					got = seen + 1 // it is empty after every second write
+				case got != 0 && got < seen:
+					t.Errorf("saw %d after %d", got, seen)
+				}
+				seen = max(seen, got)
+			}
+		})
+	}
+	for rv := 2; rv < 2000; rv++ {
+		write(rv)
+	}
+	close(stop)
+	readers.Wait()
+}
+
 // A random log of actions against a naive model: after each, every lookup by
 // index must equal a scan of the model with the index function.
 func TestL15_LookupEqualsScan(t *testing.T) {
@@ -334,6 +416,25 @@ func BenchmarkNamespaceOf200(b *testing.B) {
 	r := benchmarkCache(10_000).Reader()
 	for b.Loop() {
 		for range r.Namespace("n1") {
+		}
+	}
+}
+
+func BenchmarkParallelNamespaceOf200(b *testing.B) {
+	r := benchmarkCache(10_000).Reader()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			for range r.Namespace("n1") {
+			}
+		}
+	})
+}
+
+func BenchmarkIndexOf50(b *testing.B) {
+	x := benchmarkCache(10_000)
+	byApp, _ := AddIndex(x, "app", apps)
+	for b.Loop() {
+		for range byApp.Get("7") {
 		}
 	}
 }

@@ -40,8 +40,7 @@ func (r Reader[T]) RV() string {
 // the iteration begins.
 func (r Reader[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
-		view, _ := r.x.Snapshot()
-		view.All()(yield)
+		r.x.view(r.x.everything).All()(yield)
 	}
 }
 
@@ -49,21 +48,16 @@ func (r Reader[T]) All() iter.Seq[T] {
 // the moment at which the iteration begins. As everywhere in the API, the empty
 // namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
-	if namespace == metav1.NamespaceAll {
-		return r.All()
-	}
 	return func(yield func(T) bool) {
 		r.namespace(namespace).All()(yield)
 	}
 }
 
 func (r Reader[T]) namespace(namespace string) View[T] {
-	r.x.mu.RLock()
-	defer r.x.mu.RUnlock()
-	if list, ok := r.x.namespaces[namespace]; ok {
-		return list.view()
+	if namespace == metav1.NamespaceAll {
+		return r.x.view(r.x.everything)
 	}
-	return View[T]{}
+	return r.x.view(func() *vector[T] { return r.x.namespaces.get(namespace) })
 }
 
 // Select yields the objects whose labels match. It looks at every object: use

@@ -18,17 +18,19 @@ const chunkSize = 64
 //	vector, epoch 7:  [ chunk of epoch 4 | chunk of epoch 7 | chunk of epoch 5 ]
 //	view of epoch 6:  [ the same chunk   | its older copy   | the same chunk   ]
 //
-// To take a view: take the list of chunks as it is, and note that it is taken.
-// To write: if the list was taken since the last write, copy it and begin a new
+// To take a view: if there is one of the content as it is, take that; otherwise
+// make one of the list of chunks as it is, and leave it for the next reader.
+// To write: if there is a view, withdraw it, copy the list and begin a new
 // epoch; if the chunk is of an older epoch, copy it; then write. Between two
 // views any number of writes to one chunk copy it once.
 //
-// Writes need exclusive access, views shared access.
+// Writes need exclusive access, to make a view shared access, and to take one
+// that is there none at all: what it shows is never written to.
 type vector[T object.Object] struct {
 	chunks []*chunk[T]
 	owners []*entry[T] // whose object stands at each position
 	epoch  uint64
-	taken  atomic.Bool
+	shown  atomic.Pointer[View[T]] // of the content as it is; nil from a write until somebody reads
 }
 
 type chunk[T object.Object] struct {
@@ -37,18 +39,20 @@ type chunk[T object.Object] struct {
 }
 
 func (v *vector[T]) view() View[T] {
-	if !v.taken.Load() {
-		v.taken.Store(true)
+	view := v.shown.Load()
+	if view == nil {
+		view = &View[T]{v.chunks, len(v.owners)}
+		v.shown.Store(view)
 	}
-	return View[T]{v.chunks, len(v.owners)}
+	return *view
 }
 
 // own makes the list of chunks the vector's alone.
 func (v *vector[T]) own() {
-	if v.taken.Load() {
+	if v.shown.Load() != nil {
+		v.shown.Store(nil)
 		v.chunks = slices.Clone(v.chunks)
 		v.epoch++
-		v.taken.Store(false)
 	}
 }
 

@@ -12,22 +12,23 @@ import (
 // readers lists namespaces while events come.
 func readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := protocol.NewSmallFeed(s)
+	window := feed.Window(protocol.OnTheWay)
 	i, err := newLocal(s, feed, metadataList)
 	if err != nil {
 		return nil, err
 	}
-	listeners, _, err := listen(s, i)
+	_, err = i.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, _ any) { window.Hear() }})
 	if err != nil {
 		return nil, err
 	}
 	stop := start(ctx, i)
 	indexer := i.GetIndexer()
 	return protocol.ReadWhile(ctx, s, feed.Namespaces(), protocol.ReaderSteps{
-		Go: feed.Go, Stop: stop, Heard: listeners[0].Heard,
+		Go: feed.Go, Stop: stop, Heard: window.Heard,
 		List: func(namespace string) (n int, err error) {
 			objects, err := indexer.ByIndex(cache.NamespaceIndex, namespace)
 			for _, o := range objects {
-				if o.(*metav1.PartialObjectMetadata).Namespace == namespace {
+				if o.(*metav1.PartialObjectMetadata) != nil {
 					n++
 				}
 			}

@@ -6,23 +6,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // readers lists namespaces while events come.
 func readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := protocol.NewSmallFeed(s)
+	window := feed.Window(protocol.OnTheWay)
 	i := newLocal[*metav1.PartialObjectMetadata](feed)
-	listeners, _ := listen(s, i)
+	i.AddHandler(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{
+		Update: func(_, _ *metav1.PartialObjectMetadata) { window.Hear() },
+	})
 	stop, err := start(ctx, i)
 	if err != nil {
 		return nil, err
 	}
 	cache := i.Cache()
 	return protocol.ReadWhile(ctx, s, feed.Namespaces(), protocol.ReaderSteps{
-		Go: feed.Go, Stop: stop, Heard: listeners[0].Heard,
+		Go: feed.Go, Stop: stop, Heard: window.Heard,
 		List: func(namespace string) (n int, err error) {
 			for o := range cache.Namespace(namespace) {
-				if o.Namespace == namespace {
+				if o != nil {
 					n++
 				}
 			}

@@ -53,7 +53,7 @@ func about() [][2]string {
 		{"watch-json", "MODIFIED events of cached custom resources in JSON, as fast as they are taken."},
 		{"latency", "From the server's sending of an event to the handler's hearing of it, at a fixed rate."},
 		{"fanout", "Changes handed to many handlers, in process, without network and decoding."},
-		{"readers", "One writer and many readers that list a namespace, in process."},
+		{"readers", "One writer that is at most ten events ahead, and many readers that list a namespace and visit its objects without looking into them, in process. The shape is that of client-go's BenchmarkSharedIndexInformer, with 50 namespaces."},
 		{"workqueue", "Add, get, done; by one worker, by several, and with delays."},
 		{"late-handler", "A handler joins while events come in: how long does the intake pause?"},
 		{"slow-handler", "One handler sleeps through all events, with the policy Coalesce: does memory grow?"},

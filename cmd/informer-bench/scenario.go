@@ -116,7 +116,7 @@ func processScenarios() []scenario {
 			{scale: 20, protocol.Handlers: 1}, {scale: 20, protocol.Handlers: 10}, {scale: 20, protocol.Handlers: 100},
 		},
 	}, {
-		name: "readers", measures: "0 to 80 readers list namespaces of small objects beside one writer",
+		name: "readers", measures: "0 to 80 readers list namespaces of small objects beside one writer, ten events ahead",
 		script: scriptAlone, contestants: both(),
 		variants: []protocol.Params{
 			{scale: 20, protocol.Readers: 0, protocol.Millis: 2000},
