@@ -49,10 +49,26 @@ func build(ctx context.Context, root, dir string, names []string, progress io.Wr
 			versions[name] = strings.TrimSpace(version)
 		}
 	}
+	if commit := revision(root); commit != "" {
+		versions[millrace] = commit
+	}
 	return programs, versions, nil
 }
 
-// modules are those whose version is that of the contestant.
+// revision is the commit of the source that was measured, "+" after it where
+// something is not committed; empty outside a repository.
+func revision(root string) string {
+	cmd := exec.Command("git", "describe", "--always", "--dirty=+", "--abbrev=12")
+	cmd.Dir = root
+	described, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(described))
+}
+
+// modules are those whose version is that of the contestant. Millrace has the
+// revision of the source.
 var modules = map[string]string{clientGo: "k8s.io/client-go", controllerRuntime: "sigs.k8s.io/controller-runtime"}
 
 func goTool(ctx context.Context, dir string, args ...string) (string, error) {
