@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Options hold for all informers of a factory. The zero value works.
@@ -26,6 +27,10 @@ type Options struct {
 	// Scope is that of informers that are asked for without one. The selectors
 	// of the embedded Options must be left empty.
 	Scope Scope
+
+	// Keep says which fields of the objects are cached, for informers that are
+	// asked for without saying it. wire.WithoutManagedFields suits all types.
+	Keep wire.Fields
 }
 
 // Factory has the informers of one client. Make it with New.
@@ -61,6 +66,7 @@ type informer interface {
 // entry is one informer and its life.
 type entry struct {
 	informer informer
+	keep     wire.Fields
 	users    int
 	misuse   error              // by one of them
 	cancel   context.CancelFunc // nil before it is started
@@ -99,19 +105,33 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 			want.Scope = f.opts.Scope
 		}
 	}
+	if want.Keep.IsZero() {
+		want.Keep = f.opts.Keep
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id := identify(f.client, want)
 	e, ok := f.informers[id]
 	if !ok {
-		e = &entry{informer: newInformer(f, want)}
+		e = &entry{informer: newInformer(f, want), keep: want.Keep}
 		f.informers[id] = e
 		f.start(e)
-	} else if want.Transform != nil {
-		e.misuse = fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
+	} else if err := misuse(e, want); err != nil {
+		e.misuse = err
 	}
 	e.users++
 	return e.informer.(*sharedinformer.Informer[T])
+}
+
+// misuse says what cannot be had of an informer that exists.
+func misuse[T object.Object](e *entry, want For[T]) error {
+	if want.Transform != nil {
+		return fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
+	}
+	if have, wanted := e.keep.String(), want.Keep.String(); have != wanted {
+		return fmt.Errorf("%s: asked for with Keep %q, but the informer exists already with %q: ask for the same fields everywhere", e.informer.Name(), wanted, have)
+	}
+	return nil
 }
 
 // identify makes one identity of all ways to say the same: the kind of a Go type
@@ -145,7 +165,7 @@ func newInformer[T object.Object](f *Factory, want For[T]) *sharedinformer.Infor
 	}
 	opts := f.opts.Options
 	opts.LabelSelector, opts.FieldSelector = want.Scope.Labels, want.Scope.Fields
-	var source rest.ListerWatcher[T] = resource.Namespace(want.Scope.Namespace)
+	var source rest.ListerWatcher[T] = resource.Namespace(want.Scope.Namespace).Fields(want.Keep)
 	if want.Transform != nil {
 		source = reflector.Transformed(source, want.Transform)
 	}

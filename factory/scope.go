@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Scope narrows an informer to some of the objects of its type, on the server.
@@ -27,6 +28,15 @@ type For[T object.Object] struct {
 	// Scope narrows the informer. The zero value means Options.Scope; where
 	// that narrows and all objects are wanted, say labels.Everything().
 	Scope Scope
+
+	// Keep says which fields of the objects are cached, such as
+	// wire.WithoutManagedFields or wire.Only("metadata.labels",
+	// "spec.nodeName"); the others are not even decoded. Nothing that is looked
+	// for in the cache may be left out, such as the labels for a selector. The
+	// zero value means Options.Keep; where that leaves something out and all
+	// fields are wanted, say wire.Without(). It belongs to the informer: all who
+	// ask for it must want the same, and to ask with other fields is an error.
+	Keep wire.Fields
 
 	// Transform changes each object before it is cached; see
 	// reflector.Transformed. It belongs to the informer: whoever asks first

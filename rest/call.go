@@ -33,8 +33,8 @@ type call[T object.Object] struct {
 	contentType string // of body
 }
 
-// send resolves the resource and sends the call, once more in JSON where the
-// server refuses protobuf. The body of the answer must be closed.
+// send resolves the resource and sends the call, once more in plain JSON where
+// the server refuses more. The body of the answer must be closed.
 func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Response, error) {
 	m, err := r.Mapping(ctx)
 	if err != nil {
@@ -43,8 +43,11 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 	if c.key, err = r.complete(m, c.key); err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
-	protobuf := r.codec.protobuf && !r.client.speaksJSONOnly(m.Resource)
-	req, err := r.request(m, c, protobuf)
+	if err := r.codec.check(); err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
+	}
+	plain := r.codec.plain() || r.client.wantsPlain(m.Resource)
+	req, err := r.request(m, c, plain)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
@@ -54,24 +57,24 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 	}
 	refused := apierrors.IsNotAcceptable(err) ||
 		apierrors.IsUnsupportedMediaType(err) && req.contentType == wire.MediaProtobuf
-	if !protobuf || !refused {
+	if plain || !refused {
 		return req, resp, err
 	}
-	r.client.setJSONOnly(m.Resource)
-	if req, err = r.request(m, c, false); err != nil {
+	r.client.setPlain(m.Resource)
+	if req, err = r.request(m, c, true); err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
 	resp, err = r.client.do(ctx, req)
 	return req, resp, err
 }
 
-func (r *Resource[T]) request(m Mapping, c call[T], protobuf bool) (*request, error) {
+func (r *Resource[T]) request(m Mapping, c call[T], plain bool) (*request, error) {
 	path, err := r.path(m, c.key)
 	if err != nil {
 		return nil, err
 	}
 	if c.object != nil {
-		if c.body, c.contentType, err = r.codec.encode(*c.object, protobuf); err != nil {
+		if c.body, c.contentType, err = r.codec.encode(*c.object, r.codec.protobuf && !plain); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +86,7 @@ func (r *Resource[T]) request(m Mapping, c call[T], protobuf bool) (*request, er
 		method:      c.method,
 		path:        path,
 		query:       c.query,
-		accept:      r.codec.accept(c.list, protobuf),
+		accept:      r.codec.accept(c.list, plain),
 		contentType: c.contentType,
 		body:        c.body,
 		retry:       c.retry,

@@ -31,8 +31,8 @@ type Client struct {
 	mapper   kindMapper // learned, unless a test puts another in its place
 	warnings warningLog
 
-	mu       sync.Mutex // guards jsonOnly
-	jsonOnly map[object.GVR]bool
+	mu    sync.Mutex // guards plain
+	plain map[object.GVR]bool
 }
 
 // NewClient returns a client for the server of cfg. It sends nothing, so that
@@ -50,11 +50,11 @@ func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
 		scheme = runtime.NewScheme()
 	}
 	c := &Client{
-		http:     httpClient,
-		base:     base,
-		log:      cfg.Logger,
-		scheme:   scheme,
-		jsonOnly: map[object.GVR]bool{},
+		http:   httpClient,
+		base:   base,
+		log:    cfg.Logger,
+		scheme: scheme,
+		plain:  map[object.GVR]bool{},
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -106,15 +106,16 @@ func (c *Client) getRaw(ctx context.Context, path, accept string) (body []byte, 
 	return body, resp.Header.Get("Content-Type"), nil
 }
 
-// speaksJSONOnly reports whether the server has refused protobuf for gvr.
-func (c *Client) speaksJSONOnly(gvr object.GVR) bool {
+// wantsPlain reports whether the server has refused, for gvr, what is more than
+// plain JSON: protobuf, or to leave out managed fields.
+func (c *Client) wantsPlain(gvr object.GVR) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.jsonOnly[gvr]
+	return c.plain[gvr]
 }
 
-func (c *Client) setJSONOnly(gvr object.GVR) {
+func (c *Client) setPlain(gvr object.GVR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.jsonOnly[gvr] = true
+	c.plain[gvr] = true
 }

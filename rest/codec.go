@@ -24,14 +24,15 @@ import (
 // codec knows how the objects of one kind are asked for, read and written.
 type codec[T object.Object] struct {
 	kind         object.GVK
+	fields       wire.Fields
 	metadataOnly bool
 	protobuf     bool // whether the server is expected to speak protobuf
 	decoders     map[string]func() (wire.Decoder[T], error)
 }
 
-func newCodec[T object.Object](scheme *runtime.Scheme, kind object.GVK) *codec[T] {
-	opts := wire.Options{Scheme: scheme, Kind: kind}
-	c := &codec[T]{kind: kind, decoders: map[string]func() (wire.Decoder[T], error){}}
+func newCodec[T object.Object](scheme *runtime.Scheme, kind object.GVK, fields wire.Fields) *codec[T] {
+	opts := wire.Options{Scheme: scheme, Kind: kind, Fields: fields}
+	c := &codec[T]{kind: kind, fields: fields, decoders: map[string]func() (wire.Decoder[T], error){}}
 	c.metadataOnly = reflect.TypeFor[T]() == reflect.TypeFor[*metav1.PartialObjectMetadata]()
 	c.protobuf = (c.metadataOnly || isBuiltin[T](scheme, kind)) && wire.SupportsProtobuf[T](opts)
 	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf} {
@@ -55,24 +56,54 @@ func isBuiltin[T object.Object](scheme *runtime.Scheme, kind object.GVK) bool {
 	return t != nil && strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
 }
 
-// accept returns the Accept header for a single object, or for a list.
-func (c *codec[T]) accept(list, protobuf bool) string {
-	media := []string{wire.MediaProtobuf, wire.MediaJSON}
-	if !protobuf {
-		media = media[1:]
-	}
-	if !c.metadataOnly {
-		return strings.Join(media, ",")
-	}
-	as := ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-	if list {
+// check fails where objects of the kind cannot be decoded as they are wanted,
+// such as with fields that they do not have.
+func (c *codec[T]) check() error {
+	_, err := c.decoders[wire.MediaJSON]()
+	return err
+}
+
+// plain reports whether nothing is asked for that a server could refuse.
+func (c *codec[T]) plain() bool { return !c.protobuf && !c.dropsManagedFields() }
+
+// writable reports whether an object that was read can be sent back. The server
+// keeps the managed fields of an object that comes without them.
+func (c *codec[T]) writable() bool {
+	return c.fields.IsZero() || c.fields == wire.Without() || c.fields == wire.WithoutManagedFields
+}
+
+func (c *codec[T]) dropsManagedFields() bool { return !c.fields.Keeps("metadata.managedFields") }
+
+// dropManagedFields asks a server not to send managed fields (KEP-5958). One
+// that does not know it ignores it; one that refuses it takes what comes next in
+// the header.
+const dropManagedFields = ";drop=metadata.managedFields"
+
+// accept returns the Accept header for a single object, or for a list; plain
+// without what a server may refuse.
+func (c *codec[T]) accept(list, plain bool) string {
+	as := ""
+	switch {
+	case c.metadataOnly && list:
 		as = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	case c.metadataOnly:
+		as = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	}
-	for i := range media {
-		media[i] += as
+	var clauses []string
+	for _, media := range []string{wire.MediaProtobuf, wire.MediaJSON} {
+		if media == wire.MediaProtobuf && (plain || !c.protobuf) {
+			continue
+		}
+		if !plain && c.dropsManagedFields() {
+			clauses = append(clauses, media+as+dropManagedFields)
+		}
+		clauses = append(clauses, media+as)
 	}
-	// A server that cannot reduce objects to their metadata sends them whole.
-	return strings.Join(append(media, wire.MediaJSON), ",")
+	if c.metadataOnly {
+		// A server that cannot reduce objects to their metadata sends them whole.
+		clauses = append(clauses, wire.MediaJSON)
+	}
+	return strings.Join(clauses, ",")
 }
 
 // decoder returns the decoder for the body of an answer.

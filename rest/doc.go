@@ -39,7 +39,7 @@
 //     error.
 //
 // Built-in types are asked for in protobuf, all others in JSON. A server that
-// refuses protobuf for a resource is spoken to in JSON from then on.
+// refuses that for a resource is spoken to in plain JSON from then on.
 //
 // # Configuration
 //

@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Resource is what the server offers for one kind: its objects can be read,
 // watched and written. Where the kind is served is found out at the first verb,
-// and only then. A Resource is immutable and safe for concurrent use; Namespace
-// and Subresource return narrower ones that share what was found out.
+// and only then. A Resource is immutable and safe for concurrent use; Namespace,
+// Subresource and Fields return narrower ones that share what was found out.
 //
 // Every verb fails with an *errors.StatusError of apimachinery where the server
 // refused (test it with apierrors.IsNotFound and its kin), with a *MappingError
@@ -87,7 +88,7 @@ func newResource[T object.Object](c *Client, kind object.GVK, err error, at *loc
 		at.mapper = noDiscovery{}
 	}
 	if err == nil {
-		r.codec = newCodec[T](c.scheme, kind)
+		r.codec = newCodec[T](c.scheme, kind, wire.Fields{})
 	}
 	return r
 }
@@ -123,6 +124,21 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 	scoped := *r
 	scoped.subresource = name
 	return &scoped
+}
+
+// Fields returns the resource with objects that have the wanted fields alone, in
+// the answers to all verbs. Where fields are named that the objects do not have,
+// each verb fails with wire.ErrFields. Where managed fields are not wanted, the
+// server is asked not to send them, which not all can do.
+//
+// Update is refused, since what was read in part would replace the whole; with
+// wire.WithoutManagedFields it is safe, and allowed.
+func (r *Resource[T]) Fields(wanted wire.Fields) *Resource[T] {
+	projected := *r
+	if r.codec != nil {
+		projected.codec = newCodec[T](r.client.scheme, r.kind, wanted)
+	}
+	return &projected
 }
 
 // Mapping returns where the kind is served, and finds that out if need be. It

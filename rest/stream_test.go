@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -288,6 +289,75 @@ func TestFallsBackToJSONForGood(t *testing.T) {
 	}
 }
 
+// Managed fields that nobody wants are not asked for. A server that cannot leave
+// them out may send them, take the next clause of the header, or refuse.
+func TestW04_ManagedFieldsAreNotAskedFor(t *testing.T) {
+	const drop = ";drop=metadata.managedFields"
+	inProtobuf := wire.MediaProtobuf + drop + "," + wire.MediaProtobuf + "," + wire.MediaJSON + drop + "," + wire.MediaJSON
+	inJSON := wire.MediaJSON + drop + "," + wire.MediaJSON
+	const asMetadata = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	metadata := wire.MediaProtobuf + asMetadata + drop + "," + wire.MediaProtobuf + asMetadata + "," +
+		wire.MediaJSON + asMetadata + drop + "," + wire.MediaJSON + asMetadata + "," + wire.MediaJSON
+	var accepts []string
+	refuse := false
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		accepts = append(accepts, r.Header.Get("Accept"))
+		if refuse && strings.Contains(r.Header.Get("Accept"), "drop=") {
+			w.WriteHeader(http.StatusNotAcceptable)
+			return
+		}
+		p := pod("a")
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, kindPod, p))
+	})
+	get := func(f wire.Fields) {
+		p, err := ResourceFor[*corev1.Pod](c).Fields(f).Get(t.Context(), key, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Empty(t, p.ManagedFields)
+		require.Equal(t, "u-1", string(p.UID))
+	}
+	get(wire.WithoutManagedFields)
+	get(wire.Only("spec.nodeName"))
+	_, err := ResourceForKind[*unstructured.Unstructured](c, kindPod).Fields(wire.WithoutManagedFields).Get(t.Context(), key, metav1.GetOptions{})
+	require.NoError(t, err)
+	_, err = ResourceForKind[*metav1.PartialObjectMetadata](c, kindPod).Fields(wire.Without("metadata")).Get(t.Context(), key, metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{inProtobuf, inProtobuf, inJSON, metadata}, accepts)
+
+	accepts, refuse = nil, true
+	get(wire.WithoutManagedFields)
+	get(wire.WithoutManagedFields)
+	require.Equal(t, []string{inProtobuf, wire.MediaJSON, wire.MediaJSON}, accepts)
+}
+
+// Nothing is sent where fields are wanted that the objects do not have.
+func TestW04_FieldsAreCheckedFirst(t *testing.T) {
+	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
+	pods := ResourceFor[*corev1.Pod](c).Fields(wire.Only("spec.nodename")).Namespace("default")
+	_, err := pods.Watch(t.Context(), metav1.ListOptions{})
+	require.ErrorIs(t, err, wire.ErrFields)
+	require.EqualError(t, err, `watch pods in namespace default: no such field: "spec.nodename" of v1.Pod: "spec" has no "nodename", did you mean "nodeName"?`)
+}
+
+// What is held in part must not replace the whole.
+func TestW04_PartsAreNotWrittenBack(t *testing.T) {
+	updates := 0
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		updates++
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
+	})
+	for f, allowed := range map[wire.Fields]bool{
+		wire.Only("spec"): false, wire.Without("status"): false, wire.Without(): true, wire.WithoutManagedFields: true,
+	} {
+		before := updates
+		_, err := ResourceFor[*corev1.Pod](c).Fields(f).Update(t.Context(), pod("a"), metav1.UpdateOptions{})
+		require.Equal(t, allowed, err == nil, "%s: %v", f, err)
+		require.Equal(t, allowed, updates > before)
+	}
+}
+
 // A patch type that the server does not know is no reason to give up protobuf.
 func TestUnsupportedPatchIsNotAFallback(t *testing.T) {
 	n := 0
@@ -298,7 +368,7 @@ func TestUnsupportedPatchIsNotAFallback(t *testing.T) {
 	_, err := ResourceFor[*corev1.Pod](c).Patch(t.Context(), key, "application/json-patch+json", []byte("[]"), metav1.PatchOptions{})
 	require.True(t, apierrors.IsUnsupportedMediaType(err), "%v", err)
 	require.Equal(t, 1, n)
-	require.False(t, c.speaksJSONOnly(corev1.SchemeGroupVersion.WithResource("pods")))
+	require.False(t, c.wantsPlain(corev1.SchemeGroupVersion.WithResource("pods")))
 }
 
 func TestPrefixOfTheServer(t *testing.T) {

@@ -43,11 +43,15 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 // Update replaces an object and returns it as the server has it. obj is not
 // changed. With a resource version in obj the server refuses to overwrite newer
 // changes (apierrors.IsConflict), and the call is repeated as Get is; without
-// one it overwrites whatever is there, and is not repeated.
+// one it overwrites whatever is there, and is not repeated. What a cache or a
+// Resource holds of an object in part must not be sent; see Fields.
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	c := call[T]{verb: "update", method: http.MethodPut, object: &obj}
 	if err := r.takeKey(&c, obj); err != nil {
 		return obj, err
+	}
+	if r.codec != nil && !r.codec.writable() {
+		return obj, fmt.Errorf("update %s: %w", r.describe(c.key), errPartial)
 	}
 	c.retry = obj.GetResourceVersion() != ""
 	return r.named(ctx, c, &opts)
@@ -163,4 +167,7 @@ func (r *Resource[T]) takeKey(c *call[T], obj T) error {
 	return nil
 }
 
-var errMetadataOnly = errors.New("metadata alone would replace the whole object: use Patch or Apply")
+var (
+	errMetadataOnly = errors.New("metadata alone would replace the whole object: use Patch or Apply")
+	errPartial      = errors.New("a part of the object would replace the whole: use Patch, or a Resource without Fields")
+)

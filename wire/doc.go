@@ -19,6 +19,9 @@
 // from every typed client; unstructured objects have their own; metadata-only
 // objects have the real kind, not "PartialObjectMetadata".
 //
+// Options.Fields says which fields are wanted: wire.Only("spec.nodeName"),
+// wire.Without("status"), wire.WithoutManagedFields. The others are skipped.
+//
 // # Guarantees
 //
 //   - A body that ends early is an error, never a shorter list and never the
@@ -32,6 +35,9 @@
 //     and depth while a value is read; types that contain themselves are not
 //     read from protobuf, whose generated code recurses without a bound; and
 //     quantities that apimachinery would compute on for hours are refused.
+//   - An object with some of its fields equals the whole one with every other
+//     field zero; name, namespace, UID and resource version are always there
+//     (W04).
 //   - Errors quote nothing of the object but its key, names of fields and
 //     types, and what it says of its kind (objects may be Secrets).
 //

@@ -26,6 +26,9 @@ var (
 	ErrQuantity  = errors.New("quantity with an absurd exponent")
 )
 
+// ErrFields says that Options.Fields names a field that the objects do not have.
+var ErrFields = errors.New("no such field")
+
 // Error says which part of a body could not be decoded and why. Neither its
 // text nor what it wraps holds any of the object's content, which may be a
 // secret: only names of fields and types, offsets, sizes, and the object's key.

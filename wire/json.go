@@ -16,7 +16,17 @@ import (
 // with their case, integers stay integers, unknown fields are ignored.
 type jsonDecoder[T object.Object] struct {
 	*target[T]
-	opts Options
+	opts      Options
+	bookmarks *jsonDecoder[T] // reads what is never projected
+}
+
+func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T] {
+	d := &jsonDecoder[T]{target: t, opts: opts}
+	if d.bookmarks = d; t.fields != nil {
+		d.bookmarks = newJSONDecoder(t.whole(), opts)
+		d.opts.Pool = nil // to project is to change the object, which must be its own
+	}
+	return d
 }
 
 func (d *jsonDecoder[T]) scan(s *source) *scanner {
@@ -111,6 +121,7 @@ func (d *jsonDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, e
 	if err := d.checkKind(gvk.GroupVersion().String(), gvk.Kind); err != nil {
 		return obj, false, err
 	}
+	d.project(obj)
 	// apimachinery drops an apiVersion that it cannot parse.
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }

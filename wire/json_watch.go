@@ -57,6 +57,9 @@ func (d *jsonDecoder[T]) frame(s *scanner, n int) (Event[T], error) {
 	if ev.Type == watch.Error {
 		return Event[T]{}, d.watchError(obj, where)
 	}
+	if ev.Type == watch.Bookmark {
+		d = d.bookmarks
+	}
 	ev.Object, err = d.decode(obj, where, ev.Type != watch.Bookmark)
 	if err != nil {
 		return Event[T]{}, err

@@ -48,6 +48,11 @@ type Options struct {
 	// themselves are not read from protobuf at all (see SupportsProtobuf).
 	MaxDepth int
 
+	// Fields says which fields of the objects are wanted. What is not wanted is
+	// skipped: that it could be read is not checked. Bookmarks are read whole,
+	// since what they have to say is in their annotations.
+	Fields Fields
+
 	// Pool, if not nil, lets objects share equal parts with all others that
 	// were decoded with the same pool. It is for objects that nobody changes.
 	Pool *Pool
@@ -71,8 +76,9 @@ func (o Options) withDefaults() Options {
 // NewDecoder returns the reference decoder for the media type that contentType
 // names; parameters such as "charset" or "stream=watch" are ignored. It fails
 // with ErrMedia where there is no decoder for the media type or T cannot be
-// read from it, and with ErrKind where the kind or the Go type of the objects
-// cannot be told from T and opts.
+// read from it, with ErrKind where the kind or the Go type of the objects cannot be
+// told from T and opts, and with ErrFields where opts names fields that the Go
+// type does not have.
 func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], error) {
 	opts = opts.withDefaults()
 	media, err := mediaType(contentType)
@@ -85,7 +91,7 @@ func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], 
 	}
 	switch media {
 	case MediaJSON:
-		return &jsonDecoder[T]{target: t, opts: opts}, nil
+		return newJSONDecoder(t, opts), nil
 	case MediaProtobuf:
 		if reason := protobufObstacle(t.goType); reason != "" {
 			return nil, fmt.Errorf("%w: %v cannot be read from %s: %s", ErrMedia, t.goType, MediaProtobuf, reason)

@@ -21,17 +21,22 @@ const maxSmallField = 1 << 20
 // does not know with its Unmarshal method.
 type protobufDecoder[T object.Object] struct {
 	*target[T]
-	opts  Options
-	table *protoTable // nil for the reference alone
+	opts      Options
+	table     *protoTable         // nil for the reference alone
+	bookmarks *protobufDecoder[T] // reads what is never projected
 }
 
 func newProtobufDecoder[T object.Object](t *target[T], opts Options) (*protobufDecoder[T], error) {
 	d := &protobufDecoder[T]{target: t, opts: opts}
-	if opts.Reference || !hasTable(t.goType) {
-		return d, nil
-	}
 	var err error
-	d.table, err = protoTableOf(t.goType)
+	if d.bookmarks = d; t.fields != nil {
+		if d.bookmarks, err = newProtobufDecoder(t.whole(), opts); err != nil {
+			return nil, err
+		}
+	}
+	if !opts.Reference && hasTable(t.goType) {
+		d.table, err = protoTableOf(t.goType, t.fields)
+	}
 	return d, err
 }
 
@@ -101,6 +106,7 @@ func (d *protobufDecoder[T]) unmarshal(obj T, raw []byte) error {
 	if err := any(obj).(unmarshaler).Unmarshal(raw); err != nil {
 		return withoutContent(err)
 	}
+	d.project(obj)
 	return nil
 }
 

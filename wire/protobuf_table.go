@@ -12,12 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// protoTable says how the fields of one Go struct are read from protobuf. It is
-// built once for each type, from the struct's tags and layout, and is immutable
-// then.
+// protoTable says how the fields of one Go struct are read from protobuf, or
+// those of them that a selection wants. It is built once for each type and
+// selection, from the struct's tags and layout, and is immutable then.
 type protoTable struct {
 	typ    reflect.Type
-	fields []*protoField // by field number; nil for those that the type does not have
+	fields []*protoField // by field number; nil for those that are skipped
 }
 
 // protoOp is what is done with the value of a field.
@@ -68,15 +68,22 @@ type protoPairs struct {
 	read  func(d *protoRun, m *protoPairs, at unsafe.Pointer, run []byte, n int) error
 }
 
-// protoTables holds the table, or the reason why there is none, of each type.
-// The types of a program are few and live as long as it does.
-var protoTables sync.Map // reflect.Type → func() (*protoTable, error)
+// protoTables holds the table, or the reason why there is none, of each type and
+// selection. Those of a program are few and live as long as it does.
+var protoTables sync.Map // protoTableKey → func() (*protoTable, error)
 
-// protoTableOf returns the table of a type that does not contain itself.
-func protoTableOf(t reflect.Type) (*protoTable, error) {
-	compile, ok := protoTables.Load(t)
+type protoTableKey struct {
+	typ    reflect.Type
+	fields string // the key of the selection
+}
+
+// protoTableOf returns the table of a type that does not contain itself, for
+// what s wants of it.
+func protoTableOf(t reflect.Type, s *selection) (*protoTable, error) {
+	key := protoTableKey{t, s.key()}
+	compile, ok := protoTables.Load(key)
 	if !ok {
-		compile, _ = protoTables.LoadOrStore(t, sync.OnceValues(func() (*protoTable, error) { return compileProto(t) }))
+		compile, _ = protoTables.LoadOrStore(key, sync.OnceValues(func() (*protoTable, error) { return compileProto(t, s) }))
 	}
 	return compile.(func() (*protoTable, error))()
 }
@@ -100,14 +107,18 @@ func hasTable(t reflect.Type) bool {
 	return true
 }
 
-func compileProto(t reflect.Type) (*protoTable, error) {
+func compileProto(t reflect.Type, s *selection) (*protoTable, error) {
 	table := &protoTable{typ: t}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Tag.Get("protobuf") == "" {
 			continue // it is in the envelope
 		}
-		number, field, err := compileProtoField(t, f)
+		sub, kept := s.of(f)
+		if !kept {
+			continue
+		}
+		number, field, err := compileProtoField(t, f, sub)
 		if err != nil {
 			return nil, fmt.Errorf("%v.%s: %w", t, f.Name, err)
 		}
@@ -122,7 +133,7 @@ func compileProto(t reflect.Type) (*protoTable, error) {
 // maxFieldNumber keeps tables small; the API goes up to a few dozen.
 const maxFieldNumber = 1 << 12
 
-func compileProtoField(t reflect.Type, f reflect.StructField) (number int, field *protoField, err error) {
+func compileProtoField(t reflect.Type, f reflect.StructField, s *selection) (number int, field *protoField, err error) {
 	tag := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(tag) < 2 {
 		return 0, nil, fmt.Errorf("protobuf tag %q: want encoding and number", f.Tag.Get("protobuf"))
@@ -133,7 +144,7 @@ func compileProtoField(t reflect.Type, f reflect.StructField) (number int, field
 	}
 	// Encoding and label of the tag are wrong here and there ("bytes,3,opt" for
 	// an *int32 or a list); the Go type tells them.
-	if field, err = protoFieldOf(f.Type); err != nil {
+	if field, err = protoFieldOf(f.Type, s); err != nil {
 		return 0, nil, err
 	}
 	if field.op == opString {
@@ -144,27 +155,27 @@ func compileProtoField(t reflect.Type, f reflect.StructField) (number int, field
 	return number, field, nil
 }
 
-// protoFieldOf says how a value of type t is read.
-func protoFieldOf(t reflect.Type) (*protoField, error) {
+// protoFieldOf says how what s wants of a value of type t is read.
+func protoFieldOf(t reflect.Type, s *selection) (*protoField, error) {
 	f := &protoField{typ: t, wire: wireBytes}
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]())
 	switch {
 	case t.Kind() == reflect.Map && !readsItself:
-		return f, f.setMap()
+		return f, f.setMap(s)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !readsItself:
-		return f, f.setList()
+		return f, f.setList(s)
 	case t.Kind() == reflect.Pointer:
-		return f, f.setPointer()
+		return f, f.setPointer(s)
 	}
-	return f, f.setValue()
+	return f, f.setValue(s)
 }
 
-func (f *protoField) setValue() (err error) {
+func (f *protoField) setValue(s *selection) (err error) {
 	switch kind := f.typ.Kind(); {
 	case hasTable(f.typ):
 		f.op = opStruct
-		f.table, err = protoTableOf(f.typ)
-	case reflect.PointerTo(f.typ).Implements(reflect.TypeFor[unmarshaler]()):
+		f.table, err = protoTableOf(f.typ, s)
+	case s == nil && reflect.PointerTo(f.typ).Implements(reflect.TypeFor[unmarshaler]()):
 		f.op, f.own = opOwn, ownUnmarshal(f.typ)
 	case kind == reflect.Bool:
 		f.op, f.wire = opBool, wireVarint
@@ -183,9 +194,9 @@ func (f *protoField) setValue() (err error) {
 }
 
 // setPointer makes f a pointer to what setValue would make it.
-func (f *protoField) setPointer() error {
+func (f *protoField) setPointer(s *selection) error {
 	f.typ = f.typ.Elem()
-	if err := f.setValue(); err != nil {
+	if err := f.setValue(s); err != nil {
 		return err
 	}
 	pointers := map[protoOp]protoOp{
@@ -198,15 +209,15 @@ func (f *protoField) setPointer() error {
 	}
 	f.op = op
 	if op == opStructPtr || op == opOwnPtr {
-		f.share = siteOf(protoPart{f.typ, op})
+		f.share = siteOf(protoPart{f.typ, op, s.key()})
 	}
 	return nil
 }
 
 // setList makes f a list of what setValue would make it.
-func (f *protoField) setList() error {
+func (f *protoField) setList(s *selection) error {
 	f.elements, f.typ = newArrays(f.typ.Elem()), f.typ.Elem()
-	if err := f.setValue(); err != nil {
+	if err := f.setValue(s); err != nil {
 		return err
 	}
 	lists := map[protoOp]protoOp{
@@ -219,21 +230,21 @@ func (f *protoField) setList() error {
 	}
 	f.op = op
 	if f.wire == wireBytes {
-		f.share = siteOf(protoPart{f.typ, op})
+		f.share = siteOf(protoPart{f.typ, op, s.key()})
 	}
 	return nil
 }
 
-func (f *protoField) setMap() error {
+func (f *protoField) setMap(s *selection) error {
 	t := f.typ
 	if t.Key().Kind() != reflect.String {
 		return fmt.Errorf("no way to read a map by %v", t.Key())
 	}
 	value := &protoField{typ: t.Elem(), wire: wireBytes}
-	if err := value.setValue(); err != nil {
+	if err := value.setValue(s); err != nil {
 		return err
 	}
-	f.op, f.share = opMap, siteOf(protoPart{t, opMap})
+	f.op, f.share = opMap, siteOf(protoPart{t, opMap, s.key()})
 	f.pairs = &protoPairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
 	switch {
 	case value.wire != wireBytes:

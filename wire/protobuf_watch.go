@@ -56,6 +56,9 @@ func (d *protobufDecoder[T]) frame(run *protoRun, s *source, where string) (Even
 	if ev.Type == watch.Error {
 		return none, d.watchError(obj, where)
 	}
+	if ev.Type == watch.Bookmark {
+		d = d.bookmarks
+	}
 	if ev.Object, err = d.open(run, obj, where, ev.Type != watch.Bookmark); err != nil {
 		return none, err
 	}

@@ -10,10 +10,11 @@ type site struct {
 }
 
 // protoPart names a kind of part in protobuf: the type of what is pointed to,
-// of an element or of a map, and which of these it is.
+// of an element or of a map, which of these it is, and what of it is decoded.
 type protoPart struct {
-	typ any
-	op  protoOp
+	typ    any
+	op     protoOp
+	fields string // the key of the selection
 }
 
 // protoText names a string field.

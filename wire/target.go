@@ -29,6 +29,7 @@ type target[T object.Object] struct {
 	form       form
 	goType     reflect.Type // what T points to
 	quantities *quantityMap // where goType holds a resource.Quantity; nil for nowhere
+	fields     *selection   // what of an object is wanted; nil for all
 }
 
 func newTarget[T object.Object](opts Options) (*target[T], error) {
@@ -70,7 +71,22 @@ func newTarget[T object.Object](opts Options) (*target[T], error) {
 	if t.form == formTyped {
 		t.quantities = mapQuantities(t.goType)
 	}
-	return t, nil
+	return t, t.setFields(opts.Fields)
+}
+
+func (t *target[T]) setFields(f Fields) error {
+	t.fields = f.selection()
+	if t.form == formUnstructured {
+		return f.checkUntyped()
+	}
+	return f.check(t.goType)
+}
+
+// whole is the target without a selection.
+func (t *target[T]) whole() *target[T] {
+	w := *t
+	w.fields = nil
+	return &w
 }
 
 func (t *target[T]) kindFromScheme(opts Options) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 type (
@@ -316,6 +317,11 @@ func TestL25_MisuseIsReported(t *testing.T) {
 			factory.Informer(f, forPods{Transform: same})
 			factory.Informer(f, forPods{Kind: podKind, Transform: same})
 		}, want: "transform"},
+		"other fields": {opts: factory.Options{Keep: wire.WithoutManagedFields}, ask: func(f *factory.Factory) {
+			factory.Informer(f, forPods{Keep: wire.Only("spec.nodeName")})
+			factory.Informer[*corev1.Pod](f)
+			factory.Informer(f, forPods{Keep: wire.Only("spec.nodeName")})
+		}, want: `: asked for with Keep "without metadata.managedFields", but the informer exists already with "only spec.nodeName": ask for the same fields everywhere`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiserver.Options{}, func(r *rig) {

@@ -66,6 +66,20 @@ func TestProtobuf(t *testing.T) {
 	})
 }
 
+// A server that cannot leave out managed fields takes no offence at being asked.
+func TestDropParameterIsHarmless(t *testing.T) {
+	forEach(t, func(s *session) {
+		s.pods("a")
+		for _, media := range []string{"application/json", proto} {
+			for _, path := range []string{"pods/a", "pods"} {
+				code, contentType, _ := s.fetch(path, media+";drop=metadata.managedFields")
+				require.Equal(s.t, 200, code)
+				require.Equal(s.t, media, contentType)
+			}
+		}
+	})
+}
+
 func TestProtobufWatch(t *testing.T) {
 	forEach(t, func(s *session) {
 		s.pods("a")

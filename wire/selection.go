@@ -1,0 +1,202 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// selection is Fields as a tree, in which a decoder walks down along with the
+// object: what of a value is wanted. nil is all of it. It is immutable once it
+// has been made.
+//
+//	sub, kept := s.field("spec") // at the field "spec"
+//	if !kept { skip the value }
+//	...                          // else decode what sub wants of it
+//
+// Pointers, lists and maps have no level of their own: what holds for a list
+// holds for its elements. A struct that is inlined has none either, and gets the
+// selection of the struct around it.
+type selection struct {
+	fields map[string]*selection // by JSON name; one that wants nothing for what is dropped
+	others bool                  // whether fields that are not named are wanted
+}
+
+// identity is what every object keeps.
+var identity = [...]string{"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
+
+// selection returns the tree, whatever the type of the objects.
+func (f Fields) selection() *selection {
+	if f.mode != fieldsOnly && f.paths == "" {
+		return nil
+	}
+	s := &selection{fields: make(map[string]*selection), others: f.mode == fieldsWithout}
+	for _, path := range f.split() {
+		if f.mode == fieldsOnly {
+			s.set(strings.Split(path, "."), nil)
+		} else {
+			s.set(strings.Split(path, "."), &selection{fields: make(map[string]*selection)})
+		}
+	}
+	for _, path := range identity {
+		s.set(strings.Split(path, "."), nil)
+	}
+	return s
+}
+
+// set makes the selection at path to be end. What is wanted as a whole already
+// cannot be wanted more.
+func (s *selection) set(path []string, end *selection) {
+	name := path[0]
+	sub, named := s.fields[name]
+	switch {
+	case end == nil && (named && sub == nil || !named && s.others):
+	case len(path) == 1 && end == nil && s.others:
+		delete(s.fields, name)
+	case len(path) == 1:
+		s.fields[name] = end
+	default:
+		if !named {
+			sub = &selection{fields: make(map[string]*selection), others: s.others}
+			s.fields[name] = sub
+		}
+		sub.set(path[1:], end)
+	}
+}
+
+// field says what of a field is wanted, and whether anything is.
+func (s *selection) field(name string) (sub *selection, kept bool) {
+	if s == nil {
+		return nil, true
+	}
+	sub, named := s.fields[name]
+	if !named {
+		return nil, s.others
+	}
+	return sub, sub == nil || sub.others || len(sub.fields) > 0
+}
+
+// of is field for a field of a struct.
+func (s *selection) of(f reflect.StructField) (sub *selection, kept bool) {
+	name, inlined := jsonName(f)
+	if inlined {
+		return s, true
+	}
+	return s.field(name)
+}
+
+// key is equal for equal selections, and empty for all.
+func (s *selection) key() string {
+	if s == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteByte('{')
+	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
+		b.WriteString(name)
+		b.WriteString(s.fields[name].key())
+		b.WriteByte(',')
+	}
+	if s.others {
+		b.WriteByte('*')
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// jsonName returns the name of a field in JSON; inlined says that it has none
+// because its own fields take its place. What JSON leaves out has neither.
+func jsonName(f reflect.StructField) (name string, inlined bool) {
+	tag := f.Tag.Get("json")
+	if tag == "-" {
+		return "", false
+	}
+	name, _, _ = strings.Cut(tag, ",")
+	if name != "" {
+		return name, false
+	}
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if f.Anonymous && t.Kind() == reflect.Struct {
+		return "", true
+	}
+	return f.Name, false
+}
+
+// check fails with ErrFields where t has no field at one of the paths.
+func (f Fields) check(t reflect.Type) error {
+	for _, path := range f.split() {
+		at, way := t, ""
+		for name := range strings.SplitSeq(path, ".") {
+			fields := fieldsOf(at)
+			next, ok := fields[name]
+			if !ok {
+				return fmt.Errorf("%w: %q of %v: %s", ErrFields, path, t, proposal(way, name, fields))
+			}
+			at, way = next, strings.TrimPrefix(way+"."+name, ".")
+		}
+	}
+	return nil
+}
+
+// checkUntyped is check where there is no type to compare with.
+func (f Fields) checkUntyped() error {
+	for _, path := range f.split() {
+		if slices.Contains(strings.Split(path, "."), "") {
+			return fmt.Errorf("%w: %q has an empty name in it", ErrFields, path)
+		}
+	}
+	return nil
+}
+
+// fieldsOf returns the fields below a value of type t, by their names in JSON.
+// There are none below what writes its own JSON, such as a time.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return fieldsOf(t.Elem())
+	case reflect.Struct:
+	default:
+		return nil
+	}
+	fields := make(map[string]reflect.Type)
+	for i := range t.NumField() {
+		f := t.Field(i)
+		switch name, inlined := jsonName(f); {
+		case inlined:
+			maps.Copy(fields, fieldsOf(f.Type))
+		case f.IsExported() && name != "":
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
+
+// proposal says that there is no field name among those at way, and which there
+// are.
+func proposal(way, name string, fields map[string]reflect.Type) string {
+	where := "it"
+	if way != "" {
+		where = fmt.Sprintf("%q", way)
+	}
+	if len(fields) == 0 {
+		return where + " has no fields"
+	}
+	names := slices.Sorted(maps.Keys(fields))
+	lower := strings.ToLower(name)
+	for _, n := range names {
+		l := strings.ToLower(n)
+		if lower != "" && (strings.HasPrefix(l, lower) || strings.HasPrefix(lower, l)) {
+			return fmt.Sprintf("%s has no %q, did you mean %q?", where, excerpt(name), n)
+		}
+	}
+	return fmt.Sprintf("%s has no %q, only %s", where, excerpt(name), strings.Join(names, ", "))
+}
