@@ -12,8 +12,9 @@
 // # Guarantees
 //
 // One informer for one type and scope, started once, stopped when its last
-// user has released it (L25). WaitForSync names each informer that is not
-// synced, with its state and last failure (L22).
+// user has released it (L25). Equal parts of cached objects are shared between
+// all informers unless Options.NoSharing is set (W03). WaitForSync names each
+// informer that is not synced, with its state and last failure (L22).
 //
 // # Concurrency
 //

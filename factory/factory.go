@@ -31,12 +31,18 @@ type Options struct {
 	// Keep says which fields of the objects are cached, for informers that are
 	// asked for without saying it. wire.WithoutManagedFields suits all types.
 	Keep wire.Fields
+	// NoSharing gives every cached object memory of its own. By default equal
+	// parts of objects are there once for all informers of the factory, but for
+	// those with a Transform (W03): a program that changes cached objects,
+	// against L16, thereby changes many at once.
+	NoSharing bool
 }
 
 // Factory has the informers of one client. Make it with New.
 type Factory struct {
 	client *rest.Client
 	opts   Options
+	pool   *wire.Pool // nil where nothing is shared
 
 	mu        sync.Mutex // guards all below; of an informer only the name is asked for while it is held
 	ctx       context.Context
@@ -88,6 +94,9 @@ func (e *entry) waitForSync(ctx context.Context, begun <-chan struct{}) error {
 // New returns a factory without informers.
 func New(client *rest.Client, opts Options) *Factory {
 	f := &Factory{client: client, opts: opts, informers: make(map[identity]*entry)}
+	if !opts.NoSharing {
+		f.pool = wire.NewPool()
+	}
 	if opts.LabelSelector != nil || opts.FieldSelector != nil {
 		f.misuse = errors.New("factory options: a selector for all informers: put it into Scope instead")
 	}
@@ -165,11 +174,11 @@ func newInformer[T object.Object](f *Factory, want For[T]) *sharedinformer.Infor
 	}
 	opts := f.opts.Options
 	opts.LabelSelector, opts.FieldSelector = want.Scope.Labels, want.Scope.Fields
-	var source rest.ListerWatcher[T] = resource.Namespace(want.Scope.Namespace).Fields(want.Keep)
+	resource = resource.Namespace(want.Scope.Namespace).Fields(want.Keep)
 	if want.Transform != nil {
-		source = reflector.Transformed(source, want.Transform)
+		return sharedinformer.New(reflector.Transformed(resource, want.Transform), opts)
 	}
-	return sharedinformer.New(source, opts)
+	return sharedinformer.New(resource.Sharing(f.pool), opts)
 }
 
 // Start runs every informer, and those that are asked for later, until ctx is

@@ -93,6 +93,17 @@ func (x *Indexer[T]) view(find func() *vector[T]) View[T] {
 // everything finds the list of all.
 func (x *Indexer[T]) everything() *vector[T] { return &x.all }
 
+// Peek is Get for somebody who must not wait: while a Write is in progress it
+// finds nothing. The key is not kept.
+func (x *Indexer[T]) Peek(key object.Key) (T, bool) {
+	if !x.mu.TryRLock() {
+		var none T
+		return none, false
+	}
+	defer x.mu.RUnlock()
+	return x.get(key)
+}
+
 // get is called under x.mu.
 func (x *Indexer[T]) get(key object.Key) (T, bool) {
 	if e, ok := x.objects[key]; ok {

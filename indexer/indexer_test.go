@@ -82,6 +82,23 @@ func TestLookups(t *testing.T) {
 	require.Equal(t, []string{"web"}, byApp.Values())
 }
 
+// Who must not wait for a writer finds nothing meanwhile.
+func TestPeekDoesNotWait(t *testing.T) {
+	x := New[meta]()
+	a := obj("shop", "a", 1)
+	set(x, a)
+	key := object.KeyOf(a)
+	x.Write(func(Writer[meta]) {
+		_, ok := x.Peek(key)
+		require.False(t, ok)
+	})
+	got, ok := x.Peek(key)
+	require.True(t, ok)
+	require.Same(t, a, got)
+	_, ok = x.Peek(object.Key{Name: "a"})
+	require.False(t, ok)
+}
+
 func TestIterationSeesTheMomentItBegan(t *testing.T) {
 	x := New[meta]()
 	set(x, obj("n", "a", 1), obj("n", "b", 1))

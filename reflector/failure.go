@@ -48,7 +48,7 @@ type Failure struct {
 	Resource string
 	Phase    Phase
 	Key      object.Key // the object concerned; zero if it is not about one
-	Handler  string     // in PhaseHandler, name and file:line
+	Handler  string     // in PhaseHandler, name and file:line; in PhaseCache, of whose call changed the object, if that is known
 	Err      error
 
 	Attempts int       // failures in a row, this one included

@@ -38,30 +38,50 @@ func (e *TransformError) Unwrap() error { return e.Err }
 
 // Transformed returns a source whose objects have gone through transform, to
 // make them smaller for example. The function owns the object that it is given
-// and may change it in place. An error, a panic, a nil result or another key
+// and may change it in place, which is why source must not share parts between
+// its objects (see rest.Resource.Sharing). An error, a panic, a nil result or another key
 // ends the list or watch with a *TransformError: a reflector then does not
 // count the change as seen and asks for it again after a back-off. UID and
 // resource version are put back where transform removed them. Bookmarks do not
-// pass through it.
+// pass through it, nor does what a rest.Keeper takes back: that has been
+// transformed before.
 func Transformed[T object.Object](source rest.ListerWatcher[T], transform func(T) (T, error)) rest.ListerWatcher[T] {
-	return &transformed[T]{source, transform}
+	return &transformed[T]{source: source, transform: transform}
 }
 
 type transformed[T object.Object] struct {
 	source    rest.ListerWatcher[T]
 	transform func(T) (T, error)
+	known     wire.Known[T] // nil where every object is new
 }
 
 // String names the source.
 func (t *transformed[T]) String() string { return nameOf(t.source) }
 
+// Keeping implements rest.Keeper where the source does.
+func (t *transformed[T]) Keeping(known wire.Known[T]) rest.ListerWatcher[T] {
+	keeping := *t
+	keeping.known = known
+	return &keeping
+}
+
+// lend returns the source for one request, and what is lent to it meanwhile.
+func (t *transformed[T]) lend() (rest.ListerWatcher[T], *loans[T]) {
+	lent := &loans[T]{known: t.known}
+	if keeper, ok := t.source.(rest.Keeper[T]); ok && t.known != nil {
+		return keeper.Keeping(lent.lend), lent
+	}
+	return t.source, lent
+}
+
 // List lists the source and transforms each item.
 func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[T] {
-	list := t.source.List(ctx, opts)
+	source, lent := t.lend()
+	list := source.List(ctx, opts)
 	items := list.Items
 	list.Items = func(yield func(T, error) bool) {
 		for item, err := range items {
-			if err == nil {
+			if err == nil && !lent.back(item) {
 				item, err = t.apply(item)
 			}
 			if !yield(item, err) || err != nil {
@@ -74,13 +94,14 @@ func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) rest
 
 // Watch watches the source and transforms the object of each change.
 func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
-	events, err := t.source.Watch(ctx, opts)
+	source, lent := t.lend()
+	events, err := source.Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(wire.Event[T], error) bool) {
 		for e, err := range events {
-			if err == nil && e.Type != watch.Bookmark {
+			if err == nil && e.Type != watch.Bookmark && !lent.back(e.Object) {
 				e.Object, err = t.apply(e.Object)
 			}
 			if !yield(e, err) || err != nil {

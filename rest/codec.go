@@ -23,18 +23,16 @@ import (
 
 // codec knows how the objects of one kind are asked for, read and written.
 type codec[T object.Object] struct {
-	kind         object.GVK
-	fields       wire.Fields
+	opts         wire.Options
 	metadataOnly bool
 	protobuf     bool // whether the server is expected to speak protobuf
 	decoders     map[string]func() (wire.Decoder[T], error)
 }
 
-func newCodec[T object.Object](scheme *runtime.Scheme, kind object.GVK, fields wire.Fields) *codec[T] {
-	opts := wire.Options{Scheme: scheme, Kind: kind, Fields: fields}
-	c := &codec[T]{kind: kind, fields: fields, decoders: map[string]func() (wire.Decoder[T], error){}}
+func newCodec[T object.Object](opts wire.Options) *codec[T] {
+	c := &codec[T]{opts: opts, decoders: map[string]func() (wire.Decoder[T], error){}}
 	c.metadataOnly = reflect.TypeFor[T]() == reflect.TypeFor[*metav1.PartialObjectMetadata]()
-	c.protobuf = (c.metadataOnly || isBuiltin[T](scheme, kind)) && wire.SupportsProtobuf[T](opts)
+	c.protobuf = (c.metadataOnly || isBuiltin[T](opts.Scheme, opts.Kind)) && wire.SupportsProtobuf[T](opts)
 	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf} {
 		c.decoders[media] = sync.OnceValues(func() (wire.Decoder[T], error) {
 			return wire.NewDecoder[T](media, opts)
@@ -69,10 +67,10 @@ func (c *codec[T]) plain() bool { return !c.protobuf && !c.dropsManagedFields() 
 // writable reports whether an object that was read can be sent back. The server
 // keeps the managed fields of an object that comes without them.
 func (c *codec[T]) writable() bool {
-	return c.fields.IsZero() || c.fields == wire.Without() || c.fields == wire.WithoutManagedFields
+	return c.opts.Fields.IsZero() || c.opts.Fields == wire.Without() || c.opts.Fields == wire.WithoutManagedFields
 }
 
-func (c *codec[T]) dropsManagedFields() bool { return !c.fields.Keeps("metadata.managedFields") }
+func (c *codec[T]) dropsManagedFields() bool { return !c.opts.Fields.Keeps("metadata.managedFields") }
 
 // dropManagedFields asks a server not to send managed fields (KEP-5958). One
 // that does not know it ignores it; one that refuses it takes what comes next in
@@ -153,21 +151,21 @@ func (c *codec[T]) withKind(obj T) (runtime.Object, error) {
 		return nil, errors.New("the object is nil")
 	}
 	is := obj.GetObjectKind().GroupVersionKind()
-	if !is.Empty() && is != c.kind {
-		return nil, fmt.Errorf("the object says that it is %s %s, want %s %s", is.GroupVersion(), is.Kind, c.kind.GroupVersion(), c.kind.Kind)
+	if !is.Empty() && is != c.opts.Kind {
+		return nil, fmt.Errorf("the object says that it is %s %s, want %s %s", is.GroupVersion(), is.Kind, c.opts.Kind.GroupVersion(), c.opts.Kind.Kind)
 	}
-	if is == c.kind {
+	if is == c.opts.Kind {
 		return obj, nil
 	}
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
 		kinded := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
-		kinded.SetGroupVersionKind(c.kind)
+		kinded.SetGroupVersionKind(c.opts.Kind)
 		return kinded, nil
 	}
 	shallow := reflect.New(v.Type().Elem())
 	shallow.Elem().Set(v.Elem())
 	kinded := shallow.Interface().(runtime.Object)
-	kinded.GetObjectKind().SetGroupVersionKind(c.kind)
+	kinded.GetObjectKind().SetGroupVersionKind(c.opts.Kind)
 	return kinded, nil
 }
 

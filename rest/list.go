@@ -34,3 +34,14 @@ type ListerWatcher[T object.Object] interface {
 	// iteration must be begun or ctx cancelled.
 	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error)
 }
+
+// Keeper is a ListerWatcher that can do without decoding again what its caller
+// has. Resource implements it.
+type Keeper[T object.Object] interface {
+	ListerWatcher[T]
+
+	// Keeping returns the same source for a caller that has objects already:
+	// the items of its lists and the initial events of its watches are the
+	// known objects themselves where UID and resource version are the same.
+	Keeping(known wire.Known[T]) ListerWatcher[T]
+}

@@ -94,7 +94,7 @@ func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield f
 	if err != nil {
 		return false, req.wrap(err)
 	}
-	for item, err := range decoder.List(resp.Body, meta) {
+	for item, err := range decoder.List(resp.Body, meta, r.known) {
 		if err != nil {
 			return false, req.wrap(withCause(ctx, err))
 		}

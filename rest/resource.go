@@ -19,7 +19,8 @@ import (
 // Resource is what the server offers for one kind: its objects can be read,
 // watched and written. Where the kind is served is found out at the first verb,
 // and only then. A Resource is immutable and safe for concurrent use; Namespace,
-// Subresource and Fields return narrower ones that share what was found out.
+// Subresource and Fields return narrower ones, Sharing and Keeping cheaper ones,
+// that have in common what was found out.
 //
 // Every verb fails with an *errors.StatusError of apimachinery where the server
 // refused (test it with apierrors.IsNotFound and its kin), with a *MappingError
@@ -33,6 +34,7 @@ type Resource[T object.Object] struct {
 	codec       *codec[T]
 	namespace   string
 	subresource string
+	known       wire.Known[T] // nil where every object is decoded
 }
 
 // ResourceFor returns the resource of a Go type that the client's scheme knows
@@ -88,7 +90,7 @@ func newResource[T object.Object](c *Client, kind object.GVK, err error, at *loc
 		at.mapper = noDiscovery{}
 	}
 	if err == nil {
-		r.codec = newCodec[T](c.scheme, kind, wire.Fields{})
+		r.codec = newCodec[T](wire.Options{Scheme: c.scheme, Kind: kind})
 	}
 	return r
 }
@@ -134,11 +136,33 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 // Update is refused, since what was read in part would replace the whole; with
 // wire.WithoutManagedFields it is safe, and allowed.
 func (r *Resource[T]) Fields(wanted wire.Fields) *Resource[T] {
-	projected := *r
+	return r.decoding(func(opts *wire.Options) { opts.Fields = wanted })
+}
+
+// Sharing returns the resource with lists and watches whose objects share equal
+// parts with all that were decoded with the same pool, and which must therefore
+// not be changed. The other verbs return objects that are the caller's alone. A
+// nil pool shares nothing.
+func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
+	return r.decoding(func(opts *wire.Options) { opts.Pool = pool })
+}
+
+// decoding returns the resource with a change to how its objects are decoded.
+func (r *Resource[T]) decoding(change func(*wire.Options)) *Resource[T] {
+	changed := *r
 	if r.codec != nil {
-		projected.codec = newCodec[T](r.client.scheme, r.kind, wanted)
+		opts := r.codec.opts
+		change(&opts)
+		changed.codec = newCodec[T](opts)
 	}
-	return &projected
+	return &changed
+}
+
+// Keeping implements Keeper.
+func (r *Resource[T]) Keeping(known wire.Known[T]) ListerWatcher[T] {
+	keeping := *r
+	keeping.known = known
+	return &keeping
 }
 
 // Mapping returns where the kind is served, and finds that out if need be. It

@@ -44,7 +44,7 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 	}
 	return func(yield func(wire.Event[T], error) bool) {
 		defer resp.Body.Close()
-		for ev, err := range decoder.Watch(resp.Body) {
+		for ev, err := range decoder.Watch(resp.Body, r.known) {
 			if err != nil {
 				yield(ev, req.wrap(withCause(ctx, err)))
 				return

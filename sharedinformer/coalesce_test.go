@@ -159,36 +159,6 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 	}
 }
 
-func TestFirstDifference(t *testing.T) {
-	base := func() *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: "a", Labels: map[string]string{"x": "1", "y": "2"}, Finalizers: []string{"f"},
-			OwnerReferences: []metav1.OwnerReference{{Name: "o"}, {Name: "p"}},
-		}}
-	}
-	cases := map[string]func(*metav1.PartialObjectMetadata){
-		"":                                    func(*metav1.PartialObjectMetadata) {},
-		".ObjectMeta.Name":                    func(o *metav1.PartialObjectMetadata) { o.Name = "b" },
-		".ObjectMeta.Labels[y]":               func(o *metav1.PartialObjectMetadata) { o.Labels["y"] = "3" },
-		".ObjectMeta.Labels[z]":               func(o *metav1.PartialObjectMetadata) { o.Labels["z"] = "3" },
-		".ObjectMeta.OwnerReferences[1].Name": func(o *metav1.PartialObjectMetadata) { o.OwnerReferences[1].Name = "q" },
-		".ObjectMeta.Finalizers":              func(o *metav1.PartialObjectMetadata) { o.Finalizers = nil },
-		".ObjectMeta.DeletionTimestamp":       func(o *metav1.PartialObjectMetadata) { o.DeletionTimestamp = &metav1.Time{} },
-	}
-	for want, alter := range cases {
-		o := base()
-		alter(o)
-		path, differ := firstDifference(base(), o)
-		require.Equal(t, want != "", differ, want)
-		if differ {
-			require.Equal(t, want, path)
-		}
-	}
-	path, differ := firstDifference(map[string]any{"a": []any{int64(1)}}, map[string]any{"a": []any{int64(2)}})
-	require.True(t, differ)
-	require.Equal(t, "[a][0]", path)
-}
-
 func BenchmarkCoalescer(b *testing.B) {
 	box := newCoalescer[partial]()
 	old, now := thing("a", 1, 1), thing("a", 1, 2)

@@ -6,30 +6,49 @@ import (
 	"sort"
 )
 
-// firstDifference finds where two values of one type differ, as a path of
-// fields, indices and map keys. An empty and a nil slice or map are the same.
-func firstDifference(a, b any) (path string, differ bool) {
+// difference is where two values differ.
+type difference struct {
+	path string // of fields, indices and map keys
+
+	// part is the address of what the second value points to there: of a
+	// struct, of the elements of a slice, of a map. Values that share the part
+	// have the same one, as long as somebody holds them.
+	part uintptr
+}
+
+// in notes that d lies in what v points to, unless it lies in a part of that.
+func (d difference) in(v reflect.Value) difference {
+	if d.part == 0 {
+		d.part = v.Pointer()
+	}
+	return d
+}
+
+// firstDifference finds where two values of one type differ. An empty and a nil
+// slice or map are the same.
+func firstDifference(a, b any) (d difference, differ bool) {
 	return differenceAt("", reflect.ValueOf(a), reflect.ValueOf(b))
 }
 
-func differenceAt(path string, a, b reflect.Value) (string, bool) {
+func differenceAt(path string, a, b reflect.Value) (difference, bool) {
+	here := difference{path: path}
 	if a.IsValid() != b.IsValid() {
-		return path, true
+		return here, true
 	}
 	if !a.IsValid() {
-		return "", false
+		return here, false
 	}
 	if a.Type() != b.Type() {
-		return path, true
+		return here, true
 	}
 	switch a.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if a.IsNil() || b.IsNil() {
-			return path, a.IsNil() != b.IsNil()
+	case reflect.Pointer:
+		if a.IsNil() || b.IsNil() || a.Pointer() == b.Pointer() {
+			return here, a.IsNil() != b.IsNil()
 		}
-		if a.Kind() == reflect.Pointer && a.Pointer() == b.Pointer() {
-			return "", false
-		}
+		d, differ := differenceAt(path, a.Elem(), b.Elem())
+		return d.in(b), differ
+	case reflect.Interface:
 		return differenceAt(path, a.Elem(), b.Elem())
 	case reflect.Struct:
 		for i := range a.NumField() {
@@ -37,28 +56,39 @@ func differenceAt(path string, a, b reflect.Value) (string, bool) {
 				return at, true
 			}
 		}
-		return "", false
-	case reflect.Slice, reflect.Array:
-		if a.Len() != b.Len() {
-			return path, true
+		return here, false
+	case reflect.Slice:
+		d, differ := elementDifference(path, a, b)
+		if a.Len() == b.Len() {
+			d = d.in(b)
 		}
-		for i := range a.Len() {
-			if at, differ := differenceAt(fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i)); differ {
-				return at, true
-			}
-		}
-		return "", false
+		return d, differ
+	case reflect.Array:
+		return elementDifference(path, a, b)
 	case reflect.Map:
-		return mapDifference(path, a, b)
+		d, differ := mapDifference(path, a, b)
+		return d.in(b), differ
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		return path, a.Pointer() != b.Pointer()
+		return here, a.Pointer() != b.Pointer()
 	}
-	return path, !a.Equal(b)
+	return here, !a.Equal(b)
+}
+
+func elementDifference(path string, a, b reflect.Value) (difference, bool) {
+	if a.Len() != b.Len() {
+		return difference{path: path}, true
+	}
+	for i := range a.Len() {
+		if at, differ := differenceAt(fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i)); differ {
+			return at, true
+		}
+	}
+	return difference{}, false
 }
 
 // mapDifference looks at the keys of both in order, so that its answer does
 // not depend on chance.
-func mapDifference(path string, a, b reflect.Value) (string, bool) {
+func mapDifference(path string, a, b reflect.Value) (difference, bool) {
 	keys := a.MapKeys()
 	for _, key := range b.MapKeys() {
 		if !a.MapIndex(key).IsValid() {
@@ -71,5 +101,5 @@ func mapDifference(path string, a, b reflect.Value) (string, bool) {
 			return at, true
 		}
 	}
-	return "", false
+	return difference{}, false
 }

@@ -50,6 +50,7 @@
 //
 // Status tells how the reflector, the queue, the cache and each handler are
 // doing. WaitForSync says what it was waiting for. Options.DetectMutations
-// finds who changes cached objects. Goroutines of handlers carry pprof labels
+// finds who changes cached objects, and names the handler that did it in a call.
+// Goroutines of handlers carry pprof labels
 // "informer" and "handler".
 package sharedinformer

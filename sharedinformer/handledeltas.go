@@ -36,7 +36,7 @@ func (i *Informer[T]) process(ctx context.Context) {
 func (i *Informer[T]) handleDeltas(batch deltafifo.Batch[T]) {
 	changes := applier[T]{initial: !i.synced.Load()}
 	changes.expect(batch)
-	var left []original[T]
+	var left []*original[T]
 	i.join.Lock()
 	failures := i.cache.Write(func(w indexer.Writer[T]) {
 		for n := range batch.Deltas {

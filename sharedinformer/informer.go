@@ -34,8 +34,9 @@ type Options struct {
 	SyncPatience time.Duration
 
 	// DetectMutations, if not 0, keeps a copy of every cached object and
-	// compares it that often and whenever the object leaves the cache (L16).
-	// It doubles the memory and is meant for tests.
+	// compares it that often, around each call of a handler, and whenever the
+	// object leaves the cache (L16). The copies share nothing, which costs more
+	// memory than the cache itself; it is meant for tests.
 	DetectMutations time.Duration
 }
 
@@ -83,7 +84,9 @@ var (
 )
 
 // New returns an informer that is not running. It reports contradicting
-// options in Status and from Run and WaitForSync.
+// options in Status and from Run and WaitForSync. From a source that is a
+// rest.Keeper it takes back the objects that it has cached, so that a relist
+// decodes only what has changed.
 func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[T] {
 	i := &Informer[T]{
 		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
@@ -104,6 +107,9 @@ func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[
 		i.mutations = newMutationDetector[T](opts.DetectMutations, i.reportNow)
 	}
 	i.cache = indexer.New[T]()
+	if keeper, ok := source.(rest.Keeper[T]); ok {
+		source = keeper.Keeping(i.cache.Peek) // the network never waits for the cache
+	}
 	onState := opts.OnState
 	opts.Options.OnState = func(s reflector.Status) {
 		i.changed.broadcast()

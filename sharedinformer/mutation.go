@@ -1,8 +1,10 @@
 package sharedinformer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,34 +16,53 @@ import (
 type MutationError struct {
 	Type string // Go type of the object
 	Path string // the first altered field, such as .Spec.NodeName
+
+	// Others is how many more cached objects were changed thereby, because they
+	// share the part in which the field lies.
+	Others int
 }
 
 func (e *MutationError) Error() string {
-	return fmt.Sprintf("%s in the cache was changed at %s: objects from a cache are shared, copy with DeepCopy before changing them", e.Type, e.Path)
+	others := ""
+	if e.Others > 0 {
+		others = fmt.Sprintf(", and with it %d more that share this part", e.Others)
+	}
+	return fmt.Sprintf("%s in the cache was changed at %s%s: objects from a cache are shared, copy with DeepCopy before changing them", e.Type, e.Path, others)
 }
 
-// mutationDetector keeps a copy of each cached object and compares the two.
+// mutationDetector keeps a copy of each cached object and compares the two: all
+// of them now and then, one when it leaves the cache, and one before and after
+// each call of a handler. Where one differs, all are compared at once, since
+// what was altered may be a part that many share: each altered part is reported
+// once.
 type mutationDetector[T object.Object] struct {
 	every  time.Duration
 	report func(*reflector.Failure)
+	wake   chan struct{} // holds one token while there is something to report
 
-	mu      sync.Mutex // guards watched; report is not called while it is held
-	watched map[object.Key]original[T]
+	mu      sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
+	watched map[object.Key]*original[T]
+	left    []*original[T] // changed ones that are no longer cached
 }
 
 // original is a shared object and what it looked like when it was cached.
 type original[T object.Object] struct {
 	shared, copy T
+	key          object.Key
+
+	noticed  bool   // it is known to have changed
+	handler  string // whose call it was that changed it; empty where that is not known
+	reported bool
 }
 
 func newMutationDetector[T object.Object](every time.Duration, report func(*reflector.Failure)) *mutationDetector[T] {
-	return &mutationDetector[T]{every: every, report: report, watched: make(map[object.Key]original[T])}
+	return &mutationDetector[T]{every: every, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
 }
 
 // learn copies what is put into the cache, and returns what leaves it. It must
 // be called while nobody else can reach the new objects, because a handler may
 // change one as soon as it hears of it.
-func (m *mutationDetector[T]) learn(events []Event[T]) (left []original[T]) {
+func (m *mutationDetector[T]) learn(events []Event[T]) (left []*original[T]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range events {
@@ -54,64 +75,118 @@ func (m *mutationDetector[T]) learn(events []Event[T]) (left []original[T]) {
 			delete(m.watched, key)
 			continue
 		}
-		m.watched[key] = original[T]{shared: e.Object, copy: e.Object.DeepCopyObject().(T)}
+		m.watched[key] = &original[T]{shared: e.Object, copy: e.Object.DeepCopyObject().(T), key: key}
 	}
 	return left
 }
 
-// checkLeft reports what was changed while it was in the cache.
-func (m *mutationDetector[T]) checkLeft(left []original[T]) {
-	m.check(left, func(original[T]) bool { return true })
+// checkLeft looks for what was changed while it was in the cache.
+func (m *mutationDetector[T]) checkLeft(left []*original[T]) {
+	for _, o := range left {
+		if _, differ := firstDifference(o.copy, o.shared); differ {
+			m.mu.Lock()
+			m.left = append(m.left, o)
+			m.mu.Unlock()
+			m.signal()
+		}
+	}
 }
 
-// run compares everything now and then, and once more when ctx is done.
+// look compares one object, before a call of a handler, which is not to blame
+// for what is found then, and after it.
+func (m *mutationDetector[T]) look(shared T, handler string) {
+	m.mu.Lock()
+	o, ok := m.watched[object.KeyOf(shared)]
+	ok = ok && any(o.shared) == any(shared) && !o.noticed
+	m.mu.Unlock()
+	if !ok {
+		return
+	}
+	if _, differ := firstDifference(o.copy, o.shared); differ {
+		m.mu.Lock()
+		if !o.noticed {
+			o.noticed, o.handler = true, handler
+		}
+		m.mu.Unlock()
+		m.signal()
+	}
+}
+
+func (m *mutationDetector[T]) signal() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run compares everything now and then, when something was found, and once more
+// when ctx is done.
 func (m *mutationDetector[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ticker.C:
-			m.checkAll()
+		case <-m.wake:
 		case <-ctx.Done():
-			m.checkAll()
-			return
+		}
+		m.checkAll()
+	}
+}
+
+// mutation is an object that was changed, and where.
+type mutation[T object.Object] struct {
+	*original[T]
+	difference
+}
+
+// checkAll reports what was changed and not reported before.
+func (m *mutationDetector[T]) checkAll() {
+	var changed []mutation[T]
+	for _, o := range m.unreported() {
+		if d, differ := firstDifference(o.copy, o.shared); differ {
+			changed = append(changed, mutation[T]{o, d})
 		}
 	}
-}
-
-func (m *mutationDetector[T]) checkAll() {
-	m.mu.Lock()
-	all := make([]original[T], 0, len(m.watched))
-	for _, o := range m.watched {
-		all = append(all, o)
+	m.mark(changed)
+	// Of those that share a part, the one that a handler was told about is named.
+	slices.SortFunc(changed, func(a, b mutation[T]) int {
+		return cmp.Or(cmp.Compare(b.handler, a.handler), cmp.Compare(a.key.String(), b.key.String()))
+	})
+	sharing := make(map[uintptr]int)
+	for _, c := range changed {
+		sharing[c.part]++
 	}
-	m.mu.Unlock()
-	m.check(all, m.unwatch)
-}
-
-// check reports those that were changed and that it is the first to report.
-func (m *mutationDetector[T]) check(originals []original[T], first func(original[T]) bool) {
-	for _, o := range originals {
-		path, differ := firstDifference(o.copy, o.shared)
-		if !differ || !first(o) {
+	for _, c := range changed {
+		n := sharing[c.part]
+		delete(sharing, c.part)
+		if n == 0 {
 			continue
 		}
 		m.report(&reflector.Failure{
-			Phase: reflector.PhaseCache, Key: object.KeyOf(o.copy),
-			Err: &MutationError{Type: fmt.Sprintf("%T", o.shared), Path: path},
+			Phase: reflector.PhaseCache, Key: c.key, Handler: c.handler,
+			Err: &MutationError{Type: fmt.Sprintf("%T", c.shared), Path: c.path, Others: n - 1},
 		})
 	}
 }
 
-// unwatch stops watching o. It reports false where o has left the cache
-// meanwhile, because then checkLeft looks at it.
-func (m *mutationDetector[T]) unwatch(o original[T]) bool {
+// unreported returns all that may have to be reported.
+func (m *mutationDetector[T]) unreported() []*original[T] {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := object.KeyOf(o.copy)
-	if now, ok := m.watched[key]; !ok || any(now.shared) != any(o.shared) {
-		return false
+	all := m.left
+	m.left = nil
+	for _, o := range m.watched {
+		all = append(all, o)
 	}
-	delete(m.watched, key)
-	return true
+	return slices.DeleteFunc(all, func(o *original[T]) bool { return o.reported })
+}
+
+// mark notes that changed are reported.
+func (m *mutationDetector[T]) mark(changed []mutation[T]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range changed {
+		c.noticed, c.reported = true, true
+	}
 }

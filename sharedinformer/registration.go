@@ -310,7 +310,14 @@ func (r *Registration[T]) sync() {
 // deliver makes one call and counts it.
 func (r *Registration[T]) deliver(ctx context.Context, e *Event[T]) {
 	r.watch.start()
+	mutations := r.informer.mutations
+	if mutations != nil {
+		mutations.look(e.Object, "")
+	}
 	err := r.call(ctx, e)
+	if mutations != nil {
+		mutations.look(e.Object, r.String())
+	}
 	r.heard()
 	r.watch.lap()
 	if err != nil {

@@ -36,7 +36,7 @@ func BenchmarkList(b *testing.B) {
 				}
 				left = n
 				var meta metav1.ListMeta
-				for _, err := range d.List(bytes.NewReader(body), &meta) {
+				for _, err := range d.List(bytes.NewReader(body), &meta, nil) {
 					require.NoError(b, err)
 				}
 			}
@@ -68,7 +68,7 @@ func BenchmarkWatch(b *testing.B) {
 					continue
 				}
 				left = n
-				for _, err := range d.Watch(bytes.NewReader(body)) {
+				for _, err := range d.Watch(bytes.NewReader(body), nil) {
 					require.NoError(b, err)
 				}
 			}

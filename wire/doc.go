@@ -7,7 +7,7 @@
 //		Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
 //	})
 //	var meta metav1.ListMeta
-//	for pod, err := range dec.List(resp.Body, &meta) { ... }
+//	for pod, err := range dec.List(resp.Body, &meta, nil) { ... }
 //
 // Decoder is the seam: whoever reads bodies knows nothing of encodings.
 // NewDecoder gives the reference implementation, which lets apimachinery's own

@@ -20,6 +20,7 @@ type jsonList[T object.Object] struct {
 	*jsonDecoder[T]
 	*scanner
 	meta       *metav1.ListMeta
+	known      Known[T]
 	apiVersion string
 	kind       string
 	status     metav1.Status // what the body is if it turns out to be one
@@ -28,9 +29,9 @@ type jsonList[T object.Object] struct {
 	items      int
 }
 
-func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta) iter.Seq2[T, error] {
+func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), meta: meta}
+		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), meta: meta, known: known}
 		if err := l.run(yield); err != nil && err != errStopped {
 			var none T
 			yield(none, err)
@@ -185,5 +186,5 @@ func (l *jsonList[T]) item() (T, error) {
 		return none, l.fail("item "+strconv.Itoa(l.items), raw, err)
 	}
 	l.bare = l.bare || bare
-	return obj, nil
+	return l.known.instead(obj), nil
 }

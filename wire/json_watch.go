@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func (d *jsonDecoder[T]) Watch(body io.Reader) iter.Seq2[Event[T], error] {
+func (d *jsonDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s := d.scan(newSource(body))
 		for n := 0; ; n++ {
-			ev, err := d.frame(s, n)
+			ev, err := d.frame(s, known, n)
 			if err == io.EOF {
 				return
 			}
@@ -26,7 +26,7 @@ func (d *jsonDecoder[T]) Watch(body io.Reader) iter.Seq2[Event[T], error] {
 }
 
 // frame reads one event. It returns io.EOF where the stream ends before it.
-func (d *jsonDecoder[T]) frame(s *scanner, n int) (Event[T], error) {
+func (d *jsonDecoder[T]) frame(s *scanner, known Known[T], n int) (Event[T], error) {
 	where := "frame " + strconv.Itoa(n)
 	c, err := s.space()
 	if err == io.EOF {
@@ -63,6 +63,9 @@ func (d *jsonDecoder[T]) frame(s *scanner, n int) (Event[T], error) {
 	ev.Object, err = d.decode(obj, where, ev.Type != watch.Bookmark)
 	if err != nil {
 		return Event[T]{}, err
+	}
+	if ev.Type == watch.Added {
+		ev.Object = known.instead(ev.Object)
 	}
 	ev.Decoded = time.Now()
 	return ev, nil

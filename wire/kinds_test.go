@@ -116,7 +116,7 @@ func TestListsEqualApimachinery(t *testing.T) {
 			got := reflect.New(kinds[kind])
 			items := got.Elem().FieldByName("Items")
 			var meta metav1.ListMeta
-			for obj, err := range decoder[object.Object](t, media, Options{Scheme: all, Kind: kind}).List(bytes.NewReader(body), &meta) {
+			for obj, err := range decoder[object.Object](t, media, Options{Scheme: all, Kind: kind}).List(bytes.NewReader(body), &meta, nil) {
 				require.NoError(t, err, "%s in %s, seed %d", kind, media, seed)
 				items.Set(reflect.Append(items, reflect.ValueOf(obj).Elem()))
 			}

@@ -47,7 +47,7 @@ func podDecoder(t testing.TB, media string, opts Options) Decoder[*corev1.Pod] {
 
 // readList reads a list to its end or to its first error.
 func readList[T object.Object](d Decoder[T], body io.Reader) (items []T, meta metav1.ListMeta, err error) {
-	for item, err := range d.List(body, &meta) {
+	for item, err := range d.List(body, &meta, nil) {
 		if err != nil {
 			return items, meta, err
 		}
@@ -291,7 +291,7 @@ func TestBreakStopsReading(t *testing.T) {
 		body := encodeAs(t, media, podListKind, podList("a", "b"))
 		var meta metav1.ListMeta
 		n := 0
-		for _, err := range podDecoder(t, media, Options{}).List(bytes.NewReader(body), &meta) {
+		for _, err := range podDecoder(t, media, Options{}).List(bytes.NewReader(body), &meta, nil) {
 			require.NoError(t, err)
 			n++
 			break
@@ -333,7 +333,7 @@ func ExampleNewDecoder() {
 		return
 	}
 	var meta metav1.ListMeta
-	for pod, err := range dec.List(strings.NewReader(body), &meta) {
+	for pod, err := range dec.List(strings.NewReader(body), &meta, nil) {
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -53,8 +53,9 @@ type Options struct {
 	// since what they have to say is in their annotations.
 	Fields Fields
 
-	// Pool, if not nil, lets objects share equal parts with all others that
-	// were decoded with the same pool. It is for objects that nobody changes.
+	// Pool, if not nil, lets the objects of lists and watches share equal parts
+	// with all others that were decoded with the same pool. It is for objects
+	// that nobody changes. What Object decodes is the caller's alone.
 	Pool *Pool
 
 	// Reference has every object decoded by apimachinery's own code and by

@@ -40,6 +40,7 @@ func newProtobufDecoder[T object.Object](t *target[T], opts Options) (*protobufD
 	return d, err
 }
 
+// newRun returns what decodes the objects of one list or watch.
 func (d *protobufDecoder[T]) newRun() *protoRun {
 	return &protoRun{sharer: sharer{pool: d.opts.Pool}}
 }
@@ -55,11 +56,12 @@ func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
 }
 
 func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
-	return d.open(d.newRun(), body, "object", false)
+	return d.open(new(protoRun), body, nil, "object", false)
 }
 
-// open decodes an object in its envelope, which must name its kind.
-func (d *protobufDecoder[T]) open(run *protoRun, body []byte, where string, named bool) (T, error) {
+// open decodes an object in its envelope, which must name its kind, unless it is
+// known.
+func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], where string, named bool) (T, error) {
 	var none T
 	if len(body) > d.opts.MaxObjectBytes+frameOverhead {
 		return none, d.fail(where, nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(body), d.opts.MaxObjectBytes))
@@ -76,6 +78,9 @@ func (d *protobufDecoder[T]) open(run *protoRun, body []byte, where string, name
 	}
 	if err != nil {
 		return none, d.fail(where, e.raw, err)
+	}
+	if have, ok := d.known(known, e.raw); ok {
+		return have, nil
 	}
 	obj, err := d.decode(run, e.raw, named)
 	if err != nil {

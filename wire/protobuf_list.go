@@ -26,9 +26,10 @@ type protobufList[T object.Object] struct {
 	envelope envelope
 }
 
-func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta) iter.Seq2[T, error] {
+func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		p := newPipeline(newSource(body), d.newItem, func(item T) bool { return yield(item, nil) })
+		newItem := func() decodeFunc[T] { return d.newItem(known) }
+		p := newPipeline(newSource(body), newItem, func(item T) bool { return yield(item, nil) })
 		defer p.close()
 		l := &protobufList[T]{protobufDecoder: d, pipeline: p, meta: meta}
 		if err := l.read(); err != nil && err != errStopped {
@@ -195,9 +196,12 @@ func (l *protobufList[T]) readItem(size uint64) error {
 func whereItem(number int) string { return "item " + strconv.Itoa(number) }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *protobufDecoder[T]) newItem() decodeFunc[T] {
+func (d *protobufDecoder[T]) newItem(known Known[T]) decodeFunc[T] {
 	run := d.newRun()
 	return func(raw []byte, number int) (T, error) {
+		if have, ok := d.known(known, raw); ok {
+			return have, nil
+		}
 		obj, err := d.decode(run, raw, true)
 		if err != nil {
 			return obj, d.fail(whereItem(number), raw, err)

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-func (d *protobufDecoder[T]) Watch(body io.Reader) iter.Seq2[Event[T], error] {
+func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s, run := newSource(body), d.newRun()
 		for n := 0; ; n++ {
-			ev, err := d.frame(run, s, "frame "+strconv.Itoa(n))
+			ev, err := d.frame(run, s, known, "frame "+strconv.Itoa(n))
 			if err == io.EOF {
 				return
 			}
@@ -28,7 +28,7 @@ func (d *protobufDecoder[T]) Watch(body io.Reader) iter.Seq2[Event[T], error] {
 
 // frame reads one event: four bytes of length, big endian, then a
 // metav1.WatchEvent. It returns io.EOF where the stream ends before it.
-func (d *protobufDecoder[T]) frame(run *protoRun, s *source, where string) (Event[T], error) {
+func (d *protobufDecoder[T]) frame(run *protoRun, s *source, known Known[T], where string) (Event[T], error) {
 	var none Event[T]
 	prefix, err := s.next(4)
 	if err == io.EOF {
@@ -56,10 +56,14 @@ func (d *protobufDecoder[T]) frame(run *protoRun, s *source, where string) (Even
 	if ev.Type == watch.Error {
 		return none, d.watchError(obj, where)
 	}
-	if ev.Type == watch.Bookmark {
-		d = d.bookmarks
+	switch ev.Type {
+	case watch.Added:
+	case watch.Bookmark:
+		d, known = d.bookmarks, nil
+	default:
+		known = nil
 	}
-	if ev.Object, err = d.open(run, obj, where, ev.Type != watch.Bookmark); err != nil {
+	if ev.Object, err = d.open(run, obj, known, where, ev.Type != watch.Bookmark); err != nil {
 		return none, err
 	}
 	ev.Decoded = time.Now()

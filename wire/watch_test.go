@@ -39,7 +39,7 @@ func rawFrame(t testing.TB, media, typ string, obj []byte) []byte {
 }
 
 func readWatch[T object.Object](d Decoder[T], body io.Reader) (events []Event[T], err error) {
-	for ev, err := range d.Watch(body) {
+	for ev, err := range d.Watch(body, nil) {
 		if err != nil {
 			return events, err
 		}
@@ -126,7 +126,7 @@ func TestReceivedIsWhenTheLastByteCame(t *testing.T) {
 				w.Close()
 			}()
 			n := 0
-			for ev, err := range podDecoder(t, media, Options{}).Watch(r) {
+			for ev, err := range podDecoder(t, media, Options{}).Watch(r, nil) {
 				require.NoError(t, err)
 				require.Equal(t, time.Minute, ev.Received.Sub(start), media)
 				require.Equal(t, time.Duration(n)*time.Second, ev.Decoded.Sub(ev.Received), media)
@@ -153,7 +153,7 @@ func TestWatchDoesNotWaitForTheNextFrame(t *testing.T) {
 				}
 				w.Close()
 			}()
-			for _, err := range podDecoder(t, media, Options{}).Watch(r) {
+			for _, err := range podDecoder(t, media, Options{}).Watch(r, nil) {
 				require.NoError(t, err)
 				seen++
 				require.Equal(t, 1, seen, media)
@@ -233,10 +233,10 @@ func TestBufferShrinksAgain(t *testing.T) {
 		next := func() {
 			switch d := podDecoder(t, media, Options{}).(type) {
 			case *jsonDecoder[*corev1.Pod]:
-				_, err := d.frame(d.scan(s), 0)
+				_, err := d.frame(d.scan(s), nil, 0)
 				require.NoError(t, err)
 			case *protobufDecoder[*corev1.Pod]:
-				_, err := d.frame(d.newRun(), s, "frame")
+				_, err := d.frame(d.newRun(), s, nil, "frame")
 				require.NoError(t, err)
 			}
 		}

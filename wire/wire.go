@@ -22,14 +22,19 @@ type Decoder[T object.Object] interface {
 
 	// List decodes a list body item by item while it arrives. The list's own
 	// metadata is complete in meta when the iteration has ended without an
-	// error; a body that ends early is an error, never a shorter list.
-	List(body io.Reader, meta *metav1.ListMeta) iter.Seq2[T, error]
+	// error; a body that ends early is an error, never a shorter list. An item
+	// whose UID and resource version are those of the object that is known under
+	// its key is not decoded, nor looked at any further: the known object itself
+	// is yielded. known may be nil.
+	List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error]
 
 	// Watch decodes a watch stream frame by frame. The iteration ends without
 	// an error where the stream ends between two frames. An ERROR event ends
 	// it with the API server's *errors.StatusError, and a frame that cannot
-	// be decoded ends it with an *Error.
-	Watch(body io.Reader) iter.Seq2[Event[T], error]
+	// be decoded ends it with an *Error. Known objects take the place of those
+	// of ADDED events as in List, since the initial events of a streaming list
+	// are such; whatever else a watch brings is newer than what anybody knows.
+	Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error]
 }
 
 // Event is one frame of a watch: what happened, and the object as it is

@@ -37,7 +37,7 @@ type view struct {
 
 // source is what a view reads.
 func source[T object.Object](t target) rest.ListerWatcher[T] {
-	return rest.ResourceForMapping[T](t.client, t.mapping).Namespace(t.namespace)
+	return rest.ResourceForMapping[T](t.client, t.mapping).Namespace(t.namespace).Sharing(wire.NewPool())
 }
 
 // show runs an informer and shows what its only handler hears.

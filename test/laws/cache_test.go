@@ -345,7 +345,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 				opts.OnError, opts.DetectMutations = reported.handle, time.Second
 				i := r.informer(opts)
 				var once atomic.Bool
-				i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
+				culprit := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
 					if p.Name == "b" && once.CompareAndSwap(false, true) {
 						tc.change(p)
 					}
@@ -363,7 +363,8 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 				require.True(r, ok)
 				require.Equal(r, tc.path, mutation.Path)
 				require.Equal(r, "*v1.Pod", mutation.Type)
-				require.ErrorContains(r, &all[0], "pods: cache: shop/b: *v1.Pod in the cache was changed at "+tc.path)
+				require.ErrorContains(r, &all[0], "pods: cache: "+culprit.String()+": shop/b: *v1.Pod in the cache was changed at "+tc.path)
+				require.Equal(r, culprit.String(), all[0].Handler)
 				require.Equal(r, all[0].Err, i.Status().Failure.Err)
 			})
 		})

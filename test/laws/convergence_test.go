@@ -14,7 +14,6 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -74,7 +73,7 @@ func playSchedule(t *testing.T, seed uint64, say func(string, ...any)) {
 // begin makes an informer with random options, and handlers of both policies.
 func (s *schedule) begin() {
 	for n := range s.rand.IntN(30) {
-		s.put(pod(fmt.Sprint("p", n)))
+		s.put(s.pod(fmt.Sprint("p", n)))
 	}
 	opts := sharedinformer.Options{Compact: s.rand.IntN(2) == 0, Options: reflector.Options{
 		Initial:      reflector.Initial(s.rand.IntN(3)),
@@ -93,7 +92,7 @@ func (s *schedule) begin() {
 		s.say("  failure %v", f)
 		return reflector.Retry
 	}
-	s.i = sharedinformer.New(rest.ResourceFor[*corev1.Pod](s.client), opts)
+	s.i = sharedinformer.New(s.source(), opts)
 	s.start()
 }
 
@@ -154,6 +153,13 @@ func (s *schedule) join() {
 	s.recorders = append(s.recorders, h)
 }
 
+// pod is a pod of one of a few kinds, whose parts informers share.
+func (s *schedule) pod(name string, labels ...string) *corev1.Pod {
+	p := pod(name, labels...)
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: fmt.Sprint("registry.example/app:", s.rand.IntN(3))}}
+	return p
+}
+
 func (s *schedule) change(times int) {
 	s.say("%d changes", times)
 	for range times {
@@ -163,9 +169,9 @@ func (s *schedule) change(times int) {
 			_ = s.srv.Delete(pods, object.Key{Namespace: "shop", Name: name})
 		case 1: // another object under the same name
 			_ = s.srv.Delete(pods, object.Key{Namespace: "shop", Name: name})
-			s.put(pod(name))
+			s.put(s.pod(name))
 		default:
-			s.put(pod(name, fmt.Sprintf("n=%d", s.rand.IntN(1000))))
+			s.put(s.pod(name, fmt.Sprintf("n=%d", s.rand.IntN(1000))))
 		}
 		if s.rand.IntN(3) == 0 {
 			time.Sleep(time.Duration(s.rand.IntN(300)) * time.Millisecond)
@@ -218,6 +224,10 @@ func (s *schedule) end() {
 	truth := s.truth()
 	require.NoError(s, s.i.WaitForSync(s.ctx))
 	require.Equal(s, truth, cached(s.i), "the cache")
+	for _, o := range s.srv.Objects(pods) {
+		held, _ := s.i.Cache().Get(object.KeyOf(o))
+		require.Equal(s, o.(*corev1.Pod).Spec, held.Spec, "the content of %s", o.GetName())
+	}
 	for n, h := range s.recorders {
 		require.Equal(s, truth, h.holds(), "handler %d", n)
 	}

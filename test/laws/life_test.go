@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -341,7 +340,7 @@ func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(2)
-		i := sharedinformer.New(rest.ResourceFor[*corev1.Pod](r.client), listing())
+		i := sharedinformer.New(r.source(), listing())
 		r.srv.Down()
 		stop := r.run(i)
 		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)

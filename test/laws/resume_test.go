@@ -35,7 +35,7 @@ type spied struct {
 
 func (r *rig) spied(opts sharedinformer.Options) spied {
 	r.Helper()
-	s := spied{source: &spy[*corev1.Pod]{ListerWatcher: rest.ResourceFor[*corev1.Pod](r.client)}, reported: &failures{}}
+	s := spied{source: &spy[*corev1.Pod]{ListerWatcher: r.source()}, reported: &failures{}}
 	opts.OnError = s.reported.handle
 	s.Informer = sharedinformer.New[*corev1.Pod](s.source, opts)
 	s.handler = record(r, s.Informer)
@@ -248,7 +248,7 @@ func TestL19_AnExpiredVersionIsFollowedByOneConsistentRelist(t *testing.T) {
 func TestL19_AnExpiredPageIsFollowedByAWholeList(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(5)
-		source := &spy[*corev1.Pod]{ListerWatcher: rest.ResourceFor[*corev1.Pod](r.client)}
+		source := &spy[*corev1.Pod]{ListerWatcher: r.source()}
 		r.srv.Faults().Add(apiserver.Fault{Verb: "list", Resource: "pods", Skip: 1, Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 410}}})
 		i := sharedinformer.New[*corev1.Pod](source, paged())
 		defer r.run(i)()
@@ -273,7 +273,7 @@ func TestL19_RetryAfterIsHonoured(t *testing.T) {
 			for _, verb := range []string{"watch", "list"} {
 				t.Run(strconv.Itoa(code)+" "+verb+" "+name, func(t *testing.T) {
 					inBubble(t, apiserver.Options{}, func(r *rig) {
-						source := &spy[*corev1.Pod]{ListerWatcher: rest.ResourceFor[*corev1.Pod](r.client)}
+						source := &spy[*corev1.Pod]{ListerWatcher: r.source()}
 						i := sharedinformer.New[*corev1.Pod](source, listing())
 						r.once(verb, apiserver.Fail{Code: code, RetryAfter: retryAfter()})
 						defer r.run(i)()

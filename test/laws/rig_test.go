@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // rig is a simulated API server and a client for it, inside one bubble of
@@ -28,6 +29,7 @@ type rig struct {
 	*testing.T
 	srv    *apiserver.Server
 	client *rest.Client
+	pool   *wire.Pool
 	ctx    context.Context // ends with the test, before the server
 	runs   *sync.WaitGroup // what run started
 }
@@ -49,7 +51,7 @@ func inBubble(t *testing.T, opts apiserver.Options, body func(r *rig)) {
 		var runs sync.WaitGroup
 		defer runs.Wait()
 		defer cancel()
-		body(&rig{T: t, srv: srv, client: client, ctx: ctx, runs: &runs})
+		body(&rig{T: t, srv: srv, client: client, pool: wire.NewPool(), ctx: ctx, runs: &runs})
 	})
 }
 
@@ -68,9 +70,15 @@ func (r *rig) run(i interface{ Run(context.Context) error }) (stop func()) {
 	}
 }
 
+// source is what informers read: their objects share equal parts, as those of a
+// factory do (W03).
+func (r *rig) source() *rest.Resource[*corev1.Pod] {
+	return rest.ResourceFor[*corev1.Pod](r.client).Sharing(r.pool)
+}
+
 // informer returns an informer of pods that is not running.
 func (r *rig) informer(opts sharedinformer.Options) *sharedinformer.Informer[*corev1.Pod] {
-	return sharedinformer.New(rest.ResourceFor[*corev1.Pod](r.client), opts)
+	return sharedinformer.New(r.source(), opts)
 }
 
 // synced returns a running informer of pods that is synced, and how to stop it.

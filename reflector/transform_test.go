@@ -1,0 +1,115 @@
+package reflector
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// keeper is a source that asks for each object what is known of it, and gives
+// that back where the version is the same.
+type keeper struct {
+	*script
+	known wire.Known[partial]
+}
+
+func (k *keeper) Keeping(known wire.Known[partial]) rest.ListerWatcher[partial] {
+	return &keeper{k.script, known}
+}
+
+func (k *keeper) instead(o partial) partial {
+	if k.known != nil && o != nil {
+		if have, ok := k.known(object.KeyOf(o)); ok && have.ResourceVersion == o.ResourceVersion {
+			return have
+		}
+	}
+	return o
+}
+
+func (k *keeper) List(ctx context.Context, o metav1.ListOptions) rest.List[partial] {
+	list := k.script.List(ctx, o)
+	return rest.List[partial]{Meta: list.Meta, Items: func(yield func(partial, error) bool) {
+		for item, err := range list.Items {
+			if !yield(k.instead(item), err) {
+				return
+			}
+		}
+	}}
+}
+
+func (k *keeper) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	events, err := k.script.Watch(ctx, o)
+	return func(yield func(wire.Event[partial], error) bool) {
+		for e, err := range events {
+			e.Object = k.instead(e.Object)
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, err
+}
+
+// What is known has gone through the transform already, and is in use: it is
+// left alone, whatever becomes of the cache in the meantime.
+func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
+	have := map[object.Key]partial{{Name: "same"}: obj("same", 1), {Name: "changed"}: obj("changed", 1)}
+	source := &keeper{script: &script{
+		lists: []answer{{items: []partial{obj("same", 1), obj("changed", 2), obj("new", 3), obj("same", 1)}, rv: "5"}},
+		watches: []answer{{events: []wire.Event[partial]{
+			change(watch.Added, "same", 1), change(watch.Bookmark, "", 5), change(watch.Added, "changed", 2)}}},
+	}}
+	transformed := Transformed(source, func(o partial) (partial, error) {
+		o.Labels = map[string]string{"seen": "true"}
+		return o, nil
+	}).(rest.Keeper[partial]).Keeping(func(key object.Key) (partial, bool) {
+		o, ok := have[key]
+		if key.Name == "same" {
+			have[key] = obj("same", 1) // whoever asks twice is told something else
+		}
+		return o, ok
+	})
+	require.Equal(t, "things", nameOf(transformed))
+	kept := 0
+	look := func(o partial) {
+		switch {
+		case o.Name == "same":
+			require.Empty(t, o.Labels)
+			kept++
+		default:
+			require.NotEmpty(t, o.Labels, o.Name)
+		}
+	}
+	for item, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
+		require.NoError(t, err)
+		look(item)
+	}
+	events, err := transformed.Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for e, err := range events {
+		require.NoError(t, err)
+		if e.Type != watch.Bookmark {
+			look(e.Object)
+		}
+	}
+	require.Equal(t, 3, kept)
+}
+
+// A source that keeps nothing decodes, and the transform sees, everything.
+func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
+	source := &script{lists: []answer{{items: []partial{obj("a", 1)}, rv: "5"}}}
+	seen := 0
+	transformed := Transformed(source, func(o partial) (partial, error) { seen++; return o, nil }).(rest.Keeper[partial]).Keeping(
+		func(object.Key) (partial, bool) { return obj("a", 1), true })
+	for _, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, seen)
+}

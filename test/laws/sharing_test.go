@@ -1,0 +1,220 @@
+package laws
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// alike puts n pods onto the server that differ in name and version alone.
+func (r *rig) alike(n int) {
+	r.Helper()
+	for k := range n {
+		p := pod(fmt.Sprintf("p%d", k))
+		seconds := int64(30)
+		p.Spec.TerminationGracePeriodSeconds = &seconds
+		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.example/app:1", Env: []corev1.EnvVar{{Name: "MODE", Value: "production"}}}}
+		r.put(p)
+	}
+}
+
+// get returns a cached pod.
+func get(i *sharedinformer.Informer[*corev1.Pod], name string) *corev1.Pod {
+	p, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: name})
+	return p
+}
+
+func held(i *sharedinformer.Informer[*corev1.Pod]) map[string]*corev1.Pod {
+	all := map[string]*corev1.Pod{}
+	for p := range i.Cache().All() {
+		all[p.Name] = p
+	}
+	return all
+}
+
+// Objects that did not change are the same pointers after the history was lost,
+// while the informer ran or while it was stopped; what changed is told (L24).
+func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
+	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming(), "pages": paged()} {
+		for _, transformed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, transformed %v", name, transformed), func(t *testing.T) {
+				inBubble(t, apiserver.Options{}, func(r *rig) {
+					r.alike(5)
+					f := factory.New(r.client, factory.Options{Options: opts})
+					var of forPods
+					calls := 0
+					if transformed {
+						of.Transform = func(p *corev1.Pod) (*corev1.Pod, error) {
+							calls++
+							p.Labels = map[string]string{"calls": fmt.Sprint(calls)}
+							return p, nil
+						}
+					}
+					i := factory.Informer(f, of)
+					h := record(r, i)
+					i.AddHandler(h)
+					stop := r.run(i)
+					require.NoError(r, i.WaitForSync(r.ctx))
+					for n, missed := range []func(func()){r.lose, func(change func()) {
+						stop()
+						change()
+						r.srv.Compact()
+						stop = r.run(i)
+						settle(2 * time.Minute)
+					}} {
+						before := held(i)
+						h.heard()
+						calls = 0
+						missed(func() {
+							r.put(pod("p1", fmt.Sprint("n=", n)))
+							r.delete("p2")
+							r.put(pod("p2"))
+						})
+						require.EqualValues(r, n+1, i.Status().Reflector.Relists)
+						require.Equal(r, []string{"delete p2 unknown", "update p1", "add p2"}, h.heard())
+						after := held(i)
+						for _, name := range []string{"p0", "p3", "p4"} {
+							require.Same(r, before[name], after[name])
+						}
+						require.NotSame(r, before["p1"], after["p1"])
+						require.NotSame(r, before["p2"], after["p2"])
+						if transformed {
+							require.Equal(r, 2, calls, "the transform sees what changed and nothing else")
+						}
+						r.inStep(i)
+					}
+					stop()
+				})
+			})
+		}
+	}
+}
+
+// By default the informers of a factory share; a transform may change what it
+// is given, and must not change what others hold.
+func TestW03_WhatAFactoryShares(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.alike(5)
+		shares := func(opts factory.Options, one, other forPods) bool {
+			f, stop := r.started(opts)
+			defer stop()
+			a, b := factory.Informer(f, one), factory.Informer(f, other)
+			require.NoError(r, f.WaitForSync(r.ctx))
+			return &get(a, "p4").Spec.Containers[0] == &get(b, "p3").Spec.Containers[0]
+		}
+		in := func(namespace string) forPods { return forPods{Scope: podScope{Namespace: namespace}} }
+		require.True(r, shares(factory.Options{}, in(""), in("")), "within one informer")
+		require.True(r, shares(factory.Options{}, in(""), in("shop")), "between two")
+		require.False(r, shares(factory.Options{NoSharing: true}, in(""), in("")))
+		require.False(r, shares(factory.Options{NoSharing: true}, in(""), in("shop")))
+		shouting := in("shop")
+		shouting.Transform = func(p *corev1.Pod) (*corev1.Pod, error) {
+			p.Spec.Containers[0].Env[0].Value = "shout"
+			return p, nil
+		}
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		plain, loud := factory.Informer(f, in("")), factory.Informer(f, shouting)
+		require.NoError(r, f.WaitForSync(r.ctx))
+		for name := range held(plain) {
+			require.Equal(r, "production", get(plain, name).Spec.Containers[0].Env[0].Value)
+			require.Equal(r, "shout", get(loud, name).Spec.Containers[0].Env[0].Value)
+		}
+	})
+}
+
+// A change of a part that many objects share is one change: one report names the
+// object that the culprit was told about, and says how many it concerns.
+func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		path   string
+		same   func(a, b *corev1.Pod) bool // whether both share what is changed
+	}{
+		"element": {func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mine" }, ".Spec.Containers[0].Image",
+			func(a, b *corev1.Pod) bool { return &a.Spec.Containers[0] == &b.Spec.Containers[0] }},
+		"small number": {func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 1 }, ".Spec.TerminationGracePeriodSeconds",
+			func(a, b *corev1.Pod) bool {
+				return a.Spec.TerminationGracePeriodSeconds == b.Spec.TerminationGracePeriodSeconds
+			}},
+		"nothing shared":  {func(p *corev1.Pod) { p.Spec.NodeName = "mine" }, ".Spec.NodeName", nil},
+		"replaced part":   {func(p *corev1.Pod) { p.Spec.Containers = nil }, ".Spec.Containers", nil},
+		"replaced number": {func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64) }, ".Spec.TerminationGracePeriodSeconds", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.alike(4)
+				reported := &failures{}
+				opts := streaming()
+				opts.OnError, opts.DetectMutations = reported.handle, time.Hour
+				i := r.informer(opts)
+				i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{}, sharedinformer.HandlerOptions{Name: "innocent"})
+				stop := r.run(i)
+				require.NoError(r, i.WaitForSync(r.ctx))
+				others := 0
+				for name, p := range held(i) {
+					if tc.same != nil && name != "p3" && tc.same(p, get(i, "p3")) {
+						others++
+					}
+				}
+				require.Equal(r, tc.same != nil, others > 0)
+				var done atomic.Bool
+				culprit := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
+					if p.Name == "p3" && !done.Swap(true) {
+						tc.change(p)
+					}
+				}}, sharedinformer.HandlerOptions{Name: "culprit"})
+				synctest.Wait()
+				all := reported.heard()
+				require.Len(r, all, 1)
+				require.Equal(r, "p3", all[0].Key.Name)
+				require.Equal(r, culprit.String(), all[0].Handler)
+				mutation, ok := errors.AsType[*sharedinformer.MutationError](&all[0])
+				require.True(r, ok)
+				require.Equal(r, sharedinformer.MutationError{Type: "*v1.Pod", Path: tc.path, Others: others}, *mutation)
+				if others > 0 {
+					require.ErrorContains(r, mutation, fmt.Sprintf("and with it %d more that share this part", others))
+				} else {
+					require.NotContains(r, mutation.Error(), "share this part")
+				}
+				settle(3 * time.Hour)
+				r.put(pod("p3"))
+				r.delete("p2")
+				settle(3 * time.Hour)
+				stop()
+				require.Empty(r, reported.heard(), "once")
+			})
+		})
+	}
+}
+
+// What nobody was told about while it happened is nobody's fault: handlers that
+// are called later are not blamed.
+func TestL16_AHandlerIsNotBlamedForWhatWasChangedBefore(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.alike(4)
+		reported := &failures{}
+		opts := streaming()
+		opts.OnError, opts.DetectMutations = reported.handle, time.Hour
+		i, stop := r.synced(opts)
+		defer stop()
+		get(i, "p2").Spec.Containers[0].Image = "mine"
+		i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{})
+		synctest.Wait()
+		all := reported.heard()
+		require.Len(r, all, 1)
+		require.Empty(r, all[0].Handler)
+		require.Equal(r, "p1", all[0].Key.Name, "the first by name")
+	})
+}

@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"math"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// protoHead is what an object says of itself: which one it is, and in which
+// version. It points into the bytes that it was read from.
+type protoHead struct{ name, namespace, uid, rv []byte }
+
+// protoHeadOf reads the head of an object without decoding the rest. Every API
+// type has its ObjectMeta as field 1. ok is false where one of these fields is
+// there twice or the bytes are not what an API server writes: what they mean, a
+// decoder knows.
+func protoHeadOf(raw []byte) (h protoHead, ok bool) {
+	var meta []byte
+	for len(raw) > 0 {
+		var tag uint64
+		var value []byte
+		if tag, value, raw = plainField(raw); tag == 0 || tag>>3 == 1 && !once(&meta, tag, value) {
+			return h, false
+		}
+	}
+	for len(meta) > 0 {
+		var tag uint64
+		var value []byte
+		tag, value, meta = plainField(meta)
+		first := tag != 0
+		switch tag >> 3 {
+		case 1:
+			first = once(&h.name, tag, value)
+		case 3:
+			first = once(&h.namespace, tag, value)
+		case 5:
+			first = once(&h.uid, tag, value)
+		case 6:
+			first = once(&h.rv, tag, value)
+		}
+		if !first {
+			return h, false
+		}
+	}
+	return h, true
+}
+
+// plainField splits off a field that is a number or bytes. tag is 0 where there
+// is none.
+func plainField(msg []byte) (tag uint64, value, rest []byte) {
+	tag, n := varint(msg)
+	size, m := varint(msg[n:])
+	start := n + m
+	switch {
+	case n == 0 || m == 0 || tag>>3 == 0 || tag > math.MaxUint32:
+	case tag&7 == wireVarint:
+		return tag, nil, msg[start:]
+	case tag&7 == wireBytes && size <= uint64(len(msg)-start):
+		end := start + int(size)
+		return tag, msg[start:end:end], msg[end:]
+	}
+	return 0, nil, nil
+}
+
+// once stores the bytes of a field that was not met before. It returns false
+// for any other.
+func once(at *[]byte, tag uint64, value []byte) bool {
+	if tag&7 != wireBytes || *at != nil {
+		return false
+	}
+	*at = value
+	return true
+}
+
+// known returns the object that the caller has, where raw is the same version
+// of it.
+func (d *protobufDecoder[T]) known(k Known[T], raw []byte) (have T, ok bool) {
+	if k == nil {
+		return have, false
+	}
+	h, ok := protoHeadOf(raw)
+	if !ok {
+		return have, false
+	}
+	// The strings last as long as raw does, which is longer than the call.
+	key := object.Key{Namespace: stringOf(h.namespace), Name: stringOf(h.name)}
+	return k.version(key, stringOf(h.uid), stringOf(h.rv))
+}
