@@ -29,13 +29,25 @@ test: ## Run every test with the race detector, the real API server included
 	$(GO) -C bench/report test -race ./...
 
 .PHONY: check
-check: ## gofmt, vet, staticcheck, import floors
+check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
+	GOARCH=386 $(GO) vet ./...
+	GOARCH=arm64 $(GO) vet ./...
 	@for m in test/kube bench/report bench/millrace bench/clientgo bench/controllerruntime bench/floor; do \
 		echo "$(GO) -C $$m vet ./..."; $(GO) -C $$m vet ./... || exit 1; done
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 	$(GO) test ./test/floors
+
+FUZZTIME ?= 1m
+
+.PHONY: fuzz
+fuzz: ## Fuzz everything that parses, FUZZTIME (1m) for each target
+	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$($(GO) test -list '^Fuzz' $$dir | grep '^Fuzz'); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$dir || exit 1; \
+		done; done
 
 .PHONY: kube
 kube: ## Run a real API server and print the kubeconfig to use

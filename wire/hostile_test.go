@@ -31,7 +31,7 @@ func allocated(f func()) uint64 {
 // A length that lies costs no more memory than the bytes that follow it.
 func TestW02_LengthsAreNotBelieved(t *testing.T) {
 	const gigabyte = 1 << 30
-	huge := Options{MaxObjectBytes: 2 * gigabyte}
+	huge := Options{MaxObjectBytes: gigabyte + 1<<20}
 	length := binary.AppendUvarint(nil, gigabyte)
 	outer := binary.AppendUvarint(nil, gigabyte+100)
 	list := []byte(magic + "\x0a\x0d\x0a\x02v1\x12\x07PodList\x12")
@@ -110,10 +110,7 @@ func TestW02_QuantitiesWithHugeExponents(t *testing.T) {
 		text := append(binary.AppendUvarint([]byte{0x0a}, uint64(len(s))), s...)
 		entry := nest(0x12, text, []byte("\x0a\x03cpu"))
 		raw := nest(0x12, nest(0x12, nest(0x42, nest(0x0a, entry, nil), nil), nil), []byte("\x0a\x03\x0a\x01a"))
-		envelope := &apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: raw}
-		body, err := envelope.Marshal()
-		require.NoError(t, err)
-		_, err = podDecoder(t, MediaProtobuf, Options{}).Object(append([]byte(magic), body...))
+		_, err = podDecoder(t, MediaProtobuf, Options{}).Object(protobufBody(t, podKind, raw))
 		require.ErrorIs(t, err, ErrQuantity, s)
 	}
 	for _, hidden := range []string{`1\u0065-999999999`, `\u0031e-999999999`, `1e\u002d999999999`} {
@@ -124,6 +121,20 @@ func TestW02_QuantitiesWithHugeExponents(t *testing.T) {
 	unquoted := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"overhead":{"cpu":1e-999999999}}}`
 	_, err := podDecoder(t, MediaJSON, Options{}).Object([]byte(unquoted))
 	require.ErrorIs(t, err, ErrQuantity)
+}
+
+// The length of a quantity's text may be written in more bytes than it needs,
+// which must not lead past the look at the exponent. (One of five digits is
+// refused, and would still be computed within the test's time.)
+func TestW02_QuantitiesBehindOddLengths(t *testing.T) {
+	const text = "1e-99999"
+	quantity := nest(0x12, make([]byte, 125), []byte("\x0a\x88\x00"+text)) // 0x88 is also what follows
+	entry := nest(0x12, quantity, []byte("\x0a\x03cpu"))
+	raw := nest(0x12, nest(0x12, nest(0x42, nest(0x0a, entry, nil), nil), nil), []byte("\x0a\x03\x0a\x01a"))
+	for _, opts := range []Options{{Reference: true}, {}, {Pool: NewPool()}} {
+		_, err := podDecoder(t, MediaProtobuf, opts).Object(protobufBody(t, podKind, raw))
+		require.ErrorIs(t, err, ErrQuantity)
+	}
 }
 
 // nest wraps a message into a field of another, behind what it has already.
@@ -233,35 +244,3 @@ func withinBudget(t *testing.T, body []byte, read func()) {
 }
 
 var fuzzOptions = Options{MaxObjectBytes: 1 << 20, MaxDepth: 100}
-
-func FuzzListJSON(f *testing.F)     { fuzzList(f, MediaJSON) }
-func FuzzListProtobuf(f *testing.F) { fuzzList(f, MediaProtobuf) }
-
-func fuzzList(f *testing.F, media string) {
-	f.Add(encodeAs(f, media, podListKind, podList()))
-	f.Add(encodeAs(f, media, podListKind, podList("a", "b")))
-	f.Add(encodeAs(f, media, widgetKind, podList("a")))
-	typed := podDecoder(f, media, fuzzOptions)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		withinBudget(t, body, func() { readList(typed, bytes.NewReader(body)) })
-		if media == MediaJSON {
-			maps := decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, MaxObjectBytes: 1 << 20, MaxDepth: 100})
-			withinBudget(t, body, func() { readList(maps, bytes.NewReader(body)) })
-		}
-	})
-}
-
-func FuzzWatchJSON(f *testing.F)     { fuzzWatch(f, MediaJSON) }
-func FuzzWatchProtobuf(f *testing.F) { fuzzWatch(f, MediaProtobuf) }
-
-func fuzzWatch(f *testing.F, media string) {
-	for _, typ := range []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "OTHER"} {
-		f.Add(frame(f, media, typ, podKind, pod("a")))
-	}
-	f.Add(frame(f, media, "ERROR", statusKind, &metav1.Status{Code: 410}))
-	f.Add([]byte{0x40, 0, 0, 0})
-	typed := podDecoder(f, media, fuzzOptions)
-	f.Fuzz(func(t *testing.T, body []byte) {
-		withinBudget(t, body, func() { readWatch(typed, bytes.NewReader(body)) })
-	})
-}

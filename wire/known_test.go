@@ -84,8 +84,8 @@ func TestKnownItemsAreNotDecoded(t *testing.T) {
 	have := versioned("a", "1", "7")
 	meta, err := have.ObjectMeta.Marshal()
 	require.NoError(t, err)
-	item := append(message(1, meta), message(2, []byte("no pod's spec"))...)
-	body := listOf(t, item)
+	item := append(lengthPrefixed(1, meta), lengthPrefixed(2, []byte("no pod's spec"))...)
+	body := listAround(t, item)
 	_, _, err = readList(podDecoder(t, MediaProtobuf, Options{}), bytes.NewReader(body))
 	require.ErrorIs(t, err, ErrSyntax)
 	for got, err := range podDecoder(t, MediaProtobuf, Options{}).List(bytes.NewReader(body), new(metav1.ListMeta), having(have)) {
@@ -94,45 +94,45 @@ func TestKnownItemsAreNotDecoded(t *testing.T) {
 	}
 }
 
-// message is a length-delimited field.
-func message(number byte, content []byte) []byte {
+// lengthPrefixed is a length-delimited field.
+func lengthPrefixed(number byte, content []byte) []byte {
 	if len(content) > 127 {
 		panic("too long for this test")
 	}
 	return append([]byte{number<<3 | wireBytes, byte(len(content))}, content...)
 }
 
-// listOf is the body of a list of Pods with one item.
-func listOf(t *testing.T, item []byte) []byte {
+// listAround is the body of a list of Pods with one item.
+func listAround(t *testing.T, item []byte) []byte {
 	t.Helper()
 	body := encodeAs(t, MediaProtobuf, podListKind, &corev1.PodList{})
-	empty := string(message(2, message(1, []byte("\x0a\x00\x12\x00\x1a\x00"))))
+	empty := string(lengthPrefixed(2, lengthPrefixed(1, []byte("\x0a\x00\x12\x00\x1a\x00"))))
 	before, after, found := strings.Cut(string(body), empty)
 	require.True(t, found)
-	list := append(message(1, nil), message(2, item)...)
-	return []byte(before + string(message(2, list)) + after)
+	list := append(lengthPrefixed(1, nil), lengthPrefixed(2, item)...)
+	return []byte(before + string(lengthPrefixed(2, list)) + after)
 }
 
 // What is unusual is left to the decoder: the last of two names counts there.
 func TestAHeadIsReadOnlyWhereItIsClear(t *testing.T) {
-	name, uid := message(1, []byte("a")), message(5, []byte("u"))
+	name, uid := lengthPrefixed(1, []byte("a")), lengthPrefixed(5, []byte("u"))
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	for what, c := range map[string]struct {
 		raw []byte
 		ok  bool
 	}{
-		"plain":                 {message(1, join(name, uid)), true},
-		"other order":           {join(message(3, nil), message(1, join(uid, name))), true},
-		"unknown fields":        {join(message(1, join(name, message(12, nil), []byte{7<<3 | wireVarint, 5})), []byte{9<<3 | wireVarint, 1}), true},
-		"two names":             {message(1, join(name, uid, message(1, []byte("b")))), false},
-		"two empty UIDs":        {message(1, join(name, message(5, nil), message(5, nil))), false},
-		"metadata twice":        {join(message(1, join(name, uid)), message(1, nil)), false},
+		"plain":                 {lengthPrefixed(1, join(name, uid)), true},
+		"other order":           {join(lengthPrefixed(3, nil), lengthPrefixed(1, join(uid, name))), true},
+		"unknown fields":        {join(lengthPrefixed(1, join(name, lengthPrefixed(12, nil), []byte{7<<3 | wireVarint, 5})), []byte{9<<3 | wireVarint, 1}), true},
+		"two names":             {lengthPrefixed(1, join(name, uid, lengthPrefixed(1, []byte("b")))), false},
+		"two empty UIDs":        {lengthPrefixed(1, join(name, lengthPrefixed(5, nil), lengthPrefixed(5, nil))), false},
+		"metadata twice":        {join(lengthPrefixed(1, join(name, uid)), lengthPrefixed(1, nil)), false},
 		"metadata is a number":  {[]byte{1<<3 | wireVarint, 1}, false},
-		"name is a number":      {message(1, []byte{1<<3 | wireVarint, 1}), false},
+		"name is a number":      {lengthPrefixed(1, []byte{1<<3 | wireVarint, 1}), false},
 		"metadata is cut":       {[]byte{1<<3 | wireBytes, 9, 1}, false},
-		"a field behind is cut": {join(message(1, name), []byte{2<<3 | wireBytes, 9, 1}), false},
-		"name by an alias":      {message(1, join(name, binary.AppendUvarint(nil, (1<<32+1)<<3|wireBytes), []byte{1, 'b'})), false},
-		"no metadata":           {message(2, nil), true},
+		"a field behind is cut": {join(lengthPrefixed(1, name), []byte{2<<3 | wireBytes, 9, 1}), false},
+		"name by an alias":      {lengthPrefixed(1, join(name, binary.AppendUvarint(nil, (1<<32+1)<<3|wireBytes), []byte{1, 'b'})), false},
+		"no metadata":           {lengthPrefixed(2, nil), true},
 	} {
 		h, ok := protoHeadOf(c.raw)
 		require.Equal(t, c.ok, ok, what)

@@ -165,7 +165,7 @@ func next(run []byte) (value, rest []byte) {
 func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 	switch f.op {
 	case opBool:
-		*(*bool)(at) = v != 0
+		*(*bool)(at) = uint(v) != 0 // generated code reads it into an int
 	case opInt32:
 		*(*int32)(at) = int32(v)
 	case opInt64:
@@ -173,9 +173,9 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 	case opBoolPtr:
 		p := new(bool)
 		if d.pool != nil {
-			p = &d.pool.small.bools[min(v, 1)]
+			p = &d.pool.small.bools[min(uint(v), 1)]
 		} else {
-			*p = v != 0
+			*p = uint(v) != 0
 		}
 		*(**bool)(at) = p
 	case opInt32Ptr:
@@ -197,8 +197,14 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
+		if *(*string)(at) != "" {
+			return errUnusual // twice, and loose holds a place once
+		}
 		d.string(f, (*string)(at), raw)
 	case opBytes:
+		if len(*(*[]byte)(at)) > 0 {
+			return errUnusual
+		}
 		d.bytes((*[]byte)(at), raw)
 	case opStruct:
 		return d.fields(f.table, at, raw)
@@ -347,7 +353,7 @@ func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, e
 			run = run[n+m:]
 			switch f.op {
 			case opBools:
-				*(*bool)(element) = v != 0
+				*(*bool)(element) = uint(v) != 0
 			case opInt32s:
 				*(*int32)(element) = int32(v)
 			case opInt64s:

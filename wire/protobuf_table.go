@@ -209,7 +209,7 @@ func (f *protoField) setPointer(s *selection) error {
 	}
 	f.op = op
 	if op == opStructPtr || op == opOwnPtr {
-		f.share = siteOf(protoPart{f.typ, op, s.key()})
+		f.setShare(s)
 	}
 	return nil
 }
@@ -230,9 +230,17 @@ func (f *protoField) setList(s *selection) error {
 	}
 	f.op = op
 	if f.wire == wireBytes {
-		f.share = siteOf(protoPart{f.typ, op, s.key()})
+		f.setShare(s)
 	}
 	return nil
+}
+
+// setShare lets what f points to, or its elements, be shared. What has no size
+// has no memory of its own either: the pool would never hear that it is gone.
+func (f *protoField) setShare(s *selection) {
+	if f.typ.Size() > 0 {
+		f.share = siteOf(protoPart{f.typ, f.op, s.key()})
+	}
 }
 
 func (f *protoField) setMap(s *selection) error {
@@ -266,14 +274,19 @@ func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 		return func(at unsafe.Pointer, raw []byte) error { return unmarshalQuantity((*resource.Quantity)(at), raw) }
 	}
 	return func(at unsafe.Pointer, raw []byte) error {
-		return reflect.NewAt(t, at).Interface().(unmarshaler).Unmarshal(raw)
+		v := reflect.NewAt(t, at)
+		if t.Kind() == reflect.Slice && v.Elem().IsNil() {
+			v.Elem().Set(reflect.MakeSlice(t, 0, 0)) // a list that is there is not nil
+		}
+		return v.Interface().(unmarshaler).Unmarshal(raw)
 	}
 }
 
 // unmarshalQuantity reads a quantity unless it would take hours.
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
-	// 1 is its only field; what else there may be, the reference looks at.
-	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || int(raw[1]) != len(raw)-2 || hasHugeExponent(raw[2:]) {
+	// 1 is its only field; what else there may be, the reference looks at, and
+	// at lengths of more than one byte, too.
+	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || hasHugeExponent(raw[2:]) {
 		return errUnusual
 	}
 	return q.Unmarshal(raw)

@@ -18,16 +18,18 @@ type looseEnd struct {
 	n  int
 }
 
-// hang makes the string at at those bytes of the body.
+// hang makes the string at at those bytes of the body. A place is used once.
 func (l *loose) hang(at *string, text []byte) {
-	*at = unsafe.String(unsafe.SliceData(text), len(text))
-	if len(text) > 0 {
-		l.ends = append(l.ends, looseEnd{(*unsafe.Pointer)(unsafe.Pointer(at)), len(text)})
-		l.size += len(text)
+	if len(text) == 0 {
+		*at = "" // unsafe.String would hold on to the body
+		return
 	}
+	*at = unsafe.String(unsafe.SliceData(text), len(text))
+	l.ends = append(l.ends, looseEnd{(*unsafe.Pointer)(unsafe.Pointer(at)), len(text)})
+	l.size += len(text)
 }
 
-// hangBytes makes the slice at at those bytes of the body.
+// hangBytes makes the slice at at those bytes of the body. A place is used once.
 func (l *loose) hangBytes(at *[]byte, data []byte) {
 	if len(data) == 0 {
 		*at = []byte{}
@@ -53,8 +55,15 @@ func (l *loose) settle() {
 	l.drop()
 }
 
+// idleEnds is how many ends are kept room for between objects: one huge object
+// must not stay in memory for the hours that a watch lasts.
+const idleEnds = 1 << 14
+
 // drop forgets the text, of an object that is given up for example.
 func (l *loose) drop() {
+	if cap(l.ends) > idleEnds {
+		l.ends = nil
+	}
 	clear(l.ends)
 	l.ends, l.size = l.ends[:0], 0
 }

@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// churn is the body of a watch with many events. Wherever the template has the
+// number of uniquePod(0), event i has the number i / repeat, so that content
+// comes as often as repeat says and never again.
+type churn struct {
+	frame   []byte
+	places  []int // where the number stands in frame
+	repeat  int
+	events  int
+	written int
+	rest    []byte
+}
+
+const numberDigits = 32
+
+func newChurn(t testing.TB, events, repeat int) *churn {
+	c := &churn{frame: frame(t, MediaProtobuf, "MODIFIED", podKind, uniquePod(0)), repeat: repeat, events: events}
+	zero := fmt.Appendf(nil, "%0*d", numberDigits, 0)
+	for at := 0; ; at += numberDigits {
+		next := bytes.Index(c.frame[at:], zero)
+		if next < 0 {
+			break
+		}
+		at += next
+		c.places = append(c.places, at)
+	}
+	return c
+}
+
+func (c *churn) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		if len(c.rest) == 0 {
+			if c.written == c.events {
+				return n, io.EOF
+			}
+			number := fmt.Appendf(nil, "%0*d", numberDigits, c.written/c.repeat)
+			for _, at := range c.places {
+				copy(c.frame[at:], number)
+			}
+			c.rest = c.frame
+			c.written++
+		}
+		copied := copy(p[n:], c.rest)
+		c.rest, n = c.rest[copied:], n+copied
+	}
+	return n, nil
+}
+
+// heapInUse returns the bytes of the objects that are left after a collection,
+// and after the cleanups that follow it.
+func heapInUse() uint64 {
+	for range 3 {
+		runtime.GC()
+		runtime.Gosched()
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// raceDetector reports whether the test runs with it, which makes everything
+// ten times slower.
+func raceDetector() bool {
+	build, _ := debug.ReadBuildInfo()
+	return build != nil && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// A million objects pass through a cache of a thousand, and at the end the pool
+// holds no more than after the first ones: neither of content that never
+// repeats, nor of content that repeats just often enough to be remembered.
+func TestW03_ChurnLeavesNothing(t *testing.T) {
+	events := 1_000_000
+	if raceDetector() {
+		events = 50_000
+	}
+	for _, repeat := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("every content %d times", repeat), func(t *testing.T) {
+			pool := NewPool()
+			cache := make([]*corev1.Pod, 1000)
+			early, most, i := uint64(0), 0, 0
+			for ev, err := range podDecoder(t, MediaProtobuf, Options{Pool: pool}).Watch(newChurn(t, events, repeat), nil) {
+				require.NoError(t, err)
+				cache[i%len(cache)] = ev.Object
+				if i%1000 == 0 {
+					most = max(most, pool.Len())
+				}
+				if i++; i == events/5 {
+					early = heapInUse()
+				}
+			}
+			require.Equal(t, events, i)
+			late := heapInUse()
+			t.Logf("%d KB after a fifth, %d KB at the end, %d parts at most", early>>10, late>>10, most)
+			require.Less(t, late, early+early/10+512<<10)
+			if repeat == 1 {
+				require.Zero(t, most)
+			}
+			runtime.KeepAlive(cache)
+			cache = nil
+			requireForgotten(t, pool)
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"math/rand"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/apitesting/fuzzer"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metafuzzer "k8s.io/apimachinery/pkg/apis/meta/fuzzer"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"sigs.k8s.io/randfill"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// apiType is a Go type of the scheme, with the first of its kinds.
+type apiType struct {
+	kind object.GVK
+	typ  reflect.Type
+}
+
+// apiTypes returns every Go type of the scheme once, always in the same order.
+func apiTypes(all *runtime.Scheme) []apiType {
+	var types []apiType
+	for kind, typ := range all.AllKnownTypes() {
+		if kind.Version != runtime.APIVersionInternal {
+			types = append(types, apiType{kind, typ})
+		}
+	}
+	slices.SortFunc(types, func(a, b apiType) int { return strings.Compare(a.kind.String(), b.kind.String()) })
+	seen := make(map[reflect.Type]bool)
+	return slices.DeleteFunc(types, func(a apiType) bool {
+		before := seen[a.typ]
+		seen[a.typ] = true
+		return before
+	})
+}
+
+// isObject reports whether an informer could hold values of the type.
+func (a apiType) isObject() bool {
+	return reflect.PointerTo(a.typ).Implements(reflect.TypeFor[object.Object]())
+}
+
+// fullness is how much of an object is filled.
+type fullness struct {
+	nils      float64 // the share of pointers, maps and lists that are left out
+	from, max int     // elements of a list
+}
+
+var (
+	full   = fullness{0, 1, 2}
+	half   = fullness{.5, 0, 3}
+	sparse = fullness{.9, 1, 3}
+)
+
+// filler makes random objects with apimachinery's own fuzzers.
+type filler struct {
+	codecs serializer.CodecFactory
+}
+
+func newFiller(all *runtime.Scheme) *filler {
+	return &filler{serializer.NewCodecFactory(all)}
+}
+
+// object returns a new random value of a type, always the same for one seed.
+// It has a name and a namespace where it can have them.
+func (f *filler) object(typ reflect.Type, how fullness, seed int64) runtime.Object {
+	if containsItself(typ, nil) {
+		how = sparse // it would grow without end
+	}
+	obj := reflect.New(typ).Interface().(runtime.Object)
+	fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, variedFuncs), rand.NewSource(seed), f.codecs).
+		NilChance(how.nils).NumElements(how.from, how.max).Fill(obj)
+	if named, ok := obj.(object.Object); ok {
+		named.SetName("name")
+		named.SetNamespace("namespace")
+	}
+	return obj
+}
+
+// variedFuncs fills what apimachinery's fuzzers leave out or always fill alike.
+func variedFuncs(serializer.CodecFactory) []any {
+	return []any{
+		func(q *resource.Quantity, c randfill.Continue) {
+			texts := []string{"0", "1", "-1", "500m", "2Gi", "1e3", "1E2", "0.1", "12345678901234567890", ".5u", "100Ki"}
+			*q = resource.MustParse(texts[c.Intn(len(texts))])
+			if c.Bool() {
+				_ = q.String() // which it remembers
+			}
+		},
+		func(e *metav1.ManagedFieldsEntry, c randfill.Continue) { c.FillNoCustom(e) },
+		func(f *metav1.FieldsV1, c randfill.Continue) {
+			texts := []string{`{}`, `{"f:metadata":{"f:labels":{"f:a":{}}}}`, `{"f:spec":{"k:{\"name\":\"é\"}":{".":{}}}}`}
+			*f = *metav1.NewFieldsV1(texts[c.Intn(len(texts))])
+		},
+		func(m *map[string][]byte, c randfill.Continue) {
+			c.FillNoCustom(m)
+			for key, data := range *m {
+				if data == nil { // no server has that, and protobuf leaves it out
+					(*m)[key] = []byte{}
+				}
+			}
+		},
+		func(r *runtime.RawExtension, c randfill.Continue) {
+			texts := []string{`{}`, `{"kind":"A","apiVersion":"b/v1","x":[1,2.5,"é",null,true]}`, `{"a":{"b":{}}}`}
+			r.Raw = []byte(texts[c.Intn(len(texts))])
+		},
+	}
+}

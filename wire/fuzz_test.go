@@ -1,0 +1,146 @@
+package wire
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/scheme"
+)
+
+// fuzzKinds are kinds that together have every sort of field there is. Their
+// order is part of the corpus in testdata: new ones go to the end.
+var fuzzKinds = []object.GVK{
+	podKind,
+	{Version: "v1", Kind: "Secret"},
+	{Version: "v1", Kind: "Service"},
+	{Version: "v1", Kind: "Event"},
+	{Version: "v1", Kind: "Node"},
+	{Version: "v1", Kind: "PersistentVolume"},
+	{Version: "v1", Kind: "ResourceQuota"},
+	{Group: "apps", Version: "v1", Kind: "Deployment"},
+	{Group: "apps", Version: "v1", Kind: "ControllerRevision"},
+	{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"},
+	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
+	{Group: "certificates.k8s.io", Version: "v1", Kind: "CertificateSigningRequest"},
+	{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
+	{Group: "discovery.k8s.io", Version: "v1", Kind: "EndpointSlice"},
+	{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	{Group: "resource.k8s.io", Version: "v1", Kind: "ResourceSlice"},
+	{Group: "meta.k8s.io", Version: "v1", Kind: "PartialObjectMetadata"},
+}
+
+// fuzzContest is a contest whose compiled decoders are also held to the budget.
+type fuzzContest[T object.Object] struct{ *contest[T] }
+
+func newFuzzContest[T object.Object](t testing.TB, media string, kind object.GVK, pool *Pool) fuzzContest[T] {
+	opts := fuzzOptions
+	opts.Scheme, opts.Kind = scheme.New(), kind
+	return fuzzContest[T]{newContest[T](t, media, opts, pool)}
+}
+
+func (c fuzzContest[T]) object(t *testing.T, body []byte) {
+	c.objects(t, body, "object")
+	withinBudget(t, body, func() { c.compiled[0].Object(body) })
+	withinBudget(t, body, func() { c.compiled[1].Object(body) })
+}
+
+func (c fuzzContest[T]) list(t *testing.T, body []byte) {
+	c.lists(t, body, "list")
+	withinBudget(t, body, func() { readList(c.compiled[0].Decoder, bytes.NewReader(body)) })
+	withinBudget(t, body, func() { readList(c.compiled[1].Decoder, bytes.NewReader(body)) })
+}
+
+func (c fuzzContest[T]) watch(t *testing.T, body []byte) {
+	c.watches(t, body, "watch")
+	withinBudget(t, body, func() { readWatch(c.compiled[0].Decoder, bytes.NewReader(body)) })
+	withinBudget(t, body, func() { readWatch(c.compiled[1].Decoder, bytes.NewReader(body)) })
+}
+
+// FuzzObjectProtobuf decodes a message as one of the kinds.
+func FuzzObjectProtobuf(f *testing.F) {
+	contests := fuzzContests(f, MediaProtobuf)
+	for i, kind := range fuzzKinds {
+		e, err := openEnvelope(seedObject(f, MediaProtobuf, i, kind))
+		require.NoError(f, err)
+		f.Add(uint8(i), e.raw)
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, raw []byte) {
+		n := int(kind) % len(fuzzKinds)
+		contests[n].object(t, protobufBody(t, fuzzKinds[n], raw))
+	})
+}
+
+// FuzzObjectJSON decodes a text as one of the kinds, and into maps.
+func FuzzObjectJSON(f *testing.F) {
+	contests := fuzzContests(f, MediaJSON)
+	maps := newFuzzContest[*unstructured.Unstructured](f, MediaJSON, podKind, NewPool())
+	for i, kind := range fuzzKinds {
+		f.Add(uint8(i), seedObject(f, MediaJSON, i, kind))
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, text []byte) {
+		contests[int(kind)%len(fuzzKinds)].object(t, text)
+		maps.object(t, text)
+	})
+}
+
+// fuzzContests returns a contest for each of the fuzzKinds.
+func fuzzContests(f *testing.F, media string) (contests []fuzzContest[object.Object]) {
+	f.Helper()
+	pool := NewPool()
+	for _, kind := range fuzzKinds {
+		contests = append(contests, newFuzzContest[object.Object](f, media, kind, pool))
+	}
+	return contests
+}
+
+// seedObject returns a random object for the fuzzer to begin with.
+func seedObject(f *testing.F, media string, seed int, kind object.GVK) []byte {
+	f.Helper()
+	all := scheme.New()
+	obj, err := all.New(kind)
+	require.NoError(f, err)
+	return encodeAs(f, media, kind, newFiller(all).object(reflect.TypeOf(obj).Elem(), sparse, int64(seed)))
+}
+
+func FuzzListJSON(f *testing.F)     { fuzzList(f, MediaJSON) }
+func FuzzListProtobuf(f *testing.F) { fuzzList(f, MediaProtobuf) }
+
+func fuzzList(f *testing.F, media string) {
+	f.Add(encodeAs(f, media, podListKind, podList()))
+	f.Add(encodeAs(f, media, podListKind, podList("a", "b")))
+	f.Add(encodeAs(f, media, widgetKind, podList("a")))
+	typed := newFuzzContest[object.Object](f, media, podKind, NewPool())
+	maps := newFuzzContest[*unstructured.Unstructured](f, MediaJSON, podKind, NewPool())
+	f.Fuzz(func(t *testing.T, body []byte) {
+		typed.list(t, body)
+		if media == MediaJSON {
+			maps.list(t, body)
+		}
+	})
+}
+
+func FuzzWatchJSON(f *testing.F)     { fuzzWatch(f, MediaJSON) }
+func FuzzWatchProtobuf(f *testing.F) { fuzzWatch(f, MediaProtobuf) }
+
+func fuzzWatch(f *testing.F, media string) {
+	for _, typ := range []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "OTHER"} {
+		f.Add(frame(f, media, typ, podKind, pod("a")))
+	}
+	f.Add(frame(f, media, "ERROR", statusKind, &metav1.Status{Code: 410}))
+	f.Add([]byte{0x40, 0, 0, 0})
+	typed := newFuzzContest[object.Object](f, media, podKind, NewPool())
+	maps := newFuzzContest[*unstructured.Unstructured](f, MediaJSON, podKind, NewPool())
+	f.Fuzz(func(t *testing.T, body []byte) {
+		typed.watch(t, body)
+		if media == MediaJSON {
+			maps.watch(t, body)
+		}
+	})
+}

@@ -1,0 +1,316 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"runtime"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/scheme"
+)
+
+// replica is a Pod that has a part of every sort, and is equal to all others
+// but for its name.
+func replica(name string) *corev1.Pod {
+	p := pod(name)
+	p.Labels = map[string]string{"app": "ledger", "pod-template-hash": "5d8f7b6c9d"}
+	p.Finalizers = []string{"example.com/first", "example.com/second"}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)}}
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(5)), Sysctls: []corev1.Sysctl{{Name: "kernel.shm_rmid_forced", Value: "1"}}}
+	p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("64Mi")}
+	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.example.com/ledger:1", Args: []string{"--verbose", "--port=8080"}}}
+	return p
+}
+
+// sharedParts are the places in a replica of what is to be shared, by name.
+func sharedParts(p *corev1.Pod) map[string]unsafe.Pointer {
+	return map[string]unsafe.Pointer{
+		"a map of strings":         reflect.ValueOf(p.Labels).UnsafePointer(),
+		"a map of quantities":      reflect.ValueOf(p.Spec.Overhead).UnsafePointer(),
+		"a list of strings":        unsafe.Pointer(unsafe.SliceData(p.Finalizers)),
+		"a list of structs":        unsafe.Pointer(unsafe.SliceData(p.Spec.Containers)),
+		"a list in a list":         unsafe.Pointer(unsafe.SliceData(p.Spec.Containers[0].Args)),
+		"a pointer to a struct":    unsafe.Pointer(p.Spec.SecurityContext),
+		"a list in a struct":       unsafe.Pointer(unsafe.SliceData(p.Spec.SecurityContext.Sysctls)),
+		"a type that reads itself": unsafe.Pointer(p.ManagedFields[0].FieldsV1),
+	}
+}
+
+// decodeReplicas decodes a list of replicas.
+func decodeReplicas(t testing.TB, pool *Pool, names ...string) []*corev1.Pod {
+	t.Helper()
+	list := new(corev1.PodList)
+	for _, name := range names {
+		list.Items = append(list.Items, *replica(name))
+	}
+	pods, _, err := readList(podDecoder(t, MediaProtobuf, Options{Pool: pool}), bytes.NewReader(encodeAs(t, MediaProtobuf, podListKind, list)))
+	require.NoError(t, err)
+	for i, name := range names {
+		require.Equal(t, replica(name), pods[i])
+	}
+	return pods
+}
+
+// collectUntil collects garbage until done, and reports whether it came to that.
+// Weak pointers and cleanups take a few collections.
+func collectUntil(done func() bool) bool {
+	for range 1000 {
+		if done() {
+			return true
+		}
+		runtime.GC()
+		runtime.Gosched()
+	}
+	return done()
+}
+
+func requireForgotten(t testing.TB, pool *Pool) {
+	t.Helper()
+	if !collectUntil(func() bool { return pool.Len() == 0 }) {
+		t.Errorf("%d parts are remembered and used by nobody", pool.Len())
+	}
+}
+
+// What an object has in common with one before it is the same memory, from the
+// second object on.
+func TestW03_EqualPartsAreOne(t *testing.T) {
+	pool := NewPool()
+	decodeReplicas(t, pool, "a")
+	require.Zero(t, pool.Len(), "nothing is remembered at first sight")
+	pods := decodeReplicas(t, NewPool(), "a", "b", "c")
+	for name, first := range sharedParts(pods[0]) {
+		second, third := sharedParts(pods[1])[name], sharedParts(pods[2])[name]
+		require.NotEqual(t, first, second, name)
+		require.Equal(t, second, third, name)
+	}
+}
+
+func TestW03_UnusedPartsAreForgotten(t *testing.T) {
+	pool := NewPool()
+	for name := range sharedParts(replica("")) {
+		t.Run(name, func(t *testing.T) {
+			last := sharedParts(decodeReplicas(t, pool, "a", "b", "c")[2])[name]
+			all := pool.Len()
+			require.True(t, collectUntil(func() bool { return pool.Len() < all }), "the others are forgotten")
+			require.NotZero(t, pool.Len(), "%s is in use", name)
+			next := sharedParts(decodeReplicas(t, pool, "d")[0])[name]
+			require.Equal(t, last, next, "it is found again")
+			runtime.KeepAlive(last)
+			last, next = nil, nil
+			requireForgotten(t, pool)
+		})
+	}
+}
+
+// The parts of every type are forgotten.
+func TestW03_PartsOfEveryTypeAreForgotten(t *testing.T) {
+	all := scheme.New()
+	f := newFiller(all)
+	pool := NewPool()
+	most := 0
+	objectKinds(all, func(i int, a apiType) {
+		for _, media := range mediaOf(all, a.kind) {
+			d := decoder[object.Object](t, media, Options{Scheme: all, Kind: a.kind, Pool: pool})
+			body := encodeAs(t, media, a.kind, f.object(a.typ, full, int64(6000*i)))
+			_, _, err := readList(d, bytes.NewReader(listOf(t, media, a.kind, [][]byte{body, body, body})))
+			require.NoError(t, err)
+		}
+		most = max(most, pool.Len())
+	})
+	t.Logf("%d parts at most", most)
+	require.Greater(t, most, 1000)
+	requireForgotten(t, pool)
+}
+
+// A part without memory of its own would never be forgotten.
+func TestW03_NothingOfNoSizeIsShared(t *testing.T) {
+	all := scheme.New()
+	for _, a := range apiTypes(all) {
+		if hasTable(a.typ) && !containsItself(a.typ, nil) {
+			table, err := protoTableOf(a.typ, nil)
+			require.NoError(t, err)
+			requireSizes(t, table)
+		}
+	}
+}
+
+func requireSizes(t *testing.T, table *protoTable) {
+	t.Helper()
+	for _, f := range table.fields {
+		if f == nil {
+			continue
+		}
+		if f.share != nil {
+			require.NotZero(t, f.typ.Size(), "%v", f.typ)
+		}
+		if f.table != nil {
+			requireSizes(t, f.table)
+		}
+	}
+}
+
+// Content that never repeats costs the pool nothing.
+func TestW03_UniqueContentIsNotRemembered(t *testing.T) {
+	pool := NewPool()
+	d := podDecoder(t, MediaProtobuf, Options{Pool: pool})
+	list := new(corev1.PodList)
+	for i := range 2000 {
+		list.Items = append(list.Items, *uniquePod(i))
+	}
+	kept, _, err := readList(d, bytes.NewReader(encodeAs(t, MediaProtobuf, podListKind, list)))
+	require.NoError(t, err)
+	require.Len(t, kept, 2000)
+	require.Zero(t, pool.Len())
+	runtime.KeepAlive(kept)
+}
+
+// uniquePod is a Pod that has nothing in common with another one.
+func uniquePod(i int) *corev1.Pod {
+	text := func(what string) string { return fmt.Sprintf("%s-%032d", what, i) }
+	p := pod(text("name"))
+	p.Labels = map[string]string{"app": text("app")}
+	p.Annotations = map[string]string{text("key"): text("value")}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: text("manager"), FieldsV1: metav1.NewFieldsV1(`{"f:` + text("field") + `":{}}`)}}
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: text("sysctl"), Value: "1"}}}
+	p.Spec.Containers = []corev1.Container{{Name: text("container"), Image: text("image"), Args: []string{text("first"), text("second")},
+		Env: []corev1.EnvVar{{Name: text("env"), Value: text("value")}}}}
+	return p
+}
+
+// Equal bytes stand for different things in fields of different types.
+func TestW03_TypesDoNotMix(t *testing.T) {
+	p := pod("a")
+	ref := corev1.LocalObjectReference{Name: "the-name-of-a-reference"}
+	for range 3 {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Env: []corev1.EnvVar{
+			{ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref, Key: "key"}}},
+			{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref, Key: "key"}}},
+		}})
+	}
+	body := encodeAs(t, MediaProtobuf, podKind, p)
+	all, _, err := readList(podDecoder(t, MediaProtobuf, Options{Pool: NewPool()}), bytes.NewReader(listOf(t, MediaProtobuf, podKind, [][]byte{body, body, body})))
+	require.NoError(t, err)
+	for _, got := range all {
+		require.Equal(t, p, got)
+		for _, c := range got.Spec.Containers {
+			require.NotEqual(t, unsafe.Pointer(c.Env[0].ValueFrom.ConfigMapKeyRef), unsafe.Pointer(c.Env[1].ValueFrom.SecretKeyRef))
+		}
+	}
+	struct1, list := siteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructPtr, ""}), siteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructs, ""})
+	require.NotSame(t, struct1.unit, list.unit)
+}
+
+// A hash is a hint: bytes and type have to agree too.
+func TestW03_HashesMayCollide(t *testing.T) {
+	pool := NewPool()
+	const hash = 42
+	one, other := newUnit(), newUnit()
+	a, b := new(corev1.Container), new(corev1.Container)
+	pool.remember(one, hash, []byte("bytes of a"), unsafe.Pointer(a), 1)
+
+	at, n := pool.lookup(one, hash, []byte("bytes of a"))
+	require.Equal(t, unsafe.Pointer(a), at)
+	require.Equal(t, 1, n)
+	for _, miss := range []struct {
+		unit *unit
+		raw  string
+	}{{one, "bytes of b"}, {one, "bytes of "}, {one, "bytes of a "}, {one, ""}, {other, "bytes of a"}} {
+		at, _ := pool.lookup(miss.unit, hash, []byte(miss.raw))
+		require.Nil(t, at, miss.raw)
+	}
+
+	// The later one takes the place, and does not lose it when the first is gone.
+	pool.remember(one, hash, []byte("bytes of b"), unsafe.Pointer(b), 1)
+	at, _ = pool.lookup(one, hash, []byte("bytes of a"))
+	require.Nil(t, at)
+	gone := make(chan struct{})
+	runtime.AddCleanup(a, func(gone chan struct{}) { close(gone) }, gone)
+	a = nil
+	require.True(t, collectUntil(func() bool {
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	}))
+	at, _ = pool.lookup(one, hash, []byte("bytes of b"))
+	require.Equal(t, unsafe.Pointer(b), at)
+	runtime.KeepAlive(b)
+	requireForgotten(t, pool)
+}
+
+// However much is in use at once, the pool's own memory is bounded.
+func TestW03_ThePoolIsBounded(t *testing.T) {
+	pool := NewPool()
+	for i := range uint64(2 * lastSlots) {
+		pool.parts.add(&part{hash: i * 0x9e3779b97f4a7c15})
+	}
+	require.Len(t, *pool.parts.slots.Load(), lastSlots)
+	require.LessOrEqual(t, pool.Len(), lastSlots)
+	require.Greater(t, pool.Len(), lastSlots/2)
+}
+
+// What one does to the fields of an object itself shows in no other, and
+// appending to its lists overwrites nothing.
+func TestW03_ObjectsHaveFieldsOfTheirOwn(t *testing.T) {
+	pods := decodeReplicas(t, NewPool(), "a", "a", "a", "a")
+	for i, p := range pods {
+		_ = append(p.Finalizers, "third")
+		_ = append(p.Spec.Containers, corev1.Container{Name: "sidecar"})
+		_ = append(p.Spec.Containers[0].Args, "--more")
+		for _, other := range pods[i+1:] {
+			require.Equal(t, replica("a"), other)
+		}
+		*p = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{"a": "b"}, Finalizers: []string{"x"}}}
+	}
+}
+
+// Many may decode with one pool at once, while the garbage collector takes
+// parts away.
+func TestW03_ManyDecodeAtOnce(t *testing.T) {
+	all := scheme.New()
+	f := newFiller(all)
+	pool := NewPool()
+	reference := podDecoder(t, MediaProtobuf, Options{Reference: true})
+	sharing := podDecoder(t, MediaProtobuf, Options{Pool: pool})
+	var bodies [][]byte
+	var want [][]*corev1.Pod
+	for i := range 8 {
+		a, b := f.object(reflect.TypeFor[corev1.Pod](), half, int64(i)), f.object(reflect.TypeFor[corev1.Pod](), half, int64(i+1)%8)
+		once, again := encodeAs(t, MediaProtobuf, podKind, a), encodeAs(t, MediaProtobuf, podKind, b)
+		body := listOf(t, MediaProtobuf, podKind, [][]byte{once, again, once, again, once})
+		pods, _, err := readList(reference, bytes.NewReader(body))
+		require.NoError(t, err)
+		bodies, want = append(bodies, body), append(want, pods)
+	}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			var held [3][]*corev1.Pod
+			for i := range 50 {
+				n := (i*7 + worker) % len(bodies)
+				got, _, err := readList(sharing, bytes.NewReader(bodies[n]))
+				if err != nil || !reflect.DeepEqual(got, want[n]) {
+					t.Errorf("body %d: got %+v, %v, want %+v", n, got, err, want[n])
+				}
+				held[i%len(held)] = got
+				if i%10 == 0 {
+					runtime.GC()
+				}
+			}
+			runtime.KeepAlive(held)
+		})
+	}
+	wg.Wait()
+	requireForgotten(t, pool)
+}
