@@ -19,7 +19,7 @@
 //	                                                      └────────── cursor of handler A
 //
 // The log is a linked list. Each handler walks it in a goroutine of its own at
-// its own pace; what every handler has passed is garbage. A handler whose lag
+// its own pace; what every handler has passed is garbage, the last batch too. A handler whose lag
 // policy is Coalesce does not hold on to the log: what it has not heard yet is
 // merged into one entry per object.
 //

@@ -256,7 +256,7 @@ func (i *Informer[T]) enlist(r *Registration[T]) {
 	r.tell(objects, Add)
 	r.runEnds = i.synced.Load()
 	if r.box == nil { // a cursor that does not move holds the log from there on
-		r.cursor = cursor[T]{at: i.log.tail, index: len(i.log.tail.events)}
+		r.cursor = cursor[T]{after: i.log.end}
 	}
 	r.joined = i.log.total.Load()
 	r.passed.Store(r.joined)

@@ -1,0 +1,33 @@
+package sharedinformer
+
+import (
+	"runtime"
+	"testing"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What every cursor has passed is garbage, the last segment too.
+func TestThePassedLogIsGarbage(t *testing.T) {
+	log := newLog[partial]()
+	c := cursor[partial]{after: log.end}
+	passed := func() weak.Pointer[segment[partial]] {
+		s := &segment[partial]{events: make([]Event[partial], 3)}
+		log.append(s)
+		for range s.events {
+			e, _ := c.next()
+			require.NotNil(t, e)
+		}
+		e, mark := c.next()
+		require.Nil(t, e)
+		require.Nil(t, mark)
+		return weak.Make(s)
+	}()
+	runtime.GC()
+	require.Nil(t, passed.Value())
+	log.append(&segment[partial]{synced: true})
+	_, mark := c.next()
+	require.True(t, mark.synced)
+	runtime.KeepAlive(log)
+}
