@@ -9,11 +9,15 @@
 //	var meta metav1.ListMeta
 //	for pod, err := range dec.List(resp.Body, &meta, nil) { ... }
 //
-// Decoder is the seam: whoever reads bodies knows nothing of encodings.
-// NewDecoder gives the reference implementation, which lets apimachinery's own
-// code decode each object, and reads JSON and protobuf. What it adds is the
-// framing: it finds each object in the body without decoding it, in a buffer
-// that holds one object at a time, and that object is decoded in place.
+// Decoder is the seam: whoever reads bodies knows nothing of encodings. It reads
+// JSON and protobuf: it finds each object in the body without decoding it, and
+// decodes it in place by a table of its Go type, built at first use. Whatever a
+// table does not understand is decoded again by apimachinery's own code, the
+// reference, which has the last word. Options.Reference leaves nothing else.
+//
+// With Options.Pool, equal parts of objects are decoded once and shared; with a
+// Known function, an object that the caller has in the same version is not
+// decoded at all.
 //
 // What an object carries as its TypeMeta depends on T. API types have none, as
 // from every typed client; unstructured objects have their own; metadata-only
@@ -35,6 +39,10 @@
 //     and depth while a value is read; types that contain themselves are not
 //     read from protobuf, whose generated code recurses without a bound; and
 //     quantities that apimachinery would compute on for hours are refused.
+//   - Whatever the bytes, the result is that of the reference, be it a value or
+//     an error (W01).
+//   - Sharing changes nothing for who does not change objects, and keeps nothing
+//     alive (W03).
 //   - An object with some of its fields equals the whole one with every other
 //     field zero; name, namespace, UID and resource version are always there
 //     (W04).
@@ -44,9 +52,11 @@
 // # Concurrency
 //
 // A Decoder is immutable and may be used from many goroutines. An iterator
-// belongs to one goroutine, starts none, and reads only while it is ranged
-// over: a consumer that stops or blocks stops the reading, and with it the
-// sender. Nothing that is yielded refers to the buffer.
+// belongs to one goroutine and reads only while it is ranged over: a consumer
+// that stops or blocks stops the reading, and with it the sender. Where a list
+// arrives faster than one goroutine decodes, the iterator starts one for each
+// processor, which do nothing but decode, and waits for them when it ends.
+// Nothing that is yielded refers to the buffer.
 //
 // # Failure
 //
