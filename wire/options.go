@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// The media types that the reference decoder reads.
+// The media types that a Decoder reads.
 const (
 	MediaJSON     = "application/json"
 	MediaProtobuf = "application/vnd.kubernetes.protobuf"
@@ -74,7 +74,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// NewDecoder returns the reference decoder for the media type that contentType
+// NewDecoder returns the decoder for the media type that contentType
 // names; parameters such as "charset" or "stream=watch" are ignored. It fails
 // with ErrMedia where there is no decoder for the media type or T cannot be
 // read from it, with ErrKind where the kind or the Go type of the objects cannot be
