@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"io"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,15 +14,27 @@ import (
 )
 
 // jsonDecoder reads JSON with the semantics of Kubernetes: field names match
-// with their case, integers stay integers, unknown fields are ignored.
+// with their case, integers stay integers, unknown fields are ignored. It reads
+// objects by the kind of their Go type or as they come, and leaves to the
+// reference what is out of the ordinary.
 type jsonDecoder[T object.Object] struct {
 	*target[T]
 	opts      Options
+	how       *jsonKind       // nil where the reference reads all, and for unstructured objects
 	bookmarks *jsonDecoder[T] // reads what is never projected
 }
 
+// maxReferenceDepth is how deeply JSON may nest for the reference decoder.
+const maxReferenceDepth = 10000
+
 func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T] {
 	d := &jsonDecoder[T]{target: t, opts: opts}
+	if opts.MaxDepth > maxReferenceDepth {
+		d.opts.Reference = true
+	}
+	if k := jsonKindOf(t.goType); k.op == jsonStruct && !d.opts.Reference && t.form != formUnstructured {
+		d.how = k
+	}
 	if d.bookmarks = d; t.fields != nil {
 		d.bookmarks = newJSONDecoder(t.whole(), opts)
 		d.opts.Pool = nil // to project is to change the object, which must be its own
@@ -30,8 +43,10 @@ func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T]
 }
 
 func (d *jsonDecoder[T]) scan(s *source) *scanner {
-	return &scanner{source: s, maxBytes: d.opts.MaxObjectBytes, maxDepth: d.opts.MaxDepth}
+	return &scanner{source: s, maxBytes: min(d.opts.MaxObjectBytes, 1<<30), maxDepth: d.opts.MaxDepth}
 }
+
+func (d *jsonDecoder[T]) newRun() *jsonRun { return newJSONRun(d.opts.Pool) }
 
 func (d *jsonDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	e := &Error{Media: MediaJSON, Where: where, Bytes: len(raw), Err: err}
@@ -68,14 +83,14 @@ func readHead(raw []byte) (h head) {
 func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 	var none T
 	s := d.scan(bytesSource(body))
-	raw, err := s.value()
+	i, err := s.value()
 	if err == nil {
 		err = s.atEnd()
 	}
 	if err != nil {
 		return none, d.fail("object", nil, err)
 	}
-	return d.decode(raw, "object", false)
+	return d.decode(newJSONRun(nil), i, "object", false)
 }
 
 // atEnd fails where anything but white space follows.
@@ -90,36 +105,38 @@ func (s *scanner) atEnd() error {
 	}
 }
 
-// decode makes an object of raw, which must name its kind itself. A Status
+// decode makes an object of i, which must name its kind itself. A Status
 // instead of an object is returned as an *errors.StatusError.
-func (d *jsonDecoder[T]) decode(raw []byte, where string, named bool) (T, error) {
+func (d *jsonDecoder[T]) decode(run *jsonRun, i item, where string, named bool) (T, error) {
 	var none T
-	obj, bare, err := d.decodeItem(raw, named)
+	obj, bare, err := d.decodeItem(run, i, named)
 	switch {
 	case err == nil && !bare:
 		return obj, nil
 	case err == nil:
 		err = d.wrongKind("", "")
-	case !d.isStatus() && readHead(raw).isStatus():
-		return none, decodeStatus(raw)
+	case !d.isStatus() && readHead(i.raw).isStatus():
+		return none, decodeStatus(i.raw)
 	}
-	return none, d.fail(where, raw, err)
+	return none, d.fail(where, i.raw, err)
 }
 
-// decodeItem makes an object of raw. bare says that it does not name its kind,
-// or not fully.
-func (d *jsonDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, err error) {
-	obj, err = d.unmarshal(raw)
+// decodeItem makes an object of i. bare says that it does not name its kind, or
+// not fully.
+func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, bare bool, err error) {
+	obj, err = d.unmarshal(run, i)
 	if err != nil {
-		h := readHead(raw)
+		h := readHead(i.raw)
 		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
 			err = wrong
 		}
 		return obj, false, err
 	}
 	gvk := obj.GetObjectKind().GroupVersionKind()
-	if err := d.checkKind(gvk.GroupVersion().String(), gvk.Kind); err != nil {
-		return obj, false, err
+	if gvk != d.kind {
+		if err := d.checkKind(gvk.GroupVersion().String(), gvk.Kind); err != nil {
+			return obj, false, err
+		}
 	}
 	d.project(obj)
 	// apimachinery drops an apiVersion that it cannot parse.
@@ -128,26 +145,45 @@ func (d *jsonDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, e
 
 func (t *target[T]) isStatus() bool { return t.kind.Kind == "Status" && t.apiVersion == "v1" }
 
-func (d *jsonDecoder[T]) unmarshal(raw []byte) (T, error) {
+func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (T, error) {
 	obj := d.new()
-	if raw[0] != '{' {
-		return obj, fmt.Errorf("%w: want a JSON object", ErrSyntax)
+	u, unstructured := any(obj).(*unstructured.Unstructured)
+	var err error
+	switch {
+	case len(i.tape) == 0 || d.opts.Reference:
+		err = errUnusual
+	case unstructured:
+		u.Object, err = run.content(i)
+	case d.how != nil:
+		err = run.decode(d.how, reflect.ValueOf(obj).UnsafePointer(), i)
+	default:
+		err = errUnusual
 	}
-	if u, ok := any(obj).(*unstructured.Unstructured); ok {
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &u.Object); err != nil {
-			return obj, withoutContent(err)
-		}
+	if err == nil {
 		return obj, nil
+	}
+	obj = d.new()
+	return obj, d.reference(obj, i.raw)
+}
+
+// reference decodes raw into obj with apimachinery's own code.
+func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
+	if raw[0] != '{' {
+		return fmt.Errorf("%w: want a JSON object", ErrSyntax)
+	}
+	var into any = obj
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		into = &u.Object
 	}
 	if d.quantities != nil {
 		if err := d.quantities.checkJSON(raw); err != nil {
-			return obj, err
+			return err
 		}
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, obj); err != nil {
-		return obj, withoutContent(err)
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
+		return withoutContent(err)
 	}
-	return obj, nil
+	return nil
 }
 
 func decodeStatus(raw []byte) error {

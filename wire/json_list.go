@@ -19,6 +19,7 @@ import (
 type jsonList[T object.Object] struct {
 	*jsonDecoder[T]
 	*scanner
+	objects    *jsonRun
 	meta       *metav1.ListMeta
 	known      Known[T]
 	apiVersion string
@@ -31,7 +32,7 @@ type jsonList[T object.Object] struct {
 
 func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), meta: meta, known: known}
+		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), objects: d.newRun(), meta: meta, known: known}
 		if err := l.run(yield); err != nil && err != errStopped {
 			var none T
 			yield(none, err)
@@ -89,10 +90,11 @@ func (l *jsonList[T]) failed(err error) error {
 
 // field reads a field of the list other than its items.
 func (l *jsonList[T]) field(name string) error {
-	raw, err := l.value()
+	value, err := l.value()
 	if err != nil {
 		return err
 	}
+	raw := value.raw
 	var into any
 	switch name {
 	case "apiVersion":
@@ -162,8 +164,8 @@ func (l *jsonList[T]) readItems(yield func(T, error) bool) error {
 }
 
 func (l *jsonList[T]) readNull() error {
-	raw, err := l.value()
-	if err == nil && string(raw) != "null" {
+	value, err := l.value()
+	if err == nil && string(value.raw) != "null" {
 		err = l.syntax("an array or null before this")
 	}
 	if err != nil {
@@ -174,16 +176,16 @@ func (l *jsonList[T]) readNull() error {
 
 func (l *jsonList[T]) item() (T, error) {
 	var none T
-	raw, err := l.value()
+	i, err := l.value()
 	if err != nil {
 		if isTransport(err) {
 			return none, l.failed(err)
 		}
 		return none, l.fail("item "+strconv.Itoa(l.items), nil, err)
 	}
-	obj, bare, err := l.decodeItem(raw, true)
+	obj, bare, err := l.decodeItem(l.objects, i, true)
 	if err != nil {
-		return none, l.fail("item "+strconv.Itoa(l.items), raw, err)
+		return none, l.fail("item "+strconv.Itoa(l.items), i.raw, err)
 	}
 	l.bare = l.bare || bare
 	return l.known.instead(obj), nil

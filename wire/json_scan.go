@@ -10,8 +10,12 @@ import (
 // found out by whoever decodes it.
 type scanner struct {
 	*source
-	maxBytes int
+	maxBytes int // at most 1 GB, so that a tape can hold every offset
 	maxDepth int
+
+	tape     tape    // of the value at hand
+	open     []int32 // the extents on the tape that have not ended yet
+	inString bool    // where the scan stands
 }
 
 func (s *scanner) syntax(want string) error {
@@ -75,11 +79,11 @@ func (s *scanner) key() (string, error) {
 	if c != '"' {
 		return "", s.syntax("a field name")
 	}
-	raw, err := s.value()
+	quoted, err := s.value()
 	if err != nil {
 		return "", err
 	}
-	name, err := unquote(raw)
+	name, err := unquote(quoted.raw)
 	if err != nil {
 		return "", s.syntax("a valid field name before this")
 	}
@@ -92,60 +96,100 @@ func unquote(raw []byte) (string, error) {
 	return v, err
 }
 
-// value consumes the next value and returns its bytes, which are valid until
-// the next call. It fails with ErrTooLarge or ErrTooDeep before the value is
-// in memory as a whole.
-func (s *scanner) value() ([]byte, error) {
+// value consumes the next value and returns it; it is valid until the next
+// call. It fails with ErrTooLarge or ErrTooDeep before the value is in memory
+// as a whole.
+func (s *scanner) value() (item, error) {
 	c, err := s.space()
 	if err != nil {
-		return nil, truncated(err)
+		return item{}, truncated(err)
 	}
 	switch c {
 	case '{', '[', '"':
 	case ',', ':', '}', ']':
-		return nil, s.syntax("a value")
+		return item{}, s.syntax("a value")
 	default:
-		return s.scalar()
+		raw, err := s.scalar()
+		return item{raw: raw}, err
 	}
-	depth, inString, escaped := 0, false, false
-	for n := 0; ; n++ {
-		if n == s.end-s.pos {
-			if n > s.maxBytes {
-				return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, s.maxBytes)
-			}
-			if err := s.fill(); err != nil {
-				return nil, truncated(err)
-			}
+	s.tape, s.open, s.inString = s.tape.reset(), s.open[:0], false
+	for n := 0; ; {
+		seen := s.buf[s.pos:min(s.end, s.pos+s.maxBytes+1)]
+		var whole bool
+		if n, whole, err = s.scan(seen, n); err != nil {
+			return item{}, err
 		}
-		c := s.buf[s.pos+n]
-		switch {
-		case inString && c < ' ':
-			// RFC 8259, section 7. In a watch, where each frame ends in a line
-			// break, it shows that a quote was lost in this one: to look for
-			// the next quote would be to swallow the changes that follow.
-			return nil, fmt.Errorf("%w: a control character in a string at byte %d of the body", ErrSyntax, s.offset()+int64(n))
-		case escaped:
-			escaped = false
-			continue
-		case inString && c == '\\':
-			escaped = true
-			continue
-		case c == '"':
-			inString = !inString
-		case inString:
-			continue
-		case c == '{' || c == '[':
-			if depth++; depth > s.maxDepth {
-				return nil, fmt.Errorf("%w: more than %d levels", ErrTooDeep, s.maxDepth)
-			}
-		case c == '}' || c == ']':
-			depth--
+		if whole {
+			raw, err := s.take(n)
+			return item{raw: raw, tape: s.tape}, err
 		}
-		if depth == 0 && !inString {
-			return s.take(n + 1)
+		if len(seen) > s.maxBytes {
+			return item{}, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, s.maxBytes)
+		}
+		if err := s.fill(); err != nil {
+			return item{}, truncated(err)
 		}
 	}
 }
+
+// scan goes on with a value of which the first n bytes are done. It returns how
+// many are done now, and whether that is the whole value.
+func (s *scanner) scan(value []byte, n int) (int, bool, error) {
+	for n < len(value) {
+		if s.inString {
+			n = textEnd(value, n)
+			switch {
+			case n == len(value):
+				return n, false, nil
+			case value[n] == '"':
+				s.inString = false
+				if n++; len(s.open) == 0 {
+					return n, true, nil
+				}
+			case value[n] == '\\' && n+1 == len(value):
+				return n, false, nil
+			case value[n] == '\\' && value[n+1] >= ' ':
+				n += 2
+			default:
+				// RFC 8259, section 7. In a watch, where each frame ends in a line
+				// break, it shows that a quote was lost in this one: to look for
+				// the next quote would be to swallow the changes that follow.
+				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of the body", ErrSyntax, s.offset()+int64(n))
+			}
+			continue
+		}
+		c := value[n]
+		n++
+		switch marks[c] {
+		case markQuote:
+			s.inString = true
+		case markOpen:
+			if len(s.open) == s.maxDepth {
+				return n, false, fmt.Errorf("%w: more than %d levels", ErrTooDeep, s.maxDepth)
+			}
+			s.open = append(s.open, int32(len(s.tape)))
+			s.tape = append(s.tape, extent{})
+		case markClose:
+			last := len(s.open) - 1
+			s.tape[s.open[last]] = extent{end: int32(n), next: int32(len(s.tape))}
+			if s.open = s.open[:last]; last == 0 {
+				return n, true, nil
+			}
+		}
+	}
+	return n, false, nil
+}
+
+// mark is what a byte outside of strings means to a scan.
+type mark uint8
+
+const (
+	markQuote mark = iota + 1
+	markOpen
+	markClose
+)
+
+var marks = [256]mark{'"': markQuote, '{': markOpen, '[': markOpen, '}': markClose, ']': markClose}
 
 func (s *scanner) take(n int) ([]byte, error) {
 	if n > s.maxBytes {

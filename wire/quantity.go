@@ -18,8 +18,10 @@ import (
 const maxExponentDigits = 4
 
 // hasHugeExponent reports whether s is, as a whole, a number with an exponent
-// of more than maxExponentDigits digits.
+// of more than maxExponentDigits digits. White space around it, which a quantity
+// in JSON may have, does not count.
 func hasHugeExponent(s []byte) bool {
+	s = bytes.TrimSpace(s)
 	e := bytes.IndexAny(s, "eE")
 	if e <= 0 {
 		return false

@@ -161,6 +161,11 @@ func (t *target[T]) finish(obj T, named bool) error {
 	switch t.form {
 	case formTyped:
 		obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
+	case formUnstructured:
+		// Nearly all name their kind, and writing to a map costs.
+		if u := any(obj).(*unstructured.Unstructured); u.GetAPIVersion() != t.apiVersion || u.GetKind() != t.kind.Kind {
+			u.SetGroupVersionKind(t.kind)
+		}
 	default:
 		obj.GetObjectKind().SetGroupVersionKind(t.kind)
 	}

@@ -233,7 +233,7 @@ func TestBufferShrinksAgain(t *testing.T) {
 		next := func() {
 			switch d := podDecoder(t, media, Options{}).(type) {
 			case *jsonDecoder[*corev1.Pod]:
-				_, err := d.frame(d.scan(s), nil, 0)
+				_, err := d.frame(d.newRun(), d.scan(s), nil, 0)
 				require.NoError(t, err)
 			case *protobufDecoder[*corev1.Pod]:
 				_, err := d.frame(d.newRun(), s, nil, "frame")

@@ -1,0 +1,270 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+	"unsafe"
+)
+
+// freeform decodes values of no Go type: objects become map[string]any, arrays
+// []any, and numbers int64 where they are whole and fit, else float64.
+//
+// A value is decoded in two steps. The first takes it apart into a row of nodes
+// and so learns how many strings, numbers and elements there are; the second
+// makes the value, with one piece of memory for all of its text, one for all
+// string headers, and so on, exactly as large as they must be.
+type freeform struct {
+	*walk
+	sharer
+	shapes
+	nodes []node
+	own   lasting
+	need  freeNeed
+}
+
+// node is a value, or the beginning of one, in the row. The elements of an
+// object or an array follow it.
+type node struct {
+	kind  nodeKind
+	named bool           // name is one that the object may keep
+	n     int64          // elements; bytes of a text; the value of a number
+	at    unsafe.Pointer // a text, or a part
+	name  string         // of a field
+}
+
+type nodeKind uint8
+
+const (
+	nodeNull nodeKind = iota
+	nodeFalse
+	nodeTrue
+	nodeInt
+	nodeFloat
+	nodeText    // its bytes have to be copied
+	nodeLasting // they need not
+	nodeString  // a string that exists
+	nodeObject
+	nodeArray
+	nodeObjectPart // a map that exists
+	nodeArrayPart
+)
+
+// freeNeed is how much memory of each kind the nodes need.
+type freeNeed struct{ text, strings, numbers, arrays, elements int }
+
+// idleNodes is the longest row that is kept for the next value.
+const idleNodes = 1 << 12
+
+// begin makes ready for an object. What was learned of too many places, and a
+// row that one huge object needed, are not kept.
+func (f *freeform) begin() {
+	f.object++
+	if f.objects++; f.known > maxShapes {
+		f.forget()
+		clear(f.trials)
+	}
+	if cap(f.nodes) > idleNodes {
+		f.nodes = nil
+	}
+}
+
+// value reads the value at a place.
+func (f *freeform) value(s *shape) (any, error) {
+	return f.whole(f.take, s, lasting{})
+}
+
+// whole reads a value for which it gets memory of its own.
+func (f *freeform) whole(read func(*shape) error, s *shape, own lasting) (v any, err error) {
+	first, need, was := len(f.nodes), f.need, f.own
+	f.need, f.own = freeNeed{}, own
+	if err = read(s); err == nil {
+		m := newMaker(f.nodes[first:], f.need)
+		v = m.value()
+	}
+	clear(f.nodes[first:])
+	f.nodes, f.need, f.own = f.nodes[:first], need, was
+	return v, err
+}
+
+// take appends the next value to the row.
+func (f *freeform) take(s *shape) error {
+	switch f.peek() {
+	case '{', '[':
+		return f.part(s)
+	case '"':
+		return f.string(s)
+	case 't':
+		f.push(node{kind: nodeTrue})
+		return f.word("true")
+	case 'f':
+		f.push(node{kind: nodeFalse})
+		return f.word("false")
+	case 'n':
+		f.push(node{kind: nodeNull})
+		return f.word("null")
+	}
+	return f.digits()
+}
+
+func (f *freeform) push(n node) { f.nodes = append(f.nodes, n) }
+
+func (f *freeform) string(s *shape) error {
+	text, plain, err := f.text()
+	if err != nil {
+		return err
+	}
+	if plain && f.pool != nil {
+		if known := f.habit(s, text); known != nil {
+			f.push(node{kind: nodeString, at: unsafe.Pointer(known)})
+			return nil
+		}
+	}
+	f.need.strings++
+	if plain && f.own.raw != nil {
+		// The text ends one byte before this place, with the quote.
+		start := f.at - 1 - len(text) - f.own.start
+		f.push(node{kind: nodeLasting, at: unsafe.Pointer(&f.own.raw[start]), n: int64(len(text))})
+		return nil
+	}
+	if !plain {
+		if text, err = unescape(nil, text); err != nil {
+			return err
+		}
+	}
+	f.need.text += len(text)
+	f.push(node{kind: nodeText, at: unsafe.Pointer(unsafe.SliceData(text)), n: int64(len(text))})
+	return nil
+}
+
+func (f *freeform) digits() error {
+	text, whole, err := f.number()
+	if err != nil {
+		return err
+	}
+	if whole {
+		if v, err := wholeNumber(text); err == nil {
+			if !isSmall(v) {
+				f.need.numbers++
+			}
+			f.push(node{kind: nodeInt, n: v})
+			return nil
+		}
+	}
+	v, err := strconv.ParseFloat(stringOf(text), 64)
+	f.push(node{kind: nodeFloat, at: unsafe.Pointer(&v)})
+	return unusual(err)
+}
+
+// part appends an object or an array: one that is shared, or its elements.
+func (f *freeform) part(s *shape) error {
+	raw := f.inside()
+	if !f.worth(s.share, len(raw)) {
+		return f.container(s)
+	}
+	kind := nodeObjectPart
+	if raw[0] == '[' {
+		kind = nodeArrayPart
+	}
+	found, _, hash, keep := f.find(s.share, raw)
+	if found != nil {
+		f.jump()
+		f.push(node{kind: kind, at: found})
+		return nil
+	}
+	if !keep {
+		return f.container(s)
+	}
+	kept := bytes.Clone(raw)
+	v, err := f.whole(f.container, s, lasting{kept, f.at})
+	if err != nil {
+		return err
+	}
+	at := (*anyHeader)(unsafe.Pointer(&v)).data
+	f.pool.remember(s.share.unit, hash, kept, at, 0)
+	f.push(node{kind: kind, at: at})
+	return nil
+}
+
+// container appends an object or an array and its elements.
+func (f *freeform) container(s *shape) error {
+	row := len(f.nodes)
+	f.push(node{kind: nodeObject})
+	var n int
+	var err error
+	if f.raw[f.at] == '{' {
+		n, err = f.fields(s)
+	} else {
+		f.nodes[row].kind = nodeArray
+		n, err = f.elements(f.element(s))
+		f.need.arrays++
+		f.need.elements += n
+	}
+	f.nodes[row].n = int64(n)
+	return err
+}
+
+func (f *freeform) elements(s *shape) (n int, err error) {
+	for more := f.enter(']'); more; n++ {
+		if err = f.take(s); err != nil {
+			return n, err
+		}
+		if more, err = f.more(']'); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (f *freeform) fields(s *shape) (n int, err error) {
+	likely := &s.first
+	for more := f.enter('}'); more; n++ {
+		row := len(f.nodes)
+		known, name, err := f.name(s, *likely)
+		if err != nil {
+			return n, err
+		}
+		if err := f.colon(); err != nil {
+			return n, err
+		}
+		if known == nil {
+			f.need.text += len(name)
+			err = f.take(f.stray)
+		} else {
+			name = known.name
+			*likely, likely = known, &known.after
+			err = f.take(known)
+		}
+		if err != nil {
+			return n, err
+		}
+		f.nodes[row].name, f.nodes[row].named = name, known != nil
+		if more, err = f.more('}'); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// name reads the name of a field. Where its shape is not known, the name points
+// to memory of the moment.
+func (f *freeform) name(s, likely *shape) (*shape, string, error) {
+	if f.peek() != '"' {
+		return nil, "", errUnusual
+	}
+	if likely != nil {
+		rest := f.raw[f.at+1:]
+		if l := len(likely.name); l < len(rest) && rest[l] == '"' && string(rest[:l]) == likely.name {
+			f.at += l + 2
+			return likely, "", nil
+		}
+	}
+	text, plain, err := f.text()
+	if err != nil {
+		return nil, "", err
+	}
+	if !plain {
+		text, err = unescape(nil, text)
+		return nil, stringOf(text), err
+	}
+	return f.field(s, text), stringOf(text), nil
+}

@@ -1,0 +1,81 @@
+package wire
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// head reads what tells an object and its version from others, without decoding
+// the rest. ok says that all of it is there and in the usual form: what decoding
+// gives for the same bytes, if they can be decoded, has the same in it. The
+// strings point into i.raw.
+func (i item) head() (key object.Key, uid types.UID, rv string, ok bool) {
+	if len(i.tape) == 0 {
+		return key, "", "", false
+	}
+	w := walk{item: i}
+	seen := false
+	ok = w.eachField(func(name []byte) bool {
+		if string(name) != "metadata" {
+			return w.pass()
+		}
+		if seen || w.peek() != '{' {
+			return false
+		}
+		seen = true
+		return w.metadata(&key, &uid, &rv)
+	})
+	return key, uid, rv, ok && key.Name != "" && uid != "" && rv != ""
+}
+
+func (w *walk) metadata(key *object.Key, uid *types.UID, rv *string) bool {
+	return w.eachField(func(name []byte) bool {
+		var into *string
+		switch string(name) {
+		case "namespace":
+			into = &key.Namespace
+		case "name":
+			into = &key.Name
+		case "uid":
+			into = (*string)(uid)
+		case "resourceVersion":
+			into = rv
+		default:
+			return w.pass()
+		}
+		if *into != "" {
+			return false
+		}
+		text, plain, err := w.text()
+		*into = stringOf(text)
+		return err == nil && plain
+	})
+}
+
+// eachField calls read at the value of each field of the object that begins
+// here, until it returns false. It reports whether all went well.
+func (w *walk) eachField(read func(name []byte) bool) bool {
+	if w.peek() != '{' {
+		return false
+	}
+	for more := w.enter('}'); more; {
+		name, plain, err := w.text()
+		if err != nil || !plain || w.colon() != nil || !read(name) {
+			return false
+		}
+		if more, err = w.more('}'); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// pass passes over a value without looking into it.
+func (w *walk) pass() bool {
+	if c := w.peek(); c == '{' || c == '[' {
+		w.jump()
+		return true
+	}
+	return w.skip() == nil
+}

@@ -1,0 +1,179 @@
+package wire
+
+import (
+	"bytes"
+	"reflect"
+	"unsafe"
+)
+
+// part reads a pointer, a slice or a map: one that is shared, or one of its own.
+func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
+	if c := d.peek(); k.share == nil || c != '{' && c != '[' {
+		return d.make(k, at)
+	}
+	raw := d.inside()
+	if !d.worth(k.share, len(raw)) {
+		return d.make(k, at)
+	}
+	found, n, hash, keep := d.find(k.share, raw)
+	if found != nil {
+		d.jump()
+		if *(*unsafe.Pointer)(at) = found; k.op == jsonSlice {
+			*(*sliceHeader)(at) = sliceHeader{found, n, n}
+		}
+		return nil
+	}
+	if !keep {
+		return d.make(k, at)
+	}
+	was := d.own
+	d.own = lasting{bytes.Clone(raw), d.at}
+	kept := d.own.raw
+	err := d.make(k, at)
+	d.own = was
+	if err != nil {
+		return err
+	}
+	if k.op == jsonSlice {
+		if n = (*sliceHeader)(at).len; n == 0 {
+			return nil
+		}
+	}
+	d.pool.remember(k.share.unit, hash, kept, *(*unsafe.Pointer)(at), n)
+	return nil
+}
+
+// make reads a pointer, a slice or a map into memory of its own.
+func (d *jsonRun) make(k *jsonKind, at unsafe.Pointer) error {
+	switch k.op {
+	case jsonPointer:
+		return d.pointer(k, at)
+	case jsonSlice:
+		return d.slice(k, at)
+	}
+	if d.peek() != '{' {
+		return errUnusual
+	}
+	// A map's strings cannot be moved, so that it has its own from the
+	// beginning.
+	was := d.own
+	if was.raw == nil {
+		d.own = lasting{bytes.Clone(d.inside()), d.at}
+	}
+	var err error
+	if k.elem.op == jsonString {
+		err = d.strings(at)
+	} else {
+		err = d.pairs(k, at)
+	}
+	d.own = was
+	return err
+}
+
+func (d *jsonRun) pointer(k *jsonKind, at unsafe.Pointer) error {
+	p := reflect.New(k.elem.typ).UnsafePointer()
+	if err := d.value(k.elem, p); err != nil {
+		return err
+	}
+	*(*unsafe.Pointer)(at) = d.small(k.elem, p)
+	return nil
+}
+
+// small returns what to point at instead of the value at p: values that are met
+// again and again are there already.
+func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
+	if d.pool == nil {
+		return p
+	}
+	switch {
+	case k.op == jsonBool && *(*bool)(p):
+		return unsafe.Pointer(&d.pool.small.bools[1])
+	case k.op == jsonBool:
+		return unsafe.Pointer(&d.pool.small.bools[0])
+	case k.op == jsonInt && k.bits == 32 && uint32(*(*int32)(p)) < smallNumbers:
+		return unsafe.Pointer(&d.pool.small.int32s[*(*int32)(p)])
+	case k.op == jsonInt && k.bits == 64 && uint64(*(*int64)(p)) < smallNumbers:
+		return unsafe.Pointer(&d.pool.small.int64s[*(*int64)(p)])
+	}
+	return p
+}
+
+func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
+	if d.peek() != '[' {
+		return errUnusual
+	}
+	n := d.count()
+	array := k.elements.make(n)
+	i := 0
+	for more := d.enter(']'); more; i++ {
+		if i == n {
+			return errUnusual
+		}
+		if err := d.value(k.elem, unsafe.Add(array, uintptr(i)*k.elem.size)); err != nil {
+			return err
+		}
+		var err error
+		if more, err = d.more(']'); err != nil {
+			return err
+		}
+	}
+	if i != n {
+		return errUnusual
+	}
+	*(*sliceHeader)(at) = sliceHeader{array, n, n}
+	return nil
+}
+
+// strings reads a map whose keys and values are strings, of whatever named
+// types: they lie in memory alike.
+func (d *jsonRun) strings(at unsafe.Pointer) error {
+	m := make(map[string]string, d.count())
+	for more := d.enter('}'); more; {
+		var key, value string
+		if err := d.string(&key); err != nil {
+			return err
+		}
+		if err := d.colon(); err != nil {
+			return err
+		}
+		if d.peek() == 'n' {
+			if err := d.word("null"); err != nil {
+				return err
+			}
+		} else if err := d.string(&value); err != nil {
+			return err
+		}
+		m[key] = value
+		var err error
+		if more, err = d.more('}'); err != nil {
+			return err
+		}
+	}
+	*(*map[string]string)(at) = m
+	return nil
+}
+
+// pairs reads every other map.
+func (d *jsonRun) pairs(k *jsonKind, at unsafe.Pointer) error {
+	m := reflect.MakeMapWithSize(k.typ, d.count())
+	key, value := reflect.New(k.typ.Key()), reflect.New(k.elem.typ)
+	for more := d.enter('}'); more; {
+		if err := d.string((*string)(key.UnsafePointer())); err != nil {
+			return err
+		}
+		if err := d.colon(); err != nil {
+			return err
+		}
+		value.Elem().SetZero()
+		if err := d.value(k.elem, value.UnsafePointer()); err != nil {
+			return err
+		}
+		m.SetMapIndex(key.Elem(), value.Elem())
+		var err error
+		if more, err = d.more('}'); err != nil {
+			return err
+		}
+	}
+	*(*unsafe.Pointer)(at) = m.UnsafePointer()
+	return nil
+}

@@ -1,0 +1,375 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"time"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// jsonRun decodes objects from JSON, one after the other: typed ones by the
+// kind of their Go type, others as they come (see freeform). It belongs to one
+// goroutine.
+//
+// It reads what every API server writes, and what it can be sure of. At
+// anything else, valid or not, it gives up with errUnusual, and the object is
+// read again by the reference decoder. So it need not know what is an error.
+type jsonRun struct {
+	walk
+	sharer
+	free freeform
+	text loose
+	own  lasting
+	note []byte // the strings of this object that had escapes
+
+	habits []habit // by the place of a field
+}
+
+// habit is what was met at a field the last time, and is likely to be met again.
+type habit struct {
+	after *jsonField // the field that followed
+	text  string     // the text of the field, where it is one that many share
+}
+
+// lasting is memory that the part at hand will keep: a copy of some bytes of
+// the item, from start on. Strings may stay in there.
+type lasting struct {
+	raw   []byte
+	start int
+}
+
+func newJSONRun(pool *Pool) *jsonRun {
+	d := &jsonRun{sharer: sharer{pool: pool}}
+	d.free = freeform{walk: &d.walk, sharer: sharer{pool: pool}, shapes: newShapes()}
+	return d
+}
+
+// decode makes an object of i in the zeroed struct at at. On an error the
+// struct is of no use.
+func (d *jsonRun) decode(kind *jsonKind, at unsafe.Pointer, i item) error {
+	d.begin(i)
+	err := d.value(kind, at)
+	return d.end(err)
+}
+
+// content is decode for objects without a Go type.
+func (d *jsonRun) content(i item) (map[string]any, error) {
+	d.begin(i)
+	v, err := d.free.value(d.free.root)
+	m, ok := v.(map[string]any)
+	if err == nil && !ok {
+		err = errUnusual
+	}
+	return m, d.end(err)
+}
+
+func (d *jsonRun) begin(i item) {
+	d.walk = walk{item: i}
+	d.own = lasting{}
+	d.note = nil
+	d.object++
+	d.free.begin()
+}
+
+// end finishes an object, or gives it up.
+func (d *jsonRun) end(err error) error {
+	if err == nil {
+		d.text.settle()
+	} else {
+		d.text.drop()
+	}
+	d.walk, d.note = walk{}, nil
+	return err
+}
+
+// value reads a value of this kind into the zeroed memory at at.
+func (d *jsonRun) value(k *jsonKind, at unsafe.Pointer) error {
+	c := d.peek()
+	if c == 'n' && k.op > jsonQuantity {
+		return d.word("null")
+	}
+	switch k.op {
+	case jsonString:
+		return d.string((*string)(at))
+	case jsonStruct:
+		return d.fields(k.table, at)
+	case jsonPointer, jsonSlice, jsonMap:
+		return d.part(k, at)
+	case jsonBool:
+		*(*bool)(at) = c == 't'
+		if c == 't' {
+			return d.word("true")
+		}
+		return d.word("false")
+	case jsonInt, jsonUint, jsonFloat:
+		return d.digits(k, at)
+	case jsonBytes:
+		return d.base64((*[]byte)(at))
+	case jsonAny:
+		return d.any((*any)(at))
+	case jsonTime:
+		return d.time((*metav1.Time)(at))
+	case jsonQuantity:
+		return d.quantity((*resource.Quantity)(at))
+	}
+	if k.op == jsonUnknown {
+		return errUnusual
+	}
+	return d.foreign(k, at)
+}
+
+// fields reads an object into the struct at at.
+func (d *jsonRun) fields(t *jsonTable, at unsafe.Pointer) error {
+	if d.peek() != '{' {
+		return errUnusual
+	}
+	var seen [maxJSONFields / 64]uint64
+	place := t.start
+	for more := d.enter('}'); more; {
+		f, err := d.field(t, place)
+		if err != nil {
+			return err
+		}
+		if f == nil {
+			err = d.skip()
+		} else {
+			word, bit := f.number/64, uint64(1)<<(f.number%64)
+			if seen[word]&bit != 0 {
+				return errUnusual // the second is merged into the first
+			}
+			seen[word] |= bit
+			place = f.place
+			into := unsafe.Add(at, f.offset)
+			if f.share != nil && d.peek() == '"' {
+				err = d.fieldText(f, (*string)(into))
+			} else {
+				err = d.value(f.kind, into)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if more, err = d.more('}'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field reads a name and the colon after it, and returns the field that has it,
+// or nil. place is that of the field before it.
+func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
+	if d.peek() != '"' {
+		return nil, errUnusual
+	}
+	h := d.habit(place)
+	if f := h.after; f != nil {
+		rest := d.raw[d.at+1:]
+		if l := len(f.name); l < len(rest) && rest[l] == '"' && string(rest[:l]) == f.name {
+			d.at += l + 2
+			return f, d.colon()
+		}
+	}
+	name, plain, err := d.walk.text()
+	if err != nil || !plain {
+		return nil, errUnusual
+	}
+	f := t.byName[string(name)]
+	if f != nil {
+		h.after = f
+	}
+	return f, d.colon()
+}
+
+// habit returns the habit of a place. It is valid until the next call.
+func (d *jsonRun) habit(place int) *habit {
+	for place >= len(d.habits) {
+		d.habits = append(d.habits, habit{})
+	}
+	return &d.habits[place]
+}
+
+// fieldText reads the text of a field, which many objects may have.
+func (d *jsonRun) fieldText(f *jsonField, at *string) error {
+	text, plain, err := d.walk.text()
+	if err != nil {
+		return err
+	}
+	if !plain {
+		return d.keep(at, text, plain)
+	}
+	h := d.habit(f.place)
+	if string(text) == h.text {
+		*at = h.text
+		return nil
+	}
+	if w := word(text); w != "" {
+		*at, h.text = w, w
+		return nil
+	}
+	if d.own.raw != nil || !d.worth(f.share, len(text)) {
+		return d.keep(at, text, true)
+	}
+	found, n, hash, keep := d.find(f.share, text)
+	switch {
+	case found != nil:
+		*at = unsafe.String((*byte)(found), n)
+		h.text = *at
+	case keep:
+		*at = d.pool.rememberString(hash, text)
+	default:
+		d.text.hang(at, text)
+	}
+	return nil
+}
+
+func (d *jsonRun) string(at *string) error {
+	text, plain, err := d.walk.text()
+	if err != nil {
+		return err
+	}
+	return d.keep(at, text, plain)
+}
+
+// keep stores a text that was just read.
+func (d *jsonRun) keep(at *string, text []byte, plain bool) (err error) {
+	switch {
+	case plain && d.own.raw != nil:
+		// The text ends one byte before this place, with the quote.
+		end := d.at - 1 - d.own.start
+		*at = stringOf(d.own.raw[end-len(text) : end])
+	case plain:
+		d.text.hang(at, text)
+	case d.own.raw != nil:
+		text, err = unescape(nil, text)
+		*at = string(text)
+	default:
+		text, err = d.unescape(text)
+		d.text.hang(at, text)
+	}
+	return err
+}
+
+// unescape is unescape into memory that lasts as long as the object is being
+// decoded.
+func (d *jsonRun) unescape(text []byte) ([]byte, error) {
+	start := len(d.note)
+	note, err := unescape(d.note, text)
+	if err != nil {
+		return nil, err
+	}
+	d.note = note
+	return note[start:], nil
+}
+
+func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
+	text, whole, err := d.number()
+	if err != nil {
+		return err
+	}
+	if k.op == jsonFloat {
+		v, err := strconv.ParseFloat(stringOf(text), k.bits)
+		if err != nil {
+			return errUnusual
+		}
+		if k.bits == 32 {
+			*(*float32)(at) = float32(v)
+		} else {
+			*(*float64)(at) = v
+		}
+		return nil
+	}
+	if !whole {
+		return errUnusual
+	}
+	v, err := wholeNumber(text)
+	if err != nil || k.op == jsonUint && (text[0] == '-' || k.bits < 64 && v>>k.bits != 0) ||
+		k.op == jsonInt && v<<(64-k.bits)>>(64-k.bits) != v {
+		return errUnusual
+	}
+	switch k.bits {
+	case 8:
+		*(*int8)(at) = int8(v)
+	case 16:
+		*(*int16)(at) = int16(v)
+	case 32:
+		*(*int32)(at) = int32(v)
+	default:
+		*(*int64)(at) = v
+	}
+	return nil
+}
+
+func (d *jsonRun) base64(at *[]byte) error {
+	text, plain, err := d.walk.text()
+	if err != nil || !plain {
+		return errUnusual
+	}
+	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, err := base64.StdEncoding.Decode(data, text)
+	*at = data[:n]
+	return unusual(err)
+}
+
+// time is metav1.Time.UnmarshalJSON without the detour.
+func (d *jsonRun) time(at *metav1.Time) error {
+	if d.peek() == 'n' {
+		return d.word("null")
+	}
+	text, plain, err := d.walk.text()
+	if err != nil || !plain {
+		return errUnusual
+	}
+	t, err := time.Parse(time.RFC3339, stringOf(text))
+	if err != nil {
+		return errUnusual
+	}
+	at.Time = t.Local()
+	return nil
+}
+
+// quantity reads a quantity unless that would take hours.
+func (d *jsonRun) quantity(at *resource.Quantity) error {
+	d.peek()
+	start := d.at
+	if err := d.skip(); err != nil {
+		return err
+	}
+	raw := d.raw[start:d.at]
+	if bytes.IndexByte(raw, '\\') >= 0 || hasHugeExponent(bytes.Trim(raw, `"`)) {
+		return errUnusual
+	}
+	return unusual(at.UnmarshalJSON(raw))
+}
+
+// foreign reads a value of a type that reads itself, or that is the
+// reference's.
+func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
+	d.peek()
+	start := d.at
+	if err := d.skip(); err != nil {
+		return err
+	}
+	raw := d.raw[start:d.at:d.at]
+	into := reflect.NewAt(k.typ, at).Interface()
+	if k.quantity != nil && mayHoldHugeExponent(raw) {
+		return errUnusual
+	}
+	if k.op == jsonOwn {
+		return unusual(into.(json.Unmarshaler).UnmarshalJSON(raw))
+	}
+	return unusual(kjson.UnmarshalCaseSensitivePreserveInts(raw, into))
+}
+
+// any reads a value of no particular type.
+func (d *jsonRun) any(at *any) (err error) {
+	*at, err = d.free.value(d.free.inner)
+	return err
+}

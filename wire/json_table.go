@@ -1,0 +1,280 @@
+package wire
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// jsonKind says how values of one Go type are read from JSON. It is built once
+// for each type, from its layout and its tags, and is immutable then. Only what
+// its op needs is set.
+type jsonKind struct {
+	op       jsonOp
+	typ      reflect.Type
+	size     uintptr
+	bits     int          // of a number
+	table    *jsonTable   // of a struct
+	elem     *jsonKind    // of what a pointer, a slice or a map holds
+	elements *arrays      // of a slice
+	share    *site        // nil where sharing cannot pay
+	quantity *quantityMap // where a type that is not read here holds quantities
+}
+
+// jsonOp is what is done with a value.
+type jsonOp uint8
+
+const (
+	jsonUnknown   jsonOp = iota // the reference reads the whole object
+	jsonReference               // the reference reads the value: rare types
+	jsonOwn                     // a type that reads itself
+	jsonTime
+	jsonQuantity
+	jsonBool
+	jsonInt
+	jsonUint
+	jsonFloat
+	jsonString
+	jsonBytes
+	jsonAny
+	jsonStruct
+	jsonPointer
+	jsonSlice
+	jsonMap
+)
+
+// jsonTable says where the fields of a struct are.
+type jsonTable struct {
+	fields []jsonField
+	byName map[string]*jsonField
+	start  int // the place before the first field
+}
+
+// jsonField is a field of a struct, or of one that is embedded in it.
+type jsonField struct {
+	name   string
+	number int // in the table
+	place  int // under which a run knows its habits
+	offset uintptr
+	kind   *jsonKind
+	share  *site // of a string, where sharing it may pay
+}
+
+// jsonPart names a kind of part in JSON: the type of what is pointed to, of an
+// element or of a map, and which of these it is.
+type jsonPart struct {
+	typ reflect.Type
+	op  jsonOp
+}
+
+// jsonText names a string field.
+type jsonText struct {
+	of   reflect.Type
+	name string
+}
+
+// maxJSONFields bounds the structs that have a table. The widest of the API has
+// some forty fields.
+const maxJSONFields = 256
+
+// jsonKinds holds the kinds of all types that were asked for. The types of a
+// program are few and live as long as it does.
+var jsonKinds = struct {
+	sync.Mutex
+	known  map[reflect.Type]*jsonKind
+	places int
+}{known: make(map[reflect.Type]*jsonKind)}
+
+// jsonKindOf returns the kind of a type. A type may contain itself.
+func jsonKindOf(t reflect.Type) *jsonKind {
+	jsonKinds.Lock()
+	defer jsonKinds.Unlock()
+	return makeJSONKind(t)
+}
+
+// makeJSONKind needs jsonKinds to be locked. Nobody sees a kind before all that
+// it leads to is complete.
+func makeJSONKind(t reflect.Type) *jsonKind {
+	k := jsonKinds.known[t]
+	if k == nil {
+		k = &jsonKind{typ: t, size: t.Size()}
+		jsonKinds.known[t] = k
+		k.set()
+	}
+	return k
+}
+
+func (k *jsonKind) set() {
+	t := k.typ
+	// Methods count where a value has an address and its type a name.
+	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
+		switch {
+		case t == reflect.TypeFor[metav1.Time]():
+			k.op = jsonTime
+			return
+		case t == reflect.TypeFor[resource.Quantity]():
+			k.op = jsonQuantity
+			return
+		case p.Implements(reflect.TypeFor[json.Unmarshaler]()):
+			k.op, k.quantity = jsonOwn, mapQuantities(t)
+			return
+		case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), t == reflect.TypeFor[json.Number]():
+			k.leave()
+			return
+		}
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		k.op = jsonBool
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		k.op, k.bits = jsonInt, t.Bits()
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		k.op, k.bits = jsonUint, t.Bits()
+	case reflect.Float32, reflect.Float64:
+		k.op, k.bits = jsonFloat, t.Bits()
+	case reflect.String:
+		k.op = jsonString
+	case reflect.Interface:
+		k.setInterface()
+	case reflect.Struct:
+		k.setStruct()
+	case reflect.Pointer:
+		k.setPointer()
+	case reflect.Slice:
+		k.setSlice()
+	case reflect.Map:
+		k.setMap()
+	default:
+		k.leave()
+	}
+}
+
+// leave has values of the type read by the reference, or, where a value would
+// have methods that it does not have as a part, the whole object.
+func (k *jsonKind) leave() {
+	k.op, k.quantity = jsonReference, mapQuantities(k.typ)
+	if k.typ.Name() == "" && reflect.PointerTo(k.typ).NumMethod() > 0 {
+		k.op = jsonUnknown
+	}
+}
+
+func (k *jsonKind) setInterface() {
+	if k.op = jsonAny; k.typ.NumMethod() > 0 {
+		k.leave()
+	}
+}
+
+func (k *jsonKind) setPointer() {
+	elem := k.typ.Elem()
+	if k.typ.Name() != "" || elem.Kind() == reflect.Pointer || elem.Kind() == reflect.Interface ||
+		elem.Name() == "" && reflect.PointerTo(elem).NumMethod() > 0 {
+		k.leave()
+		return
+	}
+	k.op, k.elem = jsonPointer, makeJSONKind(elem)
+	if k.elem.op == jsonStruct || k.elem.op == jsonOwn {
+		k.share = siteOf(jsonPart{elem, jsonPointer})
+	}
+}
+
+func (k *jsonKind) setSlice() {
+	elem := k.typ.Elem()
+	if elem.Kind() == reflect.Uint8 {
+		if k.op = jsonBytes; elem != reflect.TypeFor[byte]() {
+			k.leave()
+		}
+		return
+	}
+	k.op, k.elem, k.elements = jsonSlice, makeJSONKind(elem), newArrays(elem)
+	switch k.elem.op {
+	case jsonBool, jsonInt, jsonUint, jsonFloat:
+	default:
+		if k.elem.size > 0 {
+			k.share = siteOf(jsonPart{elem, jsonSlice})
+		}
+	}
+}
+
+func (k *jsonKind) setMap() {
+	key := k.typ.Key()
+	if key.Kind() != reflect.String || reflect.PointerTo(key).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		k.leave()
+		return
+	}
+	k.op, k.elem = jsonMap, makeJSONKind(k.typ.Elem())
+	k.share = siteOf(jsonPart{k.typ, jsonMap})
+}
+
+func (k *jsonKind) setStruct() {
+	table := new(jsonTable)
+	if err := table.add(k.typ, 0); err != nil {
+		k.leave()
+		return
+	}
+	table.byName = make(map[string]*jsonField, len(table.fields))
+	for i := range table.fields {
+		f := &table.fields[i]
+		f.number, f.place = i, newPlace()
+		if table.byName[f.name] != nil {
+			k.leave() // Go has rules for which of them is meant
+			return
+		}
+		table.byName[f.name] = f
+	}
+	table.start = newPlace()
+	k.op, k.table = jsonStruct, table
+}
+
+// newPlace needs jsonKinds to be locked.
+func newPlace() int {
+	jsonKinds.places++
+	return jsonKinds.places
+}
+
+// add adds the fields of a struct that lies at an offset of the table's.
+func (t *jsonTable) add(of reflect.Type, offset uintptr) error {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		tag := f.Tag.Get("json")
+		if tag == "-" || !f.IsExported() && !f.Anonymous {
+			continue
+		}
+		name, options, _ := strings.Cut(tag, ",")
+		switch {
+		case !f.IsExported():
+			return fmt.Errorf("%s: embedded and not exported", f.Name)
+		case slices.Contains(strings.Split(options, ","), "string"):
+			return fmt.Errorf("%s: a value in quotes", f.Name)
+		case strings.Trim(name, nameBytes) != "":
+			return fmt.Errorf("%s: an unusual name", f.Name)
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			if err := t.add(f.Type, offset+f.Offset); err != nil {
+				return err
+			}
+			continue
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Pointer:
+			return fmt.Errorf("%s: embedded as a pointer", f.Name)
+		case name == "":
+			name = f.Name
+		}
+		if len(t.fields) == maxJSONFields {
+			return fmt.Errorf("more than %d fields", maxJSONFields)
+		}
+		field := jsonField{name: name, offset: offset + f.Offset, kind: makeJSONKind(f.Type)}
+		if field.kind.op == jsonString {
+			field.share = stringSite(jsonText{of, name})
+		}
+		t.fields = append(t.fields, field)
+	}
+	return nil
+}
+
+// nameBytes are the characters of usual names.
+const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."

@@ -1,0 +1,274 @@
+package wire
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+// walk is a place in an item. Its methods go on from there; they fail with
+// errUnusual at what is not valid JSON. As a value is read or passed over from
+// bracket to bracket, the place on the tape goes along.
+type walk struct {
+	item
+	at   int // the next byte
+	next int // the next extent
+}
+
+// peek returns the next byte that is not white space, or 0 at the end.
+func (w *walk) peek() byte {
+	for w.at < len(w.raw) {
+		switch c := w.raw[w.at]; c {
+		case ' ', '\t', '\r', '\n':
+			w.at++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// enter steps into the object or array that begins here. It reports whether
+// there is anything in it; if not, it has stepped out again.
+func (w *walk) enter(closing byte) bool {
+	w.at++
+	w.next++
+	if w.peek() != closing {
+		return true
+	}
+	w.at++
+	return false
+}
+
+// more steps over the comma before the next element, or out of the object or
+// array.
+func (w *walk) more(closing byte) (bool, error) {
+	switch w.peek() {
+	case ',':
+		w.at++
+		return true, nil
+	case closing:
+		w.at++
+		return false, nil
+	}
+	return false, errUnusual
+}
+
+// colon steps over the colon after a name.
+func (w *walk) colon() error {
+	if w.at < len(w.raw) && w.raw[w.at] == ':' || w.peek() == ':' {
+		w.at++
+		return nil
+	}
+	return errUnusual
+}
+
+// inside returns the bytes of the object or array that begins here.
+func (w *walk) inside() []byte {
+	end := w.tape[w.next].end
+	return w.raw[w.at:end:end]
+}
+
+// jump passes over the object or array that begins here.
+func (w *walk) jump() {
+	over := w.tape[w.next]
+	w.at, w.next = int(over.end), int(over.next)
+}
+
+// text reads a string and returns what is between its quotes. plain says that
+// it stands for itself; otherwise it has escapes, and may be invalid.
+func (w *walk) text() (text []byte, plain bool, err error) {
+	if w.peek() != '"' {
+		return nil, false, errUnusual
+	}
+	start := w.at + 1
+	end := textEnd(w.raw, start)
+	if end < len(w.raw) && w.raw[end] == '"' {
+		w.at = end + 1
+		text = w.raw[start:end:end]
+		if !isSound(text) {
+			return nil, false, errUnusual
+		}
+		return text, true, nil
+	}
+	for end+1 < len(w.raw) && w.raw[end] == '\\' {
+		end = textEnd(w.raw, end+2)
+	}
+	if end >= len(w.raw) || w.raw[end] != '"' {
+		return nil, false, errUnusual
+	}
+	w.at = end + 1
+	return w.raw[start:end:end], false, nil
+}
+
+// word reads true, false or null.
+func (w *walk) word(want string) error {
+	end := w.at + len(want)
+	if end > len(w.raw) || string(w.raw[w.at:end]) != want {
+		return errUnusual
+	}
+	w.at = end
+	return nil
+}
+
+// number reads a number. whole says that it has neither a fraction nor an
+// exponent.
+func (w *walk) number() (text []byte, whole bool, err error) {
+	b, n := w.raw, w.at
+	if n < len(b) && b[n] == '-' {
+		n++
+	}
+	first := n
+	n = digits(b, n)
+	if n == first || b[first] == '0' && n > first+1 {
+		return nil, false, errUnusual
+	}
+	whole = true
+	if n < len(b) && b[n] == '.' {
+		whole = false
+		if first, n = n+1, digits(b, n+1); n == first {
+			return nil, false, errUnusual
+		}
+	}
+	if n < len(b) && b[n]|0x20 == 'e' {
+		whole = false
+		if n++; n < len(b) && (b[n] == '+' || b[n] == '-') {
+			n++
+		}
+		if first, n = n, digits(b, n); n == first {
+			return nil, false, errUnusual
+		}
+	}
+	text = b[w.at:n]
+	w.at = n
+	return text, whole, nil
+}
+
+// digits returns where the digits that begin at n end.
+func digits(b []byte, n int) int {
+	for n < len(b) && b[n]-'0' < 10 {
+		n++
+	}
+	return n
+}
+
+// wholeNumber is the value of a number without fraction and exponent.
+func wholeNumber(text []byte) (int64, error) {
+	if len(text) > 18 {
+		return strconv.ParseInt(stringOf(text), 10, 64)
+	}
+	negative := text[0] == '-'
+	if negative {
+		text = text[1:]
+	}
+	var v int64
+	for _, c := range text {
+		v = v*10 + int64(c-'0')
+	}
+	if negative {
+		v = -v
+	}
+	return v, nil
+}
+
+// skip passes over a value and makes sure that it is valid, as the reference
+// does with values that nobody wants.
+func (w *walk) skip() error {
+	switch w.peek() {
+	case '{':
+		return w.skipObject()
+	case '[':
+		return w.skipArray()
+	case '"':
+		return w.skipText()
+	case 't':
+		return w.word("true")
+	case 'f':
+		return w.word("false")
+	case 'n':
+		return w.word("null")
+	}
+	_, _, err := w.number()
+	return err
+}
+
+func (w *walk) skipObject() error {
+	for more := w.enter('}'); more; {
+		if w.peek() != '"' {
+			return errUnusual
+		}
+		if err := w.skipText(); err != nil {
+			return err
+		}
+		if err := w.colon(); err != nil {
+			return err
+		}
+		if err := w.skip(); err != nil {
+			return err
+		}
+		var err error
+		if more, err = w.more('}'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) skipArray() error {
+	for more := w.enter(']'); more; {
+		if err := w.skip(); err != nil {
+			return err
+		}
+		var err error
+		if more, err = w.more(']'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) skipText() error {
+	text, plain, err := w.text()
+	if err != nil || plain {
+		return err
+	}
+	for n := textEnd(text, 0); n < len(text); n = textEnd(text, n) {
+		switch c := text[n+1]; {
+		case c == 'u':
+			if _, ok := hexRune(text[n+2:]); !ok {
+				return errUnusual
+			}
+			n += 6
+		case escapes[c] == 0 || c >= utf8.RuneSelf:
+			return errUnusual
+		default:
+			n += 2
+		}
+	}
+	return nil
+}
+
+// count returns how many elements the array, or fields the object, that begins
+// here has. Of what is not valid it returns some number.
+func (w *walk) count() int {
+	at, next := w.at, w.next
+	defer func() { w.at, w.next = at, next }()
+	n := 0
+	for more := w.enter(w.raw[w.tape[next].end-1]); more; {
+		switch w.peek() {
+		case ',':
+			n++
+			w.at++
+		case '{', '[':
+			w.jump()
+		case '"':
+			if _, _, err := w.text(); err != nil {
+				return n
+			}
+		case '}', ']', 0:
+			return n + 1
+		default:
+			w.at++
+		}
+	}
+	return n
+}
