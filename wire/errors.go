@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
@@ -68,6 +70,23 @@ func truncated(err error) error {
 	}
 	return err
 }
+
+// listFailed says where in a list it went wrong, unless err says so already.
+// Errors of the transport pass as they are: they say nothing about the bytes.
+func listFailed(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
+	if isTransport(err) {
+		return fmt.Errorf("read list after %d items: %w", items, err)
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return s
+	}
+	return fail("list after "+strconv.Itoa(items)+" items", nil, err)
+}
+
+func whereItem(number int) string { return "item " + strconv.Itoa(number) }
 
 // withoutContent replaces an error of a JSON or protobuf decoder by one that
 // does not quote the object. Such errors may hold any value (time.Parse quotes

@@ -6,6 +6,19 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
+// known returns the object that the caller has, where i is the same version of
+// it.
+func (d *jsonDecoder[T]) known(known Known[T], i item) (have T, ok bool) {
+	if known == nil {
+		return have, false
+	}
+	key, uid, rv, ok := i.head()
+	if !ok {
+		return have, false
+	}
+	return known.version(key, string(uid), rv)
+}
+
 // head reads what tells an object and its version from others, without decoding
 // the rest. ok says that all of it is there and in the usual form: what decoding
 // gives for the same bytes, if they can be decoded, has the same in it. The

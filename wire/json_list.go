@@ -2,10 +2,10 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,73 +19,79 @@ import (
 type jsonList[T object.Object] struct {
 	*jsonDecoder[T]
 	*scanner
-	objects    *jsonRun
+	*pipeline[jsonItem[T]]
 	meta       *metav1.ListMeta
-	known      Known[T]
 	apiVersion string
 	kind       string
 	status     metav1.Status // what the body is if it turns out to be one
 	seenItems  bool
 	bare       bool // some items did not name their kind
-	items      int
+}
+
+// jsonItem is an item that was decoded. bare says that it did not name its kind.
+type jsonItem[T object.Object] struct {
+	object T
+	bare   bool
 }
 
 func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), objects: d.newRun(), meta: meta, known: known}
-		if err := l.run(yield); err != nil && err != errStopped {
+		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), meta: meta}
+		newItem := func() decodeFunc[jsonItem[T]] { return d.newItem(known) }
+		l.pipeline = newPipeline(l.scanner.source, newItem, func(i jsonItem[T]) bool {
+			l.bare = l.bare || i.bare
+			return yield(i.object, nil)
+		})
+		defer l.close()
+		err := l.run()
+		if earlier := l.flush(); earlier != nil {
+			err = earlier
+		}
+		if err == nil {
+			err = l.check()
+		}
+		if err != nil && err != errStopped {
 			var none T
-			yield(none, err)
+			yield(none, listFailed(l.fail, l.count(), err))
 		}
 	}
 }
 
 // run reads the body to its end.
-func (l *jsonList[T]) run(yield func(T, error) bool) error {
+func (l *jsonList[T]) run() error {
 	*l.meta = metav1.ListMeta{}
 	if err := l.expect('{'); err != nil {
-		return l.failed(err)
+		return err
 	}
 	for first := true; ; first = false {
-		more, err := l.more('}', first)
+		more, err := l.scanner.more('}', first)
 		if err != nil {
-			return l.failed(err)
+			return err
 		}
 		if !more {
-			break
+			return l.atEnd()
 		}
 		name, err := l.key()
 		if err != nil {
-			return l.failed(err)
+			return err
 		}
 		if name == "items" {
-			err = l.readItems(yield)
-		} else if err = l.field(name); err != nil {
-			err = l.failed(err)
+			err = l.readItems()
+		} else {
+			err = l.field(name)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := l.atEnd(); err != nil {
-		return l.failed(err)
-	}
+}
+
+// check judges a list that was read as a whole.
+func (l *jsonList[T]) check() error {
 	if l.kind == "Status" && l.apiVersion == "v1" {
 		return apierrors.FromObject(&l.status)
 	}
-	if err := l.checkListKind(l.apiVersion, l.kind, l.bare); err != nil {
-		return l.failed(err)
-	}
-	return nil
-}
-
-// failed says where in the list it went wrong. Errors of the transport pass as
-// they are: they say nothing about the bytes.
-func (l *jsonList[T]) failed(err error) error {
-	if isTransport(err) {
-		return fmt.Errorf("read list after %d items: %w", l.items, err)
-	}
-	return l.fail("list after "+strconv.Itoa(l.items)+" items", nil, err)
+	return l.checkListKind(l.apiVersion, l.kind, l.bare)
 }
 
 // field reads a field of the list other than its items.
@@ -127,39 +133,33 @@ func (l *jsonList[T]) field(name string) error {
 	return nil
 }
 
-// readItems reads the items, which may also be null. Its errors are final.
-func (l *jsonList[T]) readItems(yield func(T, error) bool) error {
+// readItems reads the items, which may also be null.
+func (l *jsonList[T]) readItems() error {
 	if l.seenItems {
-		return l.failed(fmt.Errorf("%w: a second field \"items\"", ErrSyntax))
+		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
 	}
 	l.seenItems = true
 	if c, err := l.space(); err == nil && c == 'n' {
 		return l.readNull()
 	}
 	if err := l.expect('['); err != nil {
-		return l.failed(err)
+		return err
 	}
 	if l.kind != "" && l.apiVersion != "" {
 		if err := l.checkListKind(l.apiVersion, l.kind, false); err != nil {
-			return l.failed(err)
+			return err
 		}
 	}
 	for first := true; ; first = false {
-		more, err := l.more(']', first)
-		if err != nil {
-			return l.failed(err)
-		}
-		if !more {
-			return nil
-		}
-		item, err := l.item()
-		if err != nil {
+		more, err := l.scanner.more(']', first)
+		if err != nil || !more {
 			return err
 		}
-		l.items++
-		if !yield(item, nil) {
-			return errStopped
+		i, err := l.value()
+		if err != nil {
+			return l.itemFailed(err)
 		}
+		l.found(i)
 	}
 }
 
@@ -168,25 +168,31 @@ func (l *jsonList[T]) readNull() error {
 	if err == nil && string(value.raw) != "null" {
 		err = l.syntax("an array or null before this")
 	}
-	if err != nil {
-		return l.failed(err)
-	}
-	return nil
+	return err
 }
 
-func (l *jsonList[T]) item() (T, error) {
-	var none T
-	i, err := l.value()
-	if err != nil {
-		if isTransport(err) {
-			return none, l.failed(err)
+// itemFailed says which item could not be found whole.
+func (l *jsonList[T]) itemFailed(err error) error {
+	if err == errStopped || isTransport(err) {
+		return err
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err // of an earlier item
+	}
+	return l.fail(whereItem(l.count()), nil, err)
+}
+
+// newItem returns a function that decodes items, for one goroutine.
+func (d *jsonDecoder[T]) newItem(known Known[T]) decodeFunc[jsonItem[T]] {
+	run := d.newRun()
+	return func(i item, number int) (jsonItem[T], error) {
+		if have, ok := d.known(known, i); ok {
+			return jsonItem[T]{object: have}, nil
 		}
-		return none, l.fail("item "+strconv.Itoa(l.items), nil, err)
+		obj, bare, err := d.decodeItem(run, i, true)
+		if err != nil {
+			return jsonItem[T]{}, d.fail(whereItem(number), i.raw, err)
+		}
+		return jsonItem[T]{obj, bare}, nil
 	}
-	obj, bare, err := l.decodeItem(l.objects, i, true)
-	if err != nil {
-		return none, l.fail("item "+strconv.Itoa(l.items), i.raw, err)
-	}
-	l.bare = l.bare || bare
-	return l.known.instead(obj), nil
 }

@@ -60,12 +60,15 @@ func (d *jsonDecoder[T]) frame(run *jsonRun, s *scanner, known Known[T], n int) 
 	if ev.Type == watch.Bookmark {
 		d = d.bookmarks
 	}
-	ev.Object, err = d.decode(run, obj, where, ev.Type != watch.Bookmark)
+	have := false
+	if ev.Type == watch.Added {
+		ev.Object, have = d.known(known, obj)
+	}
+	if !have {
+		ev.Object, err = d.decode(run, obj, where, ev.Type != watch.Bookmark)
+	}
 	if err != nil {
 		return Event[T]{}, err
-	}
-	if ev.Type == watch.Added {
-		ev.Object = known.instead(ev.Object)
 	}
 	ev.Decoded = time.Now()
 	return ev, nil

@@ -18,12 +18,3 @@ func (k Known[T]) version(key object.Key, uid, rv string) (have T, ok bool) {
 	have, ok = k(key)
 	return have, ok && have.GetResourceVersion() == rv && string(have.GetUID()) == uid
 }
-
-// instead returns the object that the caller has, where o is the same version of
-// it, and o otherwise.
-func (k Known[T]) instead(o T) T {
-	if have, ok := k.version(object.KeyOf(o), string(o.GetUID()), o.GetResourceVersion()); ok {
-		return have
-	}
-	return o
-}

@@ -31,21 +31,23 @@ type pipeline[V any] struct {
 
 	decode  decodeFunc[V] // the caller's
 	spans   []span        // of the values found since the last batch
-	found   int           // values before these
+	tape    tape          // of these values, one behind the other
+	before  int           // values found before these
 	flying  []*batch[V]   // handed to the workers, in order
 	free    []*batch[V]
 	work    chan *batch[V] // nil until there are workers
 	workers sync.WaitGroup
 	stopped atomic.Bool
-	failed  bool // an error of a value was returned: nothing follows it
+	failure error // of a value, or errStopped: nothing follows it
 }
 
-// decodeFunc decodes the bytes of a value, whose number is for messages.
-type decodeFunc[V any] func(raw []byte, number int) (V, error)
+// decodeFunc decodes a value, whose number is for messages.
+type decodeFunc[V any] func(i item, number int) (V, error)
 
 // batch is some values of a body, in a buffer that they have for themselves.
 type batch[V any] struct {
 	buf    []byte
+	tape   tape
 	spans  []span
 	number int // of the first
 
@@ -55,48 +57,37 @@ type batch[V any] struct {
 	panic any
 }
 
-// span is where a value lies in the part of the buffer that is kept.
-type span struct{ start, end int }
+// span is where a value lies in the part of the buffer that is kept, and where
+// its extents are on the tape.
+type span struct{ start, end, tapeStart, tapeEnd int }
 
+func (s span) in(buf []byte, t tape) item {
+	return item{raw: buf[s.start:s.end:s.end], tape: t[s.tapeStart:s.tapeEnd:s.tapeEnd]}
+}
+
+// newPipeline returns a pipeline for the values of a body. Before s reads on, the
+// values found are seen to.
 func newPipeline[V any](s *source, newDecode func() decodeFunc[V], yield func(V) bool) *pipeline[V] {
-	return &pipeline[V]{source: s, yield: yield, newDecode: newDecode, decode: newDecode()}
+	p := &pipeline[V]{source: s, yield: yield, newDecode: newDecode, decode: newDecode()}
+	s.idle = p.handOver
+	return p
 }
 
-// take finds a value of this size at the source's position. What it returns is
-// an error of the reader, of an earlier value, or errStopped.
-func (p *pipeline[V]) take(size int) error {
-	for p.end-p.pos < size {
-		if err := p.more(); err != nil {
-			return err
-		}
-	}
+// found is told of a value that ends at the source's position.
+func (p *pipeline[V]) found(i item) {
+	start := p.pos - len(i.raw)
 	if len(p.spans) == 0 {
-		p.keeping, p.kept = true, p.pos
+		p.keeping, p.kept = true, start
 	}
-	start := p.pos - p.kept
-	p.pos += size
-	p.spans = append(p.spans, span{start, start + size})
-	if p.end-p.pos < 2*maxHeader {
-		return p.handOver()
-	}
-	return nil
-}
-
-// maxHeader is more than what stands between two values of a protobuf list.
-const maxHeader = 16
-
-// more reads on, after the values that are in the buffer have been seen to.
-func (p *pipeline[V]) more() error {
-	if err := p.handOver(); err != nil {
-		return err
-	}
-	return p.fill()
+	tapeStart := len(p.tape)
+	p.tape = append(p.tape, i.tape...)
+	p.spans = append(p.spans, span{start - p.kept, p.pos - p.kept, tapeStart, len(p.tape)})
 }
 
 // handOver gives the values found to the workers where they are many, and else
 // decodes them here.
 func (p *pipeline[V]) handOver() error {
-	if !p.keeping || p.pos-p.kept < batchBytes || runtime.GOMAXPROCS(0) == 1 {
+	if p.failure != nil || !p.keeping || p.pos-p.kept < batchBytes || runtime.GOMAXPROCS(0) == 1 {
 		return p.flush()
 	}
 	p.dispatch(p.cut())
@@ -111,42 +102,44 @@ func (p *pipeline[V]) handOver() error {
 	return nil
 }
 
-// flush yields all values found so far, unless one of them had an error.
+// flush yields all values found so far. Once it has returned an error it does
+// so always.
 func (p *pipeline[V]) flush() error {
 	for len(p.flying) > 0 {
 		if err := p.deliver(); err != nil {
 			return err
 		}
 	}
-	if p.failed {
-		return nil
+	if p.failure != nil {
+		return p.failure
 	}
 	for i, s := range p.spans {
-		v, err := p.decode(p.buf[p.kept+s.start:p.kept+s.end:p.kept+s.end], p.found+i)
+		v, err := p.decode(s.in(p.buf[p.kept:p.pos], p.tape), p.before+i)
 		if err == nil && !p.yield(v) {
 			err = errStopped
 		}
 		if err != nil {
-			p.failed = true
+			p.failure = err
 			return err
 		}
 	}
-	p.found += len(p.spans)
-	p.spans, p.keeping = p.spans[:0], false
+	p.before += len(p.spans)
+	p.spans, p.tape, p.keeping = p.spans[:0], p.tape.reset(), false
 	return nil
 }
 
 // count returns how many values were found.
-func (p *pipeline[V]) count() int { return p.found + len(p.spans) }
+func (p *pipeline[V]) count() int { return p.before + len(p.spans) }
 
 // cut makes a batch of the values found, with the buffer in which they lie. The
 // source goes on with another one.
 func (p *pipeline[V]) cut() *batch[V] {
 	b := p.unused(p.end - p.pos)
 	fresh := b.buf[:cap(b.buf)]
-	b.buf, b.number = p.buf[p.kept:p.pos], p.found
+	b.buf, b.number = p.buf[p.kept:p.pos], p.before
 	b.spans, p.spans = p.spans, b.spans[:0]
-	p.found += len(b.spans)
+	b.tape, p.tape = p.tape, b.tape.reset()
+	p.before += len(b.spans)
 	p.replaceBuffer(fresh)
 	return b
 }
@@ -190,7 +183,7 @@ func (p *pipeline[V]) run(decode decodeFunc[V]) {
 func (b *batch[V]) run(decode decodeFunc[V]) {
 	defer func() { b.panic = recover() }()
 	for i, s := range b.spans {
-		v, err := decode(b.buf[s.start:s.end:s.end], b.number+i)
+		v, err := decode(s.in(b.buf, b.tape), b.number+i)
 		if err != nil {
 			b.err = err
 			return
@@ -216,7 +209,7 @@ func (p *pipeline[V]) deliver() error {
 		}
 	}
 	if b.err != nil {
-		p.failed, p.flying = true, nil
+		p.failure, p.flying = b.err, nil
 		return b.err
 	}
 	clear(b.out)

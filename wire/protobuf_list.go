@@ -1,14 +1,11 @@
 package wire
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"math"
-	"strconv"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
@@ -50,23 +47,9 @@ func (l *protobufList[T]) read() error {
 		err = l.checkListKind(l.envelope.apiVersion, l.envelope.kind, true)
 	}
 	if err != nil && err != errStopped {
-		err = l.failed(err)
+		err = listFailed(l.fail, l.count(), err)
 	}
 	return err
-}
-
-// failed says where in the list it went wrong, unless err says so already.
-func (l *protobufList[T]) failed(err error) error {
-	if isTransport(err) {
-		return fmt.Errorf("read list after %d items: %w", l.count(), err)
-	}
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e
-	}
-	if s, ok := errors.AsType[*apierrors.StatusError](err); ok {
-		return s
-	}
-	return l.fail("list after "+strconv.Itoa(l.count())+" items", nil, err)
 }
 
 func (l *protobufList[T]) readEnvelope() error {
@@ -186,25 +169,26 @@ func (l *protobufList[T]) readItem(size uint64) error {
 	if size > uint64(l.opts.MaxObjectBytes) {
 		return l.fail(whereItem(l.count()), nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
 	}
-	err := l.take(int(size))
-	if err == io.EOF {
+	raw, err := l.next(int(size))
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return l.fail(whereItem(l.count()), nil, truncated(err))
+	}
+	if err == nil {
+		l.found(item{raw: raw})
 	}
 	return err
 }
 
-func whereItem(number int) string { return "item " + strconv.Itoa(number) }
-
 // newItem returns a function that decodes items, for one goroutine.
 func (d *protobufDecoder[T]) newItem(known Known[T]) decodeFunc[T] {
 	run := d.newRun()
-	return func(raw []byte, number int) (T, error) {
-		if have, ok := d.known(known, raw); ok {
+	return func(i item, number int) (T, error) {
+		if have, ok := d.known(known, i.raw); ok {
 			return have, nil
 		}
-		obj, err := d.decode(run, raw, true)
+		obj, err := d.decode(run, i.raw, true)
 		if err != nil {
-			return obj, d.fail(whereItem(number), raw, err)
+			return obj, d.fail(whereItem(number), i.raw, err)
 		}
 		return obj, nil
 	}

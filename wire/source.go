@@ -33,6 +33,10 @@ type source struct {
 	full bool      // the last read took all the room there was
 	read time.Time // when the bytes up to end had arrived
 
+	// idle, if not nil, is called before the reader is asked for more. Its error
+	// is fill's.
+	idle func() error
+
 	// keeping says that bytes from kept on stay in the buffer, consumed or not.
 	keeping bool
 	kept    int
@@ -53,6 +57,11 @@ func (s *source) offset() int64 { return s.off + int64(s.pos) }
 func (s *source) fill() error {
 	if s.err != nil {
 		return s.err
+	}
+	if s.idle != nil {
+		if err := s.idle(); err != nil {
+			return err
+		}
 	}
 	s.makeRoom()
 	for range 100 {
