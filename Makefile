@@ -66,7 +66,7 @@ bench-quick: bin/informer-bench ## Measure a few scenarios
 
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the inner pieces, for benchstat
-	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue
+	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./controller ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue
 
 .PHONY: bin/informer-bench
 bin/informer-bench:

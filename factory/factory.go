@@ -103,6 +103,9 @@ func New(client *rest.Client, opts Options) *Factory {
 	return f
 }
 
+// Client returns the client given to New.
+func (f *Factory) Client() *rest.Client { return f.client }
+
 // Informer returns the informer for T, and counts the caller as one of its
 // users until Release. Which of several informers for T is meant, of's only
 // element says. If the factory has been started, the informer starts at once.

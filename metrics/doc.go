@@ -6,6 +6,7 @@
 //
 //	prometheus.MustRegister(metrics.NewInformers(f, metrics.InformerOptions{})) // f is a *factory.Factory
 //	prometheus.MustRegister(metrics.NewWorkQueues(metrics.WorkQueueOptions{}))
+//	prometheus.MustRegister(metrics.NewControllers(metrics.ControllerOptions{}))
 //
 // # Concurrency
 //

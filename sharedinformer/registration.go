@@ -40,6 +40,10 @@ type HandlerOptions struct {
 	// Lag is the policy for changes that the handler has not heard yet.
 	Lag Lag
 
+	// OnSync, if set, is called once, when the handler's last initial Add has
+	// returned (L18), in the goroutine in which the handler is called.
+	OnSync func()
+
 	// CrashOnPanic lets a panic of the handler end the process after it was
 	// reported. Otherwise the handler gets the next change (L10).
 	CrashOnPanic bool
@@ -303,8 +307,11 @@ func (r *Registration[T]) tell(objects indexer.View[T], as EventType) {
 }
 
 func (r *Registration[T]) sync() {
-	r.synced.Store(true)
+	first := !r.synced.Swap(true)
 	r.informer.changed.broadcast()
+	if first && r.opts.OnSync != nil {
+		r.opts.OnSync()
+	}
 }
 
 // deliver makes one call and counts it.

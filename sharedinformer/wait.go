@@ -52,6 +52,18 @@ func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
 	}, func() error { return i.behind(rv) })
 }
 
+// WaitUntil waits until reached is true. It is asked at once and after every
+// change of the cache, of the reflector's state and of who is synced, while no
+// lock is held; it must be quick. Otherwise WaitUntil ends as WaitForRV does.
+func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
+	return i.waitUntil(ctx, func() (bool, error) { return reached(), nil }, func() error {
+		if !i.HasSynced() {
+			return i.unsynced(nil)
+		}
+		return fmt.Errorf("%s: waiting for a change", i.Name())
+	})
+}
+
 // behind says why the cache is not at rv.
 func (i *Informer[T]) behind(rv string) error {
 	have := i.Cache().RV()

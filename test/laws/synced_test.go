@@ -226,3 +226,59 @@ func TestL18_ChangesWithinAStreamingListCount(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// OnSync is called once, when the last initial Add has returned, and for a
+// handler without any too.
+func TestL18_OnSyncIsCalledAfterTheLastInitialAdd(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i := r.informer(sharedinformer.Options{})
+		var log []string
+		join := func() *sharedinformer.Registration[*corev1.Pod] {
+			return i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, initial bool) {
+				log = append(log, p.Name)
+			}}, sharedinformer.HandlerOptions{OnSync: func() { log = append(log, "synced") }})
+		}
+		first := join()
+		r.put(pod("a"))
+		stop := r.run(i)
+		require.NoError(r, i.WaitForSync(r.ctx))
+		synctest.Wait()
+		require.Equal(r, []string{"a", "synced"}, log)
+		first.Close()
+		log = nil
+		join()
+		synctest.Wait()
+		require.Equal(r, []string{"a", "synced"}, log, "also of one that joins late")
+		r.delete("a")
+		stop()
+		log = nil
+		r.run(i)
+		synctest.Wait()
+		require.Empty(r, log, "and not again when the informer is run again")
+	})
+}
+
+func TestL14_WaitUntil(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i := r.informer(sharedinformer.Options{})
+		gone := func() bool { return i.HasSynced() && i.Cache().Len() == 0 }
+		r.put(pod("a"))
+		stop := r.run(i)
+		ended := make(chan error, 1)
+		go func() { ended <- i.WaitUntil(r.ctx, gone) }()
+		synctest.Wait()
+		require.Empty(r, ended)
+		r.delete("a")
+		synctest.Wait()
+		require.NoError(r, <-ended, "a deletion ends it, though no object tells its version")
+
+		ctx, cancel := context.WithTimeout(r.ctx, time.Second)
+		defer cancel()
+		never := func() bool { return false }
+		require.ErrorIs(r, i.WaitUntil(ctx, never), context.DeadlineExceeded)
+		go func() { ended <- i.WaitUntil(r.ctx, never) }()
+		synctest.Wait()
+		stop()
+		require.ErrorIs(r, <-ended, sharedinformer.ErrStopped)
+	})
+}

@@ -1,0 +1,158 @@
+package controller
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// Client reads the objects of one kind from an informer's cache and writes them
+// to the server, so that a controller reads its own writes: what a reconcile
+// writes through it, with the context that it was given, the cache holds when the
+// same request is reconciled again. In between the request waits, if need be,
+// without a worker, and no longer than Options.Patience.
+//
+// A write counts when its call has returned without an error before the reconcile
+// does. A write that the server may or may not have done, because the connection
+// broke, is not waited for: to meet a conflict or "already exists" is then to be
+// expected.
+//
+// Outside of a reconcile a Client reads and writes without waiting. It may be
+// used by many goroutines.
+type Client[T object.Object] struct {
+	// Informer is what is read from. Sources are made of it.
+	*sharedinformer.Informer[T]
+	resource *rest.Resource[T]
+}
+
+// NewClient returns a client that reads from an informer and writes to a
+// resource, which must be of the same kind. What the informer does not select,
+// because of its namespace or selector, is better written through Resource: the
+// cache never gets such an object, and learns only from the next bookmark that it
+// has missed nothing.
+func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
+	return &Client[T]{Informer: i, resource: r}
+}
+
+// ClientFor returns a client for the informer of a factory that factory.Informer
+// returns for the same arguments, and counts as a user of it until
+// factory.Release(f, client.Informer).
+func ClientFor[T object.Object](f *factory.Factory, of ...factory.For[T]) *Client[T] {
+	resource := rest.ResourceFor[T](f.Client())
+	if len(of) > 0 && !of[0].Kind.Empty() {
+		resource = rest.ResourceForKind[T](f.Client(), of[0].Kind)
+	}
+	return NewClient(factory.Informer(f, of...), resource)
+}
+
+// Resource returns what is written to. What is written to it directly is not
+// waited for.
+func (c *Client[T]) Resource() *rest.Resource[T] { return c.resource }
+
+// Mapping returns where the kind is served.
+func (c *Client[T]) Mapping(ctx context.Context) (rest.Mapping, error) {
+	return c.resource.Mapping(ctx)
+}
+
+// Get returns the cached object under key. It is shared and must not be changed.
+// For more ways to read see Cache.
+func (c *Client[T]) Get(key object.Key) (o T, ok bool) { return c.Cache().Get(key) }
+
+// Copy returns a copy of the cached object under key, which may be changed.
+func (c *Client[T]) Copy(key object.Key) (o T, ok bool) {
+	if o, ok = c.Cache().Get(key); ok {
+		o = copyOf(o)
+	}
+	return o, ok
+}
+
+func copyOf[T object.Object](o T) T { return o.DeepCopyObject().(T) }
+
+// Create creates o; see rest.Resource.Create.
+func (c *Client[T]) Create(ctx context.Context, o T, opts ...metav1.CreateOptions) (T, error) {
+	opt := first(opts)
+	return c.wrote(ctx, opt.DryRun)(c.resource.Create(ctx, o, opt))
+}
+
+// Update replaces an object; see rest.Resource.Update.
+func (c *Client[T]) Update(ctx context.Context, o T, opts ...metav1.UpdateOptions) (T, error) {
+	opt := first(opts)
+	return c.wrote(ctx, opt.DryRun)(c.resource.Update(ctx, o, opt))
+}
+
+// UpdateStatus replaces the status of an object.
+func (c *Client[T]) UpdateStatus(ctx context.Context, o T, opts ...metav1.UpdateOptions) (T, error) {
+	opt := first(opts)
+	return c.wrote(ctx, opt.DryRun)(c.resource.Subresource("status").Update(ctx, o, opt))
+}
+
+// Patch changes an object by a patch; see rest.Resource.Patch.
+func (c *Client[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts ...metav1.PatchOptions) (T, error) {
+	opt := first(opts)
+	return c.wrote(ctx, opt.DryRun)(c.resource.Patch(ctx, key, pt, patch, opt))
+}
+
+// Apply sends o as a server-side apply in the name of a field manager: the fields
+// that o has are set and owned by it, and those that it had owned and o lacks are
+// removed. See rest.Resource.Apply. Conflicts with other managers are resolved in
+// favour of o, as is right for a controller that has its fields to itself; to be
+// told of them instead, use opts.
+func (c *Client[T]) Apply(ctx context.Context, o T, manager string, opts ...metav1.ApplyOptions) (T, error) {
+	opt := metav1.ApplyOptions{Force: true}
+	if len(opts) > 0 {
+		opt = opts[0]
+	}
+	opt.FieldManager = manager
+	return c.wrote(ctx, opt.DryRun)(c.resource.Apply(ctx, o, opt))
+}
+
+// Delete deletes the object of o's key; see rest.Resource.Delete. The cache has
+// seen it when it has no such object, or one of another UID, or one that is being
+// deleted.
+func (c *Client[T]) Delete(ctx context.Context, o T, opts ...metav1.DeleteOptions) error {
+	opt := first(opts)
+	key, uid := object.KeyOf(o), o.GetUID()
+	if err := c.resource.Delete(ctx, key, opt); err != nil {
+		return err
+	}
+	c.note(ctx, opt.DryRun, func() bool {
+		cached, ok := c.Cache().Get(key)
+		return !ok || uid != "" && cached.GetUID() != uid || cached.GetDeletionTimestamp() != nil
+	})
+	return nil
+}
+
+// wrote passes on the answer to a write, and notes its resource version.
+func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (T, error) {
+	return func(o T, err error) (T, error) {
+		if err == nil {
+			version := o.GetResourceVersion()
+			c.note(ctx, dryRun, func() bool {
+				have := c.Cache().RV()
+				return have != "" && object.ReachedRV(have, version)
+			})
+		}
+		return o, err
+	}
+}
+
+// note makes the request that ctx belongs to wait until seen is true.
+func (c *Client[T]) note(ctx context.Context, dryRun []string, seen func() bool) {
+	if a := attemptOf(ctx); a != nil && len(dryRun) == 0 {
+		a.wrote(write{seen: seen, wait: c.WaitUntil})
+	}
+}
+
+// first returns the options that were given, if any.
+func first[O any](opts []O) (o O) {
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	return o
+}

@@ -1,0 +1,184 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Errors of the making and the life of a controller.
+var (
+	// ErrRunning: Run was called while it runs.
+	ErrRunning = errors.New("the controller runs already")
+	// ErrWaiting: the controller reconciles nothing, because a source is not
+	// synced. The error that wraps it says which and why.
+	ErrWaiting = errors.New("waiting")
+)
+
+// Controller calls a Reconciler for what its sources ask for. Make it with New.
+type Controller struct {
+	name       string
+	reconciler Reconciler
+	opts       Options
+	count      counters
+	recorder   Recorder // nil: no metrics
+
+	mu      sync.Mutex // guards all below; the locks of the queue and of causes may be taken under it
+	sources []*subscription
+	session *session // nil while not running
+	state   State
+	since   time.Time // of state
+}
+
+// New returns a controller that is not running and has no sources. It fails where
+// the options contradict each other or something is missing, and says what.
+func New(name string, r Reconciler, opts Options) (*Controller, error) {
+	if name == "" {
+		return nil, errors.New("controller: the name is empty: it tells controllers apart in metrics and messages")
+	}
+	if f, ok := r.(Func); r == nil || ok && f == nil {
+		return nil, fmt.Errorf("controller %s: the reconciler is nil", name)
+	}
+	if err := opts.complete(); err != nil {
+		return nil, fmt.Errorf("controller %s: %w", name, err)
+	}
+	c := &Controller{name: name, reconciler: r, opts: opts, since: time.Now()}
+	if opts.Metrics != nil {
+		c.recorder = opts.Metrics.Register(name, c.Status)
+	}
+	return c, nil
+}
+
+// Name returns the name given to New.
+func (c *Controller) Name() string { return c.name }
+
+// Watch adds a source, before, during or after Run. A source that is there
+// before the first reconcile holds it up until it has synced; one that comes
+// later does not.
+//
+// The function that is returned removes the source: nothing that it asks for
+// afterwards is added, and what it asked for before stays. The channel is closed
+// when all that belonged to the source has ended. It may be called more than
+// once, also from inside the source.
+func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
+	s := &subscription{source: source, ended: make(chan struct{})}
+	close(s.ended)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources = append(c.sources, s)
+	if c.session != nil {
+		c.session.begin(s)
+	}
+	return func() <-chan struct{} { return c.remove(s) }
+}
+
+func (c *Controller) remove(s *subscription) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources = slices.DeleteFunc(c.sources, func(other *subscription) bool { return other == s })
+	if s.cancel != nil {
+		s.cancel()
+	}
+	if c.session != nil {
+		c.session.poke() // it may have been what all waits for
+	}
+	return s.ended
+}
+
+// Run begins the sources, waits until they have synced, and reconciles until ctx
+// is done. Then it drops what is queued, and returns nil when every reconcile and
+// everything else that it started has ended (L23); their contexts have ended with
+// ctx. It does not run informers: a factory does. While it waits, Status and Ready
+// say for which source and why.
+//
+// It may be called again when it has returned, and begins anew: each object is an
+// initial one. While it runs, another call fails with ErrRunning.
+func (c *Controller) Run(ctx context.Context) error {
+	s, err := c.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if s.awaitSources() {
+		c.enter(Running)
+		for range c.opts.Concurrency {
+			s.tasks.Go(s.work)
+		}
+	}
+	<-s.ctx.Done()
+	c.end(s)
+	return nil
+}
+
+// begin starts a session and its sources.
+func (c *Controller) begin(ctx context.Context) (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != nil {
+		return nil, fmt.Errorf("controller %s: %w", c.name, ErrRunning)
+	}
+	c.session = newSession(ctx, c)
+	c.state, c.since = Waiting, time.Now()
+	for _, s := range c.sources {
+		c.session.begin(s)
+	}
+	return c.session, nil
+}
+
+// end waits for all that belongs to a session.
+func (c *Controller) end(s *session) {
+	c.enter(Stopping)
+	s.queue.ShutDown()
+	s.tasks.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = nil
+	c.state, c.since = Stopped, time.Now()
+}
+
+func (c *Controller) enter(state State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state, c.since = state, time.Now()
+}
+
+// Ready returns nil while the controller reconciles. Otherwise it wraps
+// ErrWaiting and names each source that is waited for, with its reason.
+func (c *Controller) Ready() error {
+	c.mu.Lock()
+	state, sources := c.state, slices.Clone(c.sources)
+	c.mu.Unlock()
+	if state == Running {
+		return nil
+	}
+	var why []error
+	for _, s := range sources {
+		if err := s.waiting(); err != nil {
+			why = append(why, err)
+		}
+	}
+	if state != Waiting || len(why) == 0 {
+		return fmt.Errorf("controller %s: %w: it is %s", c.name, ErrWaiting, state)
+	}
+	return fmt.Errorf("controller %s: %w for %w", c.name, ErrWaiting, errors.Join(why...))
+}
+
+// unsynced reports whether a source is to be waited for.
+func (c *Controller) unsynced() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.sources, func(s *subscription) bool { return !s.synced.Load() })
+}
+
+// counters are what a controller counts over all its runs.
+type counters struct {
+	successes, requeues, delays atomic.Uint64 // by what the reconciler asked for
+	errors, terminals           atomic.Uint64 // terminals count as errors too
+	panics, timeouts            atomic.Uint64 // both count as errors too
+	parked, stale               atomic.Uint64
+	active                      atomic.Int64
+	failure                     atomic.Pointer[Failure]
+}

@@ -1,0 +1,179 @@
+package controllertest
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// Options configure the world of a test. The zero value works.
+type Options struct {
+	// Server are those of the simulated API server, which serves the usual
+	// built-in resources and those named here.
+	Server apiserver.Options
+
+	// Scheme knows the Go types. Nil means scheme.New().
+	Scheme *runtime.Scheme
+
+	// Factory are those of the factory.
+	Factory factory.Options
+
+	// Logger hears what client and factory log. Nil is silent.
+	Logger *slog.Logger
+}
+
+// Env is the world of one test: an API server, a client and a factory, inside one
+// bubble of testing/synctest.
+type Env struct {
+	testing.TB
+
+	Server  *apiserver.Server
+	Client  *rest.Client
+	Factory *factory.Factory
+
+	ctx  context.Context
+	runs *sync.WaitGroup
+}
+
+// Context returns a context that ends when the test's body has returned.
+func (e *Env) Context() context.Context { return e.ctx }
+
+// Run runs body in a bubble, with a world of its own. It fails the test if body
+// leaves a goroutine behind that does not end with Env.Context().
+func Run(t *testing.T, body func(e *Env), opts ...Options) {
+	t.Helper()
+	var o Options
+	if len(opts) > 0 {
+		o = opts[0]
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Scheme == nil {
+		o.Scheme = builtin()
+	}
+	if o.Factory.Logger == nil {
+		o.Factory.Logger = o.Logger
+	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := apiserver.New(o.Server)
+		defer srv.Close()
+		endpoint, err := srv.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := rest.NewClient(&rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger}, o.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.CloseIdleConnections()
+		var runs sync.WaitGroup
+		defer runs.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		f := factory.New(client, o.Factory)
+		defer f.Wait()
+		defer cancel()
+		body(&Env{TB: t, Server: srv, Client: client, Factory: f, ctx: ctx, runs: &runs})
+	})
+}
+
+var builtin = sync.OnceValue(scheme.New)
+
+// Start starts the factory's informers and runs what it is given, controllers
+// mostly, until the test ends or stop is called, which waits for all of them. It
+// returns when everything is quiet: a first reconcile of what was there is over
+// then, unless it waits for time to pass. An error of Run fails the test.
+func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func()) {
+	e.Helper()
+	ctx, cancel := context.WithCancel(e.ctx)
+	var these sync.WaitGroup
+	for _, r := range runs {
+		these.Add(1)
+		e.runs.Go(func() {
+			defer these.Done()
+			if err := r.Run(ctx); err != nil {
+				e.Errorf("%T: %v", r, err)
+			}
+		})
+	}
+	e.Factory.Start(e.ctx)
+	synctest.Wait()
+	return func() {
+		cancel()
+		these.Wait()
+	}
+}
+
+// Settle lets the bubble's time go on by d, which takes no real time, and then
+// waits until everything is quiet: until every goroutine waits for time to pass
+// or for something to happen.
+func (e *Env) Settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Put creates or replaces an object on the server, its status included, waits
+// until everything is quiet, and returns the object as the server has it.
+func Put[T object.Object](e *Env, o T) T {
+	e.Helper()
+	stored, err := e.Server.Put(o)
+	if err != nil {
+		e.Fatalf("put %T %s: %v", o, object.FormatKey(object.KeyOf(o)), err)
+	}
+	synctest.Wait()
+	return stored.(T)
+}
+
+// Get returns an object as the server has it. It fails the test if it is not
+// there.
+func Get[T object.Object](e *Env, key object.Key) T {
+	e.Helper()
+	o, err := e.Server.Get(resource[T](e), key)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return o.(T)
+}
+
+// All returns all objects of a type, as the server has them. They must not be
+// changed.
+func All[T object.Object](e *Env) []T {
+	e.Helper()
+	var all []T
+	for _, o := range e.Server.Objects(resource[T](e)) {
+		all = append(all, o.(T))
+	}
+	return all
+}
+
+// Delete deletes an object on the server, or marks it as being deleted where it
+// has finalizers, and waits until everything is quiet.
+func Delete[T object.Object](e *Env, key object.Key) {
+	e.Helper()
+	if err := e.Server.Delete(resource[T](e), key); err != nil {
+		e.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// resource is where a type is served.
+func resource[T object.Object](e *Env) object.GVR {
+	e.Helper()
+	mapping, err := rest.ResourceFor[T](e.Client).Mapping(e.ctx)
+	if err != nil {
+		e.Fatal(err)
+	}
+	return mapping.Resource
+}

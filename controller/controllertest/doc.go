@@ -1,0 +1,30 @@
+// Package controllertest tests a controller against a simulated API server, with
+// virtual time and without a single sleep.
+//
+// # Usage
+//
+//	func TestScale(t *testing.T) {
+//		controllertest.Run(t, func(e *controllertest.Env) {
+//			e.Start(newController(e.Factory))
+//			controllertest.Put(e, &appsv1.Deployment{...})
+//			got := controllertest.Get[*appsv1.ReplicaSet](e, key)
+//			...
+//			e.Settle(time.Hour) // an hour passes at once
+//		})
+//	}
+//
+// Everything runs in a bubble of testing/synctest: when Put, Delete, Start or
+// Settle return, whatever was to happen has happened. So there is nothing to poll
+// for.
+//
+// # What is simulated
+//
+// See test/apiserver: lists, watches, writes, conflicts, finalizers, the status
+// subresource and faults (Env.Server.Faults) behave as those of a real server.
+// There is no garbage collection, no other controller and no admission.
+//
+// # Failure
+//
+// What cannot be done ends the test with t.Fatal. A goroutine of the controller
+// that is left at the end fails the test and is shown with its stack.
+package controllertest

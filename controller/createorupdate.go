@@ -1,0 +1,63 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Outcome is what CreateOrUpdate and PatchStatus did.
+type Outcome string
+
+// The outcomes.
+const (
+	Unchanged Outcome = "unchanged"
+	DidCreate Outcome = "created"
+	DidUpdate Outcome = "updated"
+)
+
+// CreateOrUpdate makes an object what change makes of it. Where the cache has an
+// object of o's key, change is called with a copy of that, and the copy is written
+// if it differs then; otherwise change is called with a copy of o, which is
+// created. It returns the object as it is then; one that is unchanged is shared
+// with the cache, and must not be changed.
+//
+// change must not change name and namespace, and must leave alone what it does not
+// mean to set, defaults of the server among it, or each reconcile writes. The
+// status is not written, where the kind has a status subresource. To leave all
+// that to the server, use Apply.
+//
+// The cache may lag behind what others wrote. Then the server answers with a
+// conflict or "already exists", which is to be returned: the next try sees more.
+func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	key := object.KeyOf(o)
+	cached, exists := c.Get(key)
+	if exists {
+		o = cached
+	}
+	wanted := copyOf(o)
+	if err := change(wanted); err != nil {
+		return o, Unchanged, err
+	}
+	switch {
+	case object.KeyOf(wanted) != key:
+		return o, Unchanged, fmt.Errorf("%s %s: change made %s of its key", c.resource, object.FormatKey(key), object.FormatKey(object.KeyOf(wanted)))
+	case !exists:
+		created, err := c.Create(ctx, wanted)
+		return outcome(o, created, DidCreate, err)
+	case equality.Semantic.DeepEqual(cached, wanted):
+		return cached, Unchanged, nil
+	}
+	updated, err := c.Update(ctx, wanted)
+	return outcome(o, updated, DidUpdate, err)
+}
+
+func outcome[T object.Object](before, after T, did Outcome, err error) (T, Outcome, error) {
+	if err != nil {
+		return before, Unchanged, err
+	}
+	return after, did, nil
+}

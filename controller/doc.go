@@ -1,0 +1,68 @@
+// Package controller makes a running controller of a reconcile function: events
+// in, requests queued, reconcilers called.
+//
+// # Usage
+//
+//	memcacheds := controller.ClientFor[*cachev1.Memcached](f) // f is a *factory.Factory
+//	deployments := controller.ClientFor[*appsv1.Deployment](f)
+//
+//	c, err := controller.New("memcached", controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+//		m, ok := memcacheds.Get(req.Key) // shared, not to be changed
+//		if !ok {
+//			return controller.Result{}, nil
+//		}
+//		...
+//		_, err := deployments.Create(ctx, deployment)
+//		return controller.Result{}, err
+//	}), controller.Options{Concurrency: 4})
+//
+//	c.Watch(controller.For(memcacheds.Informer))
+//	c.Watch(controller.Owns(deployments.Informer, memcacheds))
+//	err = c.Run(ctx)
+//
+// # The flow
+//
+//	informer → predicates → map ─┐
+//	channel ─────────────────────┼─► queue ─► worker ─► parked? ─► Reconcile ─► Client writes
+//	function ────────────────────┘     ▲                  │            │            │
+//	                                   │                  ▼            │            ▼
+//	                                   ├──── cache has caught up ◄─────┼──── what was written
+//	                                   └──── error, Requeue(After) ◄───┘
+//
+// # Guarantees
+//
+// The queue's: one reconcile of a request at a time (L26), no change without a
+// reconcile after it (L27), no starvation however many more urgent requests there
+// are (L30). The informers': the cache is ahead of every event (L05). And those
+// of this package:
+//
+//   - No reconcile before every source that is there at Run has synced, but for
+//     Optional ones whose kind is not served.
+//   - A reconcile does not see a state older than what the reconcile before it
+//     wrote through a Client, unless the cache lags behind by more than
+//     Options.Patience, which is counted.
+//   - What an initial list asks for goes behind live changes.
+//   - A map function that fails is called again, by object, with a back-off.
+//   - Run returns when everything that it started has ended (L23).
+//
+// # Concurrency
+//
+// Everything may be called from any goroutine. A controller owns its workers, one
+// goroutine for each source, one more for a source with a map function, and one
+// for each parked request. Handlers run in goroutines of their informers. Of
+// Controller.mu and the lock of a queue, of causes, of parking, of a mapping and
+// of an attempt, Controller.mu is taken first and the others under none but it
+// and that of a mapping. No lock is held while a reconciler or a predicate runs;
+// a map function runs under the lock of its mapping, which orders its calls.
+//
+// # Failure
+//
+// An error of a reconciler is logged, counted, kept in Status.Failure and followed
+// by another try with a back-off, unless it is Terminal. A panic is such an error.
+// Sources fail by themselves: SourceStatus tells which, with what, how often.
+//
+// # Debugging
+//
+// Ready says for which source a controller waits and why; Status tells the rest.
+// In a reconcile Causes tells why it happens, and Logger marks what is logged.
+package controller

@@ -1,0 +1,11 @@
+package controller
+
+// Notes is how many requests of a running controller have a note of a write.
+func Notes(c *Controller) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &c.session.parking
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(len(p.notes), len(p.order))
+}

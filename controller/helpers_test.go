@@ -1,0 +1,290 @@
+package controller_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func replicaSet(name, uid string) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}}
+}
+
+func TestOwnerReferences(t *testing.T) {
+	known := scheme.New()
+	web, db, p := replicaSet("web", "1"), replicaSet("db", "2"), pod("a")
+	reference := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "1", Controller: new(true), BlockOwnerDeletion: new(true)}
+	for range 2 {
+		require.NoError(t, controller.SetControllerReference(web, p, known))
+		require.Equal(t, []metav1.OwnerReference{reference}, p.OwnerReferences)
+	}
+	require.True(t, controller.Controls(web, p))
+
+	err := controller.SetControllerReference(db, p, known)
+	owned, ok := errors.AsType[*controller.AlreadyOwnedError](err)
+	require.True(t, ok)
+	require.Equal(t, "web", owned.Owner.Name)
+	require.ErrorContains(t, err, "shop/a is controlled by ReplicaSet web already")
+
+	require.NoError(t, controller.SetOwnerReference(db, p, known))
+	require.NoError(t, controller.SetOwnerReference(web, p, known), "and it stays the controller")
+	require.Equal(t, []metav1.OwnerReference{reference, {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "db", UID: "2"}}, p.OwnerReferences)
+
+	require.NoError(t, controller.SetControllerReference(replicaSet("web", "3"), p, known), "re-created")
+	require.EqualValues(t, "3", p.OwnerReferences[0].UID)
+	require.Len(t, p.OwnerReferences, 2)
+
+	require.False(t, controller.RemoveOwnerReference(web, p))
+	require.True(t, controller.RemoveOwnerReference(db, p))
+	require.Len(t, p.OwnerReferences, 1)
+
+	elsewhere := replicaSet("web", "1")
+	elsewhere.Namespace = "bank"
+	for want, o := range map[string]object.Object{
+		"the owner has no UID":  replicaSet("new", ""),
+		"different namespaces":  elsewhere,
+		"no kind is registered": &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1"}},
+	} {
+		known := known
+		if want == "no kind is registered" {
+			known = runtime.NewScheme()
+		}
+		require.ErrorContains(t, controller.SetControllerReference(o, pod("a"), known), want)
+	}
+	require.ErrorContains(t, controller.SetControllerReference(web, &corev1.Node{}, known), "cluster-scoped")
+	custom := widget("w")
+	custom.SetUID("7")
+	p = pod("a")
+	require.NoError(t, controller.SetControllerReference(custom, p, runtime.NewScheme()), "it says its kind itself")
+	require.Equal(t, "example.com/v1", p.OwnerReferences[0].APIVersion)
+}
+
+func TestFinalizers(t *testing.T) {
+	p := pod("a")
+	require.False(t, controller.HasFinalizer(p, "x"))
+	require.True(t, controller.AddFinalizer(p, "x"))
+	require.False(t, controller.AddFinalizer(p, "x"))
+	require.True(t, controller.AddFinalizer(p, "y"))
+	shared := p.Finalizers
+	require.True(t, controller.RemoveFinalizer(p, "x"))
+	require.False(t, controller.RemoveFinalizer(p, "x"))
+	require.Equal(t, []string{"y"}, p.Finalizers)
+	require.Equal(t, []string{"x", "y"}, shared, "what others may share is not changed")
+}
+
+func TestCreateOrUpdate(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		ctx := e.Context()
+		set := func(to string) func(*corev1.Pod) error {
+			return func(p *corev1.Pod) error { p.Labels = map[string]string{"x": to}; return nil }
+		}
+		mine := pod("a")
+		p, did, err := controller.CreateOrUpdate(ctx, pods, mine, set("1"))
+		require.NoError(e, err)
+		require.Equal(e, controller.DidCreate, did)
+		require.Equal(e, "1", p.Labels["x"])
+		require.Nil(e, mine.Labels, "what is given is not changed")
+		e.Settle(0)
+
+		writes := e.Server.RV()
+		_, did, err = controller.CreateOrUpdate(ctx, pods, pod("a"), set("1"))
+		require.NoError(e, err)
+		require.Equal(e, controller.Unchanged, did)
+		require.Equal(e, writes, e.Server.RV())
+		require.Zero(e, e.Server.Stats().Requests("update", "pods"), "nothing was sent")
+
+		p, did, err = controller.CreateOrUpdate(ctx, pods, pod("a"), set("2"))
+		require.NoError(e, err)
+		require.Equal(e, controller.DidUpdate, did)
+		require.Equal(e, "2", p.Labels["x"])
+		e.Settle(0)
+
+		broken := errors.New("broken")
+		_, did, err = controller.CreateOrUpdate(ctx, pods, pod("a"), func(*corev1.Pod) error { return broken })
+		require.ErrorIs(e, err, broken)
+		require.Equal(e, controller.Unchanged, did)
+		_, _, err = controller.CreateOrUpdate(ctx, pods, pod("a"), func(p *corev1.Pod) error { p.Name = "b"; return nil })
+		require.ErrorContains(e, err, "change made shop/b of its key")
+	})
+}
+
+func TestPatchStatus(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		e.Start()
+		p := controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Status.Message, p.Status.Reason = "old", "Because" }))
+		change := func(p *corev1.Pod) error {
+			p.Status.Phase = corev1.PodRunning
+			p.Status.Message = ""
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, ObservedGeneration: 9007199254740993}}
+			p.Labels = map[string]string{"not": "sent"}
+			return nil
+		}
+		p, did, err := controller.PatchStatus(e.Context(), pods, p, change)
+		require.NoError(e, err)
+		require.Equal(e, controller.DidUpdate, did)
+		require.Equal(e, corev1.PodRunning, p.Status.Phase)
+		require.Empty(e, p.Status.Message)
+		require.Equal(e, "Because", p.Status.Reason)
+		require.EqualValues(e, 9007199254740993, p.Status.Conditions[0].ObservedGeneration, "no figure is lost")
+		require.Empty(e, p.Labels)
+
+		sent := e.Server.Stats().Requests("patch", "pods")
+		again, did, err := controller.PatchStatus(e.Context(), pods, p, change)
+		require.NoError(e, err)
+		require.Equal(e, controller.Unchanged, did)
+		require.Same(e, p, again)
+		require.Equal(e, sent, e.Server.Stats().Requests("patch", "pods"))
+
+		broken := errors.New("broken")
+		_, _, err = controller.PatchStatus(e.Context(), pods, p, func(*corev1.Pod) error { return broken })
+		require.ErrorIs(e, err, broken)
+	})
+}
+
+// A status may be a map too, as of a custom resource without Go types.
+func TestPatchStatusOfACustomResource(t *testing.T) {
+	custom := widgets
+	custom.Status = true
+	controllertest.Run(t, func(e *controllertest.Env) {
+		client := controller.ClientFor(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
+		e.Start()
+		w := controllertest.Put(e, widget("w"))
+		set := func(status map[string]any) func(*unstructured.Unstructured) error {
+			return func(u *unstructured.Unstructured) error { return unstructured.SetNestedMap(u.Object, status, "status") }
+		}
+		w, did, err := controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1), "y": int64(2)}, "b": "c"}))
+		require.NoError(e, err)
+		require.Equal(e, controller.DidUpdate, did)
+		w, did, err = controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
+		require.NoError(e, err)
+		require.Equal(e, controller.DidUpdate, did)
+		require.Equal(e, map[string]any{"a": map[string]any{"x": int64(1)}}, w.Object["status"])
+		_, did, err = controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
+		require.NoError(e, err)
+		require.Equal(e, controller.Unchanged, did)
+	}, controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{custom}}})
+}
+
+var eventsServed = controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{{
+	GVR: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespaced: true,
+	New: func() object.Object { return &eventsv1.Event{} },
+}}}}
+
+// The API server's own check of an event is stricter than the simulation's.
+func requireValid(t testing.TB, event *eventsv1.Event) {
+	t.Helper()
+	require.False(t, event.EventTime.IsZero())
+	for _, s := range []string{event.ReportingController, event.ReportingInstance, event.Action, event.Reason} {
+		require.NotEmpty(t, s)
+		require.LessOrEqual(t, len(s), 128)
+	}
+	require.Contains(t, []string{"Normal", "Warning"}, event.Type)
+	require.LessOrEqual(t, len(event.Note), 1024)
+}
+
+func TestEventsThatRepeatAreCounted(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Instance: "me"})
+		a, node := controllertest.Put(e, pod("a")), controllertest.Put(e, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		e.Start(events)
+		for n := range 10 {
+			events.Recordf(a, "", "Scaled", "Scale", "to %d", n)
+		}
+		events.Record(a, controller.Event{Type: "Warning", Reason: "Scaled", Action: "Scale", Note: string(make([]byte, 5000)), Related: node})
+		events.Recordf(node, "Normal", "Drained", "Drain", "all gone")
+		e.Settle(0)
+		all := controllertest.All[*eventsv1.Event](e)
+		require.Len(e, all, 3)
+		for _, event := range all {
+			requireValid(e, event)
+			require.Nil(e, event.Series)
+		}
+		find := func(reason, typ string) *eventsv1.Event {
+			for _, event := range controllertest.All[*eventsv1.Event](e) {
+				if event.Reason == reason && event.Type == typ {
+					return event
+				}
+			}
+			return nil
+		}
+		first := find("Scaled", "Normal")
+		require.Equal(e, "to 0", first.Note)
+		require.Equal(e, corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "a", UID: a.UID, ResourceVersion: a.ResourceVersion}, first.Regarding)
+		require.Equal(e, "n1", find("Scaled", "Warning").Related.Name)
+		require.Equal(e, "default", find("Drained", "Normal").Namespace)
+
+		e.Settle(time.Minute)
+		require.EqualValues(e, 10, find("Scaled", "Normal").Series.Count)
+		require.Equal(e, controller.EventStatus{Kept: 3, Created: 3, Updated: 1}, events.Status())
+		e.Settle(time.Hour)
+		require.Equal(e, controller.EventStatus{Created: 3, Updated: 1}, events.Status(), "a series ends")
+		events.Recordf(a, "", "Scaled", "Scale", "again")
+		e.Settle(0)
+		require.Len(e, controllertest.All[*eventsv1.Event](e), 4)
+	}, eventsServed)
+}
+
+func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 5})
+		for n := range 8 { // nobody runs it
+			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
+		}
+		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Count: 5, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		e.Start(events)
+		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
+		e.Settle(time.Minute)
+		require.Equal(e, controller.EventStatus{Kept: 5, Dropped: 3, Created: 5}, events.Status())
+
+		e.Server.SetAuthorizer(apiserver.Deny("", "events"))
+		e.Settle(time.Hour)
+		events.Recordf(pod("x"), "", "Reason", "Act", "note")
+		e.Settle(0)
+		require.EqualValues(e, 1, events.Status().Failed)
+		require.Zero(e, events.Status().Kept)
+	}, eventsServed)
+}
+
+func TestEventsAreFlushedAtTheEnd(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Flush: 3 * time.Second})
+		stop := e.Start(events)
+		for range 7 {
+			events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		}
+		stop()
+		all := controllertest.All[*eventsv1.Event](e)
+		require.Len(e, all, 1)
+		require.EqualValues(e, 7, all[0].Series.Count)
+
+		stop = e.Start(events)
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Delay{For: time.Hour}}})
+		for n := range 7 {
+			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
+		}
+		began := time.Now()
+		stop()
+		require.LessOrEqual(e, time.Since(began), 3*time.Second)
+	}, eventsServed)
+}

@@ -1,0 +1,89 @@
+package controller
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// The defaults of Options.
+const (
+	DefaultConcurrency = 1
+	DefaultPatience    = 10 * time.Second
+)
+
+// InitialPriority is the priority in the queue of requests that nothing but an
+// initial list or a resync asks for. Others have priority 0 and are handed out
+// first, within the fairness of the queue: one request in FairEvery is the one
+// that has waited longest, whatever its priority (L30).
+const InitialPriority = -100
+
+// Options configure a Controller. The zero value works.
+type Options struct {
+	// Concurrency is how many requests are reconciled at the same time. Default
+	// DefaultConcurrency.
+	Concurrency int
+
+	// Timeout, if not 0, ends the context of each reconcile after this time.
+	Timeout time.Duration
+
+	// RateLimiter says how long a request waits after a failure. It belongs to
+	// this controller alone. Default workqueue.NewExponential with its defaults:
+	// 5 ms, doubled each time, up to 5 min, for each request by itself.
+	RateLimiter workqueue.RateLimiter[Request]
+
+	// FairEvery is that of workqueue.Options.
+	FairEvery int
+
+	// QueueMetrics is the Metrics of workqueue.Options. Package metrics has one
+	// for Prometheus.
+	QueueMetrics workqueue.Metrics
+
+	// Metrics hears how long reconciles take. Package metrics has one for
+	// Prometheus.
+	Metrics Metrics
+
+	// Patience is how long a request whose last reconcile wrote something
+	// through a Client is kept from being reconciled again while the cache has
+	// not seen that write. Then it is reconciled all the same, and counted in
+	// Status.Stale. Default DefaultPatience; negative means not to wait.
+	Patience time.Duration
+
+	// Resync, if not 0, asks that often for a reconcile of every object of every
+	// source, with InitialPriority.
+	Resync time.Duration
+
+	// CrashOnPanic lets a panic of the reconciler end the process after it was
+	// reported.
+	CrashOnPanic bool
+
+	// Logger hears of failures. Nil is silent.
+	Logger *slog.Logger
+}
+
+// complete checks the options and fills in the defaults.
+func (o *Options) complete() error {
+	switch {
+	case o.Concurrency < 0:
+		return fmt.Errorf("option Concurrency is %d: want 1 or more, or 0 for the default of %d", o.Concurrency, DefaultConcurrency)
+	case o.Timeout < 0:
+		return fmt.Errorf("option Timeout is %s: want more than 0, or 0 for none", o.Timeout)
+	case o.Resync < 0:
+		return fmt.Errorf("option Resync is %s: want more than 0, or 0 for none", o.Resync)
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = DefaultConcurrency
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.RateLimiter == nil {
+		o.RateLimiter = workqueue.NewExponential[Request](workqueue.ExponentialOptions{})
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}

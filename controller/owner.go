@@ -1,0 +1,119 @@
+package controller
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// AlreadyOwnedError says that an object has another controller.
+type AlreadyOwnedError struct {
+	Object object.Object
+	Owner  metav1.OwnerReference // the one that it has
+}
+
+// Error names the object and the controller that it has.
+func (e *AlreadyOwnedError) Error() string {
+	return fmt.Sprintf("%s is controlled by %s %s already", object.FormatKey(object.KeyOf(e.Object)), e.Owner.Kind, e.Owner.Name)
+}
+
+// SetControllerReference makes owner the one controller of o, in memory: Owns
+// finds it, and the garbage collector deletes o when owner is gone. The reference
+// blocks a foreground deletion of owner until o is gone. A reference to owner that
+// is there is brought up to date. The kind of owner is looked up in the scheme,
+// unless the object says it.
+//
+// It fails with an *AlreadyOwnedError where another object controls o, and where
+// the reference would be of no use: owner has no UID, which is so until the
+// server has it, or is in another namespace.
+// https://kubernetes.io/docs/concepts/overview/working-with-objects/owners-dependents/
+func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) error {
+	return setOwner(owner, o, scheme, true)
+}
+
+// SetOwnerReference is SetControllerReference for an owner beside others: OwnsAny
+// finds it, and the garbage collector deletes o when all its owners are gone. It
+// does not look at who controls o, and does not block deletions.
+func SetOwnerReference(owner, o object.Object, scheme *runtime.Scheme) error {
+	return setOwner(owner, o, scheme, false)
+}
+
+func setOwner(owner, o object.Object, scheme *runtime.Scheme, controls bool) error {
+	describe := func(problem string, args ...any) error {
+		return fmt.Errorf("owner reference of %s to %s: %s", object.FormatKey(object.KeyOf(o)), object.FormatKey(object.KeyOf(owner)), fmt.Sprintf(problem, args...))
+	}
+	kind, err := kindOf(owner, scheme)
+	switch {
+	case err != nil:
+		return describe("%s", err)
+	case owner.GetUID() == "":
+		return describe("the owner has no UID: use the object that the server answered with")
+	case owner.GetNamespace() != "" && o.GetNamespace() == "":
+		return describe("a cluster-scoped object cannot be owned by one in a namespace")
+	case owner.GetNamespace() != "" && owner.GetNamespace() != o.GetNamespace():
+		return describe("they are in different namespaces")
+	}
+	reference := metav1.OwnerReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: owner.GetName(), UID: owner.GetUID()}
+	if controls {
+		reference.Controller, reference.BlockOwnerDeletion = new(true), new(true)
+	}
+	references := slices.Clone(o.GetOwnerReferences())
+	if other := metav1.GetControllerOfNoCopy(o); controls && other != nil && !sameOwner(*other, reference) {
+		return &AlreadyOwnedError{Object: o, Owner: *other}
+	}
+	at := slices.IndexFunc(references, func(r metav1.OwnerReference) bool { return sameOwner(r, reference) })
+	switch {
+	case at < 0:
+		references = append(references, reference)
+	case controls:
+		references[at] = reference
+	default: // it may be the controller, and stays it
+		reference.Controller, reference.BlockOwnerDeletion = references[at].Controller, references[at].BlockOwnerDeletion
+		references[at] = reference
+	}
+	o.SetOwnerReferences(references)
+	return nil
+}
+
+// RemoveOwnerReference takes owner off the owners of o, in memory, and reports
+// whether it was one. It goes by the UID.
+func RemoveOwnerReference(owner, o object.Object) bool {
+	before := o.GetOwnerReferences()
+	after := slices.DeleteFunc(slices.Clone(before), func(r metav1.OwnerReference) bool { return r.UID == owner.GetUID() })
+	if len(after) == len(before) {
+		return false
+	}
+	o.SetOwnerReferences(after)
+	return true
+}
+
+// Controls reports whether owner is the one controller of o.
+func Controls(owner, o object.Object) bool { return metav1.IsControlledBy(o, owner) }
+
+// sameOwner reports whether two references name one owner, be it re-created
+// under its name or served under another version.
+func sameOwner(a, b metav1.OwnerReference) bool {
+	groupA, errA := schema.ParseGroupVersion(a.APIVersion)
+	groupB, errB := schema.ParseGroupVersion(b.APIVersion)
+	return errA == nil && errB == nil && groupA.Group == groupB.Group && a.Kind == b.Kind && a.Name == b.Name
+}
+
+// kindOf is the kind of an object, from itself or else from the scheme.
+func kindOf(o object.Object, scheme *runtime.Scheme) (object.GVK, error) {
+	if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind != "" && kind.Version != "" {
+		return kind, nil
+	}
+	kinds, _, err := scheme.ObjectKinds(o)
+	if err != nil {
+		return object.GVK{}, err
+	}
+	if len(kinds) != 1 {
+		return object.GVK{}, fmt.Errorf("%T is of several kinds: %v", o, kinds)
+	}
+	return kinds[0], nil
+}

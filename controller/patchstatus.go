@@ -1,0 +1,90 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// PatchStatus sends what change does to the status of o, and nothing where it
+// does nothing. change is called with a copy of o, which may come from the cache.
+// What differs elsewhere than in the status is not sent. It returns the object as
+// it is then; o itself if nothing was sent.
+//
+// It is a JSON merge patch (RFC 7386) of the status subresource without a
+// resource version: others may write other fields of the status at the same time,
+// and of a field or a list that both write the last stays. Where that is not
+// good enough, Client.UpdateStatus fails with a conflict.
+func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	wanted := copyOf(o)
+	if err := change(wanted); err != nil {
+		return o, Unchanged, err
+	}
+	before, err := statusOf(o)
+	if err != nil {
+		return o, Unchanged, err
+	}
+	after, err := statusOf(wanted)
+	if err != nil {
+		return o, Unchanged, err
+	}
+	differences := mergePatch(before, after)
+	if len(differences) == 0 {
+		return o, Unchanged, nil
+	}
+	patch, err := json.Marshal(map[string]any{"status": differences})
+	if err != nil {
+		return o, Unchanged, err
+	}
+	patched, err := c.wrote(ctx, nil)(c.resource.Subresource("status").Patch(ctx, object.KeyOf(o), types.MergePatchType, patch, metav1.PatchOptions{}))
+	return outcome(o, patched, DidUpdate, err)
+}
+
+// statusOf returns the status of o as JSON has it.
+func statusOf(o object.Object) (map[string]any, error) {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("status of %s: %w", object.FormatKey(object.KeyOf(o)), err)
+	}
+	var parts struct {
+		Status map[string]any `json:"status"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber() // an int64 has no place in a float64
+	if err := decoder.Decode(&parts); err != nil {
+		return nil, fmt.Errorf("status of %s: %w", object.FormatKey(object.KeyOf(o)), err)
+	}
+	return parts.Status, nil
+}
+
+// mergePatch is what makes after of before (RFC 7386): null for what goes, the
+// value for what comes or changes, and the same for what is within.
+func mergePatch(before, after map[string]any) map[string]any {
+	patch := make(map[string]any)
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			patch[name] = nil
+		}
+	}
+	for name, value := range after {
+		old := before[name]
+		within, isObject := value.(map[string]any)
+		oldWithin, wasObject := old.(map[string]any)
+		switch {
+		case isObject && wasObject:
+			if inner := mergePatch(oldWithin, within); len(inner) > 0 {
+				patch[name] = inner
+			}
+		case !reflect.DeepEqual(old, value): // what is null is as good as missing
+			patch[name] = value
+		}
+	}
+	return patch
+}

@@ -1,0 +1,81 @@
+package controller
+
+import (
+	"context"
+	"sync"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// session is one run of a controller: its queue and everything that it started.
+type session struct {
+	controller *Controller
+	ctx        context.Context
+	queue      *workqueue.Queue[Request]
+	causes     causes
+	parking    parking
+	tasks      sync.WaitGroup // every goroutine of this run
+	changed    chan struct{}  // a token: look again whether all sources are synced
+}
+
+func newSession(ctx context.Context, c *Controller) *session {
+	return &session{
+		controller: c,
+		ctx:        ctx,
+		queue: workqueue.New(workqueue.Options[Request]{
+			Name: c.name, RateLimiter: c.opts.RateLimiter, FairEvery: c.opts.FairEvery, Metrics: c.opts.QueueMetrics,
+		}),
+		changed: make(chan struct{}, 1),
+	}
+}
+
+// begin runs a source in a goroutine of its own. It is called under
+// Controller.mu.
+func (s *session) begin(sub *subscription) {
+	if s.ctx.Err() != nil {
+		return // it is about to end, and waits for what was begun
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	ended := make(chan struct{})
+	sub.cancel, sub.ended = cancel, ended
+	sub.synced.Store(false)
+	sub.finished.Store(false)
+	in := &Inbox{subscription: sub, session: s, ctx: ctx}
+	s.tasks.Go(func() {
+		defer close(ended)
+		defer cancel()
+		sub.serve(ctx, in)
+	})
+}
+
+// poke lets awaitSources look again.
+func (s *session) poke() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// awaitSources waits until every source is synced, and returns false if the
+// session ends before.
+func (s *session) awaitSources() bool {
+	for s.controller.unsynced() {
+		select {
+		case <-s.changed:
+		case <-s.ctx.Done():
+			return false
+		}
+	}
+	return s.ctx.Err() == nil
+}
+
+// ask queues a request and notes why.
+func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, opts workqueue.AddOptions) {
+	s.causes.add(req, typ, source, about)
+	opts.Priority = InitialPriority
+	if typ.urgent() && !opts.KeepPriority {
+		opts.Priority = 0
+	}
+	s.queue.AddWith(opts, req)
+}

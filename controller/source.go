@@ -1,0 +1,212 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// Source is where requests come from. It is made by For, Owns, Map, Handle,
+// Channel and SourceFunc, and is a value that may be used more than once.
+type Source struct {
+	name     func() string
+	cluster  string
+	optional bool
+	run      func(ctx context.Context, in *Inbox) error
+	unsynced func() error // what is not synced and why, nil if there is nothing to say
+}
+
+// String returns the source's name.
+func (s Source) String() string { return s.name() }
+
+// Named returns the source under another name, for status, causes and messages.
+func (s Source) Named(name string) Source {
+	s.name = func() string { return name }
+	return s
+}
+
+// InCluster returns the source with all requests that name no cluster marked as
+// of the given one.
+func (s Source) InCluster(cluster string) Source {
+	s.cluster = cluster
+	return s
+}
+
+// Optional returns the source as one that the controller does not wait for as
+// long as the server does not serve its kind, such as that of a custom resource
+// definition that is not installed. It begins when the kind appears: the informer
+// goes on asking. When the kind goes, its objects are deleted like any others.
+// Other reasons not to sync, such as missing rights, hold the controller up.
+func (s Source) Optional() Source {
+	s.optional = true
+	return s
+}
+
+// SourceFunc returns a source made of a function, which adds requests to in
+// until ctx is done. The controller waits with the first reconcile until
+// in.Synced is called. An error or a panic is reported, and the function is
+// called again after a back-off. When it returns nil, the source has ended.
+func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Source {
+	return Source{run: run}.Named(name)
+}
+
+// Channel returns a source that asks for the requests that requests makes of
+// each value from ch, until ch is closed. An error is reported with the source
+// and the value is dropped: a channel has nothing that could be read again.
+func Channel[E any](name string, ch <-chan E, requests func(ctx context.Context, e E) ([]Request, error)) Source {
+	return SourceFunc(name, func(ctx context.Context, in *Inbox) error {
+		in.Synced()
+		for e := range received(ctx, ch) {
+			reqs, err := requests(ctx, e)
+			if err != nil {
+				in.Failed(err)
+				continue
+			}
+			for _, req := range reqs {
+				in.Add(Generic, req.Key, req)
+			}
+		}
+		return nil
+	})
+}
+
+// received yields what comes from ch until it is closed or ctx is done.
+func received[E any](ctx context.Context, ch <-chan E) iter.Seq[E] {
+	return func(yield func(E) bool) {
+		for {
+			select {
+			case e, ok := <-ch:
+				if !ok || !yield(e) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// Inbox is what a source adds requests to. Its methods may be called from any
+// goroutine; after the source was removed or the controller has stopped they do
+// nothing.
+type Inbox struct {
+	subscription *subscription
+	session      *session
+	ctx          context.Context
+}
+
+// Add asks for reconciles because of something that happened to an object.
+func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
+	if in.ctx.Err() != nil {
+		return
+	}
+	for _, req := range reqs {
+		if req.Cluster == "" {
+			req.Cluster = in.subscription.source.cluster
+		}
+		in.subscription.added.Add(1)
+		in.session.ask(req, typ, in.subscription, about, workqueue.AddOptions{})
+	}
+}
+
+// Synced says that the source has added the requests for all that was there when
+// it began.
+func (in *Inbox) Synced() {
+	if in.ctx.Err() != nil {
+		return
+	}
+	in.subscription.synced.Store(true)
+	in.session.poke()
+}
+
+// Failed reports an error: it is logged, counted and shown in the status.
+func (in *Inbox) Failed(err error) {
+	if in.ctx.Err() != nil {
+		return
+	}
+	in.subscription.failures.Add(1)
+	in.subscription.failure.Store(&err)
+	c := in.session.controller
+	report(c.opts.Logger.With("controller", c.name, "source", in.subscription.source.String()), "source failed", err)
+}
+
+// subscription is one source at one controller.
+type subscription struct {
+	source Source
+
+	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
+	ended  chan struct{}      // closed when the last run has ended; guarded by Controller.mu
+
+	synced   atomic.Bool
+	finished atomic.Bool // run returned nil
+	added    atomic.Uint64
+	failures atomic.Uint64
+	failure  atomic.Pointer[error]
+}
+
+// serve runs the source until ctx is done or it has ended by itself.
+func (s *subscription) serve(ctx context.Context, in *Inbox) {
+	backoff := workqueue.NewExponential[*subscription](workqueue.ExponentialOptions{Base: 100 * time.Millisecond, Max: time.Minute})
+	for {
+		err := s.call(ctx, in)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			s.finished.Store(true)
+			in.Synced()
+			return
+		}
+		in.Failed(err)
+		select {
+		case <-time.After(backoff.When(s)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// call turns a panic of the source into an error.
+func (s *subscription) call(ctx context.Context, in *Inbox) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &reflector.PanicError{In: "source " + s.source.String(), Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return s.source.run(ctx, in)
+}
+
+// waiting names the source and says why the controller has to wait for it, nil if
+// it need not.
+func (s *subscription) waiting() error {
+	if s.synced.Load() {
+		return nil
+	}
+	if err := s.unsynced(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", s.source, errUnsynced)
+}
+
+// unsynced names the source and says why it is not synced, nil if it is or cannot
+// tell.
+func (s *subscription) unsynced() error {
+	if s.source.unsynced != nil {
+		return s.source.unsynced()
+	}
+	if failure := s.failure.Load(); failure != nil && !s.synced.Load() {
+		return fmt.Errorf("%s: %w", s.source, *failure)
+	}
+	return nil
+}
+
+// errUnsynced is why a source is waited for that says nothing itself.
+var errUnsynced = errors.New("it has not synced yet")

@@ -1,0 +1,439 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func request(name string) controller.Request {
+	return controller.Request{Key: object.Key{Namespace: "shop", Name: name}}
+}
+
+// to maps everything to one request.
+func to[T object.Object](name string) func(context.Context, T) ([]controller.Request, error) {
+	return func(context.Context, T) ([]controller.Request, error) {
+		return []controller.Request{request(name)}, nil
+	}
+}
+
+// cr#1996: map functions cannot fail.
+func TestAMapFunctionThatFailsIsCalledAgain(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j, broken := &journal{}, errors.New("broken")
+		var mended atomic.Bool
+		c := newController(e, j, controller.Options{}, controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) {
+			if !mended.Load() && p.Name != "good" {
+				return nil, broken
+			}
+			return []controller.Request{request(p.Name + "-" + p.Labels["to"])}, nil
+		}))
+		e.Start(c)
+		controllertest.Put(e, pod("a", labelled("to", "x")))
+		for n := range 20 {
+			controllertest.Put(e, pod("a", labelled("to", fmt.Sprint("y", n))))
+		}
+		controllertest.Put(e, pod("good", labelled("to", "z")))
+		controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"})
+		require.Equal(e, []string{"shop/good-z"}, j.read(), "one object's failure is none of another's")
+		s := c.Status().Sources[0]
+		require.ErrorIs(e, s.Failure, broken)
+		require.Positive(e, s.Failures)
+
+		mended.Store(true)
+		e.Settle(10 * time.Minute)
+		asked := j.read()
+		require.Contains(e, asked, "shop/a-x", "the oldest state is not forgotten")
+		require.Contains(e, asked, "shop/a-y19", "nor the newest, though the object is gone")
+		require.LessOrEqual(e, len(asked), 8, "what is kept is bounded")
+		failures := c.Status().Sources[0].Failures
+		e.Settle(time.Hour)
+		require.Equal(e, failures, c.Status().Sources[0].Failures)
+	})
+}
+
+func TestAMapFunctionThatPanicsIsCalledAgain(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j, calls := &journal{}, 0
+		c := newController(e, j, controller.Options{}, controller.Map(pods, func(ctx context.Context, p *corev1.Pod) ([]controller.Request, error) {
+			if calls++; calls == 1 {
+				panic("oh")
+			}
+			return to[*corev1.Pod]("x")(ctx, p)
+		}))
+		e.Start(c)
+		controllertest.Put(e, pod("a"))
+		require.Empty(e, j.read())
+		require.ErrorContains(e, c.Status().Sources[0].Failure, "map function panicked: oh")
+		e.Settle(time.Second)
+		require.Equal(e, []string{"shop/x"}, j.read())
+	})
+}
+
+func TestChannelsAndFunctionsAreSources(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		ch, bad := make(chan int), errors.New("bad number")
+		attempts := 0
+		j := &journal{do: func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+			for _, cause := range controller.Causes(ctx) {
+				require.Equal(e, controller.Generic, cause.Type)
+			}
+			return controller.Result{}, nil
+		}}
+		c := newController(e, j, controller.Options{},
+			controller.Channel("numbers", ch, func(_ context.Context, n int) ([]controller.Request, error) {
+				if n < 0 {
+					return nil, bad
+				}
+				return []controller.Request{request(fmt.Sprint(n))}, nil
+			}),
+			controller.SourceFunc("clock", func(ctx context.Context, in *controller.Inbox) error {
+				if attempts++; attempts < 3 {
+					panic("not yet")
+				}
+				in.Add(controller.Generic, object.Key{}, request("tick"))
+				in.Synced()
+				<-ctx.Done()
+				return nil
+			}))
+		e.Start(c)
+		require.ErrorContains(e, c.Ready(), "clock: source clock panicked: not yet")
+		e.Settle(time.Second)
+		require.NoError(e, c.Ready())
+		require.Equal(e, []string{"shop/tick"}, j.read())
+		ch <- 1
+		ch <- -1
+		ch <- 2
+		require.Equal(e, []string{"shop/1", "shop/2"}, j.read())
+		require.ErrorIs(e, c.Status().Sources[0].Failure, bad)
+		close(ch)
+		synctest.Wait()
+		require.True(e, c.Status().Sources[0].Ended)
+		require.False(e, c.Status().Sources[1].Ended)
+		require.EqualValues(e, 2, c.Status().Sources[1].Failures)
+	})
+}
+
+func TestASourceKnowsItsCluster(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		east, west := factory.Informer[*corev1.Pod](e.Factory), factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		e.Start(newController(e, j, controller.Options{},
+			controller.For(east).InCluster("east"), controller.For(west).InCluster("west").Named("pods of the west")))
+		controllertest.Put(e, pod("a"))
+		require.ElementsMatch(e, []string{"east:shop/a", "west:shop/a"}, j.read())
+	})
+}
+
+var widgets = apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
+
+func widget(name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(widgets.GVK())
+	u.SetNamespace("shop")
+	u.SetName(name)
+	return u
+}
+
+// A kind that is not installed does not hold the controller up, and works as soon
+// as it is. Rights that are missing are another matter.
+func TestAnOptionalKindMayComeAndGo(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		custom := factory.Informer(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
+		j := &journal{}
+		c := newController(e, j, controller.Options{}, controller.For(pods), controller.For(custom).Optional())
+		controllertest.Put(e, pod("a"))
+		e.Start(c)
+		e.Settle(2 * time.Second)
+		require.Equal(e, []string{"shop/a"}, j.read())
+		require.ErrorContains(e, c.Status().Sources[1].Waiting, "Widget")
+		for range 2 {
+			e.Settle(time.Hour)
+			require.NoError(e, e.Server.AddResource(widgets))
+			_, err := e.Server.Create(widget("w"))
+			require.NoError(e, err)
+			e.Settle(5 * time.Minute)
+			require.Equal(e, []string{"shop/w"}, j.read())
+			require.NoError(e, c.Status().Sources[1].Waiting)
+			require.NoError(e, e.Server.RemoveResource(widgets.GVR))
+			e.Settle(5 * time.Minute)
+			require.Equal(e, []string{"shop/w"}, j.read(), "it is told of the objects that went with it")
+			require.NoError(e, c.Ready())
+		}
+	})
+}
+
+func TestAnOptionalKindThatIsForbiddenIsWaitedFor(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
+		c := newController(e, &journal{}, controller.Options{}, controller.For(factory.Informer[*corev1.Secret](e.Factory)).Optional())
+		e.Start(c)
+		e.Settle(time.Hour)
+		require.ErrorContains(e, c.Ready(), "forbidden")
+		e.Server.SetAuthorizer(nil)
+		e.Settle(5 * time.Minute)
+		require.NoError(e, c.Ready())
+	})
+}
+
+// Sources come and go a thousand times, and nothing is left of them; synctest
+// itself fails where a goroutine is left at the end.
+func TestSourcesComeAndGoWithoutATrace(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		c := newController(e, j, controller.Options{}, controller.For(pods))
+		controllertest.Put(e, pod("a"))
+		e.Start(c)
+		before, memory := runtime.NumGoroutine(), heap()
+		for n := range 1000 {
+			removeFor := c.Watch(controller.For(pods))
+			removeMap := c.Watch(controller.Map(pods, to[*corev1.Pod]("b")))
+			if n%2 == 0 {
+				synctest.Wait()
+			}
+			<-removeFor()
+			<-removeMap()
+		}
+		synctest.Wait()
+		require.Less(e, runtime.NumGoroutine(), before+10, "but for the runtime's own")
+		require.Len(e, pods.Status().Handlers, 1)
+		require.Len(e, c.Status().Sources, 1)
+		require.Less(e, heap(), memory+(1<<20))
+		j.read()
+		controllertest.Put(e, pod("a", labelled("x", "y")))
+		require.Equal(e, []string{"shop/a"}, j.read())
+	})
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// A source may be removed by the very function that it calls.
+func TestASourceMayRemoveItself(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		c := newController(e, j, controller.Options{})
+		var remove func() <-chan struct{}
+		remove = c.Watch(controller.Map(pods, func(context.Context, *corev1.Pod) ([]controller.Request, error) {
+			remove()
+			return []controller.Request{request("late")}, nil
+		}))
+		e.Start(c)
+		controllertest.Put(e, pod("a"))
+		<-remove()
+		require.Empty(e, j.read(), "it asks for nothing after it was removed")
+	})
+}
+
+// Live changes go before the initial list, and the list is not starved by them.
+func TestLiveChangesGoBeforeTheInitialList(t *testing.T) {
+	const objects = 10_000
+	controllertest.Run(t, func(e *controllertest.Env) {
+		for n := range objects {
+			_, err := e.Server.Put(pod(fmt.Sprint("p", n)))
+			require.NoError(e, err)
+		}
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		var turns atomic.Int64
+		var asked sync.Map // by name, when a live change was made, in turns
+		var waits []int64  // of live changes, in turns
+		r := controller.Func(func(_ context.Context, req controller.Request) (controller.Result, error) {
+			turn := turns.Add(1)
+			if at, ok := asked.Load(req.Name); ok {
+				waits = append(waits, turn-at.(int64))
+			}
+			time.Sleep(time.Millisecond)
+			return controller.Result{}, nil
+		})
+		e.Start(newController(e, r, controller.Options{}, controller.For(pods)))
+		for n := range 100 {
+			e.Settle(20 * time.Millisecond)
+			name := fmt.Sprint("live", n)
+			asked.Store(name, turns.Load())
+			controllertest.Put(e, pod(name))
+		}
+		require.Less(e, turns.Load(), int64(objects/2), "the initial list is still being worked on")
+		e.Settle(time.Minute)
+		require.EqualValues(e, objects+100, turns.Load())
+		require.Len(e, waits, 100)
+		require.LessOrEqual(e, slices.Max(waits), int64(3), "a live change is next, or next but one")
+	})
+}
+
+func TestResyncsAskForEverything(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{do: func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+			if causes := controller.Causes(ctx); len(causes) != 1 || causes[0].Type != controller.Initial && causes[0].Type != controller.Resynced {
+				e.Errorf("causes: %v", causes)
+			}
+			return controller.Result{}, nil
+		}}
+		controllertest.Put(e, pod("a"))
+		e.Start(newController(e, j, controller.Options{Resync: 10 * time.Hour}, controller.For(pods)))
+		j.read()
+		e.Settle(8 * time.Hour)
+		require.Empty(e, j.read())
+		e.Settle(2 * time.Hour)
+		require.Equal(e, []string{"shop/a"}, j.read())
+	})
+}
+
+func TestAReconcileKnowsWhyItHappens(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		var log strings.Builder
+		opts := controller.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		var seen []string
+		ids := map[string]bool{}
+		block := make(chan struct{})
+		r := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			<-block
+			var causes []string
+			for _, cause := range controller.Causes(ctx) {
+				causes = append(causes, cause.String())
+			}
+			seen = append(seen, fmt.Sprintf("%d %s", controller.Attempt(ctx), strings.Join(causes, ", ")))
+			ids[controller.ID(ctx)] = true
+			controller.Logger(ctx).Info("at work")
+			if len(seen) == 1 {
+				return controller.Result{}, errors.New("no luck")
+			}
+			return controller.Result{}, nil
+		})
+		controllertest.Put(e, pod("a"))
+		e.Start(newController(e, r, opts, controller.For(pods), controller.Map(pods, to[*corev1.Pod]("a")).Named("others")))
+		require.Empty(e, seen)
+		controllertest.Put(e, pod("a", labelled("x", "1")))
+		for n := range 20 {
+			controllertest.Put(e, pod(fmt.Sprint("b", n)))
+			controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: fmt.Sprint("b", n)})
+		}
+		close(block)
+		e.Settle(time.Second)
+		require.True(e, slices.ContainsFunc(seen, func(s string) bool {
+			return strings.HasPrefix(s, "1 initial") && strings.Contains(s, "initial pods shop/a") && strings.Contains(s, "initial others shop/a")
+		}), "%q", seen)
+		require.True(e, slices.ContainsFunc(seen, func(s string) bool { return strings.HasPrefix(s, "2 updated ") }), "%q", seen)
+		for _, s := range seen {
+			require.LessOrEqual(e, strings.Count(s, ","), 7, "causes are bounded: %s", s)
+		}
+		require.Len(e, ids, len(seen), "ids differ")
+		require.Contains(e, log.String(), `msg="at work" controller=test request=shop/a reconcile=`)
+		require.Contains(e, log.String(), `msg="reconcile failed" controller=test request=shop/a reconcile=`)
+		require.Contains(e, log.String(), `attempt=1 err="no luck"`)
+	})
+}
+
+func TestPredicates(t *testing.T) {
+	type event = sharedinformer.Event[*corev1.Pod]
+	type predicate = controller.Predicate[*corev1.Pod]
+	update := func(change func(*corev1.Pod)) event {
+		old, now := pod("a", labelled("app", "web")), pod("a", labelled("app", "web"))
+		change(now)
+		return event{Type: sharedinformer.Update, Old: old, Object: now}
+	}
+	events := map[string]event{
+		"add":        {Type: sharedinformer.Add, Object: pod("a", labelled("app", "web"))},
+		"delete":     {Type: sharedinformer.Delete, Object: pod("a", labelled("app", "web"))},
+		"resync":     {Type: sharedinformer.Resync, Object: pod("a", labelled("app", "web"))},
+		"nothing":    update(func(*corev1.Pod) {}),
+		"generation": update(func(p *corev1.Pod) { p.Generation++ }),
+		"label":      update(func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }),
+		"annotation": update(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }),
+		"phase":      update(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }),
+		"empty":      update(func(p *corev1.Pod) { p.Spec.Containers = []corev1.Container{} }),
+		"other":      {Type: sharedinformer.Add, Object: pod("b")},
+	}
+	web := controller.Selected(func(p *corev1.Pod) bool { return p.Labels["app"] == "web" })
+	always := []string{"add", "delete", "other"}
+	for name, c := range map[string]struct {
+		predicate predicate
+		pass      []string
+	}{
+		"generation":            {controller.GenerationChanged[*corev1.Pod](), append(always, "generation")},
+		"labels":                {controller.LabelsChanged[*corev1.Pod](), append(always, "label")},
+		"annotations":           {controller.AnnotationsChanged[*corev1.Pod](), append(always, "annotation")},
+		"a part":                {controller.Changed(func(p *corev1.Pod) corev1.PodPhase { return p.Status.Phase }), append(always, "phase")},
+		"an empty list is none": {controller.Changed(func(p *corev1.Pod) corev1.PodSpec { return p.Spec }), always},
+		"by hash":               {controller.Changed(func(p *corev1.Pod) int { return len(p.Status.Phase) }), append(always, "phase")},
+		"type":                  {controller.On[*corev1.Pod](sharedinformer.Add, sharedinformer.Delete), always},
+		"not":                   {controller.Not(web), []string{"other"}},
+		"leaving":               {web, []string{"add", "delete", "resync", "nothing", "generation", "label", "annotation", "phase", "empty"}},
+		"or":                    {controller.Or(controller.LabelsChanged[*corev1.Pod](), controller.GenerationChanged[*corev1.Pod]()), append(always, "label", "generation")},
+		"and":                   {controller.And(controller.LabelsChanged[*corev1.Pod](), web), []string{"add", "delete", "label"}},
+		"version":               {controller.VersionChanged[*corev1.Pod](), []string{"add", "delete", "other", "nothing", "generation", "label", "annotation", "phase", "empty"}},
+	} {
+		var pass []string
+		for what, e := range events {
+			if c.predicate(e) {
+				pass = append(pass, what)
+			}
+		}
+		require.ElementsMatch(t, c.pass, pass, name)
+	}
+}
+
+func TestPredicatesOfASource(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		selected := controller.Selected(func(p *corev1.Pod) bool { return p.Labels["app"] == "web" })
+		e.Start(newController(e, j, controller.Options{},
+			controller.For(pods, selected, controller.LabelsChanged[*corev1.Pod]()),
+			controller.Map(pods, to[*corev1.Pod]("mapped"), controller.On[*corev1.Pod](sharedinformer.Delete))))
+		controllertest.Put(e, pod("a", labelled("app", "db")))
+		require.Empty(e, j.read())
+		controllertest.Put(e, pod("a", labelled("app", "web")))
+		require.Equal(e, []string{"shop/a"}, j.read())
+		controllertest.Put(e, pod("a", labelled("app", "web"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }))
+		require.Empty(e, j.read())
+		controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"})
+		require.ElementsMatch(e, []string{"shop/a", "shop/mapped"}, j.read())
+	})
+}
+
+// A predicate that panics must not lose a change.
+func TestAPredicateThatPanicsLetsTheEventPass(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		broken := controller.Selected(func(*corev1.Pod) bool { panic("oh") })
+		c := newController(e, j, controller.Options{}, controller.For(pods, broken), controller.Map(pods, to[*corev1.Pod]("b"), broken))
+		e.Start(c)
+		controllertest.Put(e, pod("a"))
+		require.ElementsMatch(e, []string{"shop/a", "shop/b"}, j.read())
+		for _, s := range c.Status().Sources {
+			require.ErrorContains(e, s.Failure, "predicate panicked: oh")
+		}
+	})
+}

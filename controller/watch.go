@@ -1,0 +1,173 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// For returns a source that asks for a reconcile of each object of an informer
+// when something happens to it, if every predicate lets that pass.
+func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
+	return Handle(i, func(_ context.Context, e sharedinformer.Event[T], in *Inbox) error {
+		in.Add(causeOf(e), object.KeyOf(e.Object), RequestFor(e.Object))
+		return nil
+	}, predicates...)
+}
+
+// Kind is something that knows where a kind is served: a *rest.Resource or a
+// *Client.
+type Kind interface {
+	Mapping(ctx context.Context) (rest.Mapping, error)
+}
+
+// Owns returns a source that asks, when something happens to an object, for a
+// reconcile of the object of the kind owner that controls it: the one owner
+// reference that is marked as controller. When an object changes hands, both are
+// asked for. Whether owners have a namespace is learnt from the server; until
+// that succeeds it is tried again.
+func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
+	return Map(i, owners[T](owner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }), predicates...)
+}
+
+// OwnsAny is Owns for every owner of the kind, whether it controls the object or
+// not.
+func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
+	return Map(i, owners[T](owner, func(metav1.OwnerReference) bool { return true }), predicates...)
+}
+
+// owners maps an object to those of its owners that are of a kind, whatever the
+// version.
+func owners[T object.Object](kind Kind, which func(metav1.OwnerReference) bool) func(context.Context, T) ([]Request, error) {
+	return func(ctx context.Context, o T) ([]Request, error) {
+		if len(o.GetOwnerReferences()) == 0 {
+			return nil, nil
+		}
+		mapping, err := kind.Mapping(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("owner of %s: %w", object.FormatKey(object.KeyOf(o)), err)
+		}
+		var reqs []Request
+		for _, r := range o.GetOwnerReferences() {
+			gv, err := schema.ParseGroupVersion(r.APIVersion)
+			if err != nil || gv.Group != mapping.Kind.Group || r.Kind != mapping.Kind.Kind || !which(r) {
+				continue // an API version that cannot be read names no kind of ours
+			}
+			req := Request{Key: object.Key{Name: r.Name}}
+			if mapping.Namespaced {
+				req.Namespace = o.GetNamespace()
+			}
+			reqs = append(reqs, req)
+		}
+		return reqs, nil
+	}
+}
+
+// Handle returns a source that calls a function for whatever happens to an
+// object of an informer and passes every predicate: one call at a time, in the
+// order of the server. An error is reported, and the event is not told again; to
+// retry is what Map is for.
+func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
+	return informerSource(i, func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[T] {
+		return func(_ context.Context, e sharedinformer.Event[T]) error {
+			if ctx.Err() != nil || !admits(in, predicates, e) {
+				return nil
+			}
+			return handle(ctx, e, in)
+		}
+	})
+}
+
+// informerSource is a source whose handler is registered while it runs.
+func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[T]) Source {
+	s := Source{name: i.Name, unsynced: func() error { return unsynced(i) }}
+	s.run = func(ctx context.Context, in *Inbox) error {
+		registration := i.AddHandler(handler(ctx, in), sharedinformer.HandlerOptions{
+			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
+			Resync: spread(in.session.controller.opts.Resync),
+			OnSync: in.Synced,
+		})
+		if in.subscription.source.optional {
+			awaitServed(ctx, i, in)
+		}
+		<-ctx.Done()
+		return registration.CloseAndWait(context.WithoutCancel(ctx))
+	}
+	return s
+}
+
+// spread makes a period up to a tenth shorter, so that not everything comes due
+// at once.
+func spread(period time.Duration) time.Duration {
+	return period - time.Duration(rand.Float64()*float64(period)/10)
+}
+
+// servedAgain is how often awaitServed looks at an informer that does not run.
+const servedAgain = time.Second
+
+// awaitServed waits until i is synced, or until it is known that the server does
+// not serve its kind, and then says that the source need not be waited for.
+func awaitServed[T object.Object](ctx context.Context, i *sharedinformer.Informer[T], in *Inbox) {
+	for ctx.Err() == nil {
+		err := i.WaitUntil(ctx, func() bool { return i.HasSynced() || notServed(i) })
+		if err == nil {
+			if !i.HasSynced() {
+				in.Synced()
+			}
+			return
+		}
+		select { // it has stopped, or fails with something else
+		case <-time.After(servedAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// notServed reports whether the last that i heard is that its kind is not served.
+func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
+	s := i.Status().Reflector
+	return s.Attempts > 0 && (meta.IsNoMatchError(s.Failure.Err) || apierrors.IsNotFound(s.Failure.Err))
+}
+
+// unsynced says which informer is not synced, and why.
+func unsynced[T object.Object](i *sharedinformer.Informer[T]) error {
+	if i.HasSynced() {
+		return nil
+	}
+	s := i.Status().Reflector
+	state := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
+	switch {
+	case s.Attempts > 0:
+		return fmt.Errorf("%w; %s", s.Failure, state) // it begins with the name
+	case s.State == reflector.Idle, s.State == reflector.Stopped:
+		return fmt.Errorf("%s: the informer does not run: start its factory", i.Name())
+	}
+	return fmt.Errorf("%s: %s", i.Name(), state)
+}
+
+// causeOf names an event as a cause.
+func causeOf[T object.Object](e sharedinformer.Event[T]) CauseType {
+	switch e.Type {
+	case sharedinformer.Add:
+		if e.Initial {
+			return Initial
+		}
+		return Created
+	case sharedinformer.Update:
+		return Updated
+	case sharedinformer.Delete:
+		return Deleted
+	}
+	return Resynced
+}

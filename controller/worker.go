@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// ErrTimeout is the cause of the end of a context whose reconcile took longer
+// than Options.Timeout.
+var ErrTimeout = errors.New("the reconcile took longer than the controller's timeout")
+
+// errGoexit is the failure of a reconciler that ends the goroutine in which it
+// is called, which cannot be prevented.
+var errGoexit = errors.New("the reconciler called runtime.Goexit, as t.FailNow does")
+
+// work reconciles what the queue hands out until it is shut down.
+func (s *session) work() {
+	exited := true
+	defer func() {
+		if exited { // by the reconciler; the queue's own deferred Done has been called
+			s.tasks.Go(s.work)
+		}
+	}()
+	for req := range s.queue.Work(s.ctx) {
+		s.turn(req)
+	}
+	exited = false
+}
+
+// turn is what is done with one request that was handed out:
+//
+//  1. If the cache has not seen what the last reconcile wrote, put it aside.
+//  2. Call the reconciler.
+//  3. Note what it wrote.
+//  4. Add the request again, if that was asked for.
+func (s *session) turn(req Request) {
+	if s.park(req) {
+		return
+	}
+	c := s.controller
+	a := &attempt{
+		Context: s.ctx, controller: c, request: req, id: rand.Uint64(),
+		number: s.queue.NumRequeues(req) + 1, reasons: s.causes.take(req),
+	}
+	began := time.Now()
+	c.count.active.Add(1)
+	result, err := c.call(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
+	s.settle(a, result, err, time.Since(began))
+}
+
+// call calls the reconciler and turns its panic into an error. Where the
+// reconciler ends the goroutine, exited is called with the reason.
+func (c *Controller) call(a *attempt, exited func(error)) (result Result, err error) {
+	ctx := context.Context(a)
+	if c.opts.Timeout > 0 {
+		limited, cancel := context.WithTimeoutCause(a.Context, c.opts.Timeout, ErrTimeout)
+		defer cancel()
+		a.Context = limited
+	}
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := recover(); p != nil {
+			err = &reflector.PanicError{In: "reconciler", Value: p, Stack: debug.Stack()}
+			return
+		}
+		exited(errGoexit)
+	}()
+	result, err = c.reconciler.Reconcile(ctx, a.request)
+	returned = true
+	return result, err
+}
+
+// settle counts what a reconcile came to and adds the request again, if that was
+// asked for.
+func (s *session) settle(a *attempt, result Result, err error, took time.Duration) {
+	c, req := s.controller, a.request
+	c.count.active.Add(-1)
+	if c.recorder != nil {
+		c.recorder.ReconcileTime(took)
+	}
+	if c.opts.Patience > 0 {
+		s.parking.note(req, a.written(), time.Now().Add(c.opts.Patience))
+	}
+	again := workqueue.AddOptions{KeepPriority: true}
+	switch {
+	case err != nil && s.ended(err):
+		return // it is nothing of the request's
+	case IsTerminal(err):
+		c.failed(a, err)
+		s.queue.Forget(req)
+	case err != nil:
+		c.failed(a, err)
+		again.RateLimited = true
+		s.ask(req, Failed, nil, req.Key, again)
+	case result.RequeueAfter > 0:
+		c.count.delays.Add(1)
+		s.queue.Forget(req)
+		again.After = result.RequeueAfter
+		s.ask(req, Requeued, nil, req.Key, again)
+	case result.Requeue:
+		c.count.requeues.Add(1)
+		again.RateLimited = true
+		s.ask(req, Requeued, nil, req.Key, again)
+	default:
+		c.count.successes.Add(1)
+		s.queue.Forget(req)
+	}
+}
+
+// ended reports whether err is the end of the run.
+func (s *session) ended(err error) bool {
+	return s.ctx.Err() != nil && (errors.Is(err, s.ctx.Err()) || errors.Is(err, context.Cause(s.ctx)))
+}
+
+// failed counts and reports the error of a reconcile.
+func (c *Controller) failed(a *attempt, err error) {
+	now := time.Now()
+	f := &Failure{Request: a.request, Err: err, Attempts: a.number, Last: now}
+	c.count.failure.Store(f)
+	c.count.errors.Add(1)
+	if IsTerminal(err) {
+		c.count.terminals.Add(1)
+	}
+	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
+		c.count.timeouts.Add(1)
+	}
+	report(a.logger(), "reconcile failed", err)
+	p, panicked := errors.AsType[*reflector.PanicError](err)
+	if !panicked {
+		return
+	}
+	c.count.panics.Add(1)
+	if c.opts.CrashOnPanic {
+		panic(fmt.Sprintf("controller %s: %s\n%s", c.name, f.Error(), p.Stack))
+	}
+}
+
+// report logs an error, with its stack where it was a panic.
+func report(logger *slog.Logger, message string, err error) {
+	attrs := []any{"err", err}
+	if p, ok := errors.AsType[*reflector.PanicError](err); ok {
+		attrs = append(attrs, "stack", string(p.Stack))
+	}
+	logger.Error(message, attrs...)
+}
