@@ -8,6 +8,13 @@
 //	prometheus.MustRegister(metrics.NewWorkQueues(metrics.WorkQueueOptions{}))
 //	prometheus.MustRegister(metrics.NewControllers(metrics.ControllerOptions{}))
 //
+// A Registry is one of its own, with the Go runtime, the process and the work
+// queues in it, and answers Prometheus; a manager has one:
+//
+//	r := metrics.NewRegistry()
+//	err := r.AddInformers("", f)
+//	http.Handle("/metrics", r.Handler())
+//
 // # Concurrency
 //
 // Everything may be used from any goroutine. Figures are read when Prometheus

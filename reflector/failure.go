@@ -80,10 +80,13 @@ func (f *Failure) Error() string {
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
+// MarshalText lets a Status print readably as JSON.
+func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
+
 // PanicError is a panic in a function of the user's. Its text leaves out the
 // stack.
 type PanicError struct {
-	In    string // "handler" or "transform"
+	In    string // what panicked, such as "handler" or "transform"
 	Value any
 	Stack []byte
 }

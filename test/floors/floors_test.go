@@ -24,9 +24,10 @@ var floors = [][]string{
 	{"rest", "deltafifo", "indexer", "workqueue"},
 	{"reflector"},
 	{"sharedinformer"},
-	{"factory"},
-	{"controller"},
+	{"factory", "serving"},
+	{"controller", "leaderelection", "webhook"},
 	{"metrics"},
+	{"manager"},
 	{"cmd"},
 }
 

@@ -1,0 +1,46 @@
+// Package leaderelection lets one of several processes do the work, by means of
+// a Lease object (coordination.k8s.io/v1).
+//
+// # Usage
+//
+//	elector, err := leaderelection.New(client, leaderelection.Options{Namespace: "shop", Name: "janitor"})
+//	err = elector.Run(ctx, func(ctx context.Context) error {
+//		token, _ := leaderelection.Token(ctx)
+//		... // the work, until ctx is done
+//	})
+//
+// # Guarantees
+//
+//   - The lease outlives the work. It is renewed until the work has returned,
+//     also after ctx is done, and only then given back.
+//   - The work's context is done RenewDeadline after the last renewal was sent.
+//     Nobody else takes the lease before LeaseDuration has passed since they saw
+//     that renewal, which is later. The difference is what the work has to stop.
+//   - Clocks are not compared. A lease expires when it was not seen to change for
+//     as long as its holder said; the times that stand in it are for people.
+//   - Each term has a greater token than the terms before it (Token), so that
+//     whoever guards a resource can refuse what an earlier leader still sends.
+//     The token starts anew when somebody deletes the Lease.
+//   - An identity is not a licence: a lease held by somebody of our own name is
+//     a foreign lease, since two processes may have been given one name.
+//
+// What no lease can promise is that an earlier leader does nothing any more: a
+// process that was suspended notices when it wakes up, and work may ignore its
+// context. That is what the token is for.
+//
+// # Concurrency
+//
+// All methods may be called from any goroutine, but Run by one at a time. Run
+// owns one goroutine, which renews; the work runs in the caller's.
+//
+// # Failure
+//
+// Trouble with the server is not an error of Run: it is tried again, and shows
+// in Status and in the log. Run ends with an error that wraps ErrLost when the
+// lease was lost while the work ran, and else with what the work returned.
+//
+// # Debugging
+//
+// Status says who leads and since when. Check is for a health endpoint: it fails
+// when the work still runs although the lease may be somebody else's.
+package leaderelection

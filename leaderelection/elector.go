@@ -1,0 +1,299 @@
+package leaderelection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// Errors of Run.
+var (
+	// ErrLost: the lease could not be renewed in time, or somebody else has it.
+	ErrLost = errors.New("the lease was lost")
+	// ErrRunning: Run was called while it runs.
+	ErrRunning = errors.New("the election runs already")
+)
+
+// Elector takes part in one election. Make it with New.
+//
+// To lead:
+//
+//  1. Read the lease every RetryPeriod, until it is free: held by nobody, or not
+//     seen to change for as long as its holder said.
+//  2. Write our name into it, and a token greater by one, on the condition that
+//     it is still as we read it. Who loses this race goes on with 1.
+//  3. Call the work. Meanwhile renew every RetryPeriod, after a failure sooner.
+//     RenewDeadline after the last renewal was sent, or when the lease is seen to be another term's, end
+//     the work's context.
+//  4. When the work has returned, stop renewing and release the lease.
+type Elector struct {
+	opts   Options
+	leases *rest.Resource[*coordinationv1.Lease]
+
+	turn chan struct{} // a token while Run runs
+
+	mu     sync.Mutex // guards status; nothing is called while it is held
+	status Status
+}
+
+// New checks the options; it sends nothing. The client's scheme must know
+// Lease.
+func New(client *rest.Client, opts Options) (*Elector, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if s := client.Scheme(); s == nil || !s.Recognizes(leases.Kind) {
+		return nil, errors.New("leader election: the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
+	}
+	lease := object.Key{Namespace: opts.Namespace, Name: opts.Name}
+	opts.Logger = opts.Logger.With("lease", lease.String())
+	return &Elector{
+		opts:   opts,
+		leases: rest.ResourceForMapping[*coordinationv1.Lease](client, leases).Namespace(opts.Namespace),
+		turn:   make(chan struct{}, 1),
+		status: Status{Lease: lease, Identity: opts.Identity},
+	}, nil
+}
+
+// Run waits until we lead and calls lead, once, in this goroutine. The context
+// that lead gets carries the Token; it ends with ctx, or when the lease is lost,
+// then with a cause that wraps ErrLost. The lease is kept until lead returns,
+// and then released.
+//
+// Run returns nil when ctx was done before we led, and else what lead returned,
+// joined with ErrLost if the lease was lost.
+func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	default:
+		return fmt.Errorf("leader election: %s: %w", e.status.Lease, ErrRunning)
+	}
+	held, ok := e.acquire(ctx)
+	if !ok {
+		return nil
+	}
+	return e.serve(ctx, held, lead)
+}
+
+// term is a lease of ours while it is renewed. It belongs to the goroutine that
+// renews.
+type term struct {
+	lease *coordinationv1.Lease // as the server has it
+	sent  time.Time             // when the last successful renewal was
+}
+
+// acquire campaigns until we hold the lease. It reports false when ctx is done.
+func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
+	e.opts.Logger.Debug("waiting for the lease", "identity", e.opts.Identity)
+	var seen sighting
+	for {
+		if ctx.Err() == nil {
+			limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
+			held, ok = e.campaign(limited, &seen)
+			cancel()
+		}
+		if ok {
+			return held, true
+		}
+		pause := e.opts.RetryPeriod + rand.N(time.Duration(float64(e.opts.RetryPeriod)*jitter)+1)
+		if !sleep(ctx, pause) {
+			return term{}, false
+		}
+	}
+}
+
+// campaign is one attempt to become leader.
+func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
+	now, err := e.get(ctx)
+	write := e.put
+	switch {
+	case apierrors.IsNotFound(err):
+		write = e.create
+		if seen.lease == nil { // else its token is the one to exceed
+			seen.lease = &coordinationv1.Lease{}
+		}
+	case err != nil:
+		e.failed("the lease could not be read", err)
+		return term{}, false
+	default:
+		seen.see(now, time.Now())
+		e.saw(now, seen.since)
+		if !seen.free(e.opts.LeaseDuration) {
+			return term{}, false
+		}
+	}
+	sent := time.Now()
+	taken, err := write(ctx, e.taken(seen.lease))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return term{}, false // somebody else was faster, which the next look will show
+	case err != nil:
+		e.failed("the lease is free but could not be taken", err)
+		return term{}, false
+	}
+	e.saw(taken, sent)
+	return term{lease: taken, sent: sent}, true
+}
+
+// serve calls the work and keeps the lease meanwhile.
+func (e *Elector) serve(ctx context.Context, held term, lead func(context.Context) error) error {
+	e.update(func(s *Status) { s.Leading = true })
+	e.opts.Logger.Info("leading", "identity", e.opts.Identity, "token", token(held.lease))
+	working, lose := context.WithCancelCause(withToken(ctx, token(held.lease)))
+	defer lose(nil)
+	// The lease outlives the work, and therefore ctx.
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var lost error
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		lost = e.keep(keeping, &held, lose)
+	}()
+	end := func() {
+		stop()
+		<-kept
+		e.update(func(s *Status) { s.Leading = false })
+	}
+	defer end() // also when lead panics or ends its goroutine
+	err := lead(working)
+	end()
+	if *e.opts.ReleaseOnCancel {
+		e.release(context.WithoutCancel(ctx), held.lease)
+	}
+	if errors.Is(err, ErrLost) {
+		return err // the work has said it
+	}
+	return errors.Join(lost, err)
+}
+
+// keep renews until ctx is done. When the deadline passes it ends the work by
+// lose and tries on, so that the lease may yet outlast the work; when the lease
+// is another's it gives up. It returns why the lease was lost.
+func (e *Elector) keep(ctx context.Context, held *term, lose context.CancelCauseFunc) (lost error) {
+	report := func(err error) {
+		if lost == nil {
+			lost = fmt.Errorf("leader election: %s: %w: %w", e.status.Lease, ErrLost, err)
+			e.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
+			lose(lost)
+		}
+	}
+	last := errors.New("no renewal was answered")
+	left := func() time.Duration { return time.Until(held.sent.Add(e.opts.RenewDeadline)) }
+	wait := e.opts.RetryPeriod
+	for {
+		if lost == nil {
+			wait = min(wait, left())
+		}
+		if !sleep(ctx, wait) {
+			return lost
+		}
+		// One attempt takes a part of the time, so that a connection that is
+		// dead does not take all of it.
+		patience := e.opts.RenewDeadline / 3
+		if remaining := left(); lost == nil && remaining > 0 {
+			patience = min(patience, remaining)
+		} else {
+			report(fmt.Errorf("not renewed for %s: %w", e.opts.RenewDeadline, last))
+		}
+		limited, cancel := context.WithTimeout(ctx, patience)
+		sent := time.Now()
+		now, err := e.renew(limited, held.lease)
+		cancel()
+		switch {
+		case errors.Is(err, errTaken):
+			report(err)
+			return lost
+		case ctx.Err() != nil:
+			return lost
+		case err != nil:
+			last, wait = err, e.opts.RetryPeriod/4 // the deadline comes nearer
+			e.failed("the lease could not be renewed", err)
+		default:
+			held.lease, held.sent, wait = now, sent, e.opts.RetryPeriod
+			e.saw(now, sent)
+		}
+	}
+}
+
+// errTaken: the lease is another term's.
+var errTaken = errors.New("taken over")
+
+// renew writes the time of now into our lease. Somebody else may have written
+// to it, labels for instance, or have deleted it.
+func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	now, err := e.put(ctx, renewed(last))
+	if apierrors.IsConflict(err) {
+		if now, err = e.get(ctx); err == nil {
+			if !sameTerm(now, last) {
+				e.saw(now, time.Now())
+				return nil, fmt.Errorf("%w by %q with token %d", errTaken, holder(now), token(now))
+			}
+			now, err = e.put(ctx, renewed(now))
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		e.opts.Logger.Warn("the Lease was deleted; creating it again")
+		now, err = e.create(ctx, renewed(last))
+	}
+	return now, err
+}
+
+// release gives the lease back if it is still of our term, so that others need
+// not wait. If that fails they have to wait.
+func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
+	defer cancel()
+	now, err := e.put(ctx, released(last))
+	if apierrors.IsConflict(err) {
+		if now, err = e.get(ctx); err == nil {
+			if !sameTerm(now, last) {
+				return
+			}
+			now, err = e.put(ctx, released(now))
+		}
+	}
+	if err != nil {
+		e.opts.Logger.Warn("the lease could not be released; others have to wait until it has run out", "err", err)
+		return
+	}
+	e.saw(now, time.Now())
+}
+
+// saw notes what the lease is like.
+func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
+	changed := e.update(func(s *Status) {
+		s.Holder, s.Token, s.Renewed, s.Attempts = holder(l), token(l), when, 0
+	})
+	if changed {
+		e.opts.Logger.Info("the lease has another holder", "holder", holder(l), "token", token(l))
+	}
+}
+
+// failed notes and logs trouble with the server.
+func (e *Elector) failed(what string, err error) {
+	e.update(func(s *Status) { s.Attempts, s.Failure = s.Attempts+1, &Failure{err, time.Now()} })
+	e.opts.Logger.Warn(what, "err", err)
+}
+
+// sleep waits for d. It reports false when ctx is done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,409 @@
+package leaderelection_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+type options = leaderelection.Options
+
+func TestOneOfTwoLeadsAndHandsOverWhenItStops(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a", Labels: map[string]string{"app": "janitor"}})
+		settle(0)
+		b := r.join(options{Identity: "b"})
+		settle(time.Minute)
+		require.True(r, a.leads())
+		require.False(r, b.leads())
+		require.Equal(r, "a", b.Status().Holder)
+		require.Equal(r, "janitor", r.lease().Labels["app"])
+
+		since := time.Now()
+		a.stop()
+		settle(0)
+		require.False(r, a.leads())
+		require.Equal(r, "", *r.lease().Spec.HolderIdentity, "released")
+		settle(2400 * time.Millisecond) // a retry period with jitter
+		require.True(r, b.leads())
+		require.Equal(r, []int64{1}, a.tokens())
+		require.Equal(r, []int64{2}, b.tokens(), "a term has a greater token than the one before")
+		require.WithinDuration(r, since, b.Status().Since, 2400*time.Millisecond)
+		require.Equal(r, "b", *r.lease().Spec.HolderIdentity)
+		err, ended := a.end()
+		require.True(r, ended)
+		require.NoError(r, err)
+	})
+}
+
+// cr#2719: the lease was given up while work still ran.
+func TestTheLeaseOutlivesWorkThatIsSlowToStop(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.joinSlow(options{Identity: "a"}, time.Minute)
+		settle(time.Second)
+		b := r.join(options{Identity: "b"})
+		settle(time.Second)
+		a.stop()
+		settle(59 * time.Second)
+		require.True(r, a.leads(), "the work has not returned")
+		require.False(r, b.leads())
+		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
+		require.NoError(r, a.Check(), "it renews")
+		settle(4 * time.Second)
+		require.False(r, a.leads())
+		require.True(r, b.leads())
+	})
+}
+
+func TestAKilledLeaderIsSucceededAfterItsLeaseRanOut(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		b := r.join(options{Identity: "b"})
+		settle(10 * time.Second)
+		a.network.cut.Store(true) // as if it were gone: no release
+		a.stop()
+		settle(12 * time.Second)
+		require.False(r, b.leads())
+		settle(7500 * time.Millisecond) // 15 s after b saw the last renewal, and a retry period
+		require.True(r, b.leads())
+		require.Equal(r, []int64{2}, b.tokens())
+	})
+}
+
+func TestALeaderWithoutNetworkStopsBeforeAnotherBegins(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		b := r.join(options{Identity: "b"})
+		settle(10 * time.Second)
+		renewed := a.Status().Renewed
+		a.network.cut.Store(true)
+		settle(time.Until(renewed.Add(10*time.Second - time.Millisecond)))
+		require.True(r, a.leads())
+		settle(time.Millisecond)
+		require.False(r, a.leads(), "exactly at the deadline")
+		require.False(r, b.leads())
+		settle(4 * time.Second) // the work is at an end, and still nobody else leads
+		require.False(r, b.leads())
+		settle(6 * time.Second)
+		require.True(r, b.leads())
+		err, ended := a.end()
+		require.True(r, ended)
+		require.ErrorIs(r, err, leaderelection.ErrLost)
+		require.ErrorContains(r, err, "shop/janitor: the lease was lost: not renewed for 10s")
+	})
+}
+
+func TestALeaderWhoseNetworkReturnsInTimeStaysLeader(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		b := r.join(options{Identity: "b"})
+		settle(10 * time.Second)
+		if b.leads() {
+			a, b = b, a
+		}
+		for range 10 {
+			a.network.refuse.Store(true)
+			settle(6100 * time.Millisecond)
+			require.Positive(r, a.Status().Attempts)
+			a.network.refuse.Store(false)
+			settle(4 * time.Second)
+			require.Zero(r, a.Status().Attempts)
+			a.network.cut.Store(true)
+			settle(3100 * time.Millisecond)
+			a.network.cut.Store(false)
+			settle(7 * time.Second)
+			require.Zero(r, a.Status().Attempts)
+		}
+		require.Len(r, a.tokens(), 1)
+		require.Empty(r, b.tokens())
+	})
+}
+
+// The lease outlives the work also where it was lost for a time only.
+func TestALostLeaseIsRenewedWhileTheWorkStops(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.joinSlow(options{Identity: "a"}, time.Minute)
+		settle(time.Second)
+		b := r.join(options{Identity: "b"})
+		settle(1500 * time.Millisecond)
+		a.network.refuse.Store(true)
+		settle(11 * time.Second)
+		err, ended := a.end()
+		require.False(r, ended, err)
+		a.network.refuse.Store(false)
+		settle(40 * time.Second)
+		require.True(r, a.leads(), "still stopping")
+		require.False(r, b.leads())
+		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
+		settle(25 * time.Second)
+		require.True(r, b.leads())
+		err, _ = a.end()
+		require.ErrorIs(r, err, leaderelection.ErrLost)
+	})
+}
+
+func TestCheckFailsWhenTheWorkOutlivesTheLease(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.joinSlow(options{Identity: "a"}, time.Hour)
+		settle(time.Second)
+		a.network.cut.Store(true)
+		settle(14 * time.Second)
+		require.NoError(r, a.Check())
+		settle(2 * time.Second)
+		require.ErrorContains(r, a.Check(), "the lease shop/janitor ran out")
+		settle(time.Hour)
+		require.NoError(r, a.Check())
+	})
+}
+
+// Times in the lease are for people: a clock that is wrong by hours neither
+// takes a lease that is alive nor keeps one that is dead.
+func TestClocksAreNotCompared(t *testing.T) {
+	for _, skew := range []time.Duration{-5 * time.Hour, 5 * time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			inBubble(t, func(r *rig) {
+				_, err := r.srv.Create(&coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+					Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("elsewhere"), LeaseDurationSeconds: new(int32(15)), LeaseTransitions: new(int32(7))},
+				})
+				require.NoError(r, err)
+				renew := func() {
+					r.put(func(l *coordinationv1.Lease) { l.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(skew))) })
+				}
+				renew()
+				a := r.join(options{Identity: "a"})
+				for range 30 {
+					settle(2 * time.Second)
+					renew()
+				}
+				require.False(r, a.leads(), "the holder is alive")
+				settle(14 * time.Second)
+				require.False(r, a.leads())
+				settle(6 * time.Second)
+				require.Equal(r, []int64{8}, a.tokens())
+			})
+		})
+	}
+}
+
+func TestTheHoldersDurationCountsNotOurs(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		_, err := r.srv.Create(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("elsewhere"), LeaseDurationSeconds: new(int32(120))},
+		})
+		require.NoError(r, err)
+		a := r.join(options{})
+		settle(119 * time.Second)
+		require.False(r, a.leads())
+		settle(4 * time.Second)
+		require.True(r, a.leads())
+	})
+}
+
+// Somebody who only labels the Lease does not keep a dead holder's alive, nor
+// disturb a living one.
+func TestLabelsAreNoSignOfLife(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		_, err := r.srv.Create(&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("dead")},
+		})
+		require.NoError(r, err)
+		a := r.join(options{Identity: "a"})
+		for n := range 30 {
+			settle(time.Second)
+			r.put(func(l *coordinationv1.Lease) { l.Labels = map[string]string{"n": fmt.Sprint(n)} })
+		}
+		settle(5 * time.Second)
+		require.True(r, a.leads())
+		require.Equal(r, "29", r.lease().Labels["n"], "what others wrote is kept")
+		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
+		require.Len(r, a.tokens(), 1)
+	})
+}
+
+func TestALeaseThatWasTakenIsLostAtOnce(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		r.put(func(l *coordinationv1.Lease) {
+			l.Spec.HolderIdentity, l.Spec.LeaseTransitions = new("thief"), new(int32(9))
+		})
+		settle(2 * time.Second)
+		require.False(r, a.leads())
+		err, _ := a.end()
+		require.ErrorIs(r, err, leaderelection.ErrLost)
+		require.Equal(r, `leader election: shop/janitor: the lease was lost: taken over by "thief" with token 9`, err.Error())
+		require.Equal(r, "thief", *r.lease().Spec.HolderIdentity, "not released: it is not ours")
+	})
+}
+
+func TestTwoProcessesOfOneNameDoNotLeadTogether(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.joinSlow(options{Identity: "twin"}, time.Minute)
+		settle(time.Second)
+		b := r.join(options{Identity: "twin"})
+		settle(10 * time.Minute)
+		require.True(r, a.leads())
+		require.False(r, b.leads())
+		a.network.cut.Store(true)
+		settle(20 * time.Second)
+		require.True(r, b.leads())
+		require.Error(r, a.Check(), "its work has not stopped in time")
+		a.network.cut.Store(false)
+		settle(2 * time.Minute)
+		require.False(r, a.leads())
+		require.True(r, b.leads())
+		require.Equal(r, "twin", *r.lease().Spec.HolderIdentity, "it was not a's to release")
+		require.EqualValues(r, 2, *r.lease().Spec.LeaseTransitions)
+		require.Zero(r, b.Status().Attempts)
+	})
+}
+
+func TestADeletedLeaseIsCreatedAgainByItsHolder(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a", Labels: map[string]string{"app": "janitor"}})
+		settle(time.Second)
+		require.NoError(r, r.srv.Delete(leases, key))
+		settle(time.Minute)
+		require.True(r, a.leads())
+		require.Len(r, a.tokens(), 1)
+		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
+		require.Equal(r, "janitor", r.lease().Labels["app"])
+
+		// A server that does not create by an update says so.
+		require.NoError(r, r.srv.Delete(leases, key))
+		r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: http.StatusNotFound}}})
+		settle(3 * time.Second)
+		require.Nil(r, a.Status().Failure)
+		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
+	})
+}
+
+func TestADeletedLeaseGoesToOneOfTheTwo(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		b := r.join(options{Identity: "b"})
+		settle(10 * time.Second)
+		if b.leads() {
+			a, b = b, a
+		}
+		require.NoError(r, r.srv.Delete(leases, key))
+		settle(time.Minute)
+		switch {
+		case a.leads():
+			require.False(r, b.leads())
+		default: // b was faster, with a greater token
+			require.True(r, b.leads())
+			require.Equal(r, []int64{2}, b.tokens())
+			err, _ := a.end()
+			require.ErrorIs(r, err, leaderelection.ErrLost)
+		}
+	})
+}
+
+func TestRefusalsAreRiddenOutAndVisible(t *testing.T) {
+	for name, action := range map[string]apiserver.Action{
+		"forbidden":   apiserver.Fail{Code: http.StatusForbidden},
+		"overloaded":  apiserver.Fail{Code: http.StatusTooManyRequests, RetryAfter: "1"},
+		"unavailable": apiserver.Fail{Code: http.StatusInternalServerError},
+		"conflict":    apiserver.Fail{Code: http.StatusConflict},
+		"slow":        apiserver.Delay{For: time.Minute},
+		"cut":         apiserver.Cut{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(r *rig) {
+				a := r.join(options{Identity: "a"})
+				settle(time.Second)
+				fault := r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{action}})
+				settle(6 * time.Second)
+				require.True(r, a.leads(), "the deadline has not passed")
+				require.Error(r, a.Status().Failure)
+				r.srv.Faults().Remove(fault)
+				settle(time.Minute)
+				require.True(r, a.leads())
+				require.Zero(r, a.Status().Attempts)
+				require.Len(r, a.tokens(), 1)
+
+				r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{action}})
+				settle(13 * time.Second)
+				require.False(r, a.leads())
+				b := r.join(options{Identity: "b"})
+				settle(time.Minute)
+				require.False(r, b.leads(), "who cannot write cannot lead")
+				require.Positive(r, b.Status().Attempts)
+				r.srv.Faults().Clear()
+				settle(20 * time.Second)
+				require.True(r, b.leads())
+			})
+		})
+	}
+}
+
+func TestWorkThatEndsByItselfReleasesTheLease(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		e, _ := r.elector(options{Identity: "a"})
+		boom := errors.New("boom")
+		require.ErrorIs(r, e.Run(r.ctx, func(context.Context) error { return boom }), boom)
+		require.Equal(r, "", *r.lease().Spec.HolderIdentity)
+		require.NoError(r, e.Run(r.ctx, func(ctx context.Context) error {
+			token, _ := leaderelection.Token(ctx)
+			require.EqualValues(r, 2, token, "a new term, though the holder is the same")
+			require.ErrorIs(r, e.Run(ctx, nil), leaderelection.ErrRunning)
+			return nil
+		}))
+	})
+}
+
+func TestALeaseIsKeptWhereThatIsAskedFor(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		e, _ := r.elector(options{Identity: "a", ReleaseOnCancel: new(false)})
+		require.NoError(r, e.Run(r.ctx, func(context.Context) error { return nil }))
+		require.Equal(r, "a", *r.lease().Spec.HolderIdentity)
+	})
+}
+
+func TestAPanicOfTheWorkKeepsTheLease(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		e, _ := r.elector(options{Identity: "a"})
+		require.Panics(r, func() { e.Run(r.ctx, func(context.Context) error { panic("boom") }) })
+		require.False(r, e.Status().Leading)
+		require.Equal(r, "a", *r.lease().Spec.HolderIdentity, "nobody knows what still runs")
+	})
+}
+
+func TestBadOptionsSayWhatToChange(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, coordinationv1.AddToScheme(scheme))
+	client, err := rest.NewClient(&rest.Config{Host: "http://127.0.0.1:1"}, scheme)
+	require.NoError(t, err)
+	for want, opts := range map[string]options{
+		"no Name: say":         {Namespace: "shop"},
+		"no Namespace: say":    {Name: "janitor"},
+		"raise LeaseDuration":  {Namespace: "shop", Name: "janitor", LeaseDuration: 10 * time.Second},
+		"lower RetryPeriod":    {Namespace: "shop", Name: "janitor", RetryPeriod: 9 * time.Second},
+		"RetryPeriod is -1s: ": {Namespace: "shop", Name: "janitor", RetryPeriod: -time.Second},
+	} {
+		_, err := leaderelection.New(client, opts)
+		require.ErrorContains(t, err, want)
+	}
+	bare, err := rest.NewClient(&rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme())
+	require.NoError(t, err)
+	_, err = leaderelection.New(bare, options{Namespace: "shop", Name: "janitor"})
+	require.ErrorContains(t, err, "does not know Lease")
+}

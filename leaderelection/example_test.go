@@ -1,0 +1,40 @@
+package leaderelection_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// Work that one process at a time does.
+func Example() {
+	srv := apiserver.New(apiserver.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client, err := rest.NewClient(&rest.Config{Host: endpoint.URL}, scheme.New())
+	if err != nil {
+		log.Fatal(err)
+	}
+	elector, err := leaderelection.New(client, leaderelection.Options{Namespace: "shop", Name: "janitor", Identity: "me"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = elector.Run(context.Background(), func(ctx context.Context) error {
+		token, _ := leaderelection.Token(ctx)
+		fmt.Println(elector.Status().Holder, "leads, in term", token)
+		return nil
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// me leads, in term 1
+}

@@ -1,0 +1,111 @@
+package leaderelection
+
+import (
+	"context"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// leases is where Leases are served. It is known, so that an election needs no
+// discovery.
+var leases = rest.Mapping{
+	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
+	Namespaced: true,
+	Verbs:      []string{"get", "create", "update"},
+}
+
+func holder(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+func token(l *coordinationv1.Lease) int64 {
+	if l.Spec.LeaseTransitions == nil {
+		return 0
+	}
+	return int64(*l.Spec.LeaseTransitions)
+}
+
+// taken returns the lease as it is at the beginning of a term of ours. What
+// else stands in it is kept.
+func (e *Elector) taken(last *coordinationv1.Lease) *coordinationv1.Lease {
+	now := metav1.NowMicro()
+	next := last.DeepCopy()
+	next.Spec.HolderIdentity = &e.opts.Identity
+	next.Spec.LeaseDurationSeconds = new(int32(e.opts.LeaseDuration / time.Second))
+	next.Spec.AcquireTime, next.Spec.RenewTime = &now, &now
+	next.Spec.LeaseTransitions = new(int32(token(last) + 1))
+	return next
+}
+
+// renewed returns our lease with the time of now.
+func renewed(last *coordinationv1.Lease) *coordinationv1.Lease {
+	next := last.DeepCopy()
+	next.Spec.RenewTime = new(metav1.NowMicro())
+	return next
+}
+
+// released returns our lease as nobody's. The time that it is held for must be
+// positive.
+func released(last *coordinationv1.Lease) *coordinationv1.Lease {
+	next := renewed(last)
+	next.Spec.HolderIdentity = new("")
+	next.Spec.LeaseDurationSeconds = new(int32(1))
+	return next
+}
+
+// sameTerm reports whether two states of a lease are of one term of one holder.
+func sameTerm(a, b *coordinationv1.Lease) bool {
+	return holder(a) == holder(b) && token(a) == token(b)
+}
+
+// sighting is a lease and since when it was seen like this, by our own clock.
+type sighting struct {
+	lease *coordinationv1.Lease
+	since time.Time
+}
+
+// see takes note of the lease as it is now. Only a change of the spec counts as
+// life of its holder: whoever writes a label into the Lease is somebody else.
+func (s *sighting) see(l *coordinationv1.Lease, now time.Time) {
+	if s.lease == nil || !equality.Semantic.DeepEqual(s.lease.Spec, l.Spec) {
+		s.since = now
+	}
+	s.lease = l
+}
+
+// free reports whether the lease may be taken: nobody holds it, or its holder
+// did not renew it for as long as it said itself.
+func (s *sighting) free(fallback time.Duration) bool {
+	if holder(s.lease) == "" {
+		return true
+	}
+	held := fallback
+	if said := s.lease.Spec.LeaseDurationSeconds; said != nil && *said > 0 {
+		held = time.Duration(*said) * time.Second
+	}
+	return time.Since(s.since) >= held
+}
+
+func (e *Elector) get(ctx context.Context) (*coordinationv1.Lease, error) {
+	return e.leases.Get(ctx, object.Key{Name: e.opts.Name}, metav1.GetOptions{})
+}
+
+func (e *Elector) create(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: e.opts.Name, Labels: e.opts.Labels}, Spec: l.Spec}
+	return e.leases.Create(ctx, fresh, metav1.CreateOptions{})
+}
+
+// put writes l if the Lease is still as it was when l was made of it.
+func (e *Elector) put(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return e.leases.Update(ctx, l, metav1.UpdateOptions{})
+}

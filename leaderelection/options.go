@@ -1,0 +1,98 @@
+package leaderelection
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// jitter is the greatest part of the retry period by which candidates wait
+// longer, so that they do not all ask at once.
+const jitter = 0.2
+
+// Options say which lease it is about and how patient everybody is. Name and
+// Namespace are required.
+type Options struct {
+	// Namespace and Name are those of the Lease. It is created when it is not
+	// there.
+	Namespace string
+	Name      string
+
+	// Identity is what the Lease says of its holder. Default: the host name
+	// and a random text.
+	Identity string
+
+	// LeaseDuration is how long others wait after they saw the last renewal.
+	// It is rounded up to whole seconds. Default 15 s.
+	LeaseDuration time.Duration
+
+	// RenewDeadline is how long the leader works on after the last renewal. It
+	// must be less than LeaseDuration: the difference is for the work to stop.
+	// Default 10 s.
+	RenewDeadline time.Duration
+
+	// RetryPeriod is the time between two attempts, to renew or to become
+	// leader; candidates wait up to a fifth longer. Default 2 s.
+	RetryPeriod time.Duration
+
+	// ReleaseOnCancel gives the lease back when the work has ended, so that
+	// the next leader need not wait. Nil means yes: the work has ended by then.
+	// Set it to new(false) where something outside of the process goes on.
+	ReleaseOnCancel *bool
+
+	// Labels are put on a Lease that is created.
+	Labels map[string]string
+
+	// Logger hears who leads, and of failures. Nil is silent.
+	Logger *slog.Logger
+}
+
+// withDefaults fills in what was left zero, and reports every contradiction
+// with what to change.
+func (o Options) withDefaults() (Options, error) {
+	var errs []error
+	if o.Name == "" {
+		errs = append(errs, errors.New("no Name: say which Lease all candidates share"))
+	}
+	if o.Namespace == "" {
+		errs = append(errs, errors.New("no Namespace: say where the Lease is, for example rest.Config.Namespace"))
+	}
+	def := func(name string, d *time.Duration, value time.Duration) {
+		switch {
+		case *d < 0:
+			errs = append(errs, fmt.Errorf("%s is %s: want a positive duration, or 0 for %s", name, *d, value))
+		case *d == 0:
+			*d = value
+		}
+	}
+	def("LeaseDuration", &o.LeaseDuration, 15*time.Second)
+	def("RenewDeadline", &o.RenewDeadline, 10*time.Second)
+	def("RetryPeriod", &o.RetryPeriod, 2*time.Second)
+	o.LeaseDuration = (o.LeaseDuration + time.Second - 1).Truncate(time.Second)
+	if o.LeaseDuration <= o.RenewDeadline {
+		errs = append(errs, fmt.Errorf("RenewDeadline is %s and LeaseDuration %s: raise LeaseDuration, so that the work can stop before others begin", o.RenewDeadline, o.LeaseDuration))
+	}
+	if longest := time.Duration(float64(o.RetryPeriod) * (1 + jitter)); o.RenewDeadline <= longest {
+		errs = append(errs, fmt.Errorf("RetryPeriod is %s, with jitter %s, and RenewDeadline %s: lower RetryPeriod, so that a renewal can be tried twice", o.RetryPeriod, longest, o.RenewDeadline))
+	}
+	if o.Identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown"
+		}
+		o.Identity = host + "_" + rand.Text()
+	}
+	if o.ReleaseOnCancel == nil {
+		o.ReleaseOnCancel = new(true)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(errs) > 0 {
+		return o, fmt.Errorf("leader election: %w", errors.Join(errs...))
+	}
+	return o, nil
+}

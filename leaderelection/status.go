@@ -1,0 +1,68 @@
+package leaderelection
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Status is an election seen from here at one moment.
+type Status struct {
+	Lease    object.Key
+	Identity string // ours
+
+	Leading bool      // the work runs
+	Holder  string    // who holds the lease, as last seen; empty for nobody
+	Token   int64     // of the holder's term
+	Since   time.Time // when it was seen that the term began; local time
+	Renewed time.Time // when the lease was last seen to change or, leading, when the last renewal was sent; local time
+
+	Attempts int      // failures since the last success; 0 means that all is well
+	Failure  *Failure // the last one ever, nil if there was none
+}
+
+// Failure is trouble with the server.
+type Failure struct {
+	Err  error
+	When time.Time
+}
+
+// Error is the reason.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns Err.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// MarshalText lets a status print readably as JSON.
+func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
+
+// Status returns the election as it is now.
+func (e *Elector) Status() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.status
+}
+
+// Check fails when the work still runs although its lease may have passed to
+// somebody else: LeaseDuration after the last renewal. Only the end of the
+// process helps then, which is what a health endpoint brings about.
+func (e *Elector) Check() error {
+	s := e.Status()
+	if over := time.Since(s.Renewed) - e.opts.LeaseDuration; s.Leading && over > 0 {
+		return fmt.Errorf("leader election: the lease %s ran out %s ago and the work has not stopped", s.Lease, over.Round(time.Second))
+	}
+	return nil
+}
+
+// update changes the status, and reports whether another term began by it.
+func (e *Elector) update(change func(*Status)) (newTerm bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.status
+	change(&e.status)
+	if newTerm = e.status.Holder != before.Holder || e.status.Token != before.Token; newTerm {
+		e.status.Since = time.Now()
+	}
+	return newTerm
+}

@@ -1,0 +1,175 @@
+package manager_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func janitor() *leaderelection.Options { return &leaderelection.Options{Name: "janitor"} }
+
+// holder is who has the lease.
+func (r *rig) holder(srv *apiserver.Server) string {
+	r.Helper()
+	o, err := srv.Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), object.Key{Namespace: "shop", Name: "janitor"})
+	require.NoError(r, err)
+	return *o.(*coordinationv1.Lease).Spec.HolderIdentity
+}
+
+// contender is a manager with a part that only the leader runs.
+func (r *rig) contender(name string, stopping time.Duration) *run {
+	r.Helper()
+	m := r.manager(options{LeaderElection: &leaderelection.Options{Name: "janitor", Identity: name}, GracefulShutdownTimeout: -1})
+	require.NoError(r, m.Add(&part{rig: r, name: name, stopping: stopping}))
+	require.NoError(r, m.Add(&part{rig: r, name: name + "-other"}, manager.Others))
+	return r.start(m)
+}
+
+// cr#2719: the lease was given up while work still ran.
+func TestTheLeaseOutlivesTheLedWork(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		a := r.contender("a", 30*time.Second)
+		settle(time.Second)
+		require.ElementsMatch(r, []string{"+a-other", "+a"}, r.noted())
+		b := r.contender("b", 0)
+		settle(time.Minute)
+		require.Equal(r, []string{"+b-other"}, r.noted(), "the standby runs what needs no leader")
+		require.True(r, ready(b.Manager), "a standby is ready")
+
+		a.stop()
+		settle(29 * time.Second)
+		require.Equal(r, "a", r.holder(r.srv))
+		require.Empty(r, r.noted())
+		settle(5 * time.Second)
+		require.Equal(r, []string{"-a", "-a-other", "+b"}, r.noted(), "b begins after a has ended")
+		require.NoError(r, a.end())
+		require.NoError(r, b.end())
+		require.Equal(r, "", r.holder(r.srv))
+	})
+}
+
+func TestALostLeaseEndsTheProgram(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		a := r.contender("a", time.Second)
+		settle(time.Second)
+		require.ElementsMatch(r, []string{"+a-other", "+a"}, r.noted())
+		r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		settle(20 * time.Second)
+		require.True(r, a.ended.Load())
+		require.ErrorIs(r, a.err, leaderelection.ErrLost)
+		require.Regexp(r, "^leader election: shop/janitor: the lease was lost: not renewed for 10s: [^\n]*$", a.err.Error())
+		require.Equal(r, []string{"-a", "-a-other"}, r.noted())
+	})
+}
+
+// Work that does not stop must not keep the program from ending.
+func TestALostLeaseEndsTheProgramThoughTheWorkHangs(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{LeaderElection: janitor()})
+		require.NoError(r, m.Add(&part{rig: r, name: "stuck", stopping: time.Hour}))
+		run := r.start(m)
+		settle(time.Second)
+		fault := r.srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		settle(20 * time.Second)
+		code, body := probe(m, "/healthz")
+		require.Equal(r, 500, code)
+		require.Contains(r, body, "the lease shop/janitor ran out")
+		r.srv.Faults().Remove(fault)
+		settle(25 * time.Second)
+		require.True(r, run.ended.Load())
+		require.ErrorIs(r, run.err, leaderelection.ErrLost)
+		require.ErrorIs(r, run.err, manager.ErrNotStopped)
+		require.ErrorContains(r, run.err, "stuck")
+		require.NotEmpty(r, r.holder(r.srv), "the lease is kept as long as the work goes on")
+		settle(2 * time.Hour)
+	})
+}
+
+func TestTheWorkHasTheFencingToken(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		for want := int64(1); want <= 3; want++ {
+			m := r.manager(options{LeaderElection: janitor()})
+			require.NoError(r, m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+				token, ok := leaderelection.Token(ctx)
+				require.True(r, ok)
+				require.Equal(r, want, token)
+				r.note("led")
+				return nil
+			})))
+			run := r.start(m)
+			settle(time.Second)
+			require.NoError(r, run.end())
+			require.Equal(r, []string{"led"}, r.noted())
+		}
+	})
+}
+
+func TestAStandbyIsWarm(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		r.pod("a")
+		leader := r.contender("leader", 0)
+		settle(time.Second)
+		r.noted()
+		m := r.manager(options{LeaderElection: janitor()})
+		pods := factory.Informer[*corev1.Pod](m.Factory())
+		require.NoError(r, m.Add(&warmer{part{rig: r, name: "standby"}, pods.WaitForSync}))
+		standby := r.start(m)
+		settle(time.Minute)
+		require.Equal(r, []string{"~standby"}, r.noted())
+		require.Equal(r, 1, pods.Cache().Len())
+		require.True(r, ready(m))
+		select {
+		case <-m.Elected():
+			r.Error("elected beside the leader")
+		default:
+		}
+		require.NoError(r, leader.end())
+		require.Contains(r, r.noted(), "+standby")
+		<-m.Elected()
+		require.NoError(r, standby.end())
+	})
+}
+
+// Who is not warm lets others go first, but not for ever.
+func TestTheElectionWaitsForWarmthForATime(t *testing.T) {
+	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
+		m := r.manager(options{LeaderElection: janitor()})
+		factory.Informer[*corev1.Secret](m.Factory())
+		require.NoError(r, m.Add(&warmer{part{rig: r, name: "w"}, func(context.Context) error { return nil }}))
+		run := r.start(m)
+		settle(29 * time.Second)
+		require.Equal(r, []string{"~w"}, r.noted())
+		settle(2 * time.Second)
+		require.Equal(r, []string{"+w"}, r.noted())
+		require.NoError(r, run.end())
+	})
+}
+
+func TestTheLeaseMayBeInAnotherCluster(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		far := apiserver.New(apiserver.Options{})
+		defer far.Close()
+		endpoint, err := far.Pipe()
+		require.NoError(r, err)
+		m := r.manager(options{
+			LeaderElection:       janitor(),
+			LeaderElectionConfig: &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: "shop"},
+		})
+		run := r.start(m)
+		settle(time.Second)
+		require.NotEmpty(r, r.holder(far))
+		require.True(r, m.Report().Election.Leading)
+		require.NoError(r, run.end())
+	})
+}

@@ -1,0 +1,145 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// task is something that a group runs, and the name by which an error tells of
+// it.
+type task struct {
+	name string
+	run  func(context.Context) error
+}
+
+// group runs tasks from when it is opened until it is closed. What is added
+// before waits; what is added afterwards is refused.
+type group struct {
+	failed func(error) // hears of each task that failed
+
+	mu      sync.Mutex // guards all below; nothing is called while it is held
+	ctx     context.Context
+	cancel  context.CancelFunc // nil before it is opened
+	closed  bool
+	waiting []task
+	running map[*task]struct{}
+	ended   chan struct{} // closed and made anew when a task ends
+}
+
+func newGroup(failed func(error)) *group {
+	return &group{failed: failed, running: map[*task]struct{}{}, ended: make(chan struct{})}
+}
+
+// add runs t, now or when the group is opened.
+func (g *group) add(t task) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return ErrStopped
+	case g.cancel == nil:
+		g.waiting = append(g.waiting, t)
+	default:
+		g.start(t)
+	}
+	return nil
+}
+
+// open runs what was added so far, and what will be.
+func (g *group) open(ctx context.Context) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	g.ctx, g.cancel = context.WithCancel(ctx)
+	for _, t := range g.waiting {
+		g.start(t)
+	}
+	g.waiting = nil
+}
+
+// start runs a task. It is called under mu.
+func (g *group) start(t task) {
+	running, ctx := &t, g.ctx
+	g.running[running] = struct{}{}
+	go func() {
+		defer g.end(running)
+		if err := t.call(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+			g.failed(fmt.Errorf("%s: %w", t.name, err))
+		}
+	}()
+}
+
+// call runs the task and makes an error of a panic.
+func (t task) call(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &reflector.PanicError{In: "Run", Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return t.run(ctx)
+}
+
+func (g *group) end(t *task) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.running, t)
+	close(g.ended)
+	g.ended = make(chan struct{})
+}
+
+// close asks all tasks to end.
+func (g *group) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed, g.waiting = true, nil
+	if g.cancel != nil {
+		g.cancel()
+	}
+}
+
+// wait returns the names of the tasks that still run when all have ended, which
+// are none, or when ctx is done.
+func (g *group) wait(ctx context.Context) []string {
+	for {
+		g.mu.Lock()
+		left, ended := g.names(), g.ended
+		g.mu.Unlock()
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return left
+		}
+	}
+}
+
+// names is called under mu.
+func (g *group) names() []string {
+	names := make([]string, 0, len(g.running))
+	for t := range maps.Keys(g.running) {
+		names = append(names, t.name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// status is what runs and what waits to.
+func (g *group) status() (running, waiting []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, t := range g.waiting {
+		waiting = append(waiting, t.name)
+	}
+	return g.names(), waiting
+}

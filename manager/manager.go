@@ -1,0 +1,268 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// Errors of the life of a manager.
+var (
+	// ErrStopped: the manager is stopping, or has stopped.
+	ErrStopped = errors.New("the manager has stopped")
+	// ErrRunning: Run was called before.
+	ErrRunning = errors.New("the manager has run: make another one")
+	// ErrNotStopped: something did not stop in time.
+	ErrNotStopped = errors.New("not stopped in time")
+)
+
+// Manager runs the parts of a program together. Make it with New.
+type Manager struct {
+	*Cluster
+
+	cfg     *rest.Config
+	opts    Options
+	logger  *slog.Logger
+	elector *leaderelection.Elector // nil without election
+	metrics *metrics.Registry
+	health  *checks
+	ready   *checks
+
+	groups   [groups]*group
+	election *group        // of the one task that takes part in it
+	elected  chan struct{} // closed when LeaderElected is opened
+	failing  chan struct{} // a token: something has failed
+
+	mu        sync.Mutex // guards all below; nothing is called while it is held
+	state     state
+	names     map[string]bool
+	clusters  []*Cluster
+	caches    []cache
+	listeners []listener
+	readiers  []*Readier // those whose Run has been called and has not returned
+	errs      []error
+}
+
+// state is where a manager is in its life.
+type state string
+
+const (
+	idle     state = "not started"
+	running  state = "running"
+	stopping state = "stopping"
+)
+
+// New returns a manager that does not run. It sends nothing. A bad
+// configuration is an error that says what to change.
+func New(cfg *rest.Config, opts Options) (*Manager, error) {
+	opts, err := opts.withDefaults(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	own, err := NewCluster(cfg, ClusterOptions{Scheme: opts.Scheme, Factory: opts.Factory, SyncPeriod: opts.SyncPeriod, Logger: opts.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	m := &Manager{
+		Cluster: own, cfg: cfg.Clone(), opts: opts, logger: opts.Logger,
+		metrics: metrics.NewRegistry(),
+		health:  &checks{prefix: "/healthz", named: map[string]Check{"ping": Ping}},
+		ready:   &checks{prefix: "/readyz", named: map[string]Check{}},
+		elected: make(chan struct{}), failing: make(chan struct{}, 1),
+		state: idle, names: map[string]bool{},
+	}
+	for n := range m.groups {
+		m.groups[n] = newGroup(m.fail)
+	}
+	m.election = newGroup(m.fail)
+	m.ready.named["manager"] = m.checkState
+	m.ready.named["warm-up"] = m.checkWarm
+	m.ready.named["runnables"] = m.checkRunnables
+	if err := m.Add(own); err != nil {
+		return nil, err
+	}
+	if err := m.addElection(); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if err := m.addServers(); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	return m, nil
+}
+
+// addElection makes the elector. It has a client of its own, so that a renewal
+// never waits behind other requests.
+func (m *Manager) addElection() error {
+	if m.opts.LeaderElection == nil {
+		return nil
+	}
+	leases := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(leases); err != nil {
+		return err
+	}
+	client, err := rest.NewClient(m.opts.LeaderElectionConfig, leases)
+	if err != nil {
+		return err
+	}
+	if m.elector, err = leaderelection.New(client, *m.opts.LeaderElection); err != nil {
+		return err
+	}
+	m.health.named["leader-election"] = m.checkElection
+	return m.metrics.Register(metrics.NewElections(m.elector))
+}
+
+// Add lets r run as a part of the program: in the group given, if one is, else
+// where r itself says (LeaderElectionRunnable), clusters in Caches, servers in
+// Servers, and all others in LeaderElected. If the group has started, r starts at
+// once.
+//
+// It fails where another runnable has r's name, and with ErrStopped when the
+// group stops.
+func (m *Manager) Add(r Runnable, in ...Group) error {
+	name, unique := nameOf(r)
+	group := groupOf(r)
+	if len(in) > 0 {
+		group = in[0]
+	}
+	if group < Servers || group > LeaderElected || group == warmUps {
+		return fmt.Errorf("add %s: there is no %v", name, group)
+	}
+	if cluster, ok := r.(*Cluster); ok {
+		if err := m.addCluster(cluster); err != nil {
+			return fmt.Errorf("add %s: %w", name, err)
+		}
+	} else if unique {
+		if err := m.claim(name); err != nil {
+			return fmt.Errorf("add: %w", err)
+		}
+	}
+	if l, ok := r.(listener); ok {
+		if err := m.addListener(l); err != nil {
+			return fmt.Errorf("add %s: %w", name, err)
+		}
+	}
+	if c, ok := r.(cache); ok && group == Caches {
+		m.mu.Lock()
+		m.caches = append(m.caches, c)
+		m.mu.Unlock()
+	}
+	run := r.Run
+	if ready, ok := r.(Readier); ok {
+		run = m.watched(ready)
+	}
+	if w, ok := r.(Warmer); ok && group >= Others {
+		warm := make(chan struct{})
+		if err := m.groups[warmUps].add(warmUp(name, w, warm)); err != nil {
+			return fmt.Errorf("add %s: %w", name, err)
+		}
+		run = afterWarmUp(run, warm)
+	} else if _, ok := r.(Readier); !ok && group >= Others {
+		run = m.afterCaches(name, run)
+	}
+	if err := m.groups[group].add(task{name, run}); err != nil {
+		if l, ok := r.(listener); ok {
+			err = errors.Join(err, l.Close())
+		}
+		return fmt.Errorf("add %s: %w", name, err)
+	}
+	return nil
+}
+
+// claim makes sure that a name occurs once.
+func (m *Manager) claim(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names[name] {
+		return fmt.Errorf("two runnables are named %q: give one of them another name", name)
+	}
+	m.names[name] = true
+	return nil
+}
+
+// addCluster makes a cluster's informers visible. Add runs them.
+func (m *Manager) addCluster(c *Cluster) error {
+	if c.name == "" && c != m.Cluster {
+		return errors.New("the manager's own cluster has no name, so that others need one: set ClusterOptions.Name")
+	}
+	if err := m.claim(c.Name()); err != nil {
+		return err
+	}
+	if err := m.metrics.AddInformers(c.name, c); err != nil {
+		return err
+	}
+	check := "informers"
+	if c.name != "" {
+		check += "-" + c.name
+	}
+	if err := m.ready.add(check, c.check); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clusters = append(m.clusters, c)
+	return nil
+}
+
+// addListener lets Run open the port, or opens it now if Run has begun.
+func (m *Manager) addListener(l listener) error {
+	m.mu.Lock()
+	later := m.state == idle
+	if later {
+		m.listeners = append(m.listeners, l)
+	}
+	m.mu.Unlock()
+	if later {
+		return nil
+	}
+	return l.Listen()
+}
+
+// AddHealthzCheck adds a question to /healthz: whether the process should go on
+// living.
+func (m *Manager) AddHealthzCheck(name string, check Check) error { return m.health.add(name, check) }
+
+// AddReadyzCheck adds a question to /readyz: whether others may rely on us.
+func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.ready.add(name, check) }
+
+// Metrics is what /metrics shows. Register collectors of your own with it, and
+// give its WorkQueues to the queues that are made.
+func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
+
+// Logger is the one of the options; never nil.
+func (m *Manager) Logger() *slog.Logger { return m.logger }
+
+// Elected returns a channel that is closed when what belongs to LeaderElected
+// starts: as soon as we lead, or without an election at the start.
+func (m *Manager) Elected() <-chan struct{} { return m.elected }
+
+// fail notes an error and ends the program.
+func (m *Manager) fail(err error) {
+	if p, ok := errors.AsType[*reflector.PanicError](err); ok {
+		m.logger.Error("a runnable panicked", "err", err, "stack", string(p.Stack))
+	}
+	m.mu.Lock()
+	m.errs = append(m.errs, err)
+	m.mu.Unlock()
+	select {
+	case m.failing <- struct{}{}:
+	default: // it is ending already
+	}
+}
+
+// failures returns all errors so far.
+func (m *Manager) failures() []error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.errs)
+}

@@ -1,0 +1,286 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+type (
+	options = manager.Options
+	server  = apiserver.Options
+)
+
+func TestGroupsStopInTheReverseOrder(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		for name, group := range map[string]manager.Group{
+			"server": manager.Servers, "webhook": manager.Webhooks, "cache": manager.Caches, "other": manager.Others, "led": manager.LeaderElected,
+		} {
+			// Each takes a while to stop, so that an order is to be seen.
+			require.NoError(r, m.Add(&part{rig: r, name: name, stopping: time.Second}, group))
+		}
+		run := r.start(m)
+		require.ElementsMatch(r, []string{"+server", "+webhook", "+cache", "+other", "+led"}, r.noted())
+		require.NoError(r, run.end(), "the end of the context is no error")
+		require.Equal(r, []string{"-led", "-other", "-cache", "-webhook", "-server"}, r.noted())
+	})
+}
+
+func TestARunnableFindsTheCachesSynced(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		r.pod("a")
+		r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Count: 3, Do: []apiserver.Action{apiserver.Fail{Code: http.StatusInternalServerError}}})
+		m := r.manager(options{})
+		pods := factory.Informer[*corev1.Pod](m.Factory())
+		for _, group := range []manager.Group{manager.Others, manager.LeaderElected} {
+			require.NoError(r, m.Add(manager.RunnableFunc(func(context.Context) error {
+				r.note(fmt.Sprintf("%s sees %d", group, pods.Cache().Len()))
+				return nil
+			}), group))
+		}
+		run := r.start(m)
+		require.Empty(r, r.noted())
+		settle(time.Minute)
+		require.Equal(r, []string{"LeaderElected sees 1", "Others sees 1"}, sorted(r.noted()))
+		require.NoError(r, run.end())
+	})
+}
+
+// cr#1179, cr#2456: one forbidden kind stopped all controllers, while the pod
+// said that it was ready.
+func TestAForbiddenKindHoldsUpOnlyWhoNeedsItAndReadySaysSo(t *testing.T) {
+	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
+		m := r.manager(options{})
+		pods := factory.Informer[*corev1.Pod](m.Factory())
+		secrets := factory.Informer[*corev1.Secret](m.Factory())
+		require.NoError(r, m.Add(&warmer{part{rig: r, name: "pod-controller"}, pods.WaitForSync}))
+		require.NoError(r, m.Add(&warmer{part{rig: r, name: "secret-controller"}, func(ctx context.Context) error {
+			for secrets.WaitForSync(ctx) != nil && ctx.Err() == nil {
+				time.Sleep(time.Second)
+			}
+			return nil
+		}}))
+		require.NoError(r, m.Add(&readier{part{rig: r, name: "pod-readier"}, pods}))
+		require.NoError(r, m.Add(&readier{part{rig: r, name: "secret-readier"}, secrets}))
+		require.NoError(r, m.Add(&part{rig: r, name: "plain"}))
+		require.False(r, ready(m), "not started")
+		run := r.start(m)
+		settle(5 * time.Minute)
+		require.ElementsMatch(r, []string{"~pod-controller", "~secret-controller", "+pod-controller", "+pod-readier", "+secret-readier"}, r.noted())
+
+		code, body := probe(m, "/readyz?verbose")
+		require.Equal(r, http.StatusInternalServerError, code)
+		require.Contains(r, body, "[-] informers: not synced: secrets: ")
+		require.Contains(r, body, "forbidden")
+		require.NotContains(r, body, "pods:")
+		require.Contains(r, body, "[-] warm-up: not done: secret-controller (warm-up)")
+		require.Contains(r, body, "[-] runnables: secret-readier waits for its source\n")
+		require.Contains(r, body, "[+] manager: ok")
+
+		r.srv.SetAuthorizer(nil)
+		settle(5 * time.Minute)
+		require.ElementsMatch(r, []string{"+secret-controller", "+plain"}, r.noted())
+		require.True(r, ready(m))
+		require.NoError(r, run.end())
+		require.False(r, ready(m), "stopped")
+	})
+}
+
+func TestAFailureStopsEverythingAndEveryErrorIsNamed(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		require.NoError(r, m.Add(&part{rig: r, name: "good"}))
+		require.NoError(r, m.Add(&part{rig: r, name: "bad", fail: errBoom}))
+		require.NoError(r, m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			return errors.New("on the way out")
+		}), manager.Others))
+		run := r.start(m)
+		settle(2 * time.Second)
+		require.True(r, run.ended.Load())
+		require.ErrorIs(r, run.err, errBoom)
+		require.ErrorContains(r, run.err, "bad: boom")
+		require.ErrorContains(r, run.err, "manager.RunnableFunc: on the way out")
+		require.ElementsMatch(r, []string{"+good", "+bad", "-good"}, r.noted())
+	})
+}
+
+func TestAPanicIsAnError(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		require.NoError(r, m.Add(&part{rig: r, name: "good"}, manager.Others))
+		require.NoError(r, m.Add(manager.RunnableFunc(func(context.Context) error { time.Sleep(time.Second); panic("boom") })))
+		run := r.start(m)
+		settle(2 * time.Second)
+		require.True(r, run.ended.Load())
+		require.ErrorContains(r, run.err, "manager.RunnableFunc: Run panicked: boom")
+		require.Equal(r, []string{"+good", "-good"}, r.noted())
+	})
+}
+
+func TestWhatDoesNotStopInTimeIsNamed(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{GracefulShutdownTimeout: 10 * time.Second})
+		require.NoError(r, m.Add(&part{rig: r, name: "slow", stopping: time.Minute}))
+		require.NoError(r, m.Add(&part{rig: r, name: "quick"}, manager.Others))
+		run := r.start(m)
+		settle(time.Second)
+		run.stop()
+		settle(12 * time.Second)
+		require.True(r, run.ended.Load())
+		require.ErrorIs(r, run.err, manager.ErrNotStopped)
+		require.ErrorContains(r, run.err, "slow")
+		require.NotContains(r, run.err.Error(), "quick")
+		require.ElementsMatch(r, []string{"+slow", "+quick", "-quick"}, r.noted())
+		settle(time.Hour) // of the test's own goroutines none may be left
+	})
+}
+
+func TestALateRunnableStartsAtOnce(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		run := r.start(m)
+		settle(time.Second)
+		require.NoError(r, m.Add(&part{rig: r, name: "late"}))
+		require.NoError(r, m.Add(&warmer{part{rig: r, name: "late-warmer"}, func(context.Context) error { return nil }}))
+		require.ElementsMatch(r, []string{"+late", "~late-warmer", "+late-warmer"}, r.noted())
+		require.NoError(r, run.end())
+		require.ErrorIs(r, m.Add(&part{rig: r, name: "too late"}), manager.ErrStopped)
+		require.ErrorIs(r, m.Run(r.ctx), manager.ErrRunning)
+	})
+}
+
+func TestEveryClusterIsRunAndVisible(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		far := apiserver.New(apiserver.Options{Authorize: apiserver.Deny("", "pods")})
+		defer far.Close()
+		endpoint, err := far.Pipe()
+		require.NoError(r, err)
+		cfg := &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext}
+		m := r.manager(options{})
+		unnamed, err := manager.NewCluster(cfg, manager.ClusterOptions{Scheme: sharedScheme()})
+		require.NoError(r, err)
+		require.ErrorContains(r, m.Add(unnamed), "set ClusterOptions.Name")
+		other, err := manager.NewCluster(cfg, manager.ClusterOptions{Name: "far", Scheme: sharedScheme()})
+		require.NoError(r, err)
+		require.NoError(r, m.Add(other))
+		require.ErrorContains(r, m.Add(other), `two runnables are named "cluster far"`)
+		near := factory.Informer[*corev1.Pod](m.Factory())
+		there := factory.Informer[*corev1.Pod](other.Factory())
+
+		run := r.start(m)
+		settle(time.Minute)
+		require.True(r, near.HasSynced())
+		_, body := probe(m, "/readyz?verbose")
+		require.Contains(r, body, "[+] informers: ok")
+		require.Contains(r, body, "[-] informers-far: not synced: pods: ")
+		far.SetAuthorizer(nil)
+		settle(time.Minute)
+		require.True(r, there.HasSynced())
+		require.True(r, ready(m))
+
+		families, err := m.Metrics().Gather()
+		require.NoError(r, err)
+		clusters := map[string]bool{}
+		for _, f := range families {
+			if f.GetName() != "millrace_informer_synced" {
+				continue
+			}
+			for _, metric := range f.GetMetric() {
+				for _, l := range metric.GetLabel() {
+					if l.GetName() == "cluster" {
+						clusters[l.GetValue()] = true
+					}
+				}
+			}
+		}
+		require.Equal(r, map[string]bool{"": true, "far": true}, clusters)
+		require.Len(r, m.Report().Clusters, 2)
+		require.NoError(r, run.end())
+	})
+}
+
+func TestChecksAreAskedByName(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		var sick error
+		require.NoError(r, m.AddHealthzCheck("disk", func(*http.Request) error { return sick }))
+		require.ErrorContains(r, m.AddHealthzCheck("disk", manager.Ping), `a check named "disk" for /healthz`)
+		require.NoError(r, m.AddReadyzCheck("disk", manager.Ping))
+		for _, c := range []struct {
+			sick error
+			path string
+			code int
+			body string
+		}{
+			{nil, "/healthz", 200, "ok\n"},
+			{nil, "/healthz?verbose", 200, "[+] disk: ok\n[+] ping: ok\n"},
+			{nil, "/healthz/disk", 200, "ok\n"},
+			{nil, "/healthz/nonsense", 404, "404 page not found\n"},
+			{errBoom, "/healthz", 500, "[-] disk: boom\n[+] ping: ok\n"},
+			{errBoom, "/healthz/ping", 200, "ok\n"},
+			{errBoom, "/healthz?exclude=disk", 200, "ok\n"},
+		} {
+			sick = c.sick
+			code, body := probe(m, c.path)
+			require.Equal(r, c.code, code, c.path)
+			require.Equal(r, c.body, body, c.path)
+		}
+	})
+}
+
+func TestBadConfigurationSaysWhatToChange(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		for want, opts := range map[string]options{
+			"no Name: say which Lease":       {LeaderElection: &leaderelection.Options{}},
+			"LeaderElectionConfig without":   {LeaderElectionConfig: r.cfg},
+			"set MetricsBindAddress":         {MetricsTLS: &serving.TLS{}},
+			"tokens would be sent in the":    {MetricsBindAddress: ":1", MetricsAccess: true},
+			"give each a port of its own":    {MetricsBindAddress: ":8080", HealthProbeBindAddress: ":8080"},
+			"is not of the form host:port":   {HealthProbeBindAddress: "8081"},
+			"SyncPeriod is -1s":              {SyncPeriod: -time.Second},
+			"WarmupTimeout is -1s":           {WarmupTimeout: -time.Second},
+			"CertFile and KeyFile belong":    {MetricsBindAddress: ":1", MetricsTLS: &serving.TLS{CertFile: "x"}},
+			"is the secret mounted there?":   {MetricsBindAddress: ":1", MetricsTLS: &serving.TLS{CertFile: "/x", KeyFile: "/y"}},
+			"raise LeaseDuration, so that":   {LeaderElection: &leaderelection.Options{Name: "x", LeaseDuration: time.Second}},
+			"want a positive duration, or 0": {LeaderElection: &leaderelection.Options{Name: "x", RetryPeriod: -1}},
+		} {
+			opts.Scheme = sharedScheme()
+			_, err := manager.New(r.cfg, opts)
+			require.ErrorContains(r, err, want)
+		}
+		_, err := manager.New(nil, options{})
+		require.ErrorContains(r, err, "rest.LoadConfig")
+
+		m := r.manager(options{})
+		require.NoError(r, m.Add(&part{rig: r, name: "pods"}))
+		require.ErrorContains(r, m.Add(&part{rig: r, name: "pods"}), `two runnables are named "pods": give one of them another name`)
+		require.ErrorContains(r, m.Add(&part{rig: r, name: "x"}, manager.Group(17)), "there is no Group(17)")
+	})
+}
+
+func TestSyncPeriodsAreSpread(t *testing.T) {
+	c, err := manager.NewCluster(&rest.Config{Host: "http://127.0.0.1:1"}, manager.ClusterOptions{Scheme: sharedScheme()})
+	require.NoError(t, err)
+	different := map[time.Duration]bool{}
+	for range 100 {
+		p := c.SyncPeriod()
+		require.InDelta(t, 10*time.Hour, p, float64(time.Hour))
+		different[p] = true
+	}
+	require.Greater(t, len(different), 90)
+}

@@ -1,0 +1,130 @@
+package manager
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/serving"
+)
+
+// Options configure a Manager. The zero value works: it serves nothing and
+// takes part in no election.
+type Options struct {
+	// Scheme, Factory and SyncPeriod are those of the manager's own cluster;
+	// see ClusterOptions. Factory.Scope narrows all informers to a namespace.
+	Scheme     *runtime.Scheme
+	Factory    factory.Options
+	SyncPeriod time.Duration
+
+	// Logger hears of everything. Nil is silent.
+	Logger *slog.Logger
+
+	// LeaderElection, if not nil, lets what belongs to LeaderElected run in one
+	// process at a time. An empty Namespace means that of the configuration.
+	LeaderElection *leaderelection.Options
+
+	// LeaderElectionConfig is where the Lease is, if not in the manager's own
+	// cluster.
+	LeaderElectionConfig *rest.Config
+
+	// MetricsBindAddress is where /metrics is served, such as ":8080". Empty or
+	// "0" means nowhere.
+	MetricsBindAddress string
+
+	// MetricsTLS makes that HTTPS.
+	MetricsTLS *serving.TLS
+
+	// MetricsAccess lets the API server decide who may read them, by bearer
+	// token; see serving.Access. It needs MetricsTLS.
+	MetricsAccess bool
+
+	// HealthProbeBindAddress is where /healthz and /readyz are served, such as
+	// ":8081". Empty or "0" means nowhere.
+	HealthProbeBindAddress string
+
+	// PprofBindAddress is where /debug/pprof/ and /debug/status are served.
+	// Without a host, such as in ":6060", it means the loopback interface. Empty
+	// or "0" means nowhere.
+	PprofBindAddress string
+
+	// GracefulShutdownTimeout is how long everything together may take to stop.
+	// Default 30 s; negative means without end.
+	GracefulShutdownTimeout time.Duration
+
+	// WarmupTimeout is how long a process that is not warm, since its caches
+	// are not synced or a warm-up has not returned, stays away from the
+	// election: others may be. Default 30 s.
+	WarmupTimeout time.Duration
+}
+
+// served reports whether an address means somewhere.
+func served(address string) bool { return address != "" && address != "0" }
+
+// withDefaults fills in what was left zero, and reports every contradiction
+// with what to change.
+func (o Options) withDefaults(cfg *rest.Config) (Options, error) {
+	var errs []error
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.GracefulShutdownTimeout == 0 {
+		o.GracefulShutdownTimeout = 30 * time.Second
+	}
+	switch {
+	case o.WarmupTimeout < 0:
+		errs = append(errs, fmt.Errorf("WarmupTimeout is %s: want a positive duration, or 0 for 30s", o.WarmupTimeout))
+	case o.WarmupTimeout == 0:
+		o.WarmupTimeout = 30 * time.Second
+	}
+	if !served(o.MetricsBindAddress) && (o.MetricsTLS != nil || o.MetricsAccess) {
+		errs = append(errs, errors.New("MetricsTLS or MetricsAccess without metrics: set MetricsBindAddress"))
+	}
+	if o.MetricsAccess && o.MetricsTLS == nil {
+		errs = append(errs, errors.New("MetricsAccess without MetricsTLS: tokens would be sent in the clear; set MetricsTLS, &serving.TLS{} will do"))
+	}
+	if served(o.PprofBindAddress) {
+		if host, port, err := net.SplitHostPort(o.PprofBindAddress); err == nil && host == "" {
+			o.PprofBindAddress = net.JoinHostPort("127.0.0.1", port)
+		}
+	}
+	seen := map[string]string{}
+	for _, a := range []struct{ name, address string }{
+		{"MetricsBindAddress", o.MetricsBindAddress},
+		{"HealthProbeBindAddress", o.HealthProbeBindAddress},
+		{"PprofBindAddress", o.PprofBindAddress},
+	} {
+		_, port, err := net.SplitHostPort(a.address)
+		if err != nil || port == "0" {
+			continue
+		}
+		if other, taken := seen[a.address]; taken {
+			errs = append(errs, fmt.Errorf("%s and %s are both %q: give each a port of its own", other, a.name, a.address))
+		}
+		seen[a.address] = a.name
+	}
+	if o.LeaderElection == nil && o.LeaderElectionConfig != nil {
+		errs = append(errs, errors.New("LeaderElectionConfig without LeaderElection: set both, or none"))
+	}
+	if o.LeaderElection != nil {
+		election := *o.LeaderElection
+		if o.LeaderElectionConfig == nil {
+			o.LeaderElectionConfig = cfg
+		}
+		if election.Namespace == "" && o.LeaderElectionConfig != nil {
+			election.Namespace = o.LeaderElectionConfig.Namespace
+		}
+		if election.Logger == nil {
+			election.Logger = o.Logger
+		}
+		o.LeaderElection = &election
+	}
+	return o, errors.Join(errs...)
+}

@@ -1,0 +1,245 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+const (
+	// askAgain is how long to wait before somebody who waits for caches is told
+	// again why.
+	askAgain = 10 * time.Second
+
+	// lastMoment is for what could not be asked to stop before the time was up.
+	lastMoment = time.Second
+)
+
+// Run opens the ports, starts the groups one after the other, and stops them in
+// the reverse order when ctx is done or something has failed. It returns when
+// everything has stopped, or GracefulShutdownTimeout later: nil, or every error
+// that there was, each with the name of whose it is.
+func (m *Manager) Run(ctx context.Context) error {
+	listeners, err := m.begin()
+	if err != nil {
+		return err
+	}
+	for n, l := range listeners {
+		if err := l.Listen(); err != nil {
+			for _, opened := range listeners[:n] {
+				err = errors.Join(err, opened.Close())
+			}
+			m.setState(stopping)
+			return fmt.Errorf("manager: %w", err)
+		}
+	}
+	// The groups end one after the other, and therefore not with ctx.
+	life := context.WithoutCancel(ctx)
+	for _, g := range m.groups[:LeaderElected] {
+		g.open(life)
+	}
+	if err := m.election.add(task{name: "leader election", run: m.elect}); err != nil {
+		return err
+	}
+	m.election.open(life)
+	select {
+	case <-ctx.Done():
+		m.logger.Info("stopping", "cause", context.Cause(ctx))
+	case <-m.failing:
+		m.logger.Error("stopping after a failure", "err", errors.Join(m.failures()...))
+	}
+	m.stop(life)
+	return errors.Join(m.failures()...)
+}
+
+// begin claims the manager for the one run that it has.
+func (m *Manager) begin() ([]listener, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.state != idle {
+		return nil, ErrRunning
+	}
+	m.state = running
+	return m.listeners, nil
+}
+
+func (m *Manager) setState(s state) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = s
+}
+
+// stop stops the groups, the last one first.
+func (m *Manager) stop(ctx context.Context) {
+	m.setState(stopping)
+	if patience := m.opts.GracefulShutdownTimeout; patience > 0 {
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		ctx = limited
+	}
+	m.groups[LeaderElected].close() // in case that it was never opened
+	order := append(slices.Clone(m.groups[:LeaderElected]), m.election)
+	slices.Reverse(order)
+	for _, g := range order {
+		if g.close(); len(g.wait(ctx)) > 0 {
+			break // the time is up
+		}
+	}
+	if ctx.Err() != nil {
+		m.abandon(order)
+	}
+}
+
+// abandon asks what is left to stop, all at once, and names what does not.
+func (m *Manager) abandon(order []*group) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastMoment)
+	defer cancel()
+	for _, g := range order {
+		g.close()
+	}
+	var left []string
+	for _, g := range append(order, m.groups[LeaderElected]) {
+		left = append(left, g.wait(ctx)...)
+	}
+	if len(left) > 0 {
+		m.fail(fmt.Errorf("%w (%s): %s", ErrNotStopped, m.opts.GracefulShutdownTimeout, strings.Join(left, ", ")))
+	}
+}
+
+// elect takes part in the election and runs what only the leader may run.
+func (m *Manager) elect(ctx context.Context) error {
+	if m.elector == nil {
+		return m.lead(ctx)
+	}
+	m.getWarm(ctx)
+	err := m.elector.Run(ctx, m.lead)
+	if errors.Is(err, leaderelection.ErrLost) {
+		return nil // lead has said it
+	}
+	return err
+}
+
+// lead runs LeaderElected until ctx is done, and returns when all of it has
+// ended: the lease outlives it.
+func (m *Manager) lead(ctx context.Context) error {
+	leader := m.groups[LeaderElected]
+	leader.open(ctx)
+	close(m.elected)
+	<-ctx.Done()
+	leader.close()
+	if cause := context.Cause(ctx); errors.Is(cause, leaderelection.ErrLost) {
+		m.fail(cause) // now, since the work may never end
+	}
+	leader.wait(context.Background())
+	return nil
+}
+
+// getWarm waits until we could do the work at once if we were elected, for as
+// long as the options say: longer would mean that a kind that cannot be listed
+// keeps us from all work.
+func (m *Manager) getWarm(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.opts.WarmupTimeout)
+	defer cancel()
+	err := m.awaitCaches(ctx, func(error) {})
+	cold := m.groups[warmUps].wait(ctx)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		m.logger.Warn("taking part in the election although not all is warm", "timeout", m.opts.WarmupTimeout, "cold", cold, "err", err)
+	}
+}
+
+// warmUp is the task that calls Warmup, and closes warm when that has returned.
+func warmUp(name string, w Warmer, warm chan struct{}) task {
+	return task{name: name + " (warm-up)", run: func(ctx context.Context) error {
+		if err := w.Warmup(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		close(warm)
+		return nil
+	}}
+}
+
+// watched is the Run of a Readier, during which it is asked whether it is ready.
+func (m *Manager) watched(r Readier) func(context.Context) error {
+	return func(ctx context.Context) error {
+		m.mu.Lock()
+		m.readiers = append(m.readiers, &r)
+		m.mu.Unlock()
+		defer func() {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.readiers = slices.DeleteFunc(m.readiers, func(other *Readier) bool { return other == &r })
+		}()
+		return r.Run(ctx)
+	}
+}
+
+// afterWarmUp is a Warmer's Run.
+func afterWarmUp(run func(context.Context) error, warm <-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
+		select {
+		case <-warm:
+			return run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// afterCaches is the Run of a runnable that relies on caches being synced.
+func (m *Manager) afterCaches(name string, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := m.awaitCaches(ctx, func(err error) {
+			m.logger.Error("a runnable is held up by caches that are not synced", "runnable", name, "err", err)
+		})
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		return run(ctx)
+	}
+}
+
+// awaitCaches waits until all caches that there are now are synced. It tells
+// now and then what they wait for. It fails at once where the factory was
+// misused, and when ctx is done.
+func (m *Manager) awaitCaches(ctx context.Context, tell func(error)) error {
+	m.mu.Lock()
+	caches := slices.Clone(m.caches)
+	m.mu.Unlock()
+	for _, c := range caches {
+		for {
+			err := c.WaitForSync(ctx)
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil || !errors.Is(err, sharedinformer.ErrNotSynced) {
+				return err
+			}
+			tell(err)
+			if err := pause(ctx, askAgain); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pause waits for d, or for the end of ctx, whose cause it returns then.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

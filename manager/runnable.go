@@ -1,0 +1,119 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/webhook"
+)
+
+// Runnable is a part of the program. Run returns soon after ctx is done, when
+// everything that it started has ended. If it returns an error, other than that
+// of ctx, the manager stops. If it has a Name method, that is what messages call
+// it, and no other may have the same name.
+type Runnable interface {
+	Run(ctx context.Context) error
+}
+
+// RunnableFunc makes a Runnable of a function.
+type RunnableFunc func(context.Context) error
+
+// Run calls the function.
+func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
+
+// Readier is a Runnable that waits for the sources which it needs by itself, as
+// a controller does: its Run is called whether all caches are synced or not, and
+// from then on /readyz fails while Ready does.
+type Readier interface {
+	Runnable
+	Ready() error
+}
+
+// Warmer is a Runnable that waits for the sources which it needs by itself,
+// and already where another process leads. Its Warmup is called at the start, and
+// returns when Run could begin at once. Run follows, when we lead and Warmup has
+// returned, whether other caches are synced or not. An error stops the manager.
+type Warmer interface {
+	Runnable
+	Warmup(ctx context.Context) error
+}
+
+// LeaderElectionRunnable is a Runnable that says by itself whether only a leader
+// may run it.
+type LeaderElectionRunnable interface {
+	Runnable
+	NeedLeaderElection() bool
+}
+
+// listener is a runnable that opens a port. It does so before anything runs.
+type listener interface {
+	Listen() error
+	Close() error
+}
+
+// cache is a runnable of the group Caches that others wait for. Clusters and
+// informers are.
+type cache interface {
+	WaitForSync(context.Context) error
+}
+
+// Group says when a runnable starts and stops; see the package's doc.
+type Group int
+
+// The groups in the order in which they start.
+const (
+	Servers Group = iota
+	Webhooks
+	Caches
+	Others
+	warmUps
+	LeaderElected
+	groups int = iota
+)
+
+// String names the group as its constant.
+func (g Group) String() string {
+	switch g {
+	case Servers:
+		return "Servers"
+	case Webhooks:
+		return "Webhooks"
+	case Caches:
+		return "Caches"
+	case Others:
+		return "Others"
+	case warmUps:
+		return "WarmUps"
+	case LeaderElected:
+		return "LeaderElected"
+	}
+	return fmt.Sprintf("Group(%d)", int(g))
+}
+
+// groupOf is where a runnable belongs of which nobody said it.
+func groupOf(r Runnable) Group {
+	switch r := r.(type) {
+	case *serving.Server:
+		return Servers
+	case *webhook.Server:
+		return Webhooks
+	case *Cluster:
+		return Caches
+	case LeaderElectionRunnable:
+		if !r.NeedLeaderElection() {
+			return Others
+		}
+	}
+	return LeaderElected
+}
+
+// nameOf is what messages call a runnable. unique says that it may occur once.
+func nameOf(r Runnable) (name string, unique bool) {
+	if named, ok := r.(interface{ Name() string }); ok {
+		if name := named.Name(); name != "" {
+			return name, true
+		}
+	}
+	return fmt.Sprintf("%T", r), false
+}

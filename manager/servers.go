@@ -1,0 +1,133 @@
+package manager
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// addServers adds those that the options ask for.
+func (m *Manager) addServers() error {
+	if served(m.opts.MetricsBindAddress) {
+		handler, err := m.metricsHandler()
+		if err != nil {
+			return err
+		}
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", handler)
+		if err := m.serve("metrics", m.opts.MetricsBindAddress, mux, m.opts.MetricsTLS); err != nil {
+			return err
+		}
+	}
+	if served(m.opts.HealthProbeBindAddress) {
+		if err := m.serve("health", m.opts.HealthProbeBindAddress, m.Probes(), nil); err != nil {
+			return err
+		}
+	}
+	if served(m.opts.PprofBindAddress) {
+		return m.serve("pprof", m.opts.PprofBindAddress, m.debugHandler(), nil)
+	}
+	return nil
+}
+
+func (m *Manager) serve(name, address string, h http.Handler, tls *serving.TLS) error {
+	server, err := serving.New(serving.Options{Name: name, Address: address, Handler: h, TLS: tls, Logger: m.logger})
+	if err != nil {
+		return err
+	}
+	return m.Add(server)
+}
+
+// metricsHandler shows the metrics, to those who may see them.
+func (m *Manager) metricsHandler() (http.Handler, error) {
+	if !m.opts.MetricsAccess {
+		return m.metrics.Handler(), nil
+	}
+	reviews := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{authenticationv1.AddToScheme, authorizationv1.AddToScheme} {
+		if err := add(reviews); err != nil {
+			return nil, err
+		}
+	}
+	client, err := rest.NewClient(m.cfg, reviews)
+	if err != nil {
+		return nil, err
+	}
+	return serving.Access(client, m.logger, m.metrics.Handler()), nil
+}
+
+// Probes answers /healthz and /readyz, for programs with a server of their own.
+func (m *Manager) Probes() http.Handler {
+	mux := http.NewServeMux()
+	for _, c := range []*checks{m.health, m.ready} {
+		mux.Handle(c.prefix, c)
+		mux.Handle(c.prefix+"/", c)
+	}
+	return mux
+}
+
+// debugHandler shows what goes on inside.
+func (m *Manager) debugHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	mux.HandleFunc("/debug/status", func(w http.ResponseWriter, _ *http.Request) {
+		body, err := json.MarshalIndent(m.Report(), "", "  ")
+		if err != nil {
+			http.Error(w, fmt.Sprint("the status cannot be written: ", err), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		// The client may have gone.
+		_, _ = w.Write(append(body, '\n'))
+	})
+	return mux
+}
+
+// Report is a manager seen from outside at one moment. It prints as JSON.
+type Report struct {
+	State    string // "not started", "running" or "stopping"
+	Groups   []GroupReport
+	Election *leaderelection.Status             // nil without election
+	Clusters map[string][]sharedinformer.Status // by name; the own one's is empty
+}
+
+// GroupReport is one group.
+type GroupReport struct {
+	Group   string
+	Running []string // what was called and has not returned; it may wait for caches
+	Waiting []string // what is called when the group starts
+}
+
+// Report returns the manager as it is now.
+func (m *Manager) Report() Report {
+	m.mu.Lock()
+	report := Report{State: string(m.state), Clusters: map[string][]sharedinformer.Status{}}
+	clusters := append([]*Cluster(nil), m.clusters...)
+	m.mu.Unlock()
+	for _, c := range clusters {
+		report.Clusters[c.name] = c.Status()
+	}
+	for n, g := range m.groups {
+		running, waiting := g.status()
+		report.Groups = append(report.Groups, GroupReport{Group(n).String(), running, waiting})
+	}
+	if m.elector != nil {
+		status := m.elector.Status()
+		report.Election = &status
+	}
+	return report
+}

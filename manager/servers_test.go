@@ -1,0 +1,170 @@
+package manager_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// freePort is an address of the loopback interface that nobody uses now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	resp, err := client.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(body)
+}
+
+func TestTheServersOfAManager(t *testing.T) {
+	srv := apiserver.New(apiserver.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	require.NoError(t, err)
+	metrics, health, debug := freePort(t), freePort(t), freePort(t)
+	_, debugPort, err := net.SplitHostPort(debug)
+	require.NoError(t, err)
+	m, err := manager.New(&rest.Config{Host: endpoint.URL, Namespace: "shop"}, manager.Options{
+		Scheme:             sharedScheme(),
+		LeaderElection:     &leaderelection.Options{Name: "janitor"},
+		MetricsBindAddress: metrics, MetricsTLS: &serving.TLS{},
+		HealthProbeBindAddress: health,
+		PprofBindAddress:       ":" + debugPort,
+	})
+	require.NoError(t, err)
+	factory.Informer[*corev1.Pod](m.Factory())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.Run(ctx) }()
+	<-m.Elected()
+	require.NoError(t, m.WaitForSync(ctx))
+
+	code, body := get(t, "https://"+metrics+"/metrics")
+	require.Equal(t, 200, code)
+	for _, want := range []string{
+		`leader_election_master_status{name="janitor"} 1`, `millrace_informer_synced{cluster="",resource="pods"} 1`,
+		"go_goroutines", "process_start_time_seconds", "promhttp_metric_handler_errors_total",
+	} {
+		require.Contains(t, body, want)
+	}
+	code, body = get(t, "http://"+health+"/readyz?verbose")
+	require.Equal(t, 200, code)
+	require.Equal(t, "[+] informers: ok\n[+] manager: ok\n[+] runnables: ok\n[+] warm-up: ok\n", body)
+	code, body = get(t, "http://"+health+"/healthz?verbose")
+	require.Equal(t, 200, code)
+	require.Equal(t, "[+] leader-election: ok\n[+] ping: ok\n", body)
+	code, _ = get(t, "http://"+debug+"/debug/pprof/")
+	require.Equal(t, 200, code)
+	code, body = get(t, "http://"+debug+"/debug/status")
+	require.Equal(t, 200, code)
+	var report map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &report))
+	require.Equal(t, "running", report["State"])
+	require.Contains(t, body, `"Resource": "pods"`)
+	if outside := otherAddress(); outside != "" {
+		_, err = net.DialTimeout("tcp", net.JoinHostPort(outside, debugPort), time.Second)
+		require.Error(t, err, "debug pages are for the loopback interface")
+	}
+
+	cancel()
+	require.NoError(t, <-ended)
+	_, err = net.Dial("tcp", health)
+	require.Error(t, err, "the port is closed")
+
+	late, err := serving.New(serving.Options{Name: "late", Address: health, Handler: m.Probes()})
+	require.NoError(t, err)
+	require.ErrorIs(t, m.Add(late), manager.ErrStopped)
+	_, err = net.Dial("tcp", health)
+	require.Error(t, err, "the port of what was refused is closed")
+}
+
+// otherAddress is one of this machine's that is not the loopback interface's.
+func otherAddress() string {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
+			return n.IP.String()
+		}
+	}
+	return ""
+}
+
+func TestAPortThatIsTakenIsKnownBeforeAnythingRuns(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	free := freePort(t)
+	m, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
+		Scheme: sharedScheme(), MetricsBindAddress: free, HealthProbeBindAddress: taken.Addr().String(),
+	})
+	require.NoError(t, err)
+	require.NoError(t, m.Add(manager.RunnableFunc(func(context.Context) error { t.Error("it ran"); return nil })))
+	err = m.Run(t.Context())
+	require.ErrorContains(t, err, "health server: listen tcp "+taken.Addr().String())
+	require.ErrorContains(t, err, "choose another address")
+	l, err := net.Listen("tcp", free)
+	require.NoError(t, err, "what was opened is closed again")
+	l.Close()
+}
+
+// The test runs itself as another process, since the second signal ends that.
+func TestTheFirstSignalStopsGracefullyAndTheSecondAtOnce(t *testing.T) {
+	if os.Getenv("SIGNAL_CHILD") != "" {
+		ctx := manager.SignalContext()
+		os.Stdout.WriteString("started\n")
+		<-ctx.Done()
+		os.Stdout.WriteString("stopping: " + context.Cause(ctx).Error() + "\n")
+		select {}
+	}
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), "SIGNAL_CHILD=1")
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	defer child.Process.Kill()
+	expect := func(want string) {
+		t.Helper()
+		line := make([]byte, len(want))
+		_, err := io.ReadFull(out, line)
+		require.NoError(t, err)
+		require.Equal(t, want, string(line))
+	}
+	expect("started\n")
+	require.NoError(t, child.Process.Signal(syscall.SIGTERM))
+	expect("stopping: context canceled by signal \"terminated\"\n")
+	require.NoError(t, child.Process.Signal(os.Interrupt))
+	_, _ = io.Copy(io.Discard, out)
+	require.Error(t, child.Wait())
+	require.Equal(t, 1, child.ProcessState.ExitCode())
+}

@@ -1,0 +1,56 @@
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// Registry holds what one program exports. Register collectors of your own with
+// its Register method. The zero value does not work: make it with NewRegistry.
+type Registry struct {
+	*prometheus.Registry
+	queues      *WorkQueues
+	controllers *Controllers
+}
+
+// NewRegistry returns a registry that exports the Go runtime, the process, the
+// build, the work queues that are given its WorkQueues, and the controllers that
+// are given its Controllers.
+func NewRegistry() *Registry {
+	r := &Registry{
+		Registry:    prometheus.NewRegistry(),
+		queues:      NewWorkQueues(WorkQueueOptions{}),
+		controllers: NewControllers(ControllerOptions{}),
+	}
+	r.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewBuildInfoCollector(),
+		r.queues,
+		r.controllers,
+	)
+	return r
+}
+
+// WorkQueues is for workqueue.Options.Metrics.
+func (r *Registry) WorkQueues() workqueue.Metrics { return r.queues }
+
+// Controllers is for controller.Options.Metrics.
+func (r *Registry) Controllers() controller.Metrics { return r.controllers }
+
+// Handler answers Prometheus.
+func (r *Registry) Handler() http.Handler {
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r})
+}
+
+// AddInformers exports the informers of a cluster. The name of the program's own
+// cluster is empty.
+func (r *Registry) AddInformers(cluster string, source InformerSource) error {
+	return r.Register(NewInformers(source, InformerOptions{ConstLabels: prometheus.Labels{"cluster": cluster}}))
+}

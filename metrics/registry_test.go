@@ -1,0 +1,55 @@
+package metrics_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+var _ metrics.ElectionSource = (*leaderelection.Elector)(nil)
+
+type election leaderelection.Status
+
+func (e election) Status() leaderelection.Status { return leaderelection.Status(e) }
+
+func TestARegistryShowsAProgram(t *testing.T) {
+	r := metrics.NewRegistry()
+	near := statuses{{Reflector: reflector.Status{Resource: "pods"}, Synced: true}}
+	require.NoError(t, r.AddInformers("", near))
+	require.NoError(t, r.AddInformers("far", statuses{sharedinformer.Status{Reflector: reflector.Status{Resource: "pods"}}}))
+	require.Error(t, r.AddInformers("far", near), "two clusters of one name")
+	require.NoError(t, r.Register(metrics.NewElections(election{
+		Lease: object.Key{Namespace: "shop", Name: "janitor"}, Leading: true, Token: 7, Attempts: 2,
+	})))
+	q := workqueue.New(workqueue.Options[string]{Name: "work", Metrics: r.WorkQueues()})
+	defer q.ShutDown()
+	q.Add("a")
+
+	w := httptest.NewRecorder()
+	r.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, 200, w.Code)
+	lines := strings.Split(w.Body.String(), "\n")
+	for _, want := range []string{
+		`millrace_informer_synced{cluster="",resource="pods"} 1`,
+		`millrace_informer_synced{cluster="far",resource="pods"} 0`,
+		`leader_election_master_status{name="janitor"} 1`,
+		`millrace_leader_election_token{name="janitor"} 7`,
+		`millrace_leader_election_failing_attempts{name="janitor"} 2`,
+		`workqueue_adds_total{name="work"} 1`,
+	} {
+		require.Contains(t, lines, want)
+	}
+	problems, err := testutil.GatherAndLint(r)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}

@@ -1,0 +1,154 @@
+package serving
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Options configure a Server. Name, Handler, and Address or Listener are
+// required.
+type Options struct {
+	// Name says in messages which server it is.
+	Name string
+
+	// Address is where to listen, such as ":8080" (every interface) or
+	// "127.0.0.1:0" (any free port of the loopback interface).
+	Address string
+
+	// Listener, if not nil, is used instead of Address.
+	Listener net.Listener
+
+	Handler http.Handler
+
+	// TLS makes it an HTTPS server. Nil is HTTP.
+	TLS *TLS
+
+	// Drain is how long requests in progress may take after the end was asked
+	// for. Default 10 s.
+	Drain time.Duration
+
+	// Logger hears of trouble. Nil is silent.
+	Logger *slog.Logger
+}
+
+// Server is one HTTP server. Make it with New.
+type Server struct {
+	opts Options
+	tls  *tls.Config // nil for HTTP
+
+	mu       sync.Mutex // guards listener
+	listener net.Listener
+}
+
+// New checks the options, and reads the certificates.
+func New(opts Options) (*Server, error) {
+	s := &Server{opts: opts, listener: opts.Listener}
+	if s.opts.Logger == nil {
+		s.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.opts.Drain == 0 {
+		s.opts.Drain = 10 * time.Second
+	}
+	if opts.Handler == nil {
+		return nil, fmt.Errorf("%s server: no Handler", opts.Name)
+	}
+	if opts.Listener == nil {
+		if _, _, err := net.SplitHostPort(opts.Address); err != nil {
+			return nil, fmt.Errorf("%s server: the address %q is not of the form host:port, such as \":8080\": %w", opts.Name, opts.Address, err)
+		}
+	}
+	if opts.TLS != nil {
+		var err error
+		if s.tls, err = opts.TLS.config(s.opts.Logger.With("server", opts.Name)); err != nil {
+			return nil, fmt.Errorf("%s server: %w", opts.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// Name is what messages call the server.
+func (s *Server) Name() string { return s.opts.Name + " server" }
+
+// Listen opens the port, unless that was done. From then on connections are
+// taken, and served once Run runs.
+func (s *Server) Listen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		return nil
+	}
+	l, err := net.Listen("tcp", s.opts.Address)
+	if err != nil {
+		return fmt.Errorf("%s: %w; choose another address, or switch the server off", s.Name(), err)
+	}
+	s.listener = l
+	return nil
+}
+
+// Addr is where the server listens; nil before Listen.
+func (s *Server) Addr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Addr()
+}
+
+// Close closes the port of a server that was not run.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}
+
+// Run serves until ctx is done and the requests in progress have been answered.
+// It listens if Listen was not called.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.Listen(); err != nil {
+		return err
+	}
+	logger := s.opts.Logger.With("server", s.opts.Name)
+	// Requests outlive ctx: they are drained.
+	server := &http.Server{
+		Handler:           s.opts.Handler,
+		TLSConfig:         s.tls,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() {
+		if s.tls != nil {
+			failed <- server.ServeTLS(s.listener, "", "")
+		} else {
+			failed <- server.Serve(s.listener)
+		}
+	}()
+	logger.Info("serving", "address", s.Addr().String(), "tls", s.tls != nil)
+	select {
+	case err := <-failed:
+		return fmt.Errorf("%s: %w", s.Name(), err)
+	case <-ctx.Done():
+	}
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Drain)
+	defer cancel()
+	err := server.Shutdown(draining)
+	if errors.Is(err, context.DeadlineExceeded) {
+		logger.Warn("requests in progress were broken off", "drain", s.opts.Drain)
+		err = server.Close()
+	}
+	<-failed
+	return err
+}

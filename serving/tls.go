@@ -1,0 +1,109 @@
+package serving
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"time"
+)
+
+// TLS configures HTTPS. The zero value serves a certificate that is made at
+// start and signed by nobody: it encrypts, and proves nothing.
+type TLS struct {
+	// CertFile and KeyFile are read again when they change. Both or none.
+	CertFile, KeyFile string
+
+	// ClientCAFile, if set, refuses clients without a certificate of one of
+	// its authorities. It is read again when it changes.
+	ClientCAFile string
+
+	// MinVersion is the oldest version of TLS that is spoken. Default TLS 1.2.
+	MinVersion uint16
+}
+
+// config makes what net/http needs.
+func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		return nil, errors.New("TLS: CertFile and KeyFile belong together: set both, or none for a certificate that is made at start")
+	}
+	c := &tls.Config{MinVersion: max(t.MinVersion, tls.VersionTLS12)}
+	if t.CertFile == "" {
+		cert, err := selfSigned(time.Now())
+		if err != nil {
+			return nil, fmt.Errorf("TLS: make a certificate: %w", err)
+		}
+		log.Info("serving with a certificate that nobody has signed: set CertFile and KeyFile for one that clients can verify")
+		c.Certificates = []tls.Certificate{*cert}
+	} else {
+		pair, err := follow(log, func(files [][]byte) (*tls.Certificate, error) {
+			cert, err := tls.X509KeyPair(files[0], files[1])
+			return &cert, err
+		}, t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("TLS: %w: is the secret mounted there?", err)
+		}
+		c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get(), nil }
+	}
+	if t.ClientCAFile == "" {
+		return c, nil
+	}
+	authorities, err := follow(log, func(files [][]byte) (*x509.CertPool, error) {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(files[0]) {
+			return nil, errors.New("no certificate in PEM")
+		}
+		return pool, nil
+	}, t.ClientCAFile)
+	if err != nil {
+		return nil, fmt.Errorf("TLS: client authorities: %w", err)
+	}
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	c.ClientCAs = authorities.get()
+	c.NextProtos = []string{"h2", "http/1.1"} // net/http completes c, not its clones
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := c.Clone()
+		now.ClientCAs = authorities.get()
+		return now, nil
+	}
+	return c, nil
+}
+
+// selfSigned makes a certificate for this host and the loopback addresses.
+func selfSigned(now time.Time) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: host},
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.AddDate(10, 0, 0),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:     []string{host, "localhost"},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}

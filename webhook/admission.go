@@ -1,0 +1,115 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// maxAdmission is the largest admission review that is read: two objects of the
+// size that etcd takes, with room to spare.
+const maxAdmission = 16 << 20
+
+// Request is one object that somebody wants to write.
+type Request[T object.Object] struct {
+	// AdmissionRequest says who wants what: user, operation, resource, dry run.
+	admissionv1.AdmissionRequest
+
+	// Object is the state that is wanted; nil for a deletion. It is the
+	// function's own.
+	Object T
+
+	// Old is the state that there is; nil for a creation.
+	Old T
+
+	warnings []string
+}
+
+// Warn adds a warning for the client, which it shows whether the request is
+// allowed or not. The API server cuts long ones: 120 characters are fine.
+func (r *Request[T]) Warn(format string, args ...any) {
+	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
+}
+
+// Validate answers whether an object may be written: the request is allowed if
+// check returns nil, and else refused with the error's text.
+func Validate[T object.Object](check func(context.Context, *Request[T]) error) http.Handler {
+	mustBePointer[T]()
+	return admit(func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
+		return &admissionv1.AdmissionResponse{Allowed: true}, check(ctx, r)
+	})
+}
+
+// Mutate lets change alter Request.Object before it is written; it is not called
+// for deletions. What it changed is answered as a JSON patch (RFC 6902). An error
+// refuses the request with its text.
+func Mutate[T object.Object](change func(context.Context, *Request[T]) error) http.Handler {
+	mustBePointer[T]()
+	return admit(func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
+		allowed := &admissionv1.AdmissionResponse{Allowed: true}
+		if len(r.AdmissionRequest.Object.Raw) == 0 {
+			return allowed, nil
+		}
+		before, err := json.Marshal(r.Object)
+		if err != nil {
+			return nil, err
+		}
+		if err := change(ctx, r); err != nil {
+			return nil, err
+		}
+		after, err := json.Marshal(r.Object)
+		if err != nil {
+			return nil, err
+		}
+		patch, err := newPatch(r.AdmissionRequest.Object.Raw, before, after)
+		if err != nil || len(patch) == 0 {
+			return allowed, err
+		}
+		if allowed.Patch, err = json.Marshal(patch); err != nil {
+			return nil, err
+		}
+		allowed.PatchType = new(admissionv1.PatchTypeJSONPatch)
+		return allowed, nil
+	})
+}
+
+// admit answers reviews by decide. An error refuses.
+func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if !read(w, r, maxAdmission, &review) {
+			return
+		}
+		if review.Request == nil || review.APIVersion != admissionv1.SchemeGroupVersion.String() {
+			http.Error(w, fmt.Sprintf("want an AdmissionReview of %s with a request, got %s %s",
+				admissionv1.SchemeGroupVersion, review.APIVersion, review.Kind), http.StatusBadRequest)
+			return
+		}
+		request := &Request[T]{AdmissionRequest: *review.Request}
+		response, err := decideOn(r.Context(), request, decide)
+		if err != nil {
+			response = &admissionv1.AdmissionResponse{Result: statusOf(err, http.StatusForbidden, metav1.StatusReasonForbidden)}
+			logger(r.Context()).Debug("refused", "operation", request.Operation, "kind", request.Kind.Kind,
+				"namespace", request.Namespace, "name", request.Name, "user", request.UserInfo.Username, "reason", err)
+		}
+		response.UID, response.Warnings = review.Request.UID, request.warnings
+		answer(w, admissionv1.AdmissionReview{TypeMeta: review.TypeMeta, Response: response})
+	})
+}
+
+func decideOn[T object.Object](ctx context.Context, r *Request[T], decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) (*admissionv1.AdmissionResponse, error) {
+	var err error
+	if r.Object, err = decode[T](r.AdmissionRequest.Object.Raw); err != nil {
+		return nil, err
+	}
+	if r.Old, err = decode[T](r.OldObject.Raw); err != nil {
+		return nil, err
+	}
+	return decide(ctx, r)
+}

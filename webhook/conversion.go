@@ -1,0 +1,182 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// maxConversion is the largest conversion review that is read: the API server
+// has a whole list converted at once.
+const maxConversion = 256 << 20
+
+// Conversion converts the objects of a custom resource between its versions, by
+// way of one of them, the hub H:
+//
+//	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion)
+//	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
+//	hooks.Handle("/convert", c)
+//
+// A conversion must lose nothing: an object that goes to another version and
+// comes back has to be the same. What a version has no field for may be kept in
+// an annotation.
+type Conversion[H object.Object] struct {
+	hub    schema.GroupVersion
+	spokes map[schema.GroupVersion]spoke[H]
+}
+
+// spoke is how a version becomes the hub and the other way round, as JSON.
+type spoke[H object.Object] struct {
+	up   func(ctx context.Context, raw []byte) (H, error)
+	down func(ctx context.Context, hub H) (any, error)
+}
+
+// NewConversion returns a conversion that knows one version.
+func NewConversion[H object.Object](hub schema.GroupVersion) *Conversion[H] {
+	mustBePointer[H]()
+	c := &Conversion[H]{hub: hub, spokes: map[schema.GroupVersion]spoke[H]{}}
+	c.spokes[hub] = spoke[H]{
+		up:   func(_ context.Context, raw []byte) (H, error) { return decode[H](raw) },
+		down: func(_ context.Context, h H) (any, error) { return h, nil },
+	}
+	return c
+}
+
+// Spoke adds a version. up and down fill out from in; out has the metadata
+// already, of which only labels and annotations may be changed. Call it before
+// the conversion is served.
+func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up func(ctx context.Context, in S, out H) error, down func(ctx context.Context, in H, out S) error) {
+	mustBePointer[S]()
+	c.spokes[version] = spoke[H]{
+		up: func(ctx context.Context, raw []byte) (out H, err error) {
+			in, err := decode[S](raw)
+			if err != nil {
+				return out, err
+			}
+			if out, err = withMetadata[H](in, c.hub); err != nil {
+				return out, err
+			}
+			return out, up(ctx, in, out)
+		},
+		down: func(ctx context.Context, in H) (any, error) {
+			out, err := withMetadata[S](in, version)
+			if err != nil {
+				return nil, err
+			}
+			return out, down(ctx, in, out)
+		},
+	}
+}
+
+// withMetadata makes an object that has nothing but the metadata of another one.
+func withMetadata[T object.Object](of object.Object, version schema.GroupVersion) (T, error) {
+	out := empty[T]()
+	whole, err := json.Marshal(of)
+	if err != nil {
+		return out, err
+	}
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(whole, &head); err != nil {
+		return out, err
+	}
+	head.APIVersion = version.String()
+	text, err := json.Marshal(head)
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(text, out)
+}
+
+// conversionReview is that of apiextensions.k8s.io/v1, whose Go types are in a
+// module that needs much else.
+// https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/custom-resource-definition-v1/
+type conversionReview struct {
+	metav1.TypeMeta `json:",inline"`
+	Request         *conversionRequest  `json:"request,omitempty"`
+	Response        *conversionResponse `json:"response,omitempty"`
+}
+
+type conversionRequest struct {
+	UID               types.UID              `json:"uid"`
+	DesiredAPIVersion string                 `json:"desiredAPIVersion"`
+	Objects           []runtime.RawExtension `json:"objects"`
+}
+
+type conversionResponse struct {
+	UID              types.UID     `json:"uid"`
+	ConvertedObjects []any         `json:"convertedObjects"`
+	Result           metav1.Status `json:"result"`
+}
+
+// ServeHTTP implements http.Handler.
+func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review conversionReview
+	if !read(w, r, maxConversion, &review) {
+		return
+	}
+	if review.Request == nil {
+		http.Error(w, "want a ConversionReview with a request", http.StatusBadRequest)
+		return
+	}
+	response := &conversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+	var err error
+	if response.ConvertedObjects, err = c.convert(r.Context(), review.Request); err != nil {
+		response.Result = *statusOf(err, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+		logger(r.Context()).Debug("not converted", "to", review.Request.DesiredAPIVersion, "reason", err)
+	}
+	answer(w, conversionReview{TypeMeta: review.TypeMeta, Response: response})
+}
+
+// convert converts all objects, or none.
+func (c *Conversion[H]) convert(ctx context.Context, r *conversionRequest) ([]any, error) {
+	to, err := c.spoke(r.DesiredAPIVersion)
+	if err != nil {
+		return nil, err
+	}
+	converted := make([]any, len(r.Objects))
+	for n, o := range r.Objects {
+		var is metav1.TypeMeta
+		if err := json.Unmarshal(o.Raw, &is); err != nil {
+			return nil, err
+		}
+		if is.APIVersion == r.DesiredAPIVersion {
+			converted[n] = json.RawMessage(o.Raw)
+			continue
+		}
+		from, err := c.spoke(is.APIVersion)
+		if err != nil {
+			return nil, err
+		}
+		hub, err := from.up(ctx, o.Raw)
+		if err == nil {
+			converted[n], err = to.down(ctx, hub)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("convert %s from %s to %s: %w", is.Kind, is.APIVersion, r.DesiredAPIVersion, err)
+		}
+	}
+	return converted, nil
+}
+
+func (c *Conversion[H]) spoke(apiVersion string) (spoke[H], error) {
+	version, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return spoke[H]{}, err
+	}
+	s, known := c.spokes[version]
+	if !known {
+		return s, fmt.Errorf("no conversion is known for %s", apiVersion)
+	}
+	return s, nil
+}

@@ -1,0 +1,81 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// read decodes the body of a review of at most limit bytes. Where it fails it
+// has answered.
+func read(w http.ResponseWriter, r *http.Request, limit int64, review any) bool {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		http.Error(w, fmt.Sprintf("the review is larger than %d bytes", limit), http.StatusRequestEntityTooLarge)
+		return false
+	}
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(body, review)
+	}
+	if err != nil {
+		http.Error(w, fmt.Sprintf("not a review: %v", err), http.StatusBadRequest)
+		return false
+	}
+	return true
+}
+
+// answer writes a review.
+func answer(w http.ResponseWriter, review any) {
+	body, err := json.Marshal(review)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("the answer cannot be written: %v", err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// The API server may have given up.
+	_, _ = w.Write(body)
+}
+
+// decode makes an object of JSON; of nothing, the zero T.
+func decode[T object.Object](raw []byte) (T, error) {
+	var none T
+	if len(raw) == 0 || string(raw) == "null" {
+		return none, nil
+	}
+	obj := empty[T]()
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, obj); err != nil {
+		return none, fmt.Errorf("not a %T: %w", none, err)
+	}
+	return obj, nil
+}
+
+func empty[T object.Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
+// mustBePointer catches a T of which there is nothing to make, such as
+// object.Object, when the handler is made.
+func mustBePointer[T object.Object]() {
+	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer {
+		panic(fmt.Sprintf("webhook: %v is not a pointer to an API type: use one, or *unstructured.Unstructured", t))
+	}
+}
+
+// statusOf is what the API server passes on to its client.
+func statusOf(err error, code int32, reason metav1.StatusReason) *metav1.Status {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		s := status.Status()
+		return &s
+	}
+	return &metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: err.Error()}
+}

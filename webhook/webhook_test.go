@@ -1,0 +1,270 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/webhook"
+)
+
+// ask sends an admission review about a pod.
+func ask(t *testing.T, h http.Handler, operation admissionv1.Operation, obj, old string) *admissionv1.AdmissionResponse {
+	t.Helper()
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID: "u1", Operation: operation, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
+			Object: runtime.RawExtension{Raw: []byte(obj)}, OldObject: runtime.RawExtension{Raw: []byte(old)},
+		},
+	}
+	body, err := json.Marshal(review)
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
+	require.Equal(t, 200, w.Code, w.Body.String())
+	var answer admissionv1.AdmissionReview
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	require.Equal(t, review.TypeMeta, answer.TypeMeta)
+	require.EqualValues(t, "u1", answer.Response.UID)
+	return answer.Response
+}
+
+const pod = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"fromTheFuture":1,"containers":[{"name":"c","image":"x","fromTheFuture":2}]}}`
+
+func TestValidate(t *testing.T) {
+	h := webhook.Validate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
+		switch r.Operation {
+		case admissionv1.Delete:
+			require.Nil(t, r.Object)
+			require.Equal(t, "a", r.Old.Name)
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, r.Old.Name, errors.New("not now"))
+		case admissionv1.Update:
+			require.Equal(t, "a", r.Old.Name)
+		default:
+			require.Nil(t, r.Old)
+		}
+		r.Warn("%s has no owner", r.Object.Name)
+		if r.Object.Spec.Containers[0].Image == "x" {
+			return errors.New("x is no image")
+		}
+		return nil
+	})
+	allowed := ask(t, h, admissionv1.Create, strings.Replace(pod, `"x"`, `"y"`, 1), "null")
+	require.True(t, allowed.Allowed)
+	require.Equal(t, []string{"a has no owner"}, allowed.Warnings)
+	refused := ask(t, h, admissionv1.Update, pod, pod)
+	require.False(t, refused.Allowed)
+	require.Equal(t, "x is no image", refused.Result.Message)
+	require.EqualValues(t, 403, refused.Result.Code)
+	require.Equal(t, []string{"a has no owner"}, refused.Warnings)
+	deleted := ask(t, h, admissionv1.Delete, "null", pod)
+	require.False(t, deleted.Allowed)
+	require.EqualValues(t, 409, deleted.Result.Code)
+	garbled := ask(t, h, admissionv1.Create, `{"spec":7}`, "null")
+	require.False(t, garbled.Allowed)
+	require.Contains(t, garbled.Result.Message, "not a *v1.Pod")
+}
+
+func TestMutateSaysOnlyWhatChanged(t *testing.T) {
+	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
+		if r.Object.Name == "refused" {
+			return errors.New("no")
+		}
+		if r.Object.Name == "a" {
+			r.Object.Labels = map[string]string{"team/owner": "me"}
+			r.Object.Spec.Containers[0].Image = "y"
+			r.Object.Status.Phase = corev1.PodPending
+		}
+		return nil
+	})
+	changed := ask(t, h, admissionv1.Create, pod, "null")
+	require.True(t, changed.Allowed)
+	require.Equal(t, admissionv1.PatchTypeJSONPatch, *changed.PatchType)
+	patch, err := jsonpatch.DecodePatch(changed.Patch)
+	require.NoError(t, err)
+	got, err := patch.Apply([]byte(pod))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{"team/owner":"me"}},
+		"spec":{"fromTheFuture":1,"containers":[{"name":"c","image":"y","fromTheFuture":2}]},"status":{"phase":"Pending"}}`, string(got))
+
+	same := ask(t, h, admissionv1.Create, strings.Replace(pod, `"a"`, `"b"`, 1), "null")
+	require.True(t, same.Allowed)
+	require.Nil(t, same.PatchType)
+	require.False(t, ask(t, h, admissionv1.Create, strings.Replace(pod, `"a"`, `"refused"`, 1), "null").Allowed)
+	require.True(t, ask(t, h, admissionv1.Delete, "null", pod).Allowed)
+}
+
+func TestUnstructuredObjectsAreAdmittedToo(t *testing.T) {
+	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*unstructured.Unstructured]) error {
+		r.Object.SetLabels(map[string]string{"a": "b"})
+		return nil
+	})
+	require.JSONEq(t, `[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`, string(ask(t, h, admissionv1.Create, pod, "null").Patch))
+	require.PanicsWithValue(t, "webhook: object.Object is not a pointer to an API type: use one, or *unstructured.Unstructured", func() {
+		webhook.Validate(func(context.Context, *webhook.Request[object.Object]) error { return nil })
+	})
+}
+
+func TestWhatIsNoReviewIsRefused(t *testing.T) {
+	h := webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return nil })
+	for want, body := range map[int]io.Reader{
+		400: strings.NewReader(`{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{}}`),
+		413: io.MultiReader(strings.NewReader(`{"apiVersion":"`), strings.NewReader(strings.Repeat("x", 17<<20))),
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", body))
+		require.Equal(t, want, w.Code, w.Body.String())
+	}
+	for _, body := range []string{"", "nonsense", "{}", `{"apiVersion":"admission.k8s.io/v1"}`} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
+		require.Equal(t, 400, w.Code, body)
+	}
+}
+
+func FuzzAdmission(f *testing.F) {
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + pod + `}}`))
+	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","request":{"object":null,"oldObject":{}}}`))
+	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
+		r.Object.Labels = map[string]string{"a": "b"}
+		return nil
+	})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
+	})
+}
+
+func TestAServerOfWebhooks(t *testing.T) {
+	_, err := webhook.New(webhook.Options{})
+	require.ErrorContains(t, err, "set CertDir")
+	_, err = webhook.New(webhook.Options{CertDir: "x", TLS: &serving.TLS{}})
+	require.ErrorContains(t, err, "leave one of them out")
+	_, err = webhook.New(webhook.Options{CertDir: t.TempDir()})
+	require.ErrorContains(t, err, "is the secret mounted there?")
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var log bytes.Buffer
+	s, err := webhook.New(webhook.Options{Listener: listener, TLS: &serving.TLS{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	require.NoError(t, err)
+	s.Handle("/panic", webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { panic("boom") }))
+	s.Handle("/refuse", webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return errors.New("never") }))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	post := func(path string) (int, string) {
+		resp, err := client.Post("https://"+listener.Addr().String()+path, "application/json",
+			strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":`+pod+`}}`))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+	code, body := post("/panic")
+	require.Equal(t, 500, code, body)
+	code, body = post("/refuse")
+	require.Equal(t, 200, code)
+	require.Contains(t, body, "never")
+	code, _ = post("/nowhere")
+	require.Equal(t, 404, code)
+	cancel()
+	require.NoError(t, <-ended)
+	require.Contains(t, log.String(), "a webhook panicked")
+	require.Contains(t, log.String(), "reason=never")
+}
+
+// one and two are versions of a custom resource; two has the size as a number.
+type one struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Size              string `json:"size"`
+}
+
+type two struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Size              int `json:"size"`
+}
+
+func (o *one) DeepCopyObject() runtime.Object { c := *o; return &c }
+func (o *two) DeepCopyObject() runtime.Object { c := *o; return &c }
+
+func TestConversion(t *testing.T) {
+	group := func(v string) schema.GroupVersion { return schema.GroupVersion{Group: "example.com", Version: v} }
+	c := webhook.NewConversion[*two](group("v2"))
+	webhook.Spoke(c, group("v1"), func(_ context.Context, in *one, out *two) error {
+		_, err := fmt.Sscan(in.Size, &out.Size)
+		return err
+	}, func(_ context.Context, in *two, out *one) error {
+		out.Size = fmt.Sprint(in.Size)
+		return nil
+	})
+	webhook.Spoke(c, group("v3"), func(_ context.Context, in, out *two) error { out.Size = in.Size / 10; return nil },
+		func(_ context.Context, in, out *two) error { out.Size = 10 * in.Size; return nil })
+
+	obj := func(version, size string) string {
+		return `{"apiVersion":"example.com/` + version + `","kind":"Thing","metadata":{"name":"a","uid":"x","labels":{"l":"m"},"creationTimestamp":"2026-01-01T00:00:00Z"},"size":` + size + `}`
+	}
+	convert := func(to string, objects ...string) (result metav1.Status, converted []json.RawMessage) {
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(
+			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"example.com/`+to+`","objects":[`+strings.Join(objects, ",")+`]}}`)))
+		require.Equal(t, 200, w.Code, w.Body.String())
+		var review struct {
+			metav1.TypeMeta
+			Response struct {
+				UID              string
+				ConvertedObjects []json.RawMessage
+				Result           metav1.Status
+			}
+		}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &review))
+		require.Equal(t, "u", review.Response.UID)
+		require.Equal(t, "ConversionReview", review.Kind)
+		return review.Response.Result, review.Response.ConvertedObjects
+	}
+	for _, c := range []struct{ from, to string }{
+		{obj("v1", `"7"`), obj("v2", `7`)}, {obj("v2", `7`), obj("v1", `"7"`)}, {obj("v1", `"7"`), obj("v3", `70`)},
+		{obj("v3", `70`), obj("v1", `"7"`)}, {obj("v1", `"7"`), obj("v1", `"7"`)},
+	} {
+		var to metav1.TypeMeta
+		require.NoError(t, json.Unmarshal([]byte(c.to), &to))
+		version := to.GroupVersionKind().Version
+		result, got := convert(version, c.from, c.from)
+		require.Equal(t, "Success", result.Status, result.Message)
+		require.Len(t, got, 2)
+		require.JSONEq(t, c.to, string(got[0]))
+	}
+	result, got := convert("v2", obj("v1", `"7"`), obj("v1", `"many"`))
+	require.Equal(t, "Failure", result.Status)
+	require.Contains(t, result.Message, "convert Thing from example.com/v1 to example.com/v2")
+	require.Empty(t, got, "all or none")
+	result, _ = convert("v9", obj("v1", `"7"`))
+	require.Contains(t, result.Message, "no conversion is known for example.com/v9")
+}
