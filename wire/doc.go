@@ -55,7 +55,7 @@
 // belongs to one goroutine and reads only while it is ranged over: a consumer
 // that stops or blocks stops the reading, and with it the sender. Where a list
 // arrives faster than one goroutine decodes, the iterator starts one for each
-// processor, which do nothing but decode, and waits for them when it ends.
+// other processor, which do nothing but decode, and waits for them when it ends.
 // Nothing that is yielded refers to the buffer.
 //
 // # Failure

@@ -10,7 +10,7 @@ import (
 // goroutine.
 const batchBytes = 32 << 10
 
-// pipeline decodes the values of a body on all cores while the rest of the body
+// pipeline decodes the values of a body on all processors while the rest of the body
 // is still arriving, and hands them over in order. The goroutine that ranges
 // over the body reads it, finds where each value begins and ends, and yields.
 // The others do nothing but decode: none of them ever waits for the network, so
@@ -160,7 +160,7 @@ func (p *pipeline[V]) unused(size int) *batch[V] {
 // dispatch hands a batch to the workers, who are started with the first.
 func (p *pipeline[V]) dispatch(b *batch[V]) {
 	if p.work == nil {
-		n := runtime.GOMAXPROCS(0)
+		n := runtime.GOMAXPROCS(0) - 1 // and the caller, who has the reading to do
 		p.work = make(chan *batch[V], n)
 		for range n {
 			p.workers.Go(func() { p.run(p.newDecode()) })
