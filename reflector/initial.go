@@ -41,19 +41,21 @@ func (s *initialSet[T]) apply(t watch.EventType, o T) {
 	}
 }
 
-// set returns what is left, in the order of the last change of each.
-func (s *initialSet[T]) set() []T {
-	if s.gone == 0 {
-		return s.items
-	}
-	left := make([]T, 0, len(s.items)-s.gone)
-	for _, item := range s.items {
-		var none T
-		if any(item) != any(none) {
-			left = append(left, item)
+// take ends the set. It returns what is left, in the order of the last change of
+// each, and lets go of it: the watch goes on for minutes.
+func (s *initialSet[T]) take() []T {
+	items := s.items
+	if s.gone > 0 {
+		items = make([]T, 0, len(s.items)-s.gone)
+		for _, item := range s.items {
+			var none T
+			if any(item) != any(none) {
+				items = append(items, item)
+			}
 		}
 	}
-	return left
+	*s = initialSet[T]{done: true}
+	return items
 }
 
 // endsInitial reports whether o, a bookmark's object, ends a streaming list.

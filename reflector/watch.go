@@ -179,8 +179,7 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 		if rv == "" {
 			return &Failure{Phase: PhaseWatch, Err: ErrNoRV}
 		}
-		initial.done = true
-		r.replace(initial.set(), rv, opened)
+		r.replace(initial.take(), rv, opened)
 		return nil
 	case watch.Added, watch.Modified, watch.Deleted:
 		initial.apply(e.Type, e.Object)

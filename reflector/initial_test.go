@@ -1,0 +1,58 @@
+package reflector
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// fleeting streams one initial object and keeps nothing but a weak pointer to it.
+type fleeting struct {
+	sent weak.Pointer[metav1.PartialObjectMetadata]
+}
+
+func (*fleeting) List(context.Context, metav1.ListOptions) rest.List[partial] { panic("not asked") }
+
+func (f *fleeting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return func(yield func(wire.Event[partial], error) bool) {
+		first := change(watch.Added, "a", 1)
+		f.sent = weak.Make(first.Object)
+		if yield(first, nil) && yield(endOfInitial(2), nil) {
+			first = wire.Event[partial]{}
+			<-ctx.Done()
+		}
+	}, nil
+}
+
+// A streaming list is followed by a watch in the same request, for minutes. What
+// was in the list belongs to the queue by then, and to nobody else.
+func TestAStreamingListIsLetGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := new(fleeting)
+		queue := deltafifo.New[partial](deltafifo.Options{})
+		r := New(source, queue, Options{Initial: WatchList})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		synctest.Wait()
+		batch, ok := queue.TryPopBatch()
+		require.True(t, ok)
+		require.Len(t, batch.Deltas[0].Items, 1)
+		clear(batch.Deltas)
+		runtime.GC()
+		require.Nil(t, source.sent.Value())
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
