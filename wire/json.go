@@ -32,12 +32,14 @@ func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T]
 	if opts.MaxDepth > maxReferenceDepth {
 		d.opts.Reference = true
 	}
-	if k := jsonKindOf(t.goType); k.op == jsonStruct && !d.opts.Reference && t.form != formUnstructured {
+	if k := jsonKindOf(t.goType, t.fields); k.op == jsonStruct && !d.opts.Reference && t.form != formUnstructured {
 		d.how = k
 	}
 	if d.bookmarks = d; t.fields != nil {
 		d.bookmarks = newJSONDecoder(t.whole(), opts)
-		d.opts.Pool = nil // to project is to change the object, which must be its own
+		if d.how == nil {
+			d.opts.Pool = nil // to project is to change the object, which must be its own
+		}
 	}
 	return d
 }
@@ -124,7 +126,7 @@ func (d *jsonDecoder[T]) decode(run *jsonRun, i item, where string, named bool) 
 // decodeItem makes an object of i. bare says that it does not name its kind, or
 // not fully.
 func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, bare bool, err error) {
-	obj, err = d.unmarshal(run, i)
+	obj, whole, err := d.unmarshal(run, i)
 	if err != nil {
 		h := readHead(i.raw)
 		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
@@ -138,32 +140,32 @@ func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, ba
 			return obj, false, err
 		}
 	}
-	d.project(obj)
+	if whole {
+		d.project(obj)
+	}
 	// apimachinery drops an apiVersion that it cannot parse.
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 
 func (t *target[T]) isStatus() bool { return t.kind.Kind == "Status" && t.apiVersion == "v1" }
 
-func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (T, error) {
-	obj := d.new()
+// unmarshal makes an object of i. whole says that it has all fields, also those
+// that are not wanted.
+func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (obj T, whole bool, err error) {
+	obj, err = d.new(), errUnusual
 	u, unstructured := any(obj).(*unstructured.Unstructured)
-	var err error
 	switch {
 	case len(i.tape) == 0 || d.opts.Reference:
-		err = errUnusual
 	case unstructured:
 		u.Object, err = run.content(i)
 	case d.how != nil:
 		err = run.decode(d.how, reflect.ValueOf(obj).UnsafePointer(), i)
-	default:
-		err = errUnusual
 	}
 	if err == nil {
-		return obj, nil
+		return obj, unstructured, nil
 	}
 	obj = d.new()
-	return obj, d.reference(obj, i.raw)
+	return obj, true, d.reference(obj, i.raw)
 }
 
 // reference decodes raw into obj with apimachinery's own code.

@@ -70,8 +70,9 @@ type jsonField struct {
 // jsonPart names a kind of part in JSON: the type of what is pointed to, of an
 // element or of a map, and which of these it is.
 type jsonPart struct {
-	typ reflect.Type
-	op  jsonOp
+	typ    reflect.Type
+	op     jsonOp
+	wanted string // key of a selection
 }
 
 // jsonText names a string field.
@@ -88,30 +89,48 @@ const maxJSONFields = 256
 // program are few and live as long as it does.
 var jsonKinds = struct {
 	sync.Mutex
-	known  map[reflect.Type]*jsonKind
+	known  map[jsonKindKey]*jsonKind
 	places int
-}{known: make(map[reflect.Type]*jsonKind)}
+}{known: make(map[jsonKindKey]*jsonKind)}
 
-// jsonKindOf returns the kind of a type. A type may contain itself.
-func jsonKindOf(t reflect.Type) *jsonKind {
+// jsonKindKey names a kind: a type, and what of it is wanted.
+type jsonKindKey struct {
+	typ    reflect.Type
+	wanted string // key of a selection
+}
+
+// jsonKindOf returns the kind of a type of which s is wanted. A type may contain
+// itself.
+func jsonKindOf(t reflect.Type, s *selection) *jsonKind {
 	jsonKinds.Lock()
 	defer jsonKinds.Unlock()
-	return makeJSONKind(t)
+	return makeJSONKind(t, s)
 }
 
 // makeJSONKind needs jsonKinds to be locked. Nobody sees a kind before all that
 // it leads to is complete.
-func makeJSONKind(t reflect.Type) *jsonKind {
-	k := jsonKinds.known[t]
+func makeJSONKind(t reflect.Type, s *selection) *jsonKind {
+	key := jsonKindKey{t, s.key()}
+	k := jsonKinds.known[key]
 	if k == nil {
 		k = &jsonKind{typ: t, size: t.Size()}
-		jsonKinds.known[t] = k
-		k.set()
+		jsonKinds.known[key] = k
+		k.set(s)
 	}
 	return k
 }
 
-func (k *jsonKind) set() {
+func (k *jsonKind) set(s *selection) {
+	k.setAll(s)
+	switch {
+	case s == nil:
+	case k.op == jsonStruct, k.op == jsonPointer, k.op == jsonSlice, k.op == jsonMap:
+	default:
+		k.op = jsonUnknown // a part of what has no parts here
+	}
+}
+
+func (k *jsonKind) setAll(s *selection) {
 	t := k.typ
 	// Methods count where a value has an address and its type a name.
 	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
@@ -144,13 +163,13 @@ func (k *jsonKind) set() {
 	case reflect.Interface:
 		k.setInterface()
 	case reflect.Struct:
-		k.setStruct()
+		k.setStruct(s)
 	case reflect.Pointer:
-		k.setPointer()
+		k.setPointer(s)
 	case reflect.Slice:
-		k.setSlice()
+		k.setSlice(s)
 	case reflect.Map:
-		k.setMap()
+		k.setMap(s)
 	default:
 		k.leave()
 	}
@@ -171,20 +190,20 @@ func (k *jsonKind) setInterface() {
 	}
 }
 
-func (k *jsonKind) setPointer() {
+func (k *jsonKind) setPointer(s *selection) {
 	elem := k.typ.Elem()
 	if k.typ.Name() != "" || elem.Kind() == reflect.Pointer || elem.Kind() == reflect.Interface ||
 		elem.Name() == "" && reflect.PointerTo(elem).NumMethod() > 0 {
 		k.leave()
 		return
 	}
-	k.op, k.elem = jsonPointer, makeJSONKind(elem)
+	k.op, k.elem = jsonPointer, makeJSONKind(elem, s)
 	if k.elem.op == jsonStruct || k.elem.op == jsonOwn {
-		k.share = siteOf(jsonPart{elem, jsonPointer})
+		k.share = siteOf(jsonPart{elem, jsonPointer, s.key()})
 	}
 }
 
-func (k *jsonKind) setSlice() {
+func (k *jsonKind) setSlice(s *selection) {
 	elem := k.typ.Elem()
 	if elem.Kind() == reflect.Uint8 {
 		if k.op = jsonBytes; elem != reflect.TypeFor[byte]() {
@@ -192,29 +211,29 @@ func (k *jsonKind) setSlice() {
 		}
 		return
 	}
-	k.op, k.elem, k.elements = jsonSlice, makeJSONKind(elem), newArrays(elem)
+	k.op, k.elem, k.elements = jsonSlice, makeJSONKind(elem, s), newArrays(elem)
 	switch k.elem.op {
 	case jsonBool, jsonInt, jsonUint, jsonFloat:
 	default:
 		if k.elem.size > 0 {
-			k.share = siteOf(jsonPart{elem, jsonSlice})
+			k.share = siteOf(jsonPart{elem, jsonSlice, s.key()})
 		}
 	}
 }
 
-func (k *jsonKind) setMap() {
+func (k *jsonKind) setMap(s *selection) {
 	key := k.typ.Key()
 	if key.Kind() != reflect.String || reflect.PointerTo(key).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		k.leave()
 		return
 	}
-	k.op, k.elem = jsonMap, makeJSONKind(k.typ.Elem())
-	k.share = siteOf(jsonPart{k.typ, jsonMap})
+	k.op, k.elem = jsonMap, makeJSONKind(k.typ.Elem(), s)
+	k.share = siteOf(jsonPart{k.typ, jsonMap, s.key()})
 }
 
-func (k *jsonKind) setStruct() {
+func (k *jsonKind) setStruct(s *selection) {
 	table := new(jsonTable)
-	if err := table.add(k.typ, 0); err != nil {
+	if err := table.add(k.typ, 0, s); err != nil {
 		k.leave()
 		return
 	}
@@ -238,8 +257,12 @@ func newPlace() int {
 	return jsonKinds.places
 }
 
-// add adds the fields of a struct that lies at an offset of the table's.
-func (t *jsonTable) add(of reflect.Type, offset uintptr) error {
+// add adds the fields of a struct that lies at an offset of the table's, as far as
+// they are wanted. What an object is, it always has to say.
+func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection) error {
+	if of == reflect.TypeFor[metav1.TypeMeta]() {
+		s = nil
+	}
 	for i := range of.NumField() {
 		f := of.Field(i)
 		tag := f.Tag.Get("json")
@@ -255,7 +278,7 @@ func (t *jsonTable) add(of reflect.Type, offset uintptr) error {
 		case strings.Trim(name, nameBytes) != "":
 			return fmt.Errorf("%s: an unusual name", f.Name)
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
-			if err := t.add(f.Type, offset+f.Offset); err != nil {
+			if err := t.add(f.Type, offset+f.Offset, s); err != nil {
 				return err
 			}
 			continue
@@ -264,10 +287,14 @@ func (t *jsonTable) add(of reflect.Type, offset uintptr) error {
 		case name == "":
 			name = f.Name
 		}
+		wanted, kept := s.field(name)
+		if !kept {
+			continue
+		}
 		if len(t.fields) == maxJSONFields {
 			return fmt.Errorf("more than %d fields", maxJSONFields)
 		}
-		field := jsonField{name: name, offset: offset + f.Offset, kind: makeJSONKind(f.Type)}
+		field := jsonField{name: name, offset: offset + f.Offset, kind: makeJSONKind(f.Type, wanted)}
 		if field.kind.op == jsonString {
 			field.share = stringSite(jsonText{of, name})
 		}

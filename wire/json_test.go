@@ -14,6 +14,7 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -337,6 +338,25 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 		require.NoError(t, d.newRun().decode(d.how, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
 		_, err = d.newRun().content(i)
 		require.NoError(t, err, "%v", kind)
+	}
+}
+
+// What is not wanted is skipped while the text is read, not cut out afterwards.
+func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
+	pod := objects.Pod(1, 1, objects.Options{})
+	body := encodeAs(t, MediaJSON, podKind, pod)
+	for _, wanted := range []Fields{WithoutManagedFields, Only("spec.containers.image", "metadata.labels"), Without("status", "spec.volumes")} {
+		opts := Options{Fields: wanted, Pool: NewPool()}
+		d := podDecoder(t, MediaJSON, opts).(*jsonDecoder[*corev1.Pod])
+		i, err := d.scan(bytesSource(body)).value()
+		require.NoError(t, err)
+		got := new(corev1.Pod)
+		require.NoError(t, d.newRun().decode(d.how, unsafe.Pointer(got), i))
+		opts.Reference = true
+		want, err := podDecoder(t, MediaJSON, opts).Object(body)
+		require.NoError(t, err)
+		got.TypeMeta = metav1.TypeMeta{}
+		require.Equal(t, want, got, wanted.String())
 	}
 }
 
