@@ -22,56 +22,65 @@ func benchList(b *testing.B, media string, n int) []byte {
 	return encodeAs(b, media, corev1.SchemeGroupVersion.WithKind("PodList"), list)
 }
 
+// eachWay runs a benchmark for each encoding and each way to decode it.
+func eachWay(b *testing.B, run func(b *testing.B, media string, opts Options)) {
+	ways := []struct {
+		name string
+		opts Options
+	}{{"reference", Options{Reference: true}}, {"alone", Options{}}, {"sharing", Options{Pool: NewPool()}}}
+	for _, media := range bothMedia {
+		for _, way := range ways {
+			b.Run(media+"/"+way.name, func(b *testing.B) { run(b, media, way.opts) })
+		}
+	}
+}
+
 // BenchmarkList decodes a list of 1,000 Pods; one operation is one Pod.
 func BenchmarkList(b *testing.B) {
-	for _, media := range bothMedia {
-		b.Run(media, func(b *testing.B) {
-			const n = 1000
-			body := benchList(b, media, n)
-			d := podDecoder(b, media, Options{})
-			b.SetBytes(int64(len(body) / n))
-			for left := 0; b.Loop(); left-- {
-				if left > 0 {
-					continue
-				}
-				left = n
-				var meta metav1.ListMeta
-				for _, err := range d.List(bytes.NewReader(body), &meta, nil) {
-					require.NoError(b, err)
-				}
+	eachWay(b, func(b *testing.B, media string, opts Options) {
+		const n = 1000
+		body := benchList(b, media, n)
+		d := podDecoder(b, media, opts)
+		b.SetBytes(int64(len(body) / n))
+		for left := 0; b.Loop(); left-- {
+			if left > 0 {
+				continue
 			}
-		})
-	}
+			left = n
+			var meta metav1.ListMeta
+			for _, err := range d.List(bytes.NewReader(body), &meta, nil) {
+				require.NoError(b, err)
+			}
+		}
+	})
 }
 
 // BenchmarkWatch decodes a stream of 1,000 events; one operation is one event.
 func BenchmarkWatch(b *testing.B) {
-	for _, media := range bothMedia {
-		b.Run(media, func(b *testing.B) {
-			const n = 1000
-			var body []byte
-			for i := range n {
-				object := encodeAs(b, media, podKind, objects.Pod(1, i, objects.Options{}))
-				event := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}
-				if media == MediaProtobuf {
-					frame, err := event.Marshal()
-					require.NoError(b, err)
-					body = append(binary.BigEndian.AppendUint32(body, uint32(len(frame))), frame...)
-				} else {
-					body = append(append(append(body, `{"type":"MODIFIED","object":`...), bytes.TrimSpace(object)...), "}\n"...)
-				}
+	eachWay(b, func(b *testing.B, media string, opts Options) {
+		const n = 1000
+		var body []byte
+		for i := range n {
+			object := encodeAs(b, media, podKind, objects.Pod(1, i, objects.Options{}))
+			event := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}
+			if media == MediaProtobuf {
+				frame, err := event.Marshal()
+				require.NoError(b, err)
+				body = append(binary.BigEndian.AppendUint32(body, uint32(len(frame))), frame...)
+			} else {
+				body = append(append(append(body, `{"type":"MODIFIED","object":`...), bytes.TrimSpace(object)...), "}\n"...)
 			}
-			d := podDecoder(b, media, Options{})
-			b.SetBytes(int64(len(body) / n))
-			for left := 0; b.Loop(); left-- {
-				if left > 0 {
-					continue
-				}
-				left = n
-				for _, err := range d.Watch(bytes.NewReader(body), nil) {
-					require.NoError(b, err)
-				}
+		}
+		d := podDecoder(b, media, opts)
+		b.SetBytes(int64(len(body) / n))
+		for left := 0; b.Loop(); left-- {
+			if left > 0 {
+				continue
 			}
-		})
-	}
+			left = n
+			for _, err := range d.Watch(bytes.NewReader(body), nil) {
+				require.NoError(b, err)
+			}
+		}
+	})
 }
