@@ -105,7 +105,7 @@ end is compared, and a run in which two differ fails.
   mark; live heap is what is left after two collections.
 - K, M and G are powers of 1000.
 - ` + "`hostile=1`" + ` marks objects in which nothing repeats, so that there is nothing to
-  share; there are no targets for these.
+  share; the target is to be no worse than client-go.
 
 In charts a bar ends at the ratio, the line at 1 is client-go, and the notch is
 the target. Rates are turned round there (time, not events in a time), so that

@@ -116,6 +116,7 @@ func TestVerdicts(t *testing.T) {
 		"workqueue workers=8: wall_per_event_s: 0.33, want ≤ 0.33 × client-go: met",
 		"workqueue workers=8: allocs_per_event: 1.5, want ≤ 0.01: missed: 150 times the limit",
 		"late-handler: pause_s: 0.0004, want ≤ 1 ms: met",
+		"sync-protobuf hostile=1: wall_s: 0.9, want ≤ 1 × client-go: met",
 	}, got)
 }
 

@@ -1,6 +1,9 @@
 package results
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Bound says on which side of its limit a figure should be.
 type Bound int
@@ -28,10 +31,22 @@ type Target struct {
 	Growth bool
 }
 
-// Targets are all there are. They are for usual objects, not for the hostile
-// variant: what sharing saves is gone there, and the report shows how much
-// that is.
+// Targets are all there are: those for usual objects, and that nothing may be
+// worse than with client-go where nothing repeats and sharing saves nothing.
 func Targets() []Target {
+	return slices.Concat(usualTargets(), hostileTargets())
+}
+
+func hostileTargets() (targets []Target) {
+	for _, scenario := range []string{"sync-protobuf", "sync-json", "watch-protobuf", "watch-json"} {
+		for _, metric := range []string{Wall, CPU, PeakRSS, LivePerObject} {
+			targets = append(targets, Target{Scenario: scenario, Params: Params{Hostile: 1}, Metric: metric, Limit: 1, Against: ClientGo})
+		}
+	}
+	return targets
+}
+
+func usualTargets() []Target {
 	const (
 		none = 0.01    // allocations: what the runtime does beside is counted with them
 		flat = 1 << 20 // bytes: no more than the noise of the collector
@@ -89,7 +104,7 @@ func Targets() []Target {
 
 // applies tells whether the target is one for x.
 func (t Target) applies(x *Result) bool {
-	return x.Contestant == Millrace && x.Scenario == t.Scenario && x.Params[Hostile] == 0 && x.Params.Has(t.Params)
+	return x.Contestant == Millrace && x.Scenario == t.Scenario && x.Params[Hostile] == t.Params[Hostile] && x.Params.Has(t.Params)
 }
 
 // Want is the limit in words: "≤ 0.15 × client-go".

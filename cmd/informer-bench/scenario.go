@@ -71,10 +71,13 @@ func both() []string     { return []string{millrace, clientGo} }
 func syncScenarios() []scenario {
 	return []scenario{{
 		name: "sync-protobuf", measures: "list Pods in protobuf until a handler has heard of each",
-		contestants: everyone(), variants: []protocol.Params{{}},
+		contestants: everyone(), variants: []protocol.Params{{}, {protocol.Hostile: 1}},
 	}, {
 		name: "sync-json", measures: "list custom resources in JSON, as unstructured and as typed objects",
-		contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}, {protocol.Custom: 1, protocol.Typed: 1}},
+		contestants: everyone(),
+		variants: []protocol.Params{
+			{protocol.Custom: 1}, {protocol.Custom: 1, protocol.Typed: 1}, {protocol.Custom: 1, protocol.Hostile: 1},
+		},
 	}, {
 		name: "sync-watchlist", measures: "stream the initial Pods in protobuf (KEP-3157)",
 		contestants: everyone(), variants: []protocol.Params{{protocol.WatchList: 1}},
@@ -97,10 +100,12 @@ func watchScenarios() []scenario {
 		script: scriptRelist, contestants: cached(), variants: []protocol.Params{{changedPercent: 1}},
 	}, {
 		name: "watch-protobuf", measures: "MODIFIED events of Pods in protobuf, as fast as they are taken",
-		script: scriptWatch, contestants: everyone(), variants: []protocol.Params{{}}, perObject: 2,
+		script: scriptWatch, contestants: everyone(), perObject: 2,
+		variants: []protocol.Params{{}, {protocol.Hostile: 1}},
 	}, {
 		name: "watch-json", measures: "MODIFIED events of custom resources in JSON, as fast as they are taken",
-		script: scriptWatch, contestants: everyone(), variants: []protocol.Params{{protocol.Custom: 1}}, perObject: 0.4,
+		script: scriptWatch, contestants: everyone(), perObject: 0.4,
+		variants: []protocol.Params{{protocol.Custom: 1}, {protocol.Custom: 1, protocol.Hostile: 1}},
 	}, {
 		name: "latency", measures: "from the server's socket to a handler, 5000 events a second, 10 handlers",
 		script: scriptWatch, contestants: cached(), perObject: 0.5,
