@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -140,13 +141,22 @@ func (i *Index[T, V]) put(v V, e *entry[T]) {
 	b := i.buckets.get(v)
 	if b == nil {
 		b = &bucket[T]{at: make(map[*entry[T]]int)}
-		i.buckets.put(v, b)
+		i.buckets.put(apart(v), b)
 	}
 	if at, ok := b.at[e]; ok {
 		b.set(at)
 	} else {
 		b.at[e] = b.push(e)
 	}
+}
+
+// apart returns v without the memory of the object that it comes from, as far as
+// that can be told: a string may be a part of all the text of an object.
+func apart[V comparable](v V) V {
+	if s, ok := any(v).(string); ok {
+		return any(strings.Clone(s)).(V)
+	}
+	return v
 }
 
 // take sees to it that the bucket of v does not have e.

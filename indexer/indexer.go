@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/millrace-dev/millrace/object"
@@ -126,7 +127,7 @@ func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
 	if same(old, o) {
 		return old, true, false
 	}
-	w.to.change(e, o)
+	w.to.change(e, key, o)
 	return old, true, true
 }
 
@@ -134,7 +135,7 @@ func (x *Indexer[T]) add(key object.Key, o T) {
 	namespace := x.namespaces.get(key.Namespace)
 	if namespace == nil {
 		namespace = new(vector[T])
-		x.namespaces.put(key.Namespace, namespace)
+		x.namespaces.put(strings.Clone(key.Namespace), namespace)
 	}
 	e := &entry[T]{key: key, object: o, namespace: namespace, generation: x.generation}
 	e.at, e.inNamespace = x.all.push(e), namespace.push(e)
@@ -144,9 +145,12 @@ func (x *Indexer[T]) add(key object.Key, o T) {
 	}
 }
 
-func (x *Indexer[T]) change(e *entry[T], o T) {
+// change also takes over the key: that of the old object is part of its text, all
+// of which would stay in memory for it.
+func (x *Indexer[T]) change(e *entry[T], key object.Key, o T) {
 	old := e.object
-	e.object = o
+	e.key, e.object = key, o
+	x.objects[key] = e
 	x.all.set(e.at)
 	e.namespace.set(e.inNamespace)
 	for _, index := range x.indexes {
