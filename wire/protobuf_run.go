@@ -5,8 +5,6 @@ import (
 	"errors"
 	"reflect"
 	"unsafe"
-
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // errUnusual says that bytes are not what the API server writes: invalid,
@@ -377,90 +375,4 @@ func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, e
 		}
 	}
 	return p, nil
-}
-
-// pair splits an entry of a map, which is a message with the key in field 1 and
-// the value in field 2.
-func pair(run []byte) (key, value, rest []byte, err error) {
-	entry, rest := next(run)
-	key, entry, ok := lengthField(entry, 1)
-	if !ok {
-		return nil, nil, nil, errUnusual
-	}
-	value, entry, ok = lengthField(entry, 2)
-	if !ok || len(entry) > 0 {
-		return nil, nil, nil, errUnusual
-	}
-	return key, value, rest, nil
-}
-
-// lengthField splits off the field with this number where it comes first.
-func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
-	if len(msg) < 2 || msg[0] != number<<3|wireBytes {
-		return nil, nil, false
-	}
-	size, n := varint(msg[1:])
-	if n == 0 || size > uint64(len(msg)-1-n) {
-		return nil, nil, false
-	}
-	end := 1 + n + int(size)
-	return msg[1+n : end : end], msg[end:], true
-}
-
-// stringOf makes a string of bytes that last.
-func stringOf(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
-
-// readStringPairs reads a map whose keys and values are strings, of whatever
-// named types: they lie in memory alike.
-func readStringPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
-	m := make(map[string]string, count)
-	for len(run) > 0 {
-		key, value, rest, err := pair(run)
-		if err != nil {
-			return err
-		}
-		m[stringOf(key)] = stringOf(value)
-		run = rest
-	}
-	*(*map[string]string)(at) = m
-	return nil
-}
-
-// readQuantityPairs reads a map of quantities by strings, of whatever named type.
-func readQuantityPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
-	m := make(map[string]resource.Quantity, count)
-	for len(run) > 0 {
-		key, value, rest, err := pair(run)
-		if err != nil {
-			return err
-		}
-		var q resource.Quantity
-		if err := unmarshalQuantity(&q, value); err != nil {
-			return errUnusual
-		}
-		m[stringOf(key)] = q
-		run = rest
-	}
-	*(*map[string]resource.Quantity)(at) = m
-	return nil
-}
-
-// readAnyPairs reads every other map.
-func readAnyPairs(d *protoRun, p *protoPairs, at unsafe.Pointer, run []byte, count int) error {
-	m := reflect.MakeMapWithSize(p.typ, count)
-	for len(run) > 0 {
-		key, value, rest, err := pair(run)
-		if err != nil {
-			return err
-		}
-		k, v := reflect.New(p.key), reflect.New(p.value.typ)
-		d.ownString((*string)(k.UnsafePointer()), key)
-		if err := d.value(p.value, v.UnsafePointer(), value); err != nil {
-			return err
-		}
-		m.SetMapIndex(k.Elem(), v.Elem())
-		run = rest
-	}
-	*(*unsafe.Pointer)(at) = m.UnsafePointer()
-	return nil
 }

@@ -67,3 +67,6 @@ func (l *loose) drop() {
 	clear(l.ends)
 	l.ends, l.size = l.ends[:0], 0
 }
+
+// stringOf makes a string of bytes that last.
+func stringOf(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
