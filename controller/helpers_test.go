@@ -145,7 +145,7 @@ func TestPatchStatus(t *testing.T) {
 		require.Equal(e, corev1.PodRunning, p.Status.Phase)
 		require.Empty(e, p.Status.Message)
 		require.Equal(e, "Because", p.Status.Reason)
-		require.EqualValues(e, 9007199254740993, p.Status.Conditions[0].ObservedGeneration, "no figure is lost")
+		require.EqualValues(e, int64(9007199254740993), p.Status.Conditions[0].ObservedGeneration, "no figure is lost")
 		require.Empty(e, p.Labels)
 
 		sent := e.Server.Stats().Requests("patch", "pods")

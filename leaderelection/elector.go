@@ -276,7 +276,7 @@ func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 		s.Holder, s.Token, s.Renewed, s.Attempts = holder(l), token(l), when, 0
 	})
 	if changed {
-		e.opts.Logger.Info("the lease has another holder", "holder", holder(l), "token", token(l))
+		e.opts.Logger.Info("the lease has changed hands", "holder", holder(l), "token", token(l))
 	}
 }
 

@@ -10,7 +10,8 @@
 //		HealthProbeBindAddress: ":8081",
 //	})
 //	pods := factory.Informer[*corev1.Pod](m.Factory())
-//	err = m.Add(controller)                  // anything with Run(ctx) error
+//	c, err := controller.New("janitor", reconciler, m.ControllerOptions())
+//	err = m.Add(c)                           // anything with Run(ctx) error
 //	err = m.Run(manager.SignalContext())
 //
 // # Groups

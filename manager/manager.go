@@ -11,6 +11,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
@@ -238,6 +239,12 @@ func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.read
 // Metrics is what /metrics shows. Register collectors of your own with it, and
 // give its WorkQueues to the queues that are made.
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
+
+// ControllerOptions are options for a controller of this manager: its metrics and
+// those of its queue are in Metrics, and its failures go to Logger.
+func (m *Manager) ControllerOptions() controller.Options {
+	return controller.Options{Metrics: m.metrics.Controllers(), QueueMetrics: m.metrics.WorkQueues(), Logger: m.logger}
+}
 
 // Logger is the one of the options; never nil.
 func (m *Manager) Logger() *slog.Logger { return m.logger }

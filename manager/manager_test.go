@@ -1,16 +1,20 @@
 package manager_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
@@ -161,6 +165,36 @@ func TestALateRunnableStartsAtOnce(t *testing.T) {
 		require.NoError(r, run.end())
 		require.ErrorIs(r, m.Add(&part{rig: r, name: "too late"}), manager.ErrStopped)
 		require.ErrorIs(r, m.Run(r.ctx), manager.ErrRunning)
+	})
+}
+
+func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		var logged bytes.Buffer
+		m := r.manager(options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		pods := controller.ClientFor[*corev1.Pod](m.Factory())
+		c, err := controller.New("seer", controller.Objects(pods, func(context.Context, *corev1.Pod) (controller.Result, error) {
+			return controller.Result{}, controller.Terminal(errors.New("it is dark"))
+		}), m.ControllerOptions())
+		require.NoError(r, err)
+		c.Watch(controller.For(pods.Informer))
+		require.NoError(r, m.Add(c))
+		_, err = r.srv.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}})
+		require.NoError(r, err)
+		run := r.start(m)
+		settle(0)
+		families, err := m.Metrics().Gather()
+		require.NoError(r, err)
+		values := map[string]float64{}
+		for _, f := range families {
+			for _, metric := range f.GetMetric() {
+				values[f.GetName()] += metric.GetCounter().GetValue()
+			}
+		}
+		require.EqualValues(r, 1, values["controller_runtime_reconcile_errors_total"])
+		require.EqualValues(r, 1, values["workqueue_adds_total"])
+		require.NoError(r, run.end())
+		require.Contains(r, logged.String(), "it is dark")
 	})
 }
 

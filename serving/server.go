@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -75,6 +76,17 @@ func New(opts Options) (*Server, error) {
 
 // Name is what messages call the server.
 func (s *Server) Name() string { return s.opts.Name + " server" }
+
+// SelfSigned is the certificate that was made for want of files, in PEM, for
+// clients that are told to trust it: an API server's webhook configuration has a
+// field caBundle. It is good for the names of this host and of the loopback
+// interface. Nil where the certificate comes from files, or without TLS.
+func (s *Server) SelfSigned() []byte {
+	if s.tls == nil || len(s.tls.Certificates) == 0 {
+		return nil
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tls.Certificates[0].Certificate[0]})
+}
 
 // Listen opens the port, unless that was done. From then on connections are
 // taken, and served once Run runs.

@@ -129,6 +129,35 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	})
 }
 
+func TestAClientMayTrustTheCertificateThatWasMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := make(pipe)
+		s, err := serving.New(serving.Options{Name: "test", Listener: p, Handler: hello, TLS: &serving.TLS{}})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		handshake := func(trusted []byte, name string) error {
+			roots := x509.NewCertPool()
+			require.Equal(t, trusted != nil, roots.AppendCertsFromPEM(trusted))
+			c := tls.Client(p.dial(), &tls.Config{RootCAs: roots, ServerName: name})
+			defer c.NetConn().Close()
+			return c.Handshake()
+		}
+		require.NoError(t, handshake(s.SelfSigned(), "127.0.0.1"))
+		require.NoError(t, handshake(s.SelfSigned(), "localhost"))
+		require.ErrorAs(t, handshake(s.SelfSigned(), "example.com"), new(x509.HostnameError))
+		require.ErrorAs(t, handshake(nil, "127.0.0.1"), new(x509.UnknownAuthorityError))
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	dir := t.TempDir()
+	certificate(t, dir, "from files")
+	s, err := serving.New(serving.Options{Name: "test", Address: ":0", Handler: hello, TLS: &serving.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}})
+	require.NoError(t, err)
+	require.Nil(t, s.SelfSigned())
+}
+
 func TestClientsWithoutACertificateAreRefusedWhereOneIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, other := t.TempDir(), t.TempDir()

@@ -17,7 +17,8 @@ import (
 )
 
 // TLS configures HTTPS. The zero value serves a certificate that is made at
-// start and signed by nobody: it encrypts, and proves nothing.
+// start and signed by nobody: it encrypts, and proves nothing but to those who
+// were given Server.SelfSigned.
 type TLS struct {
 	// CertFile and KeyFile are read again when they change. Both or none.
 	CertFile, KeyFile string

@@ -25,7 +25,10 @@ type Options struct {
 	// are read again when they change.
 	CertDir string
 
-	// TLS says more than CertDir, such as which clients may ask.
+	// TLS says more than CertDir, such as which clients may ask. &serving.TLS{}
+	// makes a certificate, which Server.SelfSigned gives to put into the
+	// caBundle: for an API server that reaches us by localhost or a loopback
+	// address.
 	TLS *serving.TLS
 
 	// Logger hears of panics and refusals. Nil is silent.

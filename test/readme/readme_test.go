@@ -83,3 +83,10 @@ current-context: c
 	require.NoError(t, run.Process.Signal(os.Interrupt))
 	require.NoError(t, run.Wait(), stderr.String())
 }
+
+// The README promises it.
+func TestTheMemcachedControllerIsBelow100Lines(t *testing.T) {
+	source, err := os.ReadFile("../../examples/memcached/controller.go")
+	require.NoError(t, err)
+	require.Less(t, bytes.Count(source, []byte("\n")), 100)
+}

@@ -1,0 +1,93 @@
+// Command memcached is an operator: it runs memcached clusters as Memcached objects
+// describe them. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"os"
+
+	"github.com/millrace-dev/millrace/controller"
+	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/webhook"
+)
+
+const validatePath = "/validate-memcached"
+
+// flags are the command line.
+type flags struct {
+	install, elect                     bool
+	metrics, probes, webhooks, certDir string
+}
+
+func main() {
+	var f flags
+	flag.BoolVar(&f.install, "install", false, "first define the kind Memcached, and let an API server on this machine call the webhook")
+	flag.BoolVar(&f.elect, "leader-elect", false, "let one replica work, and the others be ready to take over")
+	flag.StringVar(&f.metrics, "metrics-address", "127.0.0.1:8080", "where to serve /metrics; 0 is nowhere")
+	flag.StringVar(&f.probes, "probe-address", "127.0.0.1:8081", "where to serve /healthz and /readyz; 0 is nowhere")
+	flag.StringVar(&f.webhooks, "webhook-address", "127.0.0.1:9443", "where to serve the webhook")
+	flag.StringVar(&f.certDir, "cert-dir", "", "directory of the webhook's tls.crt and tls.key; without it one is made")
+	flag.Parse()
+
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := run(manager.SignalContext(), f, log); err != nil {
+		log.Error("stopped", "err", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, f flags, log *slog.Logger) error {
+	if f.install && f.certDir != "" {
+		return errors.New("--install lets the API server trust the certificate that is made without --cert-dir: leave one of them out")
+	}
+	cfg, err := rest.LoadConfig()
+	if err != nil {
+		return err
+	}
+	kinds := scheme.New()
+	if err := v1.AddToScheme(kinds); err != nil {
+		return err
+	}
+	opts := manager.Options{Scheme: kinds, Logger: log, MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes}
+	if f.elect {
+		opts.LeaderElection = &leaderelection.Options{Name: "memcached-operator"}
+	}
+	m, err := manager.New(cfg, opts)
+	if err != nil {
+		return err
+	}
+
+	events := controller.NewEvents(m.Client(), "cache.example.com/memcached", controller.EventOptions{Logger: log})
+	c, err := newController(m.Factory(), events, m.ControllerOptions())
+	if err != nil {
+		return err
+	}
+	certificate := webhook.Options{Address: f.webhooks, CertDir: f.certDir, Logger: log}
+	if f.certDir == "" {
+		certificate.TLS = &serving.TLS{}
+	}
+	hooks, err := webhook.New(certificate)
+	if err != nil {
+		return err
+	}
+	hooks.Handle(validatePath, webhook.Validate(validate))
+	if f.install {
+		if err := install(ctx, m.Client(), hooks); err != nil {
+			return err
+		}
+	}
+	for _, r := range []manager.Runnable{hooks, events, c} {
+		if err := m.Add(r); err != nil {
+			return err
+		}
+	}
+	return m.Run(ctx)
+}
