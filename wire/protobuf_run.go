@@ -21,7 +21,8 @@ var errUnusual = errors.New("not in canonical form")
 // knows what to make of it. So it need not know what is an error.
 type protoRun struct {
 	sharer
-	text loose
+	text     loose
+	versions bool // of one object there may be several
 
 	// lasting says that what is read lies in memory that the part at hand will
 	// keep, so that strings may stay where they are.
@@ -31,13 +32,27 @@ type protoRun struct {
 // decode decodes raw into the zeroed struct at at, of the table's type. On an
 // error the struct is of no use.
 func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) error {
-	d.sharer.object++
+	d.nextObject(raw)
 	if err := d.fields(table, at, raw); err != nil {
 		d.text.drop()
 		return err
 	}
 	d.text.settle()
 	return nil
+}
+
+// nextObject tells the sharer that another object is at hand. In a watch that may
+// be another version of one that was there before. Versions have in common what no
+// other object has, such as a name, and to remember that would be of no use: so
+// they count as one.
+func (d *protoRun) nextObject(raw []byte) {
+	if !d.versions || d.pool == nil {
+		d.object++
+		return
+	}
+	meta, _, _ := lengthField(raw, 1)
+	name, _, _ := lengthField(meta, 1)
+	d.object = uint8(d.pool.hash(stringUnit, name))
 }
 
 // varint reads a number. n is 0 where there is none.

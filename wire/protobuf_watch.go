@@ -14,6 +14,7 @@ import (
 func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s, run := newSource(body), d.newRun()
+		run.versions = true
 		for n := 0; ; n++ {
 			ev, err := d.frame(run, s, known, "frame "+strconv.Itoa(n))
 			if err == io.EOF {
