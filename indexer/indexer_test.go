@@ -456,6 +456,42 @@ func BenchmarkIndexOf50(b *testing.B) {
 	}
 }
 
+func TestLookupsDoNotAllocate(t *testing.T) {
+	x := benchmarkCache(100)
+	r := x.Reader()
+	byApp, _ := AddIndex(x, "app", apps)
+	selector := labels.SelectorFromSet(labels.Set{"apps": "7"})
+	for name, lookup := range map[string]func() (n int){
+		"get": func() (n int) {
+			if _, ok := r.Get(object.Key{Namespace: "n1", Name: "1"}); ok {
+				n++
+			}
+			return n
+		},
+		"namespace": func() (n int) {
+			for range r.Namespace("n1") {
+				n++
+			}
+			return n
+		},
+		"label": func() (n int) {
+			for range r.Select(selector) {
+				n++
+			}
+			return n
+		},
+		"index": func() (n int) {
+			for range byApp.Get("7") {
+				n++
+			}
+			return n
+		},
+	} {
+		require.Positive(t, lookup(), name)
+		require.Zero(t, testing.AllocsPerRun(100, func() { lookup() }), name)
+	}
+}
+
 // BenchmarkReadAfterEachWrite is the worst case for what is made on demand:
 // nothing is ever read twice.
 func BenchmarkReadAfterEachWrite(b *testing.B) {

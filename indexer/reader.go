@@ -63,7 +63,16 @@ func (r Reader[T]) namespace(namespace string) View[T] {
 // Select yields the objects whose labels match. It looks at every object: use
 // an index where that is too many.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
-	return Matching(r.All(), selector)
+	return func(yield func(T) bool) { r.selected(selector, yield) } // small enough for the caller to have it inlined
+}
+
+func (r Reader[T]) selected(selector labels.Selector, yield func(T) bool) {
+	everything := selector == nil || selector.Empty()
+	for o := range r.x.view(r.x.everything).All() {
+		if (everything || selector.Matches(labels.Set(o.GetLabels()))) && !yield(o) {
+			return
+		}
+	}
 }
 
 // Snapshot returns every object and the resource version of exactly that set.

@@ -1,5 +1,5 @@
-// Command controllerruntime is controller-runtime's cache, over its client, as
-// a contestant of informer-bench.
+// Command controllerruntime is controller-runtime, its cache over its client and
+// its controllers, as a contestant of informer-bench.
 package main
 
 import (
@@ -27,15 +27,15 @@ import (
 )
 
 func main() {
-	scenarios := map[string]protocol.Scenario{}
+	scenarios := map[string]protocol.Scenario{"reconcile": reconcileAll, "cached-read": cachedRead}
 	for _, name := range protocol.Following() {
 		scenarios[name] = follow
 	}
 	protocol.Main(scenarios)
 }
 
-// follow keeps a cache of the server's objects.
-func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+// prepare settles what is the same for the whole process, and returns the types.
+func prepare(s *protocol.Session) (*runtime.Scheme, error) {
 	value := "false"
 	if s.Params.On(protocol.WatchList) {
 		value = "true"
@@ -45,10 +45,16 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 	}
 	log.SetLogger(logr.Discard())
 	types := runtime.NewScheme()
-	if err := scheme.AddToScheme(types); err != nil {
+	protocol.AddWidgets(types)
+	return types, scheme.AddToScheme(types)
+}
+
+// follow keeps a cache of the server's objects.
+func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	types, err := prepare(s)
+	if err != nil {
 		return nil, err
 	}
-	protocol.AddWidgets(types)
 	all, err := cache.New(&rest.Config{Host: s.URL}, cache.Options{Scheme: types})
 	if err != nil {
 		return nil, err

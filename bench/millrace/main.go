@@ -11,6 +11,8 @@ func main() {
 		"late-handler": lateHandler,
 		"slow-handler": slowHandler,
 		"footprint":    footprint,
+		"reconcile":    reconcile,
+		"cached-read":  cachedRead,
 	}
 	for _, name := range protocol.Following() {
 		scenarios[name] = follow

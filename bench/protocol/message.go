@@ -47,6 +47,7 @@ const (
 	Hostile   = "hostile"    // objects in which nothing repeats
 	Millis    = "millis"     // how long the work lasts
 	Changed   = "changed"    // how many objects a relist finds changed
+	Copied    = "copied"     // what is read may be changed
 	From      = "from"       // the resource version of the list, for who does not read it
 )
 
@@ -70,6 +71,10 @@ const (
 	MarkBegin  = "begin"  // in process: set up, the work begins
 	MarkSynced = "synced" // the cache is complete, the handlers have heard of it
 	MarkDone   = "done"   // everything was done
+
+	// Between begin and synced, where there are controllers.
+	MarkCached     = "cached"     // the cache is complete
+	MarkReconciled = "reconciled" // each object was reconciled once
 )
 
 // Event is what a contestant says.

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/bench/results"
 )
 
-// bar is one figure of one contestant as a ratio to client-go. Rates are
+// bar is one figure of one contestant as a ratio to the peer. Rates are
 // turned round, so that less is better.
 type bar struct {
 	label      string // of the figure; equal for contestants side by side
@@ -25,7 +25,7 @@ type bar struct {
 // maxBars is how many figures a chart shows at most; the table has them all.
 const maxBars = 12
 
-// bars are those of the figures that have a target against client-go; wall
+// bars are those of the figures that have a target against the peer; wall
 // time and CPU where none has.
 func (s *section) bars() []bar {
 	var bars []bar
@@ -49,27 +49,27 @@ func (s *section) bars() []bar {
 // drawn tells whether the chart shows a figure.
 func (s *section) drawn(g group, metric string, targeted bool) bool {
 	i := slices.IndexFunc(g.rows, func(row *results.Result) bool { return row.Contestant == results.Millrace })
-	if i < 0 || g.rows[i].Ratio[results.ClientGo][metric] <= 0 {
+	if i < 0 || g.rows[i].Ratio[g.peer()][metric] <= 0 {
 		return false
 	}
 	if !targeted {
 		return metric == results.Wall || metric == results.CPU || metric == results.CPUPerObject
 	}
-	_, ok := s.target(g.rows[i], metric)
+	_, ok := s.target(g.rows[i], g.peer(), metric)
 	return ok
 }
 
-// target is the verdict on a figure against client-go.
-func (s *section) target(row *results.Result, metric string) (results.Verdict, bool) {
+// target is the verdict on a figure against the peer.
+func (s *section) target(row *results.Result, peer, metric string) (results.Verdict, bool) {
 	on := s.verdictsOn(row, metric)
-	i := slices.IndexFunc(on, func(v results.Verdict) bool { return v.Target.Against == results.ClientGo })
+	i := slices.IndexFunc(on, func(v results.Verdict) bool { return v.Target.Against == peer })
 	if i < 0 {
 		return results.Verdict{}, false
 	}
 	return on[i], true
 }
 
-// figure is one bar for each contestant that was compared with client-go.
+// figure is one bar for each contestant that was compared with the peer.
 func (s *section) figure(g group, metric string) []bar {
 	label := results.Title(metric)
 	if results.MoreIsBetter(metric) {
@@ -80,12 +80,12 @@ func (s *section) figure(g group, metric string) []bar {
 	}
 	var bars []bar
 	for _, row := range g.rows {
-		ratio := row.Ratio[results.ClientGo][metric]
-		if ratio <= 0 || row.Contestant == results.ClientGo {
+		ratio := row.Ratio[g.peer()][metric]
+		if ratio <= 0 || row.Contestant == g.peer() {
 			continue
 		}
 		b := bar{label: label, contestant: row.Contestant, ratio: ratio}
-		if v, ok := s.target(row, metric); ok {
+		if v, ok := s.target(row, g.peer(), metric); ok {
 			b.target, b.met = v.Target.Limit, v.Met()
 		}
 		if results.MoreIsBetter(metric) {
@@ -182,7 +182,8 @@ func (b bar) text() string {
 }
 
 func (s *section) drawBars(bars []bar) error {
-	p := newPlot(s.scenario + ": ratio to client-go, shorter is better")
+	peer := s.groups[0].peer()
+	p := newPlot(s.scenario + ": ratio to " + peer + ", shorter is better")
 	c := newBarChart(bars)
 	p.Add(c, legendRow{namesOf(bars)})
 	p.X.Min, p.X.Max = 0, c.limit
@@ -190,7 +191,7 @@ func (s *section) drawBars(bars []bar) error {
 	p.X.Tick.Marker = ratioTicks{}
 	p.Y.Tick.Marker = plot.ConstantTicks{}
 	p.Y.Tick.Length, p.X.Padding, p.Y.Padding = 0, 0, 0
-	return s.finish(p, fileName(s.scenario), s.scenario+": ratios to client-go", vg.Points(c.height+aroundBars))
+	return s.finish(p, fileName(s.scenario), s.scenario+": ratios to "+peer, vg.Points(c.height+aroundBars))
 }
 
 // ratioTicks are at round ratios, few enough to be read.

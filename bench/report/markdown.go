@@ -96,8 +96,9 @@ turns: one round of each, then the next round. What each has in its cache at the
 end is compared, and a run in which two differ fails.
 
 - **Median [min – max]** is over the rounds.
-- **Ratio** is to client-go: the median of the quotients round by round. Below 1
-  is better for costs; for rates (/s), above 1 is.
+- **Ratio** is to client-go, or, of what client-go does not have, to
+  controller-runtime: the median of the quotients round by round. Below 1 is
+  better for costs; for rates (/s), above 1 is.
 - **Target** is for Millrace alone. A target against ` + "`floor`" + ` is a ratio to a
   program that reads the same bytes and discards them. Targets are set for
   --objects 50000; with fewer objects, fixed costs weigh more.
@@ -107,8 +108,8 @@ end is compared, and a run in which two differ fails.
 - ` + "`hostile=1`" + ` marks objects in which nothing repeats, so that there is nothing to
   share; the target is to be no worse than client-go.
 
-In charts a bar ends at the ratio, the line at 1 is client-go, and the notch is
-the target. Rates are turned round there (time, not events in a time), so that
+In charts a bar ends at the ratio, the line at 1 is whom the ratio is to, and the
+notch is the target. Rates are turned round there (time, not events in a time), so that
 shorter is better everywhere.
 
 ## What not to read into it

@@ -138,6 +138,20 @@ func TestContestantsHaveOneOrder(t *testing.T) {
 	require.Equal(t, []string{results.Millrace, results.ClientGo, results.Floor, "somebody"}, got)
 }
 
+func TestControllersAreComparedWithTheirPeer(t *testing.T) {
+	ratio := map[string]map[string]float64{results.ControllerRuntime: {results.PeakRSS: 0.3}}
+	r := &results.Results{V: results.Version, Results: []results.Result{
+		{Scenario: "reconcile", Contestant: results.ControllerRuntime, Metrics: map[string]results.Stat{results.PeakRSS: {Min: 10, Median: 10, Max: 10}}},
+		{Scenario: "reconcile", Contestant: results.Millrace, Metrics: map[string]results.Stat{results.PeakRSS: {Min: 3, Median: 3, Max: 3}}, Ratio: ratio},
+	}}
+	sections, err := sectionsOf(r)
+	require.NoError(t, err)
+	require.Equal(t, []bar{{label: "peak RSS", contestant: results.Millrace, ratio: 0.3, target: 0.4, met: true}}, sections[0].bars())
+	require.Equal(t, "reconcile: ratios to controller-runtime", sections[0].charts[0].alt)
+	text := string(markdown(r, sections))
+	require.Contains(t, text, "| peak RSS | millrace | 3 B | 0.3 | ≤ 0.4 × controller-runtime | met |\n|  | controller-runtime | 10 B | 1 |")
+}
+
 func TestNothingToReport(t *testing.T) {
 	r := &results.Results{V: results.Version}
 	sections, err := sectionsOf(r)

@@ -23,6 +23,18 @@ type group struct {
 	rows   []*results.Result // in the order of contestants
 }
 
+// peer is the contestant to whom the others are compared: client-go, or
+// controller-runtime where client-go took no part.
+func (g group) peer() string {
+	has := func(name string) bool {
+		return slices.ContainsFunc(g.rows, func(row *results.Result) bool { return row.Contestant == name })
+	}
+	if has(results.ControllerRuntime) && !has(results.ClientGo) {
+		return results.ControllerRuntime
+	}
+	return results.ClientGo
+}
+
 // metrics are those of all rows.
 func (g group) metrics() []string {
 	all := map[string]results.Stat{}
@@ -57,6 +69,8 @@ func about() [][2]string {
 		{"workqueue", "Add, get, done; by one worker, by several, and with delays."},
 		{"late-handler", "A handler joins while events come in: how long does the intake pause?"},
 		{"slow-handler", "One handler sleeps through all events, with the policy Coalesce: does memory grow?"},
+		{"reconcile", "A manager with a controller that looks up the Pod of its request and has nothing to do; neither side copies what it reads. Wall time and CPU are from the first request until each Pod was reconciled once; CPU a reconcile at the start begins when the cache is complete, and CPU an event is that of the changes after it, from the wire to the reconcile, with a collection of the start's garbage before them."},
+		{"cached-read", "Lookups in a cache that nobody writes, in process, by one reader. The default of controller-runtime is to copy (copied=1); without, it is told that it need not. In Millrace copying is left to the caller. Lists by label go through all Pods. Wall time and CPU are those of the whole measurement, whose length is fixed."},
 	}
 }
 

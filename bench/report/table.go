@@ -26,8 +26,8 @@ func (p *page) table(s *section) {
 				if !ok {
 					continue
 				}
-				want, outcome := judged(s.verdictsOn(row, metric))
-				cells := []string{title, cell(row.Contestant), spread(metric, stat), ratio(row, metric), want, outcome}
+				want, outcome := judged(s.verdictsOn(row, metric), g.peer())
+				cells := []string{title, cell(row.Contestant), spread(metric, stat), ratio(row, g.peer(), metric), want, outcome}
 				if withParams {
 					cells = append([]string{params}, cells...)
 				}
@@ -50,11 +50,11 @@ func spread(metric string, s results.Stat) string {
 	return fmt.Sprintf("%s [%s – %s]", results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max))
 }
 
-// ratio is that to client-go, which has none to itself.
-func ratio(row *results.Result, metric string) string {
-	r, ok := row.Ratio[results.ClientGo][metric]
+// ratio is that to the peer, which has none to itself.
+func ratio(row *results.Result, peer, metric string) string {
+	r, ok := row.Ratio[peer][metric]
 	switch {
-	case row.Contestant == results.ClientGo:
+	case row.Contestant == peer:
 		return "1"
 	case !ok:
 		return ""
@@ -63,12 +63,12 @@ func ratio(row *results.Result, metric string) string {
 }
 
 // judged are the cells of target and outcome: a line for each verdict.
-func judged(verdicts []results.Verdict) (want, outcome string) {
+func judged(verdicts []results.Verdict, peer string) (want, outcome string) {
 	var wants, outcomes []string
 	for _, v := range verdicts {
 		wants = append(wants, v.Target.Want())
 		text := v.Outcome()
-		if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != results.ClientGo) {
+		if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != peer) {
 			text = strings.TrimSpace(fmt.Sprintf("%.3g × %s", v.Got, v.Target.Against)) + ": " + text // it stands nowhere else in the row
 		}
 		if v.Measured && !v.Met() {

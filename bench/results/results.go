@@ -48,6 +48,18 @@ const (
 	Held           = "held_bytes"       // what is held at the end for a handler that sleeps
 	CaughtUp       = "caught_up_s"      // from its waking to its having heard all
 
+	FirstReconcile  = "first_reconcile_s"   // after the cache was complete
+	CPUPerReconcile = "cpu_per_reconcile_s" // of those at the start
+
+	Get             = "get_s" // one lookup, and so on
+	ReadNamespace   = "namespace_s"
+	ReadLabel       = "label_s"
+	ReadIndex       = "index_s"
+	GetAllocs       = "get_allocs"
+	NamespaceAllocs = "namespace_allocs"
+	LabelAllocs     = "label_allocs"
+	IndexAllocs     = "index_allocs"
+
 	InformerGoroutines = "informer_goroutines"
 	HandlerGoroutines  = "handler_goroutines"
 	HandlerBytes       = "handler_bytes"
@@ -64,6 +76,7 @@ const (
 	Workers  = "workers"
 	Delayed  = "delayed"
 	Hostile  = "hostile"
+	Copied   = "copied"
 )
 
 // Results is one run of the harness.

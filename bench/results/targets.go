@@ -99,6 +99,16 @@ func usualTargets() []Target {
 
 		{Scenario: "late-handler", Metric: Pause, Limit: 0.001},
 		{Scenario: "slow-handler", Metric: Held, Limit: flat},
+
+		{Scenario: "reconcile", Metric: CPUPerReconcile, Limit: 0.5, Against: ControllerRuntime},
+		{Scenario: "reconcile", Metric: CPUPerEvent, Limit: 0.5, Against: ControllerRuntime},
+		{Scenario: "reconcile", Metric: FirstReconcile, Limit: 0.05},
+		{Scenario: "reconcile", Metric: PeakRSS, Limit: 0.4, Against: ControllerRuntime},
+
+		{Scenario: "cached-read", Params: Params{Copied: 0}, Metric: GetAllocs, Limit: none},
+		{Scenario: "cached-read", Params: Params{Copied: 0}, Metric: NamespaceAllocs, Limit: none},
+		{Scenario: "cached-read", Params: Params{Copied: 0}, Metric: LabelAllocs, Limit: none},
+		{Scenario: "cached-read", Params: Params{Copied: 0}, Metric: IndexAllocs, Limit: none},
 	}
 }
 

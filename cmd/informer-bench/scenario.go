@@ -27,10 +27,11 @@ var directories = map[string]string{
 type script int
 
 const (
-	scriptSync   script = iota // nothing: the work ends with the sync
-	scriptWatch                // it sends events
-	scriptRelist               // it lets the version expire, and sends one event after the list
-	scriptAlone                // there is no server
+	scriptSync      script = iota // nothing: the work ends with the sync
+	scriptWatch                   // it sends events
+	scriptRelist                  // it lets the version expire, and sends one event after the list
+	scriptReconcile               // it sends events; the sync ends with the first reconcile of each object
+	scriptAlone                   // there is no server
 )
 
 // scenario is one kind of work.
@@ -59,7 +60,7 @@ const (
 )
 
 func scenarios() []scenario {
-	return slices.Concat(syncScenarios(), watchScenarios(), processScenarios())
+	return slices.Concat(syncScenarios(), watchScenarios(), processScenarios(), controllerScenarios())
 }
 
 // everyone are all contestants, and cached those that have a cache. The floor
@@ -67,6 +68,9 @@ func scenarios() []scenario {
 func everyone() []string { return []string{millrace, clientGo, controllerRuntime, floor} }
 func cached() []string   { return []string{millrace, clientGo, controllerRuntime} }
 func both() []string     { return []string{millrace, clientGo} }
+
+// layered are those that have the layer of controllers.
+func layered() []string { return []string{millrace, controllerRuntime} }
 
 func syncScenarios() []scenario {
 	return []scenario{{
@@ -145,6 +149,18 @@ func processScenarios() []scenario {
 	}}
 }
 
+func controllerScenarios() []scenario {
+	return []scenario{{
+		name: "reconcile", measures: "a controller that finds nothing to do: each Pod at the start, then 5000 changes a second",
+		script: scriptReconcile, contestants: layered(), perObject: 0.2,
+		variants: []protocol.Params{{protocol.PerSecond: 5000}},
+	}, {
+		name: "cached-read", measures: "get, list by namespace, by label and by field index, as it is cached and as a copy",
+		script: scriptAlone, contestants: layered(),
+		variants: []protocol.Params{{protocol.Millis: 100}, {protocol.Millis: 100, protocol.Copied: 1}},
+	}}
+}
+
 // Parameters that are resolved before a contestant sees them.
 const (
 	scale          = "scale_percent"   // of the number of objects
@@ -189,6 +205,15 @@ func (j job) lists() int {
 		return 2
 	}
 	return 1
+}
+
+// peer is whom Millrace is compared with: client-go, or controller-runtime where
+// client-go takes no part.
+func (s scenario) peer() string {
+	if slices.Contains(s.contestants, clientGo) {
+		return clientGo
+	}
+	return controllerRuntime
 }
 
 // title is the scenario and its parameters in a line.

@@ -41,7 +41,7 @@ func (c *contest) serve(ctx context.Context, j job) (*loadServer, error) {
 // until is the version of the last event of a job.
 func (s *loadServer) until(j job) uint64 {
 	switch j.script {
-	case scriptWatch:
+	case scriptWatch, scriptReconcile:
 		return s.ListRV + uint64(j.params[protocol.Events])
 	case scriptRelist:
 		return s.ExpiredRV + 1
@@ -51,7 +51,7 @@ func (s *loadServer) until(j job) uint64 {
 
 // follow does what the server does once a contestant is synced.
 func (s *loadServer) follow(j job) error {
-	if j.script == scriptWatch {
+	if j.script != scriptRelist {
 		play := order{Do: "play", Events: int64(j.params[protocol.Events]), PerSecond: float64(j.params[protocol.PerSecond])}
 		return s.order(play, nil)
 	}

@@ -28,7 +28,7 @@ func summarize(j job, all rounds) []results.Result {
 				row.Metrics[metric] = results.StatOf(values)
 			}
 		}
-		for _, other := range []string{clientGo, floor} {
+		for _, other := range []string{j.peer(), floor} {
 			if ratios := ratiosOf(all[name], all[other]); other != name && len(ratios) > 0 {
 				if row.Ratio == nil {
 					row.Ratio = map[string]map[string]float64{}

@@ -41,6 +41,13 @@ func TestSummaryHasEverything(t *testing.T) {
 	require.Equal(t, protocol.Params{protocol.Custom: 1}, j.params, "the job's own parameters stay")
 }
 
+func TestControllersAreComparedWithTheirPeer(t *testing.T) {
+	j := job{scenario: scenario{name: "reconcile", contestants: layered()}, objects: 10, params: protocol.Params{}}
+	rows := summarize(j, rounds{millrace: {{"wall_s": 1}}, controllerRuntime: {{"wall_s": 4}}})
+	require.Equal(t, map[string]map[string]float64{controllerRuntime: {"wall_s": 0.25}}, rows[0].Ratio)
+	require.Empty(t, rows[1].Ratio)
+}
+
 func TestContestantsMustAgree(t *testing.T) {
 	same := protocol.Result{Objects: 3, Digest: 42, Heard: 7}
 	order := everyone()
@@ -66,12 +73,12 @@ func TestScenariosAreInOrder(t *testing.T) {
 		seen[s.name] = true
 		require.NotEmpty(t, s.measures, s.name)
 		require.Contains(t, s.contestants, millrace, s.name)
-		require.Contains(t, s.contestants, clientGo, s.name)
+		require.Contains(t, s.contestants, s.peer(), s.name)
 		for _, j := range s.resolve(100) {
 			require.Positive(t, j.objects, s.name)
 			require.NotContains(t, j.params, scale)
 			require.NotContains(t, j.params, changedPercent)
-			if s.script == scriptWatch {
+			if s.script == scriptWatch || s.script == scriptReconcile {
 				require.Positive(t, j.params[protocol.Events], s.name)
 			}
 		}

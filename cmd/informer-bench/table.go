@@ -14,7 +14,8 @@ import (
 func writeTable(out io.Writer, j job, all rounds, rows []results.Result) error {
 	fmt.Fprintf(out, "\n%s\n", j.title()) // an error shows at Flush, on the same writer
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t× CLIENT-GO (MIN-MAX)\tTARGET\t")
+	peer := j.peer()
+	fmt.Fprintf(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t× %s (MIN-MAX)\tTARGET\t\n", strings.ToUpper(peer))
 	verdicts := (&results.Results{Results: rows}).Check(results.Targets())
 	for _, metric := range metricsOf(rows) {
 		for _, row := range rows {
@@ -23,7 +24,7 @@ func writeTable(out io.Writer, j job, all rounds, rows []results.Result) error {
 				continue
 			}
 			name, ratio, judged := row.Contestant, "", ""
-			if r, ok := ratiosOf(all[name], all[clientGo])[metric]; ok && name != clientGo {
+			if r, ok := ratiosOf(all[name], all[peer])[metric]; ok && name != peer {
 				ratio = fmt.Sprintf("%.3g (%.3g-%.3g)", r.Median, r.Min, r.Max)
 			}
 			if name == millrace {

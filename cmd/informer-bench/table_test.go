@@ -16,6 +16,7 @@ func TestParametersHaveOneName(t *testing.T) {
 	require.Equal(t, protocol.Workers, results.Workers)
 	require.Equal(t, protocol.Delayed, results.Delayed)
 	require.Equal(t, protocol.Hostile, results.Hostile)
+	require.Equal(t, protocol.Copied, results.Copied)
 }
 
 // Every target must be one that a scenario can be held against.

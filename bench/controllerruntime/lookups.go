@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// cachedRead looks things up in a cache that nobody writes, through a client.
+func cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	feed := protocol.NewFeed(s)
+	all, err := newLocal(s, feed)
+	if err != nil {
+		return nil, err
+	}
+	const node = "spec.nodeName"
+	err = all.IndexField(ctx, &corev1.Pod{}, node, func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} })
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- all.Start(ctx) }()
+	if _, err := all.GetInformer(ctx, &corev1.Pod{}); err != nil {
+		return nil, err
+	}
+	list := func(opts ...client.ListOption) (int, error) {
+		var pods corev1.PodList
+		err := all.List(ctx, &pods, opts...)
+		return len(pods.Items), err
+	}
+	lookups := protocol.Lookups{
+		Get: func(key types.NamespacedName) (int, error) {
+			var p corev1.Pod
+			return 1, all.Get(ctx, key, &p)
+		},
+		Namespace: func(namespace string) (int, error) { return list(client.InNamespace(namespace)) },
+		Label: func(selector labels.Selector) (int, error) {
+			return list(client.MatchingLabelsSelector{Selector: selector})
+		},
+		Node: func(name string) (int, error) { return list(client.MatchingFields{node: name}) },
+	}
+	r, err := lookups.Measure(s, feed.Items)
+	cancel()
+	return r, errors.Join(err, <-ended)
+}
+
+// newLocal returns a cache of a feed. Unless Params.Copied is set, it does not
+// copy what is read.
+func newLocal(s *protocol.Session, feed *protocol.Feed[*corev1.Pod]) (cache.Cache, error) {
+	types, err := prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	items := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: feed.ListRV()}}
+	for _, p := range feed.Items {
+		items.Items = append(items.Items, *p)
+	}
+	source := &toolscache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return items, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewFake(), nil
+		},
+	}
+	return cache.New(&rest.Config{}, cache.Options{
+		Scheme: types, Mapper: mapper, DefaultUnsafeDisableDeepCopy: new(!s.Params.On(protocol.Copied)),
+		NewInformer: func(_ toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+			return toolscache.NewSharedIndexInformer(source, o, resync, indexers)
+		},
+	})
+}
