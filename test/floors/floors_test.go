@@ -28,6 +28,7 @@ var floors = [][]string{
 	{"controller", "leaderelection", "webhook"},
 	{"metrics"},
 	{"manager"},
+	{"controllermanager"},
 	{"cmd"},
 }
 

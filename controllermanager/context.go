@@ -1,0 +1,123 @@
+package controllermanager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// Context is what one controller is made of. Its methods may be called from any
+// goroutine.
+type Context struct {
+	name    string
+	client  *rest.Client
+	factory *factory.Factory
+	served  Resources
+	started <-chan struct{}
+	opts    *Options
+}
+
+// Name is the controller's.
+func (c *Context) Name() string { return c.name }
+
+// Client writes in the controller's name; see Options.NewClient.
+func (c *Context) Client() *rest.Client { return c.client }
+
+// Factory has the informers, which all controllers share.
+func (c *Context) Factory() *factory.Factory { return c.factory }
+
+// Mapper knows where kinds are served; its RESTMapper method makes the interface of
+// apimachinery of it.
+func (c *Context) Mapper() *rest.Mapper { return c.factory.Client().Mapper() }
+
+// Scheme has the Go types.
+func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
+
+// Served is what the server served when Run began.
+func (c *Context) Served() Resources { return c.served }
+
+// InformersStarted is closed when every controller has been made, and thus has asked
+// for its shared informers. A controller that finds out while it runs what it is to
+// watch waits for it, so as not to make an informer that somebody else asks for.
+func (c *Context) InformersStarted() <-chan struct{} { return c.started }
+
+// ResyncPeriod is how often a handler that wants to hear of every object now and
+// then should ask for it. It is drawn anew at each call, between
+// Options.MinResyncPeriod and twice that, so that not all are told at one time.
+func (c *Context) ResyncPeriod() time.Duration {
+	return c.opts.MinResyncPeriod + rand.N(c.opts.MinResyncPeriod)
+}
+
+// Logger is that of the options, with the controller's name; never nil.
+func (c *Context) Logger() *slog.Logger { return c.opts.Logger.With("controller", c.name) }
+
+// Controller returns Options.Controller for this controller, to be changed and given
+// to controller.New: with the logger of the options, and a resync period of its own.
+func (c *Context) Controller() controller.Options {
+	opts := c.opts.Controller
+	if opts.Logger == nil {
+		opts.Logger = c.opts.Logger // controller.New adds the name
+	}
+	if opts.Resync == 0 {
+		opts.Resync = c.ResyncPeriod()
+	}
+	return opts
+}
+
+// ClientFor returns a client that reads from the informer that all controllers share
+// and writes in this one's name.
+func ClientFor[T object.Object](c *Context) *controller.Client[T] {
+	return controller.NewClient(factory.Informer[T](c.factory), rest.ResourceFor[T](c.client))
+}
+
+// Clients returns a function for Options.NewClient: each controller gets a client of
+// its own, which says its name to the server after the user agent of cfg.
+func Clients(cfg *rest.Config, scheme *runtime.Scheme) func(controller string) (*rest.Client, error) {
+	return func(controller string) (*rest.Client, error) {
+		own := cfg.Clone()
+		if own.UserAgent == "" {
+			own.UserAgent = "controller-manager"
+		}
+		own.UserAgent += "/" + controller
+		return rest.NewClient(own, scheme)
+	}
+}
+
+// Resources are what a server serves.
+type Resources map[object.GVR]bool
+
+// Has reports whether a resource is served. An empty version is any.
+func (r Resources) Has(gvr object.GVR) bool {
+	if gvr.Version != "" {
+		return r[gvr]
+	}
+	for served := range r {
+		if served.GroupResource() == gvr.GroupResource() {
+			return true
+		}
+	}
+	return false
+}
+
+// discover asks a server what it serves. A group that cannot be discovered, because
+// the server behind it is down, counts as not served.
+func discover(ctx context.Context, mapper *rest.Mapper) (Resources, error) {
+	mappings, err := mapper.Mappings(ctx)
+	if len(mappings) == 0 && err != nil {
+		return nil, fmt.Errorf("cannot find out what the server serves: %w", err)
+	}
+	served := Resources{}
+	for _, m := range mappings {
+		served[m.Resource] = true
+	}
+	return served, nil
+}

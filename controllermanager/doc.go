@@ -1,0 +1,56 @@
+// Package controllermanager runs many named controllers as one program whose user
+// chooses among them, in the shape of kube-controller-manager.
+//
+// # Usage
+//
+//	all, err := controllermanager.NewRegistry(replicaset.Descriptor(), deployment.Descriptor())
+//	controllers := flag.String("controllers", "*", all.Usage())
+//	...
+//	m, err := manager.New(cfg, manager.Options{...})
+//	cm, err := controllermanager.New(all, m.Factory(), controllermanager.Options{
+//		Controllers: *controllers,
+//		NewClient:   controllermanager.Clients(cfg, m.Scheme()),
+//	})
+//	err = m.Add(cm)
+//	err = m.Run(manager.SignalContext())
+//
+// # The life of a controller
+//
+//	Disabled   by the user's choice, or by its own default
+//	Skipped    the server does not serve what it requires
+//	Declined   it was asked, and returned nothing to run
+//	Pending ─► Running ─► Ended
+//
+// To run:
+//
+//  1. Ask the server what it serves, again and again until it answers.
+//  2. Make the controllers that are enabled and whose resources are served, in the
+//     order of the registry. They get their informers from the context.
+//  3. Close Context.InformersStarted: every shared informer is known.
+//  4. Start them one after the other, at intervals that differ.
+//  5. When the context is done, wait for all of them.
+//
+// # Guarantees
+//
+//   - What is chosen exists: a name that nobody has, or one that is both wanted and
+//     not, is an error of New that says what there is.
+//   - A controller that does not run is accounted for: Status has each with its
+//     reason, and what is skipped is logged as a warning.
+//   - When Run returns, every controller has returned (L23).
+//
+// # Concurrency
+//
+// A Registry does not change. Run owns a goroutine for each running controller.
+// Status and Ready may be called at any time from any goroutine.
+//
+// # Failure
+//
+// A controller that cannot be made, fails or panics ends all the others, and Run
+// returns every error, each with its controller's name. Discovery that fails is
+// tried again, and Ready says why.
+//
+// # Debugging
+//
+// Status tells of each controller; Ready, and with it the manager's /readyz, which
+// of them wait and for what.
+package controllermanager

@@ -1,0 +1,251 @@
+package controllermanager_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// labeller makes a controller that labels Namespaces.
+func labeller(c *controllermanager.Context) (manager.Runnable, error) {
+	namespaces := controllermanager.ClientFor[*corev1.Namespace](c)
+	run, err := controller.New(c.Name(), controller.Objects(namespaces, func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+		_, _, err := controller.CreateOrUpdate(ctx, namespaces, ns, func(ns *corev1.Namespace) error {
+			metav1.SetMetaDataLabel(&ns.ObjectMeta, "by", c.Name())
+			return nil
+		})
+		return controller.Result{}, err
+	}), c.Controller())
+	if err != nil {
+		return nil, err
+	}
+	run.Watch(controller.For(namespaces.Informer))
+	return run, nil
+}
+
+func start(e *controllertest.Env, r *controllermanager.Registry, opts controllermanager.Options) *controllermanager.Manager {
+	e.Helper()
+	m, err := controllermanager.New(r, e.Factory, opts)
+	require.NoError(e, err)
+	e.Start(m)
+	e.Settle(10 * time.Second)
+	return m
+}
+
+func TestEachControllerIsAccountedFor(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		m := start(e, registry(t,
+			controllermanager.Descriptor{Name: "labeller", New: labeller, Requires: []object.GVR{{Version: "v1", Resource: "namespaces"}, {Resource: "pods"}}},
+			controllermanager.Descriptor{Name: "unwanted", New: labeller},
+			controllermanager.Descriptor{Name: "odd", New: labeller, DisabledByDefault: true},
+			controllermanager.Descriptor{Name: "gadgets", New: labeller, Requires: []object.GVR{
+				{Resource: "pods"}, {Group: "example.com", Version: "v1", Resource: "gadgets"}, {Group: "example.com", Resource: "widgets"}, {Version: "v2", Resource: "pods"},
+			}},
+			controllermanager.Descriptor{Name: "modest", New: func(*controllermanager.Context) (manager.Runnable, error) { return nil, nil }},
+			controllermanager.Descriptor{Name: "short", New: func(*controllermanager.Context) (manager.Runnable, error) {
+				return manager.RunnableFunc(func(context.Context) error { return nil }), nil
+			}},
+		), controllermanager.Options{Controllers: "*,-unwanted"})
+		require.Equal(t, []controllermanager.Status{
+			{Name: "labeller", State: controllermanager.Running},
+			{Name: "unwanted", State: controllermanager.Disabled, Reason: "not chosen"},
+			{Name: "odd", State: controllermanager.Disabled, Reason: "disabled by default, and not chosen"},
+			{Name: "gadgets", State: controllermanager.Skipped, Reason: "the server does not serve gadgets.example.com/v1, widgets.example.com, pods/v2"},
+			{Name: "modest", State: controllermanager.Declined, Reason: "it declined to run"},
+			{Name: "short", State: controllermanager.Ended},
+		}, m.Status())
+		require.NoError(t, m.Ready())
+		controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		require.Equal(t, "labeller", controllertest.Get[*corev1.Namespace](e, object.Key{Name: "shop"}).Labels["by"])
+		require.ErrorIs(t, m.Run(t.Context()), controllermanager.ErrRunning)
+	})
+}
+
+// What all controllers share is made before the first runs, and they start one after
+// the other.
+func TestStart(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		began := time.Now()
+		var mu sync.Mutex // guards at
+		var at []time.Duration
+		var periods []time.Duration
+		noting := func(c *controllermanager.Context) (manager.Runnable, error) {
+			for range 100 {
+				periods = append(periods, c.ResyncPeriod())
+			}
+			require.NotEqual(t, c.Controller().Resync, c.Controller().Resync)
+			select {
+			case <-c.InformersStarted():
+				t.Error("not every controller has been made")
+			default:
+			}
+			return manager.RunnableFunc(func(ctx context.Context) error {
+				<-c.InformersStarted()
+				mu.Lock()
+				at = append(at, time.Since(began))
+				mu.Unlock()
+				<-ctx.Done()
+				return nil
+			}), nil
+		}
+		m, err := controllermanager.New(registry(t,
+			controllermanager.Descriptor{Name: "a", New: noting},
+			controllermanager.Descriptor{Name: "b", New: noting},
+			controllermanager.Descriptor{Name: "c", New: noting},
+		), e.Factory, controllermanager.Options{StartInterval: time.Minute, MinResyncPeriod: time.Hour})
+		require.NoError(t, err)
+		require.ErrorIs(t, m.Ready(), controllermanager.ErrStarting)
+		stop := e.Start(m)
+		require.Len(t, at, 1)
+		require.ErrorIs(t, m.Ready(), controllermanager.ErrStarting)
+		e.Settle(4 * time.Minute)
+		require.NoError(t, m.Ready())
+		require.Len(t, at, 3)
+		require.GreaterOrEqual(t, at[1]-at[0], time.Minute)
+		require.Less(t, at[1]-at[0], 2*time.Minute)
+		require.NotEqual(t, at[1]-at[0], at[2]-at[1])
+		distinct := map[time.Duration]bool{}
+		for _, p := range periods {
+			require.GreaterOrEqual(t, p, time.Hour)
+			require.Less(t, p, 2*time.Hour)
+			distinct[p] = true
+		}
+		require.Greater(t, len(distinct), len(periods)/2)
+		stop()
+		for _, s := range m.Status() {
+			require.Equal(t, controllermanager.Ended, s.State)
+		}
+		require.ErrorIs(t, m.Ready(), controllermanager.ErrStarting)
+		e.Start(m)
+		e.Settle(4 * time.Minute)
+		require.Len(t, at, 6, "it runs again")
+	})
+}
+
+func TestStopWhileStarting(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		m, err := controllermanager.New(three(t), e.Factory, controllermanager.Options{StartInterval: time.Hour})
+		require.NoError(t, err)
+		began := time.Now()
+		e.Start(m)()
+		require.Equal(t, began, time.Now())
+		require.Equal(t, controllermanager.Pending, m.Status()[1].State)
+	})
+}
+
+func TestOneThatFailsEndsAll(t *testing.T) {
+	boom := errors.New("boom")
+	fail := func(in string, how func() error) func(*controllermanager.Context) (manager.Runnable, error) {
+		return func(*controllermanager.Context) (manager.Runnable, error) {
+			if in == "New" {
+				return nil, how()
+			}
+			return manager.RunnableFunc(func(context.Context) error { return how() }), nil
+		}
+	}
+	for name, c := range map[string]struct {
+		in   string
+		how  func() error
+		want string
+	}{
+		"made":             {"New", func() error { return boom }, "boom"},
+		"panics when made": {"New", func() error { panic("ouch") }, "ouch"},
+		"fails":            {"Run", func() error { return boom }, "boom"},
+		"panics":           {"Run", func() error { panic("ouch") }, "ouch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				m, err := controllermanager.New(registry(t,
+					controllermanager.Descriptor{Name: "good", New: labeller},
+					controllermanager.Descriptor{Name: "bad", New: fail(c.in, c.how)},
+				), e.Factory, controllermanager.Options{})
+				require.NoError(t, err)
+				e.Factory.Start(e.Context())
+				err = m.Run(e.Context())
+				require.ErrorContains(t, err, c.want)
+				require.ErrorContains(t, err, "bad: ")
+				require.Contains(t, m.Status()[1].Reason, c.want)
+			})
+		})
+	}
+}
+
+func TestDiscoveryIsTriedAgain(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		e.Server.Down()
+		m, err := controllermanager.New(registry(t, controllermanager.Descriptor{Name: "labeller", New: labeller}), e.Factory, controllermanager.Options{})
+		require.NoError(t, err)
+		e.Start(m)
+		e.Settle(5 * time.Second)
+		require.ErrorContains(t, m.Ready(), "controllers are being started: cannot find out what the server serves")
+		require.Equal(t, controllermanager.Pending, m.Status()[0].State)
+		e.Server.Up()
+		e.Settle(time.Minute)
+		require.NoError(t, m.Ready())
+		require.Equal(t, controllermanager.Running, m.Status()[0].State)
+	})
+}
+
+// A controller that cannot have what it needs is not ready, and says so with its
+// name; the others work.
+func TestReadyNamesWhoWaits(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		e.Server.Faults().Add(apiserver.Fault{Resource: "namespaces", Do: []apiserver.Action{apiserver.Fail{Code: 403}}})
+		m, err := controllermanager.New(registry(t,
+			controllermanager.Descriptor{Name: "labeller", New: labeller},
+			controllermanager.Descriptor{Name: "idle", New: idle},
+		), e.Factory, controllermanager.Options{})
+		require.NoError(t, err)
+		e.Start(m)
+		e.Settle(time.Second)
+		require.ErrorIs(t, m.Ready(), controller.ErrWaiting)
+		require.ErrorContains(t, m.Ready(), "labeller: ")
+		require.Equal(t, controllermanager.Running, m.Status()[1].State)
+	})
+}
+
+// recorder notes the user agents of what it sends on.
+type recorder struct {
+	http.RoundTripper
+	mu     sync.Mutex // guards agents
+	agents map[string]bool
+}
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.agents[req.Method+" "+req.UserAgent()] = true
+	r.mu.Unlock()
+	return r.RoundTripper.RoundTrip(req)
+}
+
+func TestEachControllerWritesInItsName(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		endpoint, err := e.Server.Pipe()
+		require.NoError(t, err)
+		sent := &recorder{agents: map[string]bool{}}
+		cfg := &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, UserAgent: "millrace", WrapTransport: func(rt http.RoundTripper) http.RoundTripper {
+			sent.RoundTripper = rt
+			return sent
+		}}
+		controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		start(e, registry(t, controllermanager.Descriptor{Name: "labeller", New: labeller}), controllermanager.Options{NewClient: controllermanager.Clients(cfg, e.Client.Scheme())})
+		require.Equal(t, "labeller", controllertest.Get[*corev1.Namespace](e, object.Key{Name: "shop"}).Labels["by"])
+		require.True(t, sent.agents["PUT millrace/labeller"], "%v", sent.agents)
+		require.Equal(t, "millrace", cfg.UserAgent)
+	})
+}

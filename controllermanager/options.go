@@ -1,0 +1,61 @@
+package controllermanager
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// The defaults of Options.
+const (
+	// DefaultMinResyncPeriod is that of kube-controller-manager.
+	DefaultMinResyncPeriod = 12 * time.Hour
+	DefaultStartInterval   = 50 * time.Millisecond
+)
+
+// Options configure a Manager. The zero value works.
+type Options struct {
+	// Controllers are those to run; see Registry.Select. Empty means "*".
+	Controllers string
+
+	// NewClient makes the client with which a controller writes, so that the
+	// server's audit log and flow control can tell them apart; see Clients. Nil
+	// lets all write with the client of the factory.
+	NewClient func(controller string) (*rest.Client, error)
+
+	// MinResyncPeriod is what Context.ResyncPeriod is drawn from. Default
+	// DefaultMinResyncPeriod.
+	MinResyncPeriod time.Duration
+
+	// StartInterval is the least time between the starts of two controllers; each
+	// time is up to twice as long, so that many such programs do not start in step.
+	// Default DefaultStartInterval; negative means none.
+	StartInterval time.Duration
+
+	// Controller is what the options of each controller begin with, such as where
+	// its metrics go; see Context.Controller.
+	Controller controller.Options
+
+	// Logger hears which controllers run and which do not. Nil is silent.
+	Logger *slog.Logger
+}
+
+// complete fills in defaults, or says what cannot be.
+func (o *Options) complete() error {
+	switch {
+	case o.MinResyncPeriod < 0:
+		return fmt.Errorf("MinResyncPeriod is %s: want a positive duration, or 0 for %s", o.MinResyncPeriod, DefaultMinResyncPeriod)
+	case o.MinResyncPeriod == 0:
+		o.MinResyncPeriod = DefaultMinResyncPeriod
+	}
+	if o.StartInterval == 0 {
+		o.StartInterval = DefaultStartInterval
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}

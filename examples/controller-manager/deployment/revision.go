@@ -1,0 +1,79 @@
+package deployment
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/rand"
+)
+
+// The annotations in which kubectl looks for the history of a Deployment.
+const (
+	revisionAnnotation = "deployment.kubernetes.io/revision"
+	historyAnnotation  = "deployment.kubernetes.io/revision-history"
+	lastApplied        = corev1.LastAppliedConfigAnnotation
+)
+
+// revisionOf counts the templates that a Deployment has had, from 1; 0 if it is not
+// known.
+func revisionOf(rs *appsv1.ReplicaSet) int64 {
+	revision, err := strconv.ParseInt(rs.Annotations[revisionAnnotation], 10, 64)
+	if err != nil {
+		return 0 // somebody wrote something else there: it gets a new one
+	}
+	return revision
+}
+
+// describe writes a revision and the Deployment's annotations, such as the cause of
+// the change, into those of a ReplicaSet, and reports whether that changed something.
+func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool {
+	before := maps.Clone(rs.Annotations)
+	if rs.Annotations == nil {
+		rs.Annotations = map[string]string{}
+	}
+	for k, v := range d.Annotations {
+		if k != revisionAnnotation && k != historyAnnotation && k != lastApplied {
+			rs.Annotations[k] = v
+		}
+	}
+	if was := revisionOf(rs); was != revision {
+		if was > 0 {
+			history := rs.Annotations[historyAnnotation]
+			if history != "" {
+				history += ","
+			}
+			rs.Annotations[historyAnnotation] = history + strconv.FormatInt(was, 10)
+		}
+		rs.Annotations[revisionAnnotation] = strconv.FormatInt(revision, 10)
+	}
+	return !maps.Equal(before, rs.Annotations)
+}
+
+// templateHash tells templates apart in the names of ReplicaSets and the labels of
+// Pods. Which ReplicaSet has a template is decided by the template, not by the hash,
+// so that the hash may differ from one version of Kubernetes to the next.
+func templateHash(template *corev1.PodTemplateSpec, collisions int32) string {
+	hash := fnv.New32a()
+	if err := json.NewEncoder(hash).Encode(template); err != nil {
+		panic(err) // a type of k8s.io/api that cannot be encoded, and a hash that cannot be written to
+	}
+	if collisions > 0 {
+		fmt.Fprint(hash, collisions)
+	}
+	return rand.SafeEncodeString(strconv.FormatUint(uint64(hash.Sum32()), 10))
+}
+
+// sameTemplate reports whether two templates are the same but for the label that a
+// ReplicaSet adds.
+func sameTemplate(a, b *corev1.PodTemplateSpec) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	delete(a.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	delete(b.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+	return equality.Semantic.DeepEqual(a, b)
+}

@@ -1,0 +1,213 @@
+package deployment
+
+import (
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// rollout is a Deployment and its ReplicaSets, and decides what is to come next. It
+// reads and writes nothing but memory.
+type rollout struct {
+	deployment *appsv1.Deployment
+	current    *appsv1.ReplicaSet   // the one of the Deployment's template; nil if there is none
+	old        []*appsv1.ReplicaSet // the others, by revision
+
+	replicas       int32 // asked for
+	maxSurge       int32 // Pods above that
+	maxUnavailable int32 // Pods below that
+	history        int   // old ReplicaSets without Pods to keep
+}
+
+func newRollout(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) *rollout {
+	r := &rollout{deployment: d, replicas: 1, history: 10}
+	if d.Spec.Replicas != nil {
+		r.replicas = *d.Spec.Replicas
+	}
+	if d.Spec.RevisionHistoryLimit != nil {
+		r.history = int(*d.Spec.RevisionHistoryLimit)
+	}
+	r.maxSurge, r.maxUnavailable = limits(d.Spec.Strategy.RollingUpdate, r.replicas)
+	sets = slices.SortedFunc(slices.Values(sets), byRevision)
+	for _, rs := range sets {
+		if r.current == nil && sameTemplate(&rs.Spec.Template, &d.Spec.Template) {
+			r.current = rs
+			continue
+		}
+		r.old = append(r.old, rs)
+	}
+	return r
+}
+
+// limits are maxSurge and maxUnavailable as numbers of Pods. Where both come out as
+// 0, nothing could move, and one Pod may be unavailable.
+// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#rolling-update-deployment
+func limits(u *appsv1.RollingUpdateDeployment, replicas int32) (maxSurge, maxUnavailable int32) {
+	quarter := intstr.FromString("25%")
+	surge, unavailable := &quarter, &quarter
+	if u != nil && u.MaxSurge != nil {
+		surge = u.MaxSurge
+	}
+	if u != nil && u.MaxUnavailable != nil {
+		unavailable = u.MaxUnavailable
+	}
+	maxSurge, maxUnavailable = share(surge, replicas, true), share(unavailable, replicas, false)
+	if maxSurge == 0 && maxUnavailable == 0 {
+		maxUnavailable = 1
+	}
+	return maxSurge, min(maxUnavailable, replicas)
+}
+
+// share is a number, or a part of all. The server refuses what is neither.
+func share(v *intstr.IntOrString, all int32, up bool) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, int(all), up)
+	if err != nil {
+		return 0
+	}
+	return int32(max(n, 0))
+}
+
+// all is every ReplicaSet, the current one last.
+func (r *rollout) all() []*appsv1.ReplicaSet {
+	if r.current == nil {
+		return slices.Clone(r.old)
+	}
+	return append(slices.Clone(r.old), r.current)
+}
+
+// replace takes note of what the server made of a ReplicaSet.
+func (r *rollout) replace(rs *appsv1.ReplicaSet) {
+	if r.current != nil && r.current.UID == rs.UID {
+		r.current = rs
+		return
+	}
+	for i, o := range r.old {
+		if o.UID == rs.UID {
+			r.old[i] = rs
+		}
+	}
+}
+
+// newRevision is the one after those of the old ReplicaSets.
+func (r *rollout) newRevision() int64 {
+	revision := int64(0)
+	for _, rs := range r.old {
+		revision = max(revision, revisionOf(rs))
+	}
+	return revision + 1
+}
+
+// onlyActive is the one ReplicaSet with Pods, or the current one if none has; nil
+// where there are several.
+func (r *rollout) onlyActive() *appsv1.ReplicaSet {
+	active := slices.DeleteFunc(r.all(), func(rs *appsv1.ReplicaSet) bool { return wanted(rs) == 0 })
+	switch len(active) {
+	case 0:
+		return r.current
+	case 1:
+		return active[0]
+	}
+	return nil
+}
+
+// step is what the ReplicaSets are to be scaled to next, by UID.
+func (r *rollout) step() map[types.UID]int32 {
+	if r.deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return r.recreate()
+	}
+	return r.roll()
+}
+
+// recreate removes the Pods of all old ReplicaSets, and then begins with the current
+// one. Pods that are still terminating count as removed.
+func (r *rollout) recreate() map[types.UID]int32 {
+	targets := map[types.UID]int32{}
+	left := false
+	for _, rs := range r.old {
+		targets[rs.UID] = 0
+		left = left || wanted(rs) > 0 || rs.Status.Replicas > 0
+	}
+	if !left {
+		targets[r.current.UID] = r.replicas
+	}
+	return targets
+}
+
+// roll moves Pods from the old ReplicaSets to the current one:
+//
+//  1. The current one grows, until there are maxSurge Pods more than asked for.
+//  2. Old Pods that are not available go first, as they cannot be missed, then
+//     others, the oldest template first, until maxUnavailable Pods fewer than asked
+//     for are available. Pods of the current one that are not available yet are
+//     missed already.
+//
+// What has been asked for but not done yet counts in the worse way: a Pod to come is
+// there for maxSurge, and a Pod to go is not available.
+func (r *rollout) roll() map[types.UID]int32 {
+	targets := map[types.UID]int32{}
+	total := int32(0)
+	for _, rs := range r.all() {
+		targets[rs.UID] = wanted(rs)
+		total += wanted(rs)
+	}
+	current := wanted(r.current)
+	targets[r.current.UID] = min(current+max(0, r.replicas+r.maxSurge-total), r.replicas)
+
+	spare := max(0, total-(r.replicas-r.maxUnavailable)-(current-available(r.current)))
+	for _, rs := range r.old {
+		n := min(spare, wanted(rs)-available(rs))
+		targets[rs.UID] -= n
+		spare -= n
+	}
+	for _, rs := range r.old { // what is spare now is so in available Pods: the others are gone
+		n := min(spare, targets[rs.UID])
+		targets[rs.UID] -= n
+		spare -= n
+	}
+	return targets
+}
+
+func wanted(rs *appsv1.ReplicaSet) int32 {
+	if rs.Spec.Replicas == nil {
+		return 1
+	}
+	return *rs.Spec.Replicas
+}
+
+// available is how many Pods of a ReplicaSet are available and meant to stay.
+func available(rs *appsv1.ReplicaSet) int32 { return min(wanted(rs), rs.Status.AvailableReplicas) }
+
+// complete reports whether there is nothing but available Pods of the current
+// template.
+func (r *rollout) complete() bool {
+	if r.current == nil || r.current.Status.ObservedGeneration < r.current.Generation {
+		return false
+	}
+	for _, rs := range r.old {
+		if wanted(rs) > 0 || rs.Status.Replicas > 0 {
+			return false
+		}
+	}
+	s := r.current.Status
+	return wanted(r.current) == r.replicas && s.Replicas == r.replicas && s.AvailableReplicas == r.replicas
+}
+
+// untilDeadline is when a roll-out that does not get on is to be called failed; 0
+// if never.
+func (r *rollout) untilDeadline(now time.Time) time.Duration {
+	seconds := r.deployment.Spec.ProgressDeadlineSeconds
+	if seconds == nil || r.deployment.Spec.Paused || r.complete() {
+		return 0
+	}
+	last := now
+	if c := condition(r.deployment.Status.Conditions, appsv1.DeploymentProgressing); c != nil {
+		if c.Reason == deadlineExceeded {
+			return 0
+		}
+		last = c.LastUpdateTime.Time
+	}
+	return max(time.Second, last.Add(time.Duration(*seconds)*time.Second).Sub(now)+time.Second)
+}

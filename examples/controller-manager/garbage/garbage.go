@@ -1,0 +1,90 @@
+// Package garbage deletes Pods and ReplicaSets whose controller is gone: as much of a
+// garbage collector as the controllers beside it need.
+package garbage
+
+import (
+	"context"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// Descriptors are the controllers for a registry: one for the Pods of ReplicaSets,
+// one for the ReplicaSets of Deployments.
+func Descriptors() []controllermanager.Descriptor {
+	deployments := appsv1.SchemeGroupVersion.WithResource("deployments")
+	sets := appsv1.SchemeGroupVersion.WithResource("replicasets")
+	return []controllermanager.Descriptor{{
+		Name: "pod-garbage-controller", Aliases: []string{"podgarbage"},
+		Requires: []object.GVR{sets, corev1.SchemeGroupVersion.WithResource("pods")},
+		New:      create[*appsv1.ReplicaSet, *corev1.Pod],
+	}, {
+		Name: "replicaset-garbage-controller", Aliases: []string{"replicasetgarbage"},
+		Requires: []object.GVR{deployments, sets},
+		New:      create[*appsv1.Deployment, *appsv1.ReplicaSet],
+	}}
+}
+
+// create makes a controller that deletes objects of type T when the O that controls
+// them is gone.
+func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable, error) {
+	owners, objects := controllermanager.ClientFor[O](c), controllermanager.ClientFor[T](c)
+	byOwner := sharedinformer.Index(objects.Informer, "controller", func(o T) []types.UID {
+		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+			return []types.UID{ref.UID}
+		}
+		return nil
+	})
+	run, err := controller.New(c.Name(), controller.Objects(objects, func(ctx context.Context, o T) (controller.Result, error) {
+		gone, err := orphaned(ctx, owners, o)
+		if !gone || err != nil || o.GetDeletionTimestamp() != nil {
+			return controller.Result{}, err
+		}
+		uid := o.GetUID()
+		err = objects.Delete(ctx, o, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return controller.Result{}, err
+	}), c.Controller())
+	if err != nil {
+		return nil, err
+	}
+	run.Watch(controller.For(objects.Informer))
+	run.Watch(controller.Map(owners.Informer, func(_ context.Context, owner O) ([]controller.Request, error) {
+		var requests []controller.Request
+		for o := range byOwner.Get(owner.GetUID()) {
+			requests = append(requests, controller.RequestFor(o))
+		}
+		return requests, nil
+	}, controller.On[O](sharedinformer.Delete)))
+	return run, nil
+}
+
+// orphaned reports whether o was controlled by an owner of type O that is gone. It
+// asks the server, since the cache of owners may be behind that of objects.
+func orphaned[O, T object.Object](ctx context.Context, owners *controller.Client[O], o T) (bool, error) {
+	ref := metav1.GetControllerOfNoCopy(o)
+	mapping, err := owners.Mapping(ctx)
+	if ref == nil || err != nil || ref.Kind != mapping.Kind.Kind || ref.APIVersion != mapping.Kind.GroupVersion().String() {
+		return false, err
+	}
+	key := object.Key{Namespace: o.GetNamespace(), Name: ref.Name}
+	if owner, ok := owners.Get(key); ok && owner.GetUID() == ref.UID {
+		return false, nil
+	}
+	owner, err := owners.Resource().Get(ctx, key, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && owner.GetUID() != ref.UID, err
+}

@@ -1,0 +1,78 @@
+// Command controller-manager runs a ReplicaSet and a Deployment controller, as
+// kube-controller-manager does, for a cluster that has none.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/examples/controller-manager/controllers"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+func main() {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := run(manager.SignalContext(), log, os.Args[1:]); err != nil {
+		log.Error("ended", "reason", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, log *slog.Logger, args []string) error {
+	registry, err := controllers.Registry()
+	if err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("controller-manager", flag.ContinueOnError)
+	var (
+		kubeconfig = flags.String("kubeconfig", "", "the kubeconfig `file`; empty means KUBECONFIG, ~/.kube/config, or the Pod's own")
+		chosen     = flags.String("controllers", "*", registry.Usage())
+		elect      = flags.Bool("leader-elect", false, "let only one of several processes work, by a Lease in the configuration's namespace")
+		resync     = flags.Duration("min-resync-period", controllermanager.DefaultMinResyncPeriod, "the least `time` after which everything is looked at again")
+		interval   = flags.Duration("controller-start-interval", controllermanager.DefaultStartInterval, "the least `time` between the starts of two controllers")
+		probes     = flags.String("health-probe-bind-address", "", "the `address` of /healthz and /readyz; empty means none")
+		metrics    = flags.String("metrics-bind-address", "", "the `address` of /metrics; empty means none")
+		grace      = flags.Duration("graceful-shutdown-timeout", 30*time.Second, "how much `time` everything together may take to stop")
+	)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("what is %q? There are only flags", flags.Arg(0))
+	}
+	cfg, err := rest.LoadConfig(rest.LoadOptions{Kubeconfig: *kubeconfig})
+	if err != nil {
+		return err
+	}
+	opts := manager.Options{Logger: log, HealthProbeBindAddress: *probes, MetricsBindAddress: *metrics, GracefulShutdownTimeout: *grace}
+	if *elect {
+		opts.LeaderElection = &leaderelection.Options{Name: "millrace-controller-manager"}
+	}
+	m, err := manager.New(cfg, opts)
+	if err != nil {
+		return err
+	}
+	cm, err := controllermanager.New(registry, m.Factory(), controllermanager.Options{
+		Controllers:     *chosen,
+		NewClient:       controllermanager.Clients(cfg, m.Scheme()),
+		MinResyncPeriod: *resync,
+		StartInterval:   *interval,
+		Controller:      controller.Options{Metrics: m.Metrics().Controllers(), QueueMetrics: m.Metrics().WorkQueues()},
+		Logger:          log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.Add(cm); err != nil {
+		return err
+	}
+	return m.Run(ctx)
+}
