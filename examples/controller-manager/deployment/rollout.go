@@ -145,16 +145,17 @@ func (r *rollout) recreate() map[types.UID]int32 {
 //     missed already.
 //
 // What has been asked for but not done yet counts in the worse way: a Pod to come is
-// there for maxSurge, and a Pod to go is not available.
+// there for maxSurge, and so is one to go, which is not available any more either.
 func (r *rollout) roll() map[types.UID]int32 {
 	targets := map[types.UID]int32{}
-	total := int32(0)
+	total, there := int32(0), int32(0)
 	for _, rs := range r.all() {
 		targets[rs.UID] = wanted(rs)
 		total += wanted(rs)
+		there += max(wanted(rs), rs.Status.Replicas)
 	}
 	current := wanted(r.current)
-	targets[r.current.UID] = min(current+max(0, r.replicas+r.maxSurge-total), r.replicas)
+	targets[r.current.UID] = min(current+max(0, r.replicas+r.maxSurge-there), r.replicas)
 
 	spare := max(0, total-(r.replicas-r.maxUnavailable)-(current-available(r.current)))
 	for _, rs := range r.old {
