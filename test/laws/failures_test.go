@@ -311,6 +311,7 @@ func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
 		sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic("odd") })
 		stop := r.run(i)
 		require.NoError(r, i.WaitForSync(r.ctx))
+		synctest.Wait() // index failures are reported behind the write that synced
 		r.put(pod("a", "bad=1"))
 		synctest.Wait()
 		stop()
