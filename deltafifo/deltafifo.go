@@ -33,6 +33,7 @@ type Options struct {
 type DeltaFIFO[T object.Object] struct {
 	compact bool
 	wake    chan struct{} // holds one token while there may be something to pop
+	taken   chan struct{} // holds one token after something was popped
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	entries []Delta[T]
@@ -50,9 +51,13 @@ type DeltaFIFO[T object.Object] struct {
 // hold its memory for ever: 4096 entries of about 200 bytes.
 const maxReuse = 4096
 
+// MaxAhead is how many deltas a producer that cares may be ahead of the consumer;
+// see WaitForRoom. More would not make batches any cheaper.
+const MaxAhead = maxReuse
+
 // New returns an empty queue.
 func New[T object.Object](opts Options) *DeltaFIFO[T] {
-	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), base: 1}
+	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), base: 1}
 	if opts.Compact {
 		f.keyed, f.byKey = true, make(map[object.Key]uint64)
 	}
@@ -76,12 +81,26 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 		f.index(len(f.entries) - 1)
 	}
 	f.mu.Unlock()
-	f.signal()
+	signal(f.wake)
 }
 
-func (f *DeltaFIFO[T]) signal() {
+// WaitForRoom waits while MaxAhead deltas or more are queued, so that memory for
+// what the consumer has not seen yet is bounded. It is for the one producer that
+// can be held up, a watch: its server waits with it. It fails only with the cause
+// of ctx.
+func (f *DeltaFIFO[T]) WaitForRoom(ctx context.Context) error {
+	for f.Len() >= MaxAhead {
+		if err := wait(ctx, f.taken); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// signal leaves a token, for whoever waits for it or comes to.
+func signal(token chan struct{}) {
 	select {
-	case f.wake <- struct{}{}:
+	case token <- struct{}{}:
 	default:
 	}
 }
@@ -139,7 +158,7 @@ func (f *DeltaFIFO[T]) PopBatch(ctx context.Context, reuse []Delta[T]) (Batch[T]
 		if b, ok := f.takeAll(reuse); ok {
 			return b, nil
 		}
-		if err := f.wait(ctx); err != nil {
+		if err := wait(ctx, f.wake); err != nil {
 			return Batch[T]{}, err
 		}
 	}
@@ -150,9 +169,10 @@ func (f *DeltaFIFO[T]) TryPopBatch() (b Batch[T], ok bool) {
 	return f.takeAll(nil)
 }
 
-func (f *DeltaFIFO[T]) wait(ctx context.Context) error {
+// wait waits for a token.
+func wait(ctx context.Context, token <-chan struct{}) error {
 	select {
-	case <-f.wake:
+	case <-token:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -179,6 +199,7 @@ func (f *DeltaFIFO[T]) takeAll(reuse []Delta[T]) (Batch[T], bool) {
 	if f.keyed {
 		clear(f.byKey)
 	}
+	signal(f.taken)
 	return Batch[T]{Deltas: taken, RV: f.rv}, true
 }
 
@@ -202,7 +223,7 @@ func (f *DeltaFIFO[T]) Pop(ctx context.Context) (Batch[T], error) {
 		if b, ok := f.takeKey(); ok {
 			return b, nil
 		}
-		if err := f.wait(ctx); err != nil {
+		if err := wait(ctx, f.wake); err != nil {
 			return Batch[T]{}, err
 		}
 	}
@@ -238,8 +259,9 @@ func (f *DeltaFIFO[T]) takeKey() (Batch[T], bool) {
 	}
 	f.leave()
 	if f.live > 0 {
-		f.signal()
+		signal(f.wake)
 	}
+	signal(f.taken)
 	return Batch[T]{Deltas: deltas, RV: f.rv}, true
 }
 

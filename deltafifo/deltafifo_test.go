@@ -202,3 +202,33 @@ func BenchmarkAddPopBatch(b *testing.B) {
 		reuse = batch.Deltas
 	}
 }
+
+func TestRoomIsMadeByPopping(t *testing.T) {
+	pops := map[string]func(*DeltaFIFO[meta]){
+		"a batch": func(f *DeltaFIFO[meta]) { f.TryPopBatch() },
+		"a key":   func(f *DeltaFIFO[meta]) { _, _ = f.Pop(context.Background()) },
+	}
+	for name, pop := range pops {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := New[meta](Options{})
+				for i := range MaxAhead {
+					require.NoError(t, f.WaitForRoom(t.Context()))
+					f.Add(delta(Added, strconv.Itoa(i), "1", i+1))
+				}
+				full := errors.New("full")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				cancel(full)
+				require.ErrorIs(t, f.WaitForRoom(ctx), full)
+				waited := make(chan error, 1)
+				go func() { waited <- f.WaitForRoom(t.Context()) }()
+				synctest.Wait()
+				require.Empty(t, waited)
+				pop(f)
+				synctest.Wait()
+				require.Len(t, waited, 1)
+				require.NoError(t, <-waited)
+			})
+		})
+	}
+}

@@ -37,7 +37,7 @@ type Indexer[T object.Object] struct {
 
 // entry is where an object of one key lives while it is cached.
 type entry[T object.Object] struct {
-	key         object.Key
+	key         object.Key // of its own text, see add
 	object      T
 	at          int        // in all
 	namespace   *vector[T] // the list of its namespace
@@ -127,15 +127,21 @@ func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
 	if same(old, o) {
 		return old, true, false
 	}
-	w.to.change(e, key, o)
+	w.to.change(e, o)
 	return old, true, true
 }
 
+// add makes an entry with a key of its own: that of the object is part of its
+// text, all of which would stay in memory for it after the object was replaced.
 func (x *Indexer[T]) add(key object.Key, o T) {
+	key.Name = strings.Clone(key.Name)
 	namespace := x.namespaces.get(key.Namespace)
-	if namespace == nil {
+	if namespace != nil {
+		key.Namespace = namespace.owners[0].key.Namespace
+	} else {
+		key.Namespace = strings.Clone(key.Namespace)
 		namespace = new(vector[T])
-		x.namespaces.put(strings.Clone(key.Namespace), namespace)
+		x.namespaces.put(key.Namespace, namespace)
 	}
 	e := &entry[T]{key: key, object: o, namespace: namespace, generation: x.generation}
 	e.at, e.inNamespace = x.all.push(e), namespace.push(e)
@@ -145,12 +151,9 @@ func (x *Indexer[T]) add(key object.Key, o T) {
 	}
 }
 
-// change also takes over the key: that of the old object is part of its text, all
-// of which would stay in memory for it.
-func (x *Indexer[T]) change(e *entry[T], key object.Key, o T) {
+func (x *Indexer[T]) change(e *entry[T], o T) {
 	old := e.object
-	e.key, e.object = key, o
-	x.objects[key] = e
+	e.object = o
 	x.all.set(e.at)
 	e.namespace.set(e.inNamespace)
 	for _, index := range x.indexes {

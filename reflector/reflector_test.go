@@ -226,6 +226,31 @@ func TestDuplicatesAndRepeatedBookmarksAreNotQueued(t *testing.T) {
 	require.EqualValues(t, 3, r.Status().Bookmarks)
 }
 
+// What was decoded and waits for a slow consumer is bounded, and the wait ends with
+// the consumer's next step or with the run.
+func TestWatchWaitsForTheConsumer(t *testing.T) {
+	const events = deltafifo.MaxAhead + 10
+	s := &script{lists: []answer{{rv: "1"}}, watches: []answer{{block: true}}}
+	for i := range events {
+		s.watches[0].events = append(s.watches[0].events, change(watch.Added, strconv.Itoa(i), i+2))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		queue := deltafifo.New[partial](deltafifo.Options{})
+		r := New(s, queue, Options{Initial: List})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		synctest.Wait()
+		require.Equal(t, deltafifo.MaxAhead, queue.Len())
+		batch, _ := queue.TryPopBatch()
+		synctest.Wait()
+		rest, _ := queue.TryPopBatch()
+		require.Equal(t, events+1, len(batch.Deltas)+len(rest.Deltas), "with that of the list")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 func TestWatchClosedAtOnceBacksOff(t *testing.T) {
 	s := &script{lists: []answer{{rv: "5"}}, watches: []answer{{}, {}, {events: []wire.Event[partial]{change(watch.Added, "a", 6)}}}}
 	queued, r := reflect(t, s, Options{Initial: List})

@@ -120,6 +120,9 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		if err != nil {
 			return r.watchFailed(ctx, PhaseWatch, err)
 		}
+		if err := r.queue.WaitForRoom(ctx); err != nil {
+			return r.watchFailed(ctx, PhaseWatch, err)
+		}
 		var failure *Failure
 		if initial == nil || initial.done {
 			failure = r.apply(e)

@@ -92,7 +92,7 @@ func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 	if err != nil {
 		return none, d.fail("object", nil, err)
 	}
-	return d.decode(newJSONRun(nil), i, "object", false)
+	return d.decode(newJSONRun(nil), i, false)
 }
 
 // atEnd fails where anything but white space follows.
@@ -109,7 +109,7 @@ func (s *scanner) atEnd() error {
 
 // decode makes an object of i, which must name its kind itself. A Status
 // instead of an object is returned as an *errors.StatusError.
-func (d *jsonDecoder[T]) decode(run *jsonRun, i item, where string, named bool) (T, error) {
+func (d *jsonDecoder[T]) decode(run *jsonRun, i item, named bool) (T, error) {
 	var none T
 	obj, bare, err := d.decodeItem(run, i, named)
 	switch {
@@ -120,7 +120,7 @@ func (d *jsonDecoder[T]) decode(run *jsonRun, i item, where string, named bool) 
 	case !d.isStatus() && readHead(i.raw).isStatus():
 		return none, decodeStatus(i.raw)
 	}
-	return none, d.fail(where, i.raw, err)
+	return none, d.fail("object", i.raw, err)
 }
 
 // decodeItem makes an object of i. bare says that it does not name its kind, or

@@ -19,7 +19,7 @@ import (
 type jsonList[T object.Object] struct {
 	*jsonDecoder[T]
 	*scanner
-	*pipeline[jsonItem[T]]
+	*parallel[jsonItem[T]]
 	meta       *metav1.ListMeta
 	apiVersion string
 	kind       string
@@ -38,7 +38,7 @@ func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known
 	return func(yield func(T, error) bool) {
 		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), meta: meta}
 		newItem := func() decodeFunc[jsonItem[T]] { return d.newItem(known) }
-		l.pipeline = newPipeline(l.scanner.source, newItem, func(i jsonItem[T]) bool {
+		l.parallel = newParallel(l.scanner.source, newItem, func(i jsonItem[T]) bool {
 			l.bare = l.bare || i.bare
 			return yield(i.object, nil)
 		})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -12,66 +11,60 @@ import (
 
 func (d *jsonDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
-		s, run := d.scan(newSource(body)), d.newRun()
-		for n := 0; ; n++ {
-			ev, err := d.frame(run, s, known, n)
-			if err == io.EOF {
-				return
-			}
-			if !yield(ev, err) || err != nil {
-				return
-			}
-		}
+		s := d.scan(newSource(body))
+		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s.source, known) }
+		p := newParallel(s.source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
+		f := &frames[T]{parallel: p, fail: d.fail, next: s.nextFrame}
+		f.read(yield)
 	}
 }
 
-// frame reads one event. It returns io.EOF where the stream ends before it.
-func (d *jsonDecoder[T]) frame(run *jsonRun, s *scanner, known Known[T], n int) (Event[T], error) {
-	where := "frame " + strconv.Itoa(n)
-	c, err := s.space()
-	if err == io.EOF {
-		return Event[T]{}, io.EOF
+// nextFrame finds one frame: a metav1.WatchEvent.
+func (s *scanner) nextFrame() (item, error) {
+	switch c, err := s.space(); {
+	case err != nil:
+		return item{}, err
+	case c != '{':
+		return item{}, s.syntax("'{'")
 	}
-	if err == nil && c != '{' {
-		return Event[T]{}, d.fail(where, nil, s.syntax("'{'"))
-	}
-	var whole item
-	if err == nil {
-		whole, err = s.value()
-	}
-	if err != nil {
-		if isTransport(err) {
-			return Event[T]{}, fmt.Errorf("read %s: %w", where, err)
+	return s.value()
+}
+
+// newFrame returns a function that decodes frames of s, for one goroutine.
+func (d *jsonDecoder[T]) newFrame(s *source, known Known[T]) decodeFunc[Event[T]] {
+	run := d.newRun()
+	return func(i item, number int) (Event[T], error) {
+		ev, err := d.event(run, i, known)
+		if err != nil {
+			return Event[T]{}, inFrame(number, err)
 		}
-		return Event[T]{}, d.fail(where, nil, err)
+		ev.Bytes, ev.Received, ev.Decoded = len(i.raw), s.read, time.Now()
+		return ev, nil
 	}
-	ev := Event[T]{Bytes: len(whole.raw), Received: s.read}
-	typ, obj, err := d.splitFrame(whole)
+}
+
+// event decodes a frame.
+func (d *jsonDecoder[T]) event(run *jsonRun, frame item, known Known[T]) (ev Event[T], err error) {
+	typ, obj, err := d.splitFrame(frame)
 	if err != nil {
-		return Event[T]{}, d.fail(where, nil, err)
+		return ev, d.fail("", nil, err)
 	}
-	ev.Type, err = eventType(typ)
-	if err != nil {
-		return Event[T]{}, d.fail(where, obj.raw, err)
+	if ev.Type, err = eventType(typ); err != nil {
+		return ev, d.fail("", obj.raw, err)
 	}
-	if ev.Type == watch.Error {
-		return Event[T]{}, d.watchError(obj.raw, where)
-	}
-	if ev.Type == watch.Bookmark {
+	switch ev.Type {
+	case watch.Error:
+		return ev, d.watchError(obj.raw)
+	case watch.Bookmark:
 		d = d.bookmarks
+	case watch.Added:
+		if have, ok := d.known(known, obj); ok {
+			ev.Object = have
+			return ev, nil
+		}
 	}
-	have := false
-	if ev.Type == watch.Added {
-		ev.Object, have = d.known(known, obj)
-	}
-	if !have {
-		ev.Object, err = d.decode(run, obj, where, ev.Type != watch.Bookmark)
-	}
-	if err != nil {
-		return Event[T]{}, err
-	}
-	ev.Decoded = time.Now()
-	return ev, nil
+	ev.Object, err = d.decode(run, obj, ev.Type != watch.Bookmark)
+	return ev, err
 }
 
 // splitFrame finds the type and the object in a frame. It uses the tape, and
@@ -152,9 +145,9 @@ func eventFields(frame item) (typ string, start, place int, err error) {
 	return typ, start, place, nil
 }
 
-func (d *jsonDecoder[T]) watchError(raw []byte, where string) error {
+func (d *jsonDecoder[T]) watchError(raw []byte) error {
 	if h := readHead(raw); !h.isStatus() {
-		return d.fail(where, raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, excerpt(h.APIVersion), excerpt(h.Kind)))
+		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, excerpt(h.APIVersion), excerpt(h.Kind)))
 	}
 	return decodeStatus(raw)
 }

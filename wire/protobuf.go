@@ -56,19 +56,19 @@ func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
 }
 
 func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
-	return d.open(new(protoRun), body, nil, "object", false)
+	return d.open(new(protoRun), body, nil, false)
 }
 
 // open decodes an object in its envelope, which must name its kind, unless it is
 // known.
-func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], where string, named bool) (T, error) {
+func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], named bool) (T, error) {
 	var none T
 	if len(body) > d.opts.MaxObjectBytes+frameOverhead {
-		return none, d.fail(where, nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(body), d.opts.MaxObjectBytes))
+		return none, d.fail("object", nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(body), d.opts.MaxObjectBytes))
 	}
 	e, err := openEnvelope(body)
 	if err != nil {
-		return none, d.fail(where, nil, err)
+		return none, d.fail("object", nil, err)
 	}
 	if e.isStatus() && !d.isStatus() {
 		return none, unmarshalStatus(e.raw)
@@ -77,14 +77,14 @@ func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], wh
 		err = d.wrongKind(e.apiVersion, e.kind)
 	}
 	if err != nil {
-		return none, d.fail(where, e.raw, err)
+		return none, d.fail("object", e.raw, err)
 	}
 	if have, ok := d.known(known, e.raw); ok {
 		return have, nil
 	}
 	obj, err := d.decode(run, e.raw, named)
 	if err != nil {
-		return none, d.fail(where, e.raw, err)
+		return none, d.fail("object", e.raw, err)
 	}
 	return obj, nil
 }

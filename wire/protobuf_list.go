@@ -18,7 +18,7 @@ import (
 // Only a few batches of items are in memory at a time.
 type protobufList[T object.Object] struct {
 	*protobufDecoder[T]
-	*pipeline[T]
+	*parallel[T]
 	meta     *metav1.ListMeta
 	envelope envelope
 }
@@ -26,9 +26,9 @@ type protobufList[T object.Object] struct {
 func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		newItem := func() decodeFunc[T] { return d.newItem(known) }
-		p := newPipeline(newSource(body), newItem, func(item T) bool { return yield(item, nil) })
+		p := newParallel(newSource(body), newItem, func(item T) bool { return yield(item, nil) })
 		defer p.close()
-		l := &protobufList[T]{protobufDecoder: d, pipeline: p, meta: meta}
+		l := &protobufList[T]{protobufDecoder: d, parallel: p, meta: meta}
 		if err := l.read(); err != nil && err != errStopped {
 			var none T
 			yield(none, err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -13,78 +12,81 @@ import (
 
 func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
-		s, run := newSource(body), d.newRun()
-		run.versions = true
-		for n := 0; ; n++ {
-			ev, err := d.frame(run, s, known, "frame "+strconv.Itoa(n))
-			if err == io.EOF {
-				return
-			}
-			if !yield(ev, err) || err != nil {
-				return
-			}
-		}
+		s := newSource(body)
+		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s, known) }
+		p := newParallel(s, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
+		f := &frames[T]{parallel: p, fail: d.fail, next: func() (item, error) { return d.nextFrame(s) }}
+		f.read(yield)
 	}
 }
 
-// frame reads one event: four bytes of length, big endian, then a
-// metav1.WatchEvent. It returns io.EOF where the stream ends before it.
-func (d *protobufDecoder[T]) frame(run *protoRun, s *source, known Known[T], where string) (Event[T], error) {
-	var none Event[T]
-	prefix, err := s.next(4)
+// nextFrame finds one frame: four bytes of length, big endian, then a
+// metav1.WatchEvent.
+func (d *protobufDecoder[T]) nextFrame(s *source) (item, error) {
+	prefix, err := s.next(framePrefix)
 	if err == io.EOF {
-		return none, io.EOF
+		return item{}, io.EOF
 	}
 	if err != nil {
-		return none, d.readFailed(where, err)
+		return item{}, truncated(err)
 	}
 	size := binary.BigEndian.Uint32(prefix)
 	if uint64(size) > uint64(d.opts.MaxObjectBytes)+2*frameOverhead {
-		return none, d.fail(where, nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, d.opts.MaxObjectBytes))
+		return item{}, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, d.opts.MaxObjectBytes)
 	}
 	raw, err := s.next(int(size))
 	if err != nil {
-		return none, d.readFailed(where, err)
+		return item{}, truncated(err)
 	}
-	ev := Event[T]{Bytes: 4 + int(size), Received: s.read}
+	return item{raw: raw}, nil
+}
+
+// framePrefix is how many bytes the length of a frame has.
+const framePrefix = 4
+
+// newFrame returns a function that decodes frames of s, for one goroutine.
+func (d *protobufDecoder[T]) newFrame(s *source, known Known[T]) decodeFunc[Event[T]] {
+	run := d.newRun()
+	run.versions = true
+	return func(i item, number int) (Event[T], error) {
+		ev, err := d.event(run, i.raw, known)
+		if err != nil {
+			return Event[T]{}, inFrame(number, err)
+		}
+		ev.Bytes, ev.Received, ev.Decoded = framePrefix+len(i.raw), s.read, time.Now()
+		return ev, nil
+	}
+}
+
+// event decodes a frame.
+func (d *protobufDecoder[T]) event(run *protoRun, raw []byte, known Known[T]) (ev Event[T], err error) {
 	typ, obj, err := splitWatchEvent(raw)
+	if err == nil {
+		ev.Type, err = eventType(typ)
+	}
 	if err != nil {
-		return none, d.fail(where, nil, err)
-	}
-	if ev.Type, err = eventType(typ); err != nil {
-		return none, d.fail(where, nil, err)
-	}
-	if ev.Type == watch.Error {
-		return none, d.watchError(obj, where)
+		return ev, d.fail("", nil, err)
 	}
 	switch ev.Type {
+	case watch.Error:
+		return ev, d.watchError(obj)
 	case watch.Added:
 	case watch.Bookmark:
 		d, known = d.bookmarks, nil
 	default:
 		known = nil
 	}
-	if ev.Object, err = d.open(run, obj, known, where, ev.Type != watch.Bookmark); err != nil {
-		return none, err
-	}
-	ev.Decoded = time.Now()
-	return ev, nil
+	ev.Object, err = d.open(run, obj, known, ev.Type != watch.Bookmark)
+	return ev, err
 }
 
-func (d *protobufDecoder[T]) readFailed(where string, err error) error {
-	if isTransport(err) {
-		return fmt.Errorf("read %s: %w", where, err)
-	}
-	return d.fail(where, nil, truncated(err))
-}
-
-func (d *protobufDecoder[T]) watchError(obj []byte, where string) error {
+func (d *protobufDecoder[T]) watchError(obj []byte) error {
 	e, err := openEnvelope(obj)
 	if err == nil && !e.isStatus() {
 		err = fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, excerpt(e.apiVersion), excerpt(e.kind))
 	}
 	if err != nil {
-		return d.fail(where, nil, err)
+		return d.fail("", nil, err)
 	}
 	return unmarshalStatus(e.raw)
 }

@@ -22,7 +22,7 @@ const (
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]
 //
-// A slice that next or a scan returns is valid until the following call.
+// A slice that next or a scan returns is valid until the reader is asked for more.
 type source struct {
 	r    io.Reader
 	buf  []byte
@@ -36,10 +36,6 @@ type source struct {
 	// idle, if not nil, is called before the reader is asked for more. Its error
 	// is fill's.
 	idle func() error
-
-	// keeping says that bytes from kept on stay in the buffer, consumed or not.
-	keeping bool
-	kept    int
 }
 
 func newSource(r io.Reader) *source { return &source{r: r} }
@@ -94,37 +90,24 @@ func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
 func (s *source) makeRoom() {
-	from := s.pos
-	if s.keeping {
-		from = s.kept
-	}
-	if from == s.end && len(s.buf) > idleBuffer {
-		s.off += int64(from)
-		s.buf, s.pos, s.end, s.kept, from = nil, 0, 0, 0, 0
+	if s.pos == s.end && len(s.buf) > idleBuffer {
+		s.off += int64(s.pos)
+		s.buf, s.pos, s.end = nil, 0, 0
 	}
 	if s.buf == nil {
 		s.buf = make([]byte, firstBuffer)
 	}
-	if from > 0 {
-		copy(s.buf, s.buf[from:s.end])
-		s.off += int64(from)
-		s.end -= from
-		s.pos -= from
-		s.kept = 0
+	if s.pos > 0 {
+		copy(s.buf, s.buf[s.pos:s.end])
+		s.off += int64(s.pos)
+		s.end -= s.pos
+		s.pos = 0
 	}
 	if s.end == len(s.buf) || s.full && len(s.buf) < busyBuffer {
 		grown := make([]byte, 2*len(s.buf))
 		copy(grown, s.buf[:s.end])
 		s.buf = grown
 	}
-}
-
-// replaceBuffer goes on with a buffer that has room for what is unread, and
-// leaves the old one to whoever has kept a part of it.
-func (s *source) replaceBuffer(fresh []byte) {
-	s.off += int64(s.pos)
-	s.end = copy(fresh, s.buf[s.pos:s.end])
-	s.buf, s.pos, s.keeping = fresh, 0, false
 }
 
 // peek returns the next byte without consuming it.

@@ -206,7 +206,6 @@ func TestL21_WatchRefusesBadFrames(t *testing.T) {
 	}
 }
 
-// A long watch does not keep the buffer that one large object needed.
 // A frame that has lost a quote must not swallow the changes after it: the
 // line break inside what looks like a string gives it away.
 func TestL21_LostQuoteIsFoundAtTheEndOfItsFrame(t *testing.T) {
@@ -222,6 +221,7 @@ func TestL21_LostQuoteIsFoundAtTheEndOfItsFrame(t *testing.T) {
 	}
 }
 
+// A long watch does not keep the buffer that one large object needed.
 func TestBufferShrinksAgain(t *testing.T) {
 	large := pod("a")
 	large.Annotations = map[string]string{"x": strings.Repeat("y", idleBuffer)}
@@ -231,14 +231,14 @@ func TestBufferShrinksAgain(t *testing.T) {
 			bytes.NewReader(frame(t, media, "ADDED", podKind, pod("b"))),
 		))
 		next := func() {
+			var err error
 			switch d := podDecoder(t, media, Options{}).(type) {
 			case *jsonDecoder[*corev1.Pod]:
-				_, err := d.frame(d.newRun(), d.scan(s), nil, 0)
-				require.NoError(t, err)
+				_, err = d.scan(s).nextFrame()
 			case *protobufDecoder[*corev1.Pod]:
-				_, err := d.frame(d.newRun(), s, nil, "frame")
-				require.NoError(t, err)
+				_, err = d.nextFrame(s)
 			}
+			require.NoError(t, err)
 		}
 		next()
 		require.Greater(t, len(s.buf), idleBuffer)

@@ -23,21 +23,61 @@ var words = spell(
 	"Burstable", "BestEffort", "Guaranteed", "Bound", "Available", "Progressing", "Active", "Complete",
 )
 
-// longestWord is the length of the longest of them.
-const longestWord = len("PodReadyToStartContainers")
+// wordBits is how many bits of the hash tell a slot.
+const wordBits = 10
 
-func spell(list ...string) map[string]string {
-	m := make(map[string]string, len(list))
+// wordSlots is how many slots there are for some hundred words.
+const wordSlots = 1 << wordBits
+
+// lexicon finds words by a hash without collisions between them, so that one
+// comparison tells. It holds the empty word where there is none.
+type lexicon struct {
+	list    []string
+	slots   [wordSlots]uint8 // places in list
+	factor  uint32           // of the hash
+	longest int
+}
+
+// spell returns a lexicon of fewer than 256 words that differ in length, or in
+// the first, the middle or the last byte.
+func spell(list ...string) *lexicon {
+	x := &lexicon{list: append([]string{""}, list...), factor: 1}
 	for _, w := range list {
-		m[w] = w
+		x.longest = max(x.longest, len(w))
 	}
-	return m
+	for !x.fill() {
+		x.factor += 2
+	}
+	return x
+}
+
+// fill reports whether the hash is one without collisions.
+func (x *lexicon) fill() bool {
+	x.slots = [wordSlots]uint8{}
+	for i, w := range x.list[1:] {
+		slot := &x.slots[x.slot([]byte(w))]
+		if *slot != 0 {
+			return false
+		}
+		*slot = uint8(i + 1)
+	}
+	return true
+}
+
+// slot is where the word would be that raw, which is not empty, spells.
+func (x *lexicon) slot(raw []byte) uint32 {
+	n := len(raw)
+	h := uint32(raw[0]) | uint32(raw[n/2])<<8 | uint32(raw[n-1])<<16 | uint32(n)<<24
+	return h * (x.factor * 0x9e3779b1) >> (32 - wordBits)
 }
 
 // word returns the word that raw spells, or "".
 func word(raw []byte) string {
-	if len(raw) > longestWord {
+	if len(raw) == 0 || len(raw) > words.longest {
 		return ""
 	}
-	return words[string(raw)]
+	if w := words.list[words.slots[words.slot(raw)]]; w == string(raw) {
+		return w
+	}
+	return ""
 }

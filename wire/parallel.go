@@ -1,0 +1,219 @@
+package wire
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// batchBytes is the size from which values are worth the way to another
+// goroutine.
+const batchBytes = 32 << 10
+
+// parallel decodes the values of a body on all processors and hands them over in
+// order. The goroutine that ranges over the body reads it and finds where each
+// value begins and ends. Whenever it has found a batch, another goroutine may
+// begin to decode it. Before it reads on, it takes part itself until all that was
+// found is decoded and yielded:
+//
+//	body → source → batch | batch | batch | rest     found in what has arrived
+//	                  ↓       ↓       ↓      ↓
+//	                worker  caller  worker  caller   decode
+//	                  ↓       ↓       ↓      ↓
+//	                yield → yield → yield → yield    the caller
+//
+// So nothing waits for the network that could be told already, the values lie in
+// the source's buffer until they are decoded, and of the body no more is in memory
+// than this buffer. Where less than a batch arrives at once, the caller alone
+// decodes it, value by value.
+type parallel[V any] struct {
+	*source
+	yield     func(V) bool
+	newDecode func() decodeFunc[V] // for each goroutine one
+
+	decode  []decodeFunc[V] // the caller's, and those of the workers
+	items   []item          // found since the last batch
+	bytes   int             // of these
+	tape    tape            // of these
+	before  int             // values found before items
+	batches []*batch[V]     // since the last reading, in order
+	free    []*batch[V]
+	work    chan *batch[V] // batches that nobody decodes yet; nil while there are no workers
+	workers sync.WaitGroup
+	running int // workers
+	stopped atomic.Bool
+	failure error // of a value, or errStopped: nothing follows it
+}
+
+// decodeFunc decodes a value, whose number is for messages.
+type decodeFunc[V any] func(i item, number int) (V, error)
+
+// batch is some values of a body, with a tape that they have for themselves:
+// whoever decodes a value may write to its part of it.
+type batch[V any] struct {
+	items  []item
+	tape   tape
+	number int // of the first
+
+	done  chan struct{} // holds a token when what is below is complete
+	out   []V
+	err   error // of the value behind the last of out
+	panic any
+}
+
+// newParallel returns a parallel for the values of a body. Before s reads on, the
+// values found are seen to.
+func newParallel[V any](s *source, newDecode func() decodeFunc[V], yield func(V) bool) *parallel[V] {
+	p := &parallel[V]{source: s, yield: yield, newDecode: newDecode, decode: []decodeFunc[V]{newDecode()}}
+	s.idle = p.flush
+	return p
+}
+
+// found is told of a value that lies in the source's buffer.
+func (p *parallel[V]) found(i item) {
+	start := len(p.tape)
+	p.tape = append(p.tape, i.tape...)
+	p.items = append(p.items, item{i.raw, p.tape[start:len(p.tape):len(p.tape)]})
+	if p.bytes += len(i.raw); p.bytes >= batchBytes && p.failure == nil && runtime.GOMAXPROCS(0) > 1 {
+		p.dispatch()
+	}
+}
+
+// count returns how many values were found.
+func (p *parallel[V]) count() int { return p.before + len(p.items) }
+
+// flush yields all values found so far. Once it has returned an error it does
+// so always.
+func (p *parallel[V]) flush() error {
+	if len(p.batches) > 0 && len(p.items) > 0 {
+		p.dispatch()
+	}
+	for _, b := range p.batches {
+		if p.failure == nil {
+			p.await(b)
+			p.failure = p.deliver(b)
+		}
+	}
+	p.dismiss()
+	for n, i := range p.items {
+		if p.failure != nil {
+			break
+		}
+		var v V
+		if v, p.failure = p.decode[0](i, p.before+n); p.failure == nil && !p.yield(v) {
+			p.failure = errStopped
+		}
+	}
+	p.before += len(p.items)
+	clear(p.items)
+	p.items, p.bytes, p.tape = p.items[:0], 0, p.tape.reset()
+	return p.failure
+}
+
+// dispatch makes a batch of the values found, for whoever has time first.
+func (p *parallel[V]) dispatch() {
+	b := p.unused()
+	b.items, p.items = p.items, b.items
+	b.tape, p.tape = p.tape, b.tape
+	b.number, p.bytes = p.before, 0
+	p.before += len(b.items)
+	p.batches = append(p.batches, b)
+	if p.work == nil {
+		p.work = make(chan *batch[V], busyBuffer/batchBytes)
+	}
+	select {
+	case p.work <- b:
+		if p.running+1 < runtime.GOMAXPROCS(0) {
+			p.hire()
+		}
+	default:
+		b.run(p.decode[0])
+	}
+}
+
+func (p *parallel[V]) unused() *batch[V] {
+	if last := len(p.free) - 1; last >= 0 {
+		b := p.free[last]
+		p.free = p.free[:last]
+		return b
+	}
+	return &batch[V]{done: make(chan struct{}, 1)}
+}
+
+// hire starts a worker, which ends when there are no more batches.
+func (p *parallel[V]) hire() {
+	p.running++
+	if p.running == len(p.decode) {
+		p.decode = append(p.decode, p.newDecode())
+	}
+	work, decode := p.work, p.decode[p.running]
+	p.workers.Go(func() {
+		for b := range work {
+			if !p.stopped.Load() {
+				b.run(decode)
+			}
+		}
+	})
+}
+
+// dismiss waits for the workers to end.
+func (p *parallel[V]) dismiss() {
+	if p.work == nil {
+		return
+	}
+	p.stopped.Store(p.failure != nil)
+	close(p.work)
+	p.workers.Wait()
+	p.work, p.running, p.batches = nil, 0, p.batches[:0]
+}
+
+// close ends the workers, whatever they are at.
+func (p *parallel[V]) close() {
+	p.failure = errStopped
+	p.dismiss()
+}
+
+// await returns when b is decoded. Meanwhile it decodes what nobody else does.
+func (p *parallel[V]) await(b *batch[V]) {
+	for {
+		select {
+		case <-b.done:
+			return
+		case other := <-p.work:
+			other.run(p.decode[0])
+		}
+	}
+}
+
+func (b *batch[V]) run(decode decodeFunc[V]) {
+	defer func() {
+		b.panic = recover()
+		b.done <- struct{}{}
+	}()
+	for n, i := range b.items {
+		v, err := decode(i, b.number+n)
+		if err != nil {
+			b.err = err
+			return
+		}
+		b.out = append(b.out, v)
+	}
+}
+
+// deliver yields the values of a batch.
+func (p *parallel[V]) deliver(b *batch[V]) error {
+	if b.panic != nil {
+		panic(b.panic)
+	}
+	for _, v := range b.out {
+		if !p.yield(v) {
+			return errStopped
+		}
+	}
+	err := b.err
+	clear(b.items)
+	clear(b.out)
+	b.items, b.tape, b.out, b.err = b.items[:0], b.tape.reset(), b.out[:0], nil
+	p.free = append(p.free, b)
+	return err
+}

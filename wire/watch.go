@@ -1,0 +1,56 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// frames is the state of reading one watch stream.
+type frames[T object.Object] struct {
+	*parallel[Event[T]]
+	next func() (item, error) // finds a frame; io.EOF where the stream ends before it
+	fail func(where string, raw []byte, err error) *Error
+}
+
+// read reads the stream to its end.
+func (f *frames[T]) read(yield func(Event[T], error) bool) {
+	defer f.close()
+	err := f.find()
+	if earlier := f.flush(); earlier != nil {
+		err = earlier
+	}
+	if err != io.EOF && err != errStopped {
+		yield(Event[T]{}, err)
+	}
+}
+
+// find finds frames until there is none.
+func (f *frames[T]) find() error {
+	for {
+		frame, err := f.next()
+		switch {
+		case err == nil:
+			f.found(frame)
+		case err == io.EOF || err == f.failure:
+			return err
+		case isTransport(err):
+			return fmt.Errorf("read %s: %w", whereFrame(f.count()), err)
+		default:
+			return f.fail(whereFrame(f.count()), nil, err)
+		}
+	}
+}
+
+func whereFrame(number int) string { return "frame " + strconv.Itoa(number) }
+
+// inFrame says in which frame a decoder failed.
+func inFrame(number int, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Where = whereFrame(number)
+	}
+	return err
+}
