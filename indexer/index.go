@@ -108,18 +108,18 @@ func (i *Index[T, V]) view(v V) View[T] {
 // bucket is the list of the objects that share one value.
 type bucket[T object.Object] struct {
 	vector[T]
-	at map[*entry[T]]int
+	at map[*entry[T]]uint32
 }
 
 func (i *Index[T, V]) insert(e *entry[T]) {
-	for _, v := range i.valuesOf(e.key, e.object, true) {
+	for _, v := range i.valuesOf(e, e.object, true) {
 		i.put(v, e)
 	}
 }
 
 func (i *Index[T, V]) update(e *entry[T], old T) {
-	before := i.valuesOf(e.key, old, false)
-	after := i.valuesOf(e.key, e.object, true)
+	before := i.valuesOf(e, old, false)
+	after := i.valuesOf(e, e.object, true)
 	for _, v := range before {
 		if !slices.Contains(after, v) {
 			i.take(v, e)
@@ -131,7 +131,7 @@ func (i *Index[T, V]) update(e *entry[T], old T) {
 }
 
 func (i *Index[T, V]) remove(e *entry[T]) {
-	for _, v := range i.valuesOf(e.key, e.object, false) {
+	for _, v := range i.valuesOf(e, e.object, false) {
 		i.take(v, e)
 	}
 }
@@ -140,7 +140,7 @@ func (i *Index[T, V]) remove(e *entry[T]) {
 func (i *Index[T, V]) put(v V, e *entry[T]) {
 	b := i.buckets.get(v)
 	if b == nil {
-		b = &bucket[T]{at: make(map[*entry[T]]int)}
+		b = &bucket[T]{at: make(map[*entry[T]]uint32)}
 		i.buckets.put(apart(v), b)
 	}
 	if at, ok := b.at[e]; ok {
@@ -180,16 +180,16 @@ func (i *Index[T, V]) take(v V, e *entry[T]) {
 
 // valuesOf calls the index function. An object on which it panics has no
 // values; that is reported once, when the object comes in.
-func (i *Index[T, V]) valuesOf(key object.Key, o T, report bool) (values []V) {
+func (i *Index[T, V]) valuesOf(e *entry[T], o T, report bool) (values []V) {
 	defer func() {
 		if p := recover(); p != nil {
 			values = nil
 			if report {
-				e := &IndexError{Index: i.name, Key: key, Panic: p}
+				failure := &IndexError{Index: i.name, Key: e.key(), Panic: p}
 				if len(i.x.failures) < keptStacks {
-					e.Stack = debug.Stack()
+					failure.Stack = debug.Stack()
 				}
-				i.x.failures = append(i.x.failures, e)
+				i.x.failures = append(i.x.failures, failure)
 			}
 		}
 	}()

@@ -28,22 +28,31 @@ type Indexer[T object.Object] struct {
 	mu         sync.RWMutex // guards all below and the buckets of all indexes
 	objects    map[object.Key]*entry[T]
 	all        vector[T]
-	namespaces table[string, vector[T]]
+	namespaces table[string, namespace[T]]
 	indexes    []anyIndex[T]
 	rv         string
-	generation uint64        // of the last Replace
+	generation uint32        // of the last Replace
 	failures   []*IndexError // of the write in progress
+}
+
+// namespace is the list of the objects in a namespace. Its name is in no memory
+// of an object, all of whose text would stay with it.
+type namespace[T object.Object] struct {
+	vector[T]
+	name string
 }
 
 // entry is where an object of one key lives while it is cached.
 type entry[T object.Object] struct {
-	key         object.Key // of its own text, see add
+	name        string // in memory of its own, too
 	object      T
-	at          int        // in all
-	namespace   *vector[T] // the list of its namespace
-	inNamespace int        // in that list
-	generation  uint64     // of the last Replace that had this object in it
+	namespace   *namespace[T]
+	at          uint32 // in the list of all
+	inNamespace uint32 // in the list of its namespace
+	generation  uint32 // of the last Replace that had this object in it
 }
+
+func (e *entry[T]) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
 
 // New returns an empty cache.
 func New[T object.Object]() *Indexer[T] {
@@ -131,21 +140,15 @@ func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
 	return old, true, true
 }
 
-// add makes an entry with a key of its own: that of the object is part of its
-// text, all of which would stay in memory for it after the object was replaced.
 func (x *Indexer[T]) add(key object.Key, o T) {
-	key.Name = strings.Clone(key.Name)
-	namespace := x.namespaces.get(key.Namespace)
-	if namespace != nil {
-		key.Namespace = namespace.owners[0].key.Namespace
-	} else {
-		key.Namespace = strings.Clone(key.Namespace)
-		namespace = new(vector[T])
-		x.namespaces.put(key.Namespace, namespace)
+	in := x.namespaces.get(key.Namespace)
+	if in == nil {
+		in = &namespace[T]{name: strings.Clone(key.Namespace)}
+		x.namespaces.put(in.name, in)
 	}
-	e := &entry[T]{key: key, object: o, namespace: namespace, generation: x.generation}
-	e.at, e.inNamespace = x.all.push(e), namespace.push(e)
-	x.objects[key] = e
+	e := &entry[T]{name: strings.Clone(key.Name), object: o, namespace: in, generation: x.generation}
+	e.at, e.inNamespace = x.all.push(e), in.push(e)
+	x.objects[e.key()] = e
 	for _, index := range x.indexes {
 		index.insert(e)
 	}
@@ -172,7 +175,7 @@ func (w Writer[T]) Delete(key object.Key) (old T, existed bool) {
 }
 
 func (x *Indexer[T]) remove(e *entry[T]) {
-	delete(x.objects, e.key)
+	delete(x.objects, e.key())
 	if moved := x.all.remove(e.at); moved != nil {
 		moved.at = e.at
 	}
@@ -180,7 +183,7 @@ func (x *Indexer[T]) remove(e *entry[T]) {
 		moved.inNamespace = e.inNamespace
 	}
 	if e.namespace.len() == 0 {
-		x.namespaces.delete(e.key.Namespace)
+		x.namespaces.delete(e.namespace.name)
 	}
 	for _, index := range x.indexes {
 		index.remove(e)

@@ -57,7 +57,12 @@ func (r Reader[T]) namespace(namespace string) View[T] {
 	if namespace == metav1.NamespaceAll {
 		return r.x.view(r.x.everything)
 	}
-	return r.x.view(func() *vector[T] { return r.x.namespaces.get(namespace) })
+	return r.x.view(func() *vector[T] {
+		if in := r.x.namespaces.get(namespace); in != nil {
+			return &in.vector
+		}
+		return nil
+	})
 }
 
 // Select yields the objects whose labels match. It looks at every object: use

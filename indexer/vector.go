@@ -67,19 +67,19 @@ func (v *vector[T]) chunk(n int) *chunk[T] {
 }
 
 // set puts the object of the position's owner there, after it changed.
-func (v *vector[T]) set(at int) {
+func (v *vector[T]) set(at uint32) {
 	v.own()
-	v.chunk(at / chunkSize).items[at%chunkSize] = v.owners[at].object
+	v.chunk(int(at / chunkSize)).items[at%chunkSize] = v.owners[at].object
 }
 
 // push adds the object of e at the end and returns its position.
-func (v *vector[T]) push(e *entry[T]) (at int) {
+func (v *vector[T]) push(e *entry[T]) (at uint32) {
 	v.own()
-	at = len(v.owners)
+	at = uint32(len(v.owners))
 	if at%chunkSize == 0 {
 		v.chunks = append(v.chunks, &chunk[T]{epoch: v.epoch})
 	}
-	c := v.chunk(at / chunkSize)
+	c := v.chunk(int(at / chunkSize))
 	c.items = append(c.items, e.object)
 	v.owners = append(v.owners, e)
 	return at
@@ -87,9 +87,9 @@ func (v *vector[T]) push(e *entry[T]) (at int) {
 
 // remove takes out what stands at a position. Where that was not the last, the
 // last takes its place, and its owner is returned.
-func (v *vector[T]) remove(at int) (moved *entry[T]) {
+func (v *vector[T]) remove(at uint32) (moved *entry[T]) {
 	v.own()
-	last := len(v.owners) - 1
+	last := uint32(len(v.owners)) - 1
 	if at != last {
 		moved = v.owners[last]
 		v.owners[at] = moved
@@ -97,7 +97,7 @@ func (v *vector[T]) remove(at int) (moved *entry[T]) {
 	}
 	v.owners[last] = nil
 	v.owners = v.owners[:last]
-	c := v.chunk(last / chunkSize)
+	c := v.chunk(int(last / chunkSize))
 	end := last % chunkSize
 	clear(c.items[end:])
 	if c.items = c.items[:end]; end == 0 {
