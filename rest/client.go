@@ -27,6 +27,7 @@ type Client struct {
 	base     *url.URL
 	log      *slog.Logger
 	scheme   *runtime.Scheme
+	cbor     bool // ask for CBOR first
 	learned  *Mapper
 	mapper   kindMapper // learned, unless a test puts another in its place
 	warnings warningLog
@@ -54,6 +55,7 @@ func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
 		base:   base,
 		log:    cfg.Logger,
 		scheme: scheme,
+		cbor:   cfg.CBOR,
 		plain:  map[object.GVR]bool{},
 	}
 	if c.log == nil {
@@ -107,7 +109,7 @@ func (c *Client) getRaw(ctx context.Context, path, accept string) (body []byte, 
 }
 
 // wantsPlain reports whether the server has refused, for gvr, what is more than
-// plain JSON: protobuf, or to leave out managed fields.
+// plain JSON: protobuf, CBOR, or to leave out managed fields.
 func (c *Client) wantsPlain(gvr object.GVR) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,14 +26,15 @@ type codec[T object.Object] struct {
 	opts         wire.Options
 	metadataOnly bool
 	protobuf     bool // whether the server is expected to speak protobuf
+	cbor         bool // whether CBOR is asked for before all else
 	decoders     map[string]func() (wire.Decoder[T], error)
 }
 
-func newCodec[T object.Object](opts wire.Options) *codec[T] {
-	c := &codec[T]{opts: opts, decoders: map[string]func() (wire.Decoder[T], error){}}
+func newCodec[T object.Object](opts wire.Options, cbor bool) *codec[T] {
+	c := &codec[T]{opts: opts, cbor: cbor, decoders: map[string]func() (wire.Decoder[T], error){}}
 	c.metadataOnly = reflect.TypeFor[T]() == reflect.TypeFor[*metav1.PartialObjectMetadata]()
 	c.protobuf = (c.metadataOnly || isBuiltin[T](opts.Scheme, opts.Kind)) && wire.SupportsProtobuf[T](opts)
-	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf} {
+	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf, wire.MediaCBOR, wire.MediaCBORSequence} {
 		c.decoders[media] = sync.OnceValues(func() (wire.Decoder[T], error) {
 			return wire.NewDecoder[T](media, opts)
 		})
@@ -62,7 +63,7 @@ func (c *codec[T]) check() error {
 }
 
 // plain reports whether nothing is asked for that a server could refuse.
-func (c *codec[T]) plain() bool { return !c.protobuf && !c.dropsManagedFields() }
+func (c *codec[T]) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManagedFields() }
 
 // writable reports whether an object that was read can be sent back. The server
 // keeps the managed fields of an object that comes without them.
@@ -88,10 +89,7 @@ func (c *codec[T]) accept(list, plain bool) string {
 		as = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	}
 	var clauses []string
-	for _, media := range []string{wire.MediaProtobuf, wire.MediaJSON} {
-		if media == wire.MediaProtobuf && (plain || !c.protobuf) {
-			continue
-		}
+	for _, media := range c.media(plain) {
 		if !plain && c.dropsManagedFields() {
 			clauses = append(clauses, media+as+dropManagedFields)
 		}
@@ -102,6 +100,17 @@ func (c *codec[T]) accept(list, plain bool) string {
 		clauses = append(clauses, wire.MediaJSON)
 	}
 	return strings.Join(clauses, ",")
+}
+
+// media returns the media types to ask for, the best first.
+func (c *codec[T]) media(plain bool) (media []string) {
+	if c.cbor && !plain {
+		media = append(media, wire.MediaCBOR)
+	}
+	if c.protobuf && !plain {
+		media = append(media, wire.MediaProtobuf)
+	}
+	return append(media, wire.MediaJSON)
 }
 
 // decoder returns the decoder for the body of an answer.

@@ -74,6 +74,12 @@ type Config struct {
 	// on the fly. It saves bandwidth and costs time, so it is off unless asked for.
 	AcceptGzip bool
 
+	// CBOR asks the server for objects in CBOR (KEP-4222), which one that does not
+	// offer it ignores. Objects are sent as always. It is smaller than JSON, but
+	// each object is decoded by apimachinery's codec: that is slower than JSON and
+	// protobuf are here, and nothing is shared.
+	CBOR bool
+
 	// Timeout limits the wait for the head of each response. Zero means no limit.
 	// It does not limit the reading of the body, so watches live on; use the
 	// context for that.

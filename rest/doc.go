@@ -38,8 +38,9 @@
 //   - No credential and no part of an object is written to the log or into an
 //     error.
 //
-// Built-in types are asked for in protobuf, all others in JSON. A server that
-// refuses that for a resource is spoken to in plain JSON from then on.
+// Built-in types are asked for in protobuf, all others in JSON; with Config.CBOR,
+// in CBOR before either. A server that refuses that for a resource is spoken to in
+// plain JSON from then on.
 //
 // # Configuration
 //

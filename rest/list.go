@@ -35,6 +35,14 @@ type ListerWatcher[T object.Object] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error)
 }
 
+// Sharer is a ListerWatcher whose objects may share equal parts. Resource
+// implements it.
+type Sharer interface {
+	// ForgetParts has no later object share what was shared so far. It is called
+	// when such a part was found to be changed, against L16.
+	ForgetParts()
+}
+
 // Keeper is a ListerWatcher that can do without decoding again what its caller
 // has. Resource implements it.
 type Keeper[T object.Object] interface {

@@ -80,6 +80,7 @@ func TestEveryRefusalIsAStatusError(t *testing.T) {
 	}{
 		"status in JSON":      {403, wire.MediaJSON, encode(t, wire.MediaJSON, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
 		"status in protobuf":  {403, wire.MediaProtobuf, encode(t, wire.MediaProtobuf, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
+		"status in CBOR":      {403, wire.MediaCBOR, encode(t, wire.MediaCBOR, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
 		"plain text":          {403, "text/plain", []byte("go away\n"), apierrors.IsForbidden, `go away (get pods a)`},
 		"404 of a web server": {404, "text/html", []byte("<html>\x00nothing"), apierrors.IsNotFound, `the server could not find the requested resource (get pods a)`},
 		"empty 401":           {401, "", nil, apierrors.IsUnauthorized, `the server has asked for the client to provide credentials (get pods a)`},

@@ -90,7 +90,7 @@ func newResource[T object.Object](c *Client, kind object.GVK, err error, at *loc
 		at.mapper = noDiscovery{}
 	}
 	if err == nil {
-		r.codec = newCodec[T](wire.Options{Scheme: c.scheme, Kind: kind})
+		r.codec = newCodec[T](wire.Options{Scheme: c.scheme, Kind: kind}, c.cbor)
 	}
 	return r
 }
@@ -147,13 +147,20 @@ func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return r.decoding(func(opts *wire.Options) { opts.Pool = pool })
 }
 
+// ForgetParts implements Sharer, for all that share a pool with the resource.
+func (r *Resource[T]) ForgetParts() {
+	if r.codec != nil && r.codec.opts.Pool != nil {
+		r.codec.opts.Pool.Forget()
+	}
+}
+
 // decoding returns the resource with a change to how its objects are decoded.
 func (r *Resource[T]) decoding(change func(*wire.Options)) *Resource[T] {
 	changed := *r
 	if r.codec != nil {
 		opts := r.codec.opts
 		change(&opts)
-		changed.codec = newCodec[T](opts)
+		changed.codec = newCodec[T](opts, r.codec.cbor)
 	}
 	return &changed
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
@@ -85,8 +86,11 @@ func encode(t testing.TB, media string, kind object.GVK, obj runtime.Object) []b
 	obj = obj.DeepCopyObject()
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	var s runtime.Serializer = jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, nil, nil, jsonserializer.SerializerOptions{})
-	if media == wire.MediaProtobuf {
+	switch media {
+	case wire.MediaProtobuf:
 		s = protobuf.NewSerializer(nil, nil)
+	case wire.MediaCBOR:
+		s = cbor.NewSerializer(nil, nil)
 	}
 	var buf bytes.Buffer
 	require.NoError(t, s.Encode(obj, &buf))

@@ -289,6 +289,55 @@ func TestFallsBackToJSONForGood(t *testing.T) {
 	}
 }
 
+// CBOR is asked for before all else, read where it comes, and never sent. A
+// server that refuses it is spoken to in JSON from then on.
+func TestCBORIsAskedForFirst(t *testing.T) {
+	var requests []string
+	refuse := false
+	answer := func(w http.ResponseWriter, r *http.Request) {
+		requests = append(requests, r.Header.Get("Content-Type")+" "+r.Header.Get("Accept"))
+		if refuse && strings.Contains(r.Header.Get("Accept"), "cbor") {
+			w.WriteHeader(http.StatusNotAcceptable)
+			return
+		}
+		media := wire.MediaCBOR
+		if refuse {
+			media = wire.MediaJSON
+		}
+		w.Header().Set("Content-Type", media)
+		w.Write(encode(t, media, kindPod, pod("a")))
+	}
+	server := httptest.NewServer(http.HandlerFunc(answer))
+	t.Cleanup(server.Close)
+	c := clientOf(t, &Config{Host: server.URL, CBOR: true})
+	pods := ResourceFor[*corev1.Pod](c)
+	get := func() {
+		got, err := pods.Get(t.Context(), key, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, pod("a"), got)
+	}
+	get()
+	_, err := pods.Create(t.Context(), pod("a"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = ResourceForKind[*unstructured.Unstructured](c, kindPod).Fields(wire.WithoutManagedFields).Get(t.Context(), key, metav1.GetOptions{})
+	require.NoError(t, err)
+	_, err = ResourceForKind[*metav1.PartialObjectMetadata](c, kindPod).Get(t.Context(), key, metav1.GetOptions{})
+	require.NoError(t, err)
+	const as, drop = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1", ";drop=metadata.managedFields"
+	accept := wire.MediaCBOR + "," + wire.MediaProtobuf + "," + wire.MediaJSON
+	require.Equal(t, []string{
+		" " + accept,
+		wire.MediaProtobuf + " " + accept,
+		" " + wire.MediaCBOR + drop + "," + wire.MediaCBOR + "," + wire.MediaJSON + drop + "," + wire.MediaJSON,
+		" " + wire.MediaCBOR + as + "," + wire.MediaProtobuf + as + "," + wire.MediaJSON + as + "," + wire.MediaJSON,
+	}, requests)
+
+	requests, refuse = nil, true
+	get()
+	get()
+	require.Equal(t, []string{" " + accept, " " + wire.MediaJSON, " " + wire.MediaJSON}, requests)
+}
+
 // Managed fields that nobody wants are not asked for. A server that cannot leave
 // them out may send them, take the next clause of the header, or refuse.
 func TestW04_ManagedFieldsAreNotAskedFor(t *testing.T) {

@@ -50,7 +50,8 @@
 //
 // Status tells how the reflector, the queue, the cache and each handler are
 // doing. WaitForSync says what it was waiting for. Options.DetectMutations
-// finds who changes cached objects, and names the handler that did it in a call.
+// finds who changes cached objects, and names the handler that did it in a call;
+// what objects shared then goes to no later one.
 // Goroutines of handlers carry pprof labels
 // "informer" and "handler".
 package sharedinformer

@@ -35,7 +35,9 @@ type Options struct {
 
 	// DetectMutations, if not 0, keeps a copy of every cached object and
 	// compares it that often, around each call of a handler, and whenever the
-	// object leaves the cache (L16). The copies share nothing, which costs more
+	// object leaves the cache (L16). What was changed stays so in the objects
+	// that are there; those that come after the report share nothing with them,
+	// if source is a rest.Sharer. The copies share nothing, which costs more
 	// memory than the cache itself; it is meant for tests.
 	DetectMutations time.Duration
 }
@@ -105,6 +107,9 @@ func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[
 	}
 	if opts.DetectMutations > 0 {
 		i.mutations = newMutationDetector[T](opts.DetectMutations, i.reportNow)
+		if sharer, ok := source.(rest.Sharer); ok {
+			i.mutations.forget = sharer.ForgetParts
+		}
 	}
 	i.cache = indexer.New[T]()
 	if keeper, ok := source.(rest.Keeper[T]); ok {

@@ -38,6 +38,7 @@ func (e *MutationError) Error() string {
 type mutationDetector[T object.Object] struct {
 	every  time.Duration
 	report func(*reflector.Failure)
+	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
 
 	mu      sync.Mutex // guards all below and the marks of originals; nothing is called while it is held
@@ -147,6 +148,9 @@ func (m *mutationDetector[T]) checkAll() {
 		if d, differ := firstDifference(o.copy, o.shared); differ {
 			changed = append(changed, mutation[T]{o, d})
 		}
+	}
+	if len(changed) > 0 && m.forget != nil {
+		m.forget()
 	}
 	m.mark(changed)
 	// Of those that share a part, the one that a handler was told about is named.

@@ -2,13 +2,12 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
 )
@@ -33,6 +32,7 @@ func eachWay(b *testing.B, run func(b *testing.B, media string, opts Options)) {
 			b.Run(media+"/"+way.name, func(b *testing.B) { run(b, media, way.opts) })
 		}
 	}
+	b.Run(MediaCBOR, func(b *testing.B) { run(b, MediaCBOR, Options{}) })
 }
 
 // BenchmarkList decodes a list of 1,000 Pods; one operation is one Pod. The last
@@ -66,15 +66,7 @@ func BenchmarkWatch(b *testing.B) {
 		const n = 1000
 		var body []byte
 		for i := range n {
-			object := encodeAs(b, media, podKind, objects.Pod(1, i, objects.Options{}))
-			event := metav1.WatchEvent{Type: "MODIFIED", Object: runtime.RawExtension{Raw: object}}
-			if media == MediaProtobuf {
-				frame, err := event.Marshal()
-				require.NoError(b, err)
-				body = append(binary.BigEndian.AppendUint32(body, uint32(len(frame))), frame...)
-			} else {
-				body = append(append(append(body, `{"type":"MODIFIED","object":`...), bytes.TrimSpace(object)...), "}\n"...)
-			}
+			body = append(body, frame(b, media, "MODIFIED", podKind, objects.Pod(1, i, objects.Options{}))...)
 		}
 		d := podDecoder(b, media, opts)
 		kept := make([]*corev1.Pod, n)
@@ -92,4 +84,37 @@ func BenchmarkWatch(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkUntyped decodes a list of 1,000 custom resources without a Go type;
+// one operation is one of them.
+func BenchmarkUntyped(b *testing.B) {
+	const n = 1000
+	kind := objects.WidgetVersion().WithKind(objects.WidgetKind)
+	widgets := make([]any, n)
+	for i := range widgets {
+		widgets[i] = objects.Widget(1, i, objects.Options{})
+	}
+	body := indentedList(b, kind, "", widgets)
+	for _, f := range []Fields{{}, WithoutManagedFields, Only("metadata.labels", "status")} {
+		b.Run(f.String(), func(b *testing.B) {
+			d := decoder[*unstructured.Unstructured](b, MediaJSON, Options{Kind: kind, Fields: f, Pool: NewPool()})
+			kept := make([]*unstructured.Unstructured, n)
+			b.SetBytes(int64(len(body) / n))
+			b.ReportAllocs()
+			for left := 0; b.Loop(); left-- {
+				if left > 0 {
+					continue
+				}
+				left = n
+				var meta metav1.ListMeta
+				at := 0
+				for widget, err := range d.List(bytes.NewReader(body), &meta, nil) {
+					require.NoError(b, err)
+					kept[at] = widget
+					at++
+				}
+			}
+		})
+	}
 }

@@ -14,17 +14,20 @@
 // decodes it in place by a table of its Go type, built at first use. Whatever a
 // table does not understand is decoded again by apimachinery's own code, the
 // reference, which has the last word. Options.Reference leaves nothing else.
+// CBOR is read item by item too, but every object is left to apimachinery's
+// codec.
 //
-// With Options.Pool, equal parts of objects are decoded once and shared; with a
-// Known function, an object that the caller has in the same version is not
-// decoded at all.
+// With Options.Pool, equal parts of objects are decoded once and shared, in JSON
+// and protobuf; with a Known function, an object that the caller has in the same
+// version is not decoded at all.
 //
 // What an object carries as its TypeMeta depends on T. API types have none, as
 // from every typed client; unstructured objects have their own; metadata-only
 // objects have the real kind, not "PartialObjectMetadata".
 //
 // Options.Fields says which fields are wanted: wire.Only("spec.nodeName"),
-// wire.Without("status"), wire.WithoutManagedFields. The others are skipped.
+// wire.Without("status"), wire.WithoutManagedFields. The others are skipped; of
+// CBOR, they are taken out when all was decoded.
 //
 // # Guarantees
 //
@@ -35,10 +38,11 @@
 //     of another kind than expected is an *Error that says where and which
 //     (L21). No later item or frame is yielded after it.
 //   - For any bytes, decoding returns (W02): memory grows with what has
-//     arrived, not with what a length announces; sizes are checked before,
-//     and depth while a value is read; types that contain themselves are not
-//     read from protobuf, whose generated code recurses without a bound; and
-//     quantities that apimachinery would compute on for hours are refused.
+//     arrived, not with what a length announces; sizes and the depth of CBOR
+//     are checked before, the depth of JSON while a value is read; types that
+//     contain themselves are not read from protobuf, whose generated code
+//     recurses without a bound; and quantities that apimachinery would compute
+//     on for hours are refused.
 //   - Whatever the bytes, the result is that of the reference, be it a value or
 //     an error (W01).
 //   - Sharing changes nothing for who does not change objects, and keeps nothing

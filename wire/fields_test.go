@@ -83,7 +83,7 @@ func checkProjection(t *testing.T, opts Options, pool *Pool, list reflect.Type, 
 	reference.Reference = true
 	shared.Pool = pool
 	wholeShared.Fields, wholeShared.Pool = Fields{}, pool
-	for _, media := range []string{MediaJSON, MediaProtobuf} {
+	for _, media := range allMedia {
 		if media == MediaProtobuf && !SupportsProtobuf[object.Object](opts) {
 			continue
 		}
@@ -245,7 +245,7 @@ func TestW04_UnstructuredIsProjected(t *testing.T) {
 // Metadata-only objects keep the kind that they stand for.
 func TestW04_MetadataIsProjected(t *testing.T) {
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}}}
-	for _, media := range []string{MediaJSON, MediaProtobuf} {
+	for _, media := range allMedia {
 		body := encodeAs(t, media, metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata"), meta)
 		got := projected[*metav1.PartialObjectMetadata](t, media, Only("metadata.labels"), podKind, body)
 		require.Equal(t, &metav1.PartialObjectMetadata{
@@ -258,7 +258,7 @@ func TestW04_MetadataIsProjected(t *testing.T) {
 // The end of a streaming list is told by an annotation of a bookmark, which
 // nobody thinks of who says which fields of Pods are wanted.
 func TestW04_BookmarksAreWhole(t *testing.T) {
-	for _, media := range []string{MediaJSON, MediaProtobuf} {
+	for _, media := range allMedia {
 		for _, typ := range []watch.EventType{watch.Added, watch.Bookmark} {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 			events, err := readWatch(podDecoder(t, media, Options{Fields: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
@@ -266,6 +266,12 @@ func TestW04_BookmarksAreWhole(t *testing.T) {
 			require.Len(t, events, 1)
 			require.Equal(t, typ == watch.Bookmark, len(events[0].Object.Annotations) == 1, "%s from %s", typ, media)
 			require.Equal(t, "7", events[0].Object.ResourceVersion)
+			if media == MediaProtobuf {
+				continue
+			}
+			untyped, err := readWatch(decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, Fields: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
+			require.NoError(t, err)
+			require.Equal(t, typ == watch.Bookmark, len(untyped[0].Object.GetAnnotations()) == 1, "%s in maps", typ)
 		}
 	}
 }
@@ -317,7 +323,7 @@ func TestFieldsThatDoNotExistAreRefused(t *testing.T) {
 		"spec.volumes.volumeSource":     `no such field: "spec.volumes.volumeSource" of v1.Pod: "spec.volumes" has no "volumeSource", `,
 	} {
 		for _, f := range []Fields{Only(path), Without("metadata.annotations", path)} {
-			for _, media := range []string{MediaJSON, MediaProtobuf} {
+			for _, media := range allMedia {
 				_, err := NewDecoder[*corev1.Pod](media, Options{Kind: podKind, Fields: f})
 				require.ErrorIs(t, err, ErrFields)
 				require.ErrorContains(t, err, want)
@@ -362,7 +368,7 @@ func TestFieldsAreValues(t *testing.T) {
 
 func BenchmarkProjectedPod(b *testing.B) {
 	pod := objects.Pod(1, 7, objects.Options{})
-	for _, media := range []string{MediaJSON, MediaProtobuf} {
+	for _, media := range allMedia {
 		body := encodeAs(b, media, podKind, pod)
 		for _, f := range []Fields{{}, WithoutManagedFields, Only("metadata.labels", "spec.nodeName", "status.phase")} {
 			d := podDecoder(b, media, Options{Fields: f})

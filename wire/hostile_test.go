@@ -155,7 +155,7 @@ func TestHashesAreNotQuantities(t *testing.T) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: "1e12345"}}}},
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("1e3"), "memory": resource.MustParse("5Ei")}},
 	}}
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		got, err := podDecoder(t, media, Options{}).Object(encodeAs(t, media, podKind, p))
 		require.NoError(t, err, media)
 		require.Equal(t, p.Labels, got.Labels)
@@ -189,7 +189,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 func TestW02_DamagedBodies(t *testing.T) {
 	const seed = 20261120
 	random := rand.New(rand.NewPCG(seed, 0))
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		list := encodeAs(t, media, podListKind, podList("a", "b", "c"))
 		stream := append(frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "BOOKMARK", podKind, pod("b"))...)
 		object := encodeAs(t, media, podKind, pod("a"))

@@ -37,9 +37,6 @@ func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T]
 	}
 	if d.bookmarks = d; t.fields != nil {
 		d.bookmarks = newJSONDecoder(t.whole(), opts)
-		if d.how == nil {
-			d.opts.Pool = nil // to project is to change the object, which must be its own
-		}
 	}
 	return d
 }
@@ -48,7 +45,7 @@ func (d *jsonDecoder[T]) scan(s *source) *scanner {
 	return &scanner{source: s, maxBytes: min(d.opts.MaxObjectBytes, 1<<30), maxDepth: d.opts.MaxDepth}
 }
 
-func (d *jsonDecoder[T]) newRun() *jsonRun { return newJSONRun(d.opts.Pool) }
+func (d *jsonDecoder[T]) newRun() *jsonRun { return newJSONRun(d.opts.Pool, d.fields) }
 
 func (d *jsonDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	e := &Error{Media: MediaJSON, Where: where, Bytes: len(raw), Err: err}
@@ -92,7 +89,7 @@ func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 	if err != nil {
 		return none, d.fail("object", nil, err)
 	}
-	return d.decode(newJSONRun(nil), i, false)
+	return d.decode(newJSONRun(nil, d.fields), i, false)
 }
 
 // atEnd fails where anything but white space follows.
@@ -126,7 +123,7 @@ func (d *jsonDecoder[T]) decode(run *jsonRun, i item, named bool) (T, error) {
 // decodeItem makes an object of i. bare says that it does not name its kind, or
 // not fully.
 func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, bare bool, err error) {
-	obj, whole, err := d.unmarshal(run, i)
+	obj, err = d.unmarshal(run, i)
 	if err != nil {
 		h := readHead(i.raw)
 		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
@@ -140,32 +137,28 @@ func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, ba
 			return obj, false, err
 		}
 	}
-	if whole {
-		d.project(obj)
-	}
 	// apimachinery drops an apiVersion that it cannot parse.
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 
 func (t *target[T]) isStatus() bool { return t.kind.Kind == "Status" && t.apiVersion == "v1" }
 
-// unmarshal makes an object of i. whole says that it has all fields, also those
-// that are not wanted.
-func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (obj T, whole bool, err error) {
+// unmarshal makes an object of i, with what is wanted of it.
+func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (obj T, err error) {
 	obj, err = d.new(), errUnusual
-	u, unstructured := any(obj).(*unstructured.Unstructured)
+	u, untyped := any(obj).(*unstructured.Unstructured)
 	switch {
 	case len(i.tape) == 0 || d.opts.Reference:
-	case unstructured:
+	case untyped:
 		u.Object, err = run.content(i)
 	case d.how != nil:
 		err = run.decode(d.how, reflect.ValueOf(obj).UnsafePointer(), i)
 	}
 	if err == nil {
-		return obj, unstructured, nil
+		return obj, nil
 	}
 	obj = d.new()
-	return obj, true, d.reference(obj, i.raw)
+	return obj, d.reference(obj, i.raw)
 }
 
 // reference decodes raw into obj with apimachinery's own code.
@@ -185,6 +178,7 @@ func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
 		return withoutContent(err)
 	}
+	d.project(obj)
 	return nil
 }
 

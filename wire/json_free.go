@@ -47,6 +47,7 @@ const (
 	nodeArray
 	nodeObjectPart // a map that exists
 	nodeArrayPart
+	nodeDropped // a value that is not wanted, where a field or an element is
 )
 
 // freeNeed is how much memory of each kind the nodes need.
@@ -88,9 +89,15 @@ func (f *freeform) whole(read func(*shape) error, s *shape, own lasting) (v any,
 
 // take appends the next value to the row.
 func (f *freeform) take(s *shape) error {
-	switch f.peek() {
-	case '{', '[':
+	c := f.peek()
+	switch {
+	case c == '{' || c == '[':
 		return f.part(s)
+	case s.wanted != nil && !s.wanted.others:
+		f.push(node{kind: nodeDropped}) // only fields are wanted, and it has none
+		return f.skip()
+	}
+	switch c {
 	case '"':
 		return f.string(s)
 	case 't':
@@ -217,27 +224,26 @@ func (f *freeform) elements(s *shape) (n int, err error) {
 
 func (f *freeform) fields(s *shape) (n int, err error) {
 	likely := &s.first
-	for more := f.enter('}'); more; n++ {
-		row := len(f.nodes)
-		known, name, err := f.name(s, *likely)
+	for more := f.enter('}'); more; {
+		at, name, err := f.name(s, *likely)
 		if err != nil {
 			return n, err
 		}
 		if err := f.colon(); err != nil {
 			return n, err
 		}
-		if known == nil {
-			f.need.text += len(name)
-			err = f.take(f.stray)
+		if !at.stray {
+			*likely, likely = at, &at.after
+		}
+		if at.dropped {
+			err = f.skip()
 		} else {
-			name = known.name
-			*likely, likely = known, &known.after
-			err = f.take(known)
+			err = f.fieldValue(at, name)
+			n++
 		}
 		if err != nil {
 			return n, err
 		}
-		f.nodes[row].name, f.nodes[row].named = name, known != nil
 		if more, err = f.more('}'); err != nil {
 			return n, err
 		}
@@ -245,7 +251,19 @@ func (f *freeform) fields(s *shape) (n int, err error) {
 	return n, nil
 }
 
-// name reads the name of a field. Where its shape is not known, the name points
+func (f *freeform) fieldValue(at *shape, name string) error {
+	row := len(f.nodes)
+	if err := f.take(at); err != nil {
+		return err
+	}
+	f.nodes[row].name, f.nodes[row].named = name, !at.stray
+	if at.stray {
+		f.need.text += len(name)
+	}
+	return nil
+}
+
+// name reads the name of a field. Where its place is not known, the name points
 // to memory of the moment.
 func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 	if f.peek() != '"' {
@@ -255,7 +273,7 @@ func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 		rest := f.raw[f.at+1:]
 		if l := len(likely.name); l < len(rest) && rest[l] == '"' && string(rest[:l]) == likely.name {
 			f.at += l + 2
-			return likely, "", nil
+			return likely, likely.name, nil
 		}
 	}
 	text, plain, err := f.text()
@@ -263,8 +281,14 @@ func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 		return nil, "", err
 	}
 	if !plain {
-		text, err = unescape(nil, text)
-		return nil, stringOf(text), err
+		if text, err = unescape(nil, text); err != nil {
+			return nil, "", err
+		}
+		return f.strayField(s.wanted.field(string(text))), stringOf(text), nil
 	}
-	return f.field(s, text), stringOf(text), nil
+	at := f.field(s, text)
+	if at.stray {
+		return at, stringOf(text), nil
+	}
+	return at, at.name, nil
 }

@@ -98,6 +98,11 @@ func (m *maker) object(n int) any {
 		if !m.nodes[0].named {
 			name = m.copy(name)
 		}
+		if m.nodes[0].kind == nodeDropped {
+			m.nodes = m.nodes[1:]
+			delete(fields, name) // of two fields with one name, the second counts
+			continue
+		}
 		fields[name] = m.value()
 	}
 	return fields

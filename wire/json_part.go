@@ -85,15 +85,16 @@ func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
 	if d.pool == nil {
 		return p
 	}
+	small := d.pool.small.Load()
 	switch {
 	case k.op == jsonBool && *(*bool)(p):
-		return unsafe.Pointer(&d.pool.small.bools[1])
+		return unsafe.Pointer(&small.bools[1])
 	case k.op == jsonBool:
-		return unsafe.Pointer(&d.pool.small.bools[0])
+		return unsafe.Pointer(&small.bools[0])
 	case k.op == jsonInt && k.bits == 32 && uint32(*(*int32)(p)) < smallNumbers:
-		return unsafe.Pointer(&d.pool.small.int32s[*(*int32)(p)])
+		return unsafe.Pointer(&small.int32s[*(*int32)(p)])
 	case k.op == jsonInt && k.bits == 64 && uint64(*(*int64)(p)) < smallNumbers:
-		return unsafe.Pointer(&d.pool.small.int64s[*(*int64)(p)])
+		return unsafe.Pointer(&small.int64s[*(*int64)(p)])
 	}
 	return p
 }

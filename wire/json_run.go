@@ -29,13 +29,10 @@ type jsonRun struct {
 	own  lasting
 	note []byte // the strings of this object that had escapes
 
-	habits []habit // by the place of a field
-}
-
-// habit is what was met at a field the last time, and is likely to be met again.
-type habit struct {
-	after *jsonField // the field that followed
-	text  string     // the text of the field, where it is one that many share
+	// By the place of a field, what was met there the last time and is likely to
+	// be met again.
+	after []*jsonField   // the field that followed
+	texts recall[string] // the text of the field, where it is one that many share
 }
 
 // lasting is memory that the part at hand will keep: a copy of some bytes of
@@ -45,9 +42,11 @@ type lasting struct {
 	start int
 }
 
-func newJSONRun(pool *Pool) *jsonRun {
+// newJSONRun returns a run for objects of which so much is wanted: of typed ones,
+// their kind says it too.
+func newJSONRun(pool *Pool, wanted *selection) *jsonRun {
 	d := &jsonRun{sharer: sharer{pool: pool}}
-	d.free = freeform{walk: &d.walk, sharer: sharer{pool: pool}, shapes: newShapes()}
+	d.free = freeform{walk: &d.walk, sharer: sharer{pool: pool}, shapes: newShapes(wanted)}
 	return d
 }
 
@@ -86,6 +85,8 @@ func (d *jsonRun) end(err error) error {
 		d.text.drop()
 	}
 	d.walk, d.note = walk{}, nil
+	d.texts.pause()
+	d.free.texts.pause()
 	return err
 }
 
@@ -169,8 +170,10 @@ func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
 	if d.peek() != '"' {
 		return nil, errUnusual
 	}
-	h := d.habit(place)
-	if f := h.after; f != nil {
+	for place >= len(d.after) {
+		d.after = append(d.after, nil)
+	}
+	if f := d.after[place]; f != nil {
 		rest := d.raw[d.at+1:]
 		if l := len(f.name); l < len(rest) && rest[l] == '"' && string(rest[:l]) == f.name {
 			d.at += l + 2
@@ -183,17 +186,9 @@ func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
 	}
 	f := t.byName[string(name)]
 	if f != nil {
-		h.after = f
+		d.after[place] = f
 	}
 	return f, d.colon()
-}
-
-// habit returns the habit of a place. It is valid until the next call.
-func (d *jsonRun) habit(place int) *habit {
-	for place >= len(d.habits) {
-		d.habits = append(d.habits, habit{})
-	}
-	return &d.habits[place]
 }
 
 // fieldText reads the text of a field, which many objects may have.
@@ -205,13 +200,13 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 	if !plain {
 		return d.keep(at, text, plain)
 	}
-	h := d.habit(f.place)
-	if string(text) == h.text {
-		*at = h.text
+	usual := d.texts.at(f.place)
+	if string(text) == *usual {
+		*at = *usual
 		return nil
 	}
 	if w := word(text); w != "" {
-		*at, h.text = w, w
+		*at, *usual = w, w
 		return nil
 	}
 	if d.own.raw != nil || !d.worth(f.share, len(text)) {
@@ -221,7 +216,7 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 	switch {
 	case found != nil:
 		*at = unsafe.String((*byte)(found), n)
-		h.text = *at
+		*usual = *at
 	case keep:
 		*at = d.pool.rememberString(hash, text)
 	default:

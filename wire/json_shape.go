@@ -7,24 +7,29 @@ import "hash/maphash"
 // which order, and whether sharing pays. Objects of one kind are of nearly the
 // same shape, so that the next name is known, mostly, before it is read.
 type shape struct {
-	name   string            // of the field; shared by all objects that have it
+	name    string     // of the field; shared by all objects that have it
+	wanted  *selection // what of the value is wanted
+	dropped bool       // nothing of it is
+	stray   bool       // it is no place, but all that are not known and of which the same is wanted
+
 	share  *site             // within the run; nil where nothing is shared
 	fields map[string]*shape // those of an object here
 	each   *shape            // the elements of an array here
 	first  *shape            // the field that came first here, the last time
 	after  *shape            // the one that came after this one
-	text   *string           // a text that was here twice in a row
-	last   uint32            // the mark of the one that was here the last time
+	last   uint32            // the mark of the text that was here the last time
 }
 
 // shapes are all that one run has learned. What is learned is bounded: names
 // that are met once are not, and when there are too many, all are forgotten.
 type shapes struct {
-	root    *shape // an object
-	inner   *shape // a value within a typed object
-	stray   *shape // every place that is not known
-	unit    *unit
-	known   int // how many places
+	wanted  *selection
+	root    *shape                // an object
+	inner   *shape                // a value within a typed object
+	strays  map[*selection]*shape // by what is wanted of a place
+	dropped *shape                // the stray one
+	known   int                   // how many places
+	texts   recall[*string]       // by the number of a place, a text that was there twice in a row
 	objects int
 	seed    maphash.Seed
 	seen    [][2]uint32 // marks of names that were met; from the second object on
@@ -36,51 +41,78 @@ const (
 	seenNames    = 1024 // places for two marks each, 8 KB
 )
 
-func newShapes() shapes {
-	s := shapes{seed: maphash.MakeSeed(), unit: siteOf(jsonPart{op: jsonAny}).unit}
+// newShapes returns the shapes of objects of which so much is wanted.
+func newShapes(wanted *selection) shapes {
+	s := shapes{wanted: wanted, seed: maphash.MakeSeed(), dropped: &shape{stray: true, dropped: true}}
 	s.forget()
 	return s
 }
 
 func (s *shapes) forget() {
-	s.known = 0
-	s.stray = s.place("")
-	s.inner = s.place("")
+	s.known, s.texts = 0, recall[*string]{}
+	s.strays = make(map[*selection]*shape)
+	s.inner = s.place("", nil)
 	// An object and its metadata are its own: no other has the same, and
 	// whoever completes an object may write to them.
-	s.root = &shape{fields: map[string]*shape{"metadata": {name: "metadata"}}}
+	metadata, _ := s.wanted.field("metadata")
+	s.root = &shape{wanted: s.wanted, fields: map[string]*shape{"metadata": {name: "metadata", wanted: metadata}}}
 }
 
-func (s *shapes) place(name string) *shape {
+// stray returns the shape of the places that are not known and of which so much
+// is wanted.
+func (s *shapes) stray(wanted *selection) *shape {
+	at := s.strays[wanted]
+	if at == nil {
+		s.known++
+		unit := siteOf(jsonPart{op: jsonAny, wanted: wanted.key()}).unit
+		at = &shape{wanted: wanted, stray: true, share: &site{unit: unit, number: s.known}}
+		s.strays[wanted] = at
+	}
+	return at
+}
+
+// place returns the shape of a place that is known from now on.
+func (s *shapes) place(name string, wanted *selection) *shape {
+	unit := s.stray(wanted).share.unit
 	s.known++
-	return &shape{name: name, share: &site{unit: s.unit, number: s.known}}
+	return &shape{name: name, wanted: wanted, share: &site{unit: unit, number: s.known}}
 }
 
 // element returns the shape of the elements of an array at a place.
 func (s *shapes) element(at *shape) *shape {
 	switch {
-	case at == s.stray:
+	case at.stray:
 		return at
 	case at.each == nil:
-		at.each = s.place("")
+		at.each = s.place("", at.wanted)
 	}
 	return at.each
 }
 
-// field returns the shape of a field, or nil where it is not known.
+// field returns the shape of a field.
 func (s *shapes) field(at *shape, name []byte) *shape {
 	if known := at.fields[string(name)]; known != nil {
 		return known
 	}
-	if !s.repeats(name) || at == s.stray {
-		return nil
-	}
-	if at.fields == nil {
+	wanted, kept := at.wanted.field(string(name))
+	switch {
+	case at.stray || !s.repeats(name):
+		return s.strayField(wanted, kept)
+	case at.fields == nil:
 		at.fields = make(map[string]*shape)
 	}
-	known := s.place(string(name))
+	known := s.place(string(name), wanted)
+	known.dropped = !kept
 	at.fields[known.name] = known
 	return known
+}
+
+// strayField returns the shape of a field whose place is not known.
+func (s *shapes) strayField(wanted *selection, kept bool) *shape {
+	if !kept {
+		return s.dropped
+	}
+	return s.stray(wanted)
 }
 
 // repeats reports whether a name was met before, and notes that it was met now.
@@ -108,11 +140,12 @@ const longestHabit = 64
 // habit returns a string like text where that is what comes here again and
 // again, or nil. It has memory of its own.
 func (s *shapes) habit(at *shape, text []byte) *string {
-	if at.text != nil && *at.text == string(text) {
-		return at.text
-	}
-	if at == s.stray || len(text) > longestHabit {
+	if at.stray || at.share == nil || len(text) > longestHabit {
 		return nil
+	}
+	usual := s.texts.at(at.share.number)
+	if *usual != nil && **usual == string(text) {
+		return *usual
 	}
 	mark := uint32(maphash.Bytes(s.seed, text))
 	if at.last != mark {
@@ -120,6 +153,6 @@ func (s *shapes) habit(at *shape, text []byte) *string {
 		return nil
 	}
 	own := string(text)
-	at.text = &own
-	return at.text
+	*usual = &own
+	return *usual
 }

@@ -258,11 +258,8 @@ func newPlace() int {
 }
 
 // add adds the fields of a struct that lies at an offset of the table's, as far as
-// they are wanted. What an object is, it always has to say.
+// they are wanted.
 func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection) error {
-	if of == reflect.TypeFor[metav1.TypeMeta]() {
-		s = nil
-	}
 	for i := range of.NumField() {
 		f := of.Field(i)
 		tag := f.Tag.Get("json")

@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -419,6 +420,48 @@ func sameMap(a, b any) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
+// A text that came again and again is not kept for the time when it may come
+// once more: a watch that waits holds nothing.
+func TestW03_WaitingWatchesHoldNoTexts(t *testing.T) {
+	const node = "a-node-that-all-of-them-run-on"
+	var body []byte
+	for i := range 6 {
+		on := node
+		if i == 5 {
+			on = "another"
+		}
+		body = fmt.Appendf(body, `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":%q},"nodeName":%q}}`, on, on)
+	}
+	opts := Options{Kind: podKind, Pool: NewPool()}
+	requireTextGone(t, decoder[*corev1.Pod](t, MediaJSON, opts), body, func(p *corev1.Pod) string { return p.Spec.NodeName })
+	requireTextGone(t, decoder[*unstructured.Unstructured](t, MediaJSON, opts), body, func(u *unstructured.Unstructured) string { return u.Object["nodeName"].(string) })
+}
+
+// requireTextGone requires of a watch that a text which its objects share goes
+// with the last of them, while the watch goes on.
+func requireTextGone[T object.Object](t *testing.T, d Decoder[T], body []byte, text func(T) string) {
+	t.Helper()
+	var held []T
+	var shared weak.Pointer[byte]
+	n := 0
+	for ev, err := range d.Watch(bytes.NewReader(body), nil) {
+		require.NoError(t, err)
+		if n++; n < 6 {
+			held = append(held, ev.Object)
+			continue
+		}
+		at := unsafe.StringData(text(held[3]))
+		require.Same(t, at, unsafe.StringData(text(held[4])), "it is shared")
+		shared, at = weak.Make(at), nil
+		goruntime.GC()
+		require.NotNil(t, shared.Value(), "it is in use")
+		goruntime.KeepAlive(held)
+		held = nil
+		require.True(t, collectUntil(func() bool { return shared.Value() == nil }), "the text is held, and no object has it: %T", ev.Object)
+	}
+	require.Equal(t, 6, n)
+}
+
 // Parts of typed objects are shared too.
 func TestW03_TypedJSONSharing(t *testing.T) {
 	pods := make([]any, 4)
@@ -464,7 +507,7 @@ func TestJSONFromManyGoroutines(t *testing.T) {
 // What a run has learned, and what a large object needed, does not grow without
 // a bound and does not stay.
 func TestW02_JSONRunsStaySmall(t *testing.T) {
-	d := newJSONRun(NewPool())
+	d := newJSONRun(NewPool(), nil)
 	for i := range 3 * maxShapes {
 		// Each name twice: in two objects.
 		body := fmt.Appendf(nil, `{"spec":{"a%d":{"x":1},"a%d":{"x":1}}}`, i, i+1)

@@ -56,7 +56,9 @@ func (d *jsonDecoder[T]) event(run *jsonRun, frame item, known Known[T]) (ev Eve
 	case watch.Error:
 		return ev, d.watchError(obj.raw)
 	case watch.Bookmark:
-		d = d.bookmarks
+		if d.bookmarks != d {
+			d, run = d.bookmarks, d.bookmarks.newRun() // what a run knows is what of an object is wanted
+		}
 	case watch.Added:
 		if have, ok := d.known(known, obj); ok {
 			ev.Object = have

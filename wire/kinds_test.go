@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
@@ -77,8 +78,11 @@ func encodeAs(t testing.TB, media string, kind object.GVK, obj runtime.Object) [
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	defer obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
 	var s runtime.Serializer = jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, nil, nil, jsonserializer.SerializerOptions{})
-	if media == MediaProtobuf {
+	switch media {
+	case MediaProtobuf:
 		s = protobuf.NewSerializer(nil, nil)
+	case MediaCBOR:
+		s = cbor.NewSerializer(nil, nil)
 	}
 	var buf bytes.Buffer
 	require.NoError(t, s.Encode(obj, &buf))

@@ -39,7 +39,7 @@ func TestKnownItemsAreGivenBack(t *testing.T) {
 	have := []*corev1.Pod{versioned("same", "1", "7"), versioned("newer", "2", "6"), versioned("another", "3", "7"), versioned("unversioned", "4", "")}
 	sent := &corev1.PodList{Items: []corev1.Pod{
 		*versioned("same", "1", "7"), *versioned("newer", "2", "7"), *versioned("another", "4", "7"), *versioned("new", "5", "7"), *versioned("unversioned", "4", "")}}
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		body := encodeAs(t, media, podListKind, sent)
 		var meta metav1.ListMeta
 		var items []*corev1.Pod
@@ -59,7 +59,7 @@ func TestKnownItemsAreGivenBack(t *testing.T) {
 // The initial events of a streaming list are additions.
 func TestKnownObjectsOfAddedEventsAreGivenBack(t *testing.T) {
 	have := versioned("a", "1", "7")
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		var body []byte
 		types := []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
 		for _, typ := range types {

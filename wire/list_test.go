@@ -22,7 +22,8 @@ import (
 var (
 	podKind     = corev1.SchemeGroupVersion.WithKind("Pod")
 	podListKind = corev1.SchemeGroupVersion.WithKind("PodList")
-	bothMedia   = []string{MediaJSON, MediaProtobuf}
+	bothMedia   = []string{MediaJSON, MediaProtobuf} // that have a compiled decoder
+	allMedia    = append(bothMedia, MediaCBOR)
 )
 
 func pod(name string) *corev1.Pod {
@@ -57,7 +58,7 @@ func readList[T object.Object](d Decoder[T], body io.Reader) (items []T, meta me
 }
 
 func TestListYieldsItemsAndMetadata(t *testing.T) {
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		for _, n := range []int{0, 1, 3} {
 			list := podList([]string{"a", "b", "c"}[:n]...)
 			body := encodeAs(t, media, podListKind, list)
@@ -88,7 +89,7 @@ func TestListFieldsInAnyOrder(t *testing.T) {
 
 // Whatever is cut off the end of a list, it is never taken for a shorter one.
 func TestTruncatedListIsAnError(t *testing.T) {
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		body := encodeAs(t, media, podListKind, podList("a", "b"))
 		body = bytes.TrimRight(body, "\n")
 		for n := range body {
@@ -106,7 +107,7 @@ func TestTruncatedListIsAnError(t *testing.T) {
 // A connection that breaks is not the fault of the bytes.
 func TestListPassesErrorsOfTheTransport(t *testing.T) {
 	reset := errors.New("connection reset")
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		body := encodeAs(t, media, podListKind, podList("a", "b"))
 		for n := range body {
 			_, _, err := readList(podDecoder(t, media, Options{}), io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(reset)))
@@ -222,13 +223,8 @@ func TestListRefusesBadProtobuf(t *testing.T) {
 
 func TestStatusInsteadOfAList(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old").ErrStatus
-	for _, media := range bothMedia {
-		body := encodeAs(t, media, metav1.SchemeGroupVersion.WithKind("Status"), &gone)
-		if media == MediaProtobuf {
-			body = encodeAs(t, media, object.GVK{Version: "v1", Kind: "Status"}, &gone)
-		} else {
-			body = bytes.Replace(body, []byte("meta.k8s.io/v1"), []byte("v1"), 1)
-		}
+	for _, media := range allMedia {
+		body := encodeAs(t, media, statusKind, &gone)
 		_, _, err := readList(podDecoder(t, media, Options{}), bytes.NewReader(body))
 		require.True(t, apierrors.IsResourceExpired(err), "%s: %v", media, err)
 		require.EqualError(t, err, "too old")
@@ -265,7 +261,7 @@ func TestTypeMeta(t *testing.T) {
 func TestMetadataOnlyFromItsOwnKind(t *testing.T) {
 	list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}}
 	list.Items[0].TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"}
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		body := encodeAs(t, media, metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList"), list)
 		items, _, err := readList(decoder[*metav1.PartialObjectMetadata](t, media, Options{Kind: podKind}), bytes.NewReader(body))
 		require.NoError(t, err, media)
@@ -287,7 +283,7 @@ func TestListKindOfACustomResource(t *testing.T) {
 }
 
 func TestBreakStopsReading(t *testing.T) {
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		body := encodeAs(t, media, podListKind, podList("a", "b"))
 		var meta metav1.ListMeta
 		n := 0

@@ -15,6 +15,11 @@ import (
 const (
 	MediaJSON     = "application/json"
 	MediaProtobuf = "application/vnd.kubernetes.protobuf"
+	MediaCBOR     = "application/cbor"
+
+	// MediaCBORSequence is what a server calls a watch in CBOR, for which it is
+	// asked by MediaCBOR.
+	MediaCBORSequence = "application/cbor-seq"
 )
 
 // DefaultMaxObjectBytes bounds one object on the wire. etcd takes requests of
@@ -23,8 +28,8 @@ const (
 // could have stored, and still bounds what one bad frame can cost.
 const DefaultMaxObjectBytes = 16 << 20
 
-// DefaultMaxDepth bounds how deeply JSON arrays and objects nest in one
-// object. Schemas of custom resources, the deepest objects in practice, stay
+// DefaultMaxDepth bounds how deeply arrays and objects of JSON or CBOR nest in
+// one object. Schemas of custom resources, the deepest objects in practice, stay
 // below a hundred; the recursion of a decoder at 1000 needs well under a
 // megabyte of stack.
 const DefaultMaxDepth = 1000
@@ -43,7 +48,7 @@ type Options struct {
 	// DefaultMaxObjectBytes.
 	MaxObjectBytes int
 
-	// MaxDepth bounds the nesting of JSON within one object. Zero means
+	// MaxDepth bounds the nesting of JSON or CBOR within one object. Zero means
 	// DefaultMaxDepth. Protobuf has no such bound because types that contain
 	// themselves are not read from protobuf at all (see SupportsProtobuf).
 	MaxDepth int
@@ -55,7 +60,8 @@ type Options struct {
 
 	// Pool, if not nil, lets the objects of lists and watches share equal parts
 	// with all others that were decoded with the same pool. It is for objects
-	// that nobody changes. What Object decodes is the caller's alone.
+	// that nobody changes. What Object decodes is the caller's alone, and so is
+	// what comes as CBOR.
 	Pool *Pool
 
 	// Reference has every object decoded by apimachinery's own code and by
@@ -98,8 +104,10 @@ func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], 
 			return nil, fmt.Errorf("%w: %v cannot be read from %s: %s", ErrMedia, t.goType, MediaProtobuf, reason)
 		}
 		return newProtobufDecoder(t, opts)
+	case MediaCBOR, MediaCBORSequence:
+		return newCBORDecoder(t, opts), nil
 	}
-	return nil, fmt.Errorf("%w: no decoder for %q, want %s or %s", ErrMedia, excerpt(media), MediaJSON, MediaProtobuf)
+	return nil, fmt.Errorf("%w: no decoder for %q, want %s, %s or %s", ErrMedia, excerpt(media), MediaJSON, MediaProtobuf, MediaCBOR)
 }
 
 func mediaType(contentType string) (string, error) {

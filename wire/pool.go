@@ -25,7 +25,8 @@ type Pool struct {
 	seed  maphash.Seed
 	parts *parts
 	seen  [seenSlots]atomic.Uint32 // marks of what was met once
-	small *smallValues
+	small atomic.Pointer[smallValues]
+	turn  atomic.Uint64 // a part of every hash; another one after Forget
 }
 
 // seenSlots is how many marks a pool has: 128 KB. It is a power of two.
@@ -49,21 +50,24 @@ type unit struct {
 // units counts the units there are, for their salts.
 var units atomic.Uint64
 
-func newUnit() *unit {
-	return &unit{salt: units.Add(1) * 0x9e3779b97f4a7c15}
-}
+func newUnit() *unit { return &unit{salt: units.Add(1) * oddSalt} }
+
+// oddSalt spreads small numbers over 64 bits, each to another place.
+const oddSalt = 0x9e3779b97f4a7c15
 
 // stringUnit is that of strings, which are the same whatever they are for.
 var stringUnit = newUnit()
 
 // NewPool returns an empty pool. It takes about 150 KB.
 func NewPool() *Pool {
-	return &Pool{seed: maphash.MakeSeed(), parts: newParts(), small: newSmallValues()}
+	p := &Pool{seed: maphash.MakeSeed(), parts: newParts()}
+	p.small.Store(newSmallValues())
+	return p
 }
 
 // hash names the bytes of a part for lookup, repeats and remember.
 func (p *Pool) hash(u *unit, raw []byte) uint64 {
-	return maphash.Bytes(p.seed, raw) ^ u.salt
+	return maphash.Bytes(p.seed, raw) ^ u.salt ^ p.turn.Load()
 }
 
 // lookup returns the part that was decoded from raw, or nil.
@@ -112,6 +116,14 @@ func (p *Pool) rememberString(hash uint64, raw []byte) string {
 	copy(own, raw)
 	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own))
 	return stringOf(own)
+}
+
+// Forget is for when a part was changed, against L16: no object that is decoded
+// from now on gets a part that is known now, nor one that has such a part in it.
+// Who has them keeps them.
+func (p *Pool) Forget() {
+	p.small.Store(newSmallValues())
+	p.turn.Add(oddSalt) // what was remembered by another hash is not found any more
 }
 
 // Len returns how many parts the pool knows now.

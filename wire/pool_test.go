@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"unsafe"
@@ -273,6 +274,41 @@ func TestW03_ObjectsHaveFieldsOfTheirOwn(t *testing.T) {
 		}
 		*p = corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{"a": "b"}, Finalizers: []string{"x"}}}
 	}
+}
+
+// What is forgotten is decoded anew, and then shared again; also where it was
+// about to be remembered.
+func TestW03_ForgottenPartsAreNotShared(t *testing.T) {
+	pool := NewPool()
+	decodeReplicas(t, pool, "a")
+	before := decodeReplicas(t, pool, "b", "c")
+	grace := podDecoder(t, MediaJSON, Options{Pool: pool})
+	small := func() *int64 {
+		p, _, err := readList(grace, strings.NewReader(`{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"},"spec":{"terminationGracePeriodSeconds":30}}]}`))
+		require.NoError(t, err)
+		return p[0].Spec.TerminationGracePeriodSeconds
+	}
+	thirty := small()
+	require.Same(t, thirty, small())
+
+	raw := []byte("a part that is being decoded")
+	unit := newUnit()
+	hash := pool.hash(unit, raw)
+	pool.Forget()
+	at := new(corev1.Container)
+	pool.remember(unit, hash, raw, unsafe.Pointer(at), 1)
+	found, _ := pool.lookup(unit, pool.hash(unit, raw), raw)
+	require.Nil(t, found)
+
+	require.NotSame(t, thirty, small())
+	after := decodeReplicas(t, pool, "d", "e", "f")
+	for name, at := range sharedParts(before[1]) {
+		require.NotEqual(t, at, sharedParts(after[1])[name], name)
+		require.Equal(t, sharedParts(after[1])[name], sharedParts(after[2])[name], name)
+	}
+	runtime.KeepAlive([]any{before, after, at})
+	before, after, at = nil, nil, nil
+	requireForgotten(t, pool)
 }
 
 // Many may decode with one pool at once, while the garbage collector takes

@@ -186,20 +186,20 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 	case opBoolPtr:
 		p := new(bool)
 		if d.pool != nil {
-			p = &d.pool.small.bools[min(uint(v), 1)]
+			p = &d.pool.small.Load().bools[min(uint(v), 1)]
 		} else {
 			*p = uint(v) != 0
 		}
 		*(**bool)(at) = p
 	case opInt32Ptr:
 		if d.pool != nil && v < smallNumbers {
-			*(**int32)(at) = &d.pool.small.int32s[v]
+			*(**int32)(at) = &d.pool.small.Load().int32s[v]
 			return
 		}
 		*(**int32)(at) = new(int32(v))
 	case opInt64Ptr:
 		if d.pool != nil && v < smallNumbers {
-			*(**int64)(at) = &d.pool.small.int64s[v]
+			*(**int64)(at) = &d.pool.small.Load().int64s[v]
 			return
 		}
 		*(**int64)(at) = new(int64(v))

@@ -321,6 +321,11 @@ func listOf(t testing.TB, media string, kind object.GVK, objects [][]byte) []byt
 		list := fmt.Sprintf(`{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"5"},"items":[`, kind.Kind, kind.GroupVersion())
 		return append(append([]byte(list), bytes.Join(objects, []byte(","))...), "]}\n"...)
 	}
+	if media == MediaCBOR {
+		list := fmt.Appendf(nil, "\xd9\xd9\xf7\xbf\x64kind%s\x65items\x9f", cborTextOf(kind.Kind))
+		list = append(append(list, bytes.Join(objects, nil)...), "\xff\x68metadata\xa1\x6fresourceVersion\x615\x6aapiVersion"...)
+		return append(append(list, cborTextOf(kind.GroupVersion().String())...), cborBreak)
+	}
 	var messages [][]byte
 	for _, body := range objects {
 		e, err := openEnvelope(body)
@@ -329,6 +334,9 @@ func listOf(t testing.TB, media string, kind object.GVK, objects [][]byte) []byt
 	}
 	return messagesList(t, kind, messages...)
 }
+
+// cborTextOf is a text in CBOR.
+func cborTextOf(s string) string { return string([]byte{cborText<<5 | 24, byte(len(s))}) + s }
 
 // messagesList puts messages into a protobuf list of this kind.
 func messagesList(t testing.TB, list object.GVK, messages ...[]byte) []byte {

@@ -25,8 +25,9 @@ type selection struct {
 	others bool                  // whether fields that are not named are wanted
 }
 
-// identity is what every object keeps.
-var identity = [...]string{"metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
+// identity is what every object keeps. What it is, a decoder has to know; whether
+// it says so in the end is a matter of its form.
+var identity = [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
 
 // selection returns the tree, whatever the type of the objects.
 func (f Fields) selection() *selection {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -33,6 +34,9 @@ func rawFrame(t testing.TB, media, typ string, obj []byte) []byte {
 	if media == MediaJSON {
 		return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", typ, obj)
 	}
+	if media == MediaCBOR {
+		return slices.Concat([]byte("\xd9\xd9\xf7\xa2\x64type"), []byte{cborText<<5 | byte(len(typ))}, []byte(typ), []byte("\x66object"), obj)
+	}
 	raw, err := (&metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: obj}}).Marshal()
 	require.NoError(t, err)
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
@@ -51,7 +55,7 @@ func readWatch[T object.Object](d Decoder[T], body io.Reader) (events []Event[T]
 var statusKind = object.GVK{Version: "v1", Kind: "Status"}
 
 func TestWatchYieldsEvents(t *testing.T) {
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		bookmark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 		var body, sizes = []byte{}, []int{}
 		for _, f := range [][]byte{
@@ -79,7 +83,7 @@ func TestWatchYieldsEvents(t *testing.T) {
 
 // The stream may end between two frames and nowhere else.
 func TestWatchEndsBetweenFramesOnly(t *testing.T) {
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		first := frame(t, media, "ADDED", podKind, pod("a"))
 		body := append(first, frame(t, media, "ADDED", podKind, pod("b"))...)
 		clean := map[int]int{0: 0, len(first): 1, len(body): 2}
@@ -100,7 +104,7 @@ func TestWatchEndsBetweenFramesOnly(t *testing.T) {
 
 func TestWatchPassesErrorsOfTheTransport(t *testing.T) {
 	reset := errors.New("connection reset")
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		body := frame(t, media, "ADDED", podKind, pod("a"))
 		for n := range len(body) + 1 {
 			_, err := readWatch(podDecoder(t, media, Options{}), io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(reset)))
@@ -114,7 +118,7 @@ func TestWatchPassesErrorsOfTheTransport(t *testing.T) {
 // Received is when the last byte of the frame came, also for a frame whose
 // bytes came in parts, and for one that waited in the buffer behind another.
 func TestReceivedIsWhenTheLastByteCame(t *testing.T) {
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "ADDED", podKind, pod("b"))
 			r, w := io.Pipe()
@@ -140,7 +144,7 @@ func TestReceivedIsWhenTheLastByteCame(t *testing.T) {
 
 // A frame is yielded as soon as it is there, not when the next one comes.
 func TestWatchDoesNotWaitForTheNextFrame(t *testing.T) {
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		synctest.Test(t, func(t *testing.T) {
 			f := frame(t, media, "ADDED", podKind, pod("a"))
 			r, w := io.Pipe()
@@ -164,7 +168,7 @@ func TestWatchDoesNotWaitForTheNextFrame(t *testing.T) {
 
 func TestErrorEvent(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old").ErrStatus
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		body := append(frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "ERROR", statusKind, &gone)...)
 		body = append(body, frame(t, media, "ADDED", podKind, pod("b"))...)
 		events, err := readWatch(podDecoder(t, media, Options{}), bytes.NewReader(body))
@@ -177,7 +181,9 @@ func TestErrorEvent(t *testing.T) {
 }
 
 func TestL21_WatchRefusesBadFrames(t *testing.T) {
-	for _, media := range bothMedia {
+	garbage := map[string][]byte{MediaJSON: []byte("[}"), MediaProtobuf: []byte("[}"), MediaCBOR: {0x80, 0x1c}}
+	text := map[string][]byte{MediaJSON: []byte(`"x"`), MediaProtobuf: []byte(`"x"`), MediaCBOR: []byte("\x61x")}
+	for _, media := range allMedia {
 		for name, c := range map[string]struct {
 			frame []byte
 			want  error
@@ -188,8 +194,8 @@ func TestL21_WatchRefusesBadFrames(t *testing.T) {
 			"no kind":            {frame(t, media, "ADDED", object.GVK{}, pod("a")), ErrKind},
 			"no name":            {frame(t, media, "ADDED", podKind, &corev1.Pod{}), ErrNoName},
 			"too large":          {frame(t, media, "ADDED", podKind, pod(strings.Repeat("a", 8000))), ErrTooLarge},
-			"object is garbage":  {rawFrame(t, media, "ADDED", []byte("[}")), ErrSyntax},
-			"object is a string": {rawFrame(t, media, "ADDED", []byte(`"x"`)), ErrSyntax},
+			"object is garbage":  {rawFrame(t, media, "ADDED", garbage[media]), ErrSyntax},
+			"object is a string": {rawFrame(t, media, "ADDED", text[media]), ErrSyntax},
 		} {
 			body := append(frame(t, media, "ADDED", podKind, pod("a")), c.frame...)
 			events, err := readWatch(podDecoder(t, media, Options{MaxObjectBytes: 4000}), bytes.NewReader(body))
@@ -225,7 +231,7 @@ func TestL21_LostQuoteIsFoundAtTheEndOfItsFrame(t *testing.T) {
 func TestBufferShrinksAgain(t *testing.T) {
 	large := pod("a")
 	large.Annotations = map[string]string{"x": strings.Repeat("y", idleBuffer)}
-	for _, media := range bothMedia {
+	for _, media := range allMedia {
 		s := newSource(io.MultiReader(
 			bytes.NewReader(frame(t, media, "ADDED", podKind, large)),
 			bytes.NewReader(frame(t, media, "ADDED", podKind, pod("b"))),
@@ -237,6 +243,8 @@ func TestBufferShrinksAgain(t *testing.T) {
 				_, err = d.scan(s).nextFrame()
 			case *protobufDecoder[*corev1.Pod]:
 				_, err = d.nextFrame(s)
+			case *cborDecoder[*corev1.Pod]:
+				_, err = d.scan(s, frameOverhead).nextFrame()
 			}
 			require.NoError(t, err)
 		}

@@ -220,8 +220,8 @@ func (c *call) find() error {
 // sendStatus writes a Status as the whole response.
 func (c *call) sendStatus(status metav1.Status) error {
 	f := formatJSON
-	if negotiated, err := negotiate(c.r.Header.Get("Accept"), false, false); err == nil && negotiated.proto() {
-		f = formatProto
+	if negotiated, err := negotiate(c.r.Header.Get("Accept"), false, false); err == nil {
+		f = negotiated
 	}
 	body, err := encodeStatus(status, f)
 	if err != nil {
@@ -249,7 +249,7 @@ func (c *call) sendVersion(code int, v *version) error {
 func (c *call) send(code int, f format, body []byte) error {
 	c.w.Header().Set("Content-Type", f.mediaType())
 	c.w.WriteHeader(code)
-	if !f.proto() {
+	if f.mediaType() == typeJSON {
 		body = append(body[:len(body):len(body)], '\n')
 	}
 	_, err := c.w.Write(body)

@@ -19,7 +19,7 @@
 // deletecollection with the semantics of resourceVersion,
 // resourceVersionMatch, limit and continue, bookmarks, streaming lists,
 // selectors, the status subresource, finalizers and dry run; objects whole or
-// as metadata, in JSON and, for built-in types, protobuf.
+// as metadata, in JSON, CBOR and, for built-in types, protobuf.
 //
 // # What it does not
 //
@@ -35,7 +35,7 @@
 //     deletes only the namespace.
 //   - Server-side apply merges and records its manager, but does not track which
 //     manager owns which field; other writes record no manager at all.
-//   - No Tables, no CBOR, no YAML in responses, no subresources but status, and
+//   - No Tables, no YAML in responses, no CBOR in requests, no subresources but status, and
 //     one version of each group. A CustomResourceDefinition is a call of
 //     AddResource, not an object.
 //   - Bookmarks come exactly when they are due and carry the newest version of

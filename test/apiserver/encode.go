@@ -21,8 +21,10 @@ type format int
 const (
 	formatJSON format = iota
 	formatProto
+	formatCBOR
 	formatMetaJSON
 	formatMetaProto
+	formatMetaCBOR
 
 	formats
 )
@@ -30,15 +32,20 @@ const (
 const (
 	typeJSON  = "application/json"
 	typeProto = "application/vnd.kubernetes.protobuf"
+	typeCBOR  = "application/cbor"
 	typeYAML  = "application/yaml"
 )
 
 func (f format) proto() bool { return f == formatProto || f == formatMetaProto }
-func (f format) meta() bool  { return f == formatMetaJSON || f == formatMetaProto }
+func (f format) cbor() bool  { return f == formatCBOR || f == formatMetaCBOR }
+func (f format) meta() bool  { return f >= formatMetaJSON }
 
 func (f format) mediaType() string {
-	if f.proto() {
+	switch {
+	case f.proto():
 		return typeProto
+	case f.cbor():
+		return typeCBOR
 	}
 	return typeJSON
 }
@@ -68,13 +75,17 @@ func (v *version) encode(f format) (*encoding, error) {
 
 func (e *encoding) fill(res *Resource, obj object.Object, f format) {
 	gvk := res.GVK()
-	var source any = obj
+	var source runtime.Object = obj
 	if f.meta() {
 		gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
 		source = meta.AsPartialObjectMetadata(obj)
 	}
 	if f.proto() {
 		e.body, e.item, e.err = protoBody(gvk, source)
+		return
+	}
+	if f.cbor() {
+		e.body, e.item, e.err = cborBody(gvk, source, !res.custom() && !f.meta())
 		return
 	}
 	e.body, e.err = json.Marshal(source)
@@ -144,9 +155,12 @@ func tagSize(field, size int) int {
 	return len(appendTag(make([]byte, 0, 2*binary.MaxVarintLen64), field, size))
 }
 
-// appendFrame appends a watch event: a line of JSON, or a protobuf WatchEvent
-// after its length in four bytes.
+// appendFrame appends a watch event: a line of JSON, a protobuf WatchEvent after
+// its length in four bytes, or a CBOR data item.
 func appendFrame(dst []byte, f format, kind watch.EventType, body []byte) []byte {
+	if f.cbor() {
+		return appendCBORFrame(dst, kind, body)
+	}
 	if !f.proto() {
 		dst = append(dst, `{"type":"`...)
 		dst = append(dst, kind...)
@@ -167,6 +181,10 @@ func encodeStatus(status metav1.Status, f format) ([]byte, error) {
 	gvk := object.GVK{Version: "v1", Kind: "Status"}
 	if f.proto() {
 		body, _, err := protoBody(gvk, &status)
+		return body, err
+	}
+	if f.cbor() {
+		body, _, err := cborBody(gvk, &status, false)
 		return body, err
 	}
 	status.Kind, status.APIVersion = gvk.Kind, gvk.Version

@@ -105,8 +105,12 @@ func (p *plan) spoilItems(f format, items []listItem) []listItem {
 // its end changes but its meaning is gone: JSON loses its quotes and colons,
 // and gets a byte that no JSON may hold, since what lost only quotes may by
 // chance be another object; protobuf loses the tags and lengths of its first
-// fields.
+// fields, CBOR its beginning.
 func garble(frame []byte, f format) {
+	if f.cbor() {
+		frame[len(frame)-len(bytes.TrimPrefix(frame, cborMagic))] = cborReserved
+		return
+	}
 	if f.proto() {
 		// The length prefix stays, so that the stream itself is intact.
 		for i := min(5, len(frame)); i < min(40, len(frame)); i++ {
@@ -133,14 +137,24 @@ func wrongType(f format) []byte {
 		}
 		return body
 	}
+	if f.cbor() {
+		body, _, err := cborBody(gvk, obj, false)
+		if err != nil {
+			panic(err) // a constant object encodes
+		}
+		return body
+	}
 	return []byte(`{"kind":"ComponentStatus","apiVersion":"v1","metadata":{"name":"unexpected","resourceVersion":"1"}}`)
 }
 
-// oversized is an object of about size bytes: well-formed JSON, or protobuf
-// that is one long unknown field.
+// oversized is an object of about size bytes: well-formed JSON or CBOR, or
+// protobuf that is one long unknown field.
 func oversized(f format, size int) []byte {
 	if f.proto() {
 		return appendField(nil, 100, make([]byte, size))
+	}
+	if f.cbor() {
+		return oversizedCBOR(size)
 	}
 	return []byte(`{"kind":"Huge","apiVersion":"v1","metadata":{"annotations":{"huge":"` + strings.Repeat("x", size) + `"}}}`)
 }

@@ -104,7 +104,7 @@ func appendItem(dst []byte, f format, i int, item listItem) []byte {
 	if f.proto() {
 		return appendField(dst, 2, item.body)
 	}
-	if i > 0 {
+	if i > 0 && !f.cbor() {
 		dst = append(dst, ',')
 	}
 	dst = append(dst, item.lead...)
@@ -125,6 +125,9 @@ func (c *call) listFrame(meta metav1.ListMeta, items []listItem) (head, tail []b
 	gvk := c.coll.GroupVersion().WithKind(c.coll.ListKind)
 	if c.format.meta() {
 		gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList")
+	}
+	if c.format.cbor() {
+		return cborListFrame(gvk, meta, len(items))
 	}
 	if !c.format.proto() {
 		metadata, err := json.Marshal(meta)

@@ -106,8 +106,9 @@ type acceptClause struct {
 	quality   float64
 }
 
-// parseAccept reads an Accept header, best clause first. Clauses that cannot
-// be read are left out, as a server does.
+// parseAccept reads an Accept header, best clause first; among equals, what
+// takes anything comes last. Clauses that cannot be read are left out, as a server
+// does.
 func parseAccept(header string) []acceptClause {
 	var clauses []acceptClause
 	for part := range strings.SplitSeq(header, ",") {
@@ -127,6 +128,12 @@ func parseAccept(header string) []acceptClause {
 			return -1
 		case a.quality < b.quality:
 			return 1
+		case a.mediaType == b.mediaType:
+			return 0
+		case a.mediaType == "*/*":
+			return 1
+		case b.mediaType == "*/*":
+			return -1
 		}
 		return 0
 	})
@@ -146,6 +153,8 @@ func negotiate(header string, transform, list bool) (format, error) {
 			f = formatJSON
 		case typeProto:
 			f = formatProto
+		case typeCBOR:
+			f = formatCBOR
 		default:
 			continue
 		}
@@ -169,7 +178,7 @@ func negotiate(header string, transform, list bool) (format, error) {
 			return 0, notAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list")
 		}
 	}
-	return 0, notAcceptable("only the following media types are accepted: " + typeJSON + ", " + typeProto)
+	return 0, notAcceptable("only the following media types are accepted: " + typeJSON + ", " + typeProto + ", " + typeCBOR)
 }
 
 // negotiateCustom chooses among what a custom resource offers whole.
@@ -178,7 +187,9 @@ func (c *call) negotiateCustom() (format, error) {
 		switch clause.mediaType {
 		case typeJSON, "*/*":
 			return formatJSON, nil
+		case typeCBOR:
+			return formatCBOR, nil
 		}
 	}
-	return 0, notAcceptable("only the following media types are accepted: " + typeJSON)
+	return 0, notAcceptable("only the following media types are accepted: " + typeJSON + ", " + typeCBOR)
 }

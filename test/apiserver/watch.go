@@ -75,10 +75,14 @@ func (c *call) watch() error {
 	return err
 }
 
-// watchType is the content type of a watch: JSON goes without parameters.
+// watchType is the content type of a watch: JSON goes without parameters, and
+// CBOR is a sequence (RFC 8742).
 func (c *call) watchType() string {
-	if c.format.proto() {
+	switch {
+	case c.format.proto():
 		return typeProto + ";stream=watch"
+	case c.format.cbor():
+		return typeCBOR + "-seq"
 	}
 	return typeJSON
 }

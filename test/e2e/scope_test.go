@@ -87,12 +87,13 @@ func TestInitialModes(t *testing.T) {
 		{"list in pages", reflector.List, 10, 0, 0, 3, 1},
 		{"auto in pages", reflector.Auto, 10, 0, 0, 3, 1},
 	} {
-		for _, form := range []string{"typed", "unstructured", "metadata"} {
+		for _, form := range []string{"typed", "unstructured", "metadata", "typed in CBOR", "unstructured in CBOR", "metadata in CBOR"} {
 			t.Run(tc.name+"/"+form, func(t *testing.T) {
 				cfg, seen := loadConfig(t, shared, "admin"), &tap{media: map[string]bool{}}
 				cfg.WrapTransport = seen.wrap
 				opts := sharedinformer.Options{}
 				opts.Initial, opts.PageSize = tc.initial, tc.pageSize
+				form, cfg.CBOR = strings.CutSuffix(form, " in CBOR")
 				client, media := newClient(t, cfg), wire.MediaProtobuf
 				kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 				switch form {
@@ -103,6 +104,9 @@ func TestInitialModes(t *testing.T) {
 					media = wire.MediaJSON
 				case "metadata":
 					initialMode(t, rest.ResourceForKind[*metav1.PartialObjectMetadata](client, kind).Namespace(ns), opts, tc.watches)
+				}
+				if cfg.CBOR {
+					media = wire.MediaCBOR + "(-seq)?"
 				}
 				for got := range seen.media {
 					require.Regexp(t, "^"+media+"(;stream=watch)?$", got)

@@ -37,7 +37,8 @@ var bad = map[string]struct {
 	"wrong type": {apiserver.WrongType{}, nil},
 }
 
-// Pods as a Go type come in protobuf, unstructured ones in JSON.
+// Pods as a Go type come in protobuf, unstructured ones in JSON, and all in CBOR
+// if one asks for it.
 func TestL21_BadInput(t *testing.T) {
 	for name, tc := range bad {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +50,16 @@ func TestL21_BadInput(t *testing.T) {
 					return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind)
 				})
 			})
+			t.Run("CBOR", func(t *testing.T) {
+				badInput(t, tc.do, tc.cause, podsInCBOR)
+			})
 		})
 	}
+}
+
+func podsInCBOR(r *rig) rest.ListerWatcher[*corev1.Pod] {
+	r.speakCBOR()
+	return rest.ResourceFor[*corev1.Pod](r.client)
 }
 
 func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, source func(r *rig) rest.ListerWatcher[T]) {
@@ -148,6 +157,9 @@ func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb+" protobuf", func(t *testing.T) {
 			oversized(t, verb, func(r *rig) rest.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
+		})
+		t.Run(verb+" CBOR", func(t *testing.T) {
+			oversized(t, verb, podsInCBOR)
 		})
 	}
 	t.Run("watch JSON", func(t *testing.T) {

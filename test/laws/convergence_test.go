@@ -61,6 +61,9 @@ func playSchedule(t *testing.T, seed uint64, say func(string, ...any)) {
 		StreamingLists: apiserver.StreamingLists(random.IntN(3)),
 	}
 	inBubble(t, opts, func(r *rig) {
+		if seed%5 == 4 {
+			r.speakCBOR()
+		}
 		s := &schedule{rig: r, rand: random, say: say, opts: opts}
 		s.begin()
 		for range 20 + random.IntN(30) {

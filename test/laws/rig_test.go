@@ -28,6 +28,7 @@ import (
 type rig struct {
 	*testing.T
 	srv    *apiserver.Server
+	config rest.Config
 	client *rest.Client
 	pool   *wire.Pool
 	ctx    context.Context // ends with the test, before the server
@@ -43,16 +44,32 @@ func inBubble(t *testing.T, opts apiserver.Options, body func(r *rig)) {
 		srv := apiserver.New(opts)
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
-		client, err := rest.NewClient(&rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: slog.New(slog.DiscardHandler)}, sharedScheme())
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
+		r := &rig{T: t, srv: srv, pool: wire.NewPool(), runs: new(sync.WaitGroup)}
+		r.config = rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: slog.New(slog.DiscardHandler)}
+		r.connect()
+		var cancel context.CancelFunc
+		r.ctx, cancel = context.WithCancel(t.Context())
 		defer srv.Close()
-		defer client.CloseIdleConnections()
-		var runs sync.WaitGroup
-		defer runs.Wait()
+		defer func() { r.client.CloseIdleConnections() }()
+		defer r.runs.Wait()
 		defer cancel()
-		body(&rig{T: t, srv: srv, client: client, pool: wire.NewPool(), ctx: ctx, runs: &runs})
+		body(r)
 	})
+}
+
+// connect makes the client anew. The one before must not have been used.
+func (r *rig) connect() {
+	r.Helper()
+	client, err := rest.NewClient(&r.config, sharedScheme())
+	require.NoError(r, err)
+	r.client = client
+}
+
+// speakCBOR has the client ask for CBOR.
+func (r *rig) speakCBOR() {
+	r.Helper()
+	r.config.CBOR = true
+	r.connect()
 }
 
 var sharedScheme = sync.OnceValue(scheme.New)

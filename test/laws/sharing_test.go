@@ -199,6 +199,48 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 	}
 }
 
+// After a report nobody gets what was changed: an object that comes later and is
+// equal to the others as they were is as the server has it, and shares with those
+// that come after it.
+func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Pod){
+		"element":      func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mine" },
+		"inner part":   func(p *corev1.Pod) { p.Spec.Containers[0].Env[0].Value = "mine" },
+		"small number": func(p *corev1.Pod) { *p.Spec.TerminationGracePeriodSeconds = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.alike(4)
+				reported := &failures{}
+				opts := streaming()
+				opts.OnError, opts.DetectMutations = reported.handle, time.Hour
+				i, stop := r.synced(opts)
+				defer stop()
+				shared := func(p *corev1.Pod) []any {
+					return []any{p.Spec.Containers, *p.Spec.TerminationGracePeriodSeconds}
+				}
+				want := shared(get(i, "p3").DeepCopy())
+				var done atomic.Bool
+				i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
+					if p.Name == "p3" && !done.Swap(true) {
+						change(p)
+					}
+				}})
+				synctest.Wait()
+				require.Len(r, reported.heard(), 1)
+				require.NotEqual(r, want, shared(get(i, "p3")))
+				r.alike(4) // again, in new versions
+				synctest.Wait()
+				for name, p := range held(i) {
+					require.Equal(r, want, shared(p), name)
+				}
+				require.Same(r, &get(i, "p2").Spec.Containers[0], &get(i, "p3").Spec.Containers[0])
+				require.Empty(r, reported.heard())
+			})
+		})
+	}
+}
+
 // What nobody was told about while it happened is nobody's fault: handlers that
 // are called later are not blamed.
 func TestL16_AHandlerIsNotBlamedForWhatWasChangedBefore(t *testing.T) {

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
 // unwrap reads a protobuf body into an object and gives its kind.
@@ -115,6 +118,70 @@ func TestProtobufMetadataWatch(t *testing.T) {
 	})
 }
 
+// Whole or as metadata, built-in or custom, in lists, alone and in watches, CBOR
+// is had for the asking.
+func TestCBOR(t *testing.T) {
+	forEach(t, func(s *session) {
+		s.pods("a", "b")
+		s.must("POST", "example.com/v1/widgets", widget("w"))
+		type item struct {
+			metav1.TypeMeta   `json:",inline"`
+			metav1.ObjectMeta `json:"metadata"`
+			Spec              any `json:"spec"`
+			Status            any `json:"status"`
+		}
+		for path, want := range map[string]struct{ accept, list, item string }{
+			"pods":                    {"", "v1 PodList", " "},
+			"example.com/v1/widgets":  {"", "example.com/v1 WidgetList", "example.com/v1 Widget"},
+			"pods?":                   {metaLists, "meta.k8s.io/v1 PartialObjectMetadataList", "meta.k8s.io/v1 PartialObjectMetadata"},
+			"example.com/v1/widgets?": {metaLists, "meta.k8s.io/v1 PartialObjectMetadataList", "meta.k8s.io/v1 PartialObjectMetadata"},
+		} {
+			_, contentType, raw := s.fetch(path, cborMedia+want.accept)
+			require.Equal(s.t, cborMedia, contentType)
+			require.Equal(s.t, "\xd9\xd9\xf7", string(raw[:3]))
+			var list map[string]any
+			require.NoError(s.t, direct.Unmarshal(raw, &list))
+			require.Equal(s.t, want.list, fmt.Sprint(list["apiVersion"], " ", list["kind"]))
+			require.NotEmpty(s.t, list["metadata"].(map[string]any)["resourceVersion"])
+			first := list["items"].([]any)[0].(map[string]any)
+			is, _ := first["apiVersion"].(string)
+			kind, _ := first["kind"].(string)
+			require.Equal(s.t, want.item, is+" "+kind)
+			require.Equal(s.t, want.accept == "", first["spec"] != nil)
+		}
+		_, contentType, raw := s.fetch("pods/a", cborMedia)
+		require.Equal(s.t, cborMedia, contentType)
+		var pod item
+		require.NoError(s.t, direct.Unmarshal(raw, &pod))
+		require.Equal(s.t, "v1 Pod a", pod.APIVersion+" "+pod.Kind+" "+pod.Name)
+
+		code, contentType, raw := s.fetch("pods/none", cborMedia)
+		require.Equal(s.t, 404, code)
+		require.Equal(s.t, cborMedia, contentType)
+		var status metav1.Status
+		require.NoError(s.t, direct.Unmarshal(raw, &status))
+		require.Equal(s.t, `v1 Status pods "none" not found`, status.APIVersion+" "+status.Kind+" "+status.Message)
+
+		resp, err := s.open(s.t.Context(), "GET", s.path(streaming+"&allowWatchBookmarks=true"), "", "Accept", cborMedia)
+		require.NoError(s.t, err)
+		defer resp.Body.Close()
+		require.Equal(s.t, cborMedia+"-seq", resp.Header.Get("Content-Type"))
+		frames := cbor.NewFramer().NewFrameReader(resp.Body)
+		for _, want := range []string{"ADDED a", "ADDED b", "BOOKMARK "} {
+			frame := make([]byte, 64<<10)
+			n, err := frames.Read(frame)
+			require.NoError(s.t, err)
+			var event struct {
+				Type   string `json:"type"`
+				Object item   `json:"object"`
+			}
+			require.NoError(s.t, direct.Unmarshal(frame[:n], &event))
+			require.Equal(s.t, want, event.Type+" "+event.Object.Name)
+			require.Equal(s.t, "v1 Pod", event.Object.APIVersion+" "+event.Object.Kind)
+		}
+	})
+}
+
 // frame reads one event of a protobuf watch.
 func (s *session) frame(resp *http.Response) (string, []byte) {
 	s.t.Helper()
@@ -168,6 +235,9 @@ func TestNegotiation(t *testing.T) {
 			{"pods", "application/json;as=Unknown;g=meta.k8s.io;v=v1,application/json", "application/json"},
 			{"example.com/v1/widgets", proto + ",application/json", "application/json"},
 			{"example.com/v1/widgets/w", proto + ",*/*", "application/json"},
+			{"pods", cborMedia + "," + proto + ",application/json", cborMedia},
+			{"pods", "*/*," + cborMedia, cborMedia},
+			{"example.com/v1/widgets/w", proto + "," + cborMedia, cborMedia},
 		} {
 			code, got, _ := s.fetch(tc.path, tc.accept)
 			require.Equal(s.t, 200, code, "%s %s", tc.path, tc.accept)

@@ -12,6 +12,7 @@ const (
 	strategic  = "application/strategic-merge-patch+json"
 	applyPatch = "application/apply-patch+yaml"
 	proto      = "application/vnd.kubernetes.protobuf"
+	cborMedia  = "application/cbor"
 	metaOnly   = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	metaLists  = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )

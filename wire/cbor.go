@@ -1,0 +1,173 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body by
+// itself, and has apimachinery's codec decode each: there is no faster way here,
+// nothing is shared, and what is not wanted is taken out afterwards.
+type cborDecoder[T object.Object] struct {
+	*target[T]
+	opts      Options
+	bookmarks *cborDecoder[T] // reads what is never projected
+}
+
+func newCBORDecoder[T object.Object](t *target[T], opts Options) *cborDecoder[T] {
+	d := &cborDecoder[T]{target: t, opts: opts}
+	if d.bookmarks = d; t.fields != nil {
+		d.bookmarks = newCBORDecoder(t.whole(), opts)
+	}
+	return d
+}
+
+// scan returns a scanner for values of no more than an object may have, and so
+// many bytes.
+func (d *cborDecoder[T]) scan(s *source, overhead int) *cborScanner {
+	return &cborScanner{source: s, maxBytes: d.opts.MaxObjectBytes + overhead, maxDepth: d.opts.MaxDepth}
+}
+
+func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
+	key := readCBORIdentity(raw).key()
+	key = object.Key{Namespace: strings.Clone(key.Namespace), Name: strings.Clone(key.Name)}
+	return &Error{Media: MediaCBOR, Where: where, Key: key, Bytes: len(raw), Err: err}
+}
+
+func (d *cborDecoder[T]) Object(body []byte) (T, error) {
+	var none T
+	s := d.scan(bytesSource(body), 0)
+	raw, err := s.value()
+	if err == nil {
+		err = s.atEnd()
+	}
+	if err != nil {
+		return none, d.fail("object", nil, err)
+	}
+	return d.decode(raw, false)
+}
+
+// decode makes an object of raw, which must name its kind itself. A Status
+// instead of an object is returned as an *errors.StatusError.
+func (d *cborDecoder[T]) decode(raw []byte, named bool) (T, error) {
+	var none T
+	obj, bare, err := d.decodeItem(raw, named)
+	switch {
+	case err == nil && !bare:
+		return obj, nil
+	case err == nil:
+		err = d.wrongKind("", "")
+	case !d.isStatus() && readCBORIdentity(raw).isStatus():
+		return none, decodeCBORStatus(raw)
+	}
+	return none, d.fail("object", raw, err)
+}
+
+// decodeItem makes an object of raw. bare says that it does not name its kind, or
+// not fully.
+func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, err error) {
+	obj = d.new()
+	if err := d.unmarshal(obj, raw); err != nil {
+		h := readCBORIdentity(raw)
+		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
+			err = wrong
+		}
+		return obj, false, err
+	}
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if gvk != d.kind {
+		if err := d.checkKind(gvk.GroupVersion().String(), gvk.Kind); err != nil {
+			return obj, false, err
+		}
+	}
+	d.project(obj)
+	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
+}
+
+func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
+	if d.quantities != nil && mayHideExponent(raw) {
+		var tree cborTree
+		if err := unmarshalCBOR(raw, &tree); err != nil {
+			return err
+		}
+		if err := d.quantities.checkValue(map[string]any(tree)); err != nil {
+			return err
+		}
+	}
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		return unmarshalCBOR(raw, (*cborTree)(&u.Object))
+	}
+	return unmarshalCBOR(raw, obj)
+}
+
+// unmarshalCBOR decodes a map with apimachinery's codec, whatever kind it says
+// that it is.
+func unmarshalCBOR(raw []byte, into runtime.Object) error {
+	w := cborWalk{raw: raw}
+	if h, ok := w.enter(); !ok || h.major != cborMap {
+		return fmt.Errorf("%w: want a CBOR map", ErrSyntax)
+	}
+	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // for what names none
+	if _, _, err := cbor.NewSerializer(cborInto{into}, nil).Decode(raw, &anyKind, nil); err != nil {
+		return withoutContent(err)
+	}
+	return nil
+}
+
+// cborInto has a codec decode into an object that is there already.
+type cborInto struct{ object runtime.Object }
+
+func (i cborInto) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
+
+// cborTree is a map of no Go type. The codec's own way to read such objects
+// refuses those that do not name their kind, as items of a list may.
+type cborTree map[string]any
+
+func (t *cborTree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+func (t *cborTree) DeepCopyObject() runtime.Object {
+	copied := cborTree(runtime.DeepCopyJSON(*t))
+	return &copied
+}
+
+func decodeCBORStatus(raw []byte) error {
+	status := new(metav1.Status)
+	if err := unmarshalCBOR(raw, status); err != nil {
+		return &Error{Media: MediaCBOR, Where: "status", Bytes: len(raw), Err: err}
+	}
+	return apierrors.FromObject(status)
+}
+
+// mayHideExponent is mayHoldHugeExponent for CBOR: it reports whether a string in
+// raw is a number with a long exponent, or may become one by its tags or when its
+// pieces are put together. raw is as a scanner found it.
+func mayHideExponent(raw []byte) bool {
+	for n := 0; n < len(raw); {
+		h, ok, err := readCBORHead(raw[n:])
+		if !ok || err != nil {
+			return true
+		}
+		n += h.size
+		switch h.major {
+		case cborTag:
+			if h.value != cborSelfDescribed {
+				return true
+			}
+		case cborBytes, cborText:
+			if h.indefinite || h.value > uint64(len(raw)-n) || hasHugeExponent(raw[n:n+int(h.value)]) {
+				return true
+			}
+			n += int(h.value)
+		}
+	}
+	return false
+}

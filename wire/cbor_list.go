@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"iter"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// cborList is the state of reading one list body: a map, of which one field has
+// the items. The others are small, come in any order, and are kept until the end.
+type cborList[T object.Object] struct {
+	*cborDecoder[T]
+	*cborScanner
+	*parallel[cborItem[T]]
+	meta      *metav1.ListMeta
+	others    []byte // the fields other than the items, as a map
+	seenItems bool
+	bare      bool // some items did not name their kind
+}
+
+// cborItem is an item that was decoded. bare says that it did not name its kind.
+type cborItem[T object.Object] struct {
+	object T
+	bare   bool
+}
+
+func (d *cborDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		s := newSource(body)
+		l := &cborList[T]{cborDecoder: d, cborScanner: d.scan(s, 0), meta: meta}
+		newItem := func() decodeFunc[cborItem[T]] { return d.newItem(known) }
+		l.parallel = newParallel(s, newItem, func(i cborItem[T]) bool {
+			l.bare = l.bare || i.bare
+			return yield(i.object, nil)
+		})
+		defer l.close()
+		err := l.run()
+		if earlier := l.flush(); earlier != nil {
+			err = earlier
+		}
+		if err == nil {
+			err = l.check()
+		}
+		if err != nil && err != errStopped {
+			var none T
+			yield(none, listFailed(l.fail, l.count(), err))
+		}
+	}
+}
+
+// run reads the body to its end.
+func (l *cborList[T]) run() error {
+	*l.meta = metav1.ListMeta{}
+	l.others = []byte{cborMap<<5 | 31}
+	h, err := l.cborScanner.head()
+	if err == nil && h.major == cborTag && h.value == cborSelfDescribed {
+		h, err = l.cborScanner.head()
+	}
+	if err != nil {
+		return err
+	}
+	if h.major != cborMap {
+		return l.syntax("a map before this")
+	}
+	for n := uint64(0); ; n++ {
+		more, err := l.more(h, n)
+		if err != nil {
+			return err
+		}
+		if !more {
+			l.others = append(l.others, cborBreak)
+			return l.atEnd()
+		}
+		if err := l.field(); err != nil {
+			return err
+		}
+	}
+}
+
+// field reads a field of the list.
+func (l *cborList[T]) field() error {
+	quoted, err := l.value()
+	if err != nil {
+		return err
+	}
+	key := cborWalk{raw: quoted}
+	name, ok := key.text()
+	if !ok {
+		return l.syntax("a field name before this")
+	}
+	if string(name) == "items" {
+		return l.readItems()
+	}
+	l.others = append(l.others, quoted...)
+	value, err := l.value()
+	if err != nil {
+		return err
+	}
+	if l.others = append(l.others, value...); len(l.others) > maxSmallField {
+		return fmt.Errorf("%w: the list has more than %d bytes beside its items", ErrTooLarge, maxSmallField)
+	}
+	return nil
+}
+
+// readItems reads the items, which may also be null.
+func (l *cborList[T]) readItems() error {
+	if l.seenItems {
+		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
+	}
+	l.seenItems = true
+	h, err := l.cborScanner.head()
+	if err != nil || h.isNull() {
+		return err
+	}
+	if h.major != cborArray {
+		return l.syntax("an array or null before this")
+	}
+	for n := uint64(0); ; n++ {
+		if more, err := l.more(h, n); err != nil || !more {
+			return err
+		}
+		raw, err := l.value()
+		if err != nil {
+			return l.itemFailed(err)
+		}
+		l.found(item{raw: raw})
+	}
+}
+
+// itemFailed says which item could not be found whole.
+func (l *cborList[T]) itemFailed(err error) error {
+	if err == errStopped || isTransport(err) {
+		return err
+	}
+	if earlier := l.flush(); earlier != nil {
+		return earlier
+	}
+	return l.fail(whereItem(l.count()), nil, err)
+}
+
+// check judges a list that was read as a whole. But for its items, it is made of
+// what a Status is made of.
+func (l *cborList[T]) check() error {
+	var list metav1.Status
+	if err := unmarshalCBOR(l.others, &list); err != nil {
+		return err
+	}
+	*l.meta = list.ListMeta
+	if list.Kind == "Status" && list.APIVersion == "v1" {
+		return apierrors.FromObject(&list)
+	}
+	return l.checkListKind(list.APIVersion, list.Kind, l.bare)
+}
+
+// newItem returns a function that decodes items, for one goroutine.
+func (d *cborDecoder[T]) newItem(known Known[T]) decodeFunc[cborItem[T]] {
+	return func(i item, number int) (cborItem[T], error) {
+		if have, ok := d.known(known, i.raw); ok {
+			return cborItem[T]{object: have}, nil
+		}
+		obj, bare, err := d.decodeItem(i.raw, true)
+		if err != nil {
+			return cborItem[T]{}, d.fail(whereItem(number), i.raw, err)
+		}
+		return cborItem[T]{obj, bare}, nil
+	}
+}

@@ -1,0 +1,126 @@
+package wire
+
+import "github.com/millrace-dev/millrace/object"
+
+// cborWalk is a place in a data item that a scanner has found. Its methods go on
+// from there, and report whether what was there is as expected.
+type cborWalk struct {
+	raw []byte
+	at  int
+}
+
+func (w *cborWalk) head() (cborHead, bool) {
+	h, ok, err := readCBORHead(w.raw[w.at:])
+	w.at += h.size
+	return h, ok && err == nil
+}
+
+// enter returns the head behind a tag that says no more than that this is CBOR.
+func (w *cborWalk) enter() (cborHead, bool) {
+	h, ok := w.head()
+	if ok && h.major == cborTag && h.value == cborSelfDescribed {
+		return w.head()
+	}
+	return h, ok
+}
+
+// text reads a string, which may be of bytes.
+func (w *cborWalk) text() (text []byte, ok bool) {
+	h, ok := w.head()
+	if !ok || h.major != cborText && h.major != cborBytes || h.indefinite || h.value > uint64(len(w.raw)-w.at) {
+		return nil, false
+	}
+	start := w.at
+	w.at += int(h.value)
+	return w.raw[start:w.at:w.at], true
+}
+
+// skip passes over a data item and returns it.
+func (w *cborWalk) skip() (raw []byte, ok bool) {
+	s := cborScanner{source: bytesSource(w.raw[w.at:]), maxBytes: len(w.raw), maxDepth: len(w.raw)}
+	raw, err := s.value()
+	w.at += len(raw)
+	return raw, err == nil
+}
+
+// eachField calls read at the value of each field of the map that begins here,
+// until it returns false. It reports whether all went well.
+func (w *cborWalk) eachField(read func(name []byte) bool) bool {
+	h, ok := w.enter()
+	if !ok || h.major != cborMap {
+		return false
+	}
+	for n := uint64(0); h.indefinite || n < h.value; n++ {
+		if h.indefinite && w.at < len(w.raw) && w.raw[w.at] == cborBreak {
+			w.at++
+			return true
+		}
+		name, ok := w.text()
+		if !ok || !read(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// cborIdentity is what an object says about itself. Its strings point into the
+// object's bytes.
+type cborIdentity struct {
+	head
+	uid, rv string
+	sound   bool // it could be read as a whole
+}
+
+// readCBORIdentity reads it without decoding the rest, as far as it can be read.
+func readCBORIdentity(raw []byte) (i cborIdentity) {
+	w := cborWalk{raw: raw}
+	set := func(into *string) bool {
+		text, ok := w.text()
+		if ok = ok && *into == ""; ok {
+			*into = stringOf(text)
+		}
+		return ok
+	}
+	pass := func() bool {
+		_, ok := w.skip()
+		return ok
+	}
+	metadata := func(name []byte) bool {
+		switch string(name) {
+		case "namespace":
+			return set(&i.Metadata.Namespace)
+		case "name":
+			return set(&i.Metadata.Name)
+		case "uid":
+			return set(&i.uid)
+		case "resourceVersion":
+			return set(&i.rv)
+		}
+		return pass()
+	}
+	i.sound = w.eachField(func(name []byte) bool {
+		switch string(name) {
+		case "apiVersion":
+			return set(&i.APIVersion)
+		case "kind":
+			return set(&i.Kind)
+		case "metadata":
+			return w.eachField(metadata)
+		}
+		return pass()
+	})
+	return i
+}
+
+// known returns the object that the caller has, where raw is the same version of
+// it.
+func (d *cborDecoder[T]) known(known Known[T], raw []byte) (have T, ok bool) {
+	if known == nil {
+		return have, false
+	}
+	i := readCBORIdentity(raw)
+	if !i.sound || i.uid == "" {
+		return have, false
+	}
+	return known.version(object.Key{Namespace: i.Metadata.Namespace, Name: i.Metadata.Name}, i.uid, i.rv)
+}

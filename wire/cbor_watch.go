@@ -1,0 +1,97 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+func (d *cborDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
+	return func(yield func(Event[T], error) bool) {
+		s := d.scan(newSource(body), frameOverhead)
+		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s.source, known) }
+		p := newParallel(s.source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
+		f := &frames[T]{parallel: p, fail: d.fail, next: s.nextFrame}
+		f.read(yield)
+	}
+}
+
+// nextFrame finds one frame: a data item of a sequence (RFC 8742).
+func (s *cborScanner) nextFrame() (item, error) {
+	if _, err := s.peek(); err != nil {
+		return item{}, err
+	}
+	raw, err := s.value()
+	return item{raw: raw}, err
+}
+
+// newFrame returns a function that decodes frames of s, for one goroutine.
+func (d *cborDecoder[T]) newFrame(s *source, known Known[T]) decodeFunc[Event[T]] {
+	return func(i item, number int) (Event[T], error) {
+		ev, err := d.event(i.raw, known)
+		if err != nil {
+			return Event[T]{}, inFrame(number, err)
+		}
+		ev.Bytes, ev.Received, ev.Decoded = len(i.raw), s.read, time.Now()
+		return ev, nil
+	}
+}
+
+// event decodes a frame.
+func (d *cborDecoder[T]) event(frame []byte, known Known[T]) (ev Event[T], err error) {
+	typ, obj, err := splitCBOREvent(frame)
+	if err != nil {
+		return ev, d.fail("", nil, err)
+	}
+	if ev.Type, err = eventType(typ); err != nil {
+		return ev, d.fail("", obj, err)
+	}
+	switch ev.Type {
+	case watch.Error:
+		return ev, d.watchError(obj)
+	case watch.Bookmark:
+		d = d.bookmarks
+	case watch.Added:
+		if have, ok := d.known(known, obj); ok {
+			ev.Object = have
+			return ev, nil
+		}
+	}
+	ev.Object, err = d.decode(obj, ev.Type != watch.Bookmark)
+	return ev, err
+}
+
+// splitCBOREvent takes a metav1.WatchEvent apart.
+func splitCBOREvent(raw []byte) (typ string, obj []byte, err error) {
+	w := cborWalk{raw: raw}
+	sound := w.eachField(func(name []byte) bool {
+		value, ok := w.skip()
+		switch string(name) {
+		case "type":
+			text, isText := (&cborWalk{raw: value}).text()
+			ok = ok && isText && typ == ""
+			typ = string(text)
+		case "object":
+			ok = ok && obj == nil
+			obj = value
+		}
+		return ok
+	})
+	switch {
+	case !sound:
+		return "", nil, fmt.Errorf("%w: the frame is not a map with a type and an object", ErrSyntax)
+	case obj == nil:
+		return "", nil, fmt.Errorf("%w: the frame holds no object", ErrSyntax)
+	}
+	return typ, obj, nil
+}
+
+func (d *cborDecoder[T]) watchError(raw []byte) error {
+	if i := readCBORIdentity(raw); !i.isStatus() {
+		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, excerpt(i.APIVersion), excerpt(i.Kind)))
+	}
+	return decodeCBORStatus(raw)
+}
