@@ -14,6 +14,9 @@ import (
 var (
 	// ErrRunning: Run was called while it runs.
 	ErrRunning = errors.New("the controller runs already")
+	// ErrNoSource: Run was called before Watch: nothing would ever ask for a
+	// reconcile. One whose sources all come later begins with a Channel.
+	ErrNoSource = errors.New("it has no source: call Watch before Run, with For of the kind to reconcile")
 	// ErrWaiting: the controller reconciles nothing, because a source is not
 	// synced. The error that wraps it says which and why.
 	ErrWaiting = errors.New("waiting")
@@ -96,7 +99,8 @@ func (c *Controller) remove(s *subscription) <-chan struct{} {
 // say for which source and why.
 //
 // It may be called again when it has returned, and begins anew: each object is an
-// initial one. While it runs, another call fails with ErrRunning.
+// initial one. While it runs, another call fails with ErrRunning; without a source,
+// it fails with ErrNoSource.
 func (c *Controller) Run(ctx context.Context) error {
 	s, err := c.begin(ctx)
 	if err != nil {
@@ -119,6 +123,9 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	defer c.mu.Unlock()
 	if c.session != nil {
 		return nil, fmt.Errorf("controller %s: %w", c.name, ErrRunning)
+	}
+	if len(c.sources) == 0 {
+		return nil, fmt.Errorf("controller %s: %w", c.name, ErrNoSource)
 	}
 	c.session = newSession(ctx, c)
 	c.state, c.since = Waiting, time.Now()

@@ -338,6 +338,10 @@ func TestBadConfigurationFailsAtOnce(t *testing.T) {
 	}
 	_, err := controller.New("x", controller.Func(nil), controller.Options{})
 	require.ErrorContains(t, err, "the reconciler is nil")
+	c, err := controller.New("x", r, controller.Options{})
+	require.NoError(t, err)
+	require.ErrorIs(t, c.Run(t.Context()), controller.ErrNoSource)
+	require.Equal(t, controller.Idle, c.Status().State)
 }
 
 // A retry is as urgent as the request was: ten thousand objects that fail at start

@@ -12,14 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -52,40 +53,85 @@ func late[T object.Object](e *controllertest.Env, lag func() time.Duration) *con
 func by(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
 // The law of this package: a reconcile never sees a state older than its own last
-// write, whatever it wrote, however late the cache is.
+// write, whatever it wrote, however late the cache is, whoever else writes, and whatever
+// happens to the watches.
 func TestAReconcileSeesItsOwnWrites(t *testing.T) {
-	for seed := range uint64(20) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			controllertest.Run(t, func(e *controllertest.Env) {
-				var mu sync.Mutex // guards rng
-				rng := rand.New(rand.NewPCG(seed, 1))
-				draw := func(n int) int {
-					mu.Lock()
-					defer mu.Unlock()
-					return rng.IntN(n)
-				}
-				lag := func() time.Duration { return time.Duration(draw(40)) * time.Millisecond }
-				pods, maps := late[*corev1.Pod](e, lag), late[*corev1.ConfigMap](e, lag)
-				w := &writer{t: e, draw: draw, pods: pods, maps: maps, wrote: map[object.Key]*written{}}
-				for n := range 5 {
-					controllertest.Put(e, pod(fmt.Sprint("p", n)))
-				}
-				c := newController(e, w, controller.Options{Concurrency: 3}, controller.For(pods.Informer),
-					controller.Map(maps.Informer, func(_ context.Context, m *corev1.ConfigMap) ([]controller.Request, error) {
-						return []controller.Request{{Key: object.KeyOf(m)}}, nil
-					}))
-				e.Start(c)
-				for range 100 { // somebody else changes the pods too
-					e.Settle(time.Duration(draw(50)) * time.Millisecond)
-					controllertest.Put(e, pod(fmt.Sprint("p", draw(5)), labelled("n", fmt.Sprint(draw(1000)))))
-				}
-				e.Settle(time.Minute)
-				s := c.Status()
-				require.Zero(e, s.Stale)
-				require.Zero(e, s.Parked)
-				require.Positive(e, s.ParkedTotal, "seed %d: nothing ever had to wait", seed)
+	for _, faults := range []bool{false, true} {
+		var parked, writes, relists uint64
+		for seed := range uint64(12) {
+			t.Run(fmt.Sprintf("faults %t, seed %d", faults, seed), func(t *testing.T) {
+				controllertest.Run(t, func(e *controllertest.Env) {
+					var mu sync.Mutex // guards rng
+					rng := rand.New(rand.NewPCG(seed, 1))
+					draw := func(n int) int {
+						mu.Lock()
+						defer mu.Unlock()
+						return rng.IntN(n)
+					}
+					lag := func() time.Duration { return time.Duration(draw(40)) * time.Millisecond }
+					pods, maps := late[*corev1.Pod](e, lag), late[*corev1.ConfigMap](e, lag)
+					w := &writer{t: e, draw: draw, pods: pods, maps: maps, wrote: map[object.Key]*written{}}
+					for n := range 5 {
+						controllertest.Put(e, pod(fmt.Sprint("p", n)))
+					}
+					c := newController(e, w, controller.Options{Concurrency: 4, Patience: time.Hour}, controller.For(pods.Informer),
+						controller.Map(maps.Informer, func(_ context.Context, m *corev1.ConfigMap) ([]controller.Request, error) {
+							return []controller.Request{{Key: object.KeyOf(m)}}, nil
+						}))
+					e.Start(c)
+					for range 100 { // somebody else changes the pods too
+						if faults && draw(10) == 0 {
+							disturb(e, draw)
+						}
+						e.Settle(time.Duration(draw(50)) * time.Millisecond)
+						controllertest.Put(e, pod(fmt.Sprint("p", draw(5)), labelled("n", fmt.Sprint(draw(1000)))))
+					}
+					e.Server.Faults().Clear()
+					e.Server.Up()
+					e.Settle(30 * time.Minute)
+					s := c.Status()
+					require.Zero(e, s.Stale)
+					require.Zero(e, s.Parked)
+					parked += s.ParkedTotal
+					writes += w.count
+					relists += pods.Status().Reflector.Lists - 1
+				})
 			})
-		})
+		}
+		t.Logf("faults %t: %d writes, %d requests parked, %d relists", faults, writes, parked, relists)
+		require.Greater(t, writes, uint64(200))
+		require.Greater(t, parked, uint64(50), "hardly anything ever had to wait")
+		require.Equal(t, faults, relists > 0)
+	}
+}
+
+// disturb lets something go wrong for a while.
+func disturb(e *controllertest.Env, draw func(int) int) {
+	add := func(verb string, do ...apiserver.Action) {
+		e.Server.Faults().Add(apiserver.Fault{Verb: verb, Count: 1 + draw(3), Do: do})
+	}
+	switch draw(8) {
+	case 0:
+		e.Server.Restart() // every connection is cut
+	case 1:
+		e.Server.Compact() // and the history is gone too
+		e.Server.Restart()
+	case 2:
+		e.Server.Down()
+		time.AfterFunc(time.Duration(draw(5000))*time.Millisecond, e.Server.Up)
+	case 3:
+		add("watch", apiserver.Fail{Code: 500})
+		e.Server.Restart()
+	case 4:
+		add("watch", apiserver.Truncate{Frame: draw(3)})
+		e.Server.Restart()
+	case 5:
+		add("watch", apiserver.Duplicate{Every: 2})
+		e.Server.Restart()
+	case 6:
+		add("update", apiserver.Fail{Code: 500})
+	case 7:
+		add("update", apiserver.Delay{For: 100 * time.Millisecond}) // the watch is faster than the answer
 	}
 }
 
@@ -97,14 +143,33 @@ type writer struct {
 	pods *controller.Client[*corev1.Pod]
 	maps *controller.Client[*corev1.ConfigMap]
 
-	mu    sync.Mutex // guards wrote
+	mu    sync.Mutex // guards wrote and count
 	wrote map[object.Key]*written
+	count uint64
 }
 
-// written is what was written last in the name of one request.
+// written is what was written last in the name of one request, without an error.
 type written struct {
-	pod     string // resource version
-	mapping string // resource version; "deleted"
+	pod, configMap string    // resource versions
+	deleted        types.UID // of the map
+}
+
+// check looks for what was written last.
+func (w *writer) check(req controller.Request, last *written) {
+	if p, ok := w.pods.Get(req.Key); !ok {
+		w.t.Errorf("%s is not in the cache", req)
+	} else if last.pod != "" && !object.ReachedRV(p.ResourceVersion, last.pod) {
+		w.t.Errorf("%s: the cache has %s, but %s was written", req, p.ResourceVersion, last.pod)
+	}
+	m, ok := w.maps.Get(req.Key)
+	switch {
+	case ok && m.UID == last.deleted && m.DeletionTimestamp == nil:
+		w.t.Errorf("%s: the map that was deleted is in the cache", req)
+	case last.configMap != "" && !ok:
+		w.t.Errorf("%s: the map that was written is not in the cache", req)
+	case last.configMap != "" && !object.ReachedRV(m.ResourceVersion, last.configMap):
+		w.t.Errorf("%s: the cache has map %s, but %s was written", req, m.ResourceVersion, last.configMap)
+	}
 }
 
 func (w *writer) Reconcile(ctx context.Context, req controller.Request) (controller.Result, error) {
@@ -115,48 +180,68 @@ func (w *writer) Reconcile(ctx context.Context, req controller.Request) (control
 		w.wrote[req.Key] = last
 	}
 	w.mu.Unlock()
+	w.check(req, last)
+	for range w.draw(3) { // several writes count too
+		if err := w.write(ctx, req, last); err != nil {
+			return controller.Result{}, err // a conflict with somebody else, or a fault
+		}
+		w.mu.Lock()
+		w.count++
+		w.mu.Unlock()
+	}
+	return controller.Result{Requeue: w.draw(4) == 0}, nil
+}
+
+func (w *writer) write(ctx context.Context, req controller.Request, last *written) error {
+	something := fmt.Sprint(w.draw(1000))
 	p, ok := w.pods.Copy(req.Key)
 	if !ok {
-		w.t.Errorf("%s is not in the cache", req)
-		return controller.Result{}, nil
+		return nil // check has told
 	}
-	if last.pod != "" && !object.ReachedRV(p.ResourceVersion, last.pod) {
-		w.t.Errorf("%s: the cache has %s, but %s was written", req, p.ResourceVersion, last.pod)
-	}
-	m, ok := w.maps.Copy(req.Key)
-	switch {
-	case last.mapping == "deleted" && ok && m.DeletionTimestamp == nil:
-		w.t.Errorf("%s: the map that was deleted is in the cache", req)
-	case last.mapping != "" && last.mapping != "deleted" && !ok:
-		w.t.Errorf("%s: the map that was created is not in the cache", req)
-	case last.mapping != "" && last.mapping != "deleted" && !object.ReachedRV(m.ResourceVersion, last.mapping):
-		w.t.Errorf("%s: the cache has map %s, but %s was written", req, m.ResourceVersion, last.mapping)
-	}
-	result := controller.Result{Requeue: w.draw(4) == 0}
-	switch n := w.draw(5); {
-	case n == 0:
-	case n == 1:
-		p.Annotations = map[string]string{"n": fmt.Sprint(w.draw(1000))}
-		p, err := w.pods.Update(ctx, p)
-		if apierrors.IsConflict(err) { // with somebody else
-			return result, err
+	m, exists := w.maps.Copy(req.Key)
+	wrotePod := func(p *corev1.Pod, err error) error {
+		if err == nil {
+			last.pod = p.ResourceVersion
 		}
-		last.pod = p.ResourceVersion
-		return result, err
-	case !ok:
-		m, err := w.maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}})
-		last.mapping = m.ResourceVersion
-		return result, err
-	case n == 2:
-		last.mapping = "deleted"
-		return result, w.maps.Delete(ctx, m)
-	default:
-		m.Data = map[string]string{"n": fmt.Sprint(w.draw(1000))}
-		m, err := w.maps.Update(ctx, m)
-		last.mapping = m.ResourceVersion
-		return result, err
+		return err
 	}
-	return result, nil
+	wroteMap := func(m *corev1.ConfigMap, err error) error {
+		if err == nil {
+			last.configMap, last.deleted = m.ResourceVersion, ""
+		}
+		return err
+	}
+	switch w.draw(7) {
+	case 0:
+		p.Annotations = map[string]string{"n": something}
+		return wrotePod(w.pods.Update(ctx, p))
+	case 1:
+		p, _, err := controller.PatchStatus(ctx, w.pods, p, func(p *corev1.Pod) error { p.Status.Message = something; return nil })
+		return wrotePod(p, err)
+	case 2:
+		p.Status.Reason = something
+		return wrotePod(w.pods.UpdateStatus(ctx, p))
+	case 3:
+		return wroteMap(w.maps.Apply(ctx, &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}, Data: map[string]string{"n": something},
+		}, "test"))
+	}
+	if !exists {
+		return wroteMap(w.maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: req.Name}}))
+	}
+	switch w.draw(3) {
+	case 0:
+		uid := m.UID
+		err := w.maps.Delete(ctx, m, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		if err == nil {
+			last.configMap, last.deleted = "", uid
+		}
+		return err
+	case 1:
+		m.Data = map[string]string{"n": something}
+		return wroteMap(w.maps.Update(ctx, m))
+	}
+	return wroteMap(w.maps.Patch(ctx, req.Key, types.MergePatchType, fmt.Appendf(nil, `{"data":{"m":%q}}`, something)))
 }
 
 // touch is a reconciler that writes to each object once and notes when it is

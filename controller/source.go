@@ -44,7 +44,9 @@ func (s Source) InCluster(cluster string) Source {
 // long as the server does not serve its kind, such as that of a custom resource
 // definition that is not installed. It begins when the kind appears: the informer
 // goes on asking. When the kind goes, its objects are deleted like any others.
-// Other reasons not to sync, such as missing rights, hold the controller up.
+// Other reasons not to sync, such as missing rights, hold the controller up. So that a
+// factory and a manager do not wait either, ask for the informer with
+// factory.For.Optional.
 func (s Source) Optional() Source {
 	s.optional = true
 	return s

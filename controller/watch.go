@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -137,7 +135,7 @@ func awaitServed[T object.Object](ctx context.Context, i *sharedinformer.Informe
 // notServed reports whether the last that i heard is that its kind is not served.
 func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
 	s := i.Status().Reflector
-	return s.Attempts > 0 && (meta.IsNoMatchError(s.Failure.Err) || apierrors.IsNotFound(s.Failure.Err))
+	return s.Attempts > 0 && s.Failure.NotServed()
 }
 
 // unsynced says which informer is not synced, and why.

@@ -24,6 +24,7 @@ type Context struct {
 	served  Resources
 	started <-chan struct{}
 	opts    *Options
+	events  *controller.Events
 }
 
 // Name is the controller's.
@@ -42,11 +43,15 @@ func (c *Context) Mapper() *rest.Mapper { return c.factory.Client().Mapper() }
 // Scheme has the Go types.
 func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
 
-// Served is what the server served when Run began.
+// Events records events in the controller's name. They are sent while it runs, and
+// what is left when it has returned.
+func (c *Context) Events() *controller.Events { return c.events }
+
+// Served is what the server served when the controller was made.
 func (c *Context) Served() Resources { return c.served }
 
-// InformersStarted is closed when every controller has been made, and thus has asked
-// for its shared informers. A controller that finds out while it runs what it is to
+// InformersStarted is closed when every controller has been made that is not skipped,
+// and thus has asked for its shared informers. A controller that finds out while it runs what it is to
 // watch waits for it, so as not to make an informer that somebody else asks for.
 func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 

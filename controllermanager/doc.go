@@ -17,7 +17,7 @@
 // # The life of a controller
 //
 //	Disabled   by the user's choice, or by its own default
-//	Skipped    the server does not serve what it requires
+//	Skipped    the server does not serve what it requires, so far
 //	Declined   it was asked, and returned nothing to run
 //	Pending ─► Running ─► Ended
 //
@@ -28,7 +28,10 @@
 //     order of the registry. They get their informers from the context.
 //  3. Close Context.InformersStarted: every shared informer is known.
 //  4. Start them one after the other, at intervals that differ.
-//  5. When the context is done, wait for all of them.
+//  5. As long as one is skipped, ask the server every Options.DiscoveryInterval, and
+//     make and start what has become possible. What goes afterwards ends no controller:
+//     its informers say so, and come back with the resource.
+//  6. When the context is done, wait for all of them.
 //
 // # Guarantees
 //
@@ -40,7 +43,8 @@
 //
 // # Concurrency
 //
-// A Registry does not change. Run owns a goroutine for each running controller.
+// A Registry does not change. Run owns two goroutines for each running controller: its own,
+// and the one that sends its events.
 // Status and Ready may be called at any time from any goroutine.
 //
 // # Failure

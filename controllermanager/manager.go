@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 )
 
 // Errors of the life of a Manager.
@@ -44,12 +39,6 @@ type Manager struct {
 	running bool
 	state   map[string]*member
 	waiting error // why not all are started; nil when they are
-}
-
-// member is one controller of a run.
-type member struct {
-	Status
-	run manager.Runnable // nil unless it is to run
 }
 
 // New returns a manager that does not run, for the informers of f, which must be
@@ -88,21 +77,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		defer m.mu.Unlock()
 		m.running, m.waiting = false, ErrStarting
 	}()
-
-	served, err := m.discover(ctx)
-	if err != nil {
-		return nil // ctx is done
-	}
-	clients, err := m.build(served)
-	defer func() {
-		for _, c := range clients {
-			c.CloseIdleConnections()
-		}
-	}()
-	if err != nil {
-		return err
-	}
-	return m.start(ctx)
+	return newRound(ctx, m).run()
 }
 
 // Ready returns nil while every controller that is to run does, and is ready.
@@ -154,11 +129,15 @@ func (m *Manager) reset() {
 	}
 }
 
-// set changes the state of a controller, and logs it.
+// set changes the state of a controller, and logs it if it is another one.
 func (m *Manager) set(name string, s State, reason string) {
 	m.mu.Lock()
+	before := m.state[name].Status
 	m.state[name].State, m.state[name].Reason = s, reason
 	m.mu.Unlock()
+	if s == Skipped && before.State == s && before.Reason == reason {
+		return
+	}
 	log := m.opts.Logger.With("controller", name)
 	switch {
 	case s == Skipped:
@@ -172,7 +151,6 @@ func (m *Manager) set(name string, s State, reason string) {
 
 // discover asks what the server serves until it knows or ctx is done.
 func (m *Manager) discover(ctx context.Context) (Resources, error) {
-	m.factory.Client().Mapper().Invalidate() // what was found out long ago may have changed
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		served, err := discover(ctx, m.factory.Client().Mapper())
 		if err == nil {
@@ -190,120 +168,10 @@ func (m *Manager) discover(ctx context.Context) (Resources, error) {
 	}
 }
 
-// build makes the controllers, and returns the clients that were made for them.
-func (m *Manager) build(served Resources) (clients []*rest.Client, err error) {
-	started := make(chan struct{})
-	defer close(started)
-	for _, d := range m.registry.descriptors {
-		if !slices.Contains(m.enabled, d.Name) {
-			m.set(d.Name, Disabled, m.reason(d.Name))
-			continue
-		}
-		var missing []string
-		for _, gvr := range d.Requires {
-			if !served.Has(gvr) {
-				missing = append(missing, strings.Trim(gvr.GroupResource().String()+"/"+gvr.Version, "/"))
-			}
-		}
-		if len(missing) > 0 {
-			m.set(d.Name, Skipped, "the server does not serve "+strings.Join(missing, ", "))
-			continue
-		}
-		c := &Context{name: d.Name, client: m.factory.Client(), factory: m.factory, served: served, started: started, opts: &m.opts}
-		if m.opts.NewClient != nil {
-			if c.client, err = m.opts.NewClient(d.Name); err != nil {
-				return clients, m.failed(d.Name, err)
-			}
-			clients = append(clients, c.client)
-		}
-		run, err := create(d, c)
-		if err != nil {
-			return clients, m.failed(d.Name, err)
-		}
-		if run == nil {
-			m.set(d.Name, Declined, "it declined to run")
-			continue
-		}
-		m.mu.Lock()
-		m.state[d.Name].run = run
-		m.mu.Unlock()
-	}
-	return clients, nil
-}
-
-// start starts what was made, and returns when all of it has ended.
-func (m *Manager) start(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		runs sync.WaitGroup
-		mu   sync.Mutex // guards errs
-		errs []error
-	)
-	first := true
-	for _, name := range m.registry.Names() {
-		m.mu.Lock()
-		run := m.state[name].run
-		m.mu.Unlock()
-		if run == nil {
-			continue
-		}
-		if interval := m.opts.StartInterval; !first && interval > 0 && !sleep(ctx, interval+rand.N(interval)) {
-			break
-		}
-		first = false
-		m.set(name, Running, "")
-		runs.Go(func() {
-			err := call(ctx, run)
-			if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
-				m.set(name, Ended, "")
-				return
-			}
-			err = m.failed(name, err)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-			cancel(err)
-		})
-	}
-	if ctx.Err() == nil {
-		m.mu.Lock()
-		m.waiting = nil
-		m.mu.Unlock()
-	}
-	<-ctx.Done()
-	runs.Wait()
-	return errors.Join(errs...)
-}
-
 // failed notes why a controller does not run, and returns that as an error of it.
 func (m *Manager) failed(name string, err error) error {
 	m.set(name, Ended, err.Error())
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-func (m *Manager) reason(name string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.state[name].Reason
-}
-
-// create calls the descriptor's New and makes an error of a panic.
-func create(d Descriptor, c *Context) (run manager.Runnable, err error) {
-	defer recovered("New", &err)
-	return d.New(c)
-}
-
-// call runs a controller and makes an error of a panic.
-func call(ctx context.Context, run manager.Runnable) (err error) {
-	defer recovered("Run", &err)
-	return run.Run(ctx)
-}
-
-func recovered(in string, err *error) {
-	if p := recover(); p != nil {
-		*err = &reflector.PanicError{In: in, Value: p, Stack: debug.Stack()}
-	}
 }
 
 // sleep waits for d, and reports whether ctx is not done.

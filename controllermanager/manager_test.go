@@ -1,15 +1,19 @@
 package controllermanager_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/controller"
@@ -198,6 +202,97 @@ func TestDiscoveryIsTriedAgain(t *testing.T) {
 		e.Settle(time.Minute)
 		require.NoError(t, m.Ready())
 		require.Equal(t, controllermanager.Running, m.Status()[0].State)
+	})
+}
+
+var gadgets = apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "gadgets"}, Kind: "Gadget", Namespaced: true}
+
+// What is skipped is looked at again: it runs when what it requires has appeared. What
+// it required may go again.
+func TestASkippedControllerStartsWhenItsResourceAppears(t *testing.T) {
+	status := func(m *controllermanager.Manager) controllermanager.Status { return m.Status()[1] }
+	controllertest.Run(t, func(e *controllertest.Env) {
+		var logged bytes.Buffer
+		m, err := controllermanager.New(registry(t,
+			controllermanager.Descriptor{Name: "labeller", New: labeller},
+			controllermanager.Descriptor{Name: "gadgets", Requires: []object.GVR{gadgets.GVR}, New: func(c *controllermanager.Context) (manager.Runnable, error) {
+				<-c.InformersStarted()
+				require.True(t, c.Served().Has(gadgets.GVR))
+				return idle(c)
+			}},
+		), e.Factory, controllermanager.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+		require.NoError(t, err)
+		stop := e.Start(m)
+		e.Settle(time.Hour)
+		require.Equal(t, controllermanager.Skipped, status(m).State)
+		require.NoError(t, m.Ready(), "what is skipped holds nobody up")
+		require.Equal(t, 1, strings.Count(logged.String(), "controller skipped"), "it is said once")
+
+		require.NoError(t, e.Server.AddResource(gadgets))
+		e.Settle(controllermanager.DefaultDiscoveryInterval + time.Second)
+		require.Equal(t, controllermanager.Status{Name: "gadgets", State: controllermanager.Running}, status(m))
+		require.NoError(t, e.Server.RemoveResource(gadgets.GVR))
+		e.Settle(time.Hour)
+		require.Equal(t, controllermanager.Running, status(m).State)
+		stop()
+		require.Equal(t, controllermanager.Ended, status(m).State)
+	})
+}
+
+func TestASkippedControllerMayBeLeftAlone(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		m := start(e, registry(t, controllermanager.Descriptor{Name: "gadgets", Requires: []object.GVR{{Resource: "gadgets"}}, New: idle}),
+			controllermanager.Options{DiscoveryInterval: -1})
+		asked := e.Server.Stats().Requests("", "")
+		e.Settle(time.Hour)
+		require.Equal(t, asked, e.Server.Stats().Requests("", ""))
+		require.Equal(t, controllermanager.Skipped, m.Status()[0].State)
+	})
+}
+
+// One that is made late and cannot be made ends all, as one that is made at the start.
+func TestOneThatIsMadeLateAndFailsEndsAll(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		m, err := controllermanager.New(registry(t,
+			controllermanager.Descriptor{Name: "idle", New: idle},
+			controllermanager.Descriptor{Name: "gadgets", Requires: []object.GVR{gadgets.GVR}, New: func(*controllermanager.Context) (manager.Runnable, error) {
+				return nil, errors.New("boom")
+			}},
+		), e.Factory, controllermanager.Options{})
+		require.NoError(t, err)
+		time.AfterFunc(time.Hour, func() {
+			if err := e.Server.AddResource(gadgets); err != nil {
+				t.Error(err)
+			}
+		})
+		require.EqualError(t, m.Run(e.Context()), "gadgets: boom")
+		require.Equal(t, controllermanager.Ended, m.Status()[0].State)
+	})
+}
+
+// The events of a controller are sent, also those that it records while it stops.
+func TestEventsAreSentInTheNameOfTheController(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		require.NoError(t, e.Server.AddResource(apiserver.Resource{
+			GVR: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespaced: true, New: func() object.Object { return &eventsv1.Event{} },
+		}))
+		ns := controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		m, err := controllermanager.New(registry(t, controllermanager.Descriptor{Name: "herald", New: func(c *controllermanager.Context) (manager.Runnable, error) {
+			return manager.RunnableFunc(func(ctx context.Context) error {
+				c.Events().Recordf(ns, "", "Begun", "Run", "it begins")
+				<-ctx.Done()
+				c.Events().Recordf(ns, "", "Ended", "Run", "it ends")
+				return nil
+			}), nil
+		}}), e.Factory, controllermanager.Options{})
+		require.NoError(t, err)
+		e.Start(m)()
+		var reasons []string
+		for _, event := range controllertest.All[*eventsv1.Event](e) {
+			require.Equal(t, "herald", event.ReportingController)
+			reasons = append(reasons, event.Reason)
+		}
+		require.ElementsMatch(t, []string{"Begun", "Ended"}, reasons)
 	})
 }
 

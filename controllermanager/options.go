@@ -12,8 +12,9 @@ import (
 // The defaults of Options.
 const (
 	// DefaultMinResyncPeriod is that of kube-controller-manager.
-	DefaultMinResyncPeriod = 12 * time.Hour
-	DefaultStartInterval   = 50 * time.Millisecond
+	DefaultMinResyncPeriod   = 12 * time.Hour
+	DefaultStartInterval     = 50 * time.Millisecond
+	DefaultDiscoveryInterval = time.Minute
 )
 
 // Options configure a Manager. The zero value works.
@@ -35,6 +36,11 @@ type Options struct {
 	// Default DefaultStartInterval; negative means none.
 	StartInterval time.Duration
 
+	// DiscoveryInterval is how often the server is asked again what it serves, as long
+	// as a controller is skipped. Default DefaultDiscoveryInterval; negative means
+	// never.
+	DiscoveryInterval time.Duration
+
 	// Controller is what the options of each controller begin with, such as where
 	// its metrics go; see Context.Controller.
 	Controller controller.Options
@@ -53,6 +59,9 @@ func (o *Options) complete() error {
 	}
 	if o.StartInterval == 0 {
 		o.StartInterval = DefaultStartInterval
+	}
+	if o.DiscoveryInterval == 0 {
+		o.DiscoveryInterval = DefaultDiscoveryInterval
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

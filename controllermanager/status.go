@@ -9,7 +9,8 @@ const (
 	Pending State = iota
 	// Disabled: it was not chosen.
 	Disabled
-	// Skipped: the server does not serve what it requires.
+	// Skipped: the server does not serve what it requires. It is looked at again every
+	// Options.DiscoveryInterval.
 	Skipped
 	// Declined: it was asked, and returned nothing to run.
 	Declined

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -65,6 +64,8 @@ type identity struct {
 type informer interface {
 	Start(context.Context) (wait func() error, err error)
 	WaitForSync(context.Context) error
+	WaitUntil(ctx context.Context, reached func() bool) error
+	HasSynced() bool
 	Status() sharedinformer.Status
 	Name() string
 }
@@ -73,6 +74,7 @@ type informer interface {
 type entry struct {
 	informer informer
 	keep     wire.Fields
+	optional bool // all users say so
 	users    int
 	misuse   error              // by one of them
 	cancel   context.CancelFunc // nil before it is started
@@ -81,14 +83,27 @@ type entry struct {
 }
 
 // waitForSync waits for the run that Start asked for, not for the one before.
-func (e *entry) waitForSync(ctx context.Context, begun <-chan struct{}) error {
-	if begun != nil {
+func (e entry) waitForSync(ctx context.Context) error {
+	if e.begun != nil {
 		select {
-		case <-begun:
+		case <-e.begun:
 		case <-ctx.Done():
 		}
 	}
+	if e.optional {
+		err := e.informer.WaitUntil(ctx, func() bool { return e.informer.HasSynced() || e.absent() })
+		if err != nil || !e.informer.HasSynced() {
+			return err
+		}
+	}
 	return e.informer.WaitForSync(ctx)
+}
+
+// absent reports whether the last that the informer heard is that its kind is not
+// served.
+func (e entry) absent() bool {
+	s := e.informer.Status().Reflector
+	return s.Attempts > 0 && s.Failure.NotServed()
 }
 
 // New returns a factory without informers.
@@ -125,12 +140,13 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 	id := identify(f.client, want)
 	e, ok := f.informers[id]
 	if !ok {
-		e = &entry{informer: newInformer(f, want), keep: want.Keep}
+		e = &entry{informer: newInformer(f, want), keep: want.Keep, optional: want.Optional}
 		f.informers[id] = e
 		f.start(e)
 	} else if err := misuse(e, want); err != nil {
 		e.misuse = err
 	}
+	e.optional = e.optional && want.Optional
 	e.users++
 	return e.informer.(*sharedinformer.Informer[T])
 }
@@ -278,20 +294,19 @@ func Release[T object.Object](f *Factory, i *sharedinformer.Informer[T]) <-chan 
 var errOther = errors.New("not waited for any longer")
 
 // WaitForSync waits until every informer that the factory has now is synced,
-// with its handlers. It gives up with the first that fails as
+// with its handlers, but for those that are For.Optional and of a kind that the
+// server does not serve. It gives up with the first that fails as
 // sharedinformer.Informer.WaitForSync does, and then names each that is not
 // synced, with its state and last failure. Misuse of the factory is reported
 // at once.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	f.mu.Lock()
 	misuse := []error{f.misuse}
-	waiting := f.sorted()
-	begun := make([]<-chan struct{}, len(waiting))
-	for n, e := range waiting {
-		begun[n] = e.begun
+	f.mu.Unlock()
+	waiting := f.entries()
+	for _, e := range waiting {
 		misuse = append(misuse, e.misuse)
 	}
-	f.mu.Unlock()
 	if err := errors.Join(misuse...); err != nil {
 		return err
 	}
@@ -301,7 +316,7 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 	var waits sync.WaitGroup
 	for n, e := range waiting {
 		waits.Go(func() {
-			if errs[n] = e.waitForSync(ctx, begun[n]); errs[n] != nil {
+			if errs[n] = e.waitForSync(ctx); errs[n] != nil {
 				cancel(errOther)
 			}
 		})
@@ -312,19 +327,33 @@ func (f *Factory) WaitForSync(ctx context.Context) error {
 
 // Status returns the status of every informer, by name.
 func (f *Factory) Status() []sharedinformer.Status {
-	f.mu.Lock()
-	entries := f.sorted()
-	f.mu.Unlock()
-	all := make([]sharedinformer.Status, len(entries))
-	for n, e := range entries {
-		all[n] = e.informer.Status()
+	var all []sharedinformer.Status
+	for _, e := range f.entries() {
+		all = append(all, e.informer.Status())
 	}
 	return all
 }
 
-// sorted returns the informers by name. It is called under mu.
-func (f *Factory) sorted() []*entry {
-	all := slices.Collect(maps.Values(f.informers))
-	slices.SortFunc(all, func(a, b *entry) int { return cmp.Compare(a.informer.Name(), b.informer.Name()) })
+// Unsynced returns the status, by name, of every informer that is not synced and that
+// WaitForSync would wait for.
+func (f *Factory) Unsynced() []sharedinformer.Status {
+	var all []sharedinformer.Status
+	for _, e := range f.entries() {
+		if !e.informer.HasSynced() && !(e.optional && e.absent()) {
+			all = append(all, e.informer.Status())
+		}
+	}
+	return all
+}
+
+// entries returns the informers as they are now, by name.
+func (f *Factory) entries() []entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []entry
+	for _, e := range f.informers {
+		all = append(all, *e)
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.informer.Name(), b.informer.Name()) })
 	return all
 }

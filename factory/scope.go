@@ -44,4 +44,10 @@ type For[T object.Object] struct {
 	// informer: whoever asks first decides, and asking with another one later is
 	// an error.
 	Transform func(T) (T, error)
+
+	// Optional says that the caller can do without the kind as long as the server
+	// does not serve it, such as that of a custom resource definition that is not
+	// installed: WaitForSync does not wait for it then. The informer goes on asking.
+	// It is not optional where another caller does not say so.
+	Optional bool
 }

@@ -41,7 +41,8 @@
 //   - The lease outlives the work: it is released when all of LeaderElected has
 //     stopped. Work that does not stop in time keeps it until the process ends.
 //   - Ready is true: /readyz fails while an informer is not synced or a running
-//     controller waits for a source, and names it with the reason.
+//     controller waits for a source, and names it with the reason. A kind that is
+//     optional (factory.For) and not installed is not waited for.
 //   - Bad configuration fails in New, Add, or at the beginning of Run.
 //
 // # Concurrency

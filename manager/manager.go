@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 
@@ -67,6 +68,8 @@ const (
 // New returns a manager that does not run. It sends nothing. A bad
 // configuration is an error that says what to change.
 func New(cfg *rest.Config, opts Options) (*Manager, error) {
+	registry := metrics.NewRegistry()
+	cfg = counted(cfg, registry)
 	opts, err := opts.withDefaults(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
@@ -76,8 +79,8 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m := &Manager{
-		Cluster: own, cfg: cfg.Clone(), opts: opts, logger: opts.Logger,
-		metrics: metrics.NewRegistry(),
+		Cluster: own, cfg: cfg, opts: opts, logger: opts.Logger,
+		metrics: registry,
 		health:  &checks{prefix: "/healthz", named: map[string]Check{"ping": Ping}},
 		ready:   &checks{prefix: "/readyz", named: map[string]Check{}},
 		elected: make(chan struct{}), failing: make(chan struct{}, 1),
@@ -100,6 +103,25 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	return m, nil
+}
+
+// counted is cfg for clients whose requests are in the metrics.
+func counted(cfg *rest.Config, registry *metrics.Registry) *rest.Config {
+	if cfg == nil {
+		return nil
+	}
+	cfg = cfg.Clone()
+	wrap := cfg.WrapTransport
+	cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+		if wrap != nil {
+			next = wrap(next)
+		}
+		if next == nil {
+			return nil // which the client complains of
+		}
+		return registry.Requests(next)
+	}
+	return cfg
 }
 
 // addElection makes the elector. It has a client of its own, so that a renewal
@@ -236,8 +258,9 @@ func (m *Manager) AddHealthzCheck(name string, check Check) error { return m.hea
 // AddReadyzCheck adds a question to /readyz: whether others may rely on us.
 func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.ready.add(name, check) }
 
-// Metrics is what /metrics shows. Register collectors of your own with it, and
-// give its WorkQueues to the queues that are made.
+// Metrics is what /metrics shows, the requests of the manager's own clients included.
+// Register collectors of your own with it, and give its WorkQueues to the queues that
+// are made and its Requests to the configurations of other clients.
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
 // ControllerOptions are options for a controller of this manager: its metrics and

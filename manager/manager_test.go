@@ -13,11 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -101,6 +103,31 @@ func TestAForbiddenKindHoldsUpOnlyWhoNeedsItAndReadySaysSo(t *testing.T) {
 		require.True(r, ready(m))
 		require.NoError(r, run.end())
 		require.False(r, ready(m), "stopped")
+	})
+}
+
+// A kind that is optional and not installed keeps nobody from readiness, from the
+// election, and from working.
+func TestAnOptionalKindHoldsUpNobody(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{LeaderElection: janitor()})
+		custom := controller.ClientFor(m.Factory(), factory.For[*unstructured.Unstructured]{
+			Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}, Optional: true,
+		})
+		c, err := controller.New("widgets", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+			return controller.Result{}, nil
+		}), m.ControllerOptions())
+		require.NoError(r, err)
+		c.Watch(controller.For(custom.Informer).Optional())
+		require.NoError(r, m.Add(c))
+		require.NoError(r, m.Add(&part{rig: r, name: "plain"}))
+		run := r.start(m)
+		settle(5 * time.Second)
+		require.Equal(r, []string{"+plain"}, r.noted())
+		require.Equal(r, controller.Running, c.Status().State)
+		code, body := probe(m, "/readyz?verbose")
+		require.Equal(r, http.StatusOK, code, body)
+		require.NoError(r, run.end())
 	})
 }
 
@@ -193,6 +220,7 @@ func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
 		}
 		require.EqualValues(r, 1, values["controller_runtime_reconcile_errors_total"])
 		require.EqualValues(r, 1, values["workqueue_adds_total"])
+		require.Positive(r, values["rest_client_requests_total"])
 		require.NoError(r, run.end())
 		require.Contains(r, logged.String(), "it is dark")
 	})
@@ -304,6 +332,19 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 		require.NoError(r, m.Add(&part{rig: r, name: "pods"}))
 		require.ErrorContains(r, m.Add(&part{rig: r, name: "pods"}), `two runnables are named "pods": give one of them another name`)
 		require.ErrorContains(r, m.Add(&part{rig: r, name: "x"}, manager.Group(17)), "there is no Group(17)")
+
+		empty := func(name string) *controller.Controller {
+			c, err := controller.New(name, controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+				return controller.Result{}, nil
+			}), m.ControllerOptions())
+			require.NoError(r, err)
+			return c
+		}
+		require.NoError(r, m.Add(empty("janitor")))
+		require.ErrorContains(r, m.Add(empty("janitor")), `two runnables are named "janitor": give one of them another name`)
+		err = m.Run(r.ctx)
+		require.ErrorIs(r, err, controller.ErrNoSource)
+		require.EqualError(r, err, "janitor: controller janitor: it has no source: call Watch before Run, with For of the kind to reconcile")
 	})
 }
 

@@ -9,13 +9,11 @@ import (
 	"time"
 )
 
-// check fails while an informer is not synced, and names each with the reason.
+// check fails while an informer is not synced that is needed, and names each with the
+// reason.
 func (c *Cluster) check(*http.Request) error {
 	var unsynced []string
-	for _, s := range c.Status() {
-		if s.Synced {
-			continue
-		}
+	for _, s := range c.factory.Unsynced() {
 		r := s.Reflector
 		reason := fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
 		if r.Attempts > 0 {

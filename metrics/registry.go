@@ -17,16 +17,18 @@ type Registry struct {
 	*prometheus.Registry
 	queues      *WorkQueues
 	controllers *Controllers
+	requests    *Requests
 }
 
 // NewRegistry returns a registry that exports the Go runtime, the process, the
-// build, the work queues that are given its WorkQueues, and the controllers that
-// are given its Controllers.
+// build, the work queues that are given its WorkQueues, the controllers that are
+// given its Controllers, and the clients that are given its Requests.
 func NewRegistry() *Registry {
 	r := &Registry{
 		Registry:    prometheus.NewRegistry(),
 		queues:      NewWorkQueues(WorkQueueOptions{}),
 		controllers: NewControllers(ControllerOptions{}),
+		requests:    NewRequests(),
 	}
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -34,6 +36,7 @@ func NewRegistry() *Registry {
 		collectors.NewBuildInfoCollector(),
 		r.queues,
 		r.controllers,
+		r.requests,
 	)
 	return r
 }
@@ -43,6 +46,9 @@ func (r *Registry) WorkQueues() workqueue.Metrics { return r.queues }
 
 // Controllers is for controller.Options.Metrics.
 func (r *Registry) Controllers() controller.Metrics { return r.controllers }
+
+// Requests is for rest.Config.WrapTransport.
+func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r.requests.Count(next) }
 
 // Handler answers Prometheus.
 func (r *Registry) Handler() http.Handler {

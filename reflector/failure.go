@@ -119,6 +119,12 @@ func (f *Failure) Refused() bool {
 	return false
 }
 
+// NotServed reports whether it failed because the server does not serve the kind, such
+// as that of a custom resource definition that is not installed.
+func (f *Failure) NotServed() bool {
+	return meta.IsNoMatchError(f.Err) || apierrors.IsNotFound(f.Err)
+}
+
 // Verdict is what an error handler decides.
 type Verdict uint8
 

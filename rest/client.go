@@ -32,6 +32,8 @@ type Client struct {
 	mapper   kindMapper // learned, unless a test puts another in its place
 	warnings warningLog
 
+	fieldManager, fieldValidation string // of the Config
+
 	mu    sync.Mutex // guards plain
 	plain map[object.GVR]bool
 }
@@ -57,6 +59,8 @@ func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
 		scheme: scheme,
 		cbor:   cfg.CBOR,
 		plain:  map[object.GVR]bool{},
+
+		fieldManager: cfg.FieldManager, fieldValidation: cfg.FieldValidation,
 	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

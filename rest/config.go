@@ -89,6 +89,16 @@ type Config struct {
 	// version of Millrace and the platform.
 	UserAgent string
 
+	// FieldManager is in whose name fields are written where the options of a call do
+	// not say it. Empty lets the server take the beginning of UserAgent.
+	// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+	FieldManager string
+
+	// FieldValidation is what the server does about unknown and duplicate fields
+	// where the options of a call do not say it: Strict, Warn or Ignore. Empty leaves
+	// it to the server, which warns.
+	FieldValidation string
+
 	// Logger hears of trouble which needs no answer, such as a token file that
 	// could not be read again. Nil is silent.
 	Logger *slog.Logger

@@ -87,6 +87,8 @@ func (c Config) String() string {
 		l.field("Timeout", c.Timeout.String())
 	}
 	l.str("UserAgent", c.UserAgent)
+	l.str("FieldManager", c.FieldManager)
+	l.str("FieldValidation", c.FieldValidation)
 	l.flag("Logger", c.Logger != nil)
 	l.flag("WrapTransport", c.WrapTransport != nil)
 	return l.String()

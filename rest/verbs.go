@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 	switch pt {
 	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
 	case types.ApplyYAMLPatchType:
-		if opts.FieldManager == "" {
+		if cmp.Or(opts.FieldManager, r.client.fieldManager) == "" {
 			return none, fmt.Errorf("patch %s: an apply patch needs a field manager", r.describe(key))
 		}
 		c.retry = true
@@ -82,8 +83,8 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 }
 
 // Apply sends obj as a server-side apply: the fields that it has are set and
-// owned by opts.FieldManager, which is required. An object that does not exist
-// is created.
+// owned by opts.FieldManager or, where that is empty, Config.FieldManager; one of
+// them is required. An object that does not exist is created.
 //
 // A typed object has more fields than one means to own: those that Go writes
 // even when they are empty. Where that matters, use an unstructured object or
@@ -146,12 +147,28 @@ func (r *Resource[T]) named(ctx context.Context, c call[T], opts any) (T, error)
 }
 
 func (r *Resource[T]) withOptions(ctx context.Context, c call[T], opts any) (T, error) {
+	r.client.complete(opts)
 	var err error
 	if c.query, err = query(opts); err != nil {
 		var none T
 		return none, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
 	return r.one(ctx, c)
+}
+
+// complete fills in what the options of a write leave to the Config.
+func (c *Client) complete(opts any) {
+	set := func(manager, validation *string) {
+		*manager, *validation = cmp.Or(*manager, c.fieldManager), cmp.Or(*validation, c.fieldValidation)
+	}
+	switch o := opts.(type) {
+	case *metav1.CreateOptions:
+		set(&o.FieldManager, &o.FieldValidation)
+	case *metav1.UpdateOptions:
+		set(&o.FieldManager, &o.FieldValidation)
+	case *metav1.PatchOptions:
+		set(&o.FieldManager, &o.FieldValidation)
+	}
 }
 
 // takeKey takes the key of the call from the object to be sent.

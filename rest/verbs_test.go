@@ -296,3 +296,30 @@ func TestResourceString(t *testing.T) {
 	require.Equal(t, "deployments.apps in namespace x", deployments.Namespace("x").String())
 	require.Equal(t, "deployments.apps/status", deployments.Subresource("status").String())
 }
+
+// What the Config says of writes goes with each that does not say otherwise, and with no
+// read.
+func TestWritesInANameOfTheConfig(t *testing.T) {
+	recorded, got := record(t, kindPod, pod("a"))
+	client := clientOf(t, &Config{Host: recorded.base.String(), FieldManager: "me", FieldValidation: metav1.FieldValidationStrict})
+	r := ResourceFor[*corev1.Pod](client)
+	const path, strict = " /api/v1/namespaces/default/pods", "fieldManager=me&fieldValidation=Strict"
+	for want, do := range map[string]func() (*corev1.Pod, error){
+		"POST" + path + "?" + strict: func() (*corev1.Pod, error) { return r.Create(t.Context(), pod("a"), metav1.CreateOptions{}) },
+		"POST" + path + "?fieldManager=you&fieldValidation=Warn": func() (*corev1.Pod, error) {
+			return r.Create(t.Context(), pod("a"), metav1.CreateOptions{FieldManager: "you", FieldValidation: metav1.FieldValidationWarn})
+		},
+		"PUT" + path + "/a?" + strict: func() (*corev1.Pod, error) { return r.Update(t.Context(), pod("a"), metav1.UpdateOptions{}) },
+		"PATCH" + path + "/a/status?" + strict: func() (*corev1.Pod, error) {
+			return r.Subresource("status").Patch(t.Context(), key, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+		},
+		"PATCH" + path + "/a?" + strict + "&force=true": func() (*corev1.Pod, error) {
+			return r.Apply(t.Context(), pod("a"), metav1.ApplyOptions{Force: true})
+		},
+		"GET" + path + "/a": func() (*corev1.Pod, error) { return r.Get(t.Context(), key, metav1.GetOptions{}) },
+	} {
+		_, err := do()
+		require.NoError(t, err)
+		require.Equal(t, want, got.line)
+	}
+}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -20,7 +21,8 @@ import (
 
 func main() {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	if err := run(manager.SignalContext(), log, os.Args[1:]); err != nil {
+	err := run(manager.SignalContext(), log, os.Args[1:])
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		log.Error("ended", "reason", err)
 		os.Exit(1)
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -13,17 +14,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -191,7 +195,11 @@ func TestMetricsAskTheServerWhoMayRead(t *testing.T) {
 // TestTheServerCallsOurWebhooks: it trusts our certificate, applies what a
 // mutation says, and passes on refusals and warnings.
 func TestTheServerCallsOurWebhooks(t *testing.T) {
-	client, ns := admin(t)
+	_, ns := admin(t)
+	var logged bytes.Buffer
+	cfg := loadConfig(t, shared, "admin")
+	cfg.Logger = slog.New(slog.NewTextHandler(&logged, nil))
+	client := newClient(t, cfg)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	dir, ca := webhookCertificate(t)
@@ -202,8 +210,14 @@ func TestTheServerCallsOurWebhooks(t *testing.T) {
 		return nil
 	}))
 	hooks.Handle("/validate", webhook.Validate(func(_ context.Context, r *webhook.Request[*corev1.ConfigMap]) error {
-		if r.Object.Data["colour"] == "pink" {
+		switch {
+		case r.Operation == admissionv1.Delete && r.Old.Data["colour"] == "gold":
+			return errors.New("gold stays")
+		case r.Operation == admissionv1.Delete:
+		case r.Object.Data["colour"] == "pink":
 			return errors.New("pink is not allowed")
+		case r.Operation == admissionv1.Update && r.Old.Data["colour"] != r.Object.Data["colour"]:
+			r.Warn("%s was nicer", r.Old.Data["colour"])
 		}
 		return nil
 	}))
@@ -218,6 +232,8 @@ func TestTheServerCallsOurWebhooks(t *testing.T) {
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 	}}
+	all := slices.Clone(rules)
+	all[0].Operations = append(all[0].Operations, admissionregistrationv1.Update, admissionregistrationv1.Delete)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": ns}}
 	mutating, err := rest.ResourceFor[*admissionregistrationv1.MutatingWebhookConfiguration](client).Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
@@ -231,7 +247,7 @@ func TestTheServerCallsOurWebhooks(t *testing.T) {
 	validating, err := rest.ResourceFor[*admissionregistrationv1.ValidatingWebhookConfiguration](client).Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "validate.example.com", Rules: rules, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"},
+			Name: "validate.example.com", Rules: all, NamespaceSelector: selector, AdmissionReviewVersions: []string{"v1"},
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: new(url + "/validate"), CABundle: ca},
 			SideEffects:  new(admissionregistrationv1.SideEffectClassNone),
 		}},
@@ -258,13 +274,25 @@ func TestTheServerCallsOurWebhooks(t *testing.T) {
 		}
 		return fmt.Errorf("the answer was %w", err)
 	})
-	poll(t, "what is red is changed", func() error {
-		made, err := create("red")
+	var made *corev1.ConfigMap
+	poll(t, "what is red is changed", func() (err error) {
+		made, err = create("red")
 		if err == nil && made.Labels["seen/by"] != "admin" {
 			err = fmt.Errorf("the labels are %v", made.Labels)
 		}
 		return err
 	})
+	made.Data["colour"] = "gold"
+	made, err = configMaps.Update(t.Context(), made, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Contains(t, logged.String(), "red was nicer", "a warning")
+	err = configMaps.Delete(t.Context(), object.KeyOf(made), metav1.DeleteOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, "gold stays")
+	made.Data["colour"] = "blue"
+	_, err = configMaps.Update(t.Context(), made, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, configMaps.Delete(t.Context(), object.KeyOf(made), metav1.DeleteOptions{}))
 }
 
 // TestTheServerConvertsByOurWebhook: what is written in one version is read in

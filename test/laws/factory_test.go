@@ -394,3 +394,42 @@ func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 	}
 	others.Wait()
 }
+
+// A kind that is not served is not waited for by who can do without it, unless somebody
+// else cannot; other reasons not to sync are waited for.
+func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
+	widgets := apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		factory.Informer[*corev1.Pod](f)
+		of := factory.For[untyped]{Kind: widgets.GVK(), Optional: true}
+		optional := factory.Informer(f, of)
+		began := time.Now()
+		require.NoError(r, f.WaitForSync(r.ctx))
+		require.Less(r, time.Since(began), time.Second)
+		require.False(r, optional.HasSynced(), "L18 is not bent")
+		require.Empty(r, f.Unsynced())
+
+		needed := of
+		needed.Optional = false
+		factory.Informer(f, needed)
+		require.ErrorIs(r, f.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)
+		require.Len(r, f.Unsynced(), 1)
+		factory.Release(f, optional)
+		<-factory.Release(f, optional)
+
+		r.srv.SetAuthorizer(apiserver.Deny("", "widgets"))
+		require.NoError(r, r.srv.AddResource(widgets))
+		r.client.Mapper().Invalidate()
+		optional = factory.Informer(f, of)
+		require.ErrorContains(r, f.WaitForSync(r.ctx), "forbidden", "it is served")
+		r.srv.SetAuthorizer(nil)
+		time.Sleep(time.Hour)
+		require.NoError(r, f.WaitForSync(r.ctx))
+		require.True(r, optional.HasSynced())
+		require.NoError(r, r.srv.RemoveResource(widgets.GVR))
+		time.Sleep(time.Hour)
+		require.NoError(r, f.WaitForSync(r.ctx))
+	})
+}

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/controllermanager"
@@ -246,5 +247,55 @@ func TestTerminatingPodIsReplaced(t *testing.T) {
 		e.Settle(time.Minute)
 		require.Len(t, controllertest.All[*corev1.Pod](e), 3)
 		require.EqualValues(t, 2, controllertest.Get[*appsv1.Deployment](e, web).Status.AvailableReplicas)
+	})
+}
+
+// A Pod without a controller is adopted where it fits, but not one that is going.
+func TestADyingOrphanIsNotAdopted(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		start(e)
+		controllertest.Put(e, deployment(1))
+		e.Settle(time.Minute)
+		set := controllertest.All[*appsv1.ReplicaSet](e)[0]
+		fits := func(name string) *corev1.Pod {
+			controllertest.Put(e, &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Finalizers: []string{"example.com/hold"}}, Spec: set.Spec.Template.Spec,
+			})
+			if name == "dying" {
+				controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: set.Namespace, Name: name})
+			}
+			p := controllertest.Get[*corev1.Pod](e, object.Key{Namespace: set.Namespace, Name: name}).DeepCopy()
+			p.Labels = set.Spec.Template.Labels
+			controllertest.Put(e, p)
+			e.Settle(time.Minute)
+			return controllertest.Get[*corev1.Pod](e, object.KeyOf(p))
+		}
+		require.True(t, metav1.IsControlledBy(fits("living"), set))
+		dying := fits("dying")
+		require.NotNil(t, dying.DeletionTimestamp)
+		require.Empty(t, dying.OwnerReferences)
+	})
+}
+
+// The garbage controllers delete what has lost an owner of their kind, and leave alone
+// what another kind of that name controls, be it there or not.
+func TestGarbageIsOfItsKind(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		start(e)
+		for name, owner := range map[string]metav1.OwnerReference{
+			"gone":          {APIVersion: "apps/v1", Kind: "ReplicaSet"},
+			"another-kind":  {APIVersion: "apps/v1", Kind: "StatefulSet"},
+			"another-group": {APIVersion: "example.com/v1", Kind: "ReplicaSet"},
+		} {
+			owner.Name, owner.UID, owner.Controller = "web", types.UID(name), new(true)
+			controllertest.Put(e, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: []metav1.OwnerReference{owner}},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "one:1"}}}})
+		}
+		e.Settle(time.Hour)
+		left := map[string]bool{}
+		for _, p := range controllertest.All[*corev1.Pod](e) {
+			left[p.Name] = true
+		}
+		require.Equal(t, map[string]bool{"another-kind": true, "another-group": true}, left)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type deployments struct {
 	deployments *controller.Client[*appsv1.Deployment]
 	sets        *controller.Client[*appsv1.ReplicaSet]
 	owned       *owned.Set[*appsv1.Deployment, *appsv1.ReplicaSet]
+	events      *controller.Events
 	scheme      *runtime.Scheme
 }
 
@@ -49,6 +51,7 @@ func create(c *controllermanager.Context) (manager.Runnable, error) {
 	d := &deployments{
 		deployments: controllermanager.ClientFor[*appsv1.Deployment](c),
 		sets:        controllermanager.ClientFor[*appsv1.ReplicaSet](c),
+		events:      c.Events(),
 		scheme:      c.Scheme(),
 	}
 	d.owned = owned.NewSet(d.deployments, d.sets, selector, c.Scheme())
@@ -90,26 +93,22 @@ func (c *deployments) sync(ctx context.Context, d *appsv1.Deployment) (next time
 		return 0, c.report(ctx, d, r, 0)
 	}
 	collisions := collisionCount(d)
+	switch {
+	case d.Spec.Paused: // it still scales
+		err = c.scale(ctx, r, r.resize())
+	case r.current == nil:
+		if r.current, err = c.newSet(ctx, d, r); apierrors.IsAlreadyExists(err) {
+			collisions++ // another template has this hash: take another name next time
+			return time.Millisecond, c.report(ctx, d, r, collisions)
+		}
+	default:
+		err = c.revise(ctx, d, r)
+	}
+	if err != nil {
+		return 0, err
+	}
 	if !d.Spec.Paused {
-		if r.current == nil {
-			if r.current, err = c.newSet(ctx, d, r); apierrors.IsAlreadyExists(err) {
-				collisions++ // another template has this hash: take another name next time
-				return time.Millisecond, c.report(ctx, d, r, collisions)
-			}
-		} else {
-			err = c.revise(ctx, d, r)
-		}
-		if err != nil {
-			return 0, err
-		}
-		if err := c.scale(ctx, r, r.step()); err != nil {
-			return 0, err
-		}
-		if err := c.forget(ctx, r); err != nil {
-			return 0, err
-		}
-	} else if only := r.onlyActive(); only != nil { // a paused roll-out still scales
-		if err := c.scale(ctx, r, map[types.UID]int32{only.UID: r.replicas}); err != nil {
+		if err := c.roll(ctx, r); err != nil {
 			return 0, err
 		}
 	}
@@ -171,20 +170,44 @@ func (c *deployments) revise(ctx context.Context, d *appsv1.Deployment, r *rollo
 	return err
 }
 
-// scale brings ReplicaSets to their targets.
+// roll does one step of the roll-out, or first follows the Deployment to another size.
+func (c *deployments) roll(ctx context.Context, r *rollout) error {
+	targets := r.step()
+	if r.resized() {
+		targets = r.resize()
+	}
+	if err := c.scale(ctx, r, targets); err != nil {
+		return err
+	}
+	return c.forget(ctx, r)
+}
+
+// scale brings ReplicaSets to their targets, and notes what these were chosen for.
 func (c *deployments) scale(ctx context.Context, r *rollout, targets map[types.UID]int32) error {
 	for _, set := range r.all() {
 		target, ok := targets[set.UID]
-		if !ok || target == wanted(set) {
+		before := wanted(set)
+		if !ok || target == before && (target == 0 || sizedFor(set, desiredAnnotation) == r.replicas) {
 			continue
 		}
 		rs := set.DeepCopy()
 		rs.Spec.Replicas = &target
+		metav1.SetMetaDataAnnotation(&rs.ObjectMeta, desiredAnnotation, strconv.Itoa(int(r.replicas)))
+		metav1.SetMetaDataAnnotation(&rs.ObjectMeta, maxAnnotation, strconv.Itoa(int(r.most())))
 		rs, err := c.sets.Update(ctx, rs)
 		if err != nil {
 			return fmt.Errorf("scale %s to %d: %w", set.Name, target, err)
 		}
 		r.replace(rs)
+		direction := "up"
+		switch {
+		case target == before:
+			continue
+		case target < before:
+			direction = "down"
+		}
+		c.events.Record(r.deployment, controller.Event{Reason: "ScalingReplicaSet", Action: "Scale", Related: rs,
+			Note: fmt.Sprintf("Scaled %s replica set %s from %d to %d", direction, rs.Name, before, target)})
 	}
 	return nil
 }

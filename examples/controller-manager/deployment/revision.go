@@ -38,7 +38,9 @@ func describe(rs *appsv1.ReplicaSet, d *appsv1.Deployment, revision int64) bool 
 		rs.Annotations = map[string]string{}
 	}
 	for k, v := range d.Annotations {
-		if k != revisionAnnotation && k != historyAnnotation && k != lastApplied {
+		switch k {
+		case revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation, lastApplied: // each object's own
+		default:
 			rs.Annotations[k] = v
 		}
 	}

@@ -100,19 +100,6 @@ func (r *rollout) newRevision() int64 {
 	return revision + 1
 }
 
-// onlyActive is the one ReplicaSet with Pods, or the current one if none has; nil
-// where there are several.
-func (r *rollout) onlyActive() *appsv1.ReplicaSet {
-	active := slices.DeleteFunc(r.all(), func(rs *appsv1.ReplicaSet) bool { return wanted(rs) == 0 })
-	switch len(active) {
-	case 0:
-		return r.current
-	case 1:
-		return active[0]
-	}
-	return nil
-}
-
 // step is what the ReplicaSets are to be scaled to next, by UID.
 func (r *rollout) step() map[types.UID]int32 {
 	if r.deployment.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
@@ -121,14 +108,15 @@ func (r *rollout) step() map[types.UID]int32 {
 	return r.roll()
 }
 
-// recreate removes the Pods of all old ReplicaSets, and then begins with the current
-// one. Pods that are still terminating count as removed.
+// recreate removes the Pods of all old ReplicaSets, and begins with the current one
+// when the last of them has ended. An API server before 1.35 does not keep how many are
+// terminating, which then count as removed.
 func (r *rollout) recreate() map[types.UID]int32 {
 	targets := map[types.UID]int32{}
 	left := false
 	for _, rs := range r.old {
 		targets[rs.UID] = 0
-		left = left || wanted(rs) > 0 || rs.Status.Replicas > 0
+		left = left || wanted(rs) > 0 || rs.Status.Replicas > 0 || terminating(rs) > 0
 	}
 	if !left {
 		targets[r.current.UID] = r.replicas
@@ -180,6 +168,14 @@ func wanted(rs *appsv1.ReplicaSet) int32 {
 
 // available is how many Pods of a ReplicaSet are available and meant to stay.
 func available(rs *appsv1.ReplicaSet) int32 { return min(wanted(rs), rs.Status.AvailableReplicas) }
+
+// terminating is how many Pods of a ReplicaSet are being deleted and have not ended.
+func terminating(rs *appsv1.ReplicaSet) int32 {
+	if rs.Status.TerminatingReplicas == nil {
+		return 0
+	}
+	return *rs.Status.TerminatingReplicas
+}
 
 // complete reports whether there is nothing but available Pods of the current
 // template.

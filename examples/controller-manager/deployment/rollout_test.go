@@ -122,7 +122,7 @@ func show(sets []*appsv1.ReplicaSet) string {
 }
 
 func TestRevision(t *testing.T) {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/change-cause": "why", revisionAnnotation: "7", lastApplied: "{}"}}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/change-cause": "why", revisionAnnotation: "7", desiredAnnotation: "7", maxAnnotation: "7", lastApplied: "{}"}}}
 	rs := &appsv1.ReplicaSet{}
 	require.True(t, describe(rs, d, 1))
 	require.Equal(t, map[string]string{revisionAnnotation: "1", "kubernetes.io/change-cause": "why"}, rs.Annotations)

@@ -23,12 +23,13 @@ func (r *rollout) status(now time.Time) appsv1.DeploymentStatus {
 	s := appsv1.DeploymentStatus{
 		ObservedGeneration:  r.deployment.Generation,
 		CollisionCount:      before.CollisionCount,
-		TerminatingReplicas: before.TerminatingReplicas,
+		TerminatingReplicas: new(int32),
 	}
 	for _, rs := range r.all() {
 		s.Replicas += rs.Status.Replicas
 		s.ReadyReplicas += rs.Status.ReadyReplicas
 		s.AvailableReplicas += rs.Status.AvailableReplicas
+		*s.TerminatingReplicas += terminating(rs)
 	}
 	if r.current != nil {
 		s.UpdatedReplicas = r.current.Status.Replicas

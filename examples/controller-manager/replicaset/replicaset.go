@@ -44,6 +44,7 @@ type replicaSets struct {
 	sets   *controller.Client[*appsv1.ReplicaSet]
 	pods   *controller.Client[*corev1.Pod]
 	owned  *owned.Set[*appsv1.ReplicaSet, *corev1.Pod]
+	events *controller.Events
 	scheme *runtime.Scheme
 }
 
@@ -51,6 +52,7 @@ func create(c *controllermanager.Context) (manager.Runnable, error) {
 	r := &replicaSets{
 		sets:   controllermanager.ClientFor[*appsv1.ReplicaSet](c),
 		pods:   controllermanager.ClientFor[*corev1.Pod](c),
+		events: c.Events(),
 		scheme: c.Scheme(),
 	}
 	r.owned = owned.NewSet(r.sets, r.pods, selector, c.Scheme())
@@ -77,7 +79,10 @@ func (r *replicaSets) reconcile(ctx context.Context, rs *appsv1.ReplicaSet) (con
 	if err != nil {
 		return retry(err)
 	}
-	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !active(p) })
+	pods = slices.DeleteFunc(pods, over)
+	terminating := len(pods)
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	terminating -= len(pods)
 	var scaling error
 	if rs.DeletionTimestamp == nil {
 		scaling = r.scale(ctx, rs, pods)
@@ -86,7 +91,7 @@ func (r *replicaSets) reconcile(ctx context.Context, rs *appsv1.ReplicaSet) (con
 	status, next := statusOf(rs, pods, now)
 	_, _, err = controller.PatchStatus(ctx, r.sets, rs, func(rs *appsv1.ReplicaSet) error {
 		status.Conditions = rs.Status.Conditions
-		status.TerminatingReplicas = rs.Status.TerminatingReplicas
+		status.TerminatingReplicas = new(int32(terminating))
 		setFailure(&status, scaling, metav1.NewTime(now))
 		rs.Status = status
 		return nil
@@ -108,40 +113,58 @@ func retry(err error) (controller.Result, error) {
 	return controller.Result{}, err
 }
 
-// active reports whether a Pod counts: it is neither over nor going.
-func active(p *corev1.Pod) bool {
-	return p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed && p.DeletionTimestamp == nil
+// over reports whether a Pod has come to its end.
+func over(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // scale creates or deletes Pods so that there are as many as asked for.
 func (r *replicaSets) scale(ctx context.Context, rs *appsv1.ReplicaSet, pods []*corev1.Pod) error {
 	want := int(replicas(rs))
-	for range min(want-len(pods), burst) {
-		template := rs.Spec.Template.DeepCopy()
-		p := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: rs.Namespace, GenerateName: rs.Name + "-",
-				Labels: template.Labels, Annotations: template.Annotations, Finalizers: template.Finalizers,
-			},
-			Spec: template.Spec,
-		}
-		if err := controller.SetControllerReference(rs, p, r.scheme); err != nil {
-			return controller.Terminal(err)
-		}
-		if _, err := r.pods.Create(ctx, p); err != nil {
-			return fmt.Errorf("create a pod: %w", err)
-		}
-	}
 	if len(pods) <= want {
-		return nil
+		return slowStart(min(want-len(pods), burst), func() error { return r.add(ctx, rs) })
 	}
-	slices.SortStableFunc(pods, leastMissed)
-	for _, p := range pods[:min(len(pods)-want, burst)] {
-		err := r.pods.Delete(ctx, p, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete pod %s: %w", p.Name, err)
+	for _, p := range victims(pods)[:min(len(pods)-want, burst)] {
+		if err := r.remove(ctx, rs, p); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// add creates a Pod.
+func (r *replicaSets) add(ctx context.Context, rs *appsv1.ReplicaSet) error {
+	template := rs.Spec.Template.DeepCopy()
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: rs.Namespace, GenerateName: rs.Name + "-",
+			Labels: template.Labels, Annotations: template.Annotations, Finalizers: template.Finalizers,
+		},
+		Spec: template.Spec,
+	}
+	if err := controller.SetControllerReference(rs, p, r.scheme); err != nil {
+		return controller.Terminal(err)
+	}
+	p, err := r.pods.Create(ctx, p)
+	if err != nil {
+		r.events.Recordf(rs, corev1.EventTypeWarning, "FailedCreate", "Create", "Error creating: %v", err)
+		return fmt.Errorf("create a pod: %w", err)
+	}
+	r.events.Record(rs, controller.Event{Reason: "SuccessfulCreate", Action: "Create", Note: "Created pod: " + p.Name, Related: p})
+	return nil
+}
+
+// remove deletes a Pod, unless it is gone.
+func (r *replicaSets) remove(ctx context.Context, rs *appsv1.ReplicaSet, p *corev1.Pod) error {
+	err := r.pods.Delete(ctx, p, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		r.events.Record(rs, controller.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Action: "Delete", Note: "Error deleting: " + err.Error(), Related: p})
+		return fmt.Errorf("delete pod %s: %w", p.Name, err)
+	}
+	r.events.Record(rs, controller.Event{Reason: "SuccessfulDelete", Action: "Delete", Note: "Deleted pod: " + p.Name, Related: p})
 	return nil
 }
 
@@ -150,47 +173,6 @@ func replicas(rs *appsv1.ReplicaSet) int32 {
 		return 1
 	}
 	return *rs.Spec.Replicas
-}
-
-// leastMissed orders Pods by who can go first: the one that does the least, and of
-// two that do the same the younger one.
-func leastMissed(a, b *corev1.Pod) int {
-	return cmp.Or(
-		cmp.Compare(worth(a), worth(b)),
-		readySince(b).Compare(readySince(a)),
-		b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
-		cmp.Compare(a.Name, b.Name),
-	)
-}
-
-func worth(p *corev1.Pod) int {
-	switch {
-	case ready(p) != nil:
-		return 3
-	case p.Status.Phase == corev1.PodRunning:
-		return 2
-	case p.Spec.NodeName != "":
-		return 1
-	}
-	return 0
-}
-
-// ready is the condition that says that a Pod is ready; nil if it is not.
-func ready(p *corev1.Pod) *corev1.PodCondition {
-	for i, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
-// readySince is when a Pod became ready; zero if it is not.
-func readySince(p *corev1.Pod) time.Time {
-	if c := ready(p); c != nil {
-		return c.LastTransitionTime.Time
-	}
-	return time.Time{}
 }
 
 // statusOf counts, and says after what time it is to be counted anew because a Pod

@@ -1,0 +1,175 @@
+package controllermanager
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// round is one Run of a Manager. Its methods are called by the goroutine of Run.
+type round struct {
+	m       *Manager
+	ctx     context.Context // ends with that of Run, or when a controller fails
+	cancel  context.CancelCauseFunc
+	started chan struct{} // closed when all that could be made at the start has been
+	clients []*rest.Client
+	runs    sync.WaitGroup // a goroutine for each controller
+	any     bool           // whether one has been started
+
+	mu   sync.Mutex // guards errs
+	errs []error
+}
+
+func newRound(ctx context.Context, m *Manager) *round {
+	r := &round{m: m, started: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	return r
+}
+
+// run does what the package's doc says, and returns when all has ended.
+func (r *round) run() error {
+	defer r.cancel(nil)
+	defer func() {
+		for _, c := range r.clients {
+			c.CloseIdleConnections()
+		}
+	}()
+	r.m.factory.Client().Mapper().Invalidate() // what was found out long ago may have changed
+	served, err := r.m.discover(r.ctx)
+	if err != nil {
+		return nil // ctx is done
+	}
+	made, err := r.make(served)
+	close(r.started)
+	if err != nil {
+		return err
+	}
+	if r.start(made) {
+		r.m.mu.Lock()
+		r.m.waiting = nil
+		r.m.mu.Unlock()
+		r.lookAgain()
+	}
+	<-r.ctx.Done()
+	r.runs.Wait()
+	return errors.Join(r.errs...)
+}
+
+// lookAgain asks the server now and then what it serves, as long as a controller is
+// skipped, and starts those for which it has become enough.
+func (r *round) lookAgain() {
+	interval := r.m.opts.DiscoveryInterval
+	for interval > 0 && r.skipped() && sleep(r.ctx, interval) {
+		mapper := r.m.factory.Client().Mapper()
+		mapper.Invalidate()
+		served, err := discover(r.ctx, mapper)
+		if err != nil {
+			r.m.opts.Logger.Debug("skipped controllers stay so", "err", err)
+			continue
+		}
+		made, err := r.make(served)
+		if err != nil {
+			r.fail(err)
+			return
+		}
+		r.start(made)
+	}
+}
+
+func (r *round) skipped() bool {
+	for _, s := range r.m.Status() {
+		if s.State == Skipped {
+			return true
+		}
+	}
+	return false
+}
+
+// make makes the controllers that are pending or skipped and have what they require,
+// and returns them in the order of the registry.
+func (r *round) make(served Resources) (made []*member, err error) {
+	for _, d := range r.m.registry.descriptors {
+		r.m.mu.Lock()
+		c := r.m.state[d.Name]
+		status := c.Status
+		r.m.mu.Unlock()
+		switch status.State {
+		case Disabled:
+			r.m.set(d.Name, Disabled, status.Reason) // which logs it
+			continue
+		case Pending, Skipped:
+		default:
+			continue
+		}
+		if missing := missing(d, served); missing != "" {
+			r.m.set(d.Name, Skipped, "the server does not serve "+missing)
+			continue
+		}
+		context := &Context{name: d.Name, client: r.m.factory.Client(), factory: r.m.factory, served: served, started: r.started, opts: &r.m.opts}
+		if r.m.opts.NewClient != nil {
+			if context.client, err = r.m.opts.NewClient(d.Name); err != nil {
+				return nil, r.m.failed(d.Name, err)
+			}
+			r.clients = append(r.clients, context.client)
+		}
+		context.events = controller.NewEvents(context.client, d.Name, controller.EventOptions{Logger: r.m.opts.Logger})
+		run, err := create(d, context)
+		switch {
+		case err != nil:
+			return nil, r.m.failed(d.Name, err)
+		case run == nil:
+			r.m.set(d.Name, Declined, "it declined to run")
+			continue
+		}
+		r.m.mu.Lock()
+		c.State, c.Reason, c.run, c.events = Pending, "", run, context.events
+		r.m.mu.Unlock()
+		made = append(made, c)
+	}
+	return made, nil
+}
+
+// missing names what a controller requires and the server does not serve.
+func missing(d Descriptor, served Resources) string {
+	var missing []string
+	for _, gvr := range d.Requires {
+		if !served.Has(gvr) {
+			missing = append(missing, strings.Trim(gvr.GroupResource().String()+"/"+gvr.Version, "/"))
+		}
+	}
+	return strings.Join(missing, ", ")
+}
+
+// start starts what was made, one after the other, and reports whether ctx is not
+// done.
+func (r *round) start(made []*member) bool {
+	for _, c := range made {
+		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, interval+rand.N(interval)) {
+			return false
+		}
+		r.any = true
+		r.m.set(c.Name, Running, "")
+		r.runs.Go(func() {
+			err := c.call(r.ctx)
+			if err == nil || r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				r.m.set(c.Name, Ended, "")
+				return
+			}
+			r.fail(r.m.failed(c.Name, err))
+		})
+	}
+	return r.ctx.Err() == nil
+}
+
+// fail ends the round.
+func (r *round) fail(err error) {
+	r.mu.Lock()
+	r.errs = append(r.errs, err)
+	r.mu.Unlock()
+	r.cancel(err)
+}
