@@ -2,11 +2,15 @@ package controller
 
 import (
 	"context"
+	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -25,14 +29,20 @@ import (
 //
 // Outside of a reconcile a Client reads and writes without waiting. It may be
 // used by many goroutines.
+//
+// A kind may bypass the cache (factory.Options.DisableFor). Its client has no
+// informer, Read asks the server, and nothing is to be waited for. What needs a
+// cache, Get and Copy and sources, is then not to be had; Objects and
+// CreateOrUpdate are.
 type Client[T object.Object] struct {
-	// Informer is what is read from. Sources are made of it.
+	// Informer is what is read from. Sources are made of it. Nil for a kind that
+	// bypasses the cache.
 	*sharedinformer.Informer[T]
 	resource *rest.Resource[T]
 }
 
-// NewClient returns a client that reads from an informer and writes to a
-// resource, which must be of the same kind. What the informer does not select,
+// NewClient returns a client that reads from an informer, or from the resource where
+// that is nil, and writes to a resource, which must be of the same kind. What the informer does not select,
 // because of its namespace or selector, is better written through Resource: the
 // cache never gets such an object, and learns only from the next bookmark that it
 // has missed nothing.
@@ -42,11 +52,15 @@ func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[
 
 // ClientFor returns a client for the informer of a factory that factory.Informer
 // returns for the same arguments, and counts as a user of it until
-// factory.Release(f, client.Informer).
+// factory.Release(f, client.Informer). For a kind that bypasses the cache it starts
+// no informer.
 func ClientFor[T object.Object](f *factory.Factory, of ...factory.For[T]) *Client[T] {
 	resource := rest.ResourceFor[T](f.Client())
 	if len(of) > 0 && !of[0].Kind.Empty() {
 		resource = rest.ResourceForKind[T](f.Client(), of[0].Kind)
+	}
+	if f.Disabled(resource.Kind()) {
+		return NewClient(nil, resource)
 	}
 	return NewClient(factory.Informer(f, of...), resource)
 }
@@ -58,6 +72,34 @@ func (c *Client[T]) Resource() *rest.Resource[T] { return c.resource }
 // Mapping returns where the kind is served.
 func (c *Client[T]) Mapping(ctx context.Context) (rest.Mapping, error) {
 	return c.resource.Mapping(ctx)
+}
+
+// Cache returns the cache; for its ways to read see indexer.Reader. It panics for a
+// kind that bypasses the cache.
+func (c *Client[T]) Cache() indexer.Reader[T] {
+	if c.Informer == nil {
+		c.uncached()
+	}
+	return c.Informer.Cache()
+}
+
+func (c *Client[T]) uncached() {
+	panic(fmt.Sprintf("%s: the cache is asked for, but the kind bypasses it (factory.Options.DisableFor): use Read, or Resource", c.resource))
+}
+
+// Read returns the object under key: the cached one, which is shared and must not be
+// changed, or, of a kind that bypasses the cache, the server's. Where there is none
+// it fails so that apierrors.IsNotFound says so.
+func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
+	if c.Informer == nil {
+		return c.resource.Get(ctx, key, metav1.GetOptions{})
+	}
+	o, ok := c.Cache().Get(key)
+	if !ok {
+		kind := c.resource.Kind()
+		return o, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(key))
+	}
+	return o, nil
 }
 
 // Get returns the cached object under key. It is shared and must not be changed.
@@ -132,9 +174,9 @@ func (c *Client[T]) Delete(ctx context.Context, o T, opts ...metav1.DeleteOption
 func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (T, error) {
 	return func(o T, err error) (T, error) {
 		if err == nil {
-			version := o.GetResourceVersion()
+			version, namespace := o.GetResourceVersion(), o.GetNamespace()
 			c.note(ctx, dryRun, func() bool {
-				have := c.Cache().RV()
+				have := c.Cache().NamespaceRV(namespace)
 				return have != "" && object.ReachedRV(have, version)
 			})
 		}
@@ -144,7 +186,7 @@ func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (
 
 // note makes the request that ctx belongs to wait until seen is true.
 func (c *Client[T]) note(ctx context.Context, dryRun []string, seen func() bool) {
-	if a := attemptOf(ctx); a != nil && len(dryRun) == 0 {
+	if a := attemptOf(ctx); a != nil && len(dryRun) == 0 && c.Informer != nil {
 		a.wrote(write{seen: seen, wait: c.WaitUntil})
 	}
 }

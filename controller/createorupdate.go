@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -19,8 +20,8 @@ const (
 	DidUpdate Outcome = "updated"
 )
 
-// CreateOrUpdate makes an object what change makes of it. Where the cache has an
-// object of o's key, change is called with a copy of that, and the copy is written
+// CreateOrUpdate makes an object what change makes of it. Where there is an
+// object of o's key in what c reads, change is called with a copy of that, and the copy is written
 // if it differs then; otherwise change is called with a copy of o, which is
 // created. It returns the object as it is then; one that is unchanged is shared
 // with the cache, and must not be changed.
@@ -34,9 +35,13 @@ const (
 // conflict or "already exists", which is to be returned: the next try sees more.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	key := object.KeyOf(o)
-	cached, exists := c.Get(key)
-	if exists {
-		o = cached
+	there, err := c.Read(ctx, key)
+	exists := err == nil
+	switch {
+	case exists:
+		o = there
+	case !apierrors.IsNotFound(err):
+		return o, Unchanged, err
 	}
 	wanted := copyOf(o)
 	if err := change(wanted); err != nil {
@@ -48,8 +53,8 @@ func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, cha
 	case !exists:
 		created, err := c.Create(ctx, wanted)
 		return outcome(o, created, DidCreate, err)
-	case equality.Semantic.DeepEqual(cached, wanted):
-		return cached, Unchanged, nil
+	case equality.Semantic.DeepEqual(there, wanted):
+		return there, Unchanged, nil
 	}
 	updated, err := c.Update(ctx, wanted)
 	return outcome(o, updated, DidUpdate, err)

@@ -22,6 +22,9 @@ import (
 // are shared and must not be changed.
 func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
 	s := informerSource(i, nil)
+	if i == nil {
+		return s
+	}
 	s.run = func(ctx context.Context, in *Inbox) error {
 		m := &mapping[T]{
 			ctx: ctx, in: in, requests: requests, predicates: predicates,
@@ -35,6 +38,11 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 		return informerSource(i, func(context.Context, *Inbox) sharedinformer.HandlerFunc[T] { return m.handle }).run(ctx, in)
 	}
 	return s
+}
+
+// MapFunc is Map for a function that needs nothing but the object and cannot fail.
+func MapFunc[T object.Object](i *sharedinformer.Informer[T], requests func(o T) []Request, predicates ...Predicate[T]) Source {
+	return Map(i, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
 }
 
 // mapping makes requests of objects, by a function that may fail.

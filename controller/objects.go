@@ -3,18 +3,24 @@ package controller
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/millrace-dev/millrace/object"
 )
 
 // Objects is a Reconciler made of a function that wants the object instead of its
-// name: a copy from the cache, which it may change. It is not called for an object
+// name: a copy from the cache, or the server's where the kind bypasses the cache,
+// which it may change. It is not called for an object
 // that is gone; what is to be done before that is what finalizers are for.
 func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, o T) (Result, error)) Reconciler {
 	return Func(func(ctx context.Context, req Request) (Result, error) {
-		o, ok := c.Copy(req.Key)
-		if !ok {
+		o, err := c.Read(ctx, req.Key)
+		switch {
+		case apierrors.IsNotFound(err):
 			return Result{}, nil
+		case err != nil:
+			return Result{}, err
 		}
-		return reconcile(ctx, o)
+		return reconcile(ctx, copyOf(o))
 	})
 }

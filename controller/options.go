@@ -52,7 +52,11 @@ type Options struct {
 	Patience time.Duration
 
 	// Resync, if not 0, asks that often for a reconcile of every object of every
-	// source, with InitialPriority.
+	// source, with InitialPriority, so that changes go before. Each source has a
+	// period of its own, up to a tenth longer or shorter. It comes from the cache:
+	// the server is not asked. Predicates such as GenerationChanged drop it. One
+	// that is due while the source is still busy with the one before is left out
+	// (L11).
 	Resync time.Duration
 
 	// CrashOnPanic lets a panic of the reconciler end the process after it was

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Source is where requests come from. It is made by For, Owns, Map, Handle,
+// Source is where requests come from. It is made by For, Owns, Map, MapFunc, Handle,
 // Channel and SourceFunc, and is a value that may be used more than once.
 type Source struct {
 	name     func() string

@@ -301,10 +301,12 @@ func TestResyncsAskForEverything(t *testing.T) {
 		controllertest.Put(e, pod("a"))
 		e.Start(newController(e, j, controller.Options{Resync: 10 * time.Hour}, controller.For(pods)))
 		j.read()
-		e.Settle(8 * time.Hour)
+		e.Settle(9*time.Hour - time.Second)
 		require.Empty(e, j.read())
 		e.Settle(2 * time.Hour)
 		require.Equal(e, []string{"shop/a"}, j.read())
+		e.Settle(7*time.Hour - time.Second)
+		require.Empty(e, j.read())
 	})
 }
 

@@ -2,8 +2,10 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +91,9 @@ func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx cont
 
 // informerSource is a source whose handler is registered while it runs.
 func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[T]) Source {
+	if i == nil {
+		return SourceFunc(reflect.TypeFor[T]().String(), func(context.Context, *Inbox) error { return errUncached })
+	}
 	s := Source{name: i.Name, unsynced: func() error { return unsynced(i) }}
 	s.run = func(ctx context.Context, in *Inbox) error {
 		registration := i.AddHandler(handler(ctx, in), sharedinformer.HandlerOptions{
@@ -105,10 +110,13 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 	return s
 }
 
-// spread makes a period up to a tenth shorter, so that not everything comes due
-// at once.
+// errUncached: an informer is needed, and the client of the kind has none.
+var errUncached = errors.New("the kind bypasses the cache (factory.Options.DisableFor): for a source, ask factory.Informer for an informer of it")
+
+// spread makes a period up to a tenth longer or shorter, so that not everything
+// comes due at once.
 func spread(period time.Duration) time.Duration {
-	return period - time.Duration(rand.Float64()*float64(period)/10)
+	return period + time.Duration((rand.Float64()*2-1)*float64(period)/10)
 }
 
 // servedAgain is how often awaitServed looks at an informer that does not run.
@@ -140,18 +148,23 @@ func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
 
 // unsynced says which informer is not synced, and why.
 func unsynced[T object.Object](i *sharedinformer.Informer[T]) error {
-	if i.HasSynced() {
-		return nil
+	var each []error
+	for _, s := range i.Status().Unsynced() {
+		each = append(each, missing(s))
 	}
-	s := i.Status().Reflector
+	return errors.Join(each...)
+}
+
+// missing says why there is no initial list of a reflector.
+func missing(s reflector.Status) error {
 	state := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
 	switch {
 	case s.Attempts > 0:
 		return fmt.Errorf("%w; %s", s.Failure, state) // it begins with the name
 	case s.State == reflector.Idle, s.State == reflector.Stopped:
-		return fmt.Errorf("%s: the informer does not run: start its factory", i.Name())
+		return fmt.Errorf("%s: the informer does not run: start its factory", s.Resource)
 	}
-	return fmt.Errorf("%s: %s", i.Name(), state)
+	return fmt.Errorf("%s: %s", s.Resource, state)
 }
 
 // causeOf names an event as a cause.

@@ -16,13 +16,17 @@ const (
 	Added Type = iota + 1
 	Updated
 	Deleted
-	// Replaced carries the whole set, from a list.
+	// Replaced carries the whole set, from a list, or that of one namespace.
 	Replaced
 	// Sync asks the consumer to tell handlers again what is cached. It brings
 	// no change.
 	Sync
-	// Bookmark says that every change up to RV has been queued before it.
+	// Bookmark says that every change up to RV has been queued before it; in one
+	// namespace, where Key has one.
 	Bookmark
+	// Trim asks the consumer to let go of the namespaces that it no longer wants.
+	// It brings no change either.
+	Trim
 )
 
 // String names the type in lower case.
@@ -40,6 +44,8 @@ func (t Type) String() string {
 		return "sync"
 	case Bookmark:
 		return "bookmark"
+	case Trim:
+		return "trim"
 	}
 	return "unknown"
 }
@@ -48,7 +54,7 @@ func (t Type) String() string {
 // type of delta has none.
 type Delta[T object.Object] struct {
 	Type   Type
-	Key    object.Key // of Object
+	Key    object.Key // of Object; for Replaced and Bookmark the namespace that they are about, empty for all
 	Object T          // for Deleted, the last state that the server told
 	Items  []T        // for Replaced, the whole set in list order
 	RV     string     // the cache's resource version once this and all before it are applied
@@ -74,6 +80,7 @@ type Batch[T object.Object] struct {
 
 	// RV is the resource version up to which every change has been handed out
 	// with this batch or before it; the consumer's cache is complete up to it
-	// once the batch is applied (L13). Empty where nothing can be promised yet.
+	// once the batch is applied (L13). Empty where nothing can be promised yet. A
+	// queue that several reflectors fill promises nothing with it: see Delta.RV.
 	RV string
 }

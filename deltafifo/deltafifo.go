@@ -13,7 +13,7 @@ type Options struct {
 	// Compact folds a delta into the one still queued for the same object and
 	// UID, so that a consumer that lags finds only the newest state of each
 	// object. Deletions and re-creations are never folded away, and nothing is
-	// folded across a Replaced, a Sync or a Bookmark.
+	// folded across a Replaced, a Sync, a Bookmark or a Trim.
 	Compact bool
 }
 
@@ -28,7 +28,7 @@ type Options struct {
 // (first and last position of each key since the last barrier) is built when
 // Pop is first called, or from the start with Options.Compact.
 //
-// A barrier (Replaced, Sync, Bookmark) is about all objects: Pop never takes an
+// A barrier (Replaced, Sync, Bookmark, Trim) is about all objects: Pop never takes an
 // entry from behind one, and compaction never folds across one.
 type DeltaFIFO[T object.Object] struct {
 	compact bool
@@ -85,14 +85,15 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 }
 
 // WaitForRoom waits while MaxAhead deltas or more are queued, so that memory for
-// what the consumer has not seen yet is bounded. It is for the one producer that
-// can be held up, a watch: its server waits with it. It fails only with the cause
-// of ctx.
+// what the consumer has not seen yet is bounded. It is for producers that can be
+// held up, which are watches: their server waits with them. It fails only with the
+// cause of ctx.
 func (f *DeltaFIFO[T]) WaitForRoom(ctx context.Context) error {
 	for f.Len() >= MaxAhead {
 		if err := wait(ctx, f.taken); err != nil {
 			return err
 		}
+		signal(f.taken) // for another one who waits
 	}
 	return nil
 }

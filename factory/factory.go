@@ -21,6 +21,10 @@ import (
 
 // Options hold for all informers of a factory. The zero value works.
 type Options struct {
+	// Namespaces of the embedded Options, if not nil, are for those informers that
+	// are asked for without naming any, and Factory.SetNamespaces changes them.
+	// Whoever wants such an informer to have all namespaces for good names
+	// metav1.NamespaceAll in Scope.Namespaces.
 	sharedinformer.Options
 
 	// Scope is that of informers that are asked for without one. The selectors
@@ -30,6 +34,11 @@ type Options struct {
 	// Keep says which fields of the objects are cached, for informers that are
 	// asked for without saying it. wire.WithoutManagedFields suits all types.
 	Keep wire.Fields
+	// DisableFor are kinds that clients read from the server, without an informer
+	// (controller.ClientFor): those that are read once in a while, or must not be in
+	// memory, such as Secrets, and those that may be got but not listed. The version
+	// does not matter. Informers of them are to be had all the same.
+	DisableFor []object.GVK
 	// NoSharing gives every cached object memory of its own. By default equal
 	// parts of objects are there once for all informers of the factory, but for
 	// those with a Transform (W03): a program that changes cached objects,
@@ -43,21 +52,26 @@ type Factory struct {
 	opts   Options
 	pool   *wire.Pool // nil where nothing is shared
 
-	mu        sync.Mutex // guards all below; of an informer only the name is asked for while it is held
-	ctx       context.Context
-	informers map[identity]*entry
-	misuse    error         // of Options
-	running   int           // goroutines in which informers run
-	idle      chan struct{} // closed when the last of them ends; nil before the first
+	narrowing sync.Mutex // orders changes of namespaces; mu is taken under it
+
+	mu         sync.Mutex // guards all below; no informer is told anything while it is held
+	ctx        context.Context
+	namespaces []string // of Options, as they are now
+	informers  map[identity]*entry
+	misuse     error         // of Options
+	running    int           // goroutines in which informers run
+	idle       chan struct{} // closed when the last of them ends; nil before the first
 }
 
 // identity is what makes two requests mean the same informer.
 type identity struct {
-	goType    reflect.Type
-	kind      object.GVK
-	namespace string
-	labels    string
-	fields    string
+	goType     reflect.Type
+	kind       object.GVK
+	follows    bool   // the namespaces are the factory's, whatever these are
+	namespaces string // otherwise
+	divided    bool   // into namespaces, of which there may be none
+	labels     string
+	fields     string
 }
 
 // informer is what the factory needs of an informer of whatever type.
@@ -68,6 +82,8 @@ type informer interface {
 	HasSynced() bool
 	Status() sharedinformer.Status
 	Name() string
+	Namespaces() []string
+	SetNamespaces(...string) error
 }
 
 // entry is one informer and its life.
@@ -109,6 +125,9 @@ func (e entry) absent() bool {
 // New returns a factory without informers.
 func New(client *rest.Client, opts Options) *Factory {
 	f := &Factory{client: client, opts: opts, informers: make(map[identity]*entry)}
+	if opts.Namespaces != nil {
+		f.namespaces = sharedinformer.NamespaceSet(opts.Namespaces)
+	}
 	if !opts.NoSharing {
 		f.pool = wire.NewPool()
 	}
@@ -116,6 +135,11 @@ func New(client *rest.Client, opts Options) *Factory {
 		f.misuse = errors.New("factory options: a selector for all informers: put it into Scope instead")
 	}
 	return f
+}
+
+// Disabled reports whether clients read a kind from the server.
+func (f *Factory) Disabled(kind object.GVK) bool {
+	return slices.ContainsFunc(f.opts.DisableFor, func(k object.GVK) bool { return k.GroupKind() == kind.GroupKind() })
 }
 
 // Client returns the client given to New.
@@ -137,13 +161,18 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	id := identify(f.client, want)
+	namespaces := want.Scope.namespaces()
+	follows := namespaces == nil && f.namespaces != nil
+	id := identify(f.client, want, namespaces, follows)
 	e, ok := f.informers[id]
 	if !ok {
-		e = &entry{informer: newInformer(f, want), keep: want.Keep, optional: want.Optional}
+		if follows {
+			namespaces = f.namespaces
+		}
+		e = &entry{informer: newInformer(f, want, namespaces, follows), keep: want.Keep, optional: want.Optional}
 		f.informers[id] = e
 		f.start(e)
-	} else if err := misuse(e, want); err != nil {
+	} else if err := misuse(e, want, id); err != nil {
 		e.misuse = err
 	}
 	e.optional = e.optional && want.Optional
@@ -152,7 +181,10 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 }
 
 // misuse says what cannot be had of an informer that exists.
-func misuse[T object.Object](e *entry, want For[T]) error {
+func misuse[T object.Object](e *entry, want For[T], id identity) error {
+	if id.divided && strings.Join(e.informer.Namespaces(), ",") != id.namespaces {
+		return fmt.Errorf("%s: asked for in the namespaces %q, but somebody has changed those of the informer: only Factory.SetNamespaces may", e.informer.Name(), id.namespaces)
+	}
 	if want.Transform != nil {
 		return fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
 	}
@@ -164,8 +196,8 @@ func misuse[T object.Object](e *entry, want For[T]) error {
 
 // identify makes one identity of all ways to say the same: the kind of a Go type
 // may be given or not, and selectors may be written in any order.
-func identify[T object.Object](client *rest.Client, want For[T]) identity {
-	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, namespace: want.Scope.Namespace}
+func identify[T object.Object](client *rest.Client, want For[T], namespaces []string, follows bool) identity {
+	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, follows: follows, namespaces: strings.Join(namespaces, ","), divided: divided(namespaces)}
 	if id.kind.Empty() && id.goType.Kind() == reflect.Pointer {
 		kinds, _, err := client.Scheme().ObjectKinds(reflect.New(id.goType.Elem()).Interface().(T))
 		if err == nil && len(kinds) == 1 {
@@ -186,18 +218,61 @@ func identify[T object.Object](client *rest.Client, want For[T]) identity {
 	return id
 }
 
-func newInformer[T object.Object](f *Factory, want For[T]) *sharedinformer.Informer[T] {
+// divided reports whether namespaces are listed and watched each on its own.
+func divided(namespaces []string) bool { return namespaces != nil && len(namespaces) != 1 }
+
+func newInformer[T object.Object](f *Factory, want For[T], namespaces []string, follows bool) *sharedinformer.Informer[T] {
 	resource := rest.ResourceFor[T](f.client)
 	if !want.Kind.Empty() {
 		resource = rest.ResourceForKind[T](f.client, want.Kind)
 	}
 	opts := f.opts.Options
 	opts.LabelSelector, opts.FieldSelector = want.Scope.Labels, want.Scope.Fields
-	resource = resource.Namespace(want.Scope.Namespace).Fields(want.Keep)
+	opts.Namespaces = nil
+	if follows || divided(namespaces) {
+		opts.Namespaces = namespaces
+	} else if namespaces != nil {
+		resource = resource.Namespace(namespaces[0])
+	}
+	resource = resource.Fields(want.Keep)
 	if want.Transform != nil {
 		return sharedinformer.New(reflector.Transformed(resource, want.Transform), opts)
 	}
 	return sharedinformer.New(resource.Sharing(f.pool), opts)
+}
+
+// SetNamespaces changes Options.Namespaces, and with them those of every informer
+// that was asked for without naming any, as sharedinformer.Informer.SetNamespaces
+// does. Kinds without namespaces are not affected. It fails with
+// sharedinformer.ErrUndivided where Options.Namespaces was nil.
+func (f *Factory) SetNamespaces(namespaces ...string) error {
+	f.narrowing.Lock()
+	defer f.narrowing.Unlock()
+	following, err := f.narrow(sharedinformer.NamespaceSet(namespaces))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, i := range following {
+		errs = append(errs, i.SetNamespaces(namespaces...))
+	}
+	return errors.Join(errs...)
+}
+
+// narrow takes note of other namespaces, and returns the informers that follow.
+func (f *Factory) narrow(namespaces []string) (following []informer, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.namespaces == nil {
+		return nil, fmt.Errorf("factory: %w", sharedinformer.ErrUndivided)
+	}
+	f.namespaces = namespaces
+	for id, e := range f.informers {
+		if id.follows {
+			following = append(following, e.informer)
+		}
+	}
+	return following, nil
 }
 
 // Start runs every informer, and those that are asked for later, until ctx is

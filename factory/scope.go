@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -14,9 +15,28 @@ type Scope struct {
 	Namespace string          // one namespace; empty for all
 	Labels    labels.Selector // nil for all
 	Fields    fields.Selector // nil for all
+
+	// Namespaces are several, for good: each is listed and watched on its own, and
+	// all are in one cache. The order does not matter, and Namespace is one of them
+	// where it is set too. For namespaces that change see Factory.SetNamespaces.
+	Namespaces []string
 }
 
-func (s Scope) isZero() bool { return s.Namespace == "" && s.Labels == nil && s.Fields == nil }
+func (s Scope) isZero() bool {
+	return s.Namespace == "" && s.Namespaces == nil && s.Labels == nil && s.Fields == nil
+}
+
+// namespaces returns those that are named, in one form for all that mean the same;
+// nil where none is.
+func (s Scope) namespaces() []string {
+	switch {
+	case s.Namespaces == nil && s.Namespace == "":
+		return nil
+	case s.Namespace == "":
+		return sharedinformer.NamespaceSet(s.Namespaces)
+	}
+	return sharedinformer.NamespaceSet(append([]string{s.Namespace}, s.Namespaces...))
+}
 
 // For says which informer is wanted, where the type alone does not.
 type For[T object.Object] struct {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -31,8 +33,9 @@ type Indexer[T object.Object] struct {
 	namespaces table[string, namespace[T]]
 	indexes    []anyIndex[T]
 	rv         string
-	generation uint32        // of the last Replace
-	failures   []*IndexError // of the write in progress
+	rvs        map[string]string // by namespace, where that is more than rv says
+	generation uint32            // of the last Replace or Trim
+	failures   []*IndexError     // of the write in progress
 }
 
 // namespace is the list of the objects in a namespace. Its name is in no memory
@@ -49,7 +52,7 @@ type entry[T object.Object] struct {
 	namespace   *namespace[T]
 	at          uint32 // in the list of all
 	inNamespace uint32 // in the list of its namespace
-	generation  uint32 // of the last Replace that had this object in it
+	generation  uint32 // of the last Replace that had this object in it, or of when it came
 }
 
 func (e *entry[T]) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
@@ -98,6 +101,14 @@ func (x *Indexer[T]) view(find func() *vector[T]) View[T] {
 		return list.view()
 	}
 	return View[T]{}
+}
+
+// list returns the list of a namespace, nil if there is none.
+func (x *Indexer[T]) list(namespace string) *vector[T] {
+	if in := x.namespaces.get(namespace); in != nil {
+		return &in.vector
+	}
+	return nil
 }
 
 // everything finds the list of all.
@@ -193,6 +204,20 @@ func (x *Indexer[T]) remove(e *entry[T]) {
 // SetRV records up to which resource version the cache is complete.
 func (w Writer[T]) SetRV(rv string) { w.to.rv = rv }
 
+// SetNamespaceRV records up to which resource version the cache is complete for
+// the objects of one namespace, where that is more than SetRV says. An empty one
+// means that there is no more to say.
+func (w Writer[T]) SetNamespaceRV(namespace, rv string) {
+	switch {
+	case rv == "":
+		delete(w.to.rvs, namespace)
+	case w.to.rvs == nil:
+		w.to.rvs = map[string]string{namespace: rv}
+	default:
+		w.to.rvs[namespace] = rv
+	}
+}
+
 // Change is what became of one key. Without Existed it was added; without
 // Exists it was deleted.
 type Change[T object.Object] struct {
@@ -201,13 +226,14 @@ type Change[T object.Object] struct {
 	Existed, Exists bool
 }
 
-// Replace makes items the whole content and tells each of what it changed:
-// first what is no longer there, in no particular order, then what was added
-// or changed, in the order of items. An object of another UID than the cached
-// one is another object: the old one is deleted, the new one added. An object
-// whose UID and resource version are those of the cached one is unchanged: the
-// cached pointer stays, and each does not hear of it.
-func (w Writer[T]) Replace(items []T, each func(Change[T])) {
+// Replace makes items the whole content of a namespace, or of the cache where that
+// is empty (metav1.NamespaceAll), and tells each of what it changed: first what is
+// no longer there, in no particular order, then what was added or changed, in the
+// order of items. An object of another UID than the cached one is another object:
+// the old one is deleted, the new one added. An object whose UID and resource
+// version are those of the cached one is unchanged: the cached pointer stays, and
+// each does not hear of it.
+func (w Writer[T]) Replace(namespace string, items []T, each func(Change[T])) {
 	x := w.to
 	x.generation++
 	for _, item := range items {
@@ -215,16 +241,39 @@ func (w Writer[T]) Replace(items []T, each func(Change[T])) {
 			e.generation = x.generation
 		}
 	}
-	for key, e := range x.objects {
-		if e.generation != x.generation {
-			x.remove(e)
-			each(Change[T]{Key: key, Old: e.object, Existed: true})
-		}
+	list := &x.all
+	if namespace != metav1.NamespaceAll {
+		list = x.list(namespace)
+	}
+	if list != nil {
+		x.sweep(list, each)
 	}
 	for _, item := range items {
 		key := object.KeyOf(item)
 		if old, existed, changed := w.Set(key, item); changed {
 			each(Change[T]{Key: key, Old: old, New: item, Existed: existed, Exists: true})
+		}
+	}
+}
+
+// Trim removes the objects of every namespace that is not to be kept, and tells
+// each of what it removed, in no particular order.
+func (w Writer[T]) Trim(keep func(namespace string) bool, each func(Change[T])) {
+	w.to.generation++
+	for namespace := range w.to.namespaces.values() {
+		if !keep(namespace) {
+			w.to.sweep(w.to.list(namespace), each)
+		}
+	}
+}
+
+// sweep removes from the cache what of a list is not of this generation. It goes
+// backwards, since what is removed is replaced by the last.
+func (x *Indexer[T]) sweep(list *vector[T], each func(Change[T])) {
+	for at := list.len() - 1; at >= 0; at-- {
+		if e := list.owners[at]; e.generation != x.generation {
+			x.remove(e)
+			each(Change[T]{Key: e.key(), Old: e.object, Existed: true})
 		}
 	}
 }

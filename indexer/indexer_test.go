@@ -117,7 +117,7 @@ func TestReplaceTellsTheDifference(t *testing.T) {
 	set(x, gone, kept, changed)
 	var log []string
 	x.Write(func(w Writer[meta]) {
-		w.Replace([]meta{obj("n", "new", 6), obj("n", "kept", 2), obj("n", "changed", 5)}, func(c Change[meta]) {
+		w.Replace("", []meta{obj("n", "new", 6), obj("n", "kept", 2), obj("n", "changed", 5)}, func(c Change[meta]) {
 			log = append(log, fmt.Sprintf("%s %v→%v", c.Key.Name, c.Existed, c.Exists))
 		})
 		w.SetRV("9")
@@ -127,6 +127,40 @@ func TestReplaceTellsTheDifference(t *testing.T) {
 	require.Same(t, kept, now, "an unchanged object keeps its pointer")
 	require.Equal(t, "9", x.Reader().RV())
 	require.Equal(t, []string{"n/changed@5", "n/kept@2", "n/new@6"}, names(x.Reader().All()))
+}
+
+// A set that replaces a namespace leaves the others alone, and so does one that is
+// let go of.
+func TestReplaceAndTrimOfNamespaces(t *testing.T) {
+	x := New[meta]()
+	set(x, obj("m", "a", 1), obj("n", "b", 2), obj("n", "c", 3), obj("n", "d", 4), obj("o", "e", 5))
+	var log []string
+	tell := func(c Change[meta]) { log = append(log, fmt.Sprintf("%s %v→%v", c.Key.Name, c.Existed, c.Exists)) }
+	x.Write(func(w Writer[meta]) { w.Replace("n", []meta{obj("n", "c", 3), obj("n", "f", 6)}, tell) })
+	require.ElementsMatch(t, []string{"b true→false", "d true→false", "f false→true"}, log)
+	require.Equal(t, "f false→true", log[2], "deletions first")
+	require.Equal(t, []string{"m/a@1", "n/c@3", "n/f@6", "o/e@5"}, names(x.Reader().All()))
+
+	log = nil
+	x.Write(func(w Writer[meta]) { w.Replace("none", nil, tell) })
+	require.Empty(t, log)
+	x.Write(func(w Writer[meta]) { w.Trim(func(namespace string) bool { return namespace == "m" }, tell) })
+	require.ElementsMatch(t, []string{"c true→false", "f true→false", "e true→false"}, log)
+	require.Equal(t, []string{"m/a@1"}, names(x.Reader().All()))
+	require.Empty(t, names(x.Reader().Namespace("n")))
+}
+
+func TestL13_ANamespaceMayBeAheadOfTheRest(t *testing.T) {
+	x := New[meta]()
+	x.Write(func(w Writer[meta]) {
+		w.SetRV("5")
+		w.SetNamespaceRV("n", "7")
+	})
+	require.Equal(t, "5", x.Reader().RV())
+	require.Equal(t, "7", x.Reader().NamespaceRV("n"))
+	require.Equal(t, "5", x.Reader().NamespaceRV("m"))
+	x.Write(func(w Writer[meta]) { w.SetNamespaceRV("n", "") })
+	require.Equal(t, "5", x.Reader().NamespaceRV("n"))
 }
 
 // Views of all ages are held while the content changes; each must stay as it
@@ -217,7 +251,7 @@ func TestL12_ReadersSeeAReplaceWholeOrNotAtAll(t *testing.T) {
 			items[i] = obj("n", strconv.Itoa(i+rv), rv)
 		}
 		x.Write(func(w Writer[meta]) {
-			w.Replace(items, func(Change[meta]) {})
+			w.Replace("", items, func(Change[meta]) {})
 			w.SetRV(strconv.Itoa(rv))
 		})
 	}
@@ -258,7 +292,7 @@ func TestL12_ReadersNeverGoBack(t *testing.T) {
 		if rv%2 == 0 {
 			items = items[1:]
 		}
-		x.Write(func(w Writer[meta]) { w.Replace(items, func(Change[meta]) {}) })
+		x.Write(func(w Writer[meta]) { w.Replace("", items, func(Change[meta]) {}) })
 	}
 	write(1)
 	stop := make(chan struct{})
@@ -340,7 +374,7 @@ func TestL15_LookupEqualsScan(t *testing.T) {
 			default:
 				items := slices.Collect(maps.Values(model))
 				items = append(items[:len(items)/2], o)
-				x.Write(func(w Writer[meta]) { w.Replace(items, func(Change[meta]) {}) })
+				x.Write(func(w Writer[meta]) { w.Replace("", items, func(Change[meta]) {}) })
 				clear(model)
 				for _, item := range items {
 					model[object.KeyOf(item)] = item

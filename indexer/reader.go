@@ -36,6 +36,18 @@ func (r Reader[T]) RV() string {
 	return r.x.rv
 }
 
+// NamespaceRV is the resource version up to which the cache is complete for the
+// objects of one namespace: RV, or a later one where each namespace is watched on
+// its own.
+func (r Reader[T]) NamespaceRV(namespace string) string {
+	r.x.mu.RLock()
+	defer r.x.mu.RUnlock()
+	if rv, ok := r.x.rvs[namespace]; ok {
+		return rv
+	}
+	return r.x.rv
+}
+
 // All yields every object, in no particular order, as of the moment at which
 // the iteration begins.
 func (r Reader[T]) All() iter.Seq[T] {
@@ -57,12 +69,7 @@ func (r Reader[T]) namespace(namespace string) View[T] {
 	if namespace == metav1.NamespaceAll {
 		return r.x.view(r.x.everything)
 	}
-	return r.x.view(func() *vector[T] {
-		if in := r.x.namespaces.get(namespace); in != nil {
-			return &in.vector
-		}
-		return nil
-	})
+	return r.x.view(func() *vector[T] { return r.x.list(namespace) })
 }
 
 // Select yields the objects whose labels match. It looks at every object: use

@@ -27,8 +27,25 @@ type ClusterOptions struct {
 	// Factory holds for all informers: their scope, errors, patience.
 	Factory factory.Options
 
-	// SyncPeriod is what Cluster.SyncPeriod is drawn from. Default 10 h.
+	// Namespaces, if not nil, are those that informers have which are asked for
+	// without naming any; Cluster.SetNamespaces changes them. Empty means none so
+	// far, metav1.NamespaceAll all. Kinds without namespaces are not affected.
+	Namespaces []string
+
+	// SyncPeriod is how often a controller that is made with ControllerOptions is
+	// asked to reconcile every object of its sources again, and what
+	// Cluster.SyncPeriod is drawn from. Nothing is read from the server for that.
+	// Default 10 h.
 	SyncPeriod time.Duration
+
+	// NewClient makes the client. Nil means rest.NewClient; one that wraps it may
+	// change the configuration, which is a copy, and with its WrapTransport put a
+	// RoundTripper of its own in the way.
+	NewClient func(cfg *rest.Config, scheme *runtime.Scheme) (*rest.Client, error)
+
+	// NewCache makes the informers. Nil means factory.New; another one may give
+	// each cluster other options, or hand out a factory that has informers already.
+	NewCache func(client *rest.Client, opts factory.Options) (*factory.Factory, error)
 
 	// Logger hears of trouble. Nil is silent. It becomes that of the client
 	// and of the informers where they have none.
@@ -58,8 +75,8 @@ func NewCluster(cfg *rest.Config, opts ClusterOptions) (*Cluster, error) {
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.New()
 	}
+	cfg = cfg.Clone()
 	if opts.Logger != nil {
-		cfg = cfg.Clone()
 		if cfg.Logger == nil {
 			cfg.Logger = opts.Logger
 		}
@@ -67,12 +84,52 @@ func NewCluster(cfg *rest.Config, opts ClusterOptions) (*Cluster, error) {
 			opts.Factory.Logger = opts.Logger
 		}
 	}
-	client, err := rest.NewClient(cfg, opts.Scheme)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c, err)
+	if opts.Namespaces != nil {
+		if opts.Factory.Namespaces != nil || opts.Factory.Scope.Namespace != "" || opts.Factory.Scope.Namespaces != nil {
+			return nil, fmt.Errorf("%s: Namespaces are set, and Factory names namespaces too: leave one of them out", c)
+		}
+		opts.Factory.Namespaces = opts.Namespaces
 	}
-	c.client, c.factory = client, factory.New(client, opts.Factory)
+	if err := c.make(cfg, opts); err != nil {
+		return nil, err
+	}
 	return c, nil
+}
+
+// make makes client and factory, by the hooks where there are any.
+func (c *Cluster) make(cfg *rest.Config, opts ClusterOptions) (err error) {
+	if opts.NewClient == nil {
+		opts.NewClient = rest.NewClient
+	}
+	if opts.NewCache == nil {
+		opts.NewCache = func(client *rest.Client, opts factory.Options) (*factory.Factory, error) {
+			return factory.New(client, opts), nil
+		}
+	}
+	switch c.client, err = opts.NewClient(cfg, opts.Scheme); {
+	case err != nil:
+		return fmt.Errorf("%s: %w", c, err)
+	case c.client == nil:
+		return fmt.Errorf("%s: NewClient returned no client, and no error", c)
+	}
+	switch c.factory, err = opts.NewCache(c.client, opts.Factory); {
+	case err != nil:
+		return fmt.Errorf("%s: %w", c, err)
+	case c.factory == nil:
+		return fmt.Errorf("%s: NewCache returned no factory, and no error", c)
+	}
+	return nil
+}
+
+// SetNamespaces changes ClusterOptions.Namespaces for all informers that follow
+// them, while they run; see sharedinformer.Informer.SetNamespaces for what handlers
+// hear. /readyz fails until it has taken effect. It fails where no Namespaces were
+// set at first.
+func (c *Cluster) SetNamespaces(namespaces ...string) error {
+	if err := c.factory.SetNamespaces(namespaces...); err != nil {
+		return fmt.Errorf("%s: %w", c, err)
+	}
+	return nil
 }
 
 // Client reads and writes.
@@ -90,7 +147,7 @@ func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 // SyncPeriod is how often a handler that wants to hear of every object now and
 // then should ask for it (sharedinformer.HandlerOptions.Resync). It is drawn
 // anew at each call, up to a tenth longer or shorter than the option, so that
-// not all handlers are told at one time.
+// not all handlers are told at one time. Controllers have it already.
 func (c *Cluster) SyncPeriod() time.Duration {
 	spread := c.syncPeriod / 10
 	return c.syncPeriod - spread + rand.N(2*spread+1)

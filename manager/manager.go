@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/webhook"
 )
 
 // Errors of the life of a manager.
@@ -74,7 +75,10 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	own, err := NewCluster(cfg, ClusterOptions{Scheme: opts.Scheme, Factory: opts.Factory, SyncPeriod: opts.SyncPeriod, Logger: opts.Logger})
+	own, err := NewCluster(cfg, ClusterOptions{
+		Scheme: opts.Scheme, Factory: opts.Factory, Namespaces: opts.Namespaces, SyncPeriod: opts.SyncPeriod,
+		NewClient: opts.NewClient, NewCache: opts.NewCache, Logger: opts.Logger,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
@@ -193,6 +197,11 @@ func (m *Manager) Add(r Runnable, in ...Group) error {
 	} else if _, ok := r.(Readier); !ok && group >= Others {
 		run = m.afterCaches(name, run)
 	}
+	if hooks, ok := r.(*webhook.Server); ok { // the API server must not be sent to us before
+		if err := m.ready.add("webhooks", func(*http.Request) error { return hooks.Check() }); err != nil {
+			return fmt.Errorf("add %s: %w", name, err)
+		}
+	}
 	if err := m.groups[group].add(task{name, run}); err != nil {
 		if l, ok := r.(listener); ok {
 			err = errors.Join(err, l.Close())
@@ -264,9 +273,20 @@ func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.read
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
 // ControllerOptions are options for a controller of this manager: its metrics and
-// those of its queue are in Metrics, and its failures go to Logger.
+// those of its queue are in Metrics, its failures go to Logger, and it reconciles
+// every object again each SyncPeriod; set Resync to 0 for never.
 func (m *Manager) ControllerOptions() controller.Options {
-	return controller.Options{Metrics: m.metrics.Controllers(), QueueMetrics: m.metrics.WorkQueues(), Logger: m.logger}
+	return controller.Options{
+		Metrics: m.metrics.Controllers(), QueueMetrics: m.metrics.WorkQueues(),
+		Resync: m.Cluster.syncPeriod, Logger: m.logger,
+	}
+}
+
+// WebhookOptions are options for a webhook server of this manager: its metrics are in
+// Metrics, and its panics and refusals go to Logger. What is left to say is where
+// its certificate is.
+func (m *Manager) WebhookOptions() webhook.Options {
+	return webhook.Options{Metrics: m.metrics.Webhooks(), Logger: m.logger}
 }
 
 // Logger is the one of the options; never nil.

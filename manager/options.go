@@ -18,11 +18,14 @@ import (
 // Options configure a Manager. The zero value works: it serves nothing and
 // takes part in no election.
 type Options struct {
-	// Scheme, Factory and SyncPeriod are those of the manager's own cluster;
-	// see ClusterOptions. Factory.Scope narrows all informers to a namespace.
+	// Scheme, Factory, Namespaces, SyncPeriod, NewClient and NewCache are those of
+	// the manager's own cluster; see ClusterOptions.
 	Scheme     *runtime.Scheme
 	Factory    factory.Options
+	Namespaces []string
 	SyncPeriod time.Duration
+	NewClient  func(*rest.Config, *runtime.Scheme) (*rest.Client, error)
+	NewCache   func(*rest.Client, factory.Options) (*factory.Factory, error)
 
 	// Logger hears of everything. Nil is silent.
 	Logger *slog.Logger

@@ -14,12 +14,13 @@ import (
 func (c *Cluster) check(*http.Request) error {
 	var unsynced []string
 	for _, s := range c.factory.Unsynced() {
-		r := s.Reflector
-		reason := fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
-		if r.Attempts > 0 {
-			reason = r.Failure.Error()
+		for _, r := range s.Unsynced() {
+			reason := fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
+			if r.Attempts > 0 {
+				reason = r.Failure.Error()
+			}
+			unsynced = append(unsynced, reason)
 		}
-		unsynced = append(unsynced, reason)
 	}
 	if len(unsynced) > 0 {
 		return fmt.Errorf("not synced: %s", strings.Join(unsynced, "; "))

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/webhook"
 )
 
 // freePort is an address of the loopback interface that nobody uses now.
@@ -167,4 +169,44 @@ func TestTheFirstSignalStopsGracefullyAndTheSecondAtOnce(t *testing.T) {
 	_, _ = io.Copy(io.Discard, out)
 	require.Error(t, child.Wait())
 	require.Equal(t, 1, child.ProcessState.ExitCode())
+}
+
+// idle is a listener to which nobody connects.
+type idle struct{ closed chan struct{} }
+
+func (l idle) Accept() (net.Conn, error) {
+	<-l.closed
+	return nil, net.ErrClosed
+}
+func (l idle) Close() error   { close(l.closed); return nil }
+func (l idle) Addr() net.Addr { return &net.UnixAddr{Name: "idle"} }
+
+// /readyz says so while the API server should not send webhooks to us.
+func TestReadyWhenWebhooksAreServed(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		opts := m.WebhookOptions()
+		opts.Listener, opts.TLS = idle{make(chan struct{})}, &serving.TLS{}
+		hooks, err := webhook.New(opts)
+		require.NoError(r, err)
+		hooks.Handle("/validate", http.NotFoundHandler())
+		require.NoError(r, m.Add(hooks))
+		_, body := probe(m, "/readyz/webhooks")
+		require.Equal(r, "[-] webhooks: webhook server: it does not serve\n", body)
+		run := r.start(m)
+		synctest.Wait()
+		require.True(r, ready(m))
+		families, err := m.Metrics().Gather()
+		require.NoError(r, err)
+		names := map[string]bool{}
+		for _, f := range families {
+			names[f.GetName()] = true
+		}
+		require.True(r, names["controller_runtime_webhook_requests_total"])
+		settle(11 * 365 * 24 * time.Hour)
+		code, body := probe(m, "/readyz")
+		require.Equal(r, 500, code)
+		require.Contains(r, body, "[-] webhooks: webhook server: the certificate has expired at 20")
+		require.NoError(r, run.end())
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/webhook"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -18,17 +19,20 @@ type Registry struct {
 	queues      *WorkQueues
 	controllers *Controllers
 	requests    *Requests
+	webhooks    *Webhooks
 }
 
 // NewRegistry returns a registry that exports the Go runtime, the process, the
 // build, the work queues that are given its WorkQueues, the controllers that are
-// given its Controllers, and the clients that are given its Requests.
+// given its Controllers, the clients that are given its Requests, and the webhooks
+// whose server is given its Webhooks.
 func NewRegistry() *Registry {
 	r := &Registry{
 		Registry:    prometheus.NewRegistry(),
 		queues:      NewWorkQueues(WorkQueueOptions{}),
 		controllers: NewControllers(ControllerOptions{}),
 		requests:    NewRequests(),
+		webhooks:    NewWebhooks(WebhookOptions{}),
 	}
 	r.MustRegister(
 		collectors.NewGoCollector(),
@@ -37,6 +41,7 @@ func NewRegistry() *Registry {
 		r.queues,
 		r.controllers,
 		r.requests,
+		r.webhooks,
 	)
 	return r
 }
@@ -49,6 +54,9 @@ func (r *Registry) Controllers() controller.Metrics { return r.controllers }
 
 // Requests is for rest.Config.WrapTransport.
 func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r.requests.Count(next) }
+
+// Webhooks is for webhook.Options.Metrics.
+func (r *Registry) Webhooks() webhook.Metrics { return r.webhooks }
 
 // Handler answers Prometheus.
 func (r *Registry) Handler() http.Handler {

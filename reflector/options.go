@@ -89,7 +89,8 @@ type Options struct {
 	OnError func(context.Context, *Failure) Verdict
 
 	// OnState hears of each change of state. It is called by Run's goroutine
-	// and must return soon.
+	// and must return soon. An Informer of several namespaces has a reflector for
+	// each, and calls it in several goroutines at once.
 	OnState func(Status)
 
 	// Logger hears of failures at level warn and of states at level debug. Nil

@@ -18,7 +18,7 @@ var ErrRunning = errors.New("already running: stop it first, one at a time")
 // Reflector keeps one queue in step with one source. Make it with New.
 type Reflector[T object.Object] struct {
 	source  rest.ListerWatcher[T]
-	queue   *deltafifo.DeltaFIFO[T]
+	queue   Queue[T]
 	opts    Options
 	invalid error // what is wrong with the options
 
@@ -35,9 +35,18 @@ type Reflector[T object.Object] struct {
 	status Status
 }
 
+// Queue is told of the changes in the order in which they came. *deltafifo.DeltaFIFO
+// is one.
+type Queue[T object.Object] interface {
+	Add(deltafifo.Delta[T])
+	// WaitForRoom is called before each change of a watch. It may hold it up, for as
+	// long as ctx lasts.
+	WaitForRoom(ctx context.Context) error
+}
+
 // New returns a reflector that is not running. Options that contradict each
 // other are reported by Run, and in Status at once.
-func New[T object.Object](source rest.ListerWatcher[T], queue *deltafifo.DeltaFIFO[T], opts Options) *Reflector[T] {
+func New[T object.Object](source rest.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
 	r := &Reflector[T]{source: source, queue: queue, opts: opts, pace: pacer{Backoff: opts.Backoff}}
 	r.status = Status{State: Idle, Since: time.Now()}

@@ -65,6 +65,18 @@ func (t *transformed[T]) Keeping(known wire.Known[T]) rest.ListerWatcher[T] {
 	return &keeping
 }
 
+// In implements rest.Namespacer where the source does, and fails otherwise.
+func (t *transformed[T]) In(namespace string) (rest.ListerWatcher[T], error) {
+	source, ok := t.source.(rest.Namespacer[T])
+	if !ok {
+		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no rest.Namespacer", t)
+	}
+	in := *t
+	var err error
+	in.source, err = source.In(namespace)
+	return &in, err
+}
+
 // lend returns the source for one request, and what is lent to it meanwhile.
 func (t *transformed[T]) lend() (rest.ListerWatcher[T], *loans[T]) {
 	lent := &loans[T]{known: t.known}

@@ -53,3 +53,14 @@ type Keeper[T object.Object] interface {
 	// known objects themselves where UID and resource version are the same.
 	Keeping(known wire.Known[T]) ListerWatcher[T]
 }
+
+// Namespacer is a ListerWatcher that can be narrowed to a namespace. Resource
+// implements it.
+type Namespacer[T object.Object] interface {
+	ListerWatcher[T]
+
+	// In returns the source of the objects of one namespace; the empty one means
+	// all (metav1.NamespaceAll). It fails where that cannot be done. What it
+	// returns fails with ErrNotNamespaced where the kind has no namespaces.
+	In(namespace string) (ListerWatcher[T], error)
+}

@@ -172,6 +172,14 @@ func (r *Resource[T]) Keeping(known wire.Known[T]) ListerWatcher[T] {
 	return &keeping
 }
 
+// In implements Namespacer; it does not fail.
+func (r *Resource[T]) In(namespace string) (ListerWatcher[T], error) {
+	return r.Namespace(namespace), nil
+}
+
+// Kind returns the kind of the objects; an empty one where the type does not tell.
+func (r *Resource[T]) Kind() object.GVK { return r.kind }
+
 // Mapping returns where the kind is served, and finds that out if need be. It
 // fails with a *MappingError.
 func (r *Resource[T]) Mapping(ctx context.Context) (Mapping, error) {
@@ -208,15 +216,18 @@ func (r *Resource[T]) describe(key object.Key) string {
 	return r.Namespace("").String() + " " + object.FormatKey(key)
 }
 
+// ErrNotNamespaced: the objects of a kind have no namespaces, and one was given.
+var ErrNotNamespaced = errors.New("not namespaced")
+
 // complete puts the scope's namespace into a key that has none, and checks that
 // key and resource agree.
 func (r *Resource[T]) complete(m Mapping, key object.Key) (object.Key, error) {
 	name := object.ResourceName(m.Resource)
 	switch {
 	case !m.Namespaced && r.namespace != "":
-		return key, fmt.Errorf("%s are not namespaced, and a namespace was given (%q)", name, r.namespace)
+		return key, fmt.Errorf("%s are %w, and a namespace was given (%q)", name, ErrNotNamespaced, r.namespace)
 	case !m.Namespaced && key.Namespace != "":
-		return key, fmt.Errorf("%s are not namespaced, and the key %q has a namespace", name, key)
+		return key, fmt.Errorf("%s are %w, and the key %q has a namespace", name, ErrNotNamespaced, key)
 	case key.Namespace == "":
 		key.Namespace = r.namespace
 	case r.namespace != "" && key.Namespace != r.namespace:

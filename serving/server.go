@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 type Server struct {
 	opts Options
 	tls  *tls.Config // nil for HTTP
+
+	serving atomic.Bool
 
 	mu       sync.Mutex // guards listener
 	listener net.Listener
@@ -124,6 +127,23 @@ func (s *Server) Close() error {
 	return s.listener.Close()
 }
 
+// Check fails while the server does not serve, because Run has not been called or
+// is ending, and while its certificate is one that clients refuse because of its
+// time. Files that cannot be read again leave the last certificate in use, so that
+// they are of no harm before that has expired.
+func (s *Server) Check() error {
+	if !s.serving.Load() {
+		return fmt.Errorf("%s: it does not serve", s.Name())
+	}
+	if s.tls == nil {
+		return nil
+	}
+	if err := checkCertificate(s.tls, time.Now()); err != nil {
+		return fmt.Errorf("%s: %w", s.Name(), err)
+	}
+	return nil
+}
+
 // Run serves until ctx is done and the requests in progress have been answered.
 // It listens if Listen was not called.
 func (s *Server) Run(ctx context.Context) error {
@@ -148,12 +168,15 @@ func (s *Server) Run(ctx context.Context) error {
 			failed <- server.Serve(s.listener)
 		}
 	}()
+	s.serving.Store(true)
+	defer s.serving.Store(false)
 	logger.Info("serving", "address", s.Addr().String(), "tls", s.tls != nil)
 	select {
 	case err := <-failed:
 		return fmt.Errorf("%s: %w", s.Name(), err)
 	case <-ctx.Done():
 	}
+	s.serving.Store(false)
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Drain)
 	defer cancel()
 	err := server.Shutdown(draining)

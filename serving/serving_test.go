@@ -129,6 +129,45 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	})
 }
 
+// A server that nobody can talk to says so: before it runs, when it ends, and when
+// its certificate has expired, as files that cannot be read let it in the end.
+func TestCheckTellsWhetherClientsGetThrough(t *testing.T) {
+	for _, kind := range []string{"made", "files", "none"} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := serving.Options{Name: kind, Listener: make(pipe), Handler: hello}
+			dir := t.TempDir()
+			switch kind {
+			case "made":
+				opts.TLS = &serving.TLS{}
+			case "files":
+				certificate(t, dir, "first")
+				opts.TLS = &serving.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")}
+			}
+			s, err := serving.New(opts)
+			require.NoError(t, err)
+			require.EqualError(t, s.Check(), kind+" server: it does not serve")
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- s.Run(ctx) }()
+			synctest.Wait()
+			require.NoError(t, s.Check())
+			if kind == "files" {
+				write(t, dir, "tls.crt", []byte("half a certi"))
+				time.Sleep(time.Minute)
+				require.NoError(t, s.Check(), "the last one is still good")
+			}
+			if time.Sleep(110 * 365 * 24 * time.Hour); opts.TLS != nil {
+				require.ErrorContains(t, s.Check(), kind+" server: the certificate has expired at 2")
+			} else {
+				require.NoError(t, s.Check())
+			}
+			cancel()
+			require.NoError(t, <-ended)
+			require.EqualError(t, s.Check(), kind+" server: it does not serve")
+		})
+	}
+}
+
 func TestAClientMayTrustTheCertificateThatWasMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := make(pipe)

@@ -31,6 +31,29 @@ type TLS struct {
 	MinVersion uint16
 }
 
+// checkCertificate fails where clients refuse the certificate that c serves now,
+// because of the time.
+func checkCertificate(c *tls.Config, now time.Time) error {
+	var cert *tls.Certificate
+	if c.GetCertificate == nil {
+		cert = &c.Certificates[0]
+	} else if followed, err := c.GetCertificate(nil); err != nil {
+		return err
+	} else {
+		cert = followed
+	}
+	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	switch {
+	case err != nil:
+		return err
+	case now.After(leaf.NotAfter):
+		return fmt.Errorf("the certificate has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	case now.Before(leaf.NotBefore):
+		return fmt.Errorf("the certificate is not valid before %s", leaf.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
 // config makes what net/http needs.
 func (t *TLS) config(log *slog.Logger) (*tls.Config, error) {
 	if (t.CertFile == "") != (t.KeyFile == "") {

@@ -23,6 +23,16 @@
 // policy is Coalesce does not hold on to the log: what it has not heard yet is
 // merged into one entry per object.
 //
+// # Namespaces
+//
+// An informer with Options.Namespaces has a reflector for each of them. They fill
+// one queue, so that there is one cache and one timeline, and each resumes, backs
+// off, lists again and fails for itself (L17, L19, L22). What is promised of all
+// holds for the one that knows least: synced means every namespace (L18), the
+// cache's RV is the least of theirs (L13). A list replaces one namespace at once
+// (L12); two of different namespaces may be of different moments, as two events
+// are. SetNamespaces changes the set while the informer runs.
+//
 // # Guarantees
 //
 // Delivery: one timeline per handler (L01, L02), every Add paired with one

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// process applies what the reflector queues until ctx is done, which is when
-// the reflector has ended, and nothing is left in the queue.
+// process applies what the feeds queue until ctx is done, which is when they have
+// ended, and nothing is left in the queue.
 func (i *Informer[T]) process(ctx context.Context) {
 	var reuse []deltafifo.Delta[T]
 	for {
@@ -34,15 +34,17 @@ func (i *Informer[T]) process(ctx context.Context) {
 // it changed to the log, in one append. It is the informer's own step, called
 // by Run's goroutine alone.
 func (i *Informer[T]) handleDeltas(batch deltafifo.Batch[T]) {
-	changes := applier[T]{initial: !i.synced.Load()}
-	changes.expect(batch)
+	changes := applier[T]{informer: i}
+	changes.expect(batch, !i.synced.Load())
 	var left []*original[T]
 	i.join.Lock()
 	failures := i.cache.Write(func(w indexer.Writer[T]) {
 		for n := range batch.Deltas {
 			changes.apply(w, &batch.Deltas[n])
 		}
-		if batch.RV != "" {
+		if i.division != nil {
+			i.note(w, batch.Deltas)
+		} else if batch.RV != "" {
 			w.SetRV(batch.RV)
 		}
 		if i.mutations != nil { // before anybody sees the objects
@@ -70,7 +72,7 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 		}
 		i.append(&segment[T]{events: changes.events})
 	}
-	if changes.replaced && !i.synced.Load() {
+	if changes.whole && !i.synced.Load() && i.complete() {
 		i.synced.Store(true)
 		i.append(&segment[T]{synced: true})
 	}
@@ -109,17 +111,18 @@ func (i *Informer[T]) append(s *segment[T]) {
 // applier turns deltas, which say what the server said, into events, which say
 // what that means to somebody who knows the cache (L03, L04).
 type applier[T object.Object] struct {
-	initial  bool // Adds of a Replaced are part of the initial list
-	replaced bool
+	informer *Informer[T]
+	initial  bool // Adds of a Replaced are part of an initial list
+	whole    bool // the cache may have become whole
 	resync   bool
 	events   []Event[T]
 }
 
 // expect makes room for the events that batch is likely to cause. A set that
 // replaces another as a rule changes little of it.
-func (a *applier[T]) expect(batch deltafifo.Batch[T]) {
+func (a *applier[T]) expect(batch deltafifo.Batch[T], initial bool) {
 	n := len(batch.Deltas)
-	if a.initial {
+	if initial {
 		for i := range batch.Deltas {
 			n += len(batch.Deltas[i].Items)
 		}
@@ -136,12 +139,37 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	case deltafifo.Deleted:
 		a.deleted(w, d)
 	case deltafifo.Replaced:
-		w.Replace(d.Items, func(c indexer.Change[T]) { a.event(d, c) })
-		a.replaced, a.initial = true, false
+		a.replaced(w, d)
 	case deltafifo.Sync:
 		a.resync = true
+	case deltafifo.Trim:
+		a.trimmed(w, d)
 	case deltafifo.Bookmark: // its RV is the batch's
 	}
+}
+
+// replaced tells of what a whole set changed. One of a namespace that has gone
+// meanwhile is no feed's.
+func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+	f := feedOf(*a.informer.feeds.Load(), d.Key.Namespace)
+	if f != nil && f.namespace != d.Key.Namespace {
+		f = nil
+	}
+	a.initial = f == nil || !f.whole
+	w.Replace(d.Key.Namespace, d.Items, func(c indexer.Change[T]) { a.event(d, c) })
+	if f != nil {
+		f.whole, a.whole = true, true
+	}
+}
+
+// trimmed tells of what goes with the namespaces that are no longer wanted.
+func (a *applier[T]) trimmed(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+	division := a.informer.division
+	if division.trims--; division.trims > 0 {
+		return
+	}
+	w.Trim(a.informer.wanted, func(c indexer.Change[T]) { a.add(d, Event[T]{Type: Delete, Object: c.Old}) })
+	a.whole = true
 }
 
 // deleted tells of a deletion: with its final state, or, where the cache holds

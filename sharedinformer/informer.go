@@ -23,6 +23,13 @@ import (
 type Options struct {
 	reflector.Options
 
+	// Namespaces, if not nil, are those whose objects are wanted, each listed and
+	// watched on its own; SetNamespaces changes them. The order does not matter.
+	// Empty means none so far, metav1.NamespaceAll all. A kind without namespaces
+	// is cached whole. The source must be a rest.Namespacer, as rest.Resource is.
+	// Hooks are then called by several goroutines.
+	Namespaces []string
+
 	// Compact lets the queue keep only the newest state of an object while the
 	// informer lags behind the network. Handlers then miss states in between.
 	Compact bool
@@ -45,7 +52,6 @@ type Options struct {
 // Informer keeps a cache of one resource in step with the server and tells
 // handlers of every change. Make it with New.
 type Informer[T object.Object] struct {
-	reflector *reflector.Reflector[T]
 	queue     *deltafifo.DeltaFIFO[T]
 	cache     *indexer.Indexer[T]
 	log       *eventLog[T]
@@ -53,6 +59,7 @@ type Informer[T object.Object] struct {
 	onError   func(context.Context, *reflector.Failure) reflector.Verdict
 	patience  time.Duration
 	mutations *mutationDetector[T] // nil if off
+	division  *division[T]         // nil without Options.Namespaces
 
 	changed broadcaster // something that somebody may be waiting for has changed
 	synced  atomic.Bool
@@ -60,11 +67,12 @@ type Informer[T object.Object] struct {
 	failure atomic.Pointer[reflector.Failure] // the last one of an index or of the cache
 	tuned   chan struct{}                     // a token: the resync loop has to look again
 
-	mu      sync.Mutex // guards current, its ending, and the nextResync of registrations
+	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations
 	current *run       // nil while not running
 
 	join     sync.Mutex                         // orders what the cache holds and what the log says of it
 	handlers atomic.Pointer[[]*Registration[T]] // replaced under join
+	feeds    atomic.Pointer[[]*feed[T]]         // by namespace; replaced under mu and join
 }
 
 // run is one call of Run.
@@ -72,9 +80,18 @@ type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	began  time.Time
-	tasks  sync.WaitGroup                    // every goroutine of this run
+	feeds  sync.WaitGroup                    // that fill the queue
+	tasks  sync.WaitGroup                    // every other goroutine of this run
 	ending bool                              // nothing is started any more, but not all has ended
-	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, unless the reflector met it
+	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, or which is beyond it
+}
+
+// fail ends the run with the first failure that was met.
+func (r *run) fail(err error) {
+	if f, ok := errors.AsType[*reflector.Failure](err); ok {
+		r.stop.CompareAndSwap(nil, f)
+	}
+	r.cancel(err)
 }
 
 // Errors of the life of an informer.
@@ -112,9 +129,6 @@ func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[
 		}
 	}
 	i.cache = indexer.New[T]()
-	if keeper, ok := source.(rest.Keeper[T]); ok {
-		source = keeper.Keeping(i.cache.Peek) // the network never waits for the cache
-	}
 	onState := opts.OnState
 	opts.Options.OnState = func(s reflector.Status) {
 		i.changed.broadcast()
@@ -122,12 +136,38 @@ func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[
 			onState(s)
 		}
 	}
-	i.reflector = reflector.New(source, i.queue, opts.Options)
+	i.feeds.Store(new([]*feed[T]))
+	if opts.Namespaces == nil {
+		i.feeds.Store(&[]*feed[T]{{reflector: reflector.New(i.keeping(source), i.queue, opts.Options)}})
+		return i
+	}
+	i.division = &division[T]{
+		source: source, opts: opts.Options, wanted: NamespaceSet(opts.Namespaces),
+		whole: reflector.New(source, i.queue, opts.Options),
+	}
+	i.divide(i.division.wanted, false)
 	return i
 }
 
+// keeping returns the source as one that gives back what the cache has, where it
+// can. It never waits for the cache.
+func (i *Informer[T]) keeping(source rest.ListerWatcher[T]) rest.ListerWatcher[T] {
+	if keeper, ok := source.(rest.Keeper[T]); ok {
+		return keeper.Keeping(i.cache.Peek)
+	}
+	return source
+}
+
 // Name is what messages call the resource.
-func (i *Informer[T]) Name() string { return i.reflector.Name() }
+func (i *Informer[T]) Name() string {
+	switch feeds := *i.feeds.Load(); len(feeds) {
+	case 0:
+		return i.division.whole.Name() + " in no namespace"
+	case 1:
+		return feeds[0].reflector.Name()
+	}
+	return i.division.whole.Name() + " in several namespaces"
+}
 
 // Cache returns the read side of the cache. It may be read before, during and
 // after Run.
@@ -151,7 +191,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return i.reflect(r)
+	return i.live(r)
 }
 
 // Start is Run in a goroutine of its own, which wait waits for. What it adds is
@@ -163,26 +203,27 @@ func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) 
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- i.reflect(r) }()
+	go func() { ended <- i.live(r) }()
 	return sync.OnceValue(func() error { return <-ended }), nil
 }
 
-// reflect is a run from its begin to its end.
-func (i *Informer[T]) reflect(r *run) error {
-	reflecting, reflected := context.WithCancel(context.WithoutCancel(r.ctx))
-	r.tasks.Go(func() { i.process(reflecting) })
+// live is a run from its begin to its end.
+func (i *Informer[T]) live(r *run) error {
+	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
+	r.tasks.Add(1)
+	context.AfterFunc(r.ctx, func() {
+		defer r.tasks.Done()
+		i.mu.Lock()
+		r.ending = true
+		i.mu.Unlock()
+		r.feeds.Wait()
+		fed()
+	})
 	r.tasks.Go(func() { i.resync(r.ctx) })
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}
-	err := i.reflector.Run(r.ctx)
-	reflected()
-	if err != nil {
-		r.cancel(err)
-	}
-	i.mu.Lock()
-	r.ending = true
-	i.mu.Unlock()
+	i.process(feeding)
 	r.tasks.Wait()
 	r.cancel(nil)
 	i.mu.Lock()
@@ -193,7 +234,7 @@ func (i *Informer[T]) reflect(r *run) error {
 	if stop := r.stop.Load(); stop != nil {
 		return stop
 	}
-	return err
+	return nil
 }
 
 // begin claims the informer for one run and starts its handlers.
@@ -209,6 +250,9 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 	i.stopped.Store(false)
 	for _, h := range *i.handlers.Load() {
 		r.tasks.Go(func() { h.work(r.ctx) })
+	}
+	for _, f := range *i.feeds.Load() {
+		i.start(r, f)
 	}
 	return r, nil
 }
@@ -227,6 +271,7 @@ func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registra
 	if r.opts.Lag == Coalesce {
 		r.box = newCoalescer[T]()
 	}
+	r.awaiting.Store(1)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.enlist(r)
@@ -326,8 +371,8 @@ func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.current != nil && i.current.stop.CompareAndSwap(nil, f) {
-		i.current.cancel(f)
+	if i.current != nil {
+		i.current.fail(f)
 	}
 }
 

@@ -41,7 +41,8 @@ type HandlerOptions struct {
 	Lag Lag
 
 	// OnSync, if set, is called once, when the handler's last initial Add has
-	// returned (L18), in the goroutine in which the handler is called.
+	// returned (L18), in the goroutine in which the handler is called. Namespaces
+	// that come later do not call it again.
 	OnSync func()
 
 	// CrashOnPanic lets a panic of the handler end the process after it was
@@ -67,6 +68,7 @@ type Registration[T object.Object] struct {
 	box     *coalescer[T] // instead of cursor, with the policy Coalesce
 	watch   stopwatch
 	exited  bool // the handler has ended the goroutine
+	told    bool // OnSync was called
 
 	mu        sync.Mutex  // guards the three below; nothing is called while it is held
 	closed    atomic.Bool // written under mu, read anywhere
@@ -76,7 +78,7 @@ type Registration[T object.Object] struct {
 	closing chan struct{} // closed by Close
 	ended   chan struct{} // closed when a closed registration has no goroutine (any more)
 
-	synced     atomic.Bool
+	awaiting   atomic.Int32 // marks of a whole list that it has to pass before it is synced
 	resyncDue  atomic.Bool
 	resyncing  atomic.Bool // one is in the log, or being told; without meaning with a box
 	nextResync time.Time   // guarded by Informer.mu
@@ -108,7 +110,7 @@ func (r *Registration[T]) String() string {
 }
 
 // HasSynced reports whether the handler's last initial Add has returned (L18).
-func (r *Registration[T]) HasSynced() bool { return r.synced.Load() }
+func (r *Registration[T]) HasSynced() bool { return r.awaiting.Load() == 0 }
 
 // WaitForSync waits for HasSynced. It fails with the cause of ctx, with
 // ErrStopped, and with ErrClosed, and says what it was waiting for.
@@ -307,9 +309,10 @@ func (r *Registration[T]) tell(objects indexer.View[T], as EventType) {
 }
 
 func (r *Registration[T]) sync() {
-	first := !r.synced.Swap(true)
+	r.awaiting.Add(-1)
 	r.informer.changed.broadcast()
-	if first && r.opts.OnSync != nil {
+	if first := !r.told; first && r.opts.OnSync != nil {
+		r.told = true
 		r.opts.OnSync()
 	}
 }

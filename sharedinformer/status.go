@@ -3,12 +3,20 @@ package sharedinformer
 import (
 	"time"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
 
 // Status is an informer seen from outside at one moment.
 type Status struct {
+	// Reflector is how listing and watching are going. Where each namespace has its
+	// own, it is what they come to: figures are added up, RV is the least, and
+	// state and failure are those of the one that is worst off.
 	Reflector reflector.Status
+
+	// Namespaces are those of each of Options.Namespaces, in their order; nil
+	// without.
+	Namespaces []reflector.Status
 
 	Synced  bool   // a whole initial list is in the cache
 	RV      string // the cache is complete up to here; behind Reflector.RV by what is queued
@@ -48,9 +56,10 @@ type HandlerStatus struct {
 // other, so that they may differ by what happened meanwhile.
 func (i *Informer[T]) Status() Status {
 	cache := i.Cache()
+	all, each := i.reflectors()
 	s := Status{
-		Reflector: i.reflector.Status(),
-		Synced:    i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
+		Reflector: all, Namespaces: each,
+		Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(),
 		Failure: i.failure.Load(),
 	}
@@ -61,6 +70,75 @@ func (i *Informer[T]) Status() Status {
 		s.Handlers = append(s.Handlers, r.Status())
 	}
 	return s
+}
+
+// Unsynced returns the reflectors whose initial list is missing: nil if Synced is
+// true, and otherwise those of the namespaces concerned, or the only one.
+func (s Status) Unsynced() (missing []reflector.Status) {
+	if s.Synced {
+		return nil
+	}
+	for _, n := range s.Namespaces {
+		if n.RV == "" {
+			missing = append(missing, n)
+		}
+	}
+	if missing == nil { // all that was read is still to be applied
+		missing = []reflector.Status{s.Reflector}
+	}
+	return missing
+}
+
+// reflectors returns what all come to and, of a divided informer, each.
+func (i *Informer[T]) reflectors() (all reflector.Status, each []reflector.Status) {
+	feeds := *i.feeds.Load()
+	if i.division == nil {
+		return feeds[0].reflector.Status(), nil
+	}
+	each = []reflector.Status{}
+	for n, f := range feeds {
+		s := f.reflector.Status()
+		if each = append(each, s); n == 0 {
+			all = s
+		} else {
+			all = together(all, s)
+		}
+	}
+	if len(each) == 0 {
+		all = i.division.whole.Status()
+	}
+	all.Resource = i.Name()
+	return all, each
+}
+
+// together is what two reflectors of one resource come to.
+func together(a, b reflector.Status) reflector.Status {
+	worst := a
+	if worse(b, a) {
+		worst = b
+	}
+	if order, err := object.CompareRV(a.RV, b.RV); err != nil && a.RV != b.RV {
+		worst.RV = ""
+	} else if worst.RV = a.RV; order > 0 {
+		worst.RV = b.RV
+	}
+	worst.Lists, worst.Relists, worst.Watches = a.Lists+b.Lists, a.Relists+b.Relists, a.Watches+b.Watches
+	worst.Events, worst.Bookmarks, worst.Duplicates = a.Events+b.Events, a.Bookmarks+b.Bookmarks, a.Duplicates+b.Duplicates
+	worst.Failures = a.Failures + b.Failures
+	return worst
+}
+
+// worse reports whether a is worse off than b: one that has no list yet than one
+// that has, then one that fails than one that does not, then one that has failed
+// for longer.
+func worse(a, b reflector.Status) bool {
+	switch {
+	case (a.RV == "") != (b.RV == ""):
+		return a.RV == ""
+	case (a.Attempts > 0) != (b.Attempts > 0):
+		return a.Attempts > 0
+	}
+	return a.Attempts > 0 && a.Failure.Since.Before(b.Failure.Since)
 }
 
 // Status returns the registration as it is now.

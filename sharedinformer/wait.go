@@ -38,18 +38,25 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 }
 
 // WaitForRV waits until the cache holds every change up to rv, such as that of
-// an object that was just written (L14). It fails with the cause of ctx, with
+// an object that was just written (L14); with a namespace, every change in that.
+// To name it makes the wait shorter where each namespace is watched on its own
+// (Options.Namespaces): a quiet one may learn only from a bookmark, every minute or
+// so, that it has missed nothing. It fails with the cause of ctx, with
 // ErrStopped as soon as Run has returned, and at once where rv is not a
 // resource version. Where the informer is not synced it gives up as WaitForSync
 // does. What it returns says what the informer failed with last.
-func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
+func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespace ...string) error {
+	cached := i.Cache().RV
+	if len(namespace) > 0 {
+		cached = func() string { return i.Cache().NamespaceRV(namespace[0]) }
+	}
 	if _, err := object.CompareRV(rv, rv); err != nil {
 		return fmt.Errorf("%s: wait for resource version %q: %w", i.Name(), rv, err)
 	}
 	return i.waitUntil(ctx, func() (bool, error) {
-		have := i.Cache().RV()
+		have := cached()
 		return have != "" && object.ReachedRV(have, rv), nil
-	}, func() error { return i.behind(rv) })
+	}, func() error { return i.behind(rv, cached()) })
 }
 
 // WaitUntil waits until reached is true. It is asked at once and after every
@@ -65,12 +72,11 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 }
 
 // behind says why the cache is not at rv.
-func (i *Informer[T]) behind(rv string) error {
-	have := i.Cache().RV()
+func (i *Informer[T]) behind(rv, have string) error {
 	if have == "" {
 		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
 	}
-	s := i.reflector.Status()
+	s, _ := i.reflectors()
 	waiting := fmt.Sprintf("%s: waiting for resource version %s, the cache is at %s", s.Resource, rv, have)
 	if s.Attempts > 0 {
 		return fmt.Errorf("%s: %w", waiting, s.Failure)
@@ -111,7 +117,7 @@ func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error
 
 // patienceLeft is how long a failing informer is still waited for.
 func (i *Informer[T]) patienceLeft() (left time.Duration, failing bool) {
-	s := i.reflector.Status()
+	s, _ := i.reflectors()
 	if s.Attempts == 0 || i.patience < 0 || i.HasSynced() {
 		return 0, false
 	}
@@ -138,17 +144,27 @@ func (i *Informer[T]) began() time.Time {
 
 // unsynced says why the informer, or else the handler r, is not synced.
 func (i *Informer[T]) unsynced(r *Registration[T]) error {
-	s := i.reflector.Status()
-	inState := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
+	var each []error
+	for _, s := range i.Status().Unsynced() {
+		each = append(each, missing(s))
+	}
 	switch {
-	case !i.HasSynced() && s.Attempts > 0:
-		return fmt.Errorf("%w: %w; %s", ErrNotSynced, s.Failure, inState)
-	case !i.HasSynced() && s.State == reflector.Idle:
-		return fmt.Errorf("%w: %s: Run has not been called", ErrNotSynced, i.Name())
-	case !i.HasSynced():
-		return fmt.Errorf("%w: %s: %s, no failure so far", ErrNotSynced, i.Name(), inState)
+	case each != nil:
+		return fmt.Errorf("%w: %w", ErrNotSynced, errors.Join(each...))
 	case r != nil:
 		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced", ErrNotSynced, i.Name(), r, r.Status().Pending)
 	}
 	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
+}
+
+// missing says why there is no initial list of a reflector.
+func missing(s reflector.Status) error {
+	inState := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
+	switch {
+	case s.Attempts > 0:
+		return fmt.Errorf("%w; %s", s.Failure, inState)
+	case s.State == reflector.Idle:
+		return fmt.Errorf("%s: Run has not been called", s.Resource)
+	}
+	return fmt.Errorf("%s: %s, no failure so far", s.Resource, inState)
 }

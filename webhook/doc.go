@@ -36,4 +36,6 @@
 // # Debugging
 //
 // Options.Logger hears of panics, and at level debug of every refusal.
+// Options.Metrics hears of every request. Server.Check says whether the server
+// serves, and with a certificate that has not expired; /readyz of a manager tells.
 package webhook

@@ -31,6 +31,9 @@ type Options struct {
 	// address.
 	TLS *serving.TLS
 
+	// Metrics hears of every request. Package metrics has one for Prometheus.
+	Metrics Metrics
+
 	// Logger hears of panics and refusals. Nil is silent.
 	Logger *slog.Logger
 }
@@ -38,7 +41,8 @@ type Options struct {
 // Server serves webhooks. Make it with New, and run it or add it to a manager.
 type Server struct {
 	*serving.Server
-	mux *http.ServeMux
+	mux     *http.ServeMux
+	metrics Metrics // nil: none
 }
 
 // New checks the options and reads the certificate.
@@ -57,7 +61,7 @@ func New(opts Options) (*Server, error) {
 	case opts.TLS == nil:
 		opts.TLS = &serving.TLS{CertFile: filepath.Join(opts.CertDir, "tls.crt"), KeyFile: filepath.Join(opts.CertDir, "tls.key")}
 	}
-	s := &Server{mux: http.NewServeMux()}
+	s := &Server{mux: http.NewServeMux(), metrics: opts.Metrics}
 	var err error
 	s.Server, err = serving.New(serving.Options{
 		Name: "webhook", Address: opts.Address, Listener: opts.Listener, TLS: opts.TLS, Logger: opts.Logger,
@@ -68,7 +72,12 @@ func New(opts Options) (*Server, error) {
 
 // Handle lets h answer at a path. It panics where the path is taken, as
 // http.ServeMux does.
-func (s *Server) Handle(path string, h http.Handler) { s.mux.Handle(path, h) }
+func (s *Server) Handle(path string, h http.Handler) {
+	if s.metrics != nil {
+		h = measured(s.metrics.Register(path), h)
+	}
+	s.mux.Handle(path, h)
+}
 
 type loggerKey struct{}
 

@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -168,7 +170,8 @@ func TestAServerOfWebhooks(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var log bytes.Buffer
-	s, err := webhook.New(webhook.Options{Listener: listener, TLS: &serving.TLS{}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	counted := &counts{}
+	s, err := webhook.New(webhook.Options{Listener: listener, TLS: &serving.TLS{}, Metrics: counted, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	require.NoError(t, err)
 	s.Handle("/panic", webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { panic("boom") }))
 	s.Handle("/refuse", webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return errors.New("never") }))
@@ -196,6 +199,8 @@ func TestAServerOfWebhooks(t *testing.T) {
 	cancel()
 	require.NoError(t, <-ended)
 	require.Contains(t, log.String(), "a webhook panicked")
+	require.Contains(t, log.String(), "TestAServerOfWebhooks.func1", "the stack is that of the panic")
+	require.Equal(t, []string{"register /panic", "register /refuse", "started /panic", "ended /panic 500 true", "started /refuse", "ended /refuse 200 false"}, counted.log)
 	require.Contains(t, log.String(), "reason=never")
 }
 
@@ -267,4 +272,32 @@ func TestConversion(t *testing.T) {
 	require.Empty(t, got, "all or none")
 	result, _ = convert("v9", obj("v1", `"7"`))
 	require.Contains(t, result.Message, "no conversion is known for example.com/v9")
+}
+
+// counts are metrics that write down what they hear.
+type counts struct {
+	mu  sync.Mutex
+	log []string
+}
+
+func (c *counts) note(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, fmt.Sprintf(format, args...))
+}
+
+func (c *counts) Register(path string) webhook.Recorder {
+	c.note("register %s", path)
+	return countsOf{c, path}
+}
+
+type countsOf struct {
+	*counts
+	path string
+}
+
+func (c countsOf) Started() { c.note("started %s", c.path) }
+
+func (c countsOf) Ended(code int, _ time.Duration, panicked bool) {
+	c.note("ended %s %d %t", c.path, code, panicked)
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -182,6 +183,7 @@ func TestMetricsAskTheServerWhoMayRead(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "nobody"}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	defer forbidMetrics(t, client, ns)
 	poll(t, "nobody may read", func() error {
 		if code, body := read(shared.NobodyToken); code != 200 {
 			return errors.New(body)
@@ -190,6 +192,24 @@ func TestMetricsAskTheServerWhoMayRead(t *testing.T) {
 	})
 	r.stop()
 	require.NoError(t, <-r.ended)
+}
+
+// forbidMetrics takes away what lets nobody read metrics, and waits until the
+// server knows: other tests share it.
+func forbidMetrics(t *testing.T, client *rest.Client, name string) {
+	t.Helper()
+	require.NoError(t, rest.ResourceFor[*rbacv1.ClusterRoleBinding](client).Delete(t.Context(), object.Key{Name: name}, metav1.DeleteOptions{}))
+	require.NoError(t, rest.ResourceFor[*rbacv1.ClusterRole](client).Delete(t.Context(), object.Key{Name: name}, metav1.DeleteOptions{}))
+	poll(t, "nobody may read no longer", func() error {
+		review, err := rest.ResourceFor[*authorizationv1.SubjectAccessReview](client).Create(t.Context(), &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{User: "nobody",
+				NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}},
+		}, metav1.CreateOptions{})
+		if err == nil && review.Status.Allowed {
+			err = errors.New(review.Status.Reason)
+		}
+		return err
+	})
 }
 
 // TestTheServerCallsOurWebhooks: it trusts our certificate, applies what a

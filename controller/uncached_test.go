@@ -1,0 +1,105 @@
+package controller_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func secret(value string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}, StringData: map[string]string{"v": value}}
+}
+
+// A kind that bypasses the cache is read from the server, without the rights to list
+// and to watch it, and a reconcile sees what it wrote without waiting.
+func TestAKindThatBypassesTheCache(t *testing.T) {
+	opts := controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{corev1.SchemeGroupVersion.WithKind("Secret")}}}
+	controllertest.Run(t, func(e *controllertest.Env) {
+		e.Server.SetAuthorizer(apiserver.Deny("", "secrets", "list", "watch"))
+		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
+		require.Nil(e, secrets.Informer)
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		require.NotNil(e, pods.Informer)
+		key := object.Key{Namespace: "shop", Name: "s"}
+		for _, read := range []func() error{
+			func() error { _, err := secrets.Read(e.Context(), key); return err },
+			func() error { _, err := pods.Read(e.Context(), key); return err },
+		} {
+			require.True(e, apierrors.IsNotFound(read()), "%v", read())
+		}
+		var outcomes []controller.Outcome
+		j := &journal{do: func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+			for _, value := range []string{"1", "1", "2"} {
+				_, outcome, err := controller.CreateOrUpdate(ctx, secrets, secret(""), func(s *corev1.Secret) error {
+					s.StringData = nil
+					s.Data = map[string][]byte{"v": []byte(value)}
+					return nil
+				})
+				require.NoError(e, err)
+				outcomes = append(outcomes, outcome)
+			}
+			return controller.Result{}, nil
+		}}
+		controllertest.Put(e, pod("a"))
+		c := newController(e, j, controller.Options{}, controller.For(pods.Informer))
+		e.Start(c)
+		require.Equal(e, []controller.Outcome{controller.DidCreate, controller.Unchanged, controller.DidUpdate}, outcomes)
+		controllertest.Put(e, pod("a", labelled("app", "web")))
+		require.Len(e, outcomes, 6)
+		require.Zero(e, c.Status().ParkedTotal)
+		s, err := secrets.Read(e.Context(), key)
+		require.NoError(e, err)
+		require.Equal(e, "2", string(s.Data["v"]))
+		require.Len(e, e.Factory.Status(), 1, "no informer")
+
+		require.PanicsWithValue(e, "secrets: the cache is asked for, but the kind bypasses it (factory.Options.DisableFor): use Read, or Resource",
+			func() { secrets.Get(key) })
+	}, opts)
+}
+
+func TestObjectsOfAKindThatBypassesTheCache(t *testing.T) {
+	opts := controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{corev1.SchemeGroupVersion.WithKind("Secret")}}}
+	controllertest.Run(t, func(e *controllertest.Env) {
+		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
+		var seen []string
+		r := controller.Objects(secrets, func(_ context.Context, s *corev1.Secret) (controller.Result, error) {
+			seen = append(seen, s.Name)
+			return controller.Result{}, nil
+		})
+		controllertest.Put(e, secret("1"))
+		for _, name := range []string{"s", "none"} {
+			_, err := r.Reconcile(e.Context(), controller.Request{Key: object.Key{Namespace: "shop", Name: name}})
+			require.NoError(e, err)
+		}
+		require.Equal(e, []string{"s"}, seen)
+
+		c := newController(e, r, controller.Options{}, controller.For(secrets.Informer), controller.MapFunc(secrets.Informer, func(*corev1.Secret) []controller.Request { return nil }))
+		e.Start(c)
+		require.ErrorContains(e, c.Ready(), "*v1.Secret: the kind bypasses the cache (factory.Options.DisableFor): for a source, ask factory.Informer")
+	}, opts)
+}
+
+func TestMapFunc(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		j := &journal{}
+		e.Start(newController(e, j, controller.Options{}, controller.MapFunc(pods, func(p *corev1.Pod) []controller.Request {
+			return []controller.Request{{Key: object.Key{Name: "for-" + p.Name}}}
+		}, controller.On[*corev1.Pod](sharedinformer.Add))))
+		controllertest.Put(e, pod("a"))
+		require.Equal(e, []string{"for-a"}, j.read())
+		controllertest.Put(e, pod("a", labelled("app", "web")))
+		require.Empty(e, j.read())
+	})
+}

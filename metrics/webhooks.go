@@ -1,0 +1,100 @@
+package metrics
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace-dev/millrace/webhook"
+)
+
+// WebhookOptions configure Webhooks. The zero value works.
+type WebhookOptions struct {
+	// ConstLabels are added to every metric.
+	ConstLabels prometheus.Labels
+}
+
+// Webhooks exports webhooks, under the names by which dashboards know them. It is
+// given to each webhook.Server and registered once. Each metric has the label
+// webhook, which is the path:
+//
+//   - controller_runtime_webhook_requests_total: requests that were answered, by
+//     label code
+//   - controller_runtime_webhook_latency_seconds: how long one took
+//   - controller_runtime_webhook_requests_in_flight
+//   - controller_runtime_webhook_panics_total
+//
+// All methods may be called from any goroutine.
+type Webhooks struct {
+	requests *prometheus.CounterVec
+	latency  *prometheus.HistogramVec
+	inFlight *prometheus.GaugeVec
+	panics   *prometheus.CounterVec
+}
+
+// NewWebhooks creates an exporter without webhooks.
+func NewWebhooks(opts WebhookOptions) *Webhooks {
+	const prefix = "controller_runtime_webhook_"
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: opts.ConstLabels}, append([]string{"webhook"}, labels...))
+	}
+	return &Webhooks{
+		requests: counter("requests_total", "Requests that were answered, by HTTP status.", "code"),
+		panics:   counter("panics_total", "Requests in which the webhook panicked."),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: prefix + "latency_seconds", Help: "How long an answer took.", ConstLabels: opts.ConstLabels,
+		}, []string{"webhook"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: prefix + "requests_in_flight", Help: "Requests that are being answered.", ConstLabels: opts.ConstLabels,
+		}, []string{"webhook"}),
+	}
+}
+
+// Register implements webhook.Metrics. The server calls it.
+func (w *Webhooks) Register(path string) webhook.Recorder {
+	requests := w.requests.MustCurryWith(prometheus.Labels{"webhook": path})
+	for _, code := range []string{"200", "500"} { // there from the start, so that rates begin at 0
+		requests.WithLabelValues(code)
+	}
+	return &webhookRecorder{requests, w.latency.WithLabelValues(path), w.inFlight.WithLabelValues(path), w.panics.WithLabelValues(path)}
+}
+
+// Describe implements prometheus.Collector.
+func (w *Webhooks) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range w.all() {
+		c.Describe(out)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (w *Webhooks) Collect(out chan<- prometheus.Metric) {
+	for _, c := range w.all() {
+		c.Collect(out)
+	}
+}
+
+func (w *Webhooks) all() []prometheus.Collector {
+	return []prometheus.Collector{w.requests, w.latency, w.inFlight, w.panics}
+}
+
+// webhookRecorder implements webhook.Recorder.
+type webhookRecorder struct {
+	requests *prometheus.CounterVec
+	latency  prometheus.Observer
+	inFlight prometheus.Gauge
+	panics   prometheus.Counter
+}
+
+// Started implements webhook.Recorder.
+func (r *webhookRecorder) Started() { r.inFlight.Inc() }
+
+// Ended implements webhook.Recorder.
+func (r *webhookRecorder) Ended(code int, took time.Duration, panicked bool) {
+	r.inFlight.Dec()
+	r.requests.WithLabelValues(strconv.Itoa(code)).Inc()
+	r.latency.Observe(took.Seconds())
+	if panicked {
+		r.panics.Inc()
+	}
+}

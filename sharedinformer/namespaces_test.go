@@ -1,0 +1,132 @@
+package sharedinformer
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// stubborn is a source with one object in each namespace. Each list is of a later
+// version; the watch over all namespaces tells of an earlier one when it is let go,
+// however long ago it was cancelled.
+type stubborn struct {
+	namespace string
+	lists     *int
+	let       chan struct{}
+}
+
+func (s stubborn) In(namespace string) (rest.ListerWatcher[partial], error) {
+	s.namespace = namespace
+	return s, nil
+}
+
+func (s stubborn) List(context.Context, metav1.ListOptions) rest.List[partial] {
+	*s.lists += 10
+	version := *s.lists
+	return rest.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, Items: func(yield func(partial, error) bool) {
+		for _, namespace := range []string{"bank", "shop"} {
+			if s.namespace == metav1.NamespaceAll || s.namespace == namespace {
+				if !yield(inNamespace(namespace, version), nil) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+func (s stubborn) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return func(yield func(wire.Event[partial], error) bool) {
+		if s.namespace != metav1.NamespaceAll {
+			<-ctx.Done()
+			return
+		}
+		<-s.let
+		if yield(wire.Event[partial]{Type: watch.Modified, Object: inNamespace("shop", 15)}, nil) {
+			yield(wire.Event[partial]{Type: watch.Added, Object: inNamespace("bank", 16)}, nil)
+		}
+	}, nil
+}
+
+func inNamespace(namespace string, version int) partial {
+	o := thing("x", 1, version)
+	o.Namespace = namespace
+	return o
+}
+
+// What a feed that goes still has to say comes before the list of the next one, and
+// nobody hears again of what has gone.
+func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := stubborn{lists: new(int), let: make(chan struct{})}
+		i := New(source, Options{Options: reflector.Options{Initial: reflector.List}, Namespaces: []string{metav1.NamespaceAll}})
+		var heard []string
+		i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
+			heard = append(heard, e.Type.String()+" "+e.Object.Namespace+"@"+e.Object.ResourceVersion)
+			return nil
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		require.NoError(t, i.WaitForSync(ctx))
+		require.Equal(t, []string{"add bank@10", "add shop@10"}, heard)
+		heard = nil
+
+		require.NoError(t, i.SetNamespaces("mail", "shop"))
+		require.NoError(t, i.SetNamespaces("mail", "shop", "web")) // nothing goes
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, 10, *source.lists)
+		require.False(t, i.HasSynced())
+		require.Empty(t, heard)
+		close(source.let)
+		require.NoError(t, i.WaitForSync(ctx))
+		shop, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "x"})
+		require.ElementsMatch(t, []string{"update shop@15", "update bank@16", "delete bank@16", "update shop@" + shop.ResourceVersion}, heard)
+		require.Equal(t, 40, *source.lists)
+		require.Equal(t, "20", i.Cache().RV(), "the first of three lists")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// A set that came before its namespace went is whole for no other.
+func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
+	of := func(namespace string, rv int, items ...partial) deltafifo.Delta[partial] {
+		return deltafifo.Delta[partial]{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: items, RV: strconv.Itoa(rv)}
+	}
+	trim := deltafifo.Delta[partial]{Type: deltafifo.Trim}
+	apply := func(i *Informer[partial], deltas ...deltafifo.Delta[partial]) {
+		i.handleDeltas(deltafifo.Batch[partial]{Deltas: deltas, RV: "99"})
+	}
+	i := New(stubborn{}, Options{Namespaces: []string{"shop"}})
+	require.NoError(t, i.SetNamespaces(metav1.NamespaceAll))
+	apply(i, of("shop", 5, inNamespace("shop", 5)), trim, trim)
+	require.False(t, i.HasSynced())
+	require.Empty(t, i.Cache().RV())
+	require.Equal(t, 1, i.Cache().Len(), "it stays wanted")
+	apply(i, of("", 7, inNamespace("shop", 5), inNamespace("bank", 6)))
+	require.True(t, i.HasSynced())
+	require.Equal(t, "7", i.Cache().RV())
+
+	require.NoError(t, i.SetNamespaces("bank", "shop"))
+	apply(i, trim, of("bank", 8, inNamespace("bank", 6)), deltafifo.Delta[partial]{Type: deltafifo.Bookmark, RV: "30"})
+	require.False(t, i.HasSynced())
+	require.Equal(t, "8", i.Cache().NamespaceRV("bank"))
+	require.Empty(t, i.Cache().NamespaceRV("shop"), "its feed has promised nothing")
+	apply(i, of("shop", 9, inNamespace("shop", 5)))
+	require.True(t, i.HasSynced())
+	require.Equal(t, "8", i.Cache().RV())
+}

@@ -1,0 +1,583 @@
+package laws
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// in are options for an informer of some namespaces.
+func in(namespaces ...string) sharedinformer.Options {
+	return sharedinformer.Options{Namespaces: namespaces}
+}
+
+// podIn is a pod of a namespace.
+func podIn(namespace, name string, labels ...string) *corev1.Pod {
+	p := pod(name, labels...)
+	p.Namespace = namespace
+	return p
+}
+
+// truthIn is what the server holds in some namespaces.
+func (r *rig) truthIn(namespaces ...string) map[string]string {
+	truth := r.truth()
+	for key := range truth {
+		namespace, _, _ := strings.Cut(key, "/")
+		if !slices.Contains(namespaces, namespace) && !slices.Contains(namespaces, metav1.NamespaceAll) {
+			delete(truth, key)
+		}
+	}
+	return truth
+}
+
+// forbid lets nobody read pods of some namespaces.
+func (r *rig) forbid(namespaces ...string) {
+	r.srv.SetAuthorizer(func(a apiserver.Attributes) bool {
+		return a.Resource != "pods" || !slices.Contains(namespaces, a.Namespace)
+	})
+}
+
+// One cache, one timeline of handlers, over all of the namespaces; what comes is
+// heard as an initial Add and what goes as a Delete whose state is known.
+func TestL03_NamespacesComeAndGo(t *testing.T) {
+	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				for _, namespace := range []string{"bank", "mail", "shop"} {
+					r.put(podIn(namespace, namespace+"-1"))
+				}
+				opts.Namespaces = []string{"shop", "bank", "shop"}
+				i := r.informer(opts)
+				h := record(r, i)
+				i.AddHandler(h)
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.Equal(r, []string{"bank", "shop"}, i.Namespaces())
+				require.ElementsMatch(r, []string{"add bank-1 initial", "add shop-1 initial"}, h.heard())
+				r.put(podIn("mail", "mail-2")) // not ours
+				r.put(podIn("shop", "shop-2"))
+				require.Equal(r, []string{"add shop-2"}, h.heard())
+
+				shop1, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "shop-1"})
+				require.NoError(r, i.SetNamespaces("mail", "shop"))
+				require.False(r, i.HasSynced())
+				require.Empty(r, i.Cache().RV())
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.ElementsMatch(r, []string{"delete bank-1", "add mail-1 initial", "add mail-2 initial"}, h.heard())
+				require.Equal(r, r.truthIn("mail", "shop"), cached(i))
+				same, _ := i.Cache().Get(object.KeyOf(shop1))
+				require.Same(r, shop1, same)
+				require.Equal(r, 2, r.srv.Stats().Open("watch", "pods"))
+
+				require.NoError(r, i.SetNamespaces())
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.Len(r, h.heard(), 4)
+				require.Zero(r, i.Cache().Len())
+				synctest.Wait()
+				require.Zero(r, r.srv.Stats().Open("watch", "pods"))
+				require.Equal(r, "pods in no namespace", i.Name())
+
+				require.NoError(r, i.SetNamespaces("bank"))
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.Equal(r, []string{"add bank-1 initial"}, h.heard())
+				require.Equal(r, "pods in namespace bank", i.Name())
+			})
+		})
+	}
+}
+
+// An object that is wanted before and after is not deleted in between, and a list
+// of the server's cache that lags takes nothing back.
+func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		for _, namespace := range []string{"bank", "mail", "shop"} {
+			r.put(podIn(namespace, namespace+"-1"))
+		}
+		source := &spy[*corev1.Pod]{ListerWatcher: r.source()}
+		opts := listing()
+		opts.Namespaces = []string{metav1.NamespaceAll}
+		i := sharedinformer.New(spiedIn{source, r.source()}, opts)
+		h := record(r, i)
+		i.AddHandler(h)
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Len(r, h.heard(), 3)
+		require.Equal(r, "0", source.heard()[0].opts.ResourceVersion)
+
+		require.NoError(r, i.SetNamespaces("shop", "mail"))
+		r.put(podIn("shop", "shop-1", "n=2"))
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.ElementsMatch(r, []string{"delete bank-1", "update shop-1"}, h.heard())
+		require.Equal(r, r.truthIn("shop", "mail"), cached(i))
+		for _, a := range source.heard() {
+			require.NotEqual(r, "0", a.opts.ResourceVersion, "%+v", a)
+		}
+
+		require.NoError(r, i.SetNamespaces("shop", metav1.NamespaceAll))
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Equal(r, []string{"add bank-1 initial"}, h.heard())
+		r.inStep(i)
+	})
+}
+
+// spiedIn is a source whose narrowed ones are spied on, too.
+type spiedIn struct {
+	*spy[*corev1.Pod]
+	source *rest.Resource[*corev1.Pod]
+}
+
+func (s spiedIn) In(namespace string) (rest.ListerWatcher[*corev1.Pod], error) {
+	return spiedOn{s.spy, s.source.Namespace(namespace)}, nil
+}
+
+type spiedOn struct {
+	spy    *spy[*corev1.Pod]
+	source *rest.Resource[*corev1.Pod]
+}
+
+func (s spiedOn) String() string { return s.source.String() }
+
+func (s spiedOn) List(ctx context.Context, opts metav1.ListOptions) rest.List[*corev1.Pod] {
+	s.spy.note("list", opts)
+	return s.source.List(ctx, opts)
+}
+
+func (s spiedOn) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	s.spy.note("watch", opts)
+	return s.source.Watch(ctx, opts)
+}
+
+// A namespace is there whole or not at all, whatever the others do.
+func TestL12_ANamespaceIsReplacedWhole(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		const size = 20
+		put := func(generation int) {
+			for n := range size {
+				r.put(podIn("shop", fmt.Sprint("p", n), fmt.Sprint("gen=", generation)))
+			}
+		}
+		put(0)
+		r.put(podIn("bank", "b", "n=0"))
+		opts := listing()
+		opts.Namespaces = []string{"bank", "shop"}
+		i := r.informer(opts)
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		untouched, _ := i.Cache().Get(object.Key{Namespace: "bank", Name: "b"})
+		i.AddHandler(handler(func(e event) {
+			seen := map[string]int{}
+			for p := range i.Cache().Namespace("shop") {
+				seen[p.Labels["gen"]]++
+			}
+			if generation := e.Object.Labels["gen"]; e.Object.Namespace == "shop" && seen[generation] != size {
+				r.Errorf("a mixture: %v", seen)
+			}
+		}))
+		r.srv.Down()
+		put(1)
+		r.srv.Compact()
+		r.srv.Up()
+		settle(time.Minute)
+		require.Equal(r, r.truth(), cached(i))
+		require.EqualValues(r, 2, i.Status().Reflector.Relists)
+		same, _ := i.Cache().Get(object.KeyOf(untouched))
+		require.Same(r, untouched, same)
+	})
+}
+
+// The promise of all is that of the namespace that knows least; each has its own.
+func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
+	inBubble(t, apiserver.Options{BookmarkPeriod: time.Minute}, func(r *rig) {
+		r.put(podIn("bank", "b"))
+		first := r.put(podIn("shop", "s"))
+		i := r.informer(in("bank", "shop"))
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Equal(r, first, i.Cache().RV())
+
+		written := r.put(podIn("shop", "s", "n=1"))
+		began := time.Now()
+		require.NoError(r, i.WaitForRV(r.ctx, written, "shop")) // L14
+		require.Zero(r, time.Since(began))
+		require.Equal(r, written, i.Cache().NamespaceRV("shop"))
+		require.Equal(r, first, i.Cache().NamespaceRV("bank"))
+		require.Equal(r, first, i.Cache().RV())
+		require.Equal(r, first, i.Status().RV)
+		require.NoError(r, i.WaitForRV(r.ctx, written), "a bookmark tells bank that it has missed nothing")
+		r.within(time.Second, time.Minute, time.Since(began))
+
+		require.NoError(r, i.SetNamespaces("bank", "shop", "mail"))
+		require.Empty(r, i.Cache().RV(), "nothing is known of mail")
+		require.Equal(r, written, i.Cache().NamespaceRV("shop"))
+		require.NoError(r, i.WaitForRV(r.ctx, written))
+		require.NoError(r, i.SetNamespaces("shop"))
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Equal(r, i.Cache().NamespaceRV("shop"), i.Cache().RV())
+	})
+}
+
+// Each namespace resumes and lists again for itself.
+func TestL19_ANamespaceListsAgainAlone(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		for _, namespace := range []string{"bank", "mail", "shop"} {
+			r.put(podIn(namespace, "p"))
+		}
+		i := r.informer(in("bank", "mail", "shop"))
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		r.once("watch", apiserver.Fail{Code: 410})
+		settle(20 * time.Minute)
+		s := i.Status()
+		require.EqualValues(r, 1, s.Reflector.Relists)
+		require.EqualValues(r, 4, s.Reflector.Lists)
+		require.Len(r, s.Namespaces, 3)
+		require.True(r, i.HasSynced())
+		require.Equal(r, r.truth(), cached(i))
+	})
+}
+
+// A namespace that may not be read holds the sync up, and is named; the others go
+// on.
+func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		for _, namespace := range []string{"bank", "mail", "shop"} {
+			r.put(podIn(namespace, namespace+"-1"))
+		}
+		r.forbid("bank", "mail")
+		i := r.informer(in("shop"))
+		synced := 0
+		h := record(r, i)
+		registration := i.AddHandler(h, sharedinformer.HandlerOptions{OnSync: func() { synced++ }})
+		defer r.run(i)()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Equal(r, []string{"add shop-1 initial"}, h.heard())
+
+		require.NoError(r, i.SetNamespaces("bank", "mail", "shop"))
+		require.False(r, i.HasSynced())
+		require.False(r, registration.HasSynced())
+		err := i.WaitForSync(r.ctx)
+		require.ErrorIs(r, err, sharedinformer.ErrNotSynced) // L22
+		require.True(r, apierrors.IsForbidden(err))
+		require.Regexp(r, `(?s)pods in namespace bank: list: forbidden: .*in the namespace "bank".*pods in namespace mail: list: forbidden: .*in the namespace "mail"`, err.Error())
+		require.NotContains(r, err.Error(), "shop")
+		s := i.Status()
+		require.Equal(r, "pods in several namespaces", s.Reflector.Resource)
+		require.NotZero(r, s.Reflector.Attempts)
+		require.Equal(r, reflector.Watching, s.Namespaces[2].State)
+		require.Len(r, s.Unsynced(), 2)
+		r.put(podIn("shop", "shop-2"))
+		require.Equal(r, []string{"add shop-2"}, h.heard(), "the others go on")
+
+		r.forbid("mail")
+		settle(time.Minute)
+		require.Equal(r, []string{"add bank-1 initial"}, h.heard())
+		require.False(r, i.HasSynced())
+		require.Len(r, i.Status().Unsynced(), 1)
+		require.NoError(r, i.SetNamespaces("bank", "shop"), "nobody waits for mail any more")
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.True(r, registration.HasSynced())
+		require.Empty(r, h.heard())
+		require.Equal(r, 1, synced)
+	})
+}
+
+// WaitForSync waits for the handlers to have heard of the namespaces that came,
+// also of those that joined in between.
+func TestL18_HandlersSyncAgain(t *testing.T) {
+	for name, lag := range map[string]sharedinformer.Lag{"unbounded": sharedinformer.Unbounded, "coalesce": sharedinformer.Coalesce} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.put(podIn("bank", "b"))
+				r.put(podIn("shop", "s"))
+				i := r.informer(in("shop"))
+				release := make(chan struct{})
+				slow := i.AddHandler(handler(func(e event) {
+					if e.Object.Namespace == "bank" {
+						<-release
+					}
+				}), sharedinformer.HandlerOptions{Lag: lag})
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.NoError(r, i.SetNamespaces("bank", "shop"))
+				late := i.AddHandler(handler(func(event) {}), sharedinformer.HandlerOptions{Lag: lag})
+				settle(time.Minute)
+				require.True(r, i.HasSynced())
+				require.True(r, late.HasSynced())
+				require.False(r, slow.HasSynced())
+				close(release)
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.True(r, slow.HasSynced())
+			})
+		})
+	}
+}
+
+// A kind without namespaces is cached whole, in silence.
+func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
+	for name, opts := range map[string]sharedinformer.Options{"list": listing(), "stream": streaming()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				for _, name := range []string{"n1", "n2"} {
+					_, err := r.srv.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+					require.NoError(r, err)
+				}
+				opts.Namespaces = []string{"bank", "shop"}
+				i := sharedinformer.New(rest.ResourceFor[*corev1.Node](r.client), opts)
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				require.Equal(r, 2, i.Cache().Len())
+				require.Equal(r, "nodes", i.Name())
+				require.NotEmpty(r, i.Cache().RV())
+				require.NoError(r, i.SetNamespaces("mail"))
+				require.NoError(r, i.WaitForSync(r.ctx))
+				settle(time.Hour)
+				require.Equal(r, 2, i.Cache().Len())
+				require.Zero(r, i.Status().Reflector.Failures)
+				require.Equal(r, 1, r.srv.Stats().Open("watch", "nodes"))
+			})
+		})
+	}
+}
+
+func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source()}, in("shop"))
+		defer r.run(i)()
+		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: it is no rest.Namespacer")
+		undivided := r.informer(sharedinformer.Options{})
+		require.ErrorIs(r, undivided.SetNamespaces("shop"), sharedinformer.ErrUndivided)
+		require.Nil(r, undivided.Namespaces())
+	})
+}
+
+// A stopped informer keeps what it has of every namespace, and what was changed
+// meanwhile takes effect when it runs again.
+func TestL24_NamespacesOfAStoppedInformer(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		for _, namespace := range []string{"bank", "mail", "shop"} {
+			r.put(podIn(namespace, namespace+"-1"))
+		}
+		i := r.informer(in("bank", "shop"))
+		h := record(r, i)
+		i.AddHandler(h)
+		require.NoError(r, i.SetNamespaces("bank", "mail", "shop"))
+		require.NoError(r, i.SetNamespaces("bank", "shop"))
+		stop := r.run(i)
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.Len(r, h.heard(), 2)
+		stop()
+		require.NoError(r, i.SetNamespaces("mail", "shop"))
+		require.Equal(r, r.truthIn("bank", "shop"), cached(i))
+		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrStopped)
+		r.put(podIn("shop", "shop-2"))
+		lists := i.Status().Namespaces[1].Lists
+
+		stop = r.run(i)
+		synctest.Wait()
+		require.NoError(r, i.WaitForSync(r.ctx))
+		require.ElementsMatch(r, []string{"delete bank-1", "add mail-1 initial", "add shop-2"}, h.heard())
+		require.Equal(r, lists, i.Status().Namespaces[1].Lists, "shop has resumed")
+		stop()
+	})
+}
+
+// L23 is the bubble's to check: nothing may be left.
+func TestL23_NamespacesChangeWhileTheInformerStops(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		random := rand.New(rand.NewPCG(23, 1))
+		i := r.informer(in())
+		i.AddHandler(record(r, i))
+		for range 50 {
+			stop := r.run(i)
+			done, quiet := make(chan struct{}), random.IntN(2) == 0
+			sets := make([][]string, 10)
+			for n := range sets {
+				sets[n] = someOf(random)
+			}
+			go func() {
+				defer close(done)
+				for _, set := range sets {
+					_ = i.SetNamespaces(set...)
+				}
+			}()
+			if quiet {
+				synctest.Wait()
+			}
+			stop()
+			<-done
+		}
+	})
+}
+
+var three = []string{"bank", "mail", "shop"}
+
+// someOf are a few of three namespaces, and now and then all there are.
+func someOf(random *rand.Rand) []string {
+	set := []string{}
+	for _, namespace := range three {
+		if random.IntN(2) == 0 {
+			set = append(set, namespace)
+		}
+	}
+	if random.IntN(8) == 0 {
+		set = append(set, metav1.NamespaceAll)
+	}
+	return set
+}
+
+// Each seed makes a schedule of changes, faults, restarts and of namespaces that
+// come and go; see TestL17_AnyScheduleOfFaultsConverges. At any time the cache must
+// have what it promises.
+func TestL17_AnyScheduleOverNamespacesConverges(t *testing.T) {
+	for seed := range uint64(*schedules / 2) {
+		playNamespaces(t, seed)
+		if t.Failed() {
+			t.Fatalf("seed %d failed", seed)
+		}
+	}
+}
+
+func playNamespaces(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1700))
+	opts := apiserver.Options{
+		Seed:           seed,
+		History:        5 + random.IntN(100),
+		BookmarkPeriod: time.Duration(1+random.IntN(60)) * time.Second,
+		StreamingLists: apiserver.StreamingLists(random.IntN(3)),
+	}
+	inBubble(t, opts, func(r *rig) {
+		s := &schedule{rig: r, rand: random, say: func(string, ...any) {}, opts: opts}
+		set := someOf(random)
+		informer := in(set...)
+		informer.Compact = random.IntN(2) == 0
+		informer.Initial = reflector.Initial(2 * random.IntN(2)) // Auto or List
+		informer.WatchTimeout = time.Duration(5+random.IntN(120)) * time.Second
+		s.i = r.informer(informer)
+		s.start()
+		s.join()
+		// What the cache promises of a namespace it must have: the server is
+		// asked at the same moment, in which nothing moves.
+		promised := func() {
+			if s.i.Cache().RV() == r.srv.RVOf(pods) {
+				require.Equal(r, r.truthIn(s.i.Namespaces()...), cached(s.i))
+			}
+			for _, namespace := range three {
+				if slices.Contains(s.i.Namespaces(), namespace) && s.i.Cache().NamespaceRV(namespace) == r.srv.RVOf(pods) {
+					held := cached(s.i)
+					for key, version := range r.truthIn(namespace) {
+						require.Equal(r, version, held[key])
+					}
+				}
+			}
+		}
+		for range 30 + random.IntN(30) {
+			switch random.IntN(5) {
+			case 0:
+				set = someOf(random)
+				require.NoError(r, s.i.SetNamespaces(set...))
+			case 1:
+				for range random.IntN(10) {
+					s.changeIn(three[random.IntN(3)])
+				}
+			case 2:
+				synctest.Wait()
+			default:
+				s.step()
+			}
+			promised()
+		}
+		r.srv.Faults().Clear()
+		if s.stop == nil {
+			s.start()
+		}
+		settle(30 * time.Minute)
+		truth := r.truthIn(s.i.Namespaces()...)
+		require.NoError(r, s.i.WaitForSync(r.ctx), "seed %d", seed)
+		require.Equal(r, truth, cached(s.i))
+		for n, h := range s.recorders {
+			require.Equal(r, truth, h.holds(), "handler %d", n)
+		}
+		if len(set) > 0 {
+			require.NoError(r, s.i.WaitForRV(r.ctx, r.srv.RVOf(pods)), "the promise")
+			require.Equal(r, reflector.Watching, s.i.Status().Reflector.State)
+		}
+		require.Zero(r, s.i.Status().Reflector.Attempts)
+	})
+}
+
+// changeIn makes one change in a namespace.
+func (s *schedule) changeIn(namespace string) {
+	p := podIn(namespace, fmt.Sprint("p", s.rand.IntN(10)), fmt.Sprint("n=", s.rand.IntN(1000)))
+	if s.rand.IntN(3) == 0 {
+		_ = s.srv.Delete(pods, object.KeyOf(p))
+		return
+	}
+	s.put(p)
+}
+
+// A set is the same in whatever order, and other than any other; those who name no
+// namespace follow the factory.
+func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		for _, namespace := range three {
+			r.put(podIn(namespace, namespace+"-1"))
+		}
+		f, stop := r.started(factory.Options{Options: in("shop", "bank")})
+		defer stop()
+		of := func(namespaces ...string) podsCache {
+			return factory.Informer(f, forPods{Scope: podScope{Namespaces: namespaces}})
+		}
+		pair := of("mail", "shop")
+		for _, same := range []podsCache{of("shop", "mail"), of("mail", "shop", "mail"),
+			factory.Informer(f, forPods{Scope: podScope{Namespace: "mail", Namespaces: []string{"shop"}}})} {
+			require.Same(r, pair, same)
+		}
+		one := of("mail")
+		require.Same(r, one, factory.Informer(f, forPods{Scope: podScope{Namespace: "mail"}}))
+		all := of(metav1.NamespaceAll)
+		require.Same(r, all, of("mail", metav1.NamespaceAll))
+		following := factory.Informer[*corev1.Pod](f)
+		require.NotSame(r, of("bank", "shop"), following, "that one stays")
+		nodes := factory.Informer[*corev1.Node](f)
+		require.NoError(r, f.WaitForSync(r.ctx))
+		require.ElementsMatch(r, []string{"mail-1", "shop-1"}, namesOf(pair))
+		require.ElementsMatch(r, []string{"mail-1"}, namesOf(one))
+		require.ElementsMatch(r, []string{"bank-1", "mail-1", "shop-1"}, namesOf(all))
+		require.ElementsMatch(r, []string{"bank-1", "shop-1"}, namesOf(following))
+
+		require.NoError(r, f.SetNamespaces("mail"))
+		require.Same(r, following, factory.Informer[*corev1.Pod](f))
+		require.NoError(r, f.WaitForSync(r.ctx))
+		require.ElementsMatch(r, []string{"mail-1"}, namesOf(following))
+		require.ElementsMatch(r, []string{"bank-1", "shop-1"}, namesOf(of("bank", "shop")))
+		require.Equal(r, "nodes", nodes.Name())
+		later := factory.Informer[*corev1.Service](f)
+		require.Equal(r, []string{"mail"}, later.Namespaces())
+
+		require.NoError(r, pair.SetNamespaces("bank", "shop"))
+		require.Same(r, pair, of("mail", "shop"))
+		require.ErrorContains(r, f.WaitForSync(r.ctx), "somebody has changed those of the informer: only Factory.SetNamespaces may")
+
+		fixed := factory.New(r.client, factory.Options{})
+		require.ErrorIs(r, fixed.SetNamespaces("shop"), sharedinformer.ErrUndivided)
+	})
+}
