@@ -106,3 +106,18 @@ func TestOwnOrder(t *testing.T) {
 	require.EqualValues(t, 1, wrong.Status().OrderFaults)
 	require.Nil(t, wrong.Status().ByPriority)
 }
+
+func TestRunningPriorityIsThatOfTheHandOut(t *testing.T) {
+	q := workqueue.New(workqueue.Options[string]{})
+	q.AddWith(workqueue.AddOptions{Priority: -3}, "a")
+	_, running := q.RunningPriority("a")
+	require.False(t, running, "it waits")
+	get(t, q)
+	q.AddWith(workqueue.AddOptions{Priority: 7}, "a")
+	priority, running := q.RunningPriority("a")
+	require.True(t, running)
+	require.Equal(t, -3, priority, "the hand-out to come has another")
+	q.Done("a")
+	_, running = q.RunningPriority("a")
+	require.False(t, running)
+}

@@ -115,6 +115,19 @@ func since(then, now int64) time.Duration {
 	return time.Duration(max(now-then, 0))
 }
 
+// RunningPriority returns the priority with which a running key was handed out,
+// and whether it is running.
+func (q *Queue[K]) RunningPriority(key K) (priority int, running bool) {
+	hash := q.items.hash(key)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.items.find(key, hash)
+	if it == nil || !it.running {
+		return 0, false
+	}
+	return it.handed, true
+}
+
 // Contents lists keys that a queue holds.
 type Contents[K comparable] struct {
 	// Running keys, the longest running first.

@@ -6,10 +6,7 @@ import (
 	"runtime"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -23,28 +20,26 @@ type starter interface {
 	Shutdown()
 }
 
-// newInformer returns the typed informer of pods over protobuf, or one of custom
+// follower returns the typed informer of pods over protobuf, or one of custom
 // resources, dynamic or typed.
-func newInformer(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
+func follower(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
 	config := &rest.Config{Host: s.URL}
 	if s.Params.On(protocol.Typed) {
 		return newTypedInformer(config)
 	}
 	if s.Params.On(protocol.Custom) {
-		client, err := dynamic.NewForConfig(config)
+		f, err := newDynamicFactory(config)
 		if err != nil {
 			return nil, nil, err
 		}
-		f := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 		return dynamicStarter{f}, f.ForResource(objects.WidgetVersion().WithResource(objects.WidgetPlural)).Informer(), nil
 	}
 	config.ContentType = "application/vnd.kubernetes.protobuf"
 	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	client, err := kubernetes.NewForConfig(config)
+	f, err := newFactory(config)
 	if err != nil {
 		return nil, nil, err
 	}
-	f := informers.NewSharedInformerFactory(client, 0)
 	return f, f.Core().V1().Pods().Informer(), nil
 }
 
@@ -60,7 +55,7 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 	if err := setWatchList(s); err != nil {
 		return nil, err
 	}
-	f, i, err := newInformer(s)
+	f, i, err := follower(s)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ func footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, erro
 	if err := setWatchList(s); err != nil {
 		return nil, err
 	}
-	f, i, err := newInformer(s)
+	f, i, err := follower(s)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,10 @@ module github.com/millrace-dev/millrace/bench/clientgo
 
 go 1.26.0
 
-require k8s.io/client-go v0.37.2
+require (
+	github.com/millrace-dev/millrace/adapters/clientgo v0.0.0
+	k8s.io/client-go v0.37.2
+)
 
 require (
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
@@ -35,7 +38,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.59.0 // indirect
-	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/term v0.46.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
@@ -55,3 +58,5 @@ require (
 )
 
 replace github.com/millrace-dev/millrace => ../..
+
+replace github.com/millrace-dev/millrace/adapters/clientgo => ../../adapters/clientgo

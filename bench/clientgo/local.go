@@ -73,7 +73,7 @@ func newLocal[T object](s *protocol.Session, feed *protocol.Feed[T], list func(i
 		example = feed.Items[0]
 	}
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	return cache.NewSharedIndexInformer(local[T]{feed, list}, example, 0, indexers), nil
+	return newInformer(local[T]{feed, list}, example, 0, indexers), nil
 }
 
 // start runs an informer until stop is called, which waits.

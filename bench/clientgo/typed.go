@@ -29,7 +29,7 @@ func newTypedInformer(config *rest.Config) (starter, cache.SharedIndexInformer, 
 	}
 	source := cache.NewListWatchFromClient(client, objects.WidgetPlural, metav1.NamespaceAll, fields.Everything())
 	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	i := cache.NewSharedIndexInformer(source, &protocol.Widget{}, 0, indexers)
+	i := newInformer(source, &protocol.Widget{}, 0, indexers)
 	return &single{informer: i}, i, nil
 }
 

@@ -55,7 +55,7 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	all, err := cache.New(&rest.Config{Host: s.URL}, cache.Options{Scheme: types})
+	all, err := newCache(&rest.Config{Host: s.URL}, cache.Options{Scheme: types})
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -23,13 +24,13 @@ func reconcileAll(ctx context.Context, s *protocol.Session) (*protocol.Result, e
 	}
 	m, err := ctrl.NewManager(&rest.Config{Host: s.URL}, ctrl.Options{
 		Scheme: types, Metrics: metricsserver.Options{BindAddress: "0"},
-		Cache: cache.Options{DefaultUnsafeDisableDeepCopy: new(true)},
+		NewCache: newCache, Cache: cache.Options{DefaultUnsafeDisableDeepCopy: new(true)},
 	})
 	if err != nil {
 		return nil, err
 	}
 	reconciles := protocol.NewReconciles(s)
-	err = ctrl.NewControllerManagedBy(m).Named("bench").For(&corev1.Pod{}).Complete(reconcile.Func(
+	err = ctrl.NewControllerManagedBy(m).Named("bench").For(&corev1.Pod{}).WithOptions(controller.Options{NewQueue: newQueue}).Complete(reconcile.Func(
 		func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 			var p corev1.Pod
 			reconciles.Reconciled(m.GetClient().Get(ctx, req.NamespacedName, &p) == nil)

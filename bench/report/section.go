@@ -120,7 +120,7 @@ func (s *section) add(row *results.Result) {
 
 // contestants are those that are known, in the order in which they are shown.
 func contestants() []string {
-	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime, results.Floor}
+	return []string{results.Millrace, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo, results.ControllerRuntimeCache, results.ControllerRuntime, results.Floor}
 }
 
 // place is that of a contestant in the order; after all others if unknown.

@@ -22,6 +22,16 @@ const (
 	ClientGo          = "client-go"
 	ControllerRuntime = "controller-runtime"
 	Floor             = "floor" // reads the bytes and discards them
+
+	// client-go's surface over Millrace informers: those of a factory that was
+	// made from a config, and those made by NewInformer, for which client-go
+	// decodes.
+	ClientGoFactory  = "clientgo+millrace"
+	ClientGoInformer = "clientgo+millrace NewInformer"
+
+	// controller-runtime over a Millrace cache and, where there is a
+	// controller, with a Millrace queue.
+	ControllerRuntimeCache = "controllerruntime+millrace"
 )
 
 // Names of metrics. A name ends in its unit: seconds (_s), bytes (_bytes), how

@@ -35,9 +35,9 @@ func build(ctx context.Context, root, dir string, names []string, progress io.Wr
 	programs, versions = map[string]string{}, map[string]string{}
 	for _, name := range names {
 		fmt.Fprintf(progress, "building %s\n", name)
-		source := filepath.Join(root, "bench", directories[name])
-		program := filepath.Join(dir, name)
-		if _, err := goTool(ctx, source, "build", "-o", program, "."); err != nil {
+		source := filepath.Join(root, "bench", sources[name].directory)
+		program := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		if _, err := goTool(ctx, source, "build", "-tags", sources[name].tag, "-o", program, "."); err != nil {
 			return nil, nil, fmt.Errorf("build %s: %w", name, err)
 		}
 		programs[name] = program

@@ -56,8 +56,8 @@ func (f runFlags) validate() error {
 		return errors.New("--rounds and --objects must be at least 1")
 	}
 	for _, name := range f.contestants {
-		if directories[name] == "" {
-			return fmt.Errorf("there is no contestant %q: want of %v", name, everyone())
+		if sources[name] == (source{}) {
+			return fmt.Errorf("there is no contestant %q: want of %v", name, adapted())
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 // participants are the contestants that any of the scenarios needs, less those
 // that were not asked for.
 func participants(chosen []scenario, asked []string) (names []string) {
-	for _, name := range everyone() {
+	for _, name := range adapted() {
 		needed := slices.ContainsFunc(chosen, func(s scenario) bool { return slices.Contains(s.contestants, name) })
 		if needed && (len(asked) == 0 || slices.Contains(asked, name)) {
 			names = append(names, name)

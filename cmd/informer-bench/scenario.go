@@ -16,11 +16,24 @@ const (
 	clientGo          = results.ClientGo
 	controllerRuntime = results.ControllerRuntime
 	floor             = results.Floor
+	clientGoFactory   = results.ClientGoFactory
+	clientGoInformer  = results.ClientGoInformer
+
+	controllerRuntimeCache = results.ControllerRuntimeCache
 )
 
-// directories are where the contestants live, below bench/.
-var directories = map[string]string{
-	millrace: "millrace", clientGo: "clientgo", controllerRuntime: "controllerruntime", floor: "floor",
+// source is what a contestant is built from: a directory below bench/, and a
+// build tag where it has several contestants.
+type source struct{ directory, tag string }
+
+var sources = map[string]source{
+	millrace:               {"millrace", ""},
+	clientGo:               {"clientgo", ""},
+	clientGoFactory:        {"clientgo", "millrace_factory"},
+	clientGoInformer:       {"clientgo", "millrace_informer"},
+	controllerRuntime:      {"controllerruntime", ""},
+	controllerRuntimeCache: {"controllerruntime", "millrace"},
+	floor:                  {"floor", ""},
 }
 
 // script says what the server does once a contestant is synced.
@@ -69,13 +82,18 @@ func everyone() []string { return []string{millrace, clientGo, controllerRuntime
 func cached() []string   { return []string{millrace, clientGo, controllerRuntime} }
 func both() []string     { return []string{millrace, clientGo} }
 
-// layered are those that have the layer of controllers.
+// adapted are everyone and those that put Millrace behind others' interfaces.
+func adapted() []string {
+	return []string{millrace, clientGoFactory, clientGoInformer, clientGo, controllerRuntimeCache, controllerRuntime, floor}
+}
+
+// layered are those that have the layer of controllers, or of the cache below it.
 func layered() []string { return []string{millrace, controllerRuntime} }
 
 func syncScenarios() []scenario {
 	return []scenario{{
 		name: "sync-protobuf", measures: "list Pods in protobuf until a handler has heard of each",
-		contestants: everyone(), variants: []protocol.Params{{}, {protocol.Hostile: 1}},
+		contestants: adapted(), variants: []protocol.Params{{}, {protocol.Hostile: 1}},
 	}, {
 		name: "sync-json", measures: "list custom resources in JSON, as unstructured and as typed objects",
 		contestants: everyone(),
@@ -104,7 +122,7 @@ func watchScenarios() []scenario {
 		script: scriptRelist, contestants: cached(), variants: []protocol.Params{{changedPercent: 1}},
 	}, {
 		name: "watch-protobuf", measures: "MODIFIED events of Pods in protobuf, as fast as they are taken",
-		script: scriptWatch, contestants: everyone(), perObject: 2,
+		script: scriptWatch, contestants: adapted(), perObject: 2,
 		variants: []protocol.Params{{}, {protocol.Hostile: 1}},
 	}, {
 		name: "watch-json", measures: "MODIFIED events of custom resources in JSON, as fast as they are taken",
@@ -152,7 +170,7 @@ func processScenarios() []scenario {
 func controllerScenarios() []scenario {
 	return []scenario{{
 		name: "reconcile", measures: "a controller that finds nothing to do: each Pod at the start, then 5000 changes a second",
-		script: scriptReconcile, contestants: layered(), perObject: 0.2,
+		script: scriptReconcile, contestants: []string{millrace, controllerRuntimeCache, controllerRuntime}, perObject: 0.2,
 		variants: []protocol.Params{{protocol.PerSecond: 5000}},
 	}, {
 		name: "cached-read", measures: "get, list by namespace, by label and by field index, as it is cached and as a copy",

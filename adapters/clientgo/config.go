@@ -1,0 +1,73 @@
+package clientgo
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// FromConfig returns a Millrace client that reaches the API server as client-go
+// would with cfg: its connections, proxy, certificates, credentials with their
+// renewal and plugins, impersonation, user agent and wrappers are client-go's.
+// Go types are looked up in client-go's scheme.
+//
+// Not taken over are QPS, Burst and RateLimiter, since Millrace does not limit
+// itself; Timeout, which would end watches; ContentType and its kin, since the
+// client asks for what is best for each kind; and compression, which is not
+// asked for: it costs more time than it saves within a cluster. Warnings of the
+// server go to klog.
+func FromConfig(cfg *clientrest.Config) (*rest.Client, error) {
+	return FromConfigAndScheme(cfg, scheme.Scheme)
+}
+
+// FromConfigAndScheme is FromConfig for Go types of another scheme.
+func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.Client, error) {
+	cfg = clientrest.CopyConfig(cfg)
+	cfg.Timeout = 0
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = clientrest.DefaultKubernetesUserAgent()
+	}
+	transport, err := clientrest.TransportFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make the transport: %w", err)
+	}
+	secured := clientrest.IsConfigTransportTLS(*cfg)
+	host := cfg.Host
+	if host == "" {
+		host = "localhost"
+	}
+	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, secured)
+	if err != nil {
+		return nil, fmt.Errorf("read the server's address: %w", err)
+	}
+	return rest.NewClient(&rest.Config{
+		Host:      base.String(),
+		UserAgent: cfg.UserAgent,
+		Logger:    slog.New(logr.ToSlogHandler(klog.Background())),
+		WrapTransport: func(http.RoundTripper) http.RoundTripper {
+			return uncompressed{transport}
+		},
+	}, types)
+}
+
+// uncompressed asks for bodies as they are, where a transport would ask for
+// compressed ones by itself.
+type uncompressed struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (u uncompressed) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("Accept-Encoding") == "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Accept-Encoding", "identity")
+	}
+	return u.RoundTripper.RoundTrip(req)
+}

@@ -1,0 +1,69 @@
+package clientgo
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// direct makes informers that list and watch through a Millrace client and whose
+// objects share equal parts.
+type direct struct {
+	client *rest.Client
+	pool   *wire.Pool
+}
+
+// informer returns an informer of what open gives, which is asked for a source
+// with a pool, or, where objects are transformed, without one.
+func (d *direct) informer(name string, example runtime.Object, resync time.Duration, o *options, open func(*wire.Pool) rest.Keeper[object.Object]) *informer {
+	i := newInformer(name, example, resync, byNamespace())
+	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
+	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
+		if transform == nil {
+			return narrowed(open(d.pool), o.tweak)
+		}
+		return reflector.Transformed(narrowed(open(nil), o.tweak), transform)
+	}
+	return i
+}
+
+// narrowed returns source with tweaked options.
+func narrowed(source rest.Keeper[object.Object], tweak func(*metav1.ListOptions)) rest.ListerWatcher[object.Object] {
+	if tweak == nil {
+		return source
+	}
+	return &tweaking{source, source, tweak}
+}
+
+// tweaking is a source with tweaked options.
+type tweaking struct {
+	rest.ListerWatcher[object.Object]
+	whole rest.Keeper[object.Object] // what it is made of
+	tweak func(*metav1.ListOptions)
+}
+
+// Keeping implements rest.Keeper.
+func (t *tweaking) Keeping(known wire.Known[object.Object]) rest.ListerWatcher[object.Object] {
+	return &tweaking{t.whole.Keeping(known), t.whole, t.tweak}
+}
+
+// List implements rest.ListerWatcher.
+func (t *tweaking) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+	t.tweak(&opts)
+	return t.ListerWatcher.List(ctx, opts)
+}
+
+// Watch implements rest.ListerWatcher.
+func (t *tweaking) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+	t.tweak(&opts)
+	return t.ListerWatcher.Watch(ctx, opts)
+}

@@ -1,0 +1,34 @@
+// Package clientgo puts Millrace informers behind client-go's interfaces, so
+// that a program written for client-go changes one line.
+//
+// # Usage
+//
+//	// informers.NewSharedInformerFactory(client, resync) becomes
+//	f, err := clientgo.NewSharedInformerFactoryForConfig(config, resync) // decodes from the bytes, shares equal parts
+//	f := clientgo.NewSharedInformerFactory(client, resync)               // over any clientset, fake ones too
+//
+//	// cache.NewSharedIndexInformer(lw, example, resync, indexers) becomes
+//	i := clientgo.NewInformer(lw, example, resync, indexers)
+//
+// # Guarantees
+//
+// What client-go says of a SharedInformer holds, and so do Millrace's laws L01
+// to L23; where the two differ the stricter one is kept. README.md lists the
+// differences.
+//
+// # Concurrency
+//
+// Everything may be called from any goroutine. A handler is called by a
+// goroutine of its own, one call at a time, while no lock is held.
+//
+// # Failure
+//
+// What fails in listing and watching goes to the handler of watch errors;
+// everything else goes to utilruntime.ErrorHandlers. WaitForCacheSyncWithContext
+// says why an informer has not synced.
+//
+// # Debugging
+//
+// Status, and Status of a factory, tell how an informer is doing; a factory is a
+// metrics.InformerSource.
+package clientgo

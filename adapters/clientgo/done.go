@@ -1,0 +1,29 @@
+package clientgo
+
+import "sync"
+
+// done is something that happens once; it implements cache.DoneChecker.
+type done struct {
+	name string
+	once sync.Once
+	ch   chan struct{}
+}
+
+func newDone(name string) *done { return &done{name: name, ch: make(chan struct{})} }
+
+// Name says what is waited for.
+func (d *done) Name() string { return d.name }
+
+// Done is closed when it has happened.
+func (d *done) Done() <-chan struct{} { return d.ch }
+
+func (d *done) happened() { d.once.Do(func() { close(d.ch) }) }
+
+func (d *done) has() bool {
+	select {
+	case <-d.ch:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,183 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/informers/internalinterfaces"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Factory is an informers.SharedInformerFactory whose informers are Millrace's.
+// Make it with NewSharedInformerFactory or NewSharedInformerFactoryForConfig.
+//
+// The informers of the groups, such as Core().V1().Pods(), and those of
+// ForResource are Millrace's. One that the caller makes and gives to
+// InformerFor is used as it is: to have Millrace's there too, make it with
+// NewInformer.
+type Factory struct {
+	client kubernetes.Interface
+	direct *direct // nil where the clientset lists and watches
+	options
+	runner runner[reflect.Type]
+}
+
+var _ informers.SharedInformerFactory = (*Factory)(nil)
+
+// NewSharedInformerFactory is informers.NewSharedInformerFactoryWithOptions with
+// Millrace informers, over any clientset, fake ones too. The clientset decodes.
+func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration, options ...Option) *Factory {
+	return &Factory{client: client, options: gather(resync, options)}
+}
+
+// NewSharedInformerFactoryForConfig is NewSharedInformerFactory with informers
+// that list and watch through FromConfig, decode straight from the bytes and
+// have equal parts of objects in memory once. It is what makes a program small
+// and fast.
+func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*Factory, error) {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	millrace, err := FromConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	f := NewSharedInformerFactory(client, resync, options...)
+	f.direct = &direct{client: millrace, pool: wire.NewPool()}
+	return f, nil
+}
+
+// kinds is the factory as the groups see it: what they ask for is known by its
+// type alone.
+type kinds struct{ *Factory }
+
+// InformerFor returns the Millrace informer for the type of example.
+func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	return k.Factory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+		resource, lw := clientOf(client, k.namespace, example)
+		kind, err := kindOf(example)
+		if lw == nil || err != nil {
+			return fallback(client, resync)
+		}
+		name := nameResource(schema.GroupResource{Group: kind.Group, Resource: resource}, k.namespace)
+		if k.direct != nil {
+			objects := rest.ResourceForKind[object.Object](k.direct.client, kind).Namespace(k.namespace)
+			return k.direct.informer(name, example, resync, &k.options, func(pool *wire.Pool) rest.Keeper[object.Object] {
+				return objects.Sharing(pool)
+			})
+		}
+		return NewInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(k.tweaked(lw), client), example,
+			cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: byNamespace(), ObjectDescription: name})
+	})
+}
+
+// kindOf is the kind of a type that has one and no more.
+func kindOf(example runtime.Object) (schema.GroupVersionKind, error) {
+	found, _, err := scheme.Scheme.ObjectKinds(example)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	if len(found) > 1 {
+		return schema.GroupVersionKind{}, fmt.Errorf("%T has several kinds: %v", example, found)
+	}
+	return found[0], nil
+}
+
+// nameResource names a resource in messages as Millrace does: "pods in namespace
+// shop".
+func nameResource(resource schema.GroupResource, namespace string) string {
+	if namespace == "" {
+		return resource.String()
+	}
+	return resource.String() + " in namespace " + namespace
+}
+
+// InformerFor returns the informer for the type of example, and makes it with
+// newInformer if there is none.
+func (f *Factory) InformerFor(example runtime.Object, newInformer internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
+	kind := reflect.TypeOf(example)
+	return f.runner.get(kind, func() cache.SharedIndexInformer {
+		i := newInformer(f.client, f.resyncOf(kind))
+		if f.transform != nil {
+			_ = i.SetTransform(f.transform) // fails only where the caller runs it already
+		}
+		return i
+	})
+}
+
+// InformerName implements informers.SharedInformerFactory.
+func (f *Factory) InformerName() *cache.InformerName { return f.identity }
+
+// ForResource returns the informer of a built-in resource.
+func (f *Factory) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
+	for _, t := range scheme.Scheme.KnownTypes(resource.GroupVersion()) {
+		example, ok := reflect.New(t).Interface().(runtime.Object)
+		if !ok {
+			continue
+		}
+		if served, _ := clientOf(f.client, f.namespace, example); served == resource.Resource {
+			i := kinds{f}.InformerFor(example, nil)
+			return generic{i, cache.NewGenericLister(i.GetIndexer(), resource.GroupResource())}, nil
+		}
+	}
+	return nil, fmt.Errorf("no informer found for %v", resource)
+}
+
+// generic is an informers.GenericInformer.
+type generic struct {
+	informer cache.SharedIndexInformer
+	lister   cache.GenericLister
+}
+
+// Informer implements informers.GenericInformer.
+func (g generic) Informer() cache.SharedIndexInformer { return g.informer }
+
+// Lister implements informers.GenericInformer.
+func (g generic) Lister() cache.GenericLister { return g.lister }
+
+// Start is StartWithContext until stop is closed.
+func (f *Factory) Start(stop <-chan struct{}) { f.StartWithContext(wait.ContextForChannel(stop)) }
+
+// StartWithContext runs every informer that has not been run until ctx is done.
+// To have those that are asked for later, call it again.
+func (f *Factory) StartWithContext(ctx context.Context) { f.runner.start(ctx) }
+
+// Shutdown waits until the informers have stopped, for which their context must
+// end. No informer can be started any more.
+func (f *Factory) Shutdown() {
+	f.runner.shutdown()
+	f.identity.Release()
+}
+
+// WaitForCacheSync waits until every informer that was started has synced, or
+// stop is closed, and tells which have.
+func (f *Factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
+	return f.WaitForCacheSyncWithContext(wait.ContextForChannel(stop)).Synced
+}
+
+// WaitForCacheSyncWithContext waits until every informer that was started has
+// synced, or ctx is done. The error of the result says why each that has not
+// synced has not (L22).
+func (f *Factory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
+	synced, err := f.runner.wait(ctx)
+	return cache.SyncResult{Err: err, Synced: synced}
+}
+
+// Status returns the status of every informer, by name. It makes the factory a
+// metrics.InformerSource.
+func (f *Factory) Status() []sharedinformer.Status { return f.runner.status() }

@@ -1,0 +1,403 @@
+package clientgo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/features"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/watchlist"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// NewInformer is cache.NewSharedIndexInformer with a Millrace informer inside.
+// The example may be nil, typed, *unstructured.Unstructured or
+// *metav1.PartialObjectMetadata.
+//
+// What lw brings is decoded by client-go, so that nothing is shared between
+// objects; see NewSharedInformerFactoryForConfig.
+func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
+	return NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+}
+
+// NewInformerWithOptions is cache.NewSharedIndexInformerWithOptions with a
+// Millrace informer inside. Identifier and InformerMetricsProvider have no
+// effect: package metrics exports a Millrace informer.
+func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
+	name := opts.ObjectDescription
+	if name == "" {
+		name = describe(example)
+	}
+	fake := watchlist.DoesClientNotSupportWatchListSemantics(lw)
+	i := newInformer(name, example, opts.ResyncPeriod, opts.Indexers)
+	i.lists = fake
+	i.stall = decodedListTime
+	i.reflector = cache.NewReflectorWithOptions(lw, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
+	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
+		var s rest.ListerWatcher[object.Object] = newSource(lw, example, name)
+		if transform != nil {
+			s = reflector.Transformed(s, transform)
+		}
+		return &numbering{ListerWatcher: s, on: fake}
+	}
+	return i
+}
+
+// describe names the type of an example.
+func describe(example runtime.Object) string {
+	if example == nil {
+		return "objects"
+	}
+	if kind := example.GetObjectKind().GroupVersionKind(); !kind.Empty() {
+		return kind.String()
+	}
+	return fmt.Sprintf("%T", example)
+}
+
+// decodedListTime is how long a list may take that comes whole or not at all.
+const decodedListTime = 10 * time.Minute
+
+// transform is what a cache.TransformFunc is to a reflector.
+type transform = func(object.Object) (object.Object, error)
+
+// informer is a Millrace informer with the surface of client-go's. What has to
+// be said before it runs is noted here; Run makes the informer from that.
+type informer struct {
+	name      string
+	example   runtime.Object
+	open      func(transform) rest.ListerWatcher[object.Object]
+	lists     bool             // the source cannot stream a list
+	stall     time.Duration    // how long a list may be silent; 0 for the default
+	reflector *cache.Reflector // never run: it is what handlers of watch errors are shown
+	resync    time.Duration    // of handlers that do not say
+	store     *store
+	synced    *done
+
+	mu           sync.Mutex // guards all below; of the user's functions only those of indexes are called while it is held
+	check        time.Duration
+	transform    cache.TransformFunc
+	onWatchError cache.WatchErrorHandlerWithContext
+	handlers     map[*registration]struct{}
+	order        []*registration                         // of those added before it ran
+	running      *sharedinformer.Informer[object.Object] // nil before Run, kept after it
+	stopped      bool
+}
+
+func newInformer(name string, example runtime.Object, resync time.Duration, indexers cache.Indexers) *informer {
+	return &informer{
+		name: name, example: example, resync: resync, check: resync,
+		store: newStore(indexers), synced: newDone("SharedIndexInformer " + name),
+		onWatchError: cache.DefaultWatchErrorHandler,
+		handlers:     make(map[*registration]struct{}),
+	}
+}
+
+// errStarted is what cannot be done any more.
+var errStarted = errors.New("informer has already started")
+
+// Run is RunWithContext until stop is closed.
+func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
+
+// RunWithContext keeps the store in step and the handlers informed until ctx is
+// done. When it returns, every goroutine that it started has ended (L23). It
+// runs once.
+func (i *informer) RunWithContext(ctx context.Context) {
+	running, err := i.begin()
+	if err != nil {
+		klog.FromContext(ctx).Info("Warning: the informer has started, run more than once is not allowed", "informer", i.name)
+		return
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	var waits sync.WaitGroup
+	waits.Go(func() {
+		if running.WaitUntil(waiting, running.HasSynced) == nil {
+			i.synced.happened()
+		}
+	})
+	if err := running.Run(ctx); err != nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "The informer ended", "informer", i.name)
+	}
+	cancel()
+	waits.Wait()
+
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.stopped = true
+	for r := range i.handlers {
+		r.finished()
+	}
+	clear(i.handlers)
+}
+
+// begin makes the informer of what has been said so far. The environment
+// variable KUBE_CACHE_MUTATION_DETECTOR turns the mutation detector on, as in
+// client-go, which then panics; here it is a failure that is reported.
+func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.running != nil {
+		return nil, errStarted
+	}
+	opts := sharedinformer.Options{SyncPatience: -1}
+	opts.Name, opts.StallTimeout, opts.OnError = i.name, i.stall, i.failed
+	if on, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); on {
+		opts.DetectMutations = time.Second
+	}
+	if i.lists || !features.FeatureGates().Enabled(features.WatchListClient) {
+		opts.Initial = reflector.List
+	}
+	i.running = sharedinformer.New(i.open(i.transforming()), opts)
+	i.store.show(i.running)
+	for _, r := range i.order {
+		i.join(r)
+	}
+	i.order = nil
+	return i.running, nil
+}
+
+// failed passes on what went wrong: to the handler of watch errors if it is
+// about listing and watching, and to utilruntime.ErrorHandlers otherwise.
+func (i *informer) failed(ctx context.Context, f *reflector.Failure) reflector.Verdict {
+	switch f.Phase {
+	case reflector.PhaseHandler, reflector.PhaseIndex, reflector.PhaseCache:
+		utilruntime.HandleErrorWithContext(ctx, f, "Informer failure")
+	default:
+		i.mu.Lock()
+		hear := i.onWatchError
+		i.mu.Unlock()
+		hear(ctx, i.reflector, f.Err)
+	}
+	return reflector.Retry
+}
+
+// transforming is the transform in Millrace's terms, nil if there is none.
+func (i *informer) transforming() transform {
+	if i.transform == nil {
+		return nil
+	}
+	apply := i.transform
+	return func(o object.Object) (object.Object, error) {
+		out, err := apply(o)
+		if err != nil || out == nil {
+			return nil, err
+		}
+		transformed, ok := out.(object.Object)
+		if !ok {
+			return nil, fmt.Errorf("the transform returned a %T, which has no metadata", out)
+		}
+		return transformed, nil
+	}
+}
+
+// AddEventHandler implements cache.SharedInformer.
+func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{})
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
+func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &resync})
+}
+
+// minimumResync is the shortest time between two resyncs of a handler, as in
+// client-go.
+const minimumResync = time.Second
+
+// AddEventHandlerWithOptions adds a handler at any time before the informer has
+// stopped. Resyncs are as in client-go: there are none where the informer has
+// none; a handler's period is rounded up to a multiple of the shortest one that
+// was asked for before the informer ran.
+func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	place := caller()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stopped {
+		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", h)
+	}
+	r := &registration{
+		informer: i, handler: h, place: place, ended: make(chan struct{}),
+		synced: newDone(i.synced.Name() + " + event handler " + place),
+		resync: ptr.Deref(opts.ResyncPeriod, i.resync),
+	}
+	if r.resync > 0 && r.resync < minimumResync {
+		ptr.Deref(opts.Logger, klog.Background()).Info("Warning: resync period is too small. Changing it to the minimum allowed value", "resyncPeriod", r.resync, "minimumResyncPeriod", minimumResync)
+		r.resync = minimumResync
+	}
+	i.handlers[r] = struct{}{}
+	if i.running != nil {
+		i.join(r)
+		return r, nil
+	}
+	if r.resync > 0 && r.resync < i.check {
+		i.check = r.resync
+	}
+	i.order = append(i.order, r)
+	return r, nil
+}
+
+// join adds r to the informer that runs. It is called under mu.
+func (i *informer) join(r *registration) {
+	if _, wanted := i.handlers[r]; !wanted {
+		return
+	}
+	r.inner = i.running.AddHandler(r, sharedinformer.HandlerOptions{
+		Name: r.place, Resync: i.period(r.resync), CrashOnPanic: utilruntime.ReallyCrash,
+		OnSync: func() {
+			i.synced.happened()
+			r.synced.happened()
+		},
+	})
+}
+
+// period is the resync period that somebody gets who asks for one.
+func (i *informer) period(resync time.Duration) time.Duration {
+	if resync <= 0 || i.check <= 0 {
+		return 0
+	}
+	return (resync + i.check - 1) / i.check * i.check
+}
+
+// RemoveEventHandler takes a handler off the informer. Nothing more is told to
+// it, but for a call in progress, the end of which ShutdownChan tells. To
+// remove it again does nothing.
+func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
+	r, ok := handle.(*registration)
+	if !ok {
+		return fmt.Errorf("invalid key type %T", handle)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if _, mine := i.handlers[r]; !mine {
+		return nil
+	}
+	delete(i.handlers, r)
+	if r.inner == nil {
+		r.finished()
+	} else {
+		r.leave()
+	}
+	return nil
+}
+
+// GetStore implements cache.SharedInformer.
+func (i *informer) GetStore() cache.Store { return i.store }
+
+// GetIndexer implements cache.SharedIndexInformer.
+func (i *informer) GetIndexer() cache.Indexer { return i.store }
+
+// AddIndexers adds indexes at any time before the informer has stopped.
+func (i *informer) AddIndexers(indexers cache.Indexers) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stopped {
+		return errors.New("indexer was not added because it has stopped already")
+	}
+	return i.store.AddIndexers(indexers)
+}
+
+// HasSynced reports whether a whole list is in the store.
+func (i *informer) HasSynced() bool { return i.synced.has() }
+
+// HasSyncedChecker is HasSynced for those who wait.
+func (i *informer) HasSyncedChecker() cache.DoneChecker { return i.synced }
+
+// LastSyncResourceVersion is the version up to which the informer has heard
+// everything.
+func (i *informer) LastSyncResourceVersion() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.running == nil {
+		return ""
+	}
+	return i.running.Cache().RV()
+}
+
+// SetWatchErrorHandler implements cache.SharedInformer.
+func (i *informer) SetWatchErrorHandler(h cache.WatchErrorHandler) error {
+	return i.SetWatchErrorHandlerWithContext(func(_ context.Context, r *cache.Reflector, err error) { h(r, err) })
+}
+
+// SetWatchErrorHandlerWithContext sets who hears of failures to list, watch,
+// decode and transform; nil stands for cache.DefaultWatchErrorHandler. The
+// reflector that it is shown does not run. It fails once the informer runs.
+func (i *informer) SetWatchErrorHandlerWithContext(h cache.WatchErrorHandlerWithContext) error {
+	if h == nil {
+		h = cache.DefaultWatchErrorHandler
+	}
+	return i.configure(func() { i.onWatchError = h })
+}
+
+// SetTransform sets what changes each object before it is stored. It may
+// return an object of another type, but not another key. It is not shown
+// tombstones. It fails once the informer runs.
+func (i *informer) SetTransform(t cache.TransformFunc) error {
+	return i.configure(func() { i.transform = t })
+}
+
+func (i *informer) configure(set func()) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.running != nil {
+		return errStarted
+	}
+	set()
+	return nil
+}
+
+// IsStopped reports whether Run has returned.
+func (i *informer) IsStopped() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.stopped
+}
+
+// GetController returns what client-go has it for: HasSynced and the version.
+func (i *informer) GetController() cache.Controller { return controller{i} }
+
+// status is the Millrace informer's, or what there is to say before it runs.
+func (i *informer) status() sharedinformer.Status {
+	i.mu.Lock()
+	running := i.running
+	i.mu.Unlock()
+	if running != nil {
+		return running.Status()
+	}
+	return sharedinformer.Status{
+		Reflector: reflector.Status{Resource: i.name, State: reflector.Idle},
+		Objects:   len(i.store.ListKeys()),
+	}
+}
+
+// unsynced says why the informer had not synced when ctx was done (L22).
+func (i *informer) unsynced(ctx context.Context) error {
+	i.mu.Lock()
+	running := i.running
+	i.mu.Unlock()
+	if running == nil {
+		return fmt.Errorf("%w: %s: Run has not been called: %w", sharedinformer.ErrNotSynced, i.name, context.Cause(ctx))
+	}
+	return running.WaitForSync(ctx)
+}
+
+// controller is the informer as a cache.Controller that runs nothing.
+type controller struct{ *informer }
+
+// Run does nothing: the informer is run by its owner.
+func (controller) Run(<-chan struct{}) {}
+
+// RunWithContext does nothing.
+func (controller) RunWithContext(context.Context) {}

@@ -1,0 +1,80 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// located is a source of what is served as a resource, whose kind is found out
+// when it is first needed. T is *unstructured.Unstructured or
+// *metav1.PartialObjectMetadata.
+type located[T object.Object] struct {
+	client    *rest.Client
+	resource  schema.GroupVersionResource
+	namespace string
+	pool      *wire.Pool                // nil where nothing is shared
+	known     wire.Known[object.Object] // nil where every object is decoded
+}
+
+// String names the source.
+func (l *located[T]) String() string { return nameResource(l.resource.GroupResource(), l.namespace) }
+
+// Keeping implements rest.Keeper.
+func (l *located[T]) Keeping(known wire.Known[object.Object]) rest.ListerWatcher[object.Object] {
+	keeping := *l
+	keeping.known = known
+	return &keeping
+}
+
+// find returns the source with its kind.
+func (l *located[T]) find(ctx context.Context) (rest.ListerWatcher[object.Object], error) {
+	m, err := l.client.Mapper().MappingForResource(ctx, l.resource)
+	if err == nil && m.Resource != l.resource {
+		err = fmt.Errorf("the server has %v instead", m.Resource)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", l.resource, &rest.MappingError{Err: err})
+	}
+	objects := mixed(rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Sharing(l.pool))
+	if l.known == nil {
+		return objects, nil
+	}
+	return objects.Keeping(l.known), nil
+}
+
+// List implements rest.ListerWatcher.
+func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+	list := rest.List[object.Object]{Meta: new(metav1.ListMeta)}
+	list.Items = func(yield func(object.Object, error) bool) {
+		found, err := l.find(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		all := found.List(ctx, opts)
+		for item, err := range all.Items {
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+		*list.Meta = *all.Meta
+	}
+	return list
+}
+
+// Watch implements rest.ListerWatcher.
+func (l *located[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+	found, err := l.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return found.Watch(ctx, opts)
+}

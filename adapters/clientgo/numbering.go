@@ -1,0 +1,128 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// numbering gives resource versions to the objects of a source that does not:
+// fake clientsets store objects as they were given to them, and handmade
+// sources of tests leave versions out. It begins with the first object without
+// a usable version, or at once where it is known that the versions mean
+// nothing; from then on everything is numbered in the order in which it comes.
+// To an API server's objects it does nothing.
+//
+// It belongs to the reflector's goroutine.
+type numbering struct {
+	rest.ListerWatcher[object.Object]
+
+	on   bool
+	last uint64 // the last number, or the last version before numbering began
+	real string // the source's own version of its last list
+}
+
+// numbered is an object with a version that it does not have. Only the
+// informer's inside sees it; bare takes it off.
+type numbered struct {
+	object.Object
+	version string
+}
+
+// GetResourceVersion returns the number.
+func (n *numbered) GetResourceVersion() string { return n.version }
+
+// DeepCopyObject keeps the number.
+func (n *numbered) DeepCopyObject() runtime.Object {
+	return &numbered{n.Object.DeepCopyObject().(object.Object), n.version}
+}
+
+// bare returns o as its source gave it.
+func bare(o object.Object) object.Object {
+	if n, ok := o.(*numbered); ok {
+		return n.Object
+	}
+	return o
+}
+
+// String names the source.
+func (n *numbering) String() string { return fmt.Sprint(n.ListerWatcher) }
+
+// see looks at a version of the source's, and begins to number where it is of
+// no use.
+func (n *numbering) see(version string) {
+	if n.on {
+		return
+	}
+	v, err := strconv.ParseUint(version, 10, 64)
+	if err != nil {
+		n.on = true
+		return
+	}
+	n.last = max(n.last, v)
+}
+
+func (n *numbering) next() string {
+	n.last++
+	return strconv.FormatUint(n.last, 10)
+}
+
+// number gives o a version, if need be.
+func (n *numbering) number(o object.Object) object.Object {
+	n.see(o.GetResourceVersion())
+	if !n.on {
+		return o
+	}
+	return &numbered{o, n.next()}
+}
+
+// List implements rest.ListerWatcher.
+func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+	list := n.ListerWatcher.List(ctx, opts)
+	items := list.Items
+	list.Items = func(yield func(object.Object, error) bool) {
+		for item, err := range items {
+			if err == nil {
+				item = n.number(item)
+			}
+			if !yield(item, err) || err != nil {
+				return
+			}
+		}
+		n.real = list.Meta.ResourceVersion
+		n.see(n.real)
+		if n.on {
+			list.Meta.ResourceVersion = n.next()
+		}
+	}
+	return list
+}
+
+// Watch implements rest.ListerWatcher.
+func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+	if n.on && opts.ResourceVersion != "" {
+		opts.ResourceVersion = n.real
+	}
+	events, err := n.ListerWatcher.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[object.Object], error) bool) {
+		for e, err := range events {
+			if err == nil {
+				e.Object = n.number(e.Object)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}, nil
+}

@@ -1,0 +1,103 @@
+package clientgo_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+var (
+	_ metrics.InformerSource = (*clientgo.Observer)(nil)
+	_ metrics.InformerSource = (*clientgo.Factory)(nil)
+	_ metrics.InformerSource = (*clientgo.ResourceFactory)(nil)
+)
+
+func TestObservingClientGosInformer(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		forbidden := r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
+		i := r.pods(10 * time.Minute)
+		var observer clientgo.Observer
+		var passedOn error
+		observed, err := observer.Observe("pods", i, func(_ context.Context, _ *cache.Reflector, err error) { passedOn = err })
+		require.NoError(r, err)
+		release, again := make(chan struct{}), make(chan struct{})
+		var hold atomic.Bool
+		_, err = observed.AddEventHandler("slow", &diary{hook: func(string) {
+			<-release
+			if hold.Load() {
+				<-again
+			}
+		}})
+		require.NoError(r, err)
+		r.run(i)
+		settle(time.Minute)
+		s := observer.Status()[0]
+		require.False(r, s.Synced)
+		require.Equal(r, reflector.BackingOff, s.Reflector.State)
+		require.Greater(r, s.Reflector.Attempts, 2)
+		require.ErrorContains(r, s.Reflector.Failure, "pods: list: forbidden: ")
+		require.ErrorContains(r, s.Reflector.Failure, passedOn.Error())
+
+		r.srv.Faults().Remove(forbidden)
+		r.put(pod("a"))
+		r.put(pod("b"))
+		settle(time.Minute)
+		s = observer.Status()[0]
+		require.True(r, s.Synced)
+		require.Equal(r, reflector.Watching, s.Reflector.State)
+		require.Zero(r, s.Reflector.Attempts)
+		require.NotNil(r, s.Reflector.Failure, "the last one stays to be seen")
+		require.Equal(r, 2, s.Objects)
+		require.Equal(r, i.LastSyncResourceVersion(), s.RV)
+		h := s.Handlers[0]
+		require.Equal(r, "slow", h.Name)
+		require.Contains(r, h.Place, "clientgo/observer_test.go:")
+		require.Equal(r, 2, h.Pending)
+		require.Greater(r, h.Behind, 10*time.Second)
+		require.False(r, h.Synced)
+
+		close(release)
+		synctest.Wait()
+		late, err := observed.AddEventHandler("late", &diary{})
+		require.NoError(r, err)
+		settle(11 * time.Minute)
+		s = observer.Status()[0]
+		require.Zero(r, s.Handlers[0].Pending, "resyncs are not changes")
+		require.Greater(r, s.Handlers[0].Slowest, 10*time.Second)
+		require.True(r, s.Handlers[0].Synced)
+		require.Zero(r, s.Handlers[1].Pending)
+		require.True(r, late.HasSynced())
+
+		hold.Store(true)
+		r.put(pod("c"))
+		synctest.Wait()
+		require.Equal(r, 1, observer.Status()[0].Handlers[0].Pending)
+		close(again)
+	})
+}
+
+func TestObservingAStoppedInformer(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		i := r.pods(0)
+		var observer clientgo.Observer
+		_, err := observer.Observe("pods", i, nil)
+		require.NoError(r, err)
+		r.run(i)
+		r.cancel()
+		r.runs.Wait()
+		require.Equal(r, reflector.Stopped, observer.Status()[0].Reflector.State)
+		_, err = observer.Observe("pods", i, nil)
+		require.Error(r, err)
+	})
+}

@@ -1,0 +1,101 @@
+package clientgo
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// registration is one handler on one informer. It implements
+// cache.ResourceEventHandlerRegistration, and has the ShutdownChan that
+// cache.ShutDownEventHandler looks for.
+type registration struct {
+	informer *informer
+	handler  cache.ResourceEventHandler
+	place    string        // file:line of the call that added it
+	resync   time.Duration // as asked for; see informer.period
+
+	synced *done
+	ended  chan struct{} // closed when the handler is not called any more
+	end    sync.Once
+
+	inner *sharedinformer.Registration[object.Object] // nil until the informer runs; guarded by informer.mu
+}
+
+// HasSynced reports whether the handler's last initial OnAdd has returned.
+func (r *registration) HasSynced() bool { return r.synced.has() }
+
+// HasSyncedChecker is HasSynced for those who wait.
+func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.synced }
+
+// ShutdownChan is closed when the handler was removed, or the informer has
+// stopped, and the last call has returned.
+func (r *registration) ShutdownChan() <-chan struct{} { return r.ended }
+
+func (r *registration) finished() { r.end.Do(func() { close(r.ended) }) }
+
+// leave takes the handler off a running informer and returns at once.
+func (r *registration) leave() {
+	r.inner.Close()
+	go func() { // ends with the call in progress, which may be the caller's own
+		_ = r.inner.CloseAndWait(context.Background())
+		r.finished()
+	}()
+}
+
+// Handle implements sharedinformer.Handler. What utilruntime.PanicHandlers are
+// there for hears of a panic, as with stock client-go; then it goes on to the
+// informer, which counts it and ends the process where
+// utilruntime.ReallyCrash says so.
+func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object.Object]) error {
+	defer func() {
+		if p := recover(); p != nil {
+			for _, hear := range utilruntime.PanicHandlers {
+				hear(ctx, p)
+			}
+			panic(p)
+		}
+	}()
+	o := bare(e.Object)
+	switch e.Type {
+	case sharedinformer.Add:
+		r.handler.OnAdd(o, e.Initial)
+	case sharedinformer.Update:
+		r.handler.OnUpdate(bare(e.Old), o)
+	case sharedinformer.Resync:
+		r.handler.OnUpdate(o, o)
+	case sharedinformer.Delete:
+		if e.FinalStateUnknown {
+			r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: object.FormatKey(object.KeyOf(o)), Obj: o})
+		} else {
+			r.handler.OnDelete(o)
+		}
+	}
+	return nil
+}
+
+// caller is the file:line from which a handler was added, past the packages
+// that only pass it on.
+func caller() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		frame, more := frames.Next()
+		passing := strings.HasPrefix(frame.Function, "k8s.io/client-go/") ||
+			strings.HasPrefix(frame.Function, "sigs.k8s.io/controller-runtime/") ||
+			strings.HasPrefix(frame.Function, "github.com/millrace-dev/millrace/adapters/clientgo.")
+		if !passing || !more {
+			parts := strings.Split(frame.File, "/")
+			return strings.Join(parts[max(0, len(parts)-2):], "/") + ":" + strconv.Itoa(frame.Line)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package clientgo
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// ResourceOptions configure NewInformerFor. The zero value works.
+type ResourceOptions struct {
+	ResyncPeriod time.Duration
+	Indexers     cache.Indexers
+
+	// Tweak changes the options of every list and watch, to set selectors for
+	// example.
+	Tweak func(*metav1.ListOptions)
+
+	// Pages lists in pages even where the server could stream a list.
+	Pages bool
+
+	// Pool is where equal parts of objects are there once. It is not used where
+	// a transform is set, which may change objects. Nil shares nothing.
+	Pool *wire.Pool
+}
+
+// NewInformerFor returns an informer, with the surface of client-go's, of the
+// objects of a resource of a Millrace client. They are decoded straight from
+// the bytes.
+func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOptions) cache.SharedIndexInformer {
+	name := objects.String()
+	i := newInformer(name, nil, opts.ResyncPeriod, opts.Indexers)
+	i.lists = opts.Pages
+	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
+	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
+		if transform != nil {
+			return reflector.Transformed(narrowed(mixed(objects), opts.Tweak), transform)
+		}
+		return narrowed(mixed(objects.Sharing(opts.Pool)), opts.Tweak)
+	}
+	return i
+}
+
+// mixed returns a source of objects of one Go type as one of any.
+func mixed[T object.Object](source rest.Keeper[T]) rest.Keeper[object.Object] {
+	if same, ok := any(source).(rest.Keeper[object.Object]); ok {
+		return same
+	}
+	return &mixing[T]{source, source}
+}
+
+// mixing is a source of objects of one Go type as one of any.
+type mixing[T object.Object] struct {
+	source rest.ListerWatcher[T]
+	whole  rest.Keeper[T] // what it is made of
+}
+
+// Keeping implements rest.Keeper.
+func (m *mixing[T]) Keeping(known wire.Known[object.Object]) rest.ListerWatcher[object.Object] {
+	return &mixing[T]{m.whole.Keeping(func(key object.Key) (T, bool) {
+		o, ok := known(key)
+		t, is := o.(T)
+		return t, ok && is
+	}), m.whole}
+}
+
+// List implements rest.ListerWatcher.
+func (m *mixing[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+	list := m.source.List(ctx, opts)
+	return rest.List[object.Object]{Meta: list.Meta, Items: func(yield func(object.Object, error) bool) {
+		for item, err := range list.Items {
+			if !yield(item, err) {
+				return
+			}
+		}
+	}}
+}
+
+// Watch implements rest.ListerWatcher.
+func (m *mixing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+	events, err := m.source.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[object.Object], error) bool) {
+		for e, err := range events {
+			event := wire.Event[object.Object]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
+			if err == nil {
+				event.Object = e.Object
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// WaitForSync waits until a whole list is in the informer's store. The error
+// says why it is not (L22).
+func WaitForSync(ctx context.Context, informer cache.SharedIndexInformer) error {
+	select {
+	case <-informer.HasSyncedChecker().Done():
+		return nil
+	case <-ctx.Done():
+		return unsynced(ctx, informer)
+	}
+}

@@ -1,0 +1,153 @@
+package clientgo
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/dynamic/dynamiclister"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/metadata/metadatalister"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// ResourceFactory has Millrace informers by resource. It is a
+// dynamicinformer.DynamicSharedInformerFactory or a
+// metadatainformer.SharedInformerFactory, by what made it.
+type ResourceFactory struct {
+	newInformer func(schema.GroupVersionResource) cache.SharedIndexInformer
+	newLister   newLister
+	runner      runner[schema.GroupVersionResource]
+}
+
+var (
+	_ dynamicinformer.DynamicSharedInformerFactory = (*ResourceFactory)(nil)
+	_ metadatainformer.SharedInformerFactory       = (*ResourceFactory)(nil)
+)
+
+// NewDynamicSharedInformerFactory is
+// dynamicinformer.NewDynamicSharedInformerFactory with Millrace informers, over
+// any dynamic client, fake ones too. The client decodes.
+func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Duration, options ...Option) *ResourceFactory {
+	o := gather(resync, options)
+	return newResourceFactory(dynamicLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
+		return o.decoded(listing(&o, client.Resource(resource).Namespace(o.namespace), client), &unstructured.Unstructured{}, name)
+	})
+}
+
+// NewDynamicSharedInformerFactoryForConfig is NewDynamicSharedInformerFactory
+// with informers that list and watch through FromConfig, decode straight from
+// the bytes and have equal parts of objects in memory once.
+func NewDynamicSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
+	return newDirectFactory(cfg, dynamicLister, gather(resync, options), &unstructured.Unstructured{})
+}
+
+// NewMetadataSharedInformerFactory is metadatainformer.NewSharedInformerFactory
+// with Millrace informers, over any metadata client, fake ones too. The client
+// decodes.
+func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Duration, options ...Option) *ResourceFactory {
+	o := gather(resync, options)
+	return newResourceFactory(metadataLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
+		return o.decoded(listing(&o, client.Resource(resource).Namespace(o.namespace), client), &metav1.PartialObjectMetadata{}, name)
+	})
+}
+
+// NewMetadataSharedInformerFactoryForConfig is NewMetadataSharedInformerFactory
+// with informers that list and watch through FromConfig, decode straight from
+// the bytes and have equal parts of objects in memory once.
+func NewMetadataSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Duration, options ...Option) (*ResourceFactory, error) {
+	return newDirectFactory(cfg, metadataLister, gather(resync, options), &metav1.PartialObjectMetadata{})
+}
+
+// decoded returns an informer of objects that lw decodes.
+func (o *options) decoded(lw cache.ListerWatcher, example runtime.Object, name string) cache.SharedIndexInformer {
+	return NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{
+		ResyncPeriod: o.resync, Indexers: byNamespace(), ObjectDescription: name,
+	})
+}
+
+// newDirectFactory returns a factory of informers of one Go type over the wire.
+func newDirectFactory[T object.Object](cfg *clientrest.Config, newLister newLister, o options, example T) (*ResourceFactory, error) {
+	client, err := FromConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	d := &direct{client: client, pool: wire.NewPool()}
+	return newResourceFactory(newLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
+		return d.informer(name, example, o.resync, &o, func(pool *wire.Pool) rest.Keeper[object.Object] {
+			return &located[T]{client: client, resource: resource, namespace: o.namespace, pool: pool}
+		})
+	}), nil
+}
+
+func newResourceFactory(newLister newLister, o options, newInformer func(schema.GroupVersionResource, string) cache.SharedIndexInformer) *ResourceFactory {
+	return &ResourceFactory{newLister: newLister, newInformer: func(resource schema.GroupVersionResource) cache.SharedIndexInformer {
+		i := newInformer(resource, nameResource(resource.GroupResource(), o.namespace))
+		if o.transform != nil {
+			_ = i.SetTransform(o.transform) // fails only once it runs
+		}
+		return i
+	}}
+}
+
+// newLister makes the lister of a resource.
+type newLister func(cache.Indexer, schema.GroupVersionResource) cache.GenericLister
+
+func dynamicLister(i cache.Indexer, resource schema.GroupVersionResource) cache.GenericLister {
+	return dynamiclister.NewRuntimeObjectShim(dynamiclister.New(i, resource))
+}
+
+func metadataLister(i cache.Indexer, resource schema.GroupVersionResource) cache.GenericLister {
+	return metadatalister.NewRuntimeObjectShim(metadatalister.New(i, resource))
+}
+
+// ForResource returns the informer and the lister of a resource.
+func (f *ResourceFactory) ForResource(resource schema.GroupVersionResource) informers.GenericInformer {
+	i := f.runner.get(resource, func() cache.SharedIndexInformer { return f.newInformer(resource) })
+	return generic{i, f.newLister(i.GetIndexer(), resource)}
+}
+
+// Start is StartWithContext until stop is closed.
+func (f *ResourceFactory) Start(stop <-chan struct{}) {
+	f.StartWithContext(wait.ContextForChannel(stop))
+}
+
+// StartWithContext runs every informer that has not been run until ctx is done.
+// To have those that are asked for later, call it again.
+func (f *ResourceFactory) StartWithContext(ctx context.Context) { f.runner.start(ctx) }
+
+// WaitForCacheSync waits until every informer that was started has synced, or
+// stop is closed, and tells which have.
+func (f *ResourceFactory) WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVersionResource]bool {
+	synced, _ := f.WaitForCacheSyncWithContext(wait.ContextForChannel(stop))
+	return synced
+}
+
+// WaitForCacheSyncWithContext waits until every informer that was started has
+// synced, or ctx is done. The error says why each that has not synced has not
+// (L22).
+func (f *ResourceFactory) WaitForCacheSyncWithContext(ctx context.Context) (map[schema.GroupVersionResource]bool, error) {
+	return f.runner.wait(ctx)
+}
+
+// Shutdown waits until the informers have stopped, for which their context must
+// end. No informer can be started any more.
+func (f *ResourceFactory) Shutdown() { f.runner.shutdown() }
+
+// Status returns the status of every informer, by name. It makes the factory a
+// metrics.InformerSource.
+func (f *ResourceFactory) Status() []sharedinformer.Status { return f.runner.status() }

@@ -1,0 +1,93 @@
+package clientgo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// runner has informers by what they are of, and runs each once.
+type runner[K comparable] struct {
+	mu        sync.Mutex // guards all below; while it is held informers are made, which calls no function of the user's but InformerFor's
+	informers map[K]cache.SharedIndexInformer
+	started   map[K]bool
+	tasks     sync.WaitGroup
+	closed    bool
+}
+
+func (r *runner[K]) get(key K, newInformer func() cache.SharedIndexInformer) cache.SharedIndexInformer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i, ok := r.informers[key]; ok {
+		return i
+	}
+	if r.informers == nil {
+		r.informers, r.started = make(map[K]cache.SharedIndexInformer), make(map[K]bool)
+	}
+	i := newInformer()
+	r.informers[key] = i
+	return i
+}
+
+func (r *runner[K]) start(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	for key, i := range r.informers {
+		if !r.started[key] {
+			r.started[key] = true
+			r.tasks.Go(func() { i.RunWithContext(ctx) })
+		}
+	}
+}
+
+func (r *runner[K]) shutdown() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.tasks.Wait()
+}
+
+// wait waits for those that were started. The error names each that has not
+// synced, with its state and last failure.
+func (r *runner[K]) wait(ctx context.Context) (map[K]bool, error) {
+	r.mu.Lock()
+	waiting := maps.Clone(r.informers)
+	maps.DeleteFunc(waiting, func(key K, _ cache.SharedIndexInformer) bool { return !r.started[key] })
+	r.mu.Unlock()
+	synced := make(map[K]bool, len(waiting))
+	var failures []error
+	for key, i := range waiting {
+		select {
+		case <-i.HasSyncedChecker().Done():
+		case <-ctx.Done():
+		}
+		if synced[key] = i.HasSynced(); !synced[key] {
+			failures = append(failures, unsynced(ctx, i))
+		}
+	}
+	return synced, errors.Join(failures...)
+}
+
+func (r *runner[K]) status() []sharedinformer.Status {
+	r.mu.Lock()
+	informers := slices.Collect(maps.Values(r.informers))
+	r.mu.Unlock()
+	var all []sharedinformer.Status
+	for _, i := range informers {
+		if s, ok := Status(i); ok {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b sharedinformer.Status) int { return cmp.Compare(a.Reflector.Resource, b.Reflector.Resource) })
+	return all
+}

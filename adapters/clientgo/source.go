@@ -1,0 +1,164 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// source makes a rest.ListerWatcher of one of client-go's. Objects come decoded
+// from there, so that a list is whole in memory before its first item is
+// yielded. One that ignores its context holds up the end of a run until it
+// answers.
+type source struct {
+	lw      cache.ListerWatcherWithContext
+	example runtime.Object // of the type that a watch may bring; nil for any
+	name    string
+}
+
+func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *source {
+	return &source{lw: cache.ToListerWatcherWithContext(lw), example: example, name: name}
+}
+
+// String names the source in messages.
+func (s *source) String() string { return s.name }
+
+// List implements rest.ListerWatcher.
+func (s *source) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+	list := rest.List[object.Object]{Meta: new(metav1.ListMeta)}
+	list.Items = func(yield func(object.Object, error) bool) {
+		for first := true; ; first = false {
+			page, err := s.page(ctx, opts, yield)
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case page == nil:
+				return
+			case first:
+				list.Meta.ResourceVersion = page.GetResourceVersion()
+			}
+			if page.GetContinue() == "" {
+				return
+			}
+			// The token stands for the resource version of the first page.
+			opts.Continue = page.GetContinue()
+			opts.ResourceVersion, opts.ResourceVersionMatch = "", ""
+		}
+	}
+	return list
+}
+
+// page reads one page. It returns nil where the consumer wants no more.
+func (s *source) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Object, error) bool) (metav1.ListInterface, error) {
+	list, err := s.lw.ListWithContext(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	page, err := meta.ListAccessor(list)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %T: %w", s, list, err)
+	}
+	more := true
+	err = meta.EachListItemWithAlloc(list, func(item runtime.Object) error {
+		o, ok := item.(object.Object)
+		if !ok {
+			return fmt.Errorf("list %s: a %T has no metadata", s, item)
+		}
+		more = more && yield(o, nil)
+		return nil
+	})
+	if err != nil || !more {
+		return nil, err
+	}
+	return page, nil
+}
+
+// Watch implements rest.ListerWatcher.
+func (s *source) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+	w, err := s.lw.WatchWithContext(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[object.Object], error) bool) {
+		defer end(w)
+		for {
+			select {
+			case e, ok := <-w.ResultChan():
+				if !ok {
+					return
+				}
+				event, err := s.event(e)
+				if !yield(event, err) || err != nil {
+					return
+				}
+			case <-ctx.Done():
+				yield(wire.Event[object.Object]{}, context.Cause(ctx))
+				return
+			}
+		}
+	}, nil
+}
+
+// end stops w and takes what it still has, without which some watches (those of
+// watch.Filter, for example) keep a goroutine for ever.
+func end(w watch.Interface) {
+	w.Stop()
+	go func() { // ends when w has closed its channel, as Stop tells it to
+		for range w.ResultChan() {
+		}
+	}()
+}
+
+// event checks one event of a watch. Stock client-go passes over objects of
+// another type; here they are failures (L21).
+func (s *source) event(e watch.Event) (wire.Event[object.Object], error) {
+	now := time.Now()
+	event := wire.Event[object.Object]{Type: e.Type, Received: now, Decoded: now}
+	if e.Type == watch.Error {
+		return event, apierrors.FromObject(e.Object)
+	}
+	o, ok := e.Object.(object.Object)
+	if !ok {
+		return event, &wire.Error{Where: "event", Err: fmt.Errorf("a %T has no metadata", e.Object)}
+	}
+	event.Object = o
+	if e.Type == watch.Bookmark {
+		return event, nil
+	}
+	if err := s.check(o); err != nil {
+		return event, &wire.Error{Where: "event", Key: object.KeyOf(o), Err: err}
+	}
+	return event, nil
+}
+
+// check compares an object with the example.
+func (s *source) check(o object.Object) error {
+	if s.example == nil {
+		return nil
+	}
+	if got, want := reflect.TypeOf(o), reflect.TypeOf(s.example); got != want {
+		return fmt.Errorf("is a %v, want a %v", got, want)
+	}
+	want := s.example.GetObjectKind().GroupVersionKind()
+	if _, untyped := s.example.(*unstructured.Unstructured); untyped && !want.Empty() {
+		if got := o.GetObjectKind().GroupVersionKind(); got != want {
+			return fmt.Errorf("is %v, want %v", got, want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package clientgo_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	fcache "k8s.io/client-go/tools/cache/testing"
+
+	"github.com/millrace-dev/millrace/adapters/clientgo"
+)
+
+// handmade is a cache.ListerWatcher without contexts, as tests have them.
+type handmade struct {
+	mu    sync.Mutex
+	list  runtime.Object
+	pages []runtime.Object     // instead of list, one after the other
+	asked []metav1.ListOptions // of lists
+	from  []string             // versions that watches were to begin at
+	feed  *watch.FakeWatcher
+}
+
+func (h *handmade) List(opts metav1.ListOptions) (runtime.Object, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, opts)
+	if n := len(h.asked); n <= len(h.pages) {
+		return h.pages[n-1], nil
+	}
+	if h.list == nil {
+		return nil, errors.New("no list")
+	}
+	return h.list, nil
+}
+
+func (h *handmade) Watch(opts metav1.ListOptions) (watch.Interface, error) {
+	if opts.SendInitialEvents != nil {
+		return nil, errors.New("no streaming list")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.from = append(h.from, opts.ResourceVersion)
+	return h.feed, nil
+}
+
+// inBubble runs an informer of h in a bubble.
+func inBubble(t *testing.T, h *handmade, example runtime.Object, body func(i cache.SharedIndexInformer, d *diary)) {
+	synctest.Test(t, func(t *testing.T) {
+		h.feed = watch.NewFake()
+		i, d := clientgo.NewInformer(h, example, 0, nil), &diary{}
+		_, err := i.AddEventHandler(d)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var runs sync.WaitGroup
+		defer runs.Wait()
+		defer cancel()
+		runs.Go(func() { i.RunWithContext(ctx) })
+		settle(time.Minute)
+		body(i, d)
+	})
+}
+
+func versioned(name, version string) *corev1.Pod {
+	p := pod(name)
+	p.ResourceVersion, p.UID = version, "1"
+	return p
+}
+
+func podList(version string, pods ...*corev1.Pod) *corev1.PodList {
+	l := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	for _, p := range pods {
+		l.Items = append(l.Items, *p)
+	}
+	return l
+}
+
+func TestASourceWithoutContexts(t *testing.T) {
+	h := &handmade{list: podList("7", versioned("a", "5"))}
+	inBubble(t, h, nil, func(i cache.SharedIndexInformer, d *diary) {
+		require.Equal(t, []string{"initial a=web"}, d.read())
+		h.feed.Add(versioned("b", "8"))
+		h.feed.Modify(versioned("b", "8")) // again
+		h.feed.Delete(versioned("a", "9"))
+		require.Equal(t, []string{"add b=web", "delete a=web"}, d.read())
+		require.Equal(t, "9", i.LastSyncResourceVersion())
+		h.feed.Action(watch.Bookmark, versioned("", "12"))
+		synctest.Wait()
+		require.Equal(t, "12", i.LastSyncResourceVersion())
+		require.Equal(t, "12", i.GetStore().LastStoreSyncResourceVersion())
+	})
+}
+
+func TestASourceWhoseObjectsHaveNoVersions(t *testing.T) {
+	h := &handmade{list: podList("", pod("a"))}
+	inBubble(t, h, &corev1.Pod{}, func(i cache.SharedIndexInformer, d *diary) {
+		require.Equal(t, []string{"initial a=web"}, d.read())
+		changed := pod("a")
+		changed.Labels["app"] = "db"
+		h.feed.Modify(changed)
+		h.feed.Modify(pod("a"))
+		h.feed.Add(pod("b"))
+		h.feed.Delete(pod("a"))
+		require.Equal(t, []string{"update a=web to a=db", "update a=db to a=web", "add b=web", "delete a=web"}, d.read())
+		got, ok, err := i.GetStore().GetByKey("shop/b")
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, pod("b"), got)
+	})
+}
+
+// The list of a fake has a version, and what comes by its watch has none.
+func TestASourceInPages(t *testing.T) {
+	first, second := podList("7", versioned("a", "5")), podList("8", versioned("b", "6"))
+	first.Continue = "more"
+	h := &handmade{pages: []runtime.Object{first, second}}
+	inBubble(t, h, &corev1.Pod{}, func(i cache.SharedIndexInformer, d *diary) {
+		require.Equal(t, []string{"initial a=web", "initial b=web"}, d.read())
+		require.Equal(t, "7", i.LastSyncResourceVersion(), "that of the first page")
+		require.Len(t, h.asked, 2)
+		require.Equal(t, "more", h.asked[1].Continue)
+		require.Empty(t, h.asked[1].ResourceVersion)
+	})
+}
+
+// A source that knows no numbers is asked for what it said itself.
+func TestAWatchThatGoesOnWithoutVersions(t *testing.T) {
+	h := &handmade{list: podList("7", pod("a"))}
+	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
+		h.feed.Add(pod("b"))
+		synctest.Wait()
+		h.mu.Lock()
+		before := h.feed
+		h.feed = watch.NewFake()
+		h.mu.Unlock()
+		before.Stop()
+		settle(time.Minute)
+		h.feed.Delete(pod("b"))
+		require.Equal(t, []string{"initial a=web", "add b=web", "delete b=web"}, d.read())
+		require.Equal(t, []string{"7", "7"}, h.from)
+	})
+}
+
+func TestVersionsThatEnd(t *testing.T) {
+	h := &handmade{list: podList("7", versioned("a", "5"))}
+	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
+		d.read()
+		changed := versioned("a", "")
+		changed.Labels["app"] = "db"
+		h.feed.Modify(changed)
+		h.feed.Delete(versioned("a", ""))
+		require.Equal(t, []string{"update a=web to a=db", "delete a=web"}, d.read())
+	})
+}
+
+func TestAnObjectOfAnotherType(t *testing.T) {
+	h := &handmade{list: podList("7")}
+	inBubble(t, h, &corev1.Pod{}, func(i cache.SharedIndexInformer, _ *diary) {
+		h.feed.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "8"}})
+		synctest.Wait()
+		s, _ := clientgo.Status(i)
+		require.ErrorContains(t, s.Reflector.Failure, "*v1.Pod: decode: n: ")
+		require.ErrorContains(t, s.Reflector.Failure, "is a *v1.Node, want a *v1.Pod")
+		require.Equal(t, "7", i.LastSyncResourceVersion(), "it was not applied (L21)")
+	})
+}
+
+func TestAnObjectOfAnotherKind(t *testing.T) {
+	object := func(kind, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind})
+		u.SetName("x")
+		u.SetResourceVersion(version)
+		return u
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetResourceVersion("7")
+	h := &handmade{list: list}
+	inBubble(t, h, object("Gadget", ""), func(i cache.SharedIndexInformer, _ *diary) {
+		h.feed.Add(object("Widget", "8"))
+		synctest.Wait()
+		s, _ := clientgo.Status(i)
+		require.ErrorContains(t, s.Reflector.Failure, "Kind=Widget, want example.com/v1, Kind=Gadget")
+	})
+}
+
+func TestAListThatIsNone(t *testing.T) {
+	h := &handmade{list: pod("a")}
+	inBubble(t, h, nil, func(i cache.SharedIndexInformer, _ *diary) {
+		s, _ := clientgo.Status(i)
+		require.ErrorContains(t, s.Reflector.Failure, "list")
+		require.False(t, i.HasSynced())
+	})
+}
+
+func TestAPanicOfAHandlerReachesClientGosHandlers(t *testing.T) {
+	h := &handmade{list: podList("7", versioned("a", "5"))}
+	defer func(before bool) { utilruntime.ReallyCrash = before }(utilruntime.ReallyCrash)
+	utilruntime.ReallyCrash = false
+	inBubble(t, h, nil, func(i cache.SharedIndexInformer, d *diary) {
+		d.read()
+		panicking := &diary{hook: func(string) { panic("oh") }}
+		_, err := i.AddEventHandler(panicking)
+		require.NoError(t, err)
+		synctest.Wait()
+		s, _ := clientgo.Status(i)
+		require.EqualValues(t, 1, s.Handlers[1].Panics)
+		h.feed.Add(versioned("b", "8"))
+		require.Equal(t, []string{"add b=web"}, d.read(), "the informer lives on")
+	})
+}
+
+// client-go's own source for tests.
+func TestTheFakeControllerSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := fcache.NewFakeControllerSource()
+		defer source.Shutdown()
+		source.Add(pod("a"))
+		i, d := clientgo.NewInformer(source, &corev1.Pod{}, 0, nil), &diary{}
+		_, err := i.AddEventHandler(d)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var runs sync.WaitGroup
+		defer runs.Wait()
+		defer cancel()
+		runs.Go(func() { i.RunWithContext(ctx) })
+		settle(time.Minute)
+		source.Modify(pod("a"))
+		source.Delete(pod("a"))
+		require.Equal(t, []string{"initial a=web", "update a=web to a=web", "delete a=web"}, d.read())
+	})
+}

@@ -1,0 +1,323 @@
+package clientgo
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// ErrReadOnly is what the writing methods of a store return once its informer
+// has synced (L16). Before, and for ever where the informer is never run, as in
+// many tests, the store may be written to.
+var ErrReadOnly = errors.New("the store of an informer that has synced is read-only: change the object on the server")
+
+// store is the cache.Indexer of an informer. Until the informer has synced it
+// is one of client-go's own, which somebody may write to; from then on it shows
+// the informer's cache, where nothing is left of what was written.
+type store struct {
+	written cache.Indexer // keeps the names and functions of all indexes too
+	reads   atomic.Pointer[reads]
+	synced  atomic.Bool // reads has a whole list
+}
+
+func newStore(indexers cache.Indexers) *store {
+	if indexers == nil {
+		indexers = cache.Indexers{}
+	}
+	return &store{written: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, indexers)}
+}
+
+// show lets the store show the cache of i as soon as that has a whole list.
+func (s *store) show(i *sharedinformer.Informer[object.Object]) {
+	r := &reads{cache: i.Cache(), informer: i, indexes: make(map[string]*index)}
+	r.add(s.written.GetIndexers())
+	s.reads.Store(r)
+}
+
+// current is what the store shows.
+func (s *store) current() cache.Indexer {
+	r := s.reads.Load()
+	switch {
+	case s.synced.Load():
+		return r
+	case r == nil || r.cache.RV() == "":
+		return s.written
+	}
+	s.synced.Store(true)
+	return r
+}
+
+func (s *store) Add(o any) error                 { return s.current().Add(o) }
+func (s *store) Update(o any) error              { return s.current().Update(o) }
+func (s *store) Delete(o any) error              { return s.current().Delete(o) }
+func (s *store) Replace(o []any, v string) error { return s.current().Replace(o, v) }
+func (s *store) Resync() error                   { return nil }
+func (s *store) Bookmark(rv string)              { s.current().Bookmark(rv) }
+func (s *store) LastStoreSyncResourceVersion() string {
+	return s.current().LastStoreSyncResourceVersion()
+}
+func (s *store) List() []any                          { return s.current().List() }
+func (s *store) ListKeys() []string                   { return s.current().ListKeys() }
+func (s *store) Get(o any) (any, bool, error)         { return s.current().Get(o) }
+func (s *store) GetByKey(k string) (any, bool, error) { return s.current().GetByKey(k) }
+func (s *store) Index(name string, o any) ([]any, error) {
+	return s.current().Index(name, o)
+}
+func (s *store) IndexKeys(name, value string) ([]string, error) {
+	return s.current().IndexKeys(name, value)
+}
+func (s *store) ListIndexFuncValues(name string) []string {
+	return s.current().ListIndexFuncValues(name)
+}
+func (s *store) ByIndex(name, value string) ([]any, error) {
+	return s.current().ByIndex(name, value)
+}
+func (s *store) GetIndexers() cache.Indexers { return s.written.GetIndexers() }
+
+// AddIndexers adds indexes at any time. It fails where a name is taken.
+func (s *store) AddIndexers(indexers cache.Indexers) error {
+	if err := s.written.AddIndexers(indexers); err != nil {
+		return err
+	}
+	if r := s.reads.Load(); r != nil {
+		r.add(indexers)
+	}
+	return nil
+}
+
+// reads is the read side of an informer's cache as a cache.Indexer.
+type reads struct {
+	cache    indexer.Reader[object.Object]
+	informer *sharedinformer.Informer[object.Object]
+
+	mu      sync.RWMutex // guards indexes; nothing is called while it is held
+	indexes map[string]*index
+}
+
+// index is one of client-go's indexes.
+type index struct {
+	found  finder
+	values cache.IndexFunc
+}
+
+// finder finds the objects that have a value.
+type finder interface {
+	Get(value string) iter.Seq[object.Object]
+	Len(value string) int
+	Values() []string
+}
+
+// namespaces is the index by namespace, which every cache has.
+type namespaces struct{ indexer.Reader[object.Object] }
+
+// Get yields the objects of a namespace; of the empty one, those that have none.
+func (n namespaces) Get(namespace string) iter.Seq[object.Object] {
+	if namespace != "" {
+		return n.Namespace(namespace)
+	}
+	return func(yield func(object.Object) bool) {
+		for o := range n.All() {
+			if o.GetNamespace() == "" && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Len is how many objects Get yields.
+func (n namespaces) Len(namespace string) int {
+	count := 0
+	for range n.Get(namespace) {
+		count++
+	}
+	return count
+}
+
+// Values are the namespaces that objects are in.
+func (n namespaces) Values() []string {
+	all := make(map[string]struct{})
+	for o := range n.All() {
+		all[o.GetNamespace()] = struct{}{}
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// isNamespace reports whether an index function is that of client-go by
+// namespace.
+func isNamespace(values cache.IndexFunc) bool {
+	return reflect.ValueOf(values).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
+}
+
+// add makes an index of each function. An object for which one fails is not
+// found by that index, and the failure is reported (L15); stock client-go
+// panics.
+func (r *reads) add(indexers cache.Indexers) {
+	for name, values := range indexers {
+		found := &index{r.finder(name, values), values} // calls the function of all objects
+		r.mu.Lock()
+		r.indexes[name] = found
+		r.mu.Unlock()
+	}
+}
+
+// finder returns the index of a function.
+func (r *reads) finder(name string, values cache.IndexFunc) finder {
+	if isNamespace(values) {
+		return namespaces{r.cache}
+	}
+	return sharedinformer.Index(r.informer, name, func(o object.Object) []string {
+		v, err := values(bare(o))
+		if err != nil {
+			panic(err)
+		}
+		return v
+	})
+}
+
+func (r *reads) index(name string) (*index, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if i, ok := r.indexes[name]; ok {
+		return i, nil
+	}
+	return nil, fmt.Errorf("Index with name %s does not exist", name) //nolint:staticcheck // as client-go writes it
+}
+
+func (*reads) Add(any) error               { return ErrReadOnly }
+func (*reads) Update(any) error            { return ErrReadOnly }
+func (*reads) Delete(any) error            { return ErrReadOnly }
+func (*reads) Replace([]any, string) error { return ErrReadOnly }
+func (*reads) Resync() error               { return nil }
+
+// Bookmark does nothing: the cache's resource version is a promise (L13), and
+// only the informer can make it.
+func (*reads) Bookmark(string) {}
+
+func (r *reads) LastStoreSyncResourceVersion() string { return r.cache.RV() }
+
+// List returns all objects in a slice of the caller's.
+func (r *reads) List() []any {
+	objects, _ := r.cache.Snapshot()
+	all := make([]any, 0, r.cache.Len())
+	for o := range objects {
+		all = append(all, bare(o))
+	}
+	return all
+}
+
+func (r *reads) ListKeys() []string {
+	objects, _ := r.cache.Snapshot()
+	keys := make([]string, 0, r.cache.Len())
+	for o := range objects {
+		keys = append(keys, object.FormatKey(object.KeyOf(o)))
+	}
+	return keys
+}
+
+func (r *reads) Get(o any) (any, bool, error) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	if err != nil {
+		return nil, false, cache.KeyError{Obj: o, Err: err}
+	}
+	return r.GetByKey(key)
+}
+
+func (r *reads) GetByKey(key string) (any, bool, error) {
+	parsed, err := object.ParseKey(key)
+	if err != nil {
+		return nil, false, nil // no object can have that key
+	}
+	o, ok := r.cache.Get(parsed)
+	if !ok {
+		return nil, false, nil
+	}
+	return bare(o), true, nil
+}
+
+func (r *reads) Index(name string, o any) ([]any, error) {
+	i, err := r.index(name)
+	if err != nil {
+		return nil, err
+	}
+	values, err := i.values(o)
+	if err != nil {
+		return nil, err
+	}
+	if len(values) == 1 {
+		return i.get(values[0]), nil
+	}
+	var found []any
+	seen := make(map[object.Key]struct{})
+	for _, v := range values {
+		for o := range i.found.Get(v) {
+			if _, twice := seen[object.KeyOf(o)]; !twice {
+				seen[object.KeyOf(o)] = struct{}{}
+				found = append(found, bare(o))
+			}
+		}
+	}
+	return found, nil
+}
+
+func (r *reads) ByIndex(name, value string) ([]any, error) {
+	i, err := r.index(name)
+	if err != nil {
+		return nil, err
+	}
+	return i.get(value), nil
+}
+
+func (r *reads) IndexKeys(name, value string) ([]string, error) {
+	i, err := r.index(name)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]string, 0, i.found.Len(value))
+	for o := range i.found.Get(value) {
+		keys = append(keys, object.FormatKey(object.KeyOf(o)))
+	}
+	return keys, nil
+}
+
+func (r *reads) ListIndexFuncValues(name string) []string {
+	i, err := r.index(name)
+	if err != nil {
+		return nil
+	}
+	return i.found.Values()
+}
+
+func (r *reads) GetIndexers() cache.Indexers {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	all := make(cache.Indexers, len(r.indexes))
+	for name, i := range r.indexes {
+		all[name] = i.values
+	}
+	return all
+}
+
+func (r *reads) AddIndexers(indexers cache.Indexers) error {
+	r.add(indexers)
+	return nil
+}
+
+// get returns the objects that have a value, in a slice of the caller's.
+func (i *index) get(value string) []any {
+	objects := make([]any, 0, i.found.Len(value))
+	for o := range i.found.Get(value) {
+		objects = append(objects, bare(o))
+	}
+	return objects
+}

@@ -1,0 +1,387 @@
+package controllerruntime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientrest "k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Cache is a cache.Cache whose informers are Millrace's. Make it with NewCache.
+type Cache struct {
+	client       *rest.Client
+	pool         *wire.Pool
+	scheme       *runtime.Scheme
+	mapper       meta.RESTMapper
+	configs      configs
+	keep         wire.Fields
+	failMissing  bool
+	onWatchError toolscache.WatchErrorHandlerWithContext
+
+	started chan struct{} // closed by Start
+
+	mu      sync.RWMutex // guards all below; nothing is waited for while it is held
+	kinds   map[form]*kind
+	ctx     context.Context // of Start
+	stopped bool
+	running sync.WaitGroup
+}
+
+var _ cache.Cache = (*Cache)(nil)
+
+// Options are what cache.Options cannot say. The zero value works.
+type Options struct {
+	// Keep says which fields of objects are cached, of all kinds; the others are
+	// not even decoded. wire.WithoutManagedFields does what
+	// cache.TransformStripManagedFields does, and lets objects share parts.
+	Keep wire.Fields
+}
+
+// NewCache fits manager.Options.NewCache. All that the options say holds, but
+// for NewInformer, which is refused; to have it, use cache.New.
+func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
+	return Options{}.NewCache(cfg, opts)
+}
+
+// NewCache is the function NewCache with more options.
+func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
+	if opts.NewInformer != nil {
+		return nil, errors.New("cache.Options.NewInformer: the informers of this cache are Millrace's; leave it nil, or use cache.New")
+	}
+	if opts.Scheme == nil {
+		opts.Scheme = scheme.Scheme
+	}
+	if opts.Mapper == nil {
+		through := opts.HTTPClient
+		if through == nil {
+			var err error
+			if through, err = clientrest.HTTPClientFor(cfg); err != nil {
+				return nil, fmt.Errorf("make an HTTP client: %w", err)
+			}
+		}
+		var err error
+		if opts.Mapper, err = apiutil.NewDynamicRESTMapper(cfg, through); err != nil {
+			return nil, fmt.Errorf("make a RESTMapper: %w", err)
+		}
+	}
+	configs, err := newConfigs(opts)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(cfg, opts.HTTPClient, opts.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	return &Cache{
+		client: client, pool: wire.NewPool(), scheme: opts.Scheme, mapper: opts.Mapper, configs: configs, keep: o.Keep,
+		failMissing: opts.ReaderFailOnMissingInformer, onWatchError: opts.DefaultWatchErrorHandler,
+		started: make(chan struct{}), kinds: make(map[form]*kind),
+	}, nil
+}
+
+// form is a kind of objects, and what they are in Go.
+type form struct {
+	gvk schema.GroupVersionKind
+	as  shape
+}
+
+// shape is what objects are in Go.
+type shape uint8
+
+const (
+	typed   shape = iota
+	untyped       // unstructured
+	partial       // metadata alone
+)
+
+// formOf returns the form of an object or, of a list, that of its items.
+func (c *Cache) formOf(obj runtime.Object) (form, error) {
+	gvk, err := apiutil.GVKForObject(obj, c.scheme)
+	if err != nil {
+		return form{}, err
+	}
+	if _, list := obj.(client.ObjectList); list {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	}
+	switch obj.(type) {
+	case runtime.Unstructured:
+		return form{gvk, untyped}, nil
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return form{gvk, partial}, nil
+	}
+	return form{gvk, typed}, nil
+}
+
+// kind returns the informers of a form. They are made if there are none.
+func (c *Cache) kind(f form) (*kind, error) {
+	if k, ok := c.peek(f); ok {
+		return k, nil
+	}
+	made, err := c.newKind(f)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, ok := c.kinds[f]; ok {
+		return k, nil // somebody else was faster
+	}
+	c.kinds[f] = made
+	if c.ctx != nil {
+		c.run(made)
+	}
+	return made, nil
+}
+
+func (c *Cache) peek(f form) (*kind, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	k, ok := c.kinds[f]
+	return k, ok
+}
+
+// run runs the informers of k until it is removed or the cache ends. It is
+// called under mu.
+func (c *Cache) run(k *kind) {
+	if c.stopped {
+		k.remove()
+		return
+	}
+	ctx, cancel := context.WithCancel(c.ctx)
+	context.AfterFunc(k.ctx, cancel)
+	for _, s := range k.scopes {
+		c.running.Go(func() { s.informer.RunWithContext(ctx) })
+	}
+}
+
+// Start runs the informers, and those that are asked for later, until ctx is
+// done. It returns when all have ended, and can be called once.
+func (c *Cache) Start(ctx context.Context) error {
+	if err := c.begin(log.IntoContext(ctx, log.Log.WithName("cache"))); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	c.mu.Lock()
+	c.stopped = true
+	for _, k := range c.kinds {
+		k.remove()
+	}
+	c.mu.Unlock()
+	c.running.Wait()
+	return nil
+}
+
+func (c *Cache) begin(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx != nil {
+		return errors.New("the cache was started before")
+	}
+	c.ctx = ctx
+	for _, k := range c.kinds {
+		c.run(k)
+	}
+	close(c.started)
+	return nil
+}
+
+func (c *Cache) isStarted() bool {
+	select {
+	case <-c.started:
+		return true
+	default:
+		return false
+	}
+}
+
+// NeedLeaderElection tells a manager that the cache runs on every replica.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// WaitForCacheSync waits until every informer has synced. Where it reports
+// false, the reasons are logged; WaitForSync returns them.
+func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
+	err := c.WaitForSync(ctx)
+	if err != nil {
+		log.FromContext(ctx).WithName("cache").Error(err, "The cache has not synced")
+	}
+	return err == nil
+}
+
+// WaitForSync waits until the cache is started and every informer has synced.
+// The error names each that has not, with its state and last failure (L22).
+func (c *Cache) WaitForSync(ctx context.Context) error {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", &cache.ErrCacheNotStarted{}, context.Cause(ctx))
+	}
+	c.mu.RLock()
+	kinds := slices.Collect(maps.Values(c.kinds))
+	c.mu.RUnlock()
+	var failures []error
+	for _, k := range kinds {
+		failures = append(failures, k.wait(ctx))
+	}
+	return errors.Join(failures...)
+}
+
+// Status returns the status of every informer, by name. It makes the cache a
+// metrics.InformerSource.
+func (c *Cache) Status() []sharedinformer.Status {
+	c.mu.RLock()
+	kinds := slices.Collect(maps.Values(c.kinds))
+	c.mu.RUnlock()
+	var all []sharedinformer.Status
+	for _, k := range kinds {
+		all = append(all, k.status()...)
+	}
+	slices.SortFunc(all, func(a, b sharedinformer.Status) int { return cmp.Compare(a.Reflector.Resource, b.Reflector.Resource) })
+	return all
+}
+
+// GetInformer returns the informer of obj's kind and Go type. Unless told
+// otherwise, it waits until the informer has synced if the cache runs.
+func (c *Cache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	f, err := c.formOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	return c.informer(ctx, f, opts)
+}
+
+// GetInformerForKind is GetInformer for the Go type that the scheme has.
+func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	obj, err := c.scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	f, err := c.formOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	f.gvk = gvk
+	return c.informer(ctx, f, opts)
+}
+
+func (c *Cache) informer(ctx context.Context, f form, opts []cache.InformerGetOption) (cache.Informer, error) {
+	var o cache.InformerGetOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	k, err := c.kind(f)
+	if err != nil {
+		return nil, err
+	}
+	if ptr.Deref(o.BlockUntilSynced, true) && c.isStarted() {
+		if err := k.synced(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return k.informer(), nil
+}
+
+// RemoveInformer stops and forgets the informer of obj's kind and Go type.
+func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
+	f, err := c.formOf(obj)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k, ok := c.kinds[f]; ok {
+		k.remove()
+		delete(c.kinds, f)
+	}
+	return nil
+}
+
+// IndexField lets List find objects of obj's kind and Go type by the values that
+// extract draws from them, with client.MatchingFields. It may be called at any
+// time.
+func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	i, err := c.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	return i.AddIndexers(toolscache.Indexers{indexOf(field): valuesOf(extract)})
+}
+
+// Get puts the object under key into out, a copy unless the options or those of
+// the cache say otherwise.
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
+	r, err := c.reader(ctx, out)
+	if err != nil {
+		return err
+	}
+	var o client.GetOptions
+	o.ApplyOptions(opts)
+	return r.get(key, out, ptr.Deref(o.UnsafeDisableDeepCopy, false))
+}
+
+// List puts the objects that the options select into out, copies unless the
+// options or those of the cache say otherwise. A field selector needs an index
+// for each of its fields; see IndexField.
+func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
+	r, err := c.reader(ctx, out)
+	if err != nil {
+		return err
+	}
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	return r.list(out, &o)
+}
+
+// reader returns what reads objects of obj's kind and Go type, synced.
+func (c *Cache) reader(ctx context.Context, obj runtime.Object) (reader, error) {
+	f, err := c.formOf(obj)
+	if err != nil {
+		return reader{}, err
+	}
+	r, err := c.readerOf(f)
+	if err != nil {
+		return reader{}, err
+	}
+	if !c.isStarted() {
+		return reader{}, &cache.ErrCacheNotStarted{}
+	}
+	return r, r.synced(ctx)
+}
+
+// readerOf finds or makes the informers to read a form from. Metadata that has
+// none of its own is read from typed objects that are there, if these are whole.
+func (c *Cache) readerOf(f form) (reader, error) {
+	if k, ok := c.peek(f); ok {
+		return reader{kind: k}, nil
+	}
+	if f.as == partial {
+		if k, ok := c.peek(form{f.gvk, typed}); ok && k.whole {
+			return reader{kind: k, partial: true}, nil
+		}
+	}
+	if c.failMissing {
+		return reader{}, &cache.ErrResourceNotCached{GVK: f.gvk}
+	}
+	k, err := c.kind(f)
+	return reader{kind: k}, err
+}

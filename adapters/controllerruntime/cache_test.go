@@ -1,0 +1,310 @@
+package controllerruntime_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestGetInEachForm(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"))
+		c := r.running(cache.Options{})
+		for _, out := range podForms() {
+			require.NoError(r, c.Get(r.ctx, key("shop", "a"), out))
+			require.Equal(r, "web", out.GetLabels()["app"])
+			require.Equal(r, podKind, kindOf(out))
+			out.GetLabels()["app"] = "changed"
+			require.NoError(r, c.Get(r.ctx, key("shop", "a"), out))
+			require.Equal(r, "web", out.GetLabels()["app"], "what is read is the caller's own")
+			err := c.Get(r.ctx, key("shop", "b"), out)
+			require.True(r, apierrors.IsNotFound(err), "%v", err)
+		}
+	})
+}
+
+func TestListInEachForm(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("bank", "b", "db"))
+		c := r.running(cache.Options{})
+		listKind := podKind
+		listKind.Kind += "List"
+		raw := &unstructured.UnstructuredList{}
+		raw.SetGroupVersionKind(listKind)
+		part := &metav1.PartialObjectMetadataList{}
+		part.SetGroupVersionKind(listKind)
+		typed := &corev1.PodList{}
+		for _, list := range []client.ObjectList{part, typed, raw} {
+			require.NoError(r, c.List(r.ctx, list))
+		}
+		require.Len(r, typed.Items, 2)
+		require.Len(r, raw.Items, 2)
+		require.Len(r, part.Items, 2)
+		require.Equal(r, podKind, kindOf(&typed.Items[0]))
+		require.Equal(r, podKind, kindOf(&raw.Items[0]))
+		require.Equal(r, podKind, kindOf(&part.Items[0]))
+	})
+}
+
+func TestListSelects(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("shop", "b", "db"), pod("bank", "a", "web"))
+		c := r.running(cache.Options{})
+		require.Equal(r, []string{"bank/a", "shop/a", "shop/b"}, r.names(c))
+		require.Equal(r, []string{"shop/a", "shop/b"}, r.names(c, client.InNamespace("shop")))
+		require.Equal(r, []string{"bank/a", "shop/a"}, r.names(c, client.MatchingLabels{"app": "web"}))
+		require.Equal(r, []string{"shop/a"}, r.names(c, client.MatchingLabels{"app": "web"}, client.InNamespace("shop")))
+		require.Len(r, r.names(c, client.Limit(2)), 2)
+		require.Empty(r, r.names(c, client.InNamespace("none")))
+		require.Error(r, c.List(r.ctx, &corev1.PodList{}, client.Continue("x")))
+	})
+}
+
+// nodeOf and appOf are fields to look for.
+func nodeOf(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }
+func appOf(o client.Object) []string  { return []string{o.GetLabels()["app"]} }
+
+func TestFieldIndexes(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("shop", "b", "db"), pod("bank", "a", "web"))
+		c := r.cache(cache.Options{})
+		require.NoError(r, c.IndexField(r.ctx, &corev1.Pod{}, "spec.nodeName", nodeOf))
+		r.start(c)
+		require.Equal(r, []string{"bank/a", "shop/a"}, r.names(c, client.MatchingFields{"spec.nodeName": "node-web"}))
+		require.Equal(r, []string{"bank/a"}, r.names(c, client.MatchingFields{"spec.nodeName": "node-web"}, client.InNamespace("bank")))
+		require.Empty(r, r.names(c, client.MatchingFields{"spec.nodeName": "none"}))
+
+		require.Error(r, c.List(r.ctx, &corev1.PodList{}, client.MatchingFields{"app": "web"}), "there is no such index")
+		require.NoError(r, c.IndexField(r.ctx, &corev1.Pod{}, "app", appOf), "late")
+		require.Equal(r, []string{"shop/b"}, r.names(c, client.MatchingFields{"app": "db"}))
+		require.Equal(r, []string{"shop/a"}, r.names(c, client.MatchingFields{"app": "web", "spec.nodeName": "node-web"}, client.InNamespace("shop")))
+		require.Empty(r, r.names(c, client.MatchingFields{"app": "db", "spec.nodeName": "node-web"}))
+		require.Error(r, c.IndexField(r.ctx, &corev1.Pod{}, "app", appOf), "there is one already")
+		for _, selector := range []fields.Selector{fields.Everything(), fields.OneTermNotEqualSelector("app", "web")} {
+			require.Error(r, c.List(r.ctx, &corev1.PodList{}, client.MatchingFieldsSelector{Selector: selector}))
+		}
+
+		moved := pod("shop", "b", "web")
+		r.put(moved)
+		settle(0)
+		require.Equal(r, []string{"bank/a", "shop/a", "shop/b"}, r.names(c, client.MatchingFields{"spec.nodeName": "node-web"}))
+		require.Empty(r, r.names(c, client.MatchingFields{"app": "db"}))
+	})
+}
+
+func TestNotStarted(t *testing.T) {
+	onAll(t, func(r *rig) {
+		c := r.cache(cache.Options{})
+		var missing *cache.ErrCacheNotStarted
+		require.ErrorAs(r, c.Get(r.ctx, key("shop", "a"), &corev1.Pod{}), &missing)
+		require.ErrorAs(r, c.List(r.ctx, &corev1.PodList{}), &missing)
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err, "it does not wait for a cache that does not run")
+	})
+}
+
+func TestReaderFailOnMissingInformer(t *testing.T) {
+	onAll(t, func(r *rig) {
+		c := r.running(cache.Options{ReaderFailOnMissingInformer: true})
+		var missing *cache.ErrResourceNotCached
+		require.ErrorAs(r, c.Get(r.ctx, key("shop", "a"), &corev1.Pod{}), &missing)
+		require.Equal(r, podKind, missing.GVK)
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		require.True(r, apierrors.IsNotFound(c.Get(r.ctx, key("shop", "a"), &corev1.Pod{})))
+	})
+}
+
+func TestUnsafeDisableDeepCopy(t *testing.T) {
+	for name, opts := range map[string]cache.Options{
+		"of all":       {DefaultUnsafeDisableDeepCopy: new(true)},
+		"of a kind":    {ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {UnsafeDisableDeepCopy: new(true)}}},
+		"of the reads": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onAll(t, func(r *rig) {
+				r.put(pod("shop", "a", "web"))
+				c := r.running(opts)
+				var one, two corev1.Pod
+				var list corev1.PodList
+				var get []client.GetOption
+				var all []client.ListOption
+				if name == "of the reads" {
+					get, all = append(get, client.UnsafeDisableDeepCopy), append(all, client.UnsafeDisableDeepCopy)
+				}
+				require.NoError(r, c.Get(r.ctx, key("shop", "a"), &one, get...))
+				require.NoError(r, c.Get(r.ctx, key("shop", "a"), &two, get...))
+				require.NoError(r, c.List(r.ctx, &list, all...))
+				for _, labels := range []map[string]string{two.Labels, list.Items[0].Labels} {
+					require.Equal(r, fmt.Sprintf("%p", one.Labels), fmt.Sprintf("%p", labels), "one map")
+				}
+			})
+		})
+	}
+}
+
+// What is asked of the server says how all options work together: it is the
+// same from each side.
+func TestOptionsNarrow(t *testing.T) {
+	web, db := labels.SelectorFromSet(labels.Set{"app": "web"}), labels.SelectorFromSet(labels.Set{"app": "db"})
+	node := fields.OneTermEqualSelector("spec.nodeName", "node-web")
+	pods := func(own cache.ByObject) map[client.Object]cache.ByObject {
+		return map[client.Object]cache.ByObject{&corev1.Pod{}: own}
+	}
+	for name, test := range map[string]struct {
+		opts cache.Options
+		want []request
+	}{
+		"not at all": {cache.Options{}, []request{{"/api/v1/nodes", "", ""}, {"/api/v1/pods", "", ""}}},
+		"by default selectors": {
+			cache.Options{DefaultLabelSelector: web, DefaultFieldSelector: fields.OneTermEqualSelector("metadata.name", "a")},
+			[]request{{"/api/v1/nodes", "app=web", "metadata.name=a"}, {"/api/v1/pods", "app=web", "metadata.name=a"}},
+		},
+		"by default namespaces": {
+			cache.Options{DefaultLabelSelector: web, DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {LabelSelector: db}}},
+			[]request{{"/api/v1/namespaces/bank/pods", "app=db", ""}, {"/api/v1/namespaces/shop/pods", "app=web", ""}, {"/api/v1/nodes", "app=web", ""}},
+		},
+		"with all others": {
+			cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}, cache.AllNamespaces: {LabelSelector: db}}},
+			[]request{
+				{"/api/v1/namespaces/bank/pods", "", ""}, {"/api/v1/namespaces/shop/pods", "", ""}, {"/api/v1/nodes", "", ""},
+				{"/api/v1/pods", "app=db", "metadata.namespace!=bank,metadata.namespace!=shop"},
+			},
+		},
+		"with all others, by fields": {
+			cache.Options{ByObject: pods(cache.ByObject{Field: node, Namespaces: map[string]cache.Config{"shop": {}, cache.AllNamespaces: {}}})},
+			[]request{
+				{"/api/v1/namespaces/shop/pods", "", "spec.nodeName=node-web"}, {"/api/v1/nodes", "", ""},
+				{"/api/v1/pods", "", "metadata.namespace!=shop,spec.nodeName=node-web"},
+			},
+		},
+		"a kind": {
+			cache.Options{DefaultLabelSelector: db, ByObject: pods(cache.ByObject{Label: web, Field: node})},
+			[]request{{"/api/v1/nodes", "app=db", ""}, {"/api/v1/pods", "app=web", "spec.nodeName=node-web"}},
+		},
+		"a kind, with all labels": {
+			cache.Options{DefaultLabelSelector: db, ByObject: pods(cache.ByObject{Label: labels.Everything()})},
+			[]request{{"/api/v1/nodes", "app=db", ""}, {"/api/v1/pods", "", ""}},
+		},
+		"a kind to namespaces": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"shop": {LabelSelector: db, FieldSelector: node}, "bank": {}},
+				ByObject:          pods(cache.ByObject{Label: web, Namespaces: map[string]cache.Config{"shop": {}}}),
+			},
+			[]request{{"/api/v1/namespaces/shop/pods", "app=web", "spec.nodeName=node-web"}, {"/api/v1/nodes", "", ""}},
+		},
+		"a kind to all namespaces": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"shop": {}},
+				ByObject:          pods(cache.ByObject{Label: web, Namespaces: map[string]cache.Config{}}),
+			},
+			[]request{{"/api/v1/nodes", "", ""}, {"/api/v1/pods", "app=web", ""}},
+		},
+		"a kind in default namespaces": {
+			cache.Options{
+				DefaultNamespaces: map[string]cache.Config{"shop": {LabelSelector: db}, "bank": {}},
+				ByObject:          pods(cache.ByObject{Label: web}),
+			},
+			[]request{{"/api/v1/namespaces/bank/pods", "app=web", ""}, {"/api/v1/namespaces/shop/pods", "app=db", ""}, {"/api/v1/nodes", "", ""}},
+		},
+		"to a namespace by a field": {
+			cache.Options{ByObject: pods(cache.ByObject{Field: fields.OneTermEqualSelector("metadata.namespace", "shop")})},
+			[]request{{"/api/v1/namespaces/shop/pods", "", "metadata.namespace=shop"}, {"/api/v1/nodes", "", ""}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onAll(t, func(r *rig) {
+				c := r.running(test.opts)
+				require.NoError(r, c.List(r.ctx, &corev1.PodList{}))
+				require.NoError(r, c.List(r.ctx, &corev1.NodeList{}))
+				require.Equal(r, test.want, r.requests())
+			})
+		})
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("bank", "a", "web"), pod("bank", "b", "db"), pod("zoo", "a", "web"))
+		r.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
+		c := r.cache(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		require.NoError(r, c.IndexField(r.ctx, &corev1.Pod{}, "spec.nodeName", nodeOf))
+		r.start(c)
+		require.Equal(r, []string{"bank/a", "bank/b", "shop/a"}, r.names(c))
+		require.Equal(r, []string{"shop/a"}, r.names(c, client.InNamespace("shop")))
+		require.Equal(r, []string{"bank/a", "shop/a"}, r.names(c, client.MatchingFields{"spec.nodeName": "node-web"}))
+		require.Len(r, r.names(c, client.Limit(2)), 2)
+		require.NoError(r, c.Get(r.ctx, key("bank", "b"), &corev1.Pod{}))
+		require.ErrorContains(r, c.Get(r.ctx, key("zoo", "a"), &corev1.Pod{}), "unable to get")
+		require.ErrorContains(r, c.List(r.ctx, &corev1.PodList{}, client.InNamespace("zoo")), "unable to list")
+		for _, namespace := range []string{"", "shop", "zoo"} {
+			require.NoError(r, c.Get(r.ctx, key(namespace, "n"), &corev1.Node{}), "what has no namespace is cached whole")
+		}
+	})
+}
+
+func TestOneNamespaceAndAllOthers(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("shop", "b", "db"), pod("bank", "a", "web"), pod("bank", "b", "db"))
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{
+			"shop": {LabelSelector: labels.SelectorFromSet(labels.Set{"app": "web"})}, cache.AllNamespaces: {},
+		}})
+		require.Equal(r, []string{"bank/a", "bank/b", "shop/a"}, r.names(c))
+		require.Equal(r, []string{"bank/a", "bank/b"}, r.names(c, client.InNamespace("bank")))
+		require.NoError(r, c.Get(r.ctx, key("bank", "b"), &corev1.Pod{}))
+		require.True(r, apierrors.IsNotFound(c.Get(r.ctx, key("shop", "b"), &corev1.Pod{})))
+	})
+}
+
+func TestNamespacesOfWhatHasNone(t *testing.T) {
+	onAll(t, func(r *rig) {
+		_, err := r.side.newCache(r.cfg, cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Namespaces: map[string]cache.Config{"shop": {}}},
+		}})
+		require.ErrorContains(r, err, "not namespaced")
+	})
+}
+
+// shout is a transform that can be seen.
+func shout(in any) (any, error) {
+	o := in.(client.Object)
+	o.SetAnnotations(map[string]string{"heard": "!"})
+	return o, nil
+}
+
+func TestTransforms(t *testing.T) {
+	quiet := func(in any) (any, error) { return in, nil }
+	for name, test := range map[string]struct {
+		opts       cache.Options
+		shop, bank string
+	}{
+		"of all":    {cache.Options{DefaultTransform: shout}, "!", "!"},
+		"of a kind": {cache.Options{DefaultTransform: quiet, ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: shout}}}, "!", "!"},
+		"of a namespace": {cache.Options{DefaultTransform: shout, DefaultNamespaces: map[string]cache.Config{
+			"shop": {Transform: quiet}, "bank": {},
+		}}, "", "!"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onAll(t, func(r *rig) {
+				r.put(pod("shop", "a", "web"), pod("bank", "a", "web"))
+				c := r.running(test.opts)
+				read := func(namespace string) string {
+					var p corev1.Pod
+					require.NoError(r, c.Get(r.ctx, key(namespace, "a"), &p))
+					return p.Annotations["heard"]
+				}
+				require.Equal(r, test.shop, read("shop"))
+				require.Equal(r, test.bank, read("bank"))
+			})
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package controllerruntime
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// configs say how the objects of each kind are cached.
+type configs struct {
+	byKind      map[schema.GroupVersionKind]cache.ByObject
+	byNamespace map[string]cache.Config // for kinds that byKind gives no namespaces
+	defaults    cache.Config
+}
+
+func newConfigs(opts cache.Options) (configs, error) {
+	c := configs{
+		byKind:      make(map[schema.GroupVersionKind]cache.ByObject, len(opts.ByObject)),
+		byNamespace: maps.Clone(opts.DefaultNamespaces),
+		defaults: cache.Config{
+			LabelSelector:         opts.DefaultLabelSelector,
+			FieldSelector:         opts.DefaultFieldSelector,
+			Transform:             opts.DefaultTransform,
+			UnsafeDisableDeepCopy: opts.DefaultUnsafeDisableDeepCopy,
+			EnableWatchBookmarks:  opts.DefaultEnableWatchBookmarks,
+			SyncPeriod:            opts.SyncPeriod,
+		},
+	}
+	for obj, own := range opts.ByObject {
+		namespaced, err := apiutil.IsObjectNamespaced(obj, opts.Scheme, opts.Mapper)
+		if err != nil {
+			return c, fmt.Errorf("find out whether %T is namespaced: %w", obj, err)
+		}
+		if !namespaced && own.Namespaces != nil {
+			return c, fmt.Errorf("%T is not namespaced: leave ByObject.Namespaces nil", obj)
+		}
+		gvk, err := apiutil.GVKForObject(obj, opts.Scheme)
+		if err != nil {
+			return c, err
+		}
+		c.byKind[gvk] = own
+	}
+	return c, nil
+}
+
+// of returns the configuration of each namespace in which objects of a kind are
+// cached. The empty namespace stands for all, or for all others.
+//
+// What a namespace leaves open is taken from the kind, then from
+// DefaultNamespaces, then from the defaults of all.
+func (c *configs) of(gvk schema.GroupVersionKind, namespaced bool) map[string]cache.Config {
+	kind := c.byKind[gvk]
+	own := cache.Config{
+		LabelSelector:         kind.Label,
+		FieldSelector:         kind.Field,
+		Transform:             kind.Transform,
+		UnsafeDisableDeepCopy: kind.UnsafeDisableDeepCopy,
+		EnableWatchBookmarks:  kind.EnableWatchBookmarks,
+		SyncPeriod:            kind.SyncPeriod,
+	}
+	namespaces := kind.Namespaces
+	if namespaces == nil {
+		namespaces = c.byNamespace
+	}
+	if !namespaced || len(namespaces) == 0 {
+		return map[string]cache.Config{metav1.NamespaceAll: filled(own, c.defaults)}
+	}
+	all := make(map[string]cache.Config, len(namespaces))
+	for namespace, config := range namespaces {
+		config = filled(filled(filled(config, own), c.byNamespace[namespace]), c.defaults)
+		if namespace == metav1.NamespaceAll {
+			config.FieldSelector = outside(namespaces, config.FieldSelector)
+		}
+		all[namespace] = config
+	}
+	return all
+}
+
+// filled returns config with what it leaves open taken from others.
+func filled(config, from cache.Config) cache.Config {
+	if config.LabelSelector == nil {
+		config.LabelSelector = from.LabelSelector
+	}
+	if config.FieldSelector == nil {
+		config.FieldSelector = from.FieldSelector
+	}
+	if config.Transform == nil {
+		config.Transform = from.Transform
+	}
+	if config.UnsafeDisableDeepCopy == nil {
+		config.UnsafeDisableDeepCopy = from.UnsafeDisableDeepCopy
+	}
+	if config.EnableWatchBookmarks == nil {
+		config.EnableWatchBookmarks = from.EnableWatchBookmarks
+	}
+	if config.SyncPeriod == nil {
+		config.SyncPeriod = from.SyncPeriod
+	}
+	return config
+}
+
+// outside narrows a selector, which may be nil, to objects in none of the named
+// namespaces.
+func outside(namespaces map[string]cache.Config, selector fields.Selector) fields.Selector {
+	var terms []fields.Selector
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		if namespace != metav1.NamespaceAll {
+			terms = append(terms, fields.OneTermNotEqualSelector("metadata.namespace", namespace))
+		}
+	}
+	if selector != nil {
+		terms = append(terms, selector)
+	}
+	return fields.AndSelectors(terms...)
+}

@@ -1,0 +1,39 @@
+// Package controllerruntime puts Millrace's cache and work queue behind
+// controller-runtime's interfaces, so that an operator written for
+// controller-runtime changes one line.
+//
+// # Usage
+//
+//	options.NewCache = millrace.NewCache // ctrl.Options, before ctrl.NewManager
+//	controller.Options{NewQueue: millrace.NewQueue[ctrl.Request]}
+//
+// # Guarantees
+//
+// What controller-runtime says of a cache.Cache and of a
+// priorityqueue.PriorityQueue holds; of the informers within, Millrace's laws L01
+// to L23 too, and of the queue L26 to L30. README.md lists the differences.
+//
+// Equal parts of cached objects are in memory once, for all kinds (W03), but for
+// those with a transform. What Get and List return is a copy, unless the options
+// say otherwise; what handlers, predicates and map functions are given is not,
+// as in stock controller-runtime, and must not be changed.
+//
+// # Concurrency
+//
+// Everything may be called from any goroutine. No lock is held while anything is
+// waited for, nor while a function of the user's is called.
+//
+// # Failure
+//
+// A kind that is not served is the RESTMapper's error, such as a
+// *meta.NoKindMatchError, and may be asked for again. Whoever waits for an
+// informer that cannot sync is told why: WaitForSync returns the state and the
+// last failure of each, WaitForCacheSync logs them, and the error of a read that
+// waited has them in its text.
+//
+// # Debugging
+//
+// The cache of a manager is a *Cache: its Status tells how each informer is
+// doing, and makes it a metrics.InformerSource. A queue is a *Queue with Status
+// and Contents; its figures are in controller-runtime's registry.
+package controllerruntime

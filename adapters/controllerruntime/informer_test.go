@@ -1,0 +1,323 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// diary is a handler that notes what it hears.
+type diary struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (d *diary) note(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) OnAdd(o any, initial bool) {
+	d.note("add %s initial=%t", object.KeyOf(o.(object.Object)), initial)
+}
+func (d *diary) OnUpdate(_, o any) { d.note("update %s", object.KeyOf(o.(object.Object))) }
+func (d *diary) OnDelete(o any)    { d.note("delete %s", object.KeyOf(o.(object.Object))) }
+
+// read returns what was noted since the last time.
+func (d *diary) read() []string {
+	synctest.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines := d.lines
+	d.lines = nil
+	return lines
+}
+
+func TestHandlers(t *testing.T) {
+	for name, opts := range map[string]cache.Options{
+		"of all":            {},
+		"of two namespaces": {DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onAll(t, func(r *rig) {
+				r.put(pod("shop", "a", "web"))
+				c := r.running(opts)
+				i, err := c.GetInformer(r.ctx, &corev1.Pod{})
+				require.NoError(r, err)
+				require.True(r, i.HasSynced())
+				<-i.HasSyncedChecker().Done()
+				var d diary
+				h, err := i.AddEventHandler(&d)
+				require.NoError(r, err)
+				require.Equal(r, []string{"add shop/a initial=true"}, d.read())
+				<-h.HasSyncedChecker().Done()
+				require.True(r, h.HasSynced())
+				r.put(pod("bank", "b", "web"))
+				r.put(pod("bank", "b", "db"))
+				r.delete(pod("bank", "b", "db"))
+				require.Equal(r, []string{"add bank/b initial=false", "update bank/b", "delete bank/b"}, d.read())
+				require.NoError(r, i.RemoveEventHandler(h))
+				r.put(pod("bank", "b", "web"))
+				require.Empty(r, d.read())
+				require.False(r, i.IsStopped())
+			})
+		})
+	}
+}
+
+func TestHandlersOfEachForm(t *testing.T) {
+	onAll(t, func(r *rig) {
+		c := r.running(cache.Options{})
+		heard := map[string]schema.GroupVersionKind{}
+		for _, form := range podForms() {
+			i, err := c.GetInformer(r.ctx, form)
+			require.NoError(r, err)
+			_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+				heard[fmt.Sprintf("%T", o)] = kindOf(o.(client.Object))
+			}})
+			require.NoError(r, err)
+			r.put(pod("shop", "a", "web"))
+			synctest.Wait()
+		}
+		require.Equal(r, map[string]schema.GroupVersionKind{
+			"*unstructured.Unstructured": podKind, "*v1.PartialObjectMetadata": podKind, "*v1.Pod": {},
+		}, heard)
+	})
+}
+
+func TestGetInformerForKind(t *testing.T) {
+	onAll(t, func(r *rig) {
+		c := r.running(cache.Options{})
+		i, err := c.GetInformerForKind(r.ctx, podKind)
+		require.NoError(r, err)
+		same, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		require.Same(r, i, same)
+		_, err = c.GetInformerForKind(r.ctx, podKind.GroupVersion().WithKind("None"))
+		require.True(r, runtime.IsNotRegisteredError(err), "%v", err)
+	})
+}
+
+func TestRemoveInformer(t *testing.T) {
+	for name, opts := range map[string]cache.Options{
+		"of all":            {},
+		"of two namespaces": {DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onAll(t, func(r *rig) {
+				r.put(pod("shop", "a", "web"))
+				c := r.running(opts)
+				first, err := c.GetInformer(r.ctx, &corev1.Pod{})
+				require.NoError(r, err)
+				require.NoError(r, c.RemoveInformer(r.ctx, &corev1.Pod{}))
+				require.NoError(r, c.RemoveInformer(r.ctx, &corev1.Pod{}))
+				synctest.Wait()
+				require.True(r, first.IsStopped())
+				_, err = first.AddEventHandler(&diary{})
+				require.Error(r, err)
+
+				second, err := c.GetInformer(r.ctx, &corev1.Pod{})
+				require.NoError(r, err)
+				require.False(r, second.IsStopped())
+				require.Equal(r, []string{"shop/a"}, r.names(c))
+			})
+		})
+	}
+}
+
+func TestSyncPeriod(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"))
+		c := r.running(cache.Options{
+			SyncPeriod: new(time.Hour),
+			ByObject:   map[client.Object]cache.ByObject{&corev1.Pod{}: {SyncPeriod: new(time.Minute)}},
+		})
+		i, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		var d diary
+		_, err = i.AddEventHandler(&d)
+		require.NoError(r, err)
+		d.read()
+		settle(50 * time.Second)
+		require.Empty(r, d.read())
+		settle(90 * time.Second) // a minute, or a tenth more; stock, which looks that often, takes twice as long
+		require.Contains(r, d.read(), "update shop/a")
+	})
+}
+
+func TestAKindThatIsNotServed(t *testing.T) {
+	widget := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	onAll(t, func(r *rig) {
+		c := r.running(cache.Options{})
+		out := &unstructured.Unstructured{}
+		out.SetGroupVersionKind(widget)
+		require.True(r, meta.IsNoMatchError(c.Get(r.ctx, key("shop", "a"), out)))
+		_, err := c.GetInformer(r.ctx, out)
+		require.True(r, meta.IsNoMatchError(err))
+		require.NoError(r, r.srv.AddResource(apiserver.Resource{GVR: widget.GroupVersion().WithResource("widgets"), Kind: widget.Kind, Namespaced: true}))
+		_, err = c.GetInformer(r.ctx, out)
+		require.NoError(r, err, "it may be asked for again")
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(widget)
+		require.NoError(r, c.List(r.ctx, list))
+		require.True(r, c.WaitForCacheSync(r.ctx))
+	})
+}
+
+func TestWatchErrorsAreHeard(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		heard := make(chan error, 100)
+		c := r.running(cache.Options{DefaultWatchErrorHandler: func(_ context.Context, about *toolscache.Reflector, err error) {
+			if about.TypeDescription() == "" {
+				r.Error("the reflector has no name")
+			}
+			heard <- err
+		}})
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{}, cache.BlockUntilSynced(false))
+		require.NoError(r, err)
+		require.ErrorContains(r, <-heard, "forbidden")
+		ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+		defer cancel()
+		require.False(r, c.WaitForCacheSync(ctx))
+		_, err = c.GetInformer(ctx, &corev1.Pod{})
+		require.Error(r, err)
+	})
+}
+
+func TestL22_UnsyncedHasReasons(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		c := r.cache(cache.Options{}).(*controllerruntime.Cache)
+		ctx, cancel := context.WithTimeout(r.ctx, time.Second)
+		defer cancel()
+		require.ErrorContains(r, c.WaitForSync(ctx), "not started")
+
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		_, err = c.GetInformer(r.ctx, &corev1.Node{})
+		require.NoError(r, err)
+		r.start(c)
+		ctx, cancel = context.WithTimeout(r.ctx, time.Minute)
+		defer cancel()
+		err = c.WaitForSync(ctx)
+		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+		require.ErrorContains(r, err, "pods")
+		require.ErrorContains(r, err, "forbidden")
+		require.NotContains(r, err.Error(), "nodes")
+		require.ErrorContains(r, c.Get(ctx, key("shop", "a"), &corev1.Pod{}), "forbidden")
+
+		status := c.Status()
+		require.Len(r, status, 2)
+		require.Equal(r, "nodes", status[0].Reflector.Resource)
+		require.True(r, status[0].Synced)
+		require.False(r, status[1].Synced)
+	})
+}
+
+// Stock waits for ever.
+func TestWhoWaitsForARemovedInformerIsTold(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		c := r.running(cache.Options{})
+		told := make(chan error)
+		go func() { told <- c.Get(r.ctx, key("shop", "a"), &corev1.Pod{}) }()
+		synctest.Wait()
+		require.NoError(r, c.RemoveInformer(r.ctx, &corev1.Pod{}))
+		require.True(r, apierrors.IsTimeout(<-told))
+	})
+}
+
+// Stock waits for ever for the end of a streaming list, which is a bookmark.
+func TestWithoutBookmarks(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		begin := time.Now()
+		for _, on := range []bool{true, false} {
+			c := r.cache(cache.Options{DefaultEnableWatchBookmarks: &on})
+			ctx, cancel := context.WithCancel(r.ctx)
+			ended := make(chan error)
+			go func() { ended <- c.Start(ctx) }()
+			synctest.Wait()
+			require.NoError(r, c.List(r.ctx, &corev1.PodList{}))
+			require.Equal(r, on, r.bookmarks())
+			require.Zero(r, time.Since(begin), "no wait for the end of a streaming list")
+			cancel()
+			require.NoError(r, <-ended)
+		}
+	})
+}
+
+func TestStartTwice(t *testing.T) {
+	onAll(t, func(r *rig) {
+		c := r.running(cache.Options{})
+		require.Error(r, c.Start(r.ctx))
+	})
+}
+
+func TestMetadataIsReadFromTypedObjects(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.put(pod("shop", "a", "web"))
+		c := r.running(cache.Options{})
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		part, list := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}
+		part.SetGroupVersionKind(podKind)
+		list.SetGroupVersionKind(podKind)
+		require.NoError(r, c.Get(r.ctx, key("shop", "a"), part))
+		require.NoError(r, c.List(r.ctx, list))
+		require.Equal(r, "web", part.Labels["app"])
+		require.Equal(r, podKind, kindOf(part))
+		require.Equal(r, *part, list.Items[0])
+		require.Len(r, c.(*controllerruntime.Cache).Status(), 1, "no informer of metadata")
+
+		part.Labels["app"] = "changed"
+		require.NoError(r, c.Get(r.ctx, key("shop", "a"), part))
+		require.Equal(r, "web", part.Labels["app"])
+	})
+}
+
+func TestMetadataIsNotReadFromTransformedObjects(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.put(pod("shop", "a", "web"))
+		c := r.running(cache.Options{DefaultTransform: func(in any) (any, error) {
+			if p, ok := in.(*corev1.Pod); ok {
+				p.Labels = nil
+			}
+			return in, nil
+		}})
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		part := &metav1.PartialObjectMetadata{}
+		part.SetGroupVersionKind(podKind)
+		require.NoError(r, c.Get(r.ctx, key("shop", "a"), part))
+		require.Equal(r, "web", part.Labels["app"])
+	})
+}
+
+func TestNewInformerIsRefused(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		_, err := r.side.newCache(r.cfg, cache.Options{NewInformer: toolscache.NewSharedIndexInformer})
+		require.ErrorContains(r, err, "NewInformer")
+	})
+}

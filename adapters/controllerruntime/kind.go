@@ -1,0 +1,175 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// kind has the informers of one form of objects: one for each namespace that the
+// options name, or one for all.
+type kind struct {
+	form
+	namespaced bool
+	whole      bool // no informer has a transform
+	scopes     map[string]scope
+	ctx        context.Context // done when the kind is removed or the cache ends
+	remove     context.CancelFunc
+}
+
+// scope is the informer of one namespace, or of all or all others.
+type scope struct {
+	informer toolscache.SharedIndexInformer
+	copies   bool // what is read from it is copied
+}
+
+// newKind makes the informers of a form. It fails as the cache's RESTMapper
+// does where the kind is not served.
+func (c *Cache) newKind(f form) (*kind, error) {
+	if f.as == typed && !c.scheme.Recognizes(f.gvk) {
+		return nil, runtime.NewNotRegisteredErrForKind(c.scheme.Name(), f.gvk)
+	}
+	m, err := c.mapper.RESTMapping(f.gvk.GroupKind(), f.gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, scopes: make(map[string]scope)}
+	k.ctx, k.remove = context.WithCancel(context.Background())
+	place := rest.Mapping{Kind: f.gvk, Resource: m.Resource, Namespaced: k.namespaced}
+	for namespace, config := range c.configs.of(f.gvk, k.namespaced) {
+		informer, err := c.newInformer(f.as, place, namespace, config)
+		if err != nil {
+			return nil, err
+		}
+		k.whole = k.whole && config.Transform == nil
+		k.scopes[namespace] = scope{informer, !ptr.Deref(config.UnsafeDisableDeepCopy, false)}
+	}
+	return k, nil
+}
+
+// defaultSyncPeriod is how often handlers are told of all objects where the
+// options do not say it, as in controller-runtime.
+const defaultSyncPeriod = 10 * time.Hour
+
+// newInformer makes the informer of one namespace, or of all where it is empty.
+func (c *Cache) newInformer(as shape, place rest.Mapping, namespace string, config cache.Config) (toolscache.SharedIndexInformer, error) {
+	if namespace == metav1.NamespaceAll && place.Namespaced && config.FieldSelector != nil {
+		namespace, _ = config.FieldSelector.RequiresExactMatch("metadata.namespace")
+	}
+	bookmarks := ptr.Deref(config.EnableWatchBookmarks, true)
+	// A tenth more or less, so that not all kinds are told of at once.
+	period := float64(ptr.Deref(config.SyncPeriod, defaultSyncPeriod)) * (0.9 + 0.2*rand.Float64())
+	opts := clientgo.ResourceOptions{
+		ResyncPeriod: time.Duration(period),
+		Indexers:     toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc},
+		Pool:         c.pool,
+		Pages:        !bookmarks, // the end of a streaming list is a bookmark
+		Tweak: func(o *metav1.ListOptions) {
+			o.AllowWatchBookmarks = o.AllowWatchBookmarks && bookmarks
+			if config.LabelSelector != nil {
+				o.LabelSelector = config.LabelSelector.String()
+			}
+			if config.FieldSelector != nil {
+				o.FieldSelector = config.FieldSelector.String()
+			}
+		},
+	}
+	var informer toolscache.SharedIndexInformer
+	switch as {
+	case untyped:
+		informer = informerOf[*unstructured.Unstructured](c, place, namespace, opts)
+	case partial:
+		informer = informerOf[*metav1.PartialObjectMetadata](c, place, namespace, opts)
+	default:
+		informer = informerOf[object.Object](c, place, namespace, opts)
+	}
+	if c.onWatchError != nil {
+		if err := informer.SetWatchErrorHandlerWithContext(c.onWatchError); err != nil {
+			return nil, err
+		}
+	}
+	return informer, informer.SetTransform(config.Transform)
+}
+
+func informerOf[T object.Object](c *Cache, place rest.Mapping, namespace string, opts clientgo.ResourceOptions) toolscache.SharedIndexInformer {
+	return clientgo.NewInformerFor(rest.ResourceForMapping[T](c.client, place).Namespace(namespace).Fields(c.keep), opts)
+}
+
+// informer returns what handlers are added to.
+func (k *kind) informer() cache.Informer {
+	informers := make([]toolscache.SharedIndexInformer, 0, len(k.scopes))
+	for _, namespace := range k.namespaces() {
+		informers = append(informers, k.scopes[namespace].informer)
+	}
+	if len(informers) == 1 {
+		return informers[0]
+	}
+	return newJoined(informers, k.ctx.Done())
+}
+
+// namespaces returns the names of the scopes in order.
+func (k *kind) namespaces() []string { return slices.Sorted(maps.Keys(k.scopes)) }
+
+// wait waits until the informers have synced. The error says why one has not.
+func (k *kind) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(k.ctx, func() { cancel(errRemoved) })()
+	var failures []error
+	for _, namespace := range k.namespaces() {
+		failures = append(failures, clientgo.WaitForSync(ctx, k.scopes[namespace].informer))
+	}
+	return errors.Join(failures...)
+}
+
+// errRemoved is why nobody waits for an informer any longer.
+var errRemoved = errors.New("the informer was removed, or the cache has ended")
+
+// synced is wait for somebody who wants to read. Its error is one of a timeout,
+// as controller-runtime's is.
+func (k *kind) synced(ctx context.Context) error {
+	if k.hasSynced() {
+		return nil
+	}
+	if err := k.wait(ctx); err != nil {
+		return apierrors.NewTimeoutError(fmt.Sprintf("failed waiting for the informer of %v to sync: %v", k.form.gvk, err), 0)
+	}
+	return nil
+}
+
+func (k *kind) hasSynced() bool {
+	for _, s := range k.scopes {
+		if !s.informer.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+func (k *kind) status() []sharedinformer.Status {
+	var all []sharedinformer.Status
+	for _, s := range k.scopes {
+		if status, ok := clientgo.Status(s.informer); ok {
+			all = append(all, status)
+		}
+	}
+	return all
+}

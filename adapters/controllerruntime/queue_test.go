@@ -1,0 +1,335 @@
+package controllerruntime_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+func limiter() workqueue.TypedRateLimiter[string] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute)
+}
+
+// queues are the stock ones and ours.
+var queues = map[string]func() queue{
+	"client-go": func() queue { return workqueue.NewTypedRateLimitingQueue(limiter()) },
+	"controller-runtime": func() queue {
+		q := priorityqueue.New("", func(o *priorityqueue.Opts[string]) { o.RateLimiter = limiter() })
+		return stockPriority{q, sync.OnceFunc(q.ShutDown)}
+	},
+	"millrace": func() queue { return controllerruntime.NewQueue("", limiter()) },
+}
+
+// the returns those of the queues that are named.
+func the(names ...string) map[string]func() queue {
+	some := map[string]func() queue{}
+	for _, name := range names {
+		some[name] = queues[name]
+	}
+	return some
+}
+
+// each runs a test with each queue in a bubble of its own.
+func each(t *testing.T, of map[string]func() queue, run func(*testing.T, queue)) {
+	t.Helper()
+	for name, newQueue := range of {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue()
+				defer q.ShutDown()
+				run(t, q)
+			})
+		})
+	}
+}
+
+// stockPriority is a stock priority queue that may be shut down twice, where
+// that one panics.
+type stockPriority struct {
+	priorityqueue.PriorityQueue[string]
+	shutDown func()
+}
+
+func (s stockPriority) ShutDown() { s.shutDown() }
+
+func take(t *testing.T, q queue) string {
+	t.Helper()
+	key, shutdown := q.Get()
+	require.False(t, shutdown)
+	return key
+}
+
+func TestQueueHandsOutInTheOrderOfAdding(t *testing.T) {
+	each(t, queues, func(t *testing.T, q queue) {
+		for _, key := range []string{"a", "b", "a", "c"} {
+			q.Add(key)
+		}
+		require.Equal(t, 3, q.Len(), "a key that waits merges")
+		for _, want := range []string{"a", "b", "c"} {
+			require.Equal(t, want, take(t, q))
+			q.Done(want)
+		}
+		require.Zero(t, q.Len())
+	})
+}
+
+func TestQueueGivesAKeyToOneWorkerAtATime(t *testing.T) {
+	each(t, queues, func(t *testing.T, q queue) {
+		q.Add("a")
+		take(t, q)
+		q.Add("a")
+		var second bool
+		go func() {
+			take(t, q)
+			second = true
+			q.Done("a")
+		}()
+		synctest.Wait()
+		require.False(t, second, "the first is not done")
+		q.Done("a")
+		synctest.Wait()
+		require.True(t, second, "what was added meanwhile is handed out")
+	})
+}
+
+func TestQueueDelays(t *testing.T) {
+	each(t, queues, func(t *testing.T, q queue) {
+		begin := time.Now()
+		q.AddAfter("a", 3*time.Second)
+		q.AddAfter("a", time.Second)
+		q.AddAfter("a", 2*time.Second)
+		q.AddAfter("b", 0)
+		require.Equal(t, "b", take(t, q))
+		require.Equal(t, "a", take(t, q))
+		require.Equal(t, time.Second, time.Since(begin), "the earliest counts")
+		q.Done("a")
+		q.Done("b")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, q.Len())
+	})
+}
+
+// client-go hands the key out twice.
+func TestQueueAddSupersedesADelay(t *testing.T) {
+	each(t, the("controller-runtime", "millrace"), func(t *testing.T, q queue) {
+		q.AddAfter("a", time.Second)
+		q.Add("a")
+		require.Equal(t, "a", take(t, q))
+		q.Done("a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, q.Len())
+	})
+}
+
+func TestQueueBacksOffByKey(t *testing.T) {
+	each(t, queues, func(t *testing.T, q queue) {
+		for n, want := range []time.Duration{1, 2, 4, 8} {
+			begin := time.Now()
+			q.AddRateLimited("a")
+			require.Equal(t, n+1, retries(q, "a"))
+			require.Equal(t, "a", take(t, q))
+			require.Equal(t, want*time.Second, time.Since(begin))
+			q.Done("a")
+		}
+		q.Forget("a")
+		require.Zero(t, retries(q, "a"))
+	})
+}
+
+// retries counts when all goroutines of q have done what they were told.
+func retries(q queue, key string) int {
+	synctest.Wait()
+	return q.NumRequeues(key)
+}
+
+func TestQueueShutDownEndsEveryWait(t *testing.T) {
+	for name, newQueue := range queues {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue()
+				ended := make(chan bool, 3)
+				for range cap(ended) {
+					go func() {
+						_, shutdown := q.Get()
+						ended <- shutdown
+					}()
+				}
+				synctest.Wait()
+				q.ShutDown()
+				for range cap(ended) {
+					require.True(t, <-ended)
+				}
+				q.Add("a")
+				require.True(t, q.ShuttingDown())
+				_, shutdown := q.Get()
+				require.True(t, shutdown, "what is added later is dropped")
+			})
+		})
+	}
+}
+
+// client-go's queue goes on until it is empty; see ShutDownWithDrain.
+func TestQueueShutDownDropsWhatWaits(t *testing.T) {
+	each(t, the("controller-runtime", "millrace"), func(t *testing.T, q queue) {
+		q.Add("a")
+		require.Equal(t, 1, q.Len())
+		q.ShutDown()
+		_, shutdown := q.Get()
+		require.True(t, shutdown)
+	})
+}
+
+// The stock priority queue's ShutDownWithDrain is its ShutDown.
+func TestQueueDrains(t *testing.T) {
+	each(t, the("client-go", "millrace"), func(t *testing.T, q queue) {
+		q.Add("a")
+		q.Add("b")
+		take(t, q)
+		drained := make(chan struct{})
+		go func() {
+			q.ShutDownWithDrain()
+			close(drained)
+		}()
+		synctest.Wait()
+		q.Add("c")
+		require.Equal(t, "b", take(t, q), "what waited is handed out")
+		q.Done("b")
+		synctest.Wait()
+		select {
+		case <-drained:
+			t.Fatal("drained while a key is being worked on")
+		default:
+		}
+		q.Done("a")
+		<-drained
+		_, shutdown := q.Get()
+		require.True(t, shutdown, "what was added meanwhile is dropped")
+	})
+}
+
+func TestQueueShutDownEndsADrain(t *testing.T) {
+	each(t, the("client-go", "millrace"), func(t *testing.T, q queue) {
+		q.Add("a")
+		take(t, q)
+		drained := make(chan struct{})
+		go func() {
+			q.ShutDownWithDrain()
+			close(drained)
+		}()
+		synctest.Wait()
+		q.ShutDown()
+		<-drained
+		q.Done("a")
+	})
+}
+
+func prioritized(t *testing.T, q queue) priorityqueue.PriorityQueue[string] {
+	t.Helper()
+	p, ok := q.(priorityqueue.PriorityQueue[string])
+	require.True(t, ok)
+	return p
+}
+
+func TestQueueHandsOutByPriority(t *testing.T) {
+	each(t, the("controller-runtime", "millrace"), func(t *testing.T, q queue) {
+		p := prioritized(t, q)
+		p.AddWithOpts(priorityqueue.AddOpts{Priority: new(-100)}, "low", "raised")
+		p.AddWithOpts(priorityqueue.AddOpts{}, "none")
+		p.AddWithOpts(priorityqueue.AddOpts{Priority: new(5)}, "high")
+		p.AddWithOpts(priorityqueue.AddOpts{Priority: new(5)}, "raised")
+		p.AddWithOpts(priorityqueue.AddOpts{Priority: new(-5)}, "raised")
+		require.Equal(t, 4, p.Len())
+		for _, want := range []struct {
+			key      string
+			priority int
+		}{{"high", 5}, {"raised", 5}, {"none", 0}, {"low", -100}} {
+			key, priority, shutdown := p.GetWithPriority()
+			require.False(t, shutdown)
+			require.Equal(t, want.key, key)
+			require.Equal(t, want.priority, priority, key)
+			p.Done(key)
+		}
+	})
+}
+
+func TestQueueTakesTheShorterOfTwoDelays(t *testing.T) {
+	each(t, the("controller-runtime", "millrace"), func(t *testing.T, q queue) {
+		p, begin := prioritized(t, q), time.Now()
+		p.AddWithOpts(priorityqueue.AddOpts{After: time.Minute, RateLimited: true, Priority: new(3)}, "a")
+		key, priority, _ := p.GetWithPriority()
+		require.Equal(t, "a", key)
+		require.Equal(t, 3, priority)
+		require.Equal(t, time.Second, time.Since(begin))
+		p.Done(key)
+		p.AddWithOpts(priorityqueue.AddOpts{After: time.Millisecond, RateLimited: true}, "a")
+		take(t, p)
+		require.Equal(t, time.Second+time.Millisecond, time.Since(begin))
+		require.Equal(t, 2, p.NumRequeues("a"))
+		p.Done(key)
+	})
+}
+
+// Stock queues starve it.
+func TestQueueStarvesNoKey(t *testing.T) {
+	each(t, the("millrace"), func(t *testing.T, q queue) {
+		p := prioritized(t, q)
+		p.AddWithOpts(priorityqueue.AddOpts{Priority: new(-100)}, "low")
+		for range 1000 {
+			p.Add("high")
+			key := take(t, p)
+			p.Done(key)
+			if key == "low" {
+				return
+			}
+		}
+		t.Fatal("low was never handed out (L30)")
+	})
+}
+
+func TestQueueStrayDoneIsHarmless(t *testing.T) {
+	each(t, queues, func(t *testing.T, q queue) {
+		q.Done("a")
+		q.Add("a")
+		require.Equal(t, "a", take(t, q))
+		q.Done("a")
+		q.Done("a")
+	})
+}
+
+func TestQueueHasMetrics(t *testing.T) {
+	before := added(t, "metered")
+	for range 2 { // the second queue finds what the first has registered
+		q := controllerruntime.NewQueue("metered", limiter())
+		q.Add("a")
+		q.ShutDown()
+	}
+	require.Equal(t, 2.0, added(t, "metered")-before)
+}
+
+// added is how many keys were added to a queue, by its metrics.
+func added(t *testing.T, queue string) float64 {
+	t.Helper()
+	families, err := ctrlmetrics.Registry.(prometheus.Gatherer).Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "millrace_workqueue_adds_total" && m.GetLabel()[0].GetValue() == queue {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
