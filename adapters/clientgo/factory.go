@@ -69,14 +69,16 @@ type kinds struct{ *Factory }
 // InformerFor returns the Millrace informer for the type of example.
 func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.NewInformerFunc) cache.SharedIndexInformer {
 	return k.Factory.InformerFor(example, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		resource, lw := clientOf(client, k.namespace, example)
+		resource, namespace, lw := clientOf(client, k.namespace, example)
 		kind, err := kindOf(example)
 		if lw == nil || err != nil {
 			return fallback(client, resync)
 		}
-		name := nameResource(schema.GroupResource{Group: kind.Group, Resource: resource}, k.namespace)
+		at := kind.GroupVersion().WithResource(resource)
+		name := nameResource(at.GroupResource(), namespace)
 		if k.direct != nil {
-			objects := rest.ResourceForKind[object.Object](k.direct.client, kind).Namespace(k.namespace)
+			place := rest.Mapping{Kind: kind, Resource: at, Namespaced: namespace != ""} // no discovery is needed
+			objects := rest.ResourceForMapping[object.Object](k.direct.client, place).Namespace(namespace)
 			return k.direct.informer(name, example, resync, &k.options, func(pool *wire.Pool) rest.Keeper[object.Object] {
 				return objects.Sharing(pool)
 			})
@@ -130,7 +132,7 @@ func (f *Factory) ForResource(resource schema.GroupVersionResource) (informers.G
 		if !ok {
 			continue
 		}
-		if served, _ := clientOf(f.client, f.namespace, example); served == resource.Resource {
+		if served, _, _ := clientOf(f.client, f.namespace, example); served == resource.Resource {
 			i := kinds{f}.InformerFor(example, nil)
 			return generic{i, cache.NewGenericLister(i.GetIndexer(), resource.GroupResource())}, nil
 		}

@@ -226,6 +226,15 @@ func TestOptions(t *testing.T) {
 		require.NoError(r, err)
 		require.Equal(r, "yes", got.Annotations["seen"])
 		require.Equal(r, "pods in namespace shop", f.Status()[0].Reflector.Resource)
+
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"app": "web"}}}
+		_, err = r.srv.Create(node)
+		require.NoError(r, err)
+		nodes := f.Core().V1().Nodes().Lister()
+		f.StartWithContext(r.ctx)
+		synctest.Wait()
+		_, err = nodes.Get("n")
+		require.NoError(r, err, "nodes are in no namespace")
 	})
 }
 

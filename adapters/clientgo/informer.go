@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"sync"
@@ -107,7 +108,7 @@ func newInformer(name string, example runtime.Object, resync time.Duration, inde
 }
 
 // errStarted is what cannot be done any more.
-var errStarted = errors.New("informer has already started")
+var errStarted = errors.New("the informer has been started: set this before Run")
 
 // Run is RunWithContext until stop is closed.
 func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
@@ -118,7 +119,7 @@ func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForC
 func (i *informer) RunWithContext(ctx context.Context) {
 	running, err := i.begin()
 	if err != nil {
-		klog.FromContext(ctx).Info("Warning: the informer has started, run more than once is not allowed", "informer", i.name)
+		klog.FromContext(ctx).Info("Run was called again and does nothing: an informer runs once", "informer", i.name)
 		return
 	}
 	waiting, cancel := context.WithCancel(ctx)
@@ -179,7 +180,11 @@ func (i *informer) failed(ctx context.Context, f *reflector.Failure) reflector.V
 		i.mu.Lock()
 		hear := i.onWatchError
 		i.mu.Unlock()
-		hear(ctx, i.reflector, f.Err)
+		err := f.Err
+		if f.Phase == reflector.PhaseWatch && errors.Is(err, io.ErrUnexpectedEOF) {
+			err = io.ErrUnexpectedEOF // which handlers know by comparison, as client-go's own does
+		}
+		hear(ctx, i.reflector, err)
 	}
 	return reflector.Retry
 }
@@ -226,7 +231,7 @@ func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.stopped {
-		return nil, fmt.Errorf("handler %v was not added to shared informer because it has stopped already", h)
+		return nil, fmt.Errorf("the informer of %s has stopped and takes no handler (%T)", i.name, h)
 	}
 	r := &registration{
 		informer: i, handler: h, place: place, ended: make(chan struct{}),
@@ -234,7 +239,7 @@ func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts
 		resync: ptr.Deref(opts.ResyncPeriod, i.resync),
 	}
 	if r.resync > 0 && r.resync < minimumResync {
-		ptr.Deref(opts.Logger, klog.Background()).Info("Warning: resync period is too small. Changing it to the minimum allowed value", "resyncPeriod", r.resync, "minimumResyncPeriod", minimumResync)
+		ptr.Deref(opts.Logger, klog.Background()).Info("A handler asks for resyncs more often than they are made", "informer", i.name, "asked", r.resync, "made", minimumResync)
 		r.resync = minimumResync
 	}
 	i.handlers[r] = struct{}{}
@@ -304,7 +309,7 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.stopped {
-		return errors.New("indexer was not added because it has stopped already")
+		return fmt.Errorf("the informer of %s has stopped and takes no index", i.name)
 	}
 	return i.store.AddIndexers(indexers)
 }
