@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -55,7 +56,12 @@ func TestNamespacesOfOneInformer(t *testing.T) {
 	}
 	require.Equal(t, reflector.Watching, states["configmaps in namespace "+one], "%v", states)
 	m := write(one, "early")
-	require.NoError(t, informer.WaitUntil(within, func() bool { _, ok := informer.Cache().Get(object.KeyOf(m)); return ok }))
+	poll(t, "a namespace is followed while another is refused", func() error {
+		if _, ok := informer.Cache().Get(object.KeyOf(m)); !ok {
+			return fmt.Errorf("%s is not cached", object.KeyOf(m))
+		}
+		return nil
+	})
 
 	require.NoError(t, f.SetNamespaces(one, two))
 	require.NoError(t, f.WaitForSync(within))
