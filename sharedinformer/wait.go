@@ -43,8 +43,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 // (Options.Namespaces): a quiet one may learn only from a bookmark, every minute or
 // so, that it has missed nothing. It fails with the cause of ctx, with
 // ErrStopped as soon as Run has returned, and at once where rv is not a
-// resource version. Where the informer is not synced it gives up as WaitForSync
-// does. What it returns says what the informer failed with last.
+// resource version. Where there is no initial list, of the namespace if one is named,
+// it gives up as WaitForSync does. What it returns says what failed last.
 func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespace ...string) error {
 	cached := i.Cache().RV
 	if len(namespace) > 0 {
@@ -56,7 +56,7 @@ func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespace ...str
 	return i.waitUntil(ctx, func() (bool, error) {
 		have := cached()
 		return have != "" && object.ReachedRV(have, rv), nil
-	}, func() error { return i.behind(rv, cached()) })
+	}, func() error { return i.behind(rv, cached(), namespace) }, namespace...)
 }
 
 // WaitUntil waits until reached is true. It is asked at once and after every
@@ -72,11 +72,14 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 }
 
 // behind says why the cache is not at rv.
-func (i *Informer[T]) behind(rv, have string) error {
-	if have == "" {
+func (i *Informer[T]) behind(rv, have string, namespace []string) error {
+	s, _ := i.reading(namespace)
+	switch {
+	case have == "" && len(namespace) > 0:
+		return fmt.Errorf("waiting for resource version %s: %w: %w", rv, ErrNotSynced, missing(s))
+	case have == "":
 		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
 	}
-	s, _ := i.reflectors()
 	waiting := fmt.Sprintf("%s: waiting for resource version %s, the cache is at %s", s.Resource, rv, have)
 	if s.Attempts > 0 {
 		return fmt.Errorf("%s: %w", waiting, s.Failure)
@@ -86,8 +89,9 @@ func (i *Informer[T]) behind(rv, have string) error {
 
 // waitUntil waits for a condition that only changes with a broadcast. What it
 // returns otherwise wraps both what waiting says it was waiting for and why
-// that ended.
-func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error), waiting func() error) error {
+// that ended. Failures to read a namespace that is not named, where one is, do not
+// end it.
+func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error), waiting func() error, namespace ...string) error {
 	for {
 		changed := i.changed.next()
 		if ok, err := reached(); ok || err != nil {
@@ -96,7 +100,7 @@ func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error
 		if i.stopped.Load() {
 			return fmt.Errorf("%w: %w", waiting(), ErrStopped)
 		}
-		patience, failing := i.patienceLeft()
+		patience, failing := i.patienceLeft(namespace)
 		if failing && patience <= 0 {
 			return waiting()
 		}
@@ -115,10 +119,22 @@ func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error
 	}
 }
 
+// reading returns the status of what reads a namespace, or else of the whole, and
+// whether the cache has its initial list.
+func (i *Informer[T]) reading(namespace []string) (s reflector.Status, synced bool) {
+	if len(namespace) > 0 {
+		if f := feedOf(*i.feeds.Load(), namespace[0]); f != nil {
+			return f.reflector.Status(), i.Cache().NamespaceRV(namespace[0]) != ""
+		}
+	}
+	s, _ = i.reflectors()
+	return s, i.HasSynced()
+}
+
 // patienceLeft is how long a failing informer is still waited for.
-func (i *Informer[T]) patienceLeft() (left time.Duration, failing bool) {
-	s, _ := i.reflectors()
-	if s.Attempts == 0 || i.patience < 0 || i.HasSynced() {
+func (i *Informer[T]) patienceLeft(namespace []string) (left time.Duration, failing bool) {
+	s, synced := i.reading(namespace)
+	if s.Attempts == 0 || i.patience < 0 || synced {
 		return 0, false
 	}
 	if s.Failure.Phase == reflector.PhaseOptions {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -286,6 +287,17 @@ func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 		require.Len(r, s.Unsynced(), 2)
 		r.put(podIn("shop", "shop-2"))
 		require.Equal(r, []string{"add shop-2"}, h.heard(), "the others go on")
+		waited := make(chan error, 1)
+		go func() { waited <- i.WaitForRV(r.ctx, after(r.srv.RVOf(pods)), "shop") }()
+		settle(time.Hour)
+		require.Empty(r, waited)
+		r.put(podIn("shop", "shop-3"))
+		require.NoError(r, <-waited) // L14
+		require.Equal(r, []string{"add shop-3"}, h.heard())
+		err = i.WaitForRV(r.ctx, "1", "mail")
+		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+		require.Contains(r, err.Error(), "pods in namespace mail: list: forbidden: ")
+		require.NotContains(r, err.Error(), "bank")
 
 		r.forbid("mail")
 		settle(time.Minute)
@@ -298,6 +310,12 @@ func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 		require.Empty(r, h.heard())
 		require.Equal(r, 1, synced)
 	})
+}
+
+// after is the resource version of the change after the one with rv.
+func after(rv string) string {
+	n, _ := strconv.Atoi(rv)
+	return strconv.Itoa(n + 1)
 }
 
 // WaitForSync waits for the handlers to have heard of the namespaces that came,
