@@ -25,7 +25,7 @@ type direct struct {
 // informer returns an informer of what open gives, which is asked for a source
 // with a pool, or, where objects are transformed, without one.
 func (d *direct) informer(name string, example runtime.Object, resync time.Duration, o *options, open func(*wire.Pool) rest.Keeper[object.Object]) *informer {
-	i := newInformer(name, example, resync, byNamespace())
+	i := newInformer(name, resync, byNamespace())
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
 		if transform == nil {

@@ -44,12 +44,13 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 		name = describe(example)
 	}
 	fake := watchlist.DoesClientNotSupportWatchListSemantics(lw)
-	i := newInformer(name, example, opts.ResyncPeriod, opts.Indexers)
+	objects := newSource(lw, example, name)
+	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.lists = fake
 	i.stall = decodedListTime
 	i.reflector = cache.NewReflectorWithOptions(lw, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
-		var s rest.ListerWatcher[object.Object] = newSource(lw, example, name)
+		var s rest.ListerWatcher[object.Object] = objects
 		if transform != nil {
 			s = reflector.Transformed(s, transform)
 		}
@@ -79,7 +80,6 @@ type transform = func(object.Object) (object.Object, error)
 // be said before it runs is noted here; Run makes the informer from that.
 type informer struct {
 	name      string
-	example   runtime.Object
 	open      func(transform) rest.ListerWatcher[object.Object]
 	lists     bool             // the source cannot stream a list
 	stall     time.Duration    // how long a list may be silent; 0 for the default
@@ -98,9 +98,9 @@ type informer struct {
 	stopped      bool
 }
 
-func newInformer(name string, example runtime.Object, resync time.Duration, indexers cache.Indexers) *informer {
+func newInformer(name string, resync time.Duration, indexers cache.Indexers) *informer {
 	return &informer{
-		name: name, example: example, resync: resync, check: resync,
+		name: name, resync: resync, check: resync,
 		store: newStore(indexers), synced: newDone("SharedIndexInformer " + name),
 		onWatchError: cache.DefaultWatchErrorHandler,
 		handlers:     make(map[*registration]struct{}),

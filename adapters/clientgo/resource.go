@@ -3,6 +3,8 @@ package clientgo
 import (
 	"context"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +38,7 @@ type ResourceOptions struct {
 // the bytes.
 func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOptions) cache.SharedIndexInformer {
 	name := objects.String()
-	i := newInformer(name, nil, opts.ResyncPeriod, opts.Indexers)
+	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.lists = opts.Pages
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
@@ -46,6 +48,28 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 		return narrowed(mixed(objects.Sharing(opts.Pool)), opts.Tweak)
 	}
 	return i
+}
+
+// WaitForHandlers waits until each handler that informer has by now has heard of
+// every object of its initial list, or is called no more. The error is the cause
+// of ctx. An informer that is not Millrace's is not waited for.
+func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) error {
+	c, ok := informer.GetController().(controller)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	handlers := slices.Collect(maps.Keys(c.handlers))
+	c.mu.Unlock()
+	for _, r := range handlers {
+		select {
+		case <-r.synced.Done():
+		case <-r.ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // mixed returns a source of objects of one Go type as one of any.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -25,13 +26,20 @@ import (
 // yielded. One that ignores its context holds up the end of a run until it
 // answers.
 type source struct {
-	lw      cache.ListerWatcherWithContext
-	example runtime.Object // of the type that a watch may bring; nil for any
-	name    string
+	lw   cache.ListerWatcherWithContext
+	of   reflect.Type            // which a watch may bring; nil for any
+	kind schema.GroupVersionKind // the same, of untyped objects; empty for any
+	name string
 }
 
+// newSource keeps nothing of the example, which its owner may go on to use: a
+// cache of controller-runtime gives what somebody reads into.
 func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *source {
-	return &source{lw: cache.ToListerWatcherWithContext(lw), example: example, name: name}
+	s := &source{lw: cache.ToListerWatcherWithContext(lw), of: reflect.TypeOf(example), name: name}
+	if untyped, ok := example.(*unstructured.Unstructured); ok {
+		s.kind = untyped.GroupVersionKind()
+	}
+	return s
 }
 
 // String names the source in messages.
@@ -146,19 +154,13 @@ func (s *source) event(e watch.Event) (wire.Event[object.Object], error) {
 	return event, nil
 }
 
-// check compares an object with the example.
+// check compares an object with what is wanted.
 func (s *source) check(o object.Object) error {
-	if s.example == nil {
-		return nil
+	if got := reflect.TypeOf(o); s.of != nil && got != s.of {
+		return fmt.Errorf("is a %v, want a %v", got, s.of)
 	}
-	if got, want := reflect.TypeOf(o), reflect.TypeOf(s.example); got != want {
-		return fmt.Errorf("is a %v, want a %v", got, want)
-	}
-	want := s.example.GetObjectKind().GroupVersionKind()
-	if _, untyped := s.example.(*unstructured.Unstructured); untyped && !want.Empty() {
-		if got := o.GetObjectKind().GroupVersionKind(); got != want {
-			return fmt.Errorf("is %v, want %v", got, want)
-		}
+	if got := o.GetObjectKind().GroupVersionKind(); !s.kind.Empty() && got != s.kind {
+		return fmt.Errorf("is %v, want %v", got, s.kind)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,16 +73,15 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
 	}
-	if opts.Mapper == nil {
-		through := opts.HTTPClient
-		if through == nil {
-			var err error
-			if through, err = clientrest.HTTPClientFor(cfg); err != nil {
-				return nil, fmt.Errorf("make an HTTP client: %w", err)
-			}
-		}
+	if opts.HTTPClient == nil {
 		var err error
-		if opts.Mapper, err = apiutil.NewDynamicRESTMapper(cfg, through); err != nil {
+		if opts.HTTPClient, err = clientrest.HTTPClientFor(cfg); err != nil {
+			return nil, fmt.Errorf("make an HTTP client: %w", err)
+		}
+	}
+	if opts.Mapper == nil {
+		var err error
+		if opts.Mapper, err = apiutil.NewDynamicRESTMapper(cfg, opts.HTTPClient); err != nil {
 			return nil, fmt.Errorf("make a RESTMapper: %w", err)
 		}
 	}
@@ -115,6 +115,17 @@ const (
 	partial       // metadata alone
 )
 
+// shapeOf returns the shape of an object or, of a list, that of its items.
+func shapeOf(obj runtime.Object) shape {
+	switch obj.(type) {
+	case runtime.Unstructured:
+		return untyped
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return partial
+	}
+	return typed
+}
+
 // formOf returns the form of an object or, of a list, that of its items.
 func (c *Cache) formOf(obj runtime.Object) (form, error) {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
@@ -124,13 +135,7 @@ func (c *Cache) formOf(obj runtime.Object) (form, error) {
 	if _, list := obj.(client.ObjectList); list {
 		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
 	}
-	switch obj.(type) {
-	case runtime.Unstructured:
-		return form{gvk, untyped}, nil
-	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
-		return form{gvk, partial}, nil
-	}
-	return form{gvk, typed}, nil
+	return form{gvk, shapeOf(obj)}, nil
 }
 
 // kind returns the informers of a form. They are made if there are none.
@@ -154,6 +159,13 @@ func (c *Cache) kind(f form) (*kind, error) {
 	return made, nil
 }
 
+// all returns all there are.
+func (c *Cache) all() []*kind {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Collect(maps.Values(c.kinds))
+}
+
 func (c *Cache) peek(f form) (*kind, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -165,7 +177,7 @@ func (c *Cache) peek(f form) (*kind, bool) {
 // called under mu.
 func (c *Cache) run(k *kind) {
 	if c.stopped {
-		k.remove()
+		k.end(errEnded)
 		return
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
@@ -185,7 +197,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	c.mu.Lock()
 	c.stopped = true
 	for _, k := range c.kinds {
-		k.remove()
+		k.end(errEnded)
 	}
 	c.mu.Unlock()
 	c.running.Wait()
@@ -220,28 +232,40 @@ func (c *Cache) NeedLeaderElection() bool { return false }
 
 // WaitForCacheSync waits until every informer has synced. Where it reports
 // false, the reasons are logged; WaitForSync returns them.
+//
+// It then gives the handlers a moment to hear of all objects: controllers ask
+// them next, and do not ask again for 100 ms where one has not.
 func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
-	err := c.WaitForSync(ctx)
-	if err != nil {
+	if err := c.WaitForSync(ctx); err != nil {
 		log.FromContext(ctx).WithName("cache").Error(err, "The cache has not synced")
+		return false
 	}
-	return err == nil
+	ctx, cancel := context.WithTimeout(ctx, handlersPatience)
+	defer cancel()
+	for _, k := range c.all() {
+		k.waitForHandlers(ctx)
+	}
+	return true
 }
 
-// WaitForSync waits until the cache is started and every informer has synced.
-// The error names each that has not, with its state and last failure (L22).
+// handlersPatience is how long a handler may hold up whoever waits for the
+// cache. It may wait for something that begins only then.
+const handlersPatience = time.Second
+
+// WaitForSync waits until the cache is started and every informer that is not
+// removed meanwhile has synced. The error names each that has not, with its
+// state and last failure (L22).
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	select {
 	case <-c.started:
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", &cache.ErrCacheNotStarted{}, context.Cause(ctx))
 	}
-	c.mu.RLock()
-	kinds := slices.Collect(maps.Values(c.kinds))
-	c.mu.RUnlock()
 	var failures []error
-	for _, k := range kinds {
-		failures = append(failures, k.wait(ctx))
+	for _, k := range c.all() {
+		if err := k.wait(ctx); context.Cause(k.ctx) != errRemoved {
+			failures = append(failures, err)
+		}
 	}
 	return errors.Join(failures...)
 }
@@ -249,11 +273,8 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 // Status returns the status of every informer, by name. It makes the cache a
 // metrics.InformerSource.
 func (c *Cache) Status() []sharedinformer.Status {
-	c.mu.RLock()
-	kinds := slices.Collect(maps.Values(c.kinds))
-	c.mu.RUnlock()
 	var all []sharedinformer.Status
-	for _, k := range kinds {
+	for _, k := range c.all() {
 		all = append(all, k.status()...)
 	}
 	slices.SortFunc(all, func(a, b sharedinformer.Status) int { return cmp.Compare(a.Reflector.Resource, b.Reflector.Resource) })
@@ -276,12 +297,7 @@ func (c *Cache) GetInformerForKind(ctx context.Context, gvk schema.GroupVersionK
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.formOf(obj)
-	if err != nil {
-		return nil, err
-	}
-	f.gvk = gvk
-	return c.informer(ctx, f, opts)
+	return c.informer(ctx, form{gvk, shapeOf(obj)}, opts)
 }
 
 func (c *Cache) informer(ctx context.Context, f form, opts []cache.InformerGetOption) (cache.Informer, error) {
@@ -310,7 +326,7 @@ func (c *Cache) RemoveInformer(_ context.Context, obj client.Object) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k, ok := c.kinds[f]; ok {
-		k.remove()
+		k.end(errRemoved)
 		delete(c.kinds, f)
 	}
 	return nil
@@ -369,14 +385,16 @@ func (c *Cache) reader(ctx context.Context, obj runtime.Object) (reader, error) 
 }
 
 // readerOf finds or makes the informers to read a form from. Metadata that has
-// none of its own is read from typed objects that are there, if these are whole.
+// none of its own is read from objects that are there, if these are whole.
 func (c *Cache) readerOf(f form) (reader, error) {
 	if k, ok := c.peek(f); ok {
 		return reader{kind: k}, nil
 	}
 	if f.as == partial {
-		if k, ok := c.peek(form{f.gvk, typed}); ok && k.whole {
-			return reader{kind: k, partial: true}, nil
+		for _, as := range []shape{typed, untyped} {
+			if k, ok := c.peek(form{f.gvk, as}); ok && k.whole {
+				return reader{kind: k, partial: true}, nil
+			}
 		}
 	}
 	if c.failMissing {

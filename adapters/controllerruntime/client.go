@@ -12,12 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// newClient returns a Millrace client for cfg. Where there is an HTTP client,
-// its transport is used, which knows the credentials already.
+// newClient returns a Millrace client for the server of cfg. It has the transport
+// of an HTTP client, which knows the credentials already.
 func newClient(cfg *clientrest.Config, through *http.Client, types *runtime.Scheme) (*rest.Client, error) {
-	if through == nil {
-		return clientgo.FromConfigAndScheme(cfg, types)
-	}
 	host := cfg.Host
 	if host == "" {
 		host = "localhost"

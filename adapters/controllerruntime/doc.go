@@ -29,7 +29,9 @@
 // *meta.NoKindMatchError, and may be asked for again. Whoever waits for an
 // informer that cannot sync is told why: WaitForSync returns the state and the
 // last failure of each, WaitForCacheSync logs them, and the error of a read that
-// waited has them in its text.
+// waited has them in its text. A handler, a predicate or a map function that
+// panics ends the process unless utilruntime.ReallyCrash is false; of a reconciler
+// that panics, controller-runtime makes a failed one.
 //
 // # Debugging
 //

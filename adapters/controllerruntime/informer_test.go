@@ -86,6 +86,27 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
+func TestARegistrationOfAnotherInformerIsNoneOfMine(t *testing.T) {
+	onAll(t, func(r *rig) {
+		r.put(pod("shop", "a", "web"))
+		c := r.running(cache.Options{
+			DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}},
+			ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: {Namespaces: map[string]cache.Config{"shop": {}, "bank": {}, "zoo": {}}}},
+		})
+		pods, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		maps, err := c.GetInformer(r.ctx, &corev1.ConfigMap{})
+		require.NoError(r, err)
+		var d diary
+		h, err := pods.AddEventHandler(&d)
+		require.NoError(r, err)
+		require.NoError(r, maps.RemoveEventHandler(h))
+		require.Equal(r, []string{"add shop/a initial=true"}, d.read())
+		r.put(pod("shop", "b", "web"))
+		require.Equal(r, []string{"add shop/b initial=false"}, d.read())
+	})
+}
+
 func TestHandlersOfEachForm(t *testing.T) {
 	onAll(t, func(r *rig) {
 		c := r.running(cache.Options{})
@@ -116,6 +137,20 @@ func TestGetInformerForKind(t *testing.T) {
 		require.Same(r, i, same)
 		_, err = c.GetInformerForKind(r.ctx, podKind.GroupVersion().WithKind("None"))
 		require.True(r, runtime.IsNotRegisteredError(err), "%v", err)
+	})
+}
+
+// A Go type may stand for several kinds.
+func TestGetInformerForAKindThatSharesItsType(t *testing.T) {
+	onAll(t, func(r *rig) {
+		types := runtime.NewScheme()
+		require.NoError(r, corev1.AddToScheme(types))
+		other := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pod"}
+		types.AddKnownTypeWithName(other, &corev1.Pod{})
+		require.NoError(r, r.srv.AddResource(apiserver.Resource{GVR: other.GroupVersion().WithResource("pods"), Kind: other.Kind, Namespaced: true}))
+		c := r.running(cache.Options{Scheme: types})
+		_, err := c.GetInformerForKind(r.ctx, podKind)
+		require.NoError(r, err)
 	})
 }
 
@@ -249,6 +284,23 @@ func TestWhoWaitsForARemovedInformerIsTold(t *testing.T) {
 	})
 }
 
+// Stock waits until the context is done.
+func TestARemovedInformerIsNotWaitedFor(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.srv.SetAuthorizer(apiserver.Deny("", "pods", "list", "watch"))
+		c := r.running(cache.Options{})
+		for _, o := range []client.Object{&corev1.Pod{}, &corev1.Node{}} {
+			_, err := c.GetInformer(r.ctx, o, cache.BlockUntilSynced(false))
+			require.NoError(r, err)
+		}
+		synced := make(chan bool)
+		go func() { synced <- c.WaitForCacheSync(r.ctx) }()
+		synctest.Wait()
+		require.NoError(r, c.RemoveInformer(r.ctx, &corev1.Pod{}))
+		require.True(r, <-synced)
+	})
+}
+
 // Stock waits for ever for the end of a streaming list, which is a bookmark.
 func TestWithoutBookmarks(t *testing.T) {
 	on(t, newCache, func(r *rig) {
@@ -275,11 +327,18 @@ func TestStartTwice(t *testing.T) {
 	})
 }
 
-func TestMetadataIsReadFromTypedObjects(t *testing.T) {
+func TestMetadataIsReadFromWholeObjects(t *testing.T) {
+	for _, whole := range podForms()[1:] {
+		t.Run(fmt.Sprintf("%T", whole), func(t *testing.T) { metadataIsReadFrom(t, whole) })
+	}
+}
+
+func metadataIsReadFrom(t *testing.T, whole client.Object) {
+	t.Helper()
 	on(t, newCache, func(r *rig) {
 		r.put(pod("shop", "a", "web"))
-		c := r.running(cache.Options{})
-		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		c := r.running(cache.Options{ReaderFailOnMissingInformer: true})
+		_, err := c.GetInformer(r.ctx, whole)
 		require.NoError(r, err)
 		part, list := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadataList{}
 		part.SetGroupVersionKind(podKind)

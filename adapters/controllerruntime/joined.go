@@ -56,14 +56,15 @@ func (j *joined) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o
 	return r, nil
 }
 
-// RemoveEventHandler takes a handler off each informer.
+// RemoveEventHandler takes a handler off each informer. One that was not added
+// here is left alone.
 func (j *joined) RemoveEventHandler(handle toolscache.ResourceEventHandlerRegistration) error {
 	r, ok := handle.(*registrations)
 	if !ok {
 		return fmt.Errorf("a %T is not a registration of this informer", handle)
 	}
 	var failures []error
-	for n, one := range r.each {
+	for n, one := range r.each[:min(len(r.each), len(j.informers))] {
 		failures = append(failures, j.informers[n].RemoveEventHandler(one))
 	}
 	return errors.Join(failures...)

@@ -32,7 +32,7 @@ type kind struct {
 	whole      bool // no informer has a transform
 	scopes     map[string]scope
 	ctx        context.Context // done when the kind is removed or the cache ends
-	remove     context.CancelFunc
+	end        context.CancelCauseFunc
 }
 
 // scope is the informer of one namespace, or of all or all others.
@@ -52,7 +52,7 @@ func (c *Cache) newKind(f form) (*kind, error) {
 		return nil, err
 	}
 	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, scopes: make(map[string]scope)}
-	k.ctx, k.remove = context.WithCancel(context.Background())
+	k.ctx, k.end = context.WithCancelCause(context.Background())
 	place := rest.Mapping{Kind: f.gvk, Resource: m.Resource, Namespaced: k.namespaced}
 	for namespace, config := range c.configs.of(f.gvk, k.namespaced) {
 		informer, err := c.newInformer(f.as, place, namespace, config)
@@ -132,7 +132,7 @@ func (k *kind) namespaces() []string { return slices.Sorted(maps.Keys(k.scopes))
 func (k *kind) wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(k.ctx, func() { cancel(errRemoved) })()
+	defer context.AfterFunc(k.ctx, func() { cancel(context.Cause(k.ctx)) })()
 	var failures []error
 	for _, namespace := range k.namespaces() {
 		failures = append(failures, clientgo.WaitForSync(ctx, k.scopes[namespace].informer))
@@ -140,8 +140,19 @@ func (k *kind) wait(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// errRemoved is why nobody waits for an informer any longer.
-var errRemoved = errors.New("the informer was removed, or the cache has ended")
+// waitForHandlers waits until each handler has heard of all objects, or ctx is
+// done.
+func (k *kind) waitForHandlers(ctx context.Context) {
+	for _, s := range k.scopes {
+		_ = clientgo.WaitForHandlers(ctx, s.informer) // nobody is told: it is but a courtesy
+	}
+}
+
+// Why nobody waits for an informer any longer.
+var (
+	errRemoved = errors.New("the informer was removed")
+	errEnded   = errors.New("the cache has ended")
+)
 
 // synced is wait for somebody who wants to read. Its error is one of a timeout,
 // as controller-runtime's is.

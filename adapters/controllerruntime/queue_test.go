@@ -1,6 +1,7 @@
 package controllerruntime_test
 
 import (
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -280,6 +281,51 @@ func TestQueueTakesTheShorterOfTwoDelays(t *testing.T) {
 		require.Equal(t, 2, p.NumRequeues("a"))
 		p.Done(key)
 	})
+}
+
+// TestQueueHandsOutAsStockDoes adds keys at random to a stock priority queue and to
+// ours, one of them always with a delay: both hand out the same keys with the same
+// priorities at the same times, until the turn comes of those that wait longest.
+func TestQueueHandsOutAsStockDoes(t *testing.T) {
+	t.Logf("-seed %d", *seed)
+	rng := rand.New(rand.NewPCG(*seed, 0))
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			theirs, ours := prioritized(t, queues["controller-runtime"]()), prioritized(t, queues["millrace"]())
+			defer theirs.ShutDown()
+			defer ours.ShutDown()
+			add := func() {
+				opts, key := priorityqueue.AddOpts{Priority: new(rng.IntN(4) - 2)}, string(rune('a'+rng.IntN(4)))
+				if key == "a" {
+					opts.After, opts.RateLimited = time.Duration(rng.IntN(3))*time.Second, true
+				}
+				for _, q := range []priorityqueue.PriorityQueue[string]{theirs, ours} {
+					q.AddWithOpts(opts, key)
+				}
+				synctest.Wait()
+			}
+			const before = 7 // the eighth is the one that waits longest
+			for handed := 0; handed < before; {
+				for range rng.IntN(4) {
+					add()
+				}
+				time.Sleep(time.Duration(rng.IntN(2500)) * time.Millisecond)
+				synctest.Wait()
+				require.Equal(t, theirs.Len(), ours.Len())
+				if theirs.Len() == 0 {
+					continue
+				}
+				key, priority, _ := ours.GetWithPriority()
+				want, wantPriority, _ := theirs.GetWithPriority()
+				require.Equal(t, want, key)
+				require.Equal(t, wantPriority, priority, key)
+				add() // while it is being worked on
+				ours.Done(key)
+				theirs.Done(key)
+				handed++
+			}
+		})
+	}
 }
 
 // Stock queues starve it.

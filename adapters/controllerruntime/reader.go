@@ -22,7 +22,7 @@ import (
 // reader reads from the informers of a kind.
 type reader struct {
 	*kind
-	partial bool // the objects are typed, and only their metadata is wanted
+	partial bool // the objects are whole, and only their metadata is wanted
 }
 
 // get puts the object under key into out.
@@ -85,7 +85,7 @@ func (r reader) give(cached any, copied bool) (runtime.Object, error) {
 	return object, nil
 }
 
-// metadataOf returns the metadata of a typed object, which they share.
+// metadataOf returns the metadata of an object, which they share.
 func metadataOf(object runtime.Object, gvk schema.GroupVersionKind) (runtime.Object, error) {
 	all, err := meta.Accessor(object)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
@@ -164,7 +165,7 @@ func (r *rig) running(opts cache.Options) cache.Cache {
 	return c
 }
 
-func (r *rig) start(c cache.Cache) {
+func (r *rig) start(c manager.Runnable) {
 	r.ctx.Value(runsKey{}).(*sync.WaitGroup).Go(func() {
 		if err := c.Start(r.ctx); err != nil {
 			r.Error(err)

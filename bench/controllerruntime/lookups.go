@@ -1,19 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"time"
+	"io"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -69,20 +69,40 @@ func newLocal(s *protocol.Session, feed *protocol.Feed[*corev1.Pod]) (cache.Cach
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	items := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: feed.ListRV()}}
+	items := &corev1.PodList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: feed.ListRV()},
+	}
 	for _, p := range feed.Items {
 		items.Items = append(items.Items, *p)
 	}
-	source := &toolscache.ListWatch{
-		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return items, nil },
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
-			return watch.NewFake(), nil
-		},
+	list, err := json.Marshal(items)
+	if err != nil {
+		return nil, err
 	}
-	return cache.New(&rest.Config{}, cache.Options{
+	return newCache(&rest.Config{Transport: server{list}}, cache.Options{
 		Scheme: types, Mapper: mapper, DefaultUnsafeDisableDeepCopy: new(!s.Params.On(protocol.Copied)),
-		NewInformer: func(_ toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return toolscache.NewSharedIndexInformer(source, o, resync, indexers)
-		},
 	})
+}
+
+// server answers every list alike, and every watch with nothing.
+type server struct{ list []byte }
+
+// RoundTrip implements http.RoundTripper.
+func (s server) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body io.Reader = bytes.NewReader(s.list)
+	if req.URL.Query().Has("watch") {
+		body = silence{req.Context()}
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(body), Request: req,
+	}, nil
+}
+
+// silence is read until the context is done.
+type silence struct{ ctx context.Context }
+
+func (s silence) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, context.Cause(s.ctx)
 }

@@ -51,7 +51,7 @@ func (p *page) summary(r *results.Results) {
 		p.line("Missed:\n")
 	}
 	for _, v := range missed {
-		p.line("- [%s](#%s)%s: %s %s, %s", v.Target.Scenario, v.Target.Scenario, bracketed(v.Row.Params), results.Title(v.Target.Metric), v.Target.Want(), v.Outcome())
+		p.line("- [%s](#%s)%s: %s %s, %s", v.Target.Scenario, v.Target.Scenario, bracketed(v.Row.Params), v.Target.Figure(), v.Target.Want(), v.Outcome())
 	}
 	if len(missed) > 0 {
 		p.line("")
@@ -99,9 +99,10 @@ end is compared, and a run in which two differ fails.
 - **Ratio** is to client-go, or, of what client-go does not have, to
   controller-runtime: the median of the quotients round by round. Below 1 is
   better for costs; for rates (/s), above 1 is.
-- **Target** is for Millrace alone. A target against ` + "`floor`" + ` is a ratio to a
-  program that reads the same bytes and discards them. Targets are set for
-  --objects 50000; with fewer objects, fixed costs weigh more.
+- **Target** is for Millrace, and for those that have it behind them by one line. A
+  target against ` + "`floor`" + ` is a ratio to a program that reads the same bytes and
+  discards them. Targets are set for --objects 50000; with fewer objects, fixed
+  costs weigh more.
 - CPU is user and system time of the process; peak RSS is the kernel's high-water
   mark; live heap is what is left after two collections.
 - K, M and G are powers of 1000.
@@ -164,7 +165,7 @@ func (p *page) missing(r *results.Results) {
 		if v.Row != nil {
 			params = v.Row.Params
 		}
-		lines = append(lines, fmt.Sprintf("- %s%s: %s %s", v.Target.Scenario, bracketed(params), results.Title(v.Target.Metric), v.Target.Want()))
+		lines = append(lines, fmt.Sprintf("- %s%s: %s %s", v.Target.Scenario, bracketed(params), v.Target.Figure(), v.Target.Want()))
 	}
 	if len(lines) > 0 {
 		p.line("## Targets that were not measured in this run\n")

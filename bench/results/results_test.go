@@ -97,6 +97,10 @@ func TestVerdicts(t *testing.T) {
 		{Scenario: "sync-protobuf", Contestant: results.Millrace, Ratio: ratio(results.Wall, 0.30)},
 		{Scenario: "sync-protobuf", Contestant: results.Millrace, Params: results.Params{results.Hostile: 1}, Ratio: ratio(results.Wall, 0.9)},
 		{Scenario: "sync-protobuf", Contestant: results.ClientGo, Ratio: ratio(results.Wall, 1)},
+		{Scenario: "sync-protobuf", Contestant: results.ClientGoFactory, Ratio: ratio(results.Wall, 0.45)},
+		{Scenario: "sync-protobuf", Contestant: results.ClientGoFactory, Params: results.Params{results.Hostile: 1}, Ratio: ratio(results.Wall, 0.9)},
+		{Scenario: "sync-protobuf", Contestant: results.ControllerRuntimeCache, Ratio: ratio(results.LivePerObject, 0.4)},
+		{Scenario: "sync-protobuf", Contestant: results.ClientGoInformer, Params: results.Params{results.Hostile: 1}, Ratio: ratio(results.CPU, 1.5)},
 		{Scenario: "watch-json", Contestant: results.Millrace, Ratio: ratio(results.EventsPerSec, 6)},
 		{Scenario: "workqueue", Contestant: results.Millrace, Params: results.Params{results.Workers: 8}, Ratio: ratio(results.WallPerEvent, 0.33),
 			Metrics: map[string]results.Stat{results.AllocsPerEvent: stat(1.5)}},
@@ -117,6 +121,9 @@ func TestVerdicts(t *testing.T) {
 		"workqueue workers=8: allocs_per_event: 1.5, want ≤ 0.01: missed: 150 times the limit",
 		"late-handler: pause_s: 0.0004, want ≤ 1 ms: met",
 		"sync-protobuf hostile=1: wall_s: 0.9, want ≤ 1 × client-go: met",
+		"sync-protobuf: clientgo+millrace: wall_s: 0.45, want ≤ 0.3 × client-go: missed: 1.50 times the limit",
+		"sync-protobuf: controllerruntime+millrace: live_bytes_per_object: 0.4, want ≤ 0.4 × client-go: met",
+		"sync-protobuf hostile=1: clientgo+millrace NewInformer: cpu_s: 1.5, want ≤ 1 × client-go: missed: 1.50 times the limit",
 	}, got)
 }
 

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -14,27 +15,52 @@ const (
 	AtLeast
 )
 
-// Target is what Millrace should reach in one metric of a scenario.
+// Target is what a contestant should reach in one metric of a scenario.
 type Target struct {
 	Scenario string
-	Params   Params // what a row must have for the target to apply to it
-	Metric   string
-	Bound    Bound
-	Limit    float64
+
+	// Contestant is Millrace itself if it is empty, or one of those that have
+	// Millrace behind them.
+	Contestant string
+
+	Params Params // what a row must have for the target to apply to it
+	Metric string
+	Bound  Bound
+	Limit  float64
 
 	// Against is the contestant to whose figure the limit is a ratio. If it
 	// is empty, the limit is a figure in the metric's own unit.
 	Against string
 
 	// Growth makes the limit a ratio of the row with the most objects to that
-	// with the fewest, both Millrace's own; the rows between have no target.
+	// with the fewest, both the contestant's own; the rows between have no target.
 	Growth bool
 }
 
-// Targets are all there are: those for usual objects, and that nothing may be
-// worse than with client-go where nothing repeats and sharing saves nothing.
+// Targets are all there are: those for usual objects, that nothing may be
+// worse than with client-go where nothing repeats and sharing saves nothing, and
+// those of the adapters.
 func Targets() []Target {
-	return slices.Concat(usualTargets(), hostileTargets())
+	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets())
+}
+
+// adapterTargets are what is gained by one line that takes the config too, and
+// that nothing is lost where client-go goes on to decode.
+func adapterTargets() (targets []Target) {
+	const same = 1.02 // what is more by less than that is noise
+	for _, contestant := range []string{ClientGoFactory, ControllerRuntimeCache} {
+		targets = append(targets,
+			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: Wall, Limit: 0.3, Against: ClientGo},
+			Target{Scenario: "sync-protobuf", Contestant: contestant, Metric: LivePerObject, Limit: 0.4, Against: ClientGo})
+	}
+	for _, scenario := range []string{"sync-protobuf", "watch-protobuf"} {
+		for _, params := range []Params{nil, {Hostile: 1}} {
+			for _, metric := range []string{Wall, CPU, PeakRSS, LivePerObject} {
+				targets = append(targets, Target{Scenario: scenario, Contestant: ClientGoInformer, Params: params, Metric: metric, Limit: same, Against: ClientGo})
+			}
+		}
+	}
+	return targets
 }
 
 func hostileTargets() (targets []Target) {
@@ -114,7 +140,7 @@ func usualTargets() []Target {
 
 // applies tells whether the target is one for x.
 func (t Target) applies(x *Result) bool {
-	return x.Contestant == Millrace && x.Scenario == t.Scenario && x.Params[Hostile] == t.Params[Hostile] && x.Params.Has(t.Params)
+	return x.Contestant == cmp.Or(t.Contestant, Millrace) && x.Scenario == t.Scenario && x.Params[Hostile] == t.Params[Hostile] && x.Params.Has(t.Params)
 }
 
 // Want is the limit in words: "≤ 0.15 × client-go".
@@ -135,9 +161,17 @@ func (t Target) Want() string {
 // String is the target in words, without its scenario: "wall ≤ 0.15 ×
 // client-go", or "reads ≥ 10 × client-go (readers=80)".
 func (t Target) String() string {
-	text := Title(t.Metric) + " " + t.Want()
+	text := t.Figure() + " " + t.Want()
 	if len(t.Params) > 0 {
 		text += " (" + t.Params.String() + ")"
 	}
 	return text
+}
+
+// Figure is what is to be reached: "wall", or "wall of clientgo+millrace".
+func (t Target) Figure() string {
+	if t.Contestant == "" {
+		return Title(t.Metric)
+	}
+	return Title(t.Metric) + " of " + t.Contestant
 }

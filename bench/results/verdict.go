@@ -118,6 +118,9 @@ func (v Verdict) String() string {
 	if v.Row != nil && len(v.Row.Params) > 0 {
 		where += " " + v.Row.Params.String()
 	}
+	if v.Target.Contestant != "" {
+		where += ": " + v.Target.Contestant
+	}
 	got := ""
 	if v.Measured {
 		got = fmt.Sprintf("%.3g, ", v.Got)

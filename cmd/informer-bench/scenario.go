@@ -88,7 +88,7 @@ func adapted() []string {
 }
 
 // layered are those that have the layer of controllers, or of the cache below it.
-func layered() []string { return []string{millrace, controllerRuntime} }
+func layered() []string { return []string{millrace, controllerRuntimeCache, controllerRuntime} }
 
 func syncScenarios() []scenario {
 	return []scenario{{
@@ -170,7 +170,7 @@ func processScenarios() []scenario {
 func controllerScenarios() []scenario {
 	return []scenario{{
 		name: "reconcile", measures: "a controller that finds nothing to do: each Pod at the start, then 5000 changes a second",
-		script: scriptReconcile, contestants: []string{millrace, controllerRuntimeCache, controllerRuntime}, perObject: 0.2,
+		script: scriptReconcile, contestants: layered(), perObject: 0.2,
 		variants: []protocol.Params{{protocol.PerSecond: 5000}},
 	}, {
 		name: "cached-read", measures: "get, list by namespace, by label and by field index, as it is cached and as a copy",

@@ -23,15 +23,12 @@ func writeTable(out io.Writer, j job, all rounds, rows []results.Result) error {
 			if !ok {
 				continue
 			}
-			name, ratio, judged := row.Contestant, "", ""
+			name, ratio := row.Contestant, ""
 			if r, ok := ratiosOf(all[name], all[peer])[metric]; ok && name != peer {
 				ratio = fmt.Sprintf("%.3g (%.3g-%.3g)", r.Median, r.Min, r.Max)
 			}
-			if name == millrace {
-				judged = judgedOf(verdicts, metric)
-			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", metric, name,
-				results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max), ratio, judged)
+				results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max), ratio, judgedOf(verdicts, name, metric))
 		}
 	}
 	return w.Flush()
@@ -46,11 +43,11 @@ func metricsOf(rows []results.Result) []string {
 	return results.Ordered(all)
 }
 
-// judgedOf says which targets of a metric are met.
-func judgedOf(verdicts []results.Verdict, metric string) string {
+// judgedOf says which targets of a contestant's metric are met.
+func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 	var judged []string
 	for _, v := range verdicts {
-		if v.Target.Metric != metric || !v.Measured {
+		if !v.Measured || v.Row.Contestant != contestant || v.Target.Metric != metric {
 			continue
 		}
 		text := v.Target.Want() + ": " + v.Outcome()
