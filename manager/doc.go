@@ -59,4 +59,5 @@
 //
 // Options.PprofBindAddress serves /debug/status, which shows every informer, the
 // election and what runs, beside /debug/pprof/. /readyz?verbose lists all checks.
+// Manager.AddInformers adds informers there that are not the manager's.
 package manager

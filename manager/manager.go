@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -50,7 +51,7 @@ type Manager struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
 	state     state
 	names     map[string]bool
-	clusters  []*Cluster
+	informers map[string]metrics.InformerSource // by the name of their cluster
 	caches    []cache
 	listeners []listener
 	readiers  []*Readier // those whose Run has been called and has not returned
@@ -88,7 +89,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 		health:  &checks{prefix: "/healthz", named: map[string]Check{"ping": Ping}},
 		ready:   &checks{prefix: "/readyz", named: map[string]Check{}},
 		elected: make(chan struct{}), failing: make(chan struct{}, 1),
-		state: idle, names: map[string]bool{},
+		state: idle, names: map[string]bool{}, informers: map[string]metrics.InformerSource{},
 	}
 	for n := range m.groups {
 		m.groups[n] = newGroup(m.fail)
@@ -230,19 +231,38 @@ func (m *Manager) addCluster(c *Cluster) error {
 	if err := m.claim(c.Name()); err != nil {
 		return err
 	}
-	if err := m.metrics.AddInformers(c.name, c); err != nil {
+	return m.show(c.name, c, c.factory.Unsynced)
+}
+
+// AddInformers shows informers that the manager does not run, such as those of
+// client-go, as it shows those of a cluster of that name: in /metrics, in
+// /debug/status, and in /readyz while one has not synced.
+func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
+	if name == "" {
+		return errors.New("add informers: the manager's own have no name, so that others need one")
+	}
+	if err := m.claim("cluster " + name); err != nil {
+		return fmt.Errorf("add informers: %w", err)
+	}
+	return m.show(name, source, source.Status)
+}
+
+// show makes the informers of a cluster visible. /readyz waits for those that
+// unsynced returns.
+func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced func() []sharedinformer.Status) error {
+	if err := m.metrics.AddInformers(cluster, source); err != nil {
 		return err
 	}
 	check := "informers"
-	if c.name != "" {
-		check += "-" + c.name
+	if cluster != "" {
+		check += "-" + cluster
 	}
-	if err := m.ready.add(check, c.check); err != nil {
+	if err := m.ready.add(check, synced(unsynced)); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.clusters = append(m.clusters, c)
+	m.informers[cluster] = source
 	return nil
 }
 

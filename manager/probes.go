@@ -7,25 +7,29 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// check fails while an informer is not synced that is needed, and names each with the
-// reason.
-func (c *Cluster) check(*http.Request) error {
-	var unsynced []string
-	for _, s := range c.factory.Unsynced() {
-		for _, r := range s.Unsynced() {
-			reason := fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
-			if r.Attempts > 0 {
-				reason = r.Failure.Error()
+// synced fails while an informer is not synced that unsynced returns, and names each
+// with the reason.
+func synced(unsynced func() []sharedinformer.Status) Check {
+	return func(*http.Request) error {
+		var reasons []string
+		for _, s := range unsynced() {
+			for _, r := range s.Unsynced() {
+				reason := fmt.Sprintf("%s: %s for %s", r.Resource, r.State, time.Since(r.Since).Round(time.Second))
+				if r.Attempts > 0 {
+					reason = r.Failure.Error()
+				}
+				reasons = append(reasons, reason)
 			}
-			unsynced = append(unsynced, reason)
 		}
+		if len(reasons) > 0 {
+			return fmt.Errorf("not synced: %s", strings.Join(reasons, "; "))
+		}
+		return nil
 	}
-	if len(unsynced) > 0 {
-		return fmt.Errorf("not synced: %s", strings.Join(unsynced, "; "))
-	}
-	return nil
 }
 
 // checkState fails before everything was started and as soon as it is stopped.

@@ -3,6 +3,7 @@ package manager
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/pprof"
 
@@ -102,7 +103,7 @@ type Report struct {
 	State    string // "not started", "running" or "stopping"
 	Groups   []GroupReport
 	Election *leaderelection.Status             // nil without election
-	Clusters map[string][]sharedinformer.Status // by name; the own one's is empty
+	Clusters map[string][]sharedinformer.Status // by name; the own one's is empty; those of AddInformers are here too
 }
 
 // GroupReport is one group.
@@ -116,10 +117,10 @@ type GroupReport struct {
 func (m *Manager) Report() Report {
 	m.mu.Lock()
 	report := Report{State: string(m.state), Clusters: map[string][]sharedinformer.Status{}}
-	clusters := append([]*Cluster(nil), m.clusters...)
+	informers := maps.Clone(m.informers)
 	m.mu.Unlock()
-	for _, c := range clusters {
-		report.Clusters[c.name] = c.Status()
+	for cluster, source := range informers {
+		report.Clusters[cluster] = source.Status()
 	}
 	for n, g := range m.groups {
 		running, waiting := g.status()

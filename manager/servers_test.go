@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"syscall"
@@ -20,8 +22,10 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/webhook"
 )
@@ -208,5 +212,36 @@ func TestReadyWhenWebhooksAreServed(t *testing.T) {
 		require.Equal(r, 500, code)
 		require.Contains(r, body, "[-] webhooks: webhook server: the certificate has expired at 20")
 		require.NoError(r, run.end())
+	})
+}
+
+// informers are those of somebody else.
+type informers []sharedinformer.Status
+
+func (i informers) Status() []sharedinformer.Status { return i }
+
+func TestInformersOfOthersAreShownToo(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		forbidden := &reflector.Failure{Resource: "secrets", Phase: reflector.PhaseList, Err: errors.New("forbidden"), Attempts: 3, Last: time.Now()}
+		theirs := informers{
+			{Reflector: reflector.Status{Resource: "pods", State: reflector.Watching}, Synced: true},
+			{Reflector: reflector.Status{Resource: "secrets", State: reflector.BackingOff, Attempts: 3, Failure: forbidden}},
+		}
+		require.NoError(r, m.AddInformers("client-go", theirs))
+		require.ErrorContains(r, m.AddInformers("client-go", theirs), `two runnables are named "cluster client-go"`)
+		require.ErrorContains(r, m.AddInformers("", theirs), "need one")
+		r.start(m)
+		synctest.Wait()
+
+		require.Equal(r, map[string][]sharedinformer.Status{"": nil, "client-go": theirs}, m.Report().Clusters)
+		code, body := probe(m, "/readyz")
+		require.Equal(r, http.StatusInternalServerError, code)
+		require.Contains(r, body, "[-] informers-client-go: not synced: secrets: list: forbidden (3 attempts, last 0s ago)\n")
+		theirs[1].Synced = true
+		require.True(r, ready(m))
+		w := httptest.NewRecorder()
+		m.Metrics().Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		require.Contains(r, w.Body.String(), `millrace_informer_synced{cluster="client-go",resource="secrets"} 1`)
 	})
 }

@@ -262,11 +262,14 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 // called before, during and after Run.
 func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registration[T] {
 	r := &Registration[T]{
-		informer: i, handler: h, place: caller(),
+		informer: i, handler: h,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if len(opts) > 0 {
 		r.opts = opts[0]
+	}
+	if r.opts.Place == "" {
+		r.opts.Place = caller()
 	}
 	if r.opts.Lag == Coalesce {
 		r.box = newCoalescer[T]()

@@ -107,3 +107,12 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 		}
 	}
 }
+
+func TestAHandlerMayBeAddedForSomebodyElse(t *testing.T) {
+	i := New(quiet{}, Options{})
+	require.Regexp(t, `^handler sharedinformer/join_test.go:\d+$`, i.AddHandler(&joiner{}).String())
+	theirs := i.AddHandler(&joiner{}, HandlerOptions{Place: "their/file.go:7"})
+	require.Equal(t, "handler their/file.go:7", theirs.String())
+	require.Equal(t, "their/file.go:7", theirs.Status().Name)
+	require.Equal(t, "their/file.go:7", theirs.Status().Place)
+}

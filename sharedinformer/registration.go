@@ -28,9 +28,12 @@ const (
 
 // HandlerOptions configure one registration. The zero value works.
 type HandlerOptions struct {
-	// Name appears in status, messages and metrics. The default is the place
-	// of the AddHandler call.
+	// Name appears in status, messages and metrics. The default is Place.
 	Name string
+
+	// Place is the file:line to name beside it. The default is that of the
+	// AddHandler call; who adds handlers for others names theirs.
+	Place string
 
 	// Resync, if not 0, tells the handler of every cached object that often,
 	// once it has synced (L11). One that is due while the handler has not heard
@@ -55,7 +58,6 @@ type Registration[T object.Object] struct {
 	informer *Informer[T]
 	handler  Handler[T]
 	opts     HandlerOptions
-	place    string        // file:line of AddHandler
 	wake     chan struct{} // holds one token while there may be something to tell
 
 	// The goroutine's own, kept between two runs of the informer.
@@ -96,7 +98,7 @@ type Registration[T object.Object] struct {
 // Name is what messages call the handler.
 func (r *Registration[T]) Name() string {
 	if r.opts.Name == "" {
-		return r.place
+		return r.opts.Place
 	}
 	return r.opts.Name
 }
@@ -104,9 +106,9 @@ func (r *Registration[T]) Name() string {
 // String gives name and place.
 func (r *Registration[T]) String() string {
 	if r.opts.Name == "" {
-		return "handler " + r.place
+		return "handler " + r.opts.Place
 	}
-	return fmt.Sprintf("handler %q (%s)", r.opts.Name, r.place)
+	return fmt.Sprintf("handler %q (%s)", r.opts.Name, r.opts.Place)
 }
 
 // HasSynced reports whether the handler's last initial Add has returned (L18).

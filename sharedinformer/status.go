@@ -36,7 +36,7 @@ type Status struct {
 // HandlerStatus is one registration seen from outside.
 type HandlerStatus struct {
 	Name   string
-	Place  string // file:line of AddHandler
+	Place  string // file:line of AddHandler, or HandlerOptions.Place
 	Lag    Lag
 	Synced bool
 
@@ -144,7 +144,7 @@ func worse(a, b reflector.Status) bool {
 // Status returns the registration as it is now.
 func (r *Registration[T]) Status() HandlerStatus {
 	s := HandlerStatus{
-		Name: r.Name(), Place: r.place, Lag: r.opts.Lag, Synced: r.HasSynced(),
+		Name: r.Name(), Place: r.opts.Place, Lag: r.opts.Lag, Synced: r.HasSynced(),
 		Delivered: r.others.Load(), Panics: r.panics.Load(), Errors: r.errors.Load(),
 		Slowest: r.watch.longest(), Failure: r.failure.Load(),
 	}

@@ -163,6 +163,7 @@ func clientOf(client kubernetes.Interface, namespace string, example runtime.Obj
 		return "componentstatuses", "", listWatch(client.CoreV1().ComponentStatuses())
 	case *corev1.ConfigMap:
 		return "configmaps", namespace, listWatch(client.CoreV1().ConfigMaps(namespace))
+	//lint:ignore SA1019 client-go has an informer of it, and so has this factory
 	case *corev1.Endpoints:
 		return "endpoints", namespace, listWatch(client.CoreV1().Endpoints(namespace))
 	case *corev1.Event:

@@ -416,6 +416,37 @@ func TestIndexersMayBeAddedAtAnyTime(t *testing.T) {
 	})
 }
 
+func TestTheKeysOfAnIndexAreInOrder(t *testing.T) {
+	onBoth(t, func(r *rig) {
+		i := r.pods(0)
+		r.run(i)
+		for _, name := range []string{"c", "a", "d", "b"} {
+			r.put(pod(name))
+		}
+		synctest.Wait()
+		names, err := i.GetIndexer().IndexKeys(cache.NamespaceIndex, "shop")
+		require.NoError(r, err)
+		require.Equal(r, []string{"shop/a", "shop/b", "shop/c", "shop/d"}, names)
+	})
+}
+
+func TestIndexersMayBeAddedWhileTheInformerBegins(t *testing.T) {
+	onBoth(t, func(r *rig) {
+		r.put(pod("a"))
+		i := r.pods(0)
+		r.runs.Go(func() { i.RunWithContext(r.ctx) })
+		for _, name := range []string{"1", "2", "3", "4", "5", "6", "7", "8"} {
+			require.NoError(r, i.GetIndexer().AddIndexers(cache.Indexers{name: byApp}))
+		}
+		synctest.Wait()
+		for name := range i.GetIndexer().GetIndexers() {
+			found, err := i.GetIndexer().Index(name, pod("a"))
+			require.NoError(r, err)
+			require.Len(r, found, 1)
+		}
+	})
+}
+
 func TestTheStoreMayBeWrittenToBeforeRun(t *testing.T) {
 	onBoth(t, func(r *rig) {
 		i := r.pods(0)

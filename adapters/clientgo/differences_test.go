@@ -1,7 +1,9 @@
 package clientgo_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -9,10 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // What differs from stock client-go, each stricter or said in README.md.
@@ -123,7 +131,8 @@ func TestStatusOfAnInformerThatDoesNotRun(t *testing.T) {
 		r.run(i)
 		s, _ = clientgo.Status(i)
 		require.Equal(r, "pods", s.Reflector.Resource)
-		require.Contains(r, s.Handlers[0].Name, "clientgo/differences_test.go:")
+		require.Contains(r, s.Handlers[0].Place, "clientgo/differences_test.go:")
+		require.Equal(r, s.Handlers[0].Place, s.Handlers[0].Name)
 	})
 }
 
@@ -138,5 +147,141 @@ func TestAChangeOfACachedObjectIsReported(t *testing.T) {
 		settle(2 * time.Second)
 		s, _ := clientgo.Status(i)
 		require.ErrorContains(r, s.Failure, "shop/a: *v1.Pod in the cache was changed at .Spec.NodeName")
+	})
+}
+
+func TestAHandlerThatPanicsHasHeardTheObject(t *testing.T) {
+	defer func(before bool) { utilruntime.ReallyCrash = before }(utilruntime.ReallyCrash)
+	utilruntime.ReallyCrash = false
+	onBoth(t, func(r *rig) {
+		r.put(pod("a"))
+		i := r.pods(0)
+		d := &diary{hook: func(string) { panic("oh") }}
+		h, err := i.AddEventHandler(d)
+		require.NoError(r, err)
+		r.run(i)
+		require.Equal(r, r.side.name != stock.name, h.HasSynced())
+		r.put(pod("b"))
+		settle(time.Second) // which client-go waits for
+		require.Equal(r, []string{"initial a=web", "add b=web"}, d.read())
+	})
+}
+
+// deaf is a cache.ListerWatcher without contexts, whose list answers when it will.
+type deaf struct{ answer chan struct{} }
+
+func (d deaf) List(metav1.ListOptions) (runtime.Object, error) {
+	<-d.answer
+	return podList("7"), nil
+}
+
+func (d deaf) Watch(metav1.ListOptions) (watch.Interface, error) { return nil, errors.New("no watch") }
+
+func TestRunWaitsForAListWithoutContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, newInformer := range map[string]func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer{
+			"client-go": cache.NewSharedIndexInformer, "millrace": clientgo.NewInformer,
+		} {
+			lw, ended := deaf{make(chan struct{})}, make(chan struct{})
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				newInformer(lw, &corev1.Pod{}, 0, nil).RunWithContext(ctx)
+				close(ended)
+			}()
+			settle(time.Minute)
+			cancel()
+			synctest.Wait()
+			select {
+			case <-ended:
+				require.Equal(t, "client-go", name)
+			default:
+				require.Equal(t, "millrace", name)
+			}
+			close(lw.answer)
+			<-ended
+		}
+	})
+}
+
+func TestTheMapOfIndexersStaysTheCallers(t *testing.T) {
+	mine := cache.Indexers{"app": byApp}
+	i := clientgo.NewInformer(&cache.ListWatch{}, &corev1.Pod{}, 0, mine)
+	require.NoError(t, i.AddIndexers(cache.Indexers{"other": byApp}))
+	require.Len(t, mine, 1)
+}
+
+func TestRunReturnsAfterTheHandlersThatLeft(t *testing.T) {
+	onAdapted(t, func(r *rig) {
+		i := r.pods(0)
+		release := make(chan struct{})
+		var handlers []cache.ResourceEventHandlerRegistration
+		for range 200 {
+			h, err := i.AddEventHandler(&diary{hook: func(string) { <-release }})
+			require.NoError(r, err)
+			handlers = append(handlers, h)
+		}
+		ended := make(chan struct{})
+		go func() {
+			i.RunWithContext(r.ctx)
+			close(ended)
+		}()
+		synctest.Wait()
+		r.put(pod("a"))
+		synctest.Wait()
+		for _, h := range handlers {
+			require.NoError(r, i.RemoveEventHandler(h))
+		}
+		r.cancel()
+		close(release)
+		<-ended
+		for _, h := range handlers {
+			select {
+			case <-h.(interface{ ShutdownChan() <-chan struct{} }).ShutdownChan():
+			default:
+				r.Fatal("Run returned before a handler had ended")
+			}
+		}
+	})
+}
+
+func TestTheHandlerOfWatchErrorsHearsOfMore(t *testing.T) {
+	onBoth(t, func(r *rig) {
+		r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 429}}})
+		i := r.pods(0)
+		var heard []error
+		require.NoError(r, i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { heard = append(heard, err) }))
+		r.run(i)
+		settle(time.Minute)
+		require.True(r, i.HasSynced())
+		if r.side.name == stock.name {
+			require.Empty(r, heard)
+			return
+		}
+		require.Len(r, heard, 1)
+		require.True(r, apierrors.IsTooManyRequests(heard[0]))
+	})
+}
+
+func TestABrokenWatchIsNoReasonToListAgain(t *testing.T) {
+	onBoth(t, func(r *rig) {
+		var lists atomic.Int32
+		r.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(req *http.Request) (*http.Response, error) {
+				if query := req.URL.Query(); query.Get("watch") == "" || query.Get("sendInitialEvents") == "true" {
+					lists.Add(1)
+				}
+				return next.RoundTrip(req)
+			})
+		})
+		i := r.pods(0)
+		r.run(i)
+		require.EqualValues(r, 1, lists.Load())
+		r.srv.Down()
+		synctest.Wait()
+		r.put(pod("a"))
+		r.srv.Up()
+		settle(time.Minute)
+		require.Equal(r, []string{"shop/a"}, keys(i.GetStore()))
+		require.Equal(r, r.side.name == stock.name, lists.Load() > 1)
 	})
 }

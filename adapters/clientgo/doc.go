@@ -24,11 +24,12 @@
 // # Failure
 //
 // What fails in listing and watching goes to the handler of watch errors;
-// everything else goes to utilruntime.ErrorHandlers. WaitForCacheSyncWithContext
-// says why an informer has not synced.
+// everything else goes to utilruntime.ErrorHandlers. WaitForSync of an informer and
+// WaitForCacheSyncWithContext of a factory say why an informer has not synced.
 //
 // # Debugging
 //
-// Status, and Status of a factory, tell how an informer is doing; a factory is a
-// metrics.InformerSource.
+// Status, and Status of a factory, tell how an informer is doing; an Observer does so
+// of client-go's own. A factory and an Observer are a metrics.InformerSource, which
+// manager.Manager.AddInformers shows in /metrics, /readyz and /debug/status.
 package clientgo

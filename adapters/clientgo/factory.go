@@ -166,15 +166,15 @@ func (f *Factory) Shutdown() {
 	f.identity.Release()
 }
 
-// WaitForCacheSync waits until every informer that was started has synced, or
-// stop is closed, and tells which have.
+// WaitForCacheSync waits until every informer that was started has synced or
+// stopped, or stop is closed, and tells which have.
 func (f *Factory) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]bool {
 	return f.WaitForCacheSyncWithContext(wait.ContextForChannel(stop)).Synced
 }
 
 // WaitForCacheSyncWithContext waits until every informer that was started has
-// synced, or ctx is done. The error of the result says why each that has not
-// synced has not (L22).
+// synced or stopped, or ctx is done. The error of the result says why each that has
+// not synced has not (L22).
 func (f *Factory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncResult {
 	synced, err := f.runner.wait(ctx)
 	return cache.SyncResult{Err: err, Synced: synced}

@@ -238,6 +238,18 @@ func TestOptions(t *testing.T) {
 	})
 }
 
+func TestTheNameOfAFactoryIsReleased(t *testing.T) {
+	name, err := cache.NewInformerName("the test's")
+	require.NoError(t, err)
+	f := clientgo.NewSharedInformerFactory(fake.NewClientset(), 0, clientgo.WithInformerName(name))
+	require.Same(t, name, f.InformerName())
+	f.Shutdown()
+	f.Shutdown()
+	again, err := cache.NewInformerName("the test's")
+	require.NoError(t, err)
+	again.Release()
+}
+
 func TestAnInformerOfTheCallersIsUsedAsItIs(t *testing.T) {
 	f := clientgo.NewSharedInformerFactory(fake.NewClientset(), 0)
 	mine := f.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {

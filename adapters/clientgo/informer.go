@@ -54,7 +54,7 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 		if transform != nil {
 			s = reflector.Transformed(s, transform)
 		}
-		return &numbering{ListerWatcher: s, on: fake}
+		return &numbering{ListerWatcher: s, fake: fake}
 	}
 	return i
 }
@@ -87,21 +87,22 @@ type informer struct {
 	resync    time.Duration    // of handlers that do not say
 	store     *store
 	synced    *done
+	stopped   *done // happens under mu
 
-	mu           sync.Mutex // guards all below; of the user's functions only those of indexes are called while it is held
+	mu           sync.Mutex // guards all below; nothing of the user's is called while it is held
 	check        time.Duration
 	transform    cache.TransformFunc
 	onWatchError cache.WatchErrorHandlerWithContext
 	handlers     map[*registration]struct{}
 	order        []*registration                         // of those added before it ran
 	running      *sharedinformer.Informer[object.Object] // nil before Run, kept after it
-	stopped      bool
+	leaving      sync.WaitGroup                          // removed handlers with a call in progress
 }
 
 func newInformer(name string, resync time.Duration, indexers cache.Indexers) *informer {
 	return &informer{
 		name: name, resync: resync, check: resync,
-		store: newStore(indexers), synced: newDone("SharedIndexInformer " + name),
+		store: newStore(indexers), synced: newDone("SharedIndexInformer " + name), stopped: newDone("end of " + name),
 		onWatchError: cache.DefaultWatchErrorHandler,
 		handlers:     make(map[*registration]struct{}),
 	}
@@ -122,6 +123,7 @@ func (i *informer) RunWithContext(ctx context.Context) {
 		klog.FromContext(ctx).Info("Run was called again and does nothing: an informer runs once", "informer", i.name)
 		return
 	}
+	i.store.show(running)
 	waiting, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
 	waits.Go(func() {
@@ -134,14 +136,8 @@ func (i *informer) RunWithContext(ctx context.Context) {
 	}
 	cancel()
 	waits.Wait()
-
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.stopped = true
-	for r := range i.handlers {
-		r.finished()
-	}
-	clear(i.handlers)
+	i.end()
+	i.leaving.Wait()
 }
 
 // begin makes the informer of what has been said so far. The environment
@@ -162,7 +158,6 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 		opts.Initial = reflector.List
 	}
 	i.running = sharedinformer.New(i.open(i.transforming()), opts)
-	i.store.show(i.running)
 	for _, r := range i.order {
 		i.join(r)
 	}
@@ -170,9 +165,23 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	return i.running, nil
 }
 
+// end lets the handlers go. No other leaves from then on.
+func (i *informer) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.stopped.happened()
+	for r := range i.handlers {
+		r.finished()
+	}
+	clear(i.handlers)
+}
+
 // failed passes on what went wrong: to the handler of watch errors if it is
 // about listing and watching, and to utilruntime.ErrorHandlers otherwise.
+//
+// A panic of the former is told to utilruntime.PanicHandlers, and the informer goes on.
 func (i *informer) failed(ctx context.Context, f *reflector.Failure) reflector.Verdict {
+	defer utilruntime.HandleCrashWithContext(ctx)
 	switch f.Phase {
 	case reflector.PhaseHandler, reflector.PhaseIndex, reflector.PhaseCache:
 		utilruntime.HandleErrorWithContext(ctx, f, "Informer failure")
@@ -230,7 +239,7 @@ func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts
 	place := caller()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.stopped {
+	if i.stopped.has() {
 		return nil, fmt.Errorf("the informer of %s has stopped and takes no handler (%T)", i.name, h)
 	}
 	r := &registration{
@@ -260,7 +269,7 @@ func (i *informer) join(r *registration) {
 		return
 	}
 	r.inner = i.running.AddHandler(r, sharedinformer.HandlerOptions{
-		Name: r.place, Resync: i.period(r.resync), CrashOnPanic: utilruntime.ReallyCrash,
+		Place: r.place, Resync: i.period(r.resync), CrashOnPanic: utilruntime.ReallyCrash,
 		OnSync: func() {
 			i.synced.happened()
 			r.synced.happened()
@@ -293,7 +302,11 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 	if r.inner == nil {
 		r.finished()
 	} else {
-		r.leave()
+		r.inner.Close()
+		i.leaving.Go(func() { // waits for the call in progress, which may be the caller's own
+			_ = r.inner.CloseAndWait(context.Background())
+			r.finished()
+		})
 	}
 	return nil
 }
@@ -306,9 +319,7 @@ func (i *informer) GetIndexer() cache.Indexer { return i.store }
 
 // AddIndexers adds indexes at any time before the informer has stopped.
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.stopped {
+	if i.IsStopped() {
 		return fmt.Errorf("the informer of %s has stopped and takes no index", i.name)
 	}
 	return i.store.AddIndexers(indexers)
@@ -364,11 +375,7 @@ func (i *informer) configure(set func()) error {
 }
 
 // IsStopped reports whether Run has returned.
-func (i *informer) IsStopped() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.stopped
-}
+func (i *informer) IsStopped() bool { return i.stopped.has() }
 
 // GetController returns what client-go has it for: HasSynced and the version.
 func (i *informer) GetController() cache.Controller { return controller{i} }
@@ -395,7 +402,7 @@ func (i *informer) unsynced(ctx context.Context) error {
 	if running == nil {
 		return fmt.Errorf("%w: %s: Run has not been called: %w", sharedinformer.ErrNotSynced, i.name, context.Cause(ctx))
 	}
-	return running.WaitForSync(ctx)
+	return running.WaitUntil(ctx, running.HasSynced)
 }
 
 // controller is the informer as a cache.Controller that runs nothing.

@@ -25,9 +25,10 @@ import (
 type numbering struct {
 	rest.ListerWatcher[object.Object]
 
-	on   bool
+	fake bool   // the versions of objects mean nothing
+	on   bool   // numbering has begun
 	last uint64 // the last number, or the last version before numbering began
-	real string // the source's own version of its last list
+	real string // the source's own version: of its last list, or of a change since
 }
 
 // numbered is an object with a version that it does not have. Only the
@@ -59,15 +60,10 @@ func (n *numbering) String() string { return fmt.Sprint(n.ListerWatcher) }
 // see looks at a version of the source's, and begins to number where it is of
 // no use.
 func (n *numbering) see(version string) {
-	if n.on {
-		return
-	}
 	v, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		n.on = true
-		return
+	if n.on = n.on || n.fake || err != nil || v == 0; !n.on {
+		n.last = max(n.last, v)
 	}
-	n.last = max(n.last, v)
 }
 
 func (n *numbering) next() string {
@@ -118,6 +114,9 @@ func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 	return func(yield func(wire.Event[object.Object], error) bool) {
 		for e, err := range events {
 			if err == nil {
+				if version := e.Object.GetResourceVersion(); version != "" && !n.fake {
+					n.real = version
+				}
 				e.Object = n.number(e.Object)
 			}
 			if !yield(e, err) || err != nil {

@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,8 +16,8 @@ import (
 )
 
 // Observer tells how client-go's own informers are doing, in Millrace's terms
-// and as far as that can be seen from outside. It is a metrics.InformerSource.
-// The zero Observer has none to tell of.
+// and as far as that can be seen from outside. It is a metrics.InformerSource,
+// which manager.Manager.AddInformers takes. The zero Observer has none to tell of.
 type Observer struct {
 	mu  sync.Mutex // guards all; nothing is called while it is held
 	all []*Observed
@@ -37,11 +38,14 @@ func (o *Observer) Status() []sharedinformer.Status {
 }
 
 // Observe adds an informer, under a name such as "pods". The informer gets a
-// handler that counts changes, and, if it does not run yet, one of watch errors,
-// which passes them on to onWatchError, or to cache.DefaultWatchErrorHandler
-// where that is nil: client-go has place for one only, and does not tell which
-// it has. In an informer that runs already failures cannot be seen. It fails
-// where the informer has stopped.
+// handler that counts changes and one of watch errors, which passes them on to
+// onWatchError, or to cache.DefaultWatchErrorHandler where that is nil: client-go
+// has place for one only, the last one that is set, and does not tell which it
+// has. It takes none when it runs, and then the status says that failures cannot
+// be seen. Observe fails where the informer has stopped.
+//
+// client-go tells that handler of lists that fail and of watches that the server
+// refuses. A watch that breaks, or that nobody answers, it does not tell of.
 func (o *Observer) Observe(name string, informer cache.SharedIndexInformer, onWatchError cache.WatchErrorHandlerWithContext) (*Observed, error) {
 	if onWatchError == nil {
 		onWatchError = cache.DefaultWatchErrorHandler
@@ -50,10 +54,12 @@ func (o *Observer) Observe(name string, informer cache.SharedIndexInformer, onWa
 	if _, err := informer.AddEventHandlerWithResyncPeriod(&i.changes, 0); err != nil {
 		return nil, err
 	}
-	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+	if err := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		i.failed(err)
 		onWatchError(ctx, r, err)
-	})
+	}); err != nil {
+		i.blind = &reflector.Failure{Resource: name, Phase: reflector.PhaseOptions, Err: fmt.Errorf("failures to list and watch cannot be seen; observe the informer before it runs: %w", err)}
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.all = append(o.all, i)
@@ -66,6 +72,7 @@ type Observed struct {
 	informer cache.SharedIndexInformer
 	since    time.Time
 	changes  counter
+	blind    *reflector.Failure // says that failures cannot be seen; nil where they can
 
 	mu       sync.Mutex // guards all below; nothing is called while it is held
 	failures uint64
@@ -93,12 +100,13 @@ func (i *Observed) failed(err error) {
 
 // Status returns the informer as it is now. That a failure is over is seen by
 // the next change or bookmark. The state is Watching once it has synced,
-// BackingOff while it fails, Listing before.
+// BackingOff while it fails, Listing before. Where failures cannot be seen, Failure
+// says so, and Watching means no more than synced.
 func (i *Observed) Status() sharedinformer.Status {
 	version, synced := i.informer.LastSyncResourceVersion(), i.informer.HasSynced()
 	s := sharedinformer.Status{
-		Reflector: reflector.Status{Resource: i.name, RV: version, State: reflector.Listing, Since: i.since, Events: i.changes.heard.Load()},
-		Synced:    synced, RV: version, Objects: len(i.informer.GetStore().ListKeys()),
+		Reflector: reflector.Status{Resource: i.name, RV: version, State: reflector.Listing, Since: i.since, Events: i.changes.initial.Load() + i.changes.live.Load()},
+		Synced:    synced, RV: version, Objects: len(i.informer.GetStore().ListKeys()), Failure: i.blind,
 	}
 	i.mu.Lock()
 	handlers := slices.Clone(i.handlers)
@@ -116,19 +124,18 @@ func (i *Observed) Status() sharedinformer.Status {
 		s.Reflector.State = reflector.Watching
 	}
 	for _, h := range handlers {
-		s.Handlers = append(s.Handlers, h.status(i.changes.heard.Load()))
+		s.Handlers = append(s.Handlers, h.status(&i.changes))
 	}
 	return s
 }
 
 // AddEventHandler adds a handler to the informer, with a clock around it: its
-// lag, its calls and the longest of them are part of the status.
+// lag, its calls and the longest of them are part of the status. Pending may be off
+// by what changed while a running informer took the handler, and Behind is how
+// long the call in progress has taken.
 func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	o := &observedHandler{next: h, name: name, place: caller()}
-	o.joined = i.changes.heard.Load()
-	if i.informer.HasSynced() {
-		o.initial = uint64(len(i.informer.GetStore().ListKeys()))
-	}
+	o.joined, o.found = i.changes.live.Load(), uint64(len(i.informer.GetStore().ListKeys()))
 	registration, err := i.informer.AddEventHandler(o)
 	if err != nil {
 		return nil, err
@@ -140,16 +147,24 @@ func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (c
 	return registration, nil
 }
 
-// counter is a handler that counts changes.
-type counter struct{ heard atomic.Uint64 }
+// counter is a handler that counts changes, and the objects of the initial list.
+type counter struct{ initial, live atomic.Uint64 }
 
-func (c *counter) OnAdd(any, bool) { c.heard.Add(1) }
-func (c *counter) OnDelete(any)    { c.heard.Add(1) }
-func (c *counter) OnUpdate(old, o any) {
-	if !isResync(old, o) {
-		c.heard.Add(1)
+func (c *counter) OnAdd(_ any, initial bool) {
+	if initial {
+		c.initial.Add(1)
+	} else {
+		c.live.Add(1)
 	}
 }
+
+func (c *counter) OnUpdate(old, o any) {
+	if !isResync(old, o) {
+		c.live.Add(1)
+	}
+}
+
+func (c *counter) OnDelete(any) { c.live.Add(1) }
 
 // isResync reports whether an update is none.
 func isResync(old, o any) bool {
@@ -163,10 +178,10 @@ func isResync(old, o any) bool {
 
 // observedHandler is a handler with a clock around it.
 type observedHandler struct {
-	next            cache.ResourceEventHandler
-	name, place     string
-	joined, initial uint64 // changes before it joined, and objects that it hears of instead
-	registration    atomic.Pointer[cache.ResourceEventHandlerRegistration]
+	next          cache.ResourceEventHandler
+	name, place   string
+	joined, found uint64 // changes before it joined, and objects that were there then
+	registration  atomic.Pointer[cache.ResourceEventHandlerRegistration]
 
 	changes   counter       // that it has heard
 	delivered atomic.Uint64 // calls that have returned
@@ -211,17 +226,24 @@ func (h *observedHandler) time(call func()) {
 	returned = true
 }
 
-func (h *observedHandler) status(heard uint64) sharedinformer.HandlerStatus {
+// status compares what the handler has heard with what all have.
+func (h *observedHandler) status(all *counter) sharedinformer.HandlerStatus {
 	s := sharedinformer.HandlerStatus{
 		Name: h.name, Place: h.place, Delivered: h.delivered.Load(), Panics: h.panics.Load(),
 		Slowest: time.Duration(h.slowest.Load()),
-		Pending: int(max(0, int64(heard-h.joined+h.initial)-int64(h.changes.heard.Load()))),
+		Pending: missing(all.live.Load()-h.joined, h.changes.live.Load()),
 	}
 	if r := h.registration.Load(); r != nil {
 		s.Synced = (*r).HasSynced()
+	}
+	if !s.Synced {
+		s.Pending += missing(max(all.initial.Load(), h.found), h.changes.initial.Load())
 	}
 	if began := h.began.Load(); began > 0 {
 		s.Behind = time.Since(time.Unix(0, began))
 	}
 	return s
 }
+
+// missing is what there is to hear and was not heard.
+func missing(all, heard uint64) int { return int(max(all, heard) - heard) }

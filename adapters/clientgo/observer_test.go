@@ -2,6 +2,9 @@ package clientgo_test
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,8 +15,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -58,6 +63,7 @@ func TestObservingClientGosInformer(t *testing.T) {
 		require.Equal(r, reflector.Watching, s.Reflector.State)
 		require.Zero(r, s.Reflector.Attempts)
 		require.NotNil(r, s.Reflector.Failure, "the last one stays to be seen")
+		require.Nil(r, s.Failure)
 		require.Equal(r, 2, s.Objects)
 		require.Equal(r, i.LastSyncResourceVersion(), s.RV)
 		h := s.Handlers[0]
@@ -99,5 +105,98 @@ func TestObservingAStoppedInformer(t *testing.T) {
 		require.Equal(r, reflector.Stopped, observer.Status()[0].Reflector.State)
 		_, err = observer.Observe("pods", i, nil)
 		require.Error(r, err)
+	})
+}
+
+func TestObservingARunningInformerSaysWhatIsNotSeen(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		i := r.pods(0)
+		r.run(i)
+		var observer clientgo.Observer
+		_, err := observer.Observe("pods", i, nil)
+		require.NoError(r, err)
+		s := observer.Status()[0]
+		require.Equal(r, reflector.Watching, s.Reflector.State)
+		require.EqualError(r, s.Failure, "pods: options: failures to list and watch cannot be seen; observe the informer before it runs: informer has already started")
+	})
+}
+
+func TestAHandlerThatJoinsAnObservedInformerInTheMiddleOfItsList(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		r.put(pod("a"))
+		r.put(pod("b"))
+		i := r.pods(0)
+		var observer clientgo.Observer
+		observed, err := observer.Observe("pods", i, nil)
+		require.NoError(r, err)
+		hold := make(chan struct{})
+		_, err = i.AddEventHandler(&diary{hook: func(line string) {
+			if _, err := observed.AddEventHandler("from "+line, &diary{hook: func(string) { <-hold }}); err != nil {
+				r.Error(err)
+			}
+		}})
+		require.NoError(r, err)
+		r.run(i)
+		pending := func() (each []int) {
+			for _, h := range observer.Status()[0].Handlers {
+				each = append(each, h.Pending)
+			}
+			return each
+		}
+		before := pending()
+		close(hold)
+		synctest.Wait()
+		require.Equal(r, []int{2, 2}, before)
+		require.Equal(r, []int{0, 0}, pending())
+	})
+}
+
+func TestWhatWasWrittenToTheStoreIsNotPending(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		i := r.pods(0)
+		require.NoError(r, i.GetStore().Add(pod("a")))
+		var observer clientgo.Observer
+		observed, err := observer.Observe("pods", i, nil)
+		require.NoError(r, err)
+		_, err = observed.AddEventHandler("early", &diary{})
+		require.NoError(r, err)
+		r.run(i)
+		require.Zero(r, observer.Status()[0].Handlers[0].Pending)
+	})
+}
+
+// Millrace's diagnosis of client-go's own informers.
+func TestAManagerShowsObservedInformers(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		forbidden := r.srv.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "no"}}})
+		i := r.pods(0)
+		var observer clientgo.Observer
+		observed, err := observer.Observe("pods", i, nil)
+		require.NoError(r, err)
+		_, err = observed.AddEventHandler("my handler", &diary{})
+		require.NoError(r, err)
+		m, err := manager.New(&rest.Config{Host: r.cfg.Host, Dial: r.cfg.Dial, Namespace: "shop"}, manager.Options{})
+		require.NoError(r, err)
+		require.NoError(r, m.AddInformers("client-go", &observer))
+		r.runs.Go(func() { _ = m.Run(r.ctx) })
+		r.run(i)
+		settle(time.Minute)
+		ask := func(h http.Handler, path string) string {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			return w.Body.String()
+		}
+		require.Contains(r, ask(m.Probes(), "/readyz"), "[-] informers-client-go: not synced: pods: list: forbidden: ")
+		page, err := json.Marshal(m.Report()) // what /debug/status shows
+		require.NoError(r, err)
+		require.Contains(r, string(page), `"State":"BackingOff"`)
+		require.Contains(r, string(page), "pods: list: forbidden: ")
+
+		r.srv.Faults().Remove(forbidden)
+		settle(time.Minute)
+		require.Equal(r, "ok\n", ask(m.Probes(), "/readyz"))
+		shown := ask(m.Metrics().Handler(), "/metrics")
+		require.Contains(r, shown, `millrace_informer_synced{cluster="client-go",resource="pods"} 1`)
+		require.Contains(r, shown, `millrace_informer_handler_synced{cluster="client-go",handler="my handler",`)
 	})
 }

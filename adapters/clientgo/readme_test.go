@@ -1,6 +1,8 @@
 package clientgo_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -18,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -37,7 +41,7 @@ func TestTheReadmeShowsWhatRuns(t *testing.T) {
 			require.Contains(t, string(program), "\t"+strings.TrimSpace(line)+"\n")
 		}
 	}
-	require.Equal(t, 8, blocks)
+	require.Equal(t, 9, blocks)
 }
 
 // worksAsUsed starts a factory and looks whether it has what the server has.
@@ -153,13 +157,31 @@ func TestTheLinesOfTheReadme(t *testing.T) {
 		r.run(informer)
 		require.True(r, registration.HasSynced())
 		require.True(r, observer.Status()[0].Handlers[0].Synced)
+
+		m, err := manager.New(&rest.Config{Host: r.cfg.Host, Dial: r.cfg.Dial, Namespace: "shop"}, manager.Options{})
+		require.NoError(r, err)
+		registry, w := metrics.NewRegistry(), &bytes.Buffer{}
+		err = m.AddInformers("client-go", &observer)
+		require.NoError(r, err)
+		require.True(r, m.Report().Clusters["client-go"][0].Synced)
+		err = registry.AddInformers("client-go", &observer)
+		require.NoError(r, err)
+		err = json.NewEncoder(w).Encode(observer.Status())
+		require.NoError(r, err)
+		require.Contains(r, w.String(), `"Resource":"pods","State":"Watching"`)
 	})
 	run("client", func(r *rig) {
-		config := r.cfg
+		config, ctx := r.cfg, r.ctx
 		client, err := clientgo.FromConfig(config)
 		require.NoError(r, err)
-		p, err := rest.ResourceFor[*corev1.Pod](client).Get(r.ctx, object.Key{Namespace: "shop", Name: "a"}, metav1.GetOptions{})
+		pods := rest.ResourceFor[*corev1.Pod](client).Namespace("shop")
+		p, err := pods.Get(ctx, object.Key{Name: "a"}, metav1.GetOptions{})
 		require.NoError(r, err)
 		require.Equal(r, "a=web", describe(p))
+		informer := clientgo.NewInformerFor(pods, clientgo.ResourceOptions{ResyncPeriod: resync})
+		r.run(informer)
+		err = clientgo.WaitForSync(ctx, informer)
+		require.NoError(r, err)
+		require.Equal(r, []string{"shop/a"}, keys(informer.GetStore()))
 	})
 }

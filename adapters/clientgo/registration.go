@@ -43,15 +43,6 @@ func (r *registration) ShutdownChan() <-chan struct{} { return r.ended }
 
 func (r *registration) finished() { r.end.Do(func() { close(r.ended) }) }
 
-// leave takes the handler off a running informer and returns at once.
-func (r *registration) leave() {
-	r.inner.Close()
-	go func() { // ends with the call in progress, which may be the caller's own
-		_ = r.inner.CloseAndWait(context.Background())
-		r.finished()
-	}()
-}
-
 // Handle implements sharedinformer.Handler. What utilruntime.PanicHandlers are
 // there for hears of a panic, as with stock client-go; then it goes on to the
 // informer, which counts it and ends the process where
@@ -84,18 +75,24 @@ func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object
 }
 
 // caller is the file:line from which a handler was added, past the packages
-// that only pass it on.
-func caller() string {
+// that only pass it on; where nobody else did, as with the sources of
+// controller-runtime, the outermost of them.
+func caller() (place string) {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		frame, more := frames.Next()
+		if frame.Function == "runtime.goexit" {
+			return place
+		}
+		parts := strings.Split(frame.File, "/")
+		place = strings.Join(parts[max(0, len(parts)-2):], "/") + ":" + strconv.Itoa(frame.Line)
 		passing := strings.HasPrefix(frame.Function, "k8s.io/client-go/") ||
 			strings.HasPrefix(frame.Function, "sigs.k8s.io/controller-runtime/") ||
-			strings.HasPrefix(frame.Function, "github.com/millrace-dev/millrace/adapters/clientgo.")
+			strings.HasPrefix(frame.Function, "github.com/millrace-dev/millrace/adapters/clientgo.") ||
+			strings.HasPrefix(frame.Function, "github.com/millrace-dev/millrace/adapters/controllerruntime.")
 		if !passing || !more {
-			parts := strings.Split(frame.File, "/")
-			return strings.Join(parts[max(0, len(parts)-2):], "/") + ":" + strconv.Itoa(frame.Line)
+			return place
 		}
 	}
 }

@@ -125,14 +125,3 @@ func (m *mixing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 		}
 	}, nil
 }
-
-// WaitForSync waits until a whole list is in the informer's store. The error
-// says why it is not (L22).
-func WaitForSync(ctx context.Context, informer cache.SharedIndexInformer) error {
-	select {
-	case <-informer.HasSyncedChecker().Done():
-		return nil
-	case <-ctx.Done():
-		return unsynced(ctx, informer)
-	}
-}

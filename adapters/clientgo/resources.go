@@ -130,15 +130,15 @@ func (f *ResourceFactory) Start(stop <-chan struct{}) {
 // To have those that are asked for later, call it again.
 func (f *ResourceFactory) StartWithContext(ctx context.Context) { f.runner.start(ctx) }
 
-// WaitForCacheSync waits until every informer that was started has synced, or
-// stop is closed, and tells which have.
+// WaitForCacheSync waits until every informer that was started has synced or
+// stopped, or stop is closed, and tells which have.
 func (f *ResourceFactory) WaitForCacheSync(stop <-chan struct{}) map[schema.GroupVersionResource]bool {
 	synced, _ := f.WaitForCacheSyncWithContext(wait.ContextForChannel(stop))
 	return synced
 }
 
 // WaitForCacheSyncWithContext waits until every informer that was started has
-// synced, or ctx is done. The error says why each that has not synced has not
+// synced or stopped, or ctx is done. The error says why each that has not synced has not
 // (L22).
 func (f *ResourceFactory) WaitForCacheSyncWithContext(ctx context.Context) (map[schema.GroupVersionResource]bool, error) {
 	return f.runner.wait(ctx)

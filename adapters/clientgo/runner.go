@@ -67,13 +67,9 @@ func (r *runner[K]) wait(ctx context.Context) (map[K]bool, error) {
 	synced := make(map[K]bool, len(waiting))
 	var failures []error
 	for key, i := range waiting {
-		select {
-		case <-i.HasSyncedChecker().Done():
-		case <-ctx.Done():
-		}
-		if synced[key] = i.HasSynced(); !synced[key] {
-			failures = append(failures, unsynced(ctx, i))
-		}
+		err := WaitForSync(ctx, i)
+		synced[key] = err == nil
+		failures = append(failures, err)
 	}
 	return synced, errors.Join(failures...)
 }

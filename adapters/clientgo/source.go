@@ -122,14 +122,26 @@ func (s *source) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[
 	}, nil
 }
 
+// endTime is how long a watch may take to close its channel when it is stopped.
+const endTime = time.Second
+
 // end stops w and takes what it still has, without which some watches (those of
-// watch.Filter, for example) keep a goroutine for ever.
+// watch.Filter, for example) keep a goroutine for ever. One that does not close
+// its channel, as it must, is left after endTime.
 func end(w watch.Interface) {
 	w.Stop()
-	go func() { // ends when w has closed its channel, as Stop tells it to
-		for range w.ResultChan() {
+	late := time.NewTimer(endTime)
+	defer late.Stop()
+	for {
+		select {
+		case _, more := <-w.ResultChan():
+			if !more {
+				return
+			}
+		case <-late.C:
+			return
 		}
-	}()
+	}
 }
 
 // event checks one event of a watch. Stock client-go passes over objects of

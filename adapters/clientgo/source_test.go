@@ -3,7 +3,10 @@ package clientgo_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,11 +58,26 @@ func (h *handmade) Watch(opts metav1.ListOptions) (watch.Interface, error) {
 	return h.feed, nil
 }
 
+// again ends the watch and waits for the next one.
+func (h *handmade) again() {
+	h.mu.Lock()
+	before := h.feed
+	h.feed = watch.NewFake()
+	h.mu.Unlock()
+	before.Stop()
+	settle(time.Minute)
+}
+
 // inBubble runs an informer of h in a bubble.
 func inBubble(t *testing.T, h *handmade, example runtime.Object, body func(i cache.SharedIndexInformer, d *diary)) {
+	bubbleOf(t, h, h, example, body)
+}
+
+// bubbleOf is inBubble with an informer of something around h.
+func bubbleOf(t *testing.T, h *handmade, lw cache.ListerWatcher, example runtime.Object, body func(i cache.SharedIndexInformer, d *diary)) {
 	synctest.Test(t, func(t *testing.T) {
 		h.feed = watch.NewFake()
-		i, d := clientgo.NewInformer(h, example, 0, nil), &diary{}
+		i, d := clientgo.NewInformer(lw, example, 0, nil), &diary{}
 		_, err := i.AddEventHandler(d)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -134,18 +152,108 @@ func TestASourceInPages(t *testing.T) {
 	})
 }
 
+// One whose versions are no numbers is asked for what it said last.
+func TestVersionsThatAreNoNumbers(t *testing.T) {
+	h := &handmade{list: podList("x7", versioned("a", "x5"))}
+	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
+		h.feed.Add(versioned("b", "x8"))
+		h.feed.Action(watch.Bookmark, versioned("", "x9"))
+		synctest.Wait()
+		h.again()
+		h.feed.Delete(versioned("b", "x10"))
+		require.Equal(t, []string{"initial a=web", "add b=web", "delete b=web"}, d.read())
+		require.Equal(t, []string{"x7", "x9"}, h.from)
+	})
+}
+
+// fakeClient is one that says that it is a fake.
+type fakeClient struct{ *handmade }
+
+// IsWatchListSemanticsUnSupported is how client-go's fakes say so.
+func (fakeClient) IsWatchListSemanticsUnSupported() bool { return true }
+
+func TestTheVersionsOfAFakesObjectsMeanNothing(t *testing.T) {
+	h := &handmade{list: podList("7", versioned("a", "50"))}
+	bubbleOf(t, h, fakeClient{h}, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
+		h.feed.Modify(versioned("a", "3"))
+		synctest.Wait()
+		h.again()
+		h.feed.Delete(versioned("a", "3"))
+		require.Equal(t, []string{"initial a=web", "update a=web to a=web", "delete a=web"}, d.read())
+		require.Equal(t, []string{"7", "7"}, h.from)
+	})
+}
+
+func TestVersionsThatAreZero(t *testing.T) {
+	h := &handmade{list: podList("0", versioned("a", "0"))}
+	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
+		changed := versioned("a", "0")
+		changed.Labels["app"] = "db"
+		h.feed.Modify(changed)
+		require.Equal(t, []string{"initial a=web", "update a=web to a=db"}, d.read())
+	})
+}
+
+// watches lists nothing and gives out watches, one after the other, and then
+// none.
+func watches(all ...watch.Interface) cache.ListerWatcher {
+	next := make(chan watch.Interface, len(all))
+	for _, w := range all {
+		next <- w
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return podList("7"), nil },
+		WatchFuncWithContext: func(_ context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			if opts.SendInitialEvents == nil && len(next) > 0 {
+				return <-next, nil
+			}
+			return nil, errors.New("no watch")
+		},
+	}
+}
+
+// A goroutine that is left fails the bubble. Those of watch.Filter wait until
+// somebody takes what they have.
+func TestAWatchIsReadToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := watch.NewRaceFreeFake()
+		feed.Action(watch.Error, &metav1.Status{Status: metav1.StatusFailure, Message: "no", Code: 500})
+		feed.Add(versioned("a", "8"))
+		feed.Add(versioned("b", "9"))
+		filtered := watch.Filter(feed, func(e watch.Event) (watch.Event, bool) { return e, true })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		clientgo.NewInformer(watches(filtered), &corev1.Pod{}, 0, nil).RunWithContext(ctx)
+	})
+}
+
+func TestAWatchThatDoesNotEndHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deaf := watch.MockWatcher{StopFunc: func() {}, ResultChanFunc: func() <-chan watch.Event { return nil }}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			clientgo.NewInformer(watches(deaf), &corev1.Pod{}, 0, nil).RunWithContext(ctx)
+			close(ended)
+		}()
+		settle(time.Minute)
+		cancel()
+		settle(2 * time.Second)
+		select {
+		case <-ended:
+		default:
+			t.Error("it still runs")
+		}
+	})
+}
+
 // A source that knows no numbers is asked for what it said itself.
 func TestAWatchThatGoesOnWithoutVersions(t *testing.T) {
 	h := &handmade{list: podList("7", pod("a"))}
 	inBubble(t, h, &corev1.Pod{}, func(_ cache.SharedIndexInformer, d *diary) {
 		h.feed.Add(pod("b"))
 		synctest.Wait()
-		h.mu.Lock()
-		before := h.feed
-		h.feed = watch.NewFake()
-		h.mu.Unlock()
-		before.Stop()
-		settle(time.Minute)
+		h.again()
 		h.feed.Delete(pod("b"))
 		require.Equal(t, []string{"initial a=web", "add b=web", "delete b=web"}, d.read())
 		require.Equal(t, []string{"7", "7"}, h.from)
@@ -219,6 +327,50 @@ func TestAPanicOfAHandlerReachesClientGosHandlers(t *testing.T) {
 		h.feed.Add(versioned("b", "8"))
 		require.Equal(t, []string{"add b=web"}, d.read(), "the informer lives on")
 	})
+}
+
+func TestAPanicOfTheHandlerOfWatchErrorsIsHeard(t *testing.T) {
+	defer func(before bool) { utilruntime.ReallyCrash = before }(utilruntime.ReallyCrash)
+	defer func(before []func(context.Context, any)) { utilruntime.PanicHandlers = before }(utilruntime.PanicHandlers)
+	for _, crash := range []bool{false, true} {
+		utilruntime.ReallyCrash = crash
+		var heard atomic.Int32
+		utilruntime.PanicHandlers = []func(context.Context, any){func(context.Context, any) { heard.Add(1) }}
+		synctest.Test(t, func(t *testing.T) {
+			h := &handmade{feed: watch.NewFake()}
+			i := clientgo.NewInformer(h, &corev1.Pod{}, 0, nil)
+			require.NoError(t, i.SetWatchErrorHandler(func(*cache.Reflector, error) { panic("oh") }))
+			ctx, cancel := context.WithCancel(t.Context())
+			var runs sync.WaitGroup
+			defer runs.Wait()
+			defer cancel()
+			runs.Go(func() { i.RunWithContext(ctx) })
+			settle(time.Minute)
+			require.NotZero(t, heard.Load())
+			h.mu.Lock()
+			h.list = podList("7")
+			h.mu.Unlock()
+			settle(time.Minute)
+			require.True(t, i.HasSynced(), "the informer lives on")
+		})
+	}
+}
+
+// Where utilruntime.ReallyCrash says so, which is the default, a panic of a
+// handler ends the process, here another one.
+func TestAPanicOfAHandlerEndsTheProcess(t *testing.T) {
+	if os.Getenv("PANIC_CHILD") != "" {
+		i := clientgo.NewInformer(&handmade{list: podList("7", versioned("a", "5")), feed: watch.NewFake()}, nil, 0, nil)
+		_, err := i.AddEventHandler(&diary{hook: func(string) { panic("oh") }})
+		require.NoError(t, err)
+		i.RunWithContext(t.Context())
+	}
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), "PANIC_CHILD=1")
+	out, err := child.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "handler panicked: oh")
+	require.Contains(t, string(out), "source_test.go:", "where it panicked")
 }
 
 // client-go's own source for tests.

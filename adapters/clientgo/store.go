@@ -29,19 +29,22 @@ type store struct {
 	written cache.Indexer // keeps the names and functions of all indexes too
 	reads   atomic.Pointer[reads]
 	synced  atomic.Bool // reads has a whole list
+
+	mu sync.Mutex // held while indexes are added to both, or copied; meanwhile their functions are called, and who hears of failures
 }
 
 func newStore(indexers cache.Indexers) *store {
-	if indexers == nil {
-		indexers = cache.Indexers{}
-	}
-	return &store{written: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, indexers)}
+	own := make(cache.Indexers) // to be added to
+	maps.Copy(own, indexers)
+	return &store{written: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc, own)}
 }
 
 // show lets the store show the cache of i as soon as that has a whole list.
 func (s *store) show(i *sharedinformer.Informer[object.Object]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	r := &reads{cache: i.Cache(), informer: i, indexes: make(map[string]*index)}
-	r.add(s.written.GetIndexers())
+	_ = r.AddIndexers(s.written.GetIndexers())
 	s.reads.Store(r)
 }
 
@@ -83,15 +86,17 @@ func (s *store) ListIndexFuncValues(name string) []string {
 func (s *store) ByIndex(name, value string) ([]any, error) {
 	return s.current().ByIndex(name, value)
 }
-func (s *store) GetIndexers() cache.Indexers { return s.written.GetIndexers() }
+func (s *store) GetIndexers() cache.Indexers { return s.current().GetIndexers() }
 
 // AddIndexers adds indexes at any time. It fails where a name is taken.
 func (s *store) AddIndexers(indexers cache.Indexers) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.written.AddIndexers(indexers); err != nil {
 		return err
 	}
 	if r := s.reads.Load(); r != nil {
-		r.add(indexers)
+		return r.AddIndexers(indexers)
 	}
 	return nil
 }
@@ -159,16 +164,17 @@ func isNamespace(values cache.IndexFunc) bool {
 	return reflect.ValueOf(values).Pointer() == reflect.ValueOf(cache.MetaNamespaceIndexFunc).Pointer()
 }
 
-// add makes an index of each function. An object for which one fails is not
-// found by that index, and the failure is reported (L15); stock client-go
-// panics.
-func (r *reads) add(indexers cache.Indexers) {
+// AddIndexers makes an index of each function, and never fails. An object for
+// which one fails is not found by that index, and the failure is reported (L15);
+// stock client-go panics.
+func (r *reads) AddIndexers(indexers cache.Indexers) error {
 	for name, values := range indexers {
 		found := &index{r.finder(name, values), values} // calls the function of all objects
 		r.mu.Lock()
 		r.indexes[name] = found
 		r.mu.Unlock()
 	}
+	return nil
 }
 
 // finder returns the index of a function.
@@ -278,6 +284,7 @@ func (r *reads) ByIndex(name, value string) ([]any, error) {
 	return i.get(value), nil
 }
 
+// IndexKeys are in order, as stock client-go has them.
 func (r *reads) IndexKeys(name, value string) ([]string, error) {
 	i, err := r.index(name)
 	if err != nil {
@@ -287,6 +294,7 @@ func (r *reads) IndexKeys(name, value string) ([]string, error) {
 	for o := range i.found.Get(value) {
 		keys = append(keys, object.FormatKey(object.KeyOf(o)))
 	}
+	slices.Sort(keys)
 	return keys, nil
 }
 
@@ -298,6 +306,7 @@ func (r *reads) ListIndexFuncValues(name string) []string {
 	return i.found.Values()
 }
 
+// GetIndexers returns a copy.
 func (r *reads) GetIndexers() cache.Indexers {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -306,11 +315,6 @@ func (r *reads) GetIndexers() cache.Indexers {
 		all[name] = i.values
 	}
 	return all
-}
-
-func (r *reads) AddIndexers(indexers cache.Indexers) error {
-	r.add(indexers)
-	return nil
 }
 
 // get returns the objects that have a value, in a slice of the caller's.

@@ -17,8 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
 	"github.com/millrace-dev/millrace/object"
@@ -124,6 +128,25 @@ func TestHandlersOfEachForm(t *testing.T) {
 		require.Equal(r, map[string]schema.GroupVersionKind{
 			"*unstructured.Unstructured": podKind, "*v1.PartialObjectMetadata": podKind, "*v1.Pod": {},
 		}, heard)
+	})
+}
+
+func TestTheStatusNamesThePlaceOfAHandler(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		i, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		_, err = i.AddEventHandler(&diary{})
+		require.NoError(r, err)
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queue.ShutDown()
+		kind := source.Kind(c, &corev1.Pod{}, &handler.TypedEnqueueRequestForObject[*corev1.Pod]{})
+		require.NoError(r, kind.Start(r.ctx, queue))
+		require.NoError(r, kind.WaitForSync(r.ctx))
+		for _, s := range c.(*controllerruntime.Cache).Status() {
+			require.Contains(r, s.Handlers[0].Place, "controllerruntime/informer_test.go:")
+			require.Contains(r, s.Handlers[1].Place, "source/kind.go:")
+		}
 	})
 }
 
