@@ -30,6 +30,12 @@ import (
 // Outside of a reconcile a Client reads and writes without waiting. It may be
 // used by many goroutines.
 //
+// A controller waits for the informers of its sources alone. One that reads other kinds
+// too, and whose changes it need not hear of, makes a source of them all the same, so
+// that their caches are synced before the first reconcile:
+//
+//	c.Watch(controller.MapFunc(secrets.Informer, func(*corev1.Secret) []controller.Request { return nil }))
+//
 // A kind may bypass the cache (factory.Options.DisableFor). Its client has no
 // informer, Read asks the server, and nothing is to be waited for. What needs a
 // cache, Get and Copy and sources, is then not to be had; Objects and
@@ -89,8 +95,23 @@ func (c *Client[T]) uncached() {
 
 // Read returns the object under key: the cached one, which is shared and must not be
 // changed, or, of a kind that bypasses the cache, the server's. Where there is none
-// it fails so that apierrors.IsNotFound says so.
+// it fails so that apierrors.IsNotFound says so, and where the cache is not synced,
+// and may therefore not have it yet, with sharedinformer.ErrNotSynced and why. A kind
+// that the server does not serve has no objects.
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
+	var why error
+	if c.Informer != nil && !c.HasSynced() && !notServed(c.Informer) {
+		why = unsynced(c.Informer) // before the look: it may sync at any moment
+	}
+	o, err := c.read(ctx, key)
+	if err != nil && why != nil {
+		return o, fmt.Errorf("read %s: %w: %w", object.FormatKey(key), sharedinformer.ErrNotSynced, why)
+	}
+	return o, err
+}
+
+// read is Read from a cache that may be taken as it is.
+func (c *Client[T]) read(ctx context.Context, key object.Key) (T, error) {
 	if c.Informer == nil {
 		return c.resource.Get(ctx, key, metav1.GetOptions{})
 	}
@@ -103,7 +124,8 @@ func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 }
 
 // Get returns the cached object under key. It is shared and must not be changed.
-// For more ways to read see Cache.
+// That there is none means nothing as long as the cache is not synced; see Client. For
+// more ways to read see Cache.
 func (c *Client[T]) Get(key object.Key) (o T, ok bool) { return c.Cache().Get(key) }
 
 // Copy returns a copy of the cached object under key, which may be changed.

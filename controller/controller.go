@@ -108,6 +108,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	if s.awaitSources() {
 		c.enter(Running)
+		c.opts.Logger.Info("reconciling", "controller", c.name, "workers", c.opts.Concurrency)
 		for range c.opts.Concurrency {
 			s.tasks.Go(s.work)
 		}

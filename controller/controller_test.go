@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -41,6 +43,12 @@ func (j *journal) write(line string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, line)
+}
+
+// Write lets a logger write.
+func (j *journal) Write(line []byte) (int, error) {
+	j.write(string(line))
+	return len(line), nil
 }
 
 // read returns what was written since the last call, when all is quiet.
@@ -180,7 +188,7 @@ func TestWhatAReconcileComesTo(t *testing.T) {
 		}, check: func(t *testing.T, s controller.Status) {
 			require.EqualValues(t, 1, s.Errors)
 			require.ErrorIs(t, s.Failure, failure)
-			require.ErrorContains(t, s.Failure, "shop/a: no luck (1 attempts")
+			require.ErrorContains(t, s.Failure, "shop/a: no luck (1 attempt,")
 		}},
 		"terminal error": {calls: 1, first: func(context.Context) (controller.Result, error) {
 			return controller.Result{}, fmt.Errorf("give up: %w", controller.Terminal(failure))
@@ -205,6 +213,16 @@ func TestWhatAReconcileComesTo(t *testing.T) {
 		}, check: func(t *testing.T, s controller.Status) {
 			require.EqualValues(t, 1, s.Timeouts)
 			require.ErrorIs(t, s.Failure, controller.ErrTimeout)
+			require.Equal(t, 1, strings.Count(s.Failure.Error(), controller.ErrTimeout.Error()))
+		}},
+		"timeout of a call": {calls: 1, first: func(ctx context.Context) (controller.Result, error) {
+			<-ctx.Done()
+			return controller.Result{}, controller.Terminal(ctx.Err())
+		}, check: func(t *testing.T, s controller.Status) {
+			require.EqualValues(t, 1, s.Timeouts)
+			require.EqualValues(t, 1, s.Terminal)
+			require.ErrorIs(t, s.Failure, context.DeadlineExceeded)
+			require.ErrorContains(t, s.Failure, "the reconcile took longer than the controller's timeout (10s): context deadline exceeded")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -267,8 +285,9 @@ func TestASourceThatCannotSyncHoldsUpOnlyWhoNeedsIt(t *testing.T) {
 		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
 		pods, secrets := factory.Informer[*corev1.Pod](e.Factory), factory.Informer[*corev1.Secret](e.Factory)
 		one, two := &journal{}, &journal{}
-		works := newController(e, one, controller.Options{}, controller.For(pods))
-		waits := newController(e, two, controller.Options{}, controller.For(pods), controller.For(secrets))
+		said, waited := &journal{}, &journal{}
+		works := newController(e, one, controller.Options{Logger: slog.New(slog.NewTextHandler(said, nil))}, controller.For(pods))
+		waits := newController(e, two, controller.Options{Logger: slog.New(slog.NewTextHandler(waited, nil))}, controller.For(pods), controller.For(secrets))
 		require.ErrorContains(e, waits.Ready(), "it is Idle")
 		controllertest.Put(e, pod("a"))
 		e.Start(works, waits)
@@ -285,10 +304,21 @@ func TestASourceThatCannotSyncHoldsUpOnlyWhoNeedsIt(t *testing.T) {
 		require.ErrorContains(e, waits.Status().Sources[1].Waiting, "forbidden")
 
 		e.Settle(10 * time.Minute) // beyond the patience of the informer's own WaitForSync
+		log := said.read()
+		require.Len(e, log, 1)
+		require.Contains(e, log[0], "msg=reconciling controller=test workers=1\n")
+		log = waited.read()
+		require.Len(e, log, 5, "after 10, 30, 70, 150 and 310 s")
+		for _, line := range log {
+			require.Contains(e, line, `msg="the controller reconciles nothing yet" controller=test err="controller test: waiting for secrets: list: forbidden`)
+		}
 		e.Server.SetAuthorizer(nil)
 		e.Settle(time.Minute)
 		require.Equal(e, []string{"shop/a"}, two.read())
 		require.NoError(e, waits.Ready())
+		log = waited.read()
+		require.NotEmpty(e, log)
+		require.Contains(e, log[len(log)-1], "msg=reconciling")
 	})
 }
 

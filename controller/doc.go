@@ -37,7 +37,8 @@
 // of this package:
 //
 //   - No reconcile before every source that is there at Run has synced, but for
-//     Optional ones whose kind is not served.
+//     Optional ones whose kind is not served. A kind that is only read, and is no
+//     source, is not waited for; see Client.
 //   - A reconcile does not see a state older than what the reconcile before it
 //     wrote through a Client, unless the cache lags behind by more than
 //     Options.Patience, which is counted.

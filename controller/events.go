@@ -212,6 +212,16 @@ func (r *Events) Status() EventStatus {
 	return s
 }
 
+// String names the recorder by its controller.
+func (r *Events) String() string { return "events of " + r.controller }
+
+// NeedLeaderElection says no to a manager: who does not lead may record events, and
+// what the leader's work records at its end is still sent.
+func (r *Events) NeedLeaderElection() bool { return false }
+
+// Ready says to a manager that events wait for no cache.
+func (r *Events) Ready() error { return nil }
+
 // Run sends what is recorded until ctx is done, then what is left, for
 // EventOptions.Flush at most, and returns nil.
 func (r *Events) Run(ctx context.Context) error {

@@ -185,11 +185,6 @@ func TestPatchStatusOfACustomResource(t *testing.T) {
 	}, controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{custom}}})
 }
 
-var eventsServed = controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{{
-	GVR: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespaced: true,
-	New: func() object.Object { return &eventsv1.Event{} },
-}}}}
-
 // The API server's own check of an event is stricter than the simulation's.
 func requireValid(t testing.TB, event *eventsv1.Event) {
 	t.Helper()
@@ -241,7 +236,7 @@ func TestEventsThatRepeatAreCounted(t *testing.T) {
 		events.Recordf(a, "", "Scaled", "Scale", "again")
 		e.Settle(0)
 		require.Len(e, controllertest.All[*eventsv1.Event](e), 4)
-	}, eventsServed)
+	})
 }
 
 func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
@@ -263,7 +258,7 @@ func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
 		e.Settle(0)
 		require.EqualValues(e, 1, events.Status().Failed)
 		require.Zero(e, events.Status().Kept)
-	}, eventsServed)
+	})
 }
 
 func TestEventsAreFlushedAtTheEnd(t *testing.T) {
@@ -286,5 +281,5 @@ func TestEventsAreFlushedAtTheEnd(t *testing.T) {
 		began := time.Now()
 		stop()
 		require.LessOrEqual(e, time.Since(began), 3*time.Second)
-	}, eventsServed)
+	})
 }

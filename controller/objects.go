@@ -14,7 +14,7 @@ import (
 // that is gone; what is to be done before that is what finalizers are for.
 func Objects[T object.Object](c *Client[T], reconcile func(ctx context.Context, o T) (Result, error)) Reconciler {
 	return Func(func(ctx context.Context, req Request) (Result, error) {
-		o, err := c.Read(ctx, req.Key)
+		o, err := c.read(ctx, req.Key) // a source, so that the cache is synced
 		switch {
 		case apierrors.IsNotFound(err):
 			return Result{}, nil

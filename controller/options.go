@@ -63,7 +63,8 @@ type Options struct {
 	// reported.
 	CrashOnPanic bool
 
-	// Logger hears of failures. Nil is silent.
+	// Logger hears of failures, of sources that are waited for, and of when the
+	// first reconcile may begin. Nil is silent.
 	Logger *slog.Logger
 }
 

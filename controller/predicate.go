@@ -88,7 +88,8 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 // GenerationChanged drops updates that leave metadata.generation as it is, which
 // for kinds that count it means that the spec is the same, and resyncs. Adds and
 // deletions pass. Note that a change of metadata alone is dropped, a deletion
-// timestamp is not: the server counts it.
+// timestamp is not: the server counts it. So a reconcile that adds a finalizer must go
+// on: the update does not lead to another one.
 func GenerationChanged[T object.Object]() Predicate[T] {
 	return Changed(func(o T) int64 { return o.GetGeneration() })
 }

@@ -3,9 +3,17 @@ package controller
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// How long a controller waits for its sources before it says so, and between two
+// times at most.
+const (
+	firstTold = 10 * time.Second
+	lastTold  = 5 * time.Minute
 )
 
 // session is one run of a controller: its queue and everything that it started.
@@ -58,11 +66,18 @@ func (s *session) poke() {
 }
 
 // awaitSources waits until every source is synced, and returns false if the
-// session ends before.
+// session ends before. Where that takes long it says what it waits for.
 func (s *session) awaitSources() bool {
+	patience := firstTold
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	for s.controller.unsynced() {
 		select {
 		case <-s.changed:
+		case <-timer.C:
+			s.controller.opts.Logger.Warn("the controller reconciles nothing yet", "controller", s.controller.name, "err", s.controller.Ready())
+			patience = min(2*patience, lastTold)
+			timer.Reset(patience)
 		case <-s.ctx.Done():
 			return false
 		}

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -54,11 +55,18 @@ type Failure struct {
 
 // Error names the request, the reason, how often and when.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("%s: %s (%d attempts, last %s ago)", f.Request, reflector.Reason(f.Err), f.Attempts, time.Since(f.Last).Round(time.Second))
+	reason, ago := reflector.Reason(f.Err), time.Since(f.Last).Round(time.Second)
+	if f.Attempts == 1 {
+		return fmt.Sprintf("%s: %s (1 attempt, %s ago)", f.Request, reason, ago)
+	}
+	return fmt.Sprintf("%s: %s (%d attempts, last %s ago)", f.Request, reason, f.Attempts, ago)
 }
 
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
+
+// MarshalText lets a Status print readably as JSON.
+func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil }
 
 // Status is a controller seen from outside at one moment. Counters begin at 0
 // with the controller, and go on when it is run again.
@@ -97,6 +105,21 @@ type SourceStatus struct {
 	Failures uint64 // of its function, or of its map function
 	Failure  error  // the last of them
 	Waiting  error  // why it is not synced, also where it is not waited for; nil if it is
+}
+
+// MarshalJSON writes the errors as texts, and as null where there is none.
+func (s SourceStatus) MarshalJSON() ([]byte, error) {
+	type fields SourceStatus
+	text := func(err error) *string {
+		if err == nil {
+			return nil
+		}
+		return new(err.Error())
+	}
+	return json.Marshal(struct {
+		fields
+		Failure, Waiting *string
+	}{fields(s), text(s.Failure), text(s.Waiting)})
 }
 
 // Status returns the controller as it is now. The parts are read one after the

@@ -3,11 +3,13 @@ package controller_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
@@ -21,6 +23,40 @@ func secret(value string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}, StringData: map[string]string{"v": value}}
 }
 
+// What a cache does not hold before it is synced may well be there.
+func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
+		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
+		widgets := controller.ClientFor(e.Factory, factory.For[*unstructured.Unstructured]{
+			Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}, Optional: true,
+		})
+		key := object.KeyOf(controllertest.Put(e, secret("1")))
+		fails := func(want string) {
+			e.Helper()
+			_, err := secrets.Read(e.Context(), key)
+			require.ErrorIs(e, err, sharedinformer.ErrNotSynced)
+			require.False(e, apierrors.IsNotFound(err))
+			require.ErrorContains(e, err, "read shop/s: not synced: "+want)
+			_, _, err = controller.CreateOrUpdate(e.Context(), secrets, secret("2"), func(*corev1.Secret) error { return nil })
+			require.ErrorIs(e, err, sharedinformer.ErrNotSynced)
+		}
+		fails("Secret: the informer does not run")
+		e.Start()
+		fails("secrets: list: forbidden: ")
+		_, err := widgets.Read(e.Context(), key)
+		require.True(e, apierrors.IsNotFound(err), "nobody has one of a kind that is not served: %v", err)
+
+		e.Server.SetAuthorizer(nil)
+		e.Settle(time.Minute)
+		s, err := secrets.Read(e.Context(), key)
+		require.NoError(e, err)
+		require.Equal(e, "s", s.Name)
+		_, err = secrets.Read(e.Context(), object.Key{Namespace: "shop", Name: "t"})
+		require.True(e, apierrors.IsNotFound(err))
+	})
+}
+
 // A kind that bypasses the cache is read from the server, without the rights to list
 // and to watch it, and a reconcile sees what it wrote without waiting.
 func TestAKindThatBypassesTheCache(t *testing.T) {
@@ -32,6 +68,7 @@ func TestAKindThatBypassesTheCache(t *testing.T) {
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
 		require.NotNil(e, pods.Informer)
 		key := object.Key{Namespace: "shop", Name: "s"}
+		e.Start()
 		for _, read := range []func() error{
 			func() error { _, err := secrets.Read(e.Context(), key); return err },
 			func() error { _, err := pods.Read(e.Context(), key); return err },

@@ -125,15 +125,18 @@ func (s *session) ended(err error) bool {
 
 // failed counts and reports the error of a reconcile.
 func (c *Controller) failed(a *attempt, err error) {
+	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
+		c.count.timeouts.Add(1)
+		if !errors.Is(err, ErrTimeout) { // a call that was cut short knows only of a deadline
+			err = fmt.Errorf("%w (%s): %w", ErrTimeout, c.opts.Timeout, err)
+		}
+	}
 	now := time.Now()
 	f := &Failure{Request: a.request, Err: err, Attempts: a.number, Last: now}
 	c.count.failure.Store(f)
 	c.count.errors.Add(1)
 	if IsTerminal(err) {
 		c.count.terminals.Add(1)
-	}
-	if c.opts.Timeout > 0 && errors.Is(context.Cause(a.Context), ErrTimeout) {
-		c.count.timeouts.Add(1)
 	}
 	report(a.logger(), "reconcile failed", err)
 	p, panicked := errors.AsType[*reflector.PanicError](err)

@@ -273,9 +273,6 @@ func TestOneThatIsMadeLateAndFailsEndsAll(t *testing.T) {
 // The events of a controller are sent, also those that it records while it stops.
 func TestEventsAreSentInTheNameOfTheController(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
-		require.NoError(t, e.Server.AddResource(apiserver.Resource{
-			GVR: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespaced: true, New: func() object.Object { return &eventsv1.Event{} },
-		}))
 		ns := controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
 		m, err := controllermanager.New(registry(t, controllermanager.Descriptor{Name: "herald", New: func(c *controllermanager.Context) (manager.Runnable, error) {
 			return manager.RunnableFunc(func(ctx context.Context) error {

@@ -169,7 +169,7 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 		if follows {
 			namespaces = f.namespaces
 		}
-		e = &entry{informer: newInformer(f, want, namespaces, follows), keep: want.Keep, optional: want.Optional}
+		e = &entry{informer: newInformer(f, want, namespaces, follows), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
 		f.informers[id] = e
 		f.start(e)
 	} else if err := misuse(e, want, id); err != nil {
@@ -178,6 +178,15 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 	e.optional = e.optional && want.Optional
 	e.users++
 	return e.informer.(*sharedinformer.Informer[T])
+}
+
+// kindless says what to do where nobody knows the kind of what is wanted, which to
+// wait does not change.
+func kindless[T object.Object](client *rest.Client, want For[T]) error {
+	if !want.Kind.Empty() || !rest.ResourceFor[T](client).Kind().Empty() {
+		return nil
+	}
+	return fmt.Errorf("%v: asked for without a kind, which neither the type nor the client's scheme tells: say it in For.Kind, or register the type in the scheme", reflect.TypeFor[T]())
 }
 
 // misuse says what cannot be had of an informer that exists.

@@ -275,8 +275,11 @@ func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 	changed := e.update(func(s *Status) {
 		s.Holder, s.Token, s.Renewed, s.Attempts = holder(l), token(l), when, 0
 	})
-	if changed {
-		e.opts.Logger.Info("the lease has changed hands", "holder", holder(l), "token", token(l))
+	switch {
+	case changed && holder(l) == "":
+		e.opts.Logger.Info("the lease is free", "token", token(l))
+	case changed:
+		e.opts.Logger.Info("the lease is held", "holder", holder(l), "token", token(l))
 	}
 }
 

@@ -57,7 +57,8 @@
 //
 // # Debugging
 //
-// Options.PprofBindAddress serves /debug/status, which shows every informer, the
+// Options.PprofBindAddress serves /debug/status, which shows every informer, every
+// controller with its queue, its sources and the last reconcile that failed, the
 // election and what runs, beside /debug/pprof/. /readyz?verbose lists all checks.
 // Manager.AddInformers adds informers there that are not the manager's.
 package manager

@@ -43,6 +43,8 @@ type Manager struct {
 	health  *checks
 	ready   *checks
 
+	controllers *controllers
+
 	groups   [groups]*group
 	election *group        // of the one task that takes part in it
 	elected  chan struct{} // closed when LeaderElected is opened
@@ -85,7 +87,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 	}
 	m := &Manager{
 		Cluster: own, cfg: cfg, opts: opts, logger: opts.Logger,
-		metrics: registry,
+		metrics: registry, controllers: &controllers{Metrics: registry.Controllers()},
 		health:  &checks{prefix: "/healthz", named: map[string]Check{"ping": Ping}},
 		ready:   &checks{prefix: "/readyz", named: map[string]Check{}},
 		elected: make(chan struct{}), failing: make(chan struct{}, 1),
@@ -293,11 +295,11 @@ func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.read
 func (m *Manager) Metrics() *metrics.Registry { return m.metrics }
 
 // ControllerOptions are options for a controller of this manager: its metrics and
-// those of its queue are in Metrics, its failures go to Logger, and it reconciles
-// every object again each SyncPeriod; set Resync to 0 for never.
+// those of its queue are in Metrics, its status in Report, its failures go to Logger,
+// and it reconciles every object again each SyncPeriod; set Resync to 0 for never.
 func (m *Manager) ControllerOptions() controller.Options {
 	return controller.Options{
-		Metrics: m.metrics.Controllers(), QueueMetrics: m.metrics.WorkQueues(),
+		Metrics: m.controllers, QueueMetrics: m.metrics.WorkQueues(),
 		Resync: m.Cluster.syncPeriod, Logger: m.logger,
 	}
 }

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -106,6 +108,43 @@ func TestAForbiddenKindHoldsUpOnlyWhoNeedsItAndReadySaysSo(t *testing.T) {
 	})
 }
 
+// Events need no cache, and outlive the controllers that record them.
+func TestEventsAreSentWhateverHoldsUpOthersAndToTheEnd(t *testing.T) {
+	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
+		m := r.manager(options{})
+		factory.Informer[*corev1.Secret](m.Factory())
+		pods := factory.Informer[*corev1.Pod](m.Factory())
+		events := controller.NewEvents(m.Client(), "example.com/pods", controller.EventOptions{})
+		c, err := controller.New("pods", controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			pod, _ := pods.Cache().Get(req.Key)
+			events.Recordf(pod, corev1.EventTypeNormal, "Begun", "Reconcile", "begun")
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			events.Recordf(pod, corev1.EventTypeNormal, "Ended", "Reconcile", "ended")
+			return controller.Result{}, nil
+		}), m.ControllerOptions())
+		require.NoError(r, err)
+		c.Watch(controller.For(pods))
+		require.NoError(r, m.Add(c))
+		require.NoError(r, m.Add(events))
+		r.pod("a")
+		run := r.start(m)
+		settle(time.Minute)
+		require.Contains(r, m.Report().Groups[manager.Others].Running, "events of example.com/pods")
+		require.Equal(r, []string{"Begun"}, reasons(r))
+		require.NoError(r, run.end())
+		require.Equal(r, []string{"Begun", "Ended"}, reasons(r))
+	})
+}
+
+// reasons are those of the events on the server, sorted.
+func reasons(r *rig) (reasons []string) {
+	for _, o := range r.srv.Objects(eventsv1.SchemeGroupVersion.WithResource("events")) {
+		reasons = append(reasons, o.(*eventsv1.Event).Reason)
+	}
+	return sorted(reasons)
+}
+
 // A kind that is optional and not installed keeps nobody from readiness, from the
 // election, and from working.
 func TestAnOptionalKindHoldsUpNobody(t *testing.T) {
@@ -165,12 +204,15 @@ func TestAPanicIsAnError(t *testing.T) {
 
 func TestWhatDoesNotStopInTimeIsNamed(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
-		m := r.manager(options{GracefulShutdownTimeout: 10 * time.Second})
+		var logged bytes.Buffer
+		m := r.manager(options{GracefulShutdownTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		require.NoError(r, m.Add(&part{rig: r, name: "slow", stopping: time.Minute}))
 		require.NoError(r, m.Add(&part{rig: r, name: "quick"}, manager.Others))
 		run := r.start(m)
 		settle(time.Second)
 		run.stop()
+		settle(10 * time.Second) // before somebody kills the process
+		require.Contains(r, logged.String(), `msg="stopping takes long" running="[leader election slow]" timeout=20s`)
 		settle(12 * time.Second)
 		require.True(r, run.ended.Load())
 		require.ErrorIs(r, run.err, manager.ErrNotStopped)
@@ -196,7 +238,7 @@ func TestALateRunnableStartsAtOnce(t *testing.T) {
 }
 
 func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
-	inBubble(t, server{}, func(r *rig) {
+	inBubble(t, server{Authorize: apiserver.Deny("", "secrets")}, func(r *rig) {
 		var logged bytes.Buffer
 		m := r.manager(options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		pods := controller.ClientFor[*corev1.Pod](m.Factory())
@@ -206,6 +248,12 @@ func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
 		require.NoError(r, err)
 		c.Watch(controller.For(pods.Informer))
 		require.NoError(r, m.Add(c))
+		blind, err := controller.New("blind", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
+			return controller.Result{}, nil
+		}), m.ControllerOptions())
+		require.NoError(r, err)
+		blind.Watch(controller.For(factory.Informer[*corev1.Secret](m.Factory())))
+		require.NoError(r, m.Add(blind))
 		_, err = r.srv.Create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}})
 		require.NoError(r, err)
 		run := r.start(m)
@@ -221,6 +269,14 @@ func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
 		require.EqualValues(r, 1, values["controller_runtime_reconcile_errors_total"])
 		require.EqualValues(r, 1, values["workqueue_adds_total"])
 		require.Positive(r, values["rest_client_requests_total"])
+		report, err := json.MarshalIndent(m.Report().Controllers, "", " ")
+		require.NoError(r, err)
+		for _, want := range []string{
+			`"Name": "seer"`, `"Failure": "shop/web-0: it is dark (1 attempt, 0s ago)"`, `"State": "open"`,
+			`"Name": "blind"`, `"State": "Waiting"`, `"Waiting": "secrets: list: forbidden`,
+		} {
+			require.Contains(r, string(report), want)
+		}
 		require.NoError(r, run.end())
 		require.Contains(r, logged.String(), "it is dark")
 	})

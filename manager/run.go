@@ -17,6 +17,9 @@ const (
 	// again why.
 	askAgain = 10 * time.Second
 
+	// stopsSlowly is how long a group may take to stop without a word.
+	stopsSlowly = 10 * time.Second
+
 	// lastMoment is for what could not be asked to stop before the time was up.
 	lastMoment = time.Second
 )
@@ -87,13 +90,31 @@ func (m *Manager) stop(ctx context.Context) {
 	order := append(slices.Clone(m.groups[:LeaderElected]), m.election)
 	slices.Reverse(order)
 	for _, g := range order {
-		if g.close(); len(g.wait(ctx)) > 0 {
+		if g.close(); !m.stopped(ctx, g) {
 			break // the time is up
 		}
 	}
 	if ctx.Err() != nil {
 		m.abandon(order)
 	}
+}
+
+// stopped waits until a group that was closed has ended, and reports whether it has.
+// Where that takes long it says for what: whoever kills the process when its time is
+// up does not let it say so then.
+func (m *Manager) stopped(ctx context.Context, g *group) bool {
+	soon, cancel := context.WithTimeout(ctx, stopsSlowly)
+	defer cancel()
+	left := g.wait(soon)
+	if len(left) == 0 || ctx.Err() != nil {
+		return len(left) == 0
+	}
+	if g == m.election {
+		led, _ := m.groups[LeaderElected].status()
+		left = append(left, led...)
+	}
+	m.logger.Warn("stopping takes long", "running", left, "timeout", m.opts.GracefulShutdownTimeout)
+	return len(g.wait(ctx)) == 0
 }
 
 // abandon asks what is left to stop, all at once, and names what does not.

@@ -11,7 +11,8 @@ import (
 // Runnable is a part of the program. Run returns soon after ctx is done, when
 // everything that it started has ended. If it returns an error, other than that
 // of ctx, the manager stops. If it has a Name method, that is what messages call
-// it, and no other may have the same name.
+// it, and no other may have the same name; without, its String method says it, or
+// its type.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
@@ -114,6 +115,9 @@ func nameOf(r Runnable) (name string, unique bool) {
 		if name := named.Name(); name != "" {
 			return name, true
 		}
+	}
+	if described, ok := r.(fmt.Stringer); ok {
+		return described.String(), false
 	}
 	return fmt.Sprintf("%T", r), false
 }

@@ -11,6 +11,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/serving"
@@ -100,10 +101,11 @@ func (m *Manager) debugHandler() http.Handler {
 
 // Report is a manager seen from outside at one moment. It prints as JSON.
 type Report struct {
-	State    string // "not started", "running" or "stopping"
-	Groups   []GroupReport
-	Election *leaderelection.Status             // nil without election
-	Clusters map[string][]sharedinformer.Status // by name; the own one's is empty; those of AddInformers are here too
+	State       string // "not started", "running" or "stopping"
+	Groups      []GroupReport
+	Election    *leaderelection.Status             // nil without election
+	Controllers []controller.Status                // of those made with ControllerOptions, the oldest first
+	Clusters    map[string][]sharedinformer.Status // informers by the cluster's name; the own one's is empty; those of AddInformers are here too
 }
 
 // GroupReport is one group.
@@ -119,6 +121,7 @@ func (m *Manager) Report() Report {
 	report := Report{State: string(m.state), Clusters: map[string][]sharedinformer.Status{}}
 	informers := maps.Clone(m.informers)
 	m.mu.Unlock()
+	report.Controllers = m.controllers.report()
 	for cluster, source := range informers {
 		report.Clusters[cluster] = source.Status()
 	}

@@ -22,7 +22,7 @@ type InformerOptions struct {
 // handlers have the labels handler and place (file:line) too.
 //
 //   - millrace_informer_synced: 1 when a whole initial list is in the cache
-//   - millrace_informer_state: 1 for the state that the reflector is in, by
+//   - millrace_informer_state: how many informers are in the state, by
 //     label state
 //   - millrace_informer_failing_attempts: failures in a row, 0 when all is well
 //   - millrace_informer_objects: cached objects
@@ -62,7 +62,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("millrace_informer_"+name, help, append([]string{"resource"}, labels...), opts.ConstLabels)
 	}
-	c.state = desc("state", "1 for the state that the reflector is in.", "state")
+	c.state = desc("state", "Informers of the resource that are in the state.", "state")
 
 	type s = sharedinformer.Status
 	informer := func(name, help string, kind prometheus.ValueType, value func(s) float64, merge merge) {

@@ -48,7 +48,7 @@ millrace_informer_handler_delivered_total{handler="audit",place="main.go:7",reso
 # HELP millrace_informer_queue_age_seconds How long the oldest of them has waited.
 # TYPE millrace_informer_queue_age_seconds gauge
 millrace_informer_queue_age_seconds{resource="pods"} 1.5
-# HELP millrace_informer_state 1 for the state that the reflector is in.
+# HELP millrace_informer_state Informers of the resource that are in the state.
 # TYPE millrace_informer_state gauge
 millrace_informer_state{resource="pods",state="BackingOff"} 0
 millrace_informer_state{resource="pods",state="Idle"} 0

@@ -213,6 +213,9 @@ func (r *Reflector[T]) verdict(ctx context.Context, f *Failure) (v Verdict) {
 func (r *Reflector[T]) backOff(ctx context.Context, f *Failure) {
 	now := time.Now()
 	retryAfter, _ := rest.RetryAfter(f.Err)
+	if expired(f.Err) {
+		r.pace.forgive()
+	}
 	wait := r.pace.delay(now, retryAfter, f.Phase == PhaseWatch)
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = BackingOff, now, now.Add(wait) })
 	r.announce()

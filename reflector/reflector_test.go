@@ -319,6 +319,34 @@ func TestBackoffGrowsWithJitterAndResets(t *testing.T) {
 	require.GreaterOrEqual(t, p.delay(p.last, 0, true), 30*time.Second)
 }
 
+func TestAnExpiredVersionIsForgivenOnceInASeries(t *testing.T) {
+	p := pacer{Backoff: Backoff{}.withDefaults()}
+	now := time.Now()
+	fail := func() (wait time.Duration) {
+		wait = p.delay(now, 0, false)
+		now = now.Add(wait)
+		return wait
+	}
+	for range 6 {
+		fail()
+	}
+	p.forgive()
+	require.Less(t, fail(), 1300*time.Millisecond)
+	p.forgive()
+	require.GreaterOrEqual(t, fail(), 1600*time.Millisecond)
+	for range 6 {
+		p.forgive()
+		fail()
+	}
+	p.forgive()
+	require.GreaterOrEqual(t, fail(), 30*time.Second)
+	now = now.Add(5 * time.Minute)
+	fail()
+	fail()
+	p.forgive()
+	require.Less(t, fail(), 1300*time.Millisecond, "another series")
+}
+
 func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {
 	cases := []struct {
 		name      string

@@ -59,6 +59,9 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 
 // send sends the request once. An answer that is not a success is a *refusal.
 func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // the server has no part in it
+	}
 	req, err := c.newRequest(ctx, r)
 	if err != nil {
 		return nil, r.wrap(err)

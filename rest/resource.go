@@ -99,12 +99,12 @@ func newResource[T object.Object](c *Client, kind object.GVK, err error, at *loc
 func kindOf[T object.Object](c *Client) (object.GVK, error) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
-		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping", t)
+		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping, or say it in factory.For", t)
 	}
 	kinds, _, err := c.scheme.ObjectKinds(reflect.New(t.Elem()).Interface().(T))
 	switch {
 	case err != nil:
-		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: register it, or use ResourceForKind or ResourceForMapping", t)
+		return object.GVK{}, fmt.Errorf("%v is not registered in the client's scheme: register it, or use ResourceForKind or ResourceForMapping, or say the kind in factory.For", t)
 	case len(kinds) > 1:
 		return object.GVK{}, fmt.Errorf("the client's scheme has %v under several kinds (%v): use ResourceForKind", t, kinds)
 	}
@@ -247,6 +247,10 @@ func (r *Resource[T]) path(m Mapping, key object.Key) (string, error) {
 		segments = []string{"api", m.Resource.Version}
 	}
 	if m.Namespaced && key.Namespace != "" {
+		// The server finds nothing in it and says that all is well.
+		if len(content.IsDNS1123Label(key.Namespace)) > 0 {
+			return "", fmt.Errorf("%.80q cannot be a namespace: want at most 63 of a-z, 0-9 and '-', and no '-' at either end", key.Namespace)
+		}
 		segments = append(segments, "namespaces", key.Namespace)
 	}
 	segments = append(segments, m.Resource.Resource)

@@ -445,4 +445,5 @@ func TestNoAnswer(t *testing.T) {
 	defer cancel()
 	_, err = ResourceFor[*corev1.Pod](c).Watch(ctx, metav1.ListOptions{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.EqualError(t, err, "watch pods: not sent: context deadline exceeded", "the server is not to blame")
 }

@@ -215,6 +215,7 @@ func TestWrongCalls(t *testing.T) {
 		`get pods y/a: the key "y/a" is outside of namespace "x"`:                                                                             get(pods.Namespace("x"), object.Key{Namespace: "y", Name: "a"}),
 		`get pods x/..: ".." cannot be part of a path: it may not be '..'`:                                                                    get(pods, object.Key{Namespace: "x", Name: ".."}),
 		`get pods x/a/b: "a/b" cannot be part of a path: it may not contain '/'`:                                                              get(pods, object.Key{Namespace: "x", Name: "a/b"}),
+		`get pods  x/a: " x" cannot be a namespace: want at most 63 of a-z, 0-9 and '-', and no '-' at either end`:                            get(pods, object.Key{Namespace: " x", Name: "a"}),
 		`get nodes a: nodes are not namespaced, and a namespace was given ("x")`:                                                              second(nodes.Namespace("x").Get(ctx, object.Key{Name: "a"}, metav1.GetOptions{})),
 		`create pods: the object is nil`:                                                                                                      second(pods.Create(ctx, nil, metav1.CreateOptions{})),
 		`create pods in namespace x: the object says that it is v1 Node, want v1 Pod`:                                                         second(pods.Create(ctx, &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "x"}}, metav1.CreateOptions{})),

@@ -1,6 +1,7 @@
 package sharedinformer
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
@@ -9,6 +10,11 @@ import (
 
 // Status is an informer seen from outside at one moment.
 type Status struct {
+	// Type is the Go type of the objects, such as "*v1.Pod": a resource may have several
+	// informers, of whole objects, untyped ones and metadata alone. Empty where it is not
+	// known.
+	Type string
+
 	// Reflector is how listing and watching are going. Where each namespace has its
 	// own, it is what they come to: figures are added up, RV is the least, and
 	// state and failure are those of the one that is worst off.
@@ -58,6 +64,7 @@ func (i *Informer[T]) Status() Status {
 	cache := i.Cache()
 	all, each := i.reflectors()
 	s := Status{
+		Type:      reflect.TypeFor[T]().String(),
 		Reflector: all, Namespaces: each,
 		Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(),

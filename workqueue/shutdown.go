@@ -36,6 +36,9 @@ func (s State) String() string {
 	}
 }
 
+// MarshalText lets a Status print readably as JSON.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // ShutDown ends the queue at once: keys that wait or are delayed are dropped
 // and counted in Status.Dropped, blocked Gets return ErrShutDown, and so does
 // each Get from now on. It does not wait for work that runs; its Done is still

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
@@ -122,6 +123,8 @@ func (f *viewFlags) check() (err error) {
 	switch {
 	case f.allNamespaces && f.namespace != "":
 		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
+	case f.namespace != "" && len(validation.IsDNS1123Label(f.namespace)) > 0:
+		return usage("--namespace %q: want the name of one namespace, or -A for all", f.namespace)
 	case f.count < 0:
 		return usage("--count is %d: want 0 or more", f.count)
 	case f.timeout < 0:

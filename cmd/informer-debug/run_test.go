@@ -282,6 +282,7 @@ func TestBadUsage(t *testing.T) {
 		{"watch pods --timeout soon", "invalid duration"},
 		{"watch pods --request-timeout -1s", "--request-timeout is -1s"},
 		{"watch pods -l a=b=c", "--selector"},
+		{"watch pods -n shop,bank", "one namespace"},
 		{"watch pods --field-selector phase", "--field-selector"},
 		{"watch pods -o yaml", "want one of wide, json, jsonl, name"},
 		{"watch pods --initial never", "want one of auto, watchlist, list"},

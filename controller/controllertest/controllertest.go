@@ -2,6 +2,7 @@ package controllertest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -26,7 +29,8 @@ type Options struct {
 	// Scheme knows the Go types. Nil means scheme.New().
 	Scheme *runtime.Scheme
 
-	// Factory are those of the factory.
+	// Factory are those of the factory. DetectMutations is on, with a period of a
+	// minute, unless it is negative.
 	Factory factory.Options
 
 	// Logger hears what client and factory log. Nil is silent.
@@ -66,7 +70,11 @@ func Run(t *testing.T, body func(e *Env), opts ...Options) {
 	if o.Factory.Logger == nil {
 		o.Factory.Logger = o.Logger
 	}
+	if o.Factory.DetectMutations == 0 {
+		o.Factory.DetectMutations = time.Minute
+	}
 	synctest.Test(t, func(t *testing.T) {
+		o.Factory.OnError = failOnMutation(t, o.Factory.OnError)
 		srv := apiserver.New(o.Server)
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
@@ -87,6 +95,20 @@ func Run(t *testing.T, body func(e *Env), opts ...Options) {
 		defer cancel()
 		body(&Env{TB: t, Server: srv, Client: client, Factory: f, ctx: ctx, runs: &runs})
 	})
+}
+
+// failOnMutation returns an error handler that fails the test where somebody has
+// changed an object of the cache, and else leaves it to next.
+func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *reflector.Failure) reflector.Verdict) func(context.Context, *reflector.Failure) reflector.Verdict {
+	return func(ctx context.Context, f *reflector.Failure) reflector.Verdict {
+		if _, ok := errors.AsType[*sharedinformer.MutationError](f); ok {
+			t.Error(f)
+		}
+		if next == nil {
+			return reflector.Retry
+		}
+		return next(ctx, f)
+	}
 }
 
 var builtin = sync.OnceValue(scheme.New)
@@ -125,7 +147,7 @@ func (e *Env) Settle(d time.Duration) {
 }
 
 // Put creates or replaces an object on the server, its status included, waits
-// until everything is quiet, and returns the object as the server has it.
+// until everything is quiet, and returns a copy of the object as the server has it.
 func Put[T object.Object](e *Env, o T) T {
 	e.Helper()
 	stored, err := e.Server.Put(o)
@@ -136,7 +158,7 @@ func Put[T object.Object](e *Env, o T) T {
 	return stored.(T)
 }
 
-// Get returns an object as the server has it. It fails the test if it is not
+// Get returns a copy of an object as the server has it. It fails the test if it is not
 // there.
 func Get[T object.Object](e *Env, key object.Key) T {
 	e.Helper()

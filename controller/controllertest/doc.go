@@ -25,6 +25,8 @@
 //
 // # Failure
 //
-// What cannot be done ends the test with t.Fatal. A goroutine of the controller
+// What cannot be done ends the test with t.Fatal. Whoever changes an object of the
+// cache instead of a copy fails the test, with the object and the field, when it is
+// noticed: at the latest when the informers stop. A goroutine of the controller
 // that is left at the end fails the test and is shown with its stack.
 package controllertest

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 
@@ -28,7 +29,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	f := factory.New(client, factory.Options{})
+	opts := factory.Options{}
+	opts.Logger = slog.Default() // without a logger, failures show in Status alone
+	f := factory.New(client, opts)
 
 	pods := factory.Informer[*corev1.Pod](f)
 	byNode := sharedinformer.Index(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })

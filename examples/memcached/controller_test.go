@@ -28,16 +28,10 @@ func world(t *testing.T, body func(e *controllertest.Env)) {
 	t.Helper()
 	kinds := scheme.New()
 	require.NoError(t, v1.AddToScheme(kinds))
-	served := []apiserver.Resource{
-		{
-			GVR: v1.GroupVersion.WithResource("memcacheds"), Kind: "Memcached", Namespaced: true, Status: true, Generation: true,
-			New: func() object.Object { return &v1.Memcached{} },
-		},
-		{
-			GVR: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespaced: true,
-			New: func() object.Object { return &eventsv1.Event{} },
-		},
-	}
+	served := []apiserver.Resource{{
+		GVR: v1.GroupVersion.WithResource("memcacheds"), Kind: "Memcached", Namespaced: true, Status: true, Generation: true,
+		New: func() object.Object { return &v1.Memcached{} },
+	}}
 	controllertest.Run(t, func(e *controllertest.Env) {
 		events := controller.NewEvents(e.Client, "cache.example.com/memcached", controller.EventOptions{Instance: "test"})
 		c, err := newController(e.Factory, events, controller.Options{})

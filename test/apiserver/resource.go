@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
@@ -196,6 +197,11 @@ func Builtin() []Resource {
 
 func builtinGroups() []Resource {
 	return []Resource{{
+		GVR:  eventsv1.SchemeGroupVersion.WithResource("events"),
+		Kind: "Event", Namespaced: true, createsOnUpdate: true,
+		ShortNames: []string{"ev"},
+		New:        func() object.Object { return &eventsv1.Event{} },
+	}, {
 		GVR:  coordinationv1.SchemeGroupVersion.WithResource("leases"),
 		Kind: "Lease", Namespaced: true, createsOnUpdate: true, needsVersion: true,
 		New: func() object.Object { return &coordinationv1.Lease{} },

@@ -165,7 +165,12 @@ func TestL25_TypedUntypedAndMetadataSideBySide(t *testing.T) {
 		t4, _ := mixed.Cache().Get(key)
 		require.IsType(r, &corev1.Pod{}, t4)
 		require.Equal(r, t1.ResourceVersion, t3.ResourceVersion)
-		require.Len(r, f.Status(), 4)
+		var types []string
+		for _, s := range f.Status() {
+			require.Equal(r, "pods", s.Reflector.Resource)
+			types = append(types, s.Type)
+		}
+		require.ElementsMatch(r, []string{"*v1.Pod", "*unstructured.Unstructured", "*v1.PartialObjectMetadata", "object.Object"}, types)
 	})
 }
 
@@ -290,13 +295,11 @@ func TestL25_WaitForSyncNamesEachThatIsNotSynced(t *testing.T) {
 		factory.Informer[*corev1.ConfigMap](f)
 		factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
 		factory.Informer(f, factory.For[untyped]{Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Order"}})
-		factory.Informer[metaOnly](f) // a kind is needed
 		err := f.WaitForSync(r.ctx)
 		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 		require.ErrorContains(r, err, "not synced: pods: list: forbidden: ")
 		require.ErrorContains(r, err, "not synced: pods in namespace shop: list: forbidden: ")
 		require.ErrorContains(r, err, "not synced: Order.example.com: resolve: ")
-		require.ErrorContains(r, err, "*v1.PartialObjectMetadata: resolve: ")
 		require.NotContains(r, err.Error(), "configmaps")
 	})
 }
@@ -352,6 +355,26 @@ func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
 		<-factory.Release(f, i)
 		factory.Informer(f, forPods{Transform: same})
 		require.NoError(r, f.WaitForSync(r.ctx))
+	})
+}
+
+// A kind that nobody knows does not become known by waiting for it.
+func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		type unknown struct{ corev1.Pod }
+		for name, ask := range map[string]func(*factory.Factory){
+			"*unstructured.Unstructured": func(f *factory.Factory) { factory.Informer[*unstructured.Unstructured](f) },
+			"*v1.PartialObjectMetadata":  func(f *factory.Factory) { factory.Informer[*metav1.PartialObjectMetadata](f) },
+			"object.Object":              func(f *factory.Factory) { factory.Informer[object.Object](f) },
+			"*laws.unknown":              func(f *factory.Factory) { factory.Informer[*unknown](f) },
+		} {
+			f, stop := r.started(factory.Options{})
+			began := time.Now()
+			ask(f)
+			require.ErrorContains(r, f.WaitForSync(r.ctx), name+": asked for without a kind")
+			require.Zero(r, time.Since(began))
+			stop()
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -241,6 +242,27 @@ func TestL19_AnExpiredVersionIsFollowedByOneConsistentRelist(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A long outage ends with an expired version: the list follows at once, not after the
+// wait that the outage has grown.
+func TestL19_AnOutageThatEndsWithAnExpiredVersionIsOverAtOnce(t *testing.T) {
+	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
+		r.fill(3)
+		i := r.spied(opts)
+		r.srv.Down()
+		r.delete("pa")
+		settle(10 * time.Minute)
+		r.srv.Compact()
+		r.srv.Up()
+		for waited := time.Duration(0); !apierrors.IsResourceExpired(i.Status().Reflector.Failure.Err); waited += 100 * time.Millisecond {
+			require.Less(r, waited, time.Minute)
+			settle(100 * time.Millisecond)
+		}
+		settle(1300 * time.Millisecond)
+		r.inStep(i.Informer)
+		require.EqualValues(r, 1, i.Status().Reflector.Relists)
+	})
 }
 
 // The token of a page expires while the list is read: the whole list is read

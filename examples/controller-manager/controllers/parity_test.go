@@ -151,7 +151,5 @@ func TestEvents(t *testing.T) {
 			"replicaset-controller Normal ReplicaSet: SuccessfulCreate":  2,
 			"replicaset-controller Normal ReplicaSet: SuccessfulDelete":  1,
 		}, count)
-	}, controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{{
-		GVR: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", Namespaced: true, New: func() object.Object { return &eventsv1.Event{} },
-	}}}})
+	})
 }
