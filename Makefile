@@ -64,7 +64,7 @@ kube: ## Run a real API server and print the kubeconfig to use
 
 .PHONY: bench
 bench: bin/informer-bench ## Measure against client-go and make BENCHMARKS.md
-	./bin/informer-bench run --rounds 3 --json bench/results.json
+	./bin/informer-bench run --rounds 5 --json bench/results.json
 	./bin/informer-bench report bench/results.json
 
 .PHONY: bench-quick
