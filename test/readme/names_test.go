@@ -27,18 +27,31 @@ var (
 	name = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*(?:\.[A-Z]\w*)?)`)
 )
 
-// What the comparison with controller-runtime says that there is, there is.
+// What the comparison with controller-runtime says that there is, there is: in the
+// right column.
 func TestTheComparisonNamesWhatThereIs(t *testing.T) {
-	document, err := os.ReadFile("../../docs/controller-runtime.md")
-	require.NoError(t, err)
-	known := map[string]map[string]bool{}
-	checked := 0
-	for n, line := range strings.Split(string(document), "\n") {
+	require.Greater(t, lookUp(t, "../../docs/controller-runtime.md", func(line string) string {
 		cells := strings.Split(line, " | ")
 		if len(cells) != 2 {
-			continue
+			return ""
 		}
-		for _, span := range code.FindAllString(cells[1], -1) {
+		return cells[1]
+	}), 150)
+}
+
+// So it is with the guide for those who come from there.
+func TestTheGuideNamesWhatThereIs(t *testing.T) {
+	require.Greater(t, lookUp(t, "../../docs/porting.md", func(line string) string { return line }), 25)
+}
+
+// lookUp looks up the names in what claims returns of each line of a document, and
+// returns how many it has found.
+func lookUp(t *testing.T, path string, claims func(line string) string) (checked int) {
+	document, err := os.ReadFile(path)
+	require.NoError(t, err)
+	known := map[string]map[string]bool{}
+	for n, line := range strings.Split(string(document), "\n") {
+		for _, span := range code.FindAllString(claims(line), -1) {
 			for _, found := range name.FindAllStringSubmatch(span, -1) {
 				dir, ours := packages[found[1]]
 				if !ours {
@@ -49,12 +62,12 @@ func TestTheComparisonNamesWhatThereIs(t *testing.T) {
 				}
 				checked++
 				if !known[dir][found[2]] {
-					t.Errorf("line %d: there is no %s", n+1, found[0])
+					t.Errorf("%s:%d: there is no %s", path, n+1, found[0])
 				}
 			}
 		}
 	}
-	require.Greater(t, checked, 150)
+	return checked
 }
 
 // exported returns the exported names of a package, those of methods and fields after
