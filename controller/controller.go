@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +71,9 @@ func (c *Controller) Name() string { return c.name }
 // once, also from inside the source.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
 	s := &subscription{source: source, ended: make(chan struct{})}
+	if _, file, line, ok := runtime.Caller(1); ok {
+		s.place = fmt.Sprintf("%s/%s:%d", path.Base(path.Dir(file)), path.Base(file), line)
+	}
 	close(s.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -143,6 +143,7 @@ func (in *Inbox) Failed(err error) {
 // subscription is one source at one controller.
 type subscription struct {
 	source Source
+	place  string // file:line of Watch
 
 	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
 	ended  chan struct{}      // closed when the last run has ended; guarded by Controller.mu

@@ -229,6 +229,19 @@ func TestSourcesComeAndGoWithoutATrace(t *testing.T) {
 	})
 }
 
+// What is seen of a handler is where the source was added.
+func TestAHandlerHasThePlaceOfWatch(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		c, err := controller.New("c", &journal{}, controller.Options{})
+		require.NoError(e, err)
+		c.Watch(controller.For(pods))
+		_, _, line, _ := runtime.Caller(0)
+		e.Start(c)
+		require.Equal(e, fmt.Sprint("controller/source_test.go:", line-1), pods.Status().Handlers[0].Place)
+	})
+}
+
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

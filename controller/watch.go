@@ -98,6 +98,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 	s.run = func(ctx context.Context, in *Inbox) error {
 		registration := i.AddHandler(handler(ctx, in), sharedinformer.HandlerOptions{
 			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
+			Place:  in.subscription.place,
 			Resync: spread(in.session.controller.opts.Resync),
 			OnSync: in.Synced,
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
 	"runtime"
 	"slices"
 	"strconv"
@@ -331,16 +332,7 @@ func caller() string {
 	if !ok {
 		return "unknown place"
 	}
-	short := file
-	slashes := 0
-	for at := len(file) - 1; at >= 0 && slashes < 2; at-- {
-		if file[at] == '/' {
-			if slashes++; slashes == 2 {
-				short = file[at+1:]
-			}
-		}
-	}
-	return short + ":" + strconv.Itoa(line)
+	return path.Base(path.Dir(file)) + "/" + path.Base(file) + ":" + strconv.Itoa(line)
 }
 
 // indexFailed reports index functions that panicked. It is called where no
