@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,7 @@ import (
 // however long ago it was cancelled.
 type stubborn struct {
 	namespace string
-	lists     *int
+	lists     *atomic.Int64
 	let       chan struct{}
 }
 
@@ -34,8 +35,7 @@ func (s stubborn) In(namespace string) (rest.ListerWatcher[partial], error) {
 }
 
 func (s stubborn) List(context.Context, metav1.ListOptions) rest.List[partial] {
-	*s.lists += 10
-	version := *s.lists
+	version := int(s.lists.Add(10))
 	return rest.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, Items: func(yield func(partial, error) bool) {
 		for _, namespace := range []string{"bank", "shop"} {
 			if s.namespace == metav1.NamespaceAll || s.namespace == namespace {
@@ -70,7 +70,7 @@ func inNamespace(namespace string, version int) partial {
 // nobody hears again of what has gone.
 func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := stubborn{lists: new(int), let: make(chan struct{})}
+		source := stubborn{lists: new(atomic.Int64), let: make(chan struct{})}
 		i := New(source, Options{Options: reflector.Options{Initial: reflector.List}, Namespaces: []string{metav1.NamespaceAll}})
 		var heard []string
 		i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
@@ -81,6 +81,7 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- i.Run(ctx) }()
 		require.NoError(t, i.WaitForSync(ctx))
+		synctest.Wait() // it watches
 		require.Equal(t, []string{"add bank@10", "add shop@10"}, heard)
 		heard = nil
 
@@ -88,14 +89,14 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 		require.NoError(t, i.SetNamespaces("mail", "shop", "web")) // nothing goes
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		require.Equal(t, 10, *source.lists)
+		require.EqualValues(t, 10, source.lists.Load())
 		require.False(t, i.HasSynced())
 		require.Empty(t, heard)
 		close(source.let)
 		require.NoError(t, i.WaitForSync(ctx))
 		shop, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "x"})
 		require.ElementsMatch(t, []string{"update shop@15", "update bank@16", "delete bank@16", "update shop@" + shop.ResourceVersion}, heard)
-		require.Equal(t, 40, *source.lists)
+		require.EqualValues(t, 40, source.lists.Load())
 		require.Equal(t, "20", i.Cache().RV(), "the first of three lists")
 		cancel()
 		require.NoError(t, <-ended)
