@@ -149,8 +149,9 @@ func TestL19_AnUnreadableChangeIsLookedPastNowAndThen(t *testing.T) {
 		i := r.spied(opts)
 		r.fault("watch", apiserver.WrongType{})
 		r.fault("list", apiserver.WrongType{})
+		r.srv.Down() // or the watch that runs would bring it
 		r.put(pod("pa", "n=1"))
-		r.srv.Restart()
+		r.srv.Up()
 		settle(time.Hour)
 		lists := 0
 		for _, a := range i.source.heard() {
