@@ -2,12 +2,11 @@ package controller
 
 import (
 	"context"
-	"runtime/debug"
 	"slices"
 	"sync"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -133,10 +132,6 @@ func (m *mapping[T]) try(key object.Key, u *unmapped[T]) bool {
 
 // call turns a panic of the function into an error.
 func (m *mapping[T]) call(o T) (reqs []Request, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &reflector.PanicError{In: "map function", Value: p, Stack: debug.Stack()}
-		}
-	}()
+	defer failure.Recover("map function", &err)
 	return m.requests(m.ctx, o)
 }

@@ -20,13 +20,14 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
 // lagging is a source whose watch events come late.
 type lagging[T object.Object] struct {
-	rest.ListerWatcher[T]
+	source.ListerWatcher[T]
 	lag func() time.Duration
 }
 

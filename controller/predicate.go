@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -30,7 +30,7 @@ func passes[T object.Object](predicates []Predicate[T], e sharedinformer.Event[T
 func admits[T object.Object](in *Inbox, predicates []Predicate[T], e sharedinformer.Event[T]) (pass bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			in.Failed(&reflector.PanicError{In: "predicate", Value: p, Stack: debug.Stack()})
+			in.Failed(&failure.PanicError{In: "predicate", Value: p, Stack: debug.Stack()})
 			pass = true
 		}
 	}()

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -179,11 +178,7 @@ func (s *subscription) serve(ctx context.Context, in *Inbox) {
 
 // call turns a panic of the source into an error.
 func (s *subscription) call(ctx context.Context, in *Inbox) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &reflector.PanicError{In: "source " + s.source.String(), Value: p, Stack: debug.Stack()}
-		}
-	}()
+	defer failure.Recover("source "+s.source.String(), &err)
 	return s.source.run(ctx, in)
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -55,7 +55,7 @@ type Failure struct {
 
 // Error names the request, the reason, how often and when.
 func (f *Failure) Error() string {
-	reason, ago := reflector.Reason(f.Err), time.Since(f.Last).Round(time.Second)
+	reason, ago := failure.Reason(f.Err), time.Since(f.Last).Round(time.Second)
 	if f.Attempts == 1 {
 		return fmt.Sprintf("%s: %s (1 attempt, %s ago)", f.Request, reason, ago)
 	}

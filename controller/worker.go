@@ -6,20 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime/debug"
 	"time"
 
-	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // ErrTimeout is the cause of the end of a context whose reconcile took longer
 // than Options.Timeout.
 var ErrTimeout = errors.New("the reconcile took longer than the controller's timeout")
-
-// errGoexit is the failure of a reconciler that ends the goroutine in which it
-// is called, which cannot be prevented.
-var errGoexit = errors.New("the reconciler called runtime.Goexit, as t.FailNow does")
 
 // work reconciles what the queue hands out until it is shut down.
 func (s *session) work() {
@@ -65,19 +60,10 @@ func (c *Controller) call(a *attempt, exited func(error)) (result Result, err er
 		defer cancel()
 		a.Context = limited
 	}
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if p := recover(); p != nil {
-			err = &reflector.PanicError{In: "reconciler", Value: p, Stack: debug.Stack()}
-			return
-		}
-		exited(errGoexit)
-	}()
+	guard := failure.Guard{In: "reconciler"}
+	defer guard.End(&err, exited)
 	result, err = c.reconciler.Reconcile(ctx, a.request)
-	returned = true
+	guard.Returned()
 	return result, err
 }
 
@@ -139,7 +125,7 @@ func (c *Controller) failed(a *attempt, err error) {
 		c.count.terminals.Add(1)
 	}
 	report(a.logger(), "reconcile failed", err)
-	p, panicked := errors.AsType[*reflector.PanicError](err)
+	p, panicked := errors.AsType[*failure.PanicError](err)
 	if !panicked {
 		return
 	}
@@ -152,7 +138,7 @@ func (c *Controller) failed(a *attempt, err error) {
 // report logs an error, with its stack where it was a panic.
 func report(logger *slog.Logger, message string, err error) {
 	attrs := []any{"err", err}
-	if p, ok := errors.AsType[*reflector.PanicError](err); ok {
+	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
 	}
 	logger.Error(message, attrs...)

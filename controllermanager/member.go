@@ -2,12 +2,11 @@ package controllermanager
 
 import (
 	"context"
-	"runtime/debug"
 	"sync"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/reflector"
 )
 
 // member is one controller of a run.
@@ -19,7 +18,7 @@ type member struct {
 
 // create calls the descriptor's New and makes an error of a panic.
 func create(d Descriptor, c *Context) (run manager.Runnable, err error) {
-	defer recovered("New", &err)
+	defer failure.Recover("New", &err)
 	return d.New(c)
 }
 
@@ -31,12 +30,6 @@ func (c *member) call(ctx context.Context) (err error) {
 	defer sent.Wait()
 	defer stop()
 	sent.Go(func() { _ = c.events.Run(sending) }) // it returns nil: what cannot be sent is counted and logged
-	defer recovered("Run", &err)
+	defer failure.Recover("Run", &err)
 	return c.run.Run(ctx)
-}
-
-func recovered(in string, err *error) {
-	if p := recover(); p != nil {
-		*err = &reflector.PanicError{In: in, Value: p, Stack: debug.Stack()}
-	}
 }

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 
-	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // task is something that a group runs, and the name by which an error tells of
@@ -80,11 +79,7 @@ func (g *group) start(t task) {
 
 // call runs the task and makes an error of a panic.
 func (t task) call(ctx context.Context) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &reflector.PanicError{In: "Run", Value: p, Stack: debug.Stack()}
-		}
-	}()
+	defer failure.Recover("Run", &err)
 	return t.run(ctx)
 }
 

@@ -13,9 +13,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/metrics"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/webhook"
@@ -320,7 +320,7 @@ func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
 // fail notes an error and ends the program.
 func (m *Manager) fail(err error) {
-	if p, ok := errors.AsType[*reflector.PanicError](err); ok {
+	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		m.logger.Error("a runnable panicked", "err", err, "stack", string(p.Stack))
 	}
 	m.mu.Lock()

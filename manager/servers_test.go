@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/reflector"
@@ -223,7 +224,7 @@ func (i informers) Status() []sharedinformer.Status { return i }
 func TestInformersOfOthersAreShownToo(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
-		forbidden := &reflector.Failure{Resource: "secrets", Phase: reflector.PhaseList, Err: errors.New("forbidden"), Attempts: 3, Last: time.Now()}
+		forbidden := &failure.Failure{Resource: "secrets", Phase: failure.PhaseList, Err: errors.New("forbidden"), Attempts: 3, Last: time.Now()}
 		theirs := informers{
 			{Reflector: reflector.Status{Resource: "pods", State: reflector.Watching}, Synced: true},
 			{Reflector: reflector.Status{Resource: "secrets", State: reflector.BackingOff, Attempts: 3, Failure: forbidden}},

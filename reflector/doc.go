@@ -20,7 +20,7 @@
 //	  └────►  Watching (a second Run resumes from the RV of the first)
 //
 // Every state may go to BackingOff, which remembers where to go on, and to
-// Stopped. State says what each of them does on failure.
+// Stopped. State says what each of them does on
 //
 // # Guarantees
 //

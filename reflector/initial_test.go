@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -22,7 +22,7 @@ type fleeting struct {
 	sent weak.Pointer[metav1.PartialObjectMetadata]
 }
 
-func (*fleeting) List(context.Context, metav1.ListOptions) rest.List[partial] { panic("not asked") }
+func (*fleeting) List(context.Context, metav1.ListOptions) source.List[partial] { panic("not asked") }
 
 func (f *fleeting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
 	return func(yield func(wire.Event[partial], error) bool) {

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -19,16 +20,16 @@ const relistPage = 500
 
 // list reads a whole list and queues it as one entry. One that fails is read
 // again, unless there is a resource version to watch from meanwhile.
-func (r *Reflector[T]) list(ctx context.Context) (State, *Failure) {
-	failure := r.readList(ctx)
+func (r *Reflector[T]) list(ctx context.Context) (State, *failure.Failure) {
+	fail := r.readList(ctx)
 	switch {
-	case failure == nil, r.rv != "" && !r.expired:
-		return Watching, failure
+	case fail == nil, r.rv != "" && !r.expired:
+		return Watching, fail
 	}
-	return Listing, failure
+	return Listing, fail
 }
 
-func (r *Reflector[T]) readList(ctx context.Context) *Failure {
+func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 	r.countList()
 	began := time.Now()
 	ctx, dog := startWatchdog(ctx, r.opts.StallTimeout, ErrStalled)
@@ -47,7 +48,7 @@ func (r *Reflector[T]) readList(ctx context.Context) *Failure {
 	case ctx.Err() != nil:
 		return r.listFailed(ctx, ctx.Err())
 	case list.Meta.ResourceVersion == "":
-		return &Failure{Phase: PhaseList, Err: ErrNoRV}
+		return &failure.Failure{Phase: failure.PhaseList, Err: ErrNoRV}
 	}
 	r.replace(items, list.Meta.ResourceVersion, began)
 	return nil
@@ -70,32 +71,32 @@ func (r *Reflector[T]) listOptions() metav1.ListOptions {
 	return opts
 }
 
-func (r *Reflector[T]) listFailed(ctx context.Context, err error) *Failure {
+func (r *Reflector[T]) listFailed(ctx context.Context, err error) *failure.Failure {
 	if expired(err) {
 		r.unpaged = r.expired || r.opts.PageSize > 0
 		r.expired = true
 	}
-	return failed(ctx, PhaseList, err)
+	return failed(ctx, failure.PhaseList, err)
 }
 
 // failed sorts an error into its phase. Where a watchdog ended the request,
 // its cause says more than what the connection reports.
-func failed(ctx context.Context, phase Phase, err error) *Failure {
+func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failure {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w (%w)", cause, err)
 	}
 	var malformed *wire.Error
-	var unresolved *rest.MappingError
+	var unresolved *source.ResolveError
 	var untransformed *TransformError
 	switch {
 	case errors.As(err, &untransformed):
-		return &Failure{Phase: PhaseTransform, Key: untransformed.Key, Err: untransformed.Err}
+		return &failure.Failure{Phase: failure.PhaseTransform, Key: untransformed.Key, Err: untransformed.Err}
 	case errors.As(err, &malformed):
-		return &Failure{Phase: PhaseDecode, Key: malformed.Key, Err: err}
+		return &failure.Failure{Phase: failure.PhaseDecode, Key: malformed.Key, Err: err}
 	case errors.As(err, &unresolved):
-		return &Failure{Phase: PhaseResolve, Err: err}
+		return &failure.Failure{Phase: failure.PhaseResolve, Err: err}
 	}
-	return &Failure{Phase: phase, Err: err}
+	return &failure.Failure{Phase: phase, Err: err}
 }
 
 // countList is called before the list, so that a list that fails counts too.

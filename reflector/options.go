@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // Initial says how the initial state is read.
@@ -86,7 +88,7 @@ type Options struct {
 	// on what goes wrong with index functions, handlers and cached objects too,
 	// and calls it in the goroutine where that happened, so that there may be
 	// several calls at once. Nil means Retry.
-	OnError func(context.Context, *Failure) Verdict
+	OnError func(context.Context, *failure.Failure) failure.Verdict
 
 	// OnState hears of each change of state. It is called by Run's goroutine
 	// and must return soon. An Informer of several namespaces has a reflector for

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // ErrRunning: Run was called while it runs.
@@ -17,7 +18,7 @@ var ErrRunning = errors.New("already running: stop it first, one at a time")
 
 // Reflector keeps one queue in step with one source. Make it with New.
 type Reflector[T object.Object] struct {
-	source  rest.ListerWatcher[T]
+	source  source.ListerWatcher[T]
 	queue   Queue[T]
 	opts    Options
 	invalid error // what is wrong with the options
@@ -46,13 +47,13 @@ type Queue[T object.Object] interface {
 
 // New returns a reflector that is not running. Options that contradict each
 // other are reported by Run, and in Status at once.
-func New[T object.Object](source rest.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
+func New[T object.Object](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
-	r := &Reflector[T]{source: source, queue: queue, opts: opts, pace: pacer{Backoff: opts.Backoff}}
+	r := &Reflector[T]{source: from, queue: queue, opts: opts, pace: pacer{Backoff: opts.Backoff}}
 	r.status = Status{State: Idle, Since: time.Now()}
 	if err != nil {
 		r.invalid = err
-		r.record(&Failure{Phase: PhaseOptions, Err: err})
+		r.record(&failure.Failure{Phase: failure.PhaseOptions, Err: err})
 	}
 	return r
 }
@@ -97,16 +98,16 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	defer r.enter(Stopped)
 	state := r.first()
 	for ctx.Err() == nil {
-		next, failure := r.step(ctx, state)
+		next, fail := r.step(ctx, state)
 		if ctx.Err() != nil {
 			break
 		}
-		if failure != nil {
-			r.record(failure)
-			if r.verdict(ctx, failure) == Stop {
-				return failure
+		if fail != nil {
+			r.record(fail)
+			if r.verdict(ctx, fail) == failure.Stop {
+				return fail
 			}
-			r.backOff(ctx, failure)
+			r.backOff(ctx, fail)
 		}
 		state = next
 	}
@@ -139,7 +140,7 @@ func (r *Reflector[T]) first() State {
 
 // step does what state is about and says where to go on. A failure means:
 // there, but not at once.
-func (r *Reflector[T]) step(ctx context.Context, state State) (State, *Failure) {
+func (r *Reflector[T]) step(ctx context.Context, state State) (State, *failure.Failure) {
 	switch state {
 	case Listing:
 		r.enter(Listing)
@@ -173,7 +174,7 @@ func (r *Reflector[T]) update(change func(*Status)) {
 }
 
 // record completes a failure from what came before it and shows it.
-func (r *Reflector[T]) record(f *Failure) {
+func (r *Reflector[T]) record(f *failure.Failure) {
 	now, name := time.Now(), r.Name()
 	r.update(func(s *Status) {
 		s.Failures++
@@ -184,8 +185,8 @@ func (r *Reflector[T]) record(f *Failure) {
 		}
 		s.Failure = f
 	})
-	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", Reason(f.Err)}
-	if p, ok := errors.AsType[*PanicError](f.Err); ok {
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", failure.Reason(f.Err)}
+	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
 	}
 	r.opts.Logger.Warn("reflector failure", attrs...)
@@ -196,27 +197,27 @@ func (r *Reflector[T]) succeeded() {
 	r.update(func(s *Status) { s.Attempts = 0 })
 }
 
-func (r *Reflector[T]) verdict(ctx context.Context, f *Failure) (v Verdict) {
+func (r *Reflector[T]) verdict(ctx context.Context, f *failure.Failure) (v failure.Verdict) {
 	if r.opts.OnError == nil {
-		return Retry
+		return failure.Retry
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			r.opts.Logger.Error("OnError panicked; going on as if it had said Retry", "resource", f.Resource, "panic", fmt.Sprint(p))
-			v = Retry
+			v = failure.Retry
 		}
 	}()
 	return r.opts.OnError(ctx, f)
 }
 
 // backOff waits before the next attempt, or until ctx is done.
-func (r *Reflector[T]) backOff(ctx context.Context, f *Failure) {
+func (r *Reflector[T]) backOff(ctx context.Context, f *failure.Failure) {
 	now := time.Now()
-	retryAfter, _ := rest.RetryAfter(f.Err)
+	retryAfter, _ := source.RetryAfter(f.Err)
 	if expired(f.Err) {
 		r.pace.forgive()
 	}
-	wait := r.pace.delay(now, retryAfter, f.Phase == PhaseWatch)
+	wait := r.pace.delay(now, retryAfter, f.Phase == failure.PhaseWatch)
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = BackingOff, now, now.Add(wait) })
 	r.announce()
 	timer := time.NewTimer(wait)

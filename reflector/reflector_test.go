@@ -18,8 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -59,11 +60,11 @@ type answer struct {
 
 func (s *script) String() string { return "things" }
 
-func (s *script) List(_ context.Context, o metav1.ListOptions) rest.List[partial] {
+func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[partial] {
 	s.asked = append(s.asked, fmt.Sprintf("list rv=%q limit=%d", o.ResourceVersion, o.Limit))
 	a := s.lists[0]
 	s.lists = s.lists[1:]
-	return rest.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: a.rv}, Items: func(yield func(partial, error) bool) {
+	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: a.rv}, Items: func(yield func(partial, error) bool) {
 		for _, item := range a.items {
 			if !yield(item, nil) {
 				return
@@ -282,7 +283,7 @@ func TestContradictingOptions(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "things: options: ")
 		require.ErrorContains(t, r.Status().Failure, want)
-		var f *Failure
+		var f *failure.Failure
 		require.ErrorAs(t, err, &f)
 		require.True(t, f.Refused())
 	}

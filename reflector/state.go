@@ -1,6 +1,10 @@
 package reflector
 
-import "time"
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+)
 
 // State is where a reflector is in its work.
 type State uint8
@@ -58,9 +62,9 @@ type Status struct {
 	Since    time.Time // when it came there
 	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise
 
-	RV       string   // the last resource version that is queued; empty before the first list
-	Attempts int      // failures since the last success; 0 means that all is well
-	Failure  *Failure // the last failure ever, nil if there was none
+	RV       string           // the last resource version that is queued; empty before the first list
+	Attempts int              // failures since the last success; 0 means that all is well
+	Failure  *failure.Failure // the last failure ever, nil if there was none
 
 	Lists      uint64 // lists and streaming lists begun
 	Relists    uint64 // those of them that replaced a state; more than a few an hour mean that watches fall behind the server's history

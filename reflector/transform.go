@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"runtime/debug"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -38,19 +38,19 @@ func (e *TransformError) Unwrap() error { return e.Err }
 
 // Transformed returns a source whose objects have gone through transform, to
 // make them smaller for example. The function owns the object that it is given
-// and may change it in place, which is why source must not share parts between
+// and may change it in place, which is why from must not share parts between
 // its objects (see rest.Resource.Sharing). An error, a panic, a nil result or another key
 // ends the list or watch with a *TransformError: a reflector then does not
 // count the change as seen and asks for it again after a back-off. UID and
 // resource version are put back where transform removed them. Bookmarks do not
-// pass through it, nor does what a rest.Keeper takes back: that has been
+// pass through it, nor does what a source.Reuser takes back: that has been
 // transformed before.
-func Transformed[T object.Object](source rest.ListerWatcher[T], transform func(T) (T, error)) rest.ListerWatcher[T] {
-	return &transformed[T]{source: source, transform: transform}
+func Transformed[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) source.ListerWatcher[T] {
+	return &transformed[T]{source: from, transform: transform}
 }
 
 type transformed[T object.Object] struct {
-	source    rest.ListerWatcher[T]
+	source    source.ListerWatcher[T]
 	transform func(T) (T, error)
 	known     wire.Known[T] // nil where every object is new
 }
@@ -58,38 +58,38 @@ type transformed[T object.Object] struct {
 // String names the source.
 func (t *transformed[T]) String() string { return nameOf(t.source) }
 
-// Keeping implements rest.Keeper where the source does.
-func (t *transformed[T]) Keeping(known wire.Known[T]) rest.ListerWatcher[T] {
+// Reusing implements source.Reuser where the source does.
+func (t *transformed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 	keeping := *t
 	keeping.known = known
 	return &keeping
 }
 
-// In implements rest.Namespacer where the source does, and fails otherwise.
-func (t *transformed[T]) In(namespace string) (rest.ListerWatcher[T], error) {
-	source, ok := t.source.(rest.Namespacer[T])
+// In implements source.Namespacer where the source does, and fails otherwise.
+func (t *transformed[T]) In(namespace string) (source.ListerWatcher[T], error) {
+	whole, ok := t.source.(source.Namespacer[T])
 	if !ok {
-		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no rest.Namespacer", t)
+		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", t)
 	}
 	in := *t
 	var err error
-	in.source, err = source.In(namespace)
+	in.source, err = whole.In(namespace)
 	return &in, err
 }
 
 // lend returns the source for one request, and what is lent to it meanwhile.
-func (t *transformed[T]) lend() (rest.ListerWatcher[T], *loans[T]) {
+func (t *transformed[T]) lend() (source.ListerWatcher[T], *loans[T]) {
 	lent := &loans[T]{known: t.known}
-	if keeper, ok := t.source.(rest.Keeper[T]); ok && t.known != nil {
-		return keeper.Keeping(lent.lend), lent
+	if reuser, ok := t.source.(source.Reuser[T]); ok && t.known != nil {
+		return reuser.Reusing(lent.lend), lent
 	}
 	return t.source, lent
 }
 
 // List lists the source and transforms each item.
-func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[T] {
-	source, lent := t.lend()
-	list := source.List(ctx, opts)
+func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+	from, lent := t.lend()
+	list := from.List(ctx, opts)
 	items := list.Items
 	list.Items = func(yield func(T, error) bool) {
 		for item, err := range items {
@@ -106,8 +106,8 @@ func (t *transformed[T]) List(ctx context.Context, opts metav1.ListOptions) rest
 
 // Watch watches the source and transforms the object of each change.
 func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
-	source, lent := t.lend()
-	events, err := source.Watch(ctx, opts)
+	from, lent := t.lend()
+	events, err := from.Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -126,14 +126,12 @@ func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (it
 func (t *transformed[T]) apply(o T) (out T, err error) {
 	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
 	defer func() {
-		if p := recover(); p != nil {
-			err = &PanicError{In: "transform", Value: p, Stack: debug.Stack()}
-		}
 		if err != nil {
 			var none T
 			out, err = none, &TransformError{Key: key, Err: err}
 		}
 	}()
+	defer failure.Recover("transform", &err)
 	if out, err = t.transform(o); err != nil {
 		return out, err
 	}
@@ -154,9 +152,9 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 }
 
 // nameOf is what messages call a source that does not have another name.
-func nameOf(source any) string {
-	if named, ok := source.(fmt.Stringer); ok {
+func nameOf(from any) string {
+	if named, ok := from.(fmt.Stringer); ok {
 		return named.String()
 	}
-	return fmt.Sprintf("%T", source)
+	return fmt.Sprintf("%T", from)
 }

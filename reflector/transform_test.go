@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -21,7 +21,7 @@ type keeper struct {
 	known wire.Known[partial]
 }
 
-func (k *keeper) Keeping(known wire.Known[partial]) rest.ListerWatcher[partial] {
+func (k *keeper) Reusing(known wire.Known[partial]) source.ListerWatcher[partial] {
 	return &keeper{k.script, known}
 }
 
@@ -34,9 +34,9 @@ func (k *keeper) instead(o partial) partial {
 	return o
 }
 
-func (k *keeper) List(ctx context.Context, o metav1.ListOptions) rest.List[partial] {
+func (k *keeper) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
 	list := k.script.List(ctx, o)
-	return rest.List[partial]{Meta: list.Meta, Items: func(yield func(partial, error) bool) {
+	return source.List[partial]{Meta: list.Meta, Items: func(yield func(partial, error) bool) {
 		for item, err := range list.Items {
 			if !yield(k.instead(item), err) {
 				return
@@ -61,15 +61,15 @@ func (k *keeper) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 // left alone, whatever becomes of the cache in the meantime.
 func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 	have := map[object.Key]partial{{Name: "same"}: obj("same", 1), {Name: "changed"}: obj("changed", 1)}
-	source := &keeper{script: &script{
+	from := &keeper{script: &script{
 		lists: []answer{{items: []partial{obj("same", 1), obj("changed", 2), obj("new", 3), obj("same", 1)}, rv: "5"}},
 		watches: []answer{{events: []wire.Event[partial]{
 			change(watch.Added, "same", 1), change(watch.Bookmark, "", 5), change(watch.Added, "changed", 2)}}},
 	}}
-	transformed := Transformed(source, func(o partial) (partial, error) {
+	transformed := Transformed(from, func(o partial) (partial, error) {
 		o.Labels = map[string]string{"seen": "true"}
 		return o, nil
-	}).(rest.Keeper[partial]).Keeping(func(key object.Key) (partial, bool) {
+	}).(source.Reuser[partial]).Reusing(func(key object.Key) (partial, bool) {
 		o, ok := have[key]
 		if key.Name == "same" {
 			have[key] = obj("same", 1) // whoever asks twice is told something else
@@ -104,9 +104,9 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 
 // A source that keeps nothing decodes, and the transform sees, everything.
 func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
-	source := &script{lists: []answer{{items: []partial{obj("a", 1)}, rv: "5"}}}
+	from := &script{lists: []answer{{items: []partial{obj("a", 1)}, rv: "5"}}}
 	seen := 0
-	transformed := Transformed(source, func(o partial) (partial, error) { seen++; return o, nil }).(rest.Keeper[partial]).Keeping(
+	transformed := Transformed(from, func(o partial) (partial, error) { seen++; return o, nil }).(source.Reuser[partial]).Reusing(
 		func(object.Key) (partial, bool) { return obj("a", 1), true })
 	for _, err := range transformed.List(t.Context(), metav1.ListOptions{}).Items {
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -33,30 +34,30 @@ const streamTries = 2
 const readTries = 3
 
 // initialWatch reads the initial state from a watch and stays on it.
-func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *Failure) {
+func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failure) {
 	r.countList()
 	yes := true
 	opts := r.opts.selectors()
 	opts.SendInitialEvents = &yes
 	opts.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
 	var initial initialSet[T]
-	next, failure := r.follow(ctx, opts, &initial)
+	next, fail := r.follow(ctx, opts, &initial)
 	if initial.done {
-		return next, failure
+		return next, fail
 	}
-	if refusesStream(failure.Err) && r.opts.Initial == Auto {
+	if refusesStream(fail.Err) && r.opts.Initial == Auto {
 		// Rights may be granted and kinds installed later.
-		r.noStream = !apierrors.IsForbidden(failure.Err) && !apierrors.IsNotFound(failure.Err)
-		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", Reason(failure.Err))
+		r.noStream = !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
+		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", failure.Reason(fail.Err))
 		return Listing, nil
 	}
 	r.streamFailures++
-	late := errors.Is(failure.Err, ErrNoEnd)
+	late := errors.Is(fail.Err, ErrNoEnd)
 	r.noStream = r.noStream || late
 	if late || r.opts.Initial == Auto && r.streamFailures >= streamTries {
-		return Listing, failure
+		return Listing, fail
 	}
-	return InitialWatch, failure
+	return InitialWatch, fail
 }
 
 // refusesStream reports whether the server will not stream to us, so that a
@@ -67,32 +68,32 @@ func refusesStream(err error) bool {
 }
 
 // watch follows the changes from the last resource version.
-func (r *Reflector[T]) watch(ctx context.Context) (State, *Failure) {
+func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 	r.enter(Watching)
 	opts := r.opts.selectors()
 	opts.ResourceVersion = r.rv
-	next, failure := r.follow(ctx, opts, nil)
+	next, fail := r.follow(ctx, opts, nil)
 	if opts.ResourceVersion != r.rv {
 		r.unreadable = 0
 	}
-	if failure != nil && unreadable(failure) {
+	if fail != nil && unreadable(fail) {
 		r.unreadable++
 		if rounds := r.unreadable / readTries; r.unreadable%readTries == 0 && bits.OnesCount(uint(rounds)) == 1 {
-			return Listing, failure
+			return Listing, fail
 		}
 	}
-	return next, failure
+	return next, fail
 }
 
 // unreadable reports whether f is about a change that arrived whole and could
 // still not be used.
-func unreadable(f *Failure) bool {
-	return (f.Phase == PhaseDecode || f.Phase == PhaseTransform) && !errors.Is(f.Err, io.ErrUnexpectedEOF)
+func unreadable(f *failure.Failure) bool {
+	return (f.Phase == failure.PhaseDecode || f.Phase == failure.PhaseTransform) && !errors.Is(f.Err, io.ErrUnexpectedEOF)
 }
 
 // follow opens a watch and reads it to its end. With initial not nil it first
 // gathers the initial state there.
-func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, initial *initialSet[T]) (State, *Failure) {
+func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, initial *initialSet[T]) (State, *failure.Failure) {
 	opened := time.Now()
 	lifetime := r.opts.watchTimeout()
 	seconds := int64(lifetime.Seconds())
@@ -110,7 +111,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	r.update(func(s *Status) { s.Watches++ })
 	events, err := r.source.Watch(ctx, opts)
 	if err != nil {
-		return r.watchFailed(ctx, PhaseWatchOpen, err)
+		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
 	}
 	if initial == nil {
 		r.accepted()
@@ -118,32 +119,32 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	from := r.rv
 	for e, err := range events {
 		if err != nil {
-			return r.watchFailed(ctx, PhaseWatch, err)
+			return r.watchFailed(ctx, failure.PhaseWatch, err)
 		}
 		if err := r.queue.WaitForRoom(ctx); err != nil {
-			return r.watchFailed(ctx, PhaseWatch, err)
+			return r.watchFailed(ctx, failure.PhaseWatch, err)
 		}
-		var failure *Failure
+		var fail *failure.Failure
 		if initial == nil || initial.done {
-			failure = r.apply(e)
-		} else if failure = r.gather(initial, e, opened); initial.done {
+			fail = r.apply(e)
+		} else if fail = r.gather(initial, e, opened); initial.done {
 			dog.blame(ErrStalled)
 			dog.feed(lifetime - time.Since(opened))
 			r.enter(Watching)
 		} else {
 			dog.feed(min(r.opts.StreamIdle, r.opts.StreamTimeout-time.Since(opened)))
 		}
-		if failure != nil {
-			return Watching, failure
+		if fail != nil {
+			return Watching, fail
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return r.watchFailed(ctx, PhaseWatch, ctx.Err())
+		return r.watchFailed(ctx, failure.PhaseWatch, ctx.Err())
 	case initial != nil && !initial.done:
-		return InitialWatch, &Failure{Phase: PhaseWatch, Err: errEarlyEnd}
+		return InitialWatch, &failure.Failure{Phase: failure.PhaseWatch, Err: errEarlyEnd}
 	case r.rv == from && time.Since(opened) < shortWatch:
-		return Watching, &Failure{Phase: PhaseWatch, Err: ErrShortWatch}
+		return Watching, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
 	}
 	r.succeeded()
 	return Watching, nil
@@ -152,7 +153,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 var errEarlyEnd = fmt.Errorf("closed by the server: %w", ErrNoEnd)
 
 // watchFailed says where to go on after a watch failed to open or broke.
-func (r *Reflector[T]) watchFailed(ctx context.Context, phase Phase, err error) (State, *Failure) {
+func (r *Reflector[T]) watchFailed(ctx context.Context, phase failure.Phase, err error) (State, *failure.Failure) {
 	next := Watching
 	if expired(err) {
 		r.expired = true
@@ -165,14 +166,14 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, phase Phase, err error) 
 // decoding ends only with a change that was read.
 func (r *Reflector[T]) accepted() {
 	r.update(func(s *Status) {
-		if s.Failure != nil && (s.Failure.Phase == PhaseWatchOpen || s.Failure.Phase == PhaseResolve) {
+		if s.Failure != nil && (s.Failure.Phase == failure.PhaseWatchOpen || s.Failure.Phase == failure.PhaseResolve) {
 			s.Attempts = 0
 		}
 	})
 }
 
 // gather takes one event of a streaming list. Its end queues the set.
-func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened time.Time) *Failure {
+func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened time.Time) *failure.Failure {
 	switch e.Type {
 	case watch.Bookmark:
 		if !endsInitial(e.Object) {
@@ -180,7 +181,7 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 		}
 		rv := e.Object.GetResourceVersion()
 		if rv == "" {
-			return &Failure{Phase: PhaseWatch, Err: ErrNoRV}
+			return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrNoRV}
 		}
 		r.replace(initial.take(), rv, opened)
 		return nil
@@ -192,10 +193,10 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 }
 
 // apply queues one change. Its RV counts as seen only then.
-func (r *Reflector[T]) apply(e wire.Event[T]) *Failure {
+func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
 	d := deltafifo.Delta[T]{RV: e.Object.GetResourceVersion(), Received: e.Received, Decoded: e.Decoded}
 	if d.RV == "" {
-		return &Failure{Phase: PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
+		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
 	}
 	order, err := object.CompareRV(d.RV, r.rv)
 	stale := err == nil && order <= 0
@@ -233,6 +234,6 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *Failure {
 	return nil
 }
 
-func unknownEvent(t watch.EventType) *Failure {
-	return &Failure{Phase: PhaseDecode, Err: fmt.Errorf("unknown event type %q", t)}
+func unknownEvent(t watch.EventType) *failure.Failure {
+	return &failure.Failure{Phase: failure.PhaseDecode, Err: fmt.Errorf("unknown event type %q", t)}
 }

@@ -61,7 +61,7 @@
 //
 // The text of an error begins with the verb and the resource: "list
 // deployments.apps in namespace x: ...", unless it is the server's own text.
-// errors.As finds a *MappingError where the kind is not known or not served, a
+// errors.As finds a *source.ResolveError where the kind is not known or not served, a
 // *wire.Error where the bytes of an answer are no good, and apimachinery's
 // predicates such as apierrors.IsForbidden apply to all that the server said.
 //

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // List reads the objects of the resource, one by one while they arrive: there
@@ -21,9 +22,9 @@ import (
 // and the caller should list anew. A list is never retried here: the caller
 // has a back-off of its own and should see each failure. RetryAfter tells what
 // the server asked for.
-func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) List[T] {
+func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	l := &pageReader[T]{resource: r, opts: opts, meta: new(metav1.ListMeta)}
-	return List[T]{Meta: l.meta, Items: func(yield func(T, error) bool) {
+	return source.List[T]{Meta: l.meta, Items: func(yield func(T, error) bool) {
 		if err := l.run(ctx, yield); err != nil {
 			var none T
 			yield(none, err)

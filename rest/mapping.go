@@ -2,10 +2,10 @@ package rest
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // Mapping says where a kind is served.
@@ -33,25 +33,6 @@ type kindMapper interface {
 	MappingForKind(ctx context.Context, gvk object.GVK) (Mapping, error)
 }
 
-// MappingError says that a request was not sent because it could not be told
-// where the kind is served: the Go type is not in the scheme, discovery failed,
-// or the server does not serve the kind.
-type MappingError struct {
-	Kind object.GVK // empty where the Go type has none
-	Err  error
-}
-
-// Error names the kind and the reason.
-func (e *MappingError) Error() string {
-	if e.Kind.Empty() {
-		return fmt.Sprintf("find the resource: %v", e.Err)
-	}
-	return fmt.Sprintf("find the resource of %s %s: %v", e.Kind.GroupVersion(), e.Kind.Kind, e.Err)
-}
-
-// Unwrap returns Err.
-func (e *MappingError) Unwrap() error { return e.Err }
-
 // location is where a kind is served, found when it is first needed. Only a
 // success is remembered, so that a kind may be installed later.
 type location struct {
@@ -70,7 +51,7 @@ func (l *location) get(ctx context.Context) (Mapping, error) {
 	}
 	m, err := l.mapper.MappingForKind(ctx, l.kind)
 	if err != nil {
-		return Mapping{}, &MappingError{Kind: l.kind, Err: err}
+		return Mapping{}, &source.ResolveError{Kind: l.kind, Err: err}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

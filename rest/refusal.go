@@ -136,19 +136,3 @@ func retryAfterHeader(h http.Header) (time.Duration, bool) {
 	}
 	return max(0, at.Sub(now)), true
 }
-
-// RetryAfter returns how long the server asked to wait before the call that
-// failed with err is made again, in whole seconds. It reports false where the
-// server did not ask, or asked for none. The server may have said it as
-// seconds, as a date, or in the body.
-func RetryAfter(err error) (time.Duration, bool) {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return 0, false
-	}
-	details := status.Status().Details
-	if details == nil || details.RetryAfterSeconds <= 0 {
-		return 0, false
-	}
-	return time.Duration(details.RetryAfterSeconds) * time.Second, true
-}

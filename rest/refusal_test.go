@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -114,13 +115,14 @@ func TestRetryAfter(t *testing.T) {
 		details int32
 	}{
 		"seconds":      {http.Header{"Retry-After": {"7"}}, "", 7 * time.Second, 7},
-		"date":         {http.Header{"Retry-After": {now.Add(90 * time.Second).Format(http.TimeFormat)}, "Date": {now.Format(http.TimeFormat)}}, "", 90 * time.Second, 90},
+		"date":         {http.Header{"Retry-After": {now.Add(90 * time.Second).Format(http.TimeFormat)}, "Date": {now.Format(http.TimeFormat)}}, "", source.MaxRetryAfter, 90},
 		"date passed":  {http.Header{"Retry-After": {now.Format(http.TimeFormat)}, "Date": {now.Add(time.Hour).Format(http.TimeFormat)}}, "", 0, 0},
 		"in the body":  {http.Header{}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"details":{"retryAfterSeconds":3}}`, 3 * time.Second, 3},
 		"the longer":   {http.Header{"Retry-After": {"9"}}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429,"details":{"retryAfterSeconds":3}}`, 9 * time.Second, 9},
 		"no details":   {http.Header{"Retry-After": {"9"}}, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":429}`, 9 * time.Second, 9},
 		"nonsense":     {http.Header{"Retry-After": {"soon"}}, "", 0, 0},
 		"not at all":   {http.Header{}, "", 0, 0},
+		"a day":        {http.Header{"Retry-After": {"86400"}}, "", source.MaxRetryAfter, 86400},
 		"out of range": {http.Header{"Retry-After": {"99999999999"}}, "", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +140,7 @@ func TestRetryAfter(t *testing.T) {
 				failure = err
 			}
 			require.True(t, apierrors.IsTooManyRequests(failure), "%v", failure)
-			got, ok := RetryAfter(fmt.Errorf("wrapped: %w", failure))
+			got, ok := source.RetryAfter(fmt.Errorf("wrapped: %w", failure))
 			require.Equal(t, c.want > 0, ok)
 			require.Equal(t, c.want, got)
 		})
@@ -152,7 +154,7 @@ func TestRetryAfterDateByTheClientsClock(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		at := time.Now().Add(3500 * time.Millisecond).Truncate(time.Second)
 		r := newRefusal(&request{}, &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}})
-		got, ok := RetryAfter(r.status)
+		got, ok := source.RetryAfter(r.status)
 		require.True(t, ok)
 		require.Equal(t, 4*time.Second, got)
 	})

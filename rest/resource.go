@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -23,7 +24,7 @@ import (
 // that have in common what was found out.
 //
 // Every verb fails with an *errors.StatusError of apimachinery where the server
-// refused (test it with apierrors.IsNotFound and its kin), with a *MappingError
+// refused (test it with apierrors.IsNotFound and its kin), with a *source.ResolveError
 // where the kind is not served, with a *wire.Error where the answer cannot be
 // decoded, and with the wrapped error of the network otherwise.
 type Resource[T object.Object] struct {
@@ -39,7 +40,7 @@ type Resource[T object.Object] struct {
 
 // ResourceFor returns the resource of a Go type that the client's scheme knows
 // under one kind, such as *corev1.Pod. Where it does not, each verb fails with
-// a *MappingError that says so.
+// a *source.ResolveError that says so.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
 	kind, err := kindOf[T](c)
 	return newResource[T](c, kind, err, &location{kind: kind, mapper: c.mapper})
@@ -165,15 +166,15 @@ func (r *Resource[T]) decoding(change func(*wire.Options)) *Resource[T] {
 	return &changed
 }
 
-// Keeping implements Keeper.
-func (r *Resource[T]) Keeping(known wire.Known[T]) ListerWatcher[T] {
+// Reusing implements Keeper.
+func (r *Resource[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 	keeping := *r
 	keeping.known = known
 	return &keeping
 }
 
 // In implements Namespacer; it does not fail.
-func (r *Resource[T]) In(namespace string) (ListerWatcher[T], error) {
+func (r *Resource[T]) In(namespace string) (source.ListerWatcher[T], error) {
 	return r.Namespace(namespace), nil
 }
 
@@ -181,10 +182,10 @@ func (r *Resource[T]) In(namespace string) (ListerWatcher[T], error) {
 func (r *Resource[T]) Kind() object.GVK { return r.kind }
 
 // Mapping returns where the kind is served, and finds that out if need be. It
-// fails with a *MappingError.
+// fails with a *source.ResolveError.
 func (r *Resource[T]) Mapping(ctx context.Context) (Mapping, error) {
 	if r.kindErr != nil {
-		return Mapping{}, &MappingError{Kind: r.kind, Err: r.kindErr}
+		return Mapping{}, &source.ResolveError{Kind: r.kind, Err: r.kindErr}
 	}
 	return r.location.get(ctx)
 }
@@ -216,18 +217,15 @@ func (r *Resource[T]) describe(key object.Key) string {
 	return r.Namespace("").String() + " " + object.FormatKey(key)
 }
 
-// ErrNotNamespaced: the objects of a kind have no namespaces, and one was given.
-var ErrNotNamespaced = errors.New("not namespaced")
-
 // complete puts the scope's namespace into a key that has none, and checks that
 // key and resource agree.
 func (r *Resource[T]) complete(m Mapping, key object.Key) (object.Key, error) {
 	name := object.ResourceName(m.Resource)
 	switch {
 	case !m.Namespaced && r.namespace != "":
-		return key, fmt.Errorf("%s are %w, and a namespace was given (%q)", name, ErrNotNamespaced, r.namespace)
+		return key, fmt.Errorf("%s are %w, and a namespace was given (%q)", name, source.ErrNotNamespaced, r.namespace)
 	case !m.Namespaced && key.Namespace != "":
-		return key, fmt.Errorf("%s are %w, and the key %q has a namespace", name, ErrNotNamespaced, key)
+		return key, fmt.Errorf("%s are %w, and the key %q has a namespace", name, source.ErrNotNamespaced, key)
 	case key.Namespace == "":
 		key.Namespace = r.namespace
 	case r.namespace != "" && key.Namespace != r.namespace:

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -127,7 +128,7 @@ func writeFrame(t testing.TB, w io.Writer, media, typ string, kind object.GVK, o
 	require.NoError(t, err)
 }
 
-func itemNames[T object.Object](t testing.TB, l List[T]) []string {
+func itemNames[T object.Object](t testing.TB, l source.List[T]) []string {
 	t.Helper()
 	var got []string
 	for item, err := range l.Items {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -95,7 +96,7 @@ func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions
 		return obj, err
 	}
 	if r.kindErr != nil {
-		return obj, fmt.Errorf("apply %s: %w", r, &MappingError{Kind: r.kind, Err: r.kindErr})
+		return obj, fmt.Errorf("apply %s: %w", r, &source.ResolveError{Kind: r.kind, Err: r.kindErr})
 	}
 	body, _, err := r.codec.encode(obj, false)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -263,7 +264,9 @@ func TestTypesWithoutAKind(t *testing.T) {
 	}
 }
 
-func isMappingError(err error) (*MappingError, bool) { return errors.AsType[*MappingError](err) }
+func isMappingError(err error) (*source.ResolveError, bool) {
+	return errors.AsType[*source.ResolveError](err)
+}
 
 func clientWithout(t *testing.T) *Client {
 	t.Helper()

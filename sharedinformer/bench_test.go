@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -21,8 +21,8 @@ type quiet struct{}
 
 func (quiet) String() string { return "things" }
 
-func (quiet) List(context.Context, metav1.ListOptions) rest.List[partial] {
-	return rest.List[partial]{Items: func(func(partial, error) bool) {}, Meta: &metav1.ListMeta{ResourceVersion: "1"}}
+func (quiet) List(context.Context, metav1.ListOptions) source.List[partial] {
+	return source.List[partial]{Items: func(func(partial, error) bool) {}, Meta: &metav1.ListMeta{ResourceVersion: "1"}}
 }
 
 func (quiet) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {

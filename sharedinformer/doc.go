@@ -53,7 +53,7 @@
 //
 // # Failure
 //
-// Everything that fails is a *reflector.Failure: it is in Status, goes to
+// Everything that fails is a *failure.Failure: it is in Status, goes to
 // Options.OnError, and is logged.
 //
 // # Debugging

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -75,7 +75,7 @@ func (w within[T]) Add(d deltafifo.Delta[T]) {
 
 // narrowed is the source of a feed of one namespace.
 type narrowed[T object.Object] struct {
-	rest.ListerWatcher[T]
+	source.ListerWatcher[T]
 	err         error  // why there is no such source
 	fresh       bool   // its first list must not be older than what was read before
 	unnamespace func() // is called when the kind turns out to have no namespaces
@@ -93,9 +93,9 @@ func (n *narrowed[T]) String() string {
 }
 
 // List lists the namespace.
-func (n *narrowed[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[T] {
+func (n *narrowed[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	if n.err != nil {
-		return rest.List[T]{Meta: new(metav1.ListMeta), Items: func(yield func(T, error) bool) {
+		return source.List[T]{Meta: new(metav1.ListMeta), Items: func(yield func(T, error) bool) {
 			var none T
 			yield(none, n.err)
 		}}
@@ -127,7 +127,7 @@ func (n *narrowed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 }
 
 func (n *narrowed[T]) learn(err error) {
-	if errors.Is(err, rest.ErrNotNamespaced) {
+	if errors.Is(err, source.ErrNotNamespaced) {
 		n.unnamespace()
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // Options configure an Informer. The zero value works.
@@ -27,7 +28,7 @@ type Options struct {
 	// Namespaces, if not nil, are those whose objects are wanted, each listed and
 	// watched on its own; SetNamespaces changes them. The order does not matter.
 	// Empty means none so far, metav1.NamespaceAll all. A kind without namespaces
-	// is cached whole. The source must be a rest.Namespacer, as rest.Resource is.
+	// is cached whole. The source must be a source.Namespacer, as rest.Resource is.
 	// Hooks are then called by several goroutines.
 	Namespaces []string
 
@@ -45,7 +46,7 @@ type Options struct {
 	// compares it that often, around each call of a handler, and whenever the
 	// object leaves the cache (L16). What was changed stays so in the objects
 	// that are there; those that come after the report share nothing with them,
-	// if source is a rest.Sharer. The copies share nothing, which costs more
+	// if source is a source.Sharer. The copies share nothing, which costs more
 	// memory than the cache itself; it is meant for tests.
 	DetectMutations time.Duration
 }
@@ -57,16 +58,16 @@ type Informer[T object.Object] struct {
 	cache     *indexer.Indexer[T]
 	log       *eventLog[T]
 	logger    *slog.Logger
-	onError   func(context.Context, *reflector.Failure) reflector.Verdict
+	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
 	mutations *mutationDetector[T] // nil if off
 	division  *division[T]         // nil without Options.Namespaces
 
 	changed broadcaster // something that somebody may be waiting for has changed
 	synced  atomic.Bool
-	stopped atomic.Bool                       // the last Run has returned
-	failure atomic.Pointer[reflector.Failure] // the last one of an index or of the cache
-	tuned   chan struct{}                     // a token: the resync loop has to look again
+	stopped atomic.Bool                     // the last Run has returned
+	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
+	tuned   chan struct{}                   // a token: the resync loop has to look again
 
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations
 	current *run       // nil while not running
@@ -81,15 +82,15 @@ type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	began  time.Time
-	feeds  sync.WaitGroup                    // that fill the queue
-	tasks  sync.WaitGroup                    // every other goroutine of this run
-	ending bool                              // nothing is started any more, but not all has ended
-	stop   atomic.Pointer[reflector.Failure] // to which the error handler said Stop, or which is beyond it
+	feeds  sync.WaitGroup                  // that fill the queue
+	tasks  sync.WaitGroup                  // every other goroutine of this run
+	ending bool                            // nothing is started any more, but not all has ended
+	stop   atomic.Pointer[failure.Failure] // to which the error handler said Stop, or which is beyond it
 }
 
 // fail ends the run with the first failure that was met.
 func (r *run) fail(err error) {
-	if f, ok := errors.AsType[*reflector.Failure](err); ok {
+	if f, ok := errors.AsType[*failure.Failure](err); ok {
 		r.stop.CompareAndSwap(nil, f)
 	}
 	r.cancel(err)
@@ -104,10 +105,10 @@ var (
 )
 
 // New returns an informer that is not running. It reports contradicting
-// options in Status and from Run and WaitForSync. From a source that is a
-// rest.Keeper it takes back the objects that it has cached, so that a relist
+// options in Status and from Run and WaitForSync. Where from is a
+// source.Reuser it takes back the objects that it has cached, so that a relist
 // decodes only what has changed.
-func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[T] {
+func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[T] {
 	i := &Informer[T]{
 		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
 		log:      newLog[T](),
@@ -125,7 +126,7 @@ func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[
 	}
 	if opts.DetectMutations > 0 {
 		i.mutations = newMutationDetector[T](opts.DetectMutations, i.reportNow)
-		if sharer, ok := source.(rest.Sharer); ok {
+		if sharer, ok := from.(source.Sharer); ok {
 			i.mutations.forget = sharer.ForgetParts
 		}
 	}
@@ -139,24 +140,24 @@ func New[T object.Object](source rest.ListerWatcher[T], opts Options) *Informer[
 	}
 	i.feeds.Store(new([]*feed[T]))
 	if opts.Namespaces == nil {
-		i.feeds.Store(&[]*feed[T]{{reflector: reflector.New(i.keeping(source), i.queue, opts.Options)}})
+		i.feeds.Store(&[]*feed[T]{{reflector: reflector.New(i.reusing(from), i.queue, opts.Options)}})
 		return i
 	}
 	i.division = &division[T]{
-		source: source, opts: opts.Options, wanted: NamespaceSet(opts.Namespaces),
-		whole: reflector.New(source, i.queue, opts.Options),
+		source: from, opts: opts.Options, wanted: NamespaceSet(opts.Namespaces),
+		whole: reflector.New(from, i.queue, opts.Options),
 	}
 	i.divide(i.division.wanted, false)
 	return i
 }
 
-// keeping returns the source as one that gives back what the cache has, where it
+// reusing returns the source as one that gives back what the cache has, where it
 // can. It never waits for the cache.
-func (i *Informer[T]) keeping(source rest.ListerWatcher[T]) rest.ListerWatcher[T] {
-	if keeper, ok := source.(rest.Keeper[T]); ok {
-		return keeper.Keeping(i.cache.Peek)
+func (i *Informer[T]) reusing(from source.ListerWatcher[T]) source.ListerWatcher[T] {
+	if reuser, ok := from.(source.Reuser[T]); ok {
+		return reuser.Reusing(i.cache.Peek)
 	}
-	return source
+	return from
 }
 
 // Name is what messages call the resource.
@@ -184,7 +185,7 @@ func Index[T object.Object, V comparable](i *Informer[T], name string, values fu
 
 // Run keeps the cache in step and the handlers informed until ctx is done, and
 // then returns nil, or until an error handler says Stop, and then returns the
-// *reflector.Failure. When it returns, every goroutine that it started has
+// *failure.Failure. When it returns, every goroutine that it started has
 // ended (L23). It may be called again: cache and handlers go on from where
 // they were (L24). While it runs, another call fails with reflector.ErrRunning.
 func (i *Informer[T]) Run(ctx context.Context) error {
@@ -339,12 +340,12 @@ func caller() string {
 // lock is held.
 func (i *Informer[T]) indexFailed(failures []*indexer.IndexError) {
 	for _, e := range failures {
-		i.reportNow(&reflector.Failure{Phase: reflector.PhaseIndex, Key: e.Key, Err: e})
+		i.reportNow(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
 	}
 }
 
 // reportNow completes and reports a failure that is not the reflector's.
-func (i *Informer[T]) reportNow(f *reflector.Failure) {
+func (i *Informer[T]) reportNow(f *failure.Failure) {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
 	i.failure.Store(f)
@@ -353,15 +354,15 @@ func (i *Informer[T]) reportNow(f *reflector.Failure) {
 
 // report logs a failure that is not the reflector's own and asks the error
 // handler what to do about it.
-func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
+func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
-	if p, ok := errors.AsType[*reflector.PanicError](f.Err); ok {
+	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
 	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
 		attrs = append(attrs, "stack", string(e.Stack))
 	}
 	i.logger.Error("informer failure", attrs...)
-	if i.verdict(ctx, f) != reflector.Stop {
+	if i.verdict(ctx, f) != failure.Stop {
 		return
 	}
 	i.mu.Lock()
@@ -373,14 +374,14 @@ func (i *Informer[T]) report(ctx context.Context, f *reflector.Failure) {
 
 // verdict asks the error handler. Its panic must not end the process from a
 // goroutine that its author does not know of.
-func (i *Informer[T]) verdict(ctx context.Context, f *reflector.Failure) (v reflector.Verdict) {
+func (i *Informer[T]) verdict(ctx context.Context, f *failure.Failure) (v failure.Verdict) {
 	if i.onError == nil {
-		return reflector.Retry
+		return failure.Retry
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			i.logger.Error("OnError panicked; going on as if it had said Retry", "resource", f.Resource, "panic", fmt.Sprint(p))
-			v = reflector.Retry
+			v = failure.Retry
 		}
 	}()
 	return i.onError(ctx, f)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 )
 
 // MutationError tells that somebody changed an object of the cache (L16).
@@ -37,7 +37,7 @@ func (e *MutationError) Error() string {
 // once.
 type mutationDetector[T object.Object] struct {
 	every  time.Duration
-	report func(*reflector.Failure)
+	report func(*failure.Failure)
 	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
 
@@ -56,7 +56,7 @@ type original[T object.Object] struct {
 	reported bool
 }
 
-func newMutationDetector[T object.Object](every time.Duration, report func(*reflector.Failure)) *mutationDetector[T] {
+func newMutationDetector[T object.Object](every time.Duration, report func(*failure.Failure)) *mutationDetector[T] {
 	return &mutationDetector[T]{every: every, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
 }
 
@@ -167,8 +167,8 @@ func (m *mutationDetector[T]) checkAll() {
 		if n == 0 {
 			continue
 		}
-		m.report(&reflector.Failure{
-			Phase: reflector.PhaseCache, Key: c.key, Handler: c.handler,
+		m.report(&failure.Failure{
+			Phase: failure.PhaseCache, Key: c.key, Handler: c.handler,
 			Err: &MutationError{Type: fmt.Sprintf("%T", c.shared), Path: c.path, Others: n - 1},
 		})
 	}

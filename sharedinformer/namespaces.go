@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // ErrUndivided: the informer was made without Options.Namespaces, so that they
@@ -29,7 +29,7 @@ var ErrUndivided = errors.New("made without Options.Namespaces: give it some, me
 // never deleted in between, and nothing that a feed queued comes after the list of
 // the next one.
 type division[T object.Object] struct {
-	source rest.ListerWatcher[T]
+	source source.ListerWatcher[T]
 	opts   reflector.Options
 	whole  *reflector.Reflector[T] // of all namespaces; it does not run, and knows the name
 
@@ -176,19 +176,19 @@ func (i *Informer[T]) withdraw(feeds []*feed[T], trims int) {
 // newFeed returns the feed of one namespace.
 func (i *Informer[T]) newFeed(namespace string, fresh bool) *feed[T] {
 	d := i.division
-	source := &narrowed[T]{ListerWatcher: d.source, fresh: fresh, unnamespace: i.unnamespaced}
-	if n, ok := d.source.(rest.Namespacer[T]); !ok {
-		source.err = fmt.Errorf("Options.Namespaces: %s cannot be narrowed to a namespace: it is no rest.Namespacer", source)
+	from := &narrowed[T]{ListerWatcher: d.source, fresh: fresh, unnamespace: i.unnamespaced}
+	if n, ok := d.source.(source.Namespacer[T]); !ok {
+		from.err = fmt.Errorf("Options.Namespaces: %s cannot be narrowed to a namespace: it is no source.Namespacer", from)
 	} else if in, err := n.In(namespace); err != nil {
-		source.err = fmt.Errorf("Options.Namespaces: %w", err)
+		from.err = fmt.Errorf("Options.Namespaces: %w", err)
 	} else {
-		source.ListerWatcher = i.keeping(in)
+		from.ListerWatcher = i.reusing(in)
 	}
 	opts := d.opts
 	if opts.Name != "" && namespace != metav1.NamespaceAll {
 		opts.Name += " in namespace " + namespace
 	}
-	return &feed[T]{namespace: namespace, reflector: reflector.New[T](source, within[T]{i.queue, namespace}, opts)}
+	return &feed[T]{namespace: namespace, reflector: reflector.New[T](from, within[T]{i.queue, namespace}, opts)}
 }
 
 // feedOf returns the feed of exactly that namespace, or else the one of all.

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -29,14 +29,14 @@ type stubborn struct {
 	let       chan struct{}
 }
 
-func (s stubborn) In(namespace string) (rest.ListerWatcher[partial], error) {
+func (s stubborn) In(namespace string) (source.ListerWatcher[partial], error) {
 	s.namespace = namespace
 	return s, nil
 }
 
-func (s stubborn) List(context.Context, metav1.ListOptions) rest.List[partial] {
+func (s stubborn) List(context.Context, metav1.ListOptions) source.List[partial] {
 	version := int(s.lists.Add(10))
-	return rest.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, Items: func(yield func(partial, error) bool) {
+	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(version)}, Items: func(yield func(partial, error) bool) {
 		for _, namespace := range []string{"bank", "shop"} {
 			if s.namespace == metav1.NamespaceAll || s.namespace == namespace {
 				if !yield(inNamespace(namespace, version), nil) {

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 )
 
 // Lag says what is held for a handler that does not keep up (L09).
@@ -92,7 +91,7 @@ type Registration[T object.Object] struct {
 	others  atomic.Uint64            // calls about anything but the log
 	panics  atomic.Uint64
 	errors  atomic.Uint64
-	failure atomic.Pointer[reflector.Failure]
+	failure atomic.Pointer[failure.Failure]
 }
 
 // Name is what messages call the handler.
@@ -339,36 +338,25 @@ func (r *Registration[T]) deliver(ctx context.Context, e *Event[T]) {
 
 // call turns a panic of the handler into an error.
 func (r *Registration[T]) call(ctx context.Context, e *Event[T]) (err error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if p := recover(); p != nil {
-			err = &reflector.PanicError{In: "handler", Value: p, Stack: debug.Stack()}
-			return
-		}
-		r.heard() // runtime.Goexit: nothing but the deferred calls of work follows
-		r.failed(ctx, e, errGoexit)
+	guard := failure.Guard{In: "handler"}
+	defer guard.End(&err, func(err error) {
+		r.heard() // nothing but the deferred calls of work follows
+		r.failed(ctx, e, fmt.Errorf("%w; the next change is told in another goroutine", err))
 		r.exited = true
-	}()
+	})
 	err = r.handler.Handle(ctx, *e)
-	returned = true
+	guard.Returned()
 	return err
 }
 
-// errGoexit is the failure of a handler that ends the goroutine in which it is
-// called, which cannot be prevented.
-var errGoexit = errors.New("the handler called runtime.Goexit, as t.FailNow does; it hears of the next change in another goroutine")
-
 func (r *Registration[T]) failed(ctx context.Context, e *Event[T], err error) {
 	now := time.Now()
-	f := &reflector.Failure{
-		Resource: r.informer.Name(), Phase: reflector.PhaseHandler, Key: object.KeyOf(e.Object),
+	f := &failure.Failure{
+		Resource: r.informer.Name(), Phase: failure.PhaseHandler, Key: object.KeyOf(e.Object),
 		Handler: r.String(), Err: err, Attempts: 1, Since: now, Last: now,
 	}
 	r.failure.Store(f)
-	var p *reflector.PanicError
+	var p *failure.PanicError
 	if errors.As(err, &p) {
 		r.panics.Add(1)
 	} else {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
@@ -34,7 +35,7 @@ type Status struct {
 
 	// Failure is the last one of an index function or of the mutation
 	// detector. Those of the reflector and of handlers stand there.
-	Failure *reflector.Failure
+	Failure *failure.Failure
 
 	Handlers []HandlerStatus // in the order in which they joined
 }
@@ -54,8 +55,8 @@ type HandlerStatus struct {
 	Panics    uint64 // calls that panicked
 	Errors    uint64 // calls that returned an error
 
-	Slowest time.Duration      // the longest call; quick ones are measured by the dozen, so that it may be off by a millisecond
-	Failure *reflector.Failure // the last panic or error
+	Slowest time.Duration    // the longest call; quick ones are measured by the dozen, so that it may be off by a millisecond
+	Failure *failure.Failure // the last panic or error
 }
 
 // Status returns the informer as it is now. The parts are read one after the

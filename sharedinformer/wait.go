@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
@@ -137,7 +138,7 @@ func (i *Informer[T]) patienceLeft(namespace []string) (left time.Duration, fail
 	if s.Attempts == 0 || i.patience < 0 || synced {
 		return 0, false
 	}
-	if s.Failure.Phase == reflector.PhaseOptions {
+	if s.Failure.Phase == failure.PhaseOptions {
 		return 0, true
 	}
 	since := s.Failure.Since

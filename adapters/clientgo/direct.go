@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -24,10 +25,10 @@ type direct struct {
 
 // informer returns an informer of what open gives, which is asked for a source
 // with a pool, or, where objects are transformed, without one.
-func (d *direct) informer(name string, example runtime.Object, resync time.Duration, o *options, open func(*wire.Pool) rest.Keeper[object.Object]) *informer {
+func (d *direct) informer(name string, example runtime.Object, resync time.Duration, o *options, open func(*wire.Pool) source.Reuser[object.Object]) *informer {
 	i := newInformer(name, resync, byNamespace())
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
-	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
+	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform == nil {
 			return narrowed(open(d.pool), o.tweak)
 		}
@@ -36,33 +37,33 @@ func (d *direct) informer(name string, example runtime.Object, resync time.Durat
 	return i
 }
 
-// narrowed returns source with tweaked options.
-func narrowed(source rest.Keeper[object.Object], tweak func(*metav1.ListOptions)) rest.ListerWatcher[object.Object] {
+// narrowed returns from with tweaked options.
+func narrowed(from source.Reuser[object.Object], tweak func(*metav1.ListOptions)) source.ListerWatcher[object.Object] {
 	if tweak == nil {
-		return source
+		return from
 	}
-	return &tweaking{source, source, tweak}
+	return &tweaking{from, from, tweak}
 }
 
 // tweaking is a source with tweaked options.
 type tweaking struct {
-	rest.ListerWatcher[object.Object]
-	whole rest.Keeper[object.Object] // what it is made of
+	source.ListerWatcher[object.Object]
+	whole source.Reuser[object.Object] // what it is made of
 	tweak func(*metav1.ListOptions)
 }
 
-// Keeping implements rest.Keeper.
-func (t *tweaking) Keeping(known wire.Known[object.Object]) rest.ListerWatcher[object.Object] {
-	return &tweaking{t.whole.Keeping(known), t.whole, t.tweak}
+// Reusing implements source.Reuser.
+func (t *tweaking) Reusing(known wire.Known[object.Object]) source.ListerWatcher[object.Object] {
+	return &tweaking{t.whole.Reusing(known), t.whole, t.tweak}
 }
 
-// List implements rest.ListerWatcher.
-func (t *tweaking) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+// List implements source.ListerWatcher.
+func (t *tweaking) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
 	t.tweak(&opts)
 	return t.ListerWatcher.List(ctx, opts)
 }
 
-// Watch implements rest.ListerWatcher.
+// Watch implements source.ListerWatcher.
 func (t *tweaking) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
 	t.tweak(&opts)
 	return t.ListerWatcher.Watch(ctx, opts)

@@ -19,10 +19,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // NewInformer is cache.NewSharedIndexInformer with a Millrace informer inside.
@@ -49,8 +50,8 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 	i.lists = fake
 	i.stall = decodedListTime
 	i.reflector = cache.NewReflectorWithOptions(lw, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
-	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
-		var s rest.ListerWatcher[object.Object] = objects
+	i.open = func(transform transform) source.ListerWatcher[object.Object] {
+		var s source.ListerWatcher[object.Object] = objects
 		if transform != nil {
 			s = reflector.Transformed(s, transform)
 		}
@@ -80,7 +81,7 @@ type transform = func(object.Object) (object.Object, error)
 // be said before it runs is noted here; Run makes the informer from that.
 type informer struct {
 	name      string
-	open      func(transform) rest.ListerWatcher[object.Object]
+	open      func(transform) source.ListerWatcher[object.Object]
 	lists     bool             // the source cannot stream a list
 	stall     time.Duration    // how long a list may be silent; 0 for the default
 	reflector *cache.Reflector // never run: it is what handlers of watch errors are shown
@@ -180,22 +181,22 @@ func (i *informer) end() {
 // about listing and watching, and to utilruntime.ErrorHandlers otherwise.
 //
 // A panic of the former is told to utilruntime.PanicHandlers, and the informer goes on.
-func (i *informer) failed(ctx context.Context, f *reflector.Failure) reflector.Verdict {
+func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdict {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	switch f.Phase {
-	case reflector.PhaseHandler, reflector.PhaseIndex, reflector.PhaseCache:
+	case failure.PhaseHandler, failure.PhaseIndex, failure.PhaseCache:
 		utilruntime.HandleErrorWithContext(ctx, f, "Informer failure")
 	default:
 		i.mu.Lock()
 		hear := i.onWatchError
 		i.mu.Unlock()
 		err := f.Err
-		if f.Phase == reflector.PhaseWatch && errors.Is(err, io.ErrUnexpectedEOF) {
+		if f.Phase == failure.PhaseWatch && errors.Is(err, io.ErrUnexpectedEOF) {
 			err = io.ErrUnexpectedEOF // which handlers know by comparison, as client-go's own does
 		}
 		hear(ctx, i.reflector, err)
 	}
-	return reflector.Retry
+	return failure.Retry
 }
 
 // transforming is the transform in Millrace's terms, nil if there is none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -27,32 +28,32 @@ type located[T object.Object] struct {
 // String names the source.
 func (l *located[T]) String() string { return nameResource(l.resource.GroupResource(), l.namespace) }
 
-// Keeping implements rest.Keeper.
-func (l *located[T]) Keeping(known wire.Known[object.Object]) rest.ListerWatcher[object.Object] {
+// Reusing implements source.Reuser.
+func (l *located[T]) Reusing(known wire.Known[object.Object]) source.ListerWatcher[object.Object] {
 	keeping := *l
 	keeping.known = known
 	return &keeping
 }
 
 // find returns the source with its kind.
-func (l *located[T]) find(ctx context.Context) (rest.ListerWatcher[object.Object], error) {
+func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Object], error) {
 	m, err := l.client.Mapper().MappingForResource(ctx, l.resource)
 	if err == nil && m.Resource != l.resource {
 		err = fmt.Errorf("the server has %v instead", m.Resource)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", l.resource, &rest.MappingError{Err: err})
+		return nil, fmt.Errorf("%v: %w", l.resource, &source.ResolveError{Err: err})
 	}
 	objects := mixed(rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Sharing(l.pool))
 	if l.known == nil {
 		return objects, nil
 	}
-	return objects.Keeping(l.known), nil
+	return objects.Reusing(l.known), nil
 }
 
-// List implements rest.ListerWatcher.
-func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
-	list := rest.List[object.Object]{Meta: new(metav1.ListMeta)}
+// List implements source.ListerWatcher.
+func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
+	list := source.List[object.Object]{Meta: new(metav1.ListMeta)}
 	list.Items = func(yield func(object.Object, error) bool) {
 		found, err := l.find(ctx)
 		if err != nil {
@@ -70,7 +71,7 @@ func (l *located[T]) List(ctx context.Context, opts metav1.ListOptions) rest.Lis
 	return list
 }
 
-// Watch implements rest.ListerWatcher.
+// Watch implements source.ListerWatcher.
 func (l *located[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
 	found, err := l.find(ctx)
 	if err != nil {

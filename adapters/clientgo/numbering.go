@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -23,7 +23,7 @@ import (
 //
 // It belongs to the reflector's goroutine.
 type numbering struct {
-	rest.ListerWatcher[object.Object]
+	source.ListerWatcher[object.Object]
 
 	fake bool   // the versions of objects mean nothing
 	on   bool   // numbering has begun
@@ -80,8 +80,8 @@ func (n *numbering) number(o object.Object) object.Object {
 	return &numbered{o, n.next()}
 }
 
-// List implements rest.ListerWatcher.
-func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+// List implements source.ListerWatcher.
+func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
 	list := n.ListerWatcher.List(ctx, opts)
 	items := list.Items
 	list.Items = func(yield func(object.Object, error) bool) {
@@ -102,7 +102,7 @@ func (n *numbering) List(ctx context.Context, opts metav1.ListOptions) rest.List
 	return list
 }
 
-// Watch implements rest.ListerWatcher.
+// Watch implements source.ListerWatcher.
 func (n *numbering) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
 	if n.on && opts.ResourceVersion != "" {
 		opts.ResourceVersion = n.real

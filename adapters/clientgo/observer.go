@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -58,7 +59,7 @@ func (o *Observer) Observe(name string, informer cache.SharedIndexInformer, onWa
 		i.failed(err)
 		onWatchError(ctx, r, err)
 	}); err != nil {
-		i.blind = &reflector.Failure{Resource: name, Phase: reflector.PhaseOptions, Err: fmt.Errorf("failures to list and watch cannot be seen; observe the informer before it runs: %w", err)}
+		i.blind = &failure.Failure{Resource: name, Phase: failure.PhaseOptions, Err: fmt.Errorf("failures to list and watch cannot be seen; observe the informer before it runs: %w", err)}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,25 +73,25 @@ type Observed struct {
 	informer cache.SharedIndexInformer
 	since    time.Time
 	changes  counter
-	blind    *reflector.Failure // says that failures cannot be seen; nil where they can
+	blind    *failure.Failure // says that failures cannot be seen; nil where they can
 
 	mu       sync.Mutex // guards all below; nothing is called while it is held
 	failures uint64
-	failure  *reflector.Failure // the last one
-	failedAt string             // the informer's version then
+	failure  *failure.Failure // the last one
+	failedAt string           // the informer's version then
 	handlers []*observedHandler
 }
 
 // failed notes that listing or watching failed.
 func (i *Observed) failed(err error) {
 	version, now := i.informer.LastSyncResourceVersion(), time.Now()
-	phase := reflector.PhaseWatch
+	phase := failure.PhaseWatch
 	if !i.informer.HasSynced() {
-		phase = reflector.PhaseList
+		phase = failure.PhaseList
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	f := &reflector.Failure{Resource: i.name, Phase: phase, Err: err, Attempts: 1, Since: now, Last: now}
+	f := &failure.Failure{Resource: i.name, Phase: phase, Err: err, Attempts: 1, Since: now, Last: now}
 	if i.failure != nil && i.failedAt == version {
 		f.Attempts, f.Since = i.failure.Attempts+1, i.failure.Since
 	}

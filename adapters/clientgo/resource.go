@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -41,7 +42,7 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.lists = opts.Pages
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
-	i.open = func(transform transform) rest.ListerWatcher[object.Object] {
+	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform != nil {
 			return reflector.Transformed(narrowed(mixed(objects), opts.Tweak), transform)
 		}
@@ -73,32 +74,32 @@ func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) er
 }
 
 // mixed returns a source of objects of one Go type as one of any.
-func mixed[T object.Object](source rest.Keeper[T]) rest.Keeper[object.Object] {
-	if same, ok := any(source).(rest.Keeper[object.Object]); ok {
+func mixed[T object.Object](from source.Reuser[T]) source.Reuser[object.Object] {
+	if same, ok := any(from).(source.Reuser[object.Object]); ok {
 		return same
 	}
-	return &mixing[T]{source, source}
+	return &mixing[T]{from, from}
 }
 
 // mixing is a source of objects of one Go type as one of any.
 type mixing[T object.Object] struct {
-	source rest.ListerWatcher[T]
-	whole  rest.Keeper[T] // what it is made of
+	source source.ListerWatcher[T]
+	whole  source.Reuser[T] // what it is made of
 }
 
-// Keeping implements rest.Keeper.
-func (m *mixing[T]) Keeping(known wire.Known[object.Object]) rest.ListerWatcher[object.Object] {
-	return &mixing[T]{m.whole.Keeping(func(key object.Key) (T, bool) {
+// Reusing implements source.Reuser.
+func (m *mixing[T]) Reusing(known wire.Known[object.Object]) source.ListerWatcher[object.Object] {
+	return &mixing[T]{m.whole.Reusing(func(key object.Key) (T, bool) {
 		o, ok := known(key)
 		t, is := o.(T)
 		return t, ok && is
 	}), m.whole}
 }
 
-// List implements rest.ListerWatcher.
-func (m *mixing[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
+// List implements source.ListerWatcher.
+func (m *mixing[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
 	list := m.source.List(ctx, opts)
-	return rest.List[object.Object]{Meta: list.Meta, Items: func(yield func(object.Object, error) bool) {
+	return source.List[object.Object]{Meta: list.Meta, Items: func(yield func(object.Object, error) bool) {
 		for item, err := range list.Items {
 			if !yield(item, err) {
 				return
@@ -107,7 +108,7 @@ func (m *mixing[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List
 	}}
 }
 
-// Watch implements rest.ListerWatcher.
+// Watch implements source.ListerWatcher.
 func (m *mixing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
 	events, err := m.source.Watch(ctx, opts)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -88,7 +88,7 @@ func newDirectFactory[T object.Object](cfg *clientrest.Config, newLister newList
 	}
 	d := &direct{client: client, pool: wire.NewPool()}
 	return newResourceFactory(newLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
-		return d.informer(name, example, o.resync, &o, func(pool *wire.Pool) rest.Keeper[object.Object] {
+		return d.informer(name, example, o.resync, &o, func(pool *wire.Pool) source.Reuser[object.Object] {
 			return &located[T]{client: client, resource: resource, namespace: o.namespace, pool: pool}
 		})
 	}), nil

@@ -17,15 +17,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// source makes a rest.ListerWatcher of one of client-go's. Objects come decoded
+// upstream makes a source.ListerWatcher of one of client-go's. Objects come decoded
 // from there, so that a list is whole in memory before its first item is
 // yielded. One that ignores its context holds up the end of a run until it
 // answers.
-type source struct {
+type upstream struct {
 	lw   cache.ListerWatcherWithContext
 	of   reflect.Type            // which a watch may bring; nil for any
 	kind schema.GroupVersionKind // the same, of untyped objects; empty for any
@@ -34,8 +34,8 @@ type source struct {
 
 // newSource keeps nothing of the example, which its owner may go on to use: a
 // cache of controller-runtime gives what somebody reads into.
-func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *source {
-	s := &source{lw: cache.ToListerWatcherWithContext(lw), of: reflect.TypeOf(example), name: name}
+func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *upstream {
+	s := &upstream{lw: cache.ToListerWatcherWithContext(lw), of: reflect.TypeOf(example), name: name}
 	if untyped, ok := example.(*unstructured.Unstructured); ok {
 		s.kind = untyped.GroupVersionKind()
 	}
@@ -43,11 +43,11 @@ func newSource(lw cache.ListerWatcher, example runtime.Object, name string) *sou
 }
 
 // String names the source in messages.
-func (s *source) String() string { return s.name }
+func (s *upstream) String() string { return s.name }
 
-// List implements rest.ListerWatcher.
-func (s *source) List(ctx context.Context, opts metav1.ListOptions) rest.List[object.Object] {
-	list := rest.List[object.Object]{Meta: new(metav1.ListMeta)}
+// List implements source.ListerWatcher.
+func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
+	list := source.List[object.Object]{Meta: new(metav1.ListMeta)}
 	list.Items = func(yield func(object.Object, error) bool) {
 		for first := true; ; first = false {
 			page, err := s.page(ctx, opts, yield)
@@ -72,7 +72,7 @@ func (s *source) List(ctx context.Context, opts metav1.ListOptions) rest.List[ob
 }
 
 // page reads one page. It returns nil where the consumer wants no more.
-func (s *source) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Object, error) bool) (metav1.ListInterface, error) {
+func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Object, error) bool) (metav1.ListInterface, error) {
 	list, err := s.lw.ListWithContext(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func (s *source) page(ctx context.Context, opts metav1.ListOptions, yield func(o
 	return page, nil
 }
 
-// Watch implements rest.ListerWatcher.
-func (s *source) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+// Watch implements source.ListerWatcher.
+func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
 	w, err := s.lw.WatchWithContext(ctx, opts)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func end(w watch.Interface) {
 
 // event checks one event of a watch. Stock client-go passes over objects of
 // another type; here they are failures (L21).
-func (s *source) event(e watch.Event) (wire.Event[object.Object], error) {
+func (s *upstream) event(e watch.Event) (wire.Event[object.Object], error) {
 	now := time.Now()
 	event := wire.Event[object.Object]{Type: e.Type, Received: now, Decoded: now}
 	if e.Type == watch.Error {
@@ -167,7 +167,7 @@ func (s *source) event(e watch.Event) (wire.Event[object.Object], error) {
 }
 
 // check compares an object with what is wanted.
-func (s *source) check(o object.Object) error {
+func (s *upstream) check(o object.Object) error {
 	if got := reflect.TypeOf(o); s.of != nil && got != s.of {
 		return fmt.Errorf("is a %v, want a %v", got, s.of)
 	}

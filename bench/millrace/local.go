@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -21,8 +21,8 @@ type local[T object.Object] struct{ feed *protocol.Feed[T] }
 
 func (l local[T]) String() string { return "feed" }
 
-func (l local[T]) List(context.Context, metav1.ListOptions) rest.List[T] {
-	return rest.List[T]{
+func (l local[T]) List(context.Context, metav1.ListOptions) source.List[T] {
+	return source.List[T]{
 		Meta: &metav1.ListMeta{ResourceVersion: l.feed.ListRV()},
 		Items: func(yield func(T, error) bool) {
 			for _, o := range l.feed.Items {

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 )
 
 // failureText is a failure in a few words: phase, object, reason, how often.
 // The resource is not named, since there is only one.
-func failureText(f *reflector.Failure) string {
+func failureText(f *failure.Failure) string {
 	resource, _, _ := strings.Cut(f.Resource, " with ")
-	text := reflector.Reason(f.Err)
+	text := failure.Reason(f.Err)
 	for _, verb := range []string{"list", "watch"} {
 		text = strings.Replace(text, verb+" "+resource+": ", "", 1)
 	}

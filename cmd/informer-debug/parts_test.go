@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -139,12 +139,12 @@ func TestOneLine(t *testing.T) {
 }
 
 func TestFailureText(t *testing.T) {
-	for want, f := range map[string]*reflector.Failure{
-		"watch: read frame 5: unexpected EOF": {Phase: reflector.PhaseWatch, Err: errors.New("watch pods in namespace shop: read frame 5: unexpected EOF"), Attempts: 1},
-		"watch: expired: too old (2 in a row)": {Phase: reflector.PhaseWatch, Attempts: 2,
+	for want, f := range map[string]*failure.Failure{
+		"watch: read frame 5: unexpected EOF": {Phase: failure.PhaseWatch, Err: errors.New("watch pods in namespace shop: read frame 5: unexpected EOF"), Attempts: 1},
+		"watch: expired: too old (2 in a row)": {Phase: failure.PhaseWatch, Attempts: 2,
 			Err: fmt.Errorf("watch pods in namespace shop: %w", apierrors.NewResourceExpired("too old"))},
-		"decode frame 1: malformed (shop/web-1)": {Phase: reflector.PhaseDecode, Key: object.Key{Namespace: "shop", Name: "web-1"}, Err: errors.New("watch pods in namespace shop: decode frame 1: malformed")},
-		"list: no answer":                        {Phase: reflector.PhaseList, Err: errors.New("list pods in namespace shop: no answer")},
+		"decode frame 1: malformed (shop/web-1)": {Phase: failure.PhaseDecode, Key: object.Key{Namespace: "shop", Name: "web-1"}, Err: errors.New("watch pods in namespace shop: decode frame 1: malformed")},
+		"list: no answer":                        {Phase: failure.PhaseList, Err: errors.New("list pods in namespace shop: no answer")},
 	} {
 		f.Resource = "pods in namespace shop with labels app=web"
 		assert.Equal(t, want, failureText(f))

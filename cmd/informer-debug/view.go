@@ -9,10 +9,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -35,8 +37,8 @@ type view struct {
 	tally   tally
 }
 
-// source is what a view reads.
-func source[T object.Object](t target) rest.ListerWatcher[T] {
+// sourceOf is what a view reads.
+func sourceOf[T object.Object](t target) source.ListerWatcher[T] {
 	return rest.ResourceForMapping[T](t.client, t.mapping).Namespace(t.namespace).Sharing(wire.NewPool())
 }
 
@@ -45,14 +47,14 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var informer *sharedinformer.Informer[T]
-	informer = sharedinformer.New(source[T](v.target), sharedinformer.Options{
+	informer = sharedinformer.New(sourceOf[T](v.target), sharedinformer.Options{
 		Options: reflector.Options{
 			LabelSelector: v.flags.labels,
 			FieldSelector: v.flags.fields,
 			Initial:       v.flags.initialMode(),
 			Backoff:       v.backoff,
 			OnState:       v.state,
-			OnError: func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				return judge(f, informer.HasSynced())
 			},
 		},
@@ -108,15 +110,15 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 }
 
 // outcome turns the reason of the end into the error of the command.
-func (v *view) outcome(cause, failure, unsynced error) error {
-	if f, ok := errors.AsType[*reflector.Failure](failure); ok {
+func (v *view) outcome(cause, failed, unsynced error) error {
+	if f, ok := errors.AsType[*failure.Failure](failed); ok {
 		return v.refusal(f)
 	}
 	switch e, ok := errors.AsType[*exitError](cause); {
 	case ok:
 		return e
-	case failure != nil:
-		return &exitError{code: exitRuntime, err: failure}
+	case failed != nil:
+		return &exitError{code: exitRuntime, err: failed}
 	case errors.Is(cause, errTimedOut):
 		return v.flags.timedOut(unsynced)
 	}
@@ -135,14 +137,14 @@ func (f *viewFlags) timedOut(pending error) error {
 // judge decides whether to go on after a failure. Before the first sync
 // somebody sits and waits: what trying again rarely helps with, or what keeps
 // failing, is an answer. Afterwards nothing ends the view.
-func judge(f *reflector.Failure, synced bool) reflector.Verdict {
+func judge(f *failure.Failure, synced bool) failure.Verdict {
 	if synced {
-		return reflector.Retry
+		return failure.Retry
 	}
 	if f.Refused() || rejected(f.Err) || f.Attempts >= firstTries {
-		return reflector.Stop
+		return failure.Stop
 	}
-	return reflector.Retry
+	return failure.Retry
 }
 
 // rejected reports whether the server found fault with the request itself,
@@ -150,7 +152,7 @@ func judge(f *reflector.Failure, synced bool) reflector.Verdict {
 func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) }
 
 // refusal is the error for a failure before the first sync.
-func (v *view) refusal(f *reflector.Failure) error {
+func (v *view) refusal(f *failure.Failure) error {
 	e := v.target.unavailable(fmt.Errorf("%s", failureText(f)), f.Err)
 	_, undecodable := errors.AsType[*wire.Error](f.Err)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -99,13 +99,13 @@ func Run(t *testing.T, body func(e *Env), opts ...Options) {
 
 // failOnMutation returns an error handler that fails the test where somebody has
 // changed an object of the cache, and else leaves it to next.
-func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *reflector.Failure) reflector.Verdict) func(context.Context, *reflector.Failure) reflector.Verdict {
-	return func(ctx context.Context, f *reflector.Failure) reflector.Verdict {
+func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *failure.Failure) failure.Verdict) func(context.Context, *failure.Failure) failure.Verdict {
+	return func(ctx context.Context, f *failure.Failure) failure.Verdict {
 		if _, ok := errors.AsType[*sharedinformer.MutationError](f); ok {
 			t.Error(f)
 		}
 		if next == nil {
-			return reflector.Retry
+			return failure.Retry
 		}
 		return next(ctx, f)
 	}

@@ -19,15 +19,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-func keep(seen *failures) func(context.Context, *reflector.Failure) reflector.Verdict {
-	return func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+func keep(seen *failures) func(context.Context, *failure.Failure) failure.Verdict {
+	return func(_ context.Context, f *failure.Failure) failure.Verdict {
 		seen.add(f)
-		return reflector.Retry
+		return failure.Retry
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
@@ -85,7 +86,7 @@ func TestUndecodable(t *testing.T) {
 	late := follow(t, gadgets, opts)
 	for _, f := range []*follower[*Gadget]{early, late} {
 		f.awaitStatus("the object is reported", func(s sharedinformer.Status) bool {
-			return s.Reflector.Attempts > 2 && s.Reflector.Failure.Phase == reflector.PhaseDecode
+			return s.Reflector.Attempts > 2 && s.Reflector.Failure.Phase == failure.PhaseDecode
 		})
 		require.Regexp(t, `^gadgets\.odd\.example\.com in namespace `+ns+`: decode: `+ns+`/odd: .*parts`, f.Status().Reflector.Failure.Error())
 	}

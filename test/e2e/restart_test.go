@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
@@ -102,10 +103,10 @@ func kill[T object.Object](t *testing.T, srv *envtest.Server, f *follower[T]) {
 // failures remembers what an informer reports.
 type failures struct {
 	mu  sync.Mutex
-	all []*reflector.Failure
+	all []*failure.Failure
 }
 
-func (l *failures) add(f *reflector.Failure) {
+func (l *failures) add(f *failure.Failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, f)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // deadline is how long a condition may take to come true. Nothing here takes
@@ -112,13 +112,13 @@ func (v *view[T]) calls() counts {
 type follower[T object.Object] struct {
 	*sharedinformer.Informer[T]
 	*view[T]
-	source rest.ListerWatcher[T]
+	source source.ListerWatcher[T]
 	opts   sharedinformer.Options
 	stop   func()
 }
 
 // follow starts an informer, which stops with the test.
-func follow[T object.Object](t *testing.T, source rest.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
+func follow[T object.Object](t *testing.T, source source.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	f := prepare(t, source, opts)
 	f.start()
@@ -126,13 +126,13 @@ func follow[T object.Object](t *testing.T, source rest.ListerWatcher[T], opts sh
 }
 
 // prepare makes an informer with a view that does not run yet.
-func prepare[T object.Object](t *testing.T, source rest.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
+func prepare[T object.Object](t *testing.T, source source.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	return attach(t, sharedinformer.New(source, opts), source, opts)
 }
 
 // attach puts a view on an informer that may be somebody else's.
-func attach[T object.Object](t *testing.T, i *sharedinformer.Informer[T], source rest.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
+func attach[T object.Object](t *testing.T, i *sharedinformer.Informer[T], source source.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	v := &view[T]{t: t, cache: i.Cache().Get, known: map[object.Key]T{}, changed: make(chan struct{})}
 	i.AddHandler(v, sharedinformer.HandlerOptions{Name: t.Name()})
@@ -252,7 +252,7 @@ func (f *follower[T]) fresh() map[object.Key]T {
 	return listAll(f.t, f.source, opts)
 }
 
-func listAll[T object.Object](t *testing.T, source rest.ListerWatcher[T], opts metav1.ListOptions) map[object.Key]T {
+func listAll[T object.Object](t *testing.T, source source.ListerWatcher[T], opts metav1.ListOptions) map[object.Key]T {
 	t.Helper()
 	all := map[object.Key]T{}
 	for o, err := range source.List(t.Context(), opts).Items {

@@ -20,7 +20,8 @@ const module = "github.com/millrace-dev/millrace"
 // floors are the packages of the library, from the ground up. A package may
 // import those of lower floors.
 var floors = [][]string{
-	{"object", "wire"},
+	{"object", "failure"},
+	{"source", "wire"},
 	{"rest", "deltafifo", "indexer", "workqueue"},
 	{"reflector"},
 	{"sharedinformer"},
@@ -34,7 +35,8 @@ var floors = [][]string{
 
 // within are imports between two packages of one floor, each with its reason.
 var within = map[string]string{
-	"wire → object":      "a decoder makes objects",
+	"failure → object":   "a failure names the object",
+	"source → wire":      "a source yields what the decoder makes",
 	"rest → rest/scheme": "the scheme belongs to the client",
 }
 
@@ -162,6 +164,24 @@ func TestSomeImportsStayWhereTheyBelong(t *testing.T) {
 				if !allowed {
 					t.Errorf("%s imports %s, which is kept to %s", s.path, imported, places)
 				}
+			}
+		}
+	}
+}
+
+// A program with a source of its own builds without the client of the API server,
+// its kubeconfig and its exec plugins.
+func TestTheInformerDoesWithoutTheClient(t *testing.T) {
+	for _, s := range sources(t) {
+		switch s.pkg {
+		case "failure", "source", "wire", "deltafifo", "indexer", "workqueue", "reflector", "sharedinformer":
+		default:
+			continue
+		}
+		for _, imported := range s.imports {
+			of, ours := strings.CutPrefix(imported, module+"/rest")
+			if ours && (of == "" || of[0] == '/') && !strings.HasSuffix(s.path, "_test.go") {
+				t.Errorf("%s imports %s", s.path, imported)
 			}
 		}
 	}

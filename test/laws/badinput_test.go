@@ -16,10 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -43,10 +45,10 @@ func TestL21_BadInput(t *testing.T) {
 	for name, tc := range bad {
 		t.Run(name, func(t *testing.T) {
 			t.Run("protobuf", func(t *testing.T) {
-				badInput(t, tc.do, tc.cause, func(r *rig) rest.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
+				badInput(t, tc.do, tc.cause, func(r *rig) source.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
 			})
 			t.Run("JSON", func(t *testing.T) {
-				badInput(t, tc.do, tc.cause, func(r *rig) rest.ListerWatcher[*unstructured.Unstructured] {
+				badInput(t, tc.do, tc.cause, func(r *rig) source.ListerWatcher[*unstructured.Unstructured] {
 					return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind)
 				})
 			})
@@ -57,18 +59,18 @@ func TestL21_BadInput(t *testing.T) {
 	}
 }
 
-func podsInCBOR(r *rig) rest.ListerWatcher[*corev1.Pod] {
+func podsInCBOR(r *rig) source.ListerWatcher[*corev1.Pod] {
 	r.speakCBOR()
 	return rest.ResourceFor[*corev1.Pod](r.client)
 }
 
-func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, source func(r *rig) rest.ListerWatcher[T]) {
+func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, source func(r *rig) source.ListerWatcher[T]) {
 	// A garbled JSON frame may have no end of its own, so that the silence after
 	// it is what is noticed.
-	silence := func(f *reflector.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
-	decodeFailure := func(r *rig, s reflector.Status, all []reflector.Failure) {
+	silence := func(f *failure.Failure) bool { return cause == nil && errors.Is(f, reflector.ErrNoEnd) }
+	decodeFailure := func(r *rig, s reflector.Status, all []failure.Failure) {
 		r.Helper()
-		require.Contains(r, phases(all), reflector.PhaseDecode)
+		require.Contains(r, phases(all), failure.PhaseDecode)
 		for n := range all {
 			f := &all[n]
 			require.Equal(r, "pods", f.Resource)
@@ -137,9 +139,9 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 			all := reported.heard()
 			require.NotEmpty(r, all)
 			for n := range all {
-				require.Contains(r, []reflector.Phase{reflector.PhaseDecode, reflector.PhaseWatchOpen}, all[n].Phase)
+				require.Contains(r, []failure.Phase{failure.PhaseDecode, failure.PhaseWatchOpen}, all[n].Phase)
 			}
-			require.Equal(r, reflector.PhaseDecode, all[len(all)-1].Phase)
+			require.Equal(r, failure.PhaseDecode, all[len(all)-1].Phase)
 			require.EqualValues(r, len(all), status.Reflector.Failures-failuresBefore)
 
 			r.srv.Faults().Clear()
@@ -156,20 +158,20 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 func TestL21_OversizedInputIsRefusedAndAskedForAgain(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		t.Run(verb+" protobuf", func(t *testing.T) {
-			oversized(t, verb, func(r *rig) rest.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
+			oversized(t, verb, func(r *rig) source.ListerWatcher[*corev1.Pod] { return rest.ResourceFor[*corev1.Pod](r.client) })
 		})
 		t.Run(verb+" CBOR", func(t *testing.T) {
 			oversized(t, verb, podsInCBOR)
 		})
 	}
 	t.Run("watch JSON", func(t *testing.T) {
-		oversized(t, "watch", func(r *rig) rest.ListerWatcher[*unstructured.Unstructured] {
+		oversized(t, "watch", func(r *rig) source.ListerWatcher[*unstructured.Unstructured] {
 			return rest.ResourceForKind[*unstructured.Unstructured](r.client, podKind)
 		})
 	})
 }
 
-func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) rest.ListerWatcher[T]) {
+func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) source.ListerWatcher[T]) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(2)
 		r.once(verb, apiserver.Oversize{Size: wire.DefaultMaxObjectBytes + 1<<20})
@@ -184,7 +186,7 @@ func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) r
 		require.Equal(r, 3, i.Cache().Len())
 		all := reported.heard()
 		require.Len(r, all, 1)
-		require.Equal(r, reflector.PhaseDecode, all[0].Phase)
+		require.Equal(r, failure.PhaseDecode, all[0].Phase)
 		require.ErrorIs(r, &all[0], wire.ErrTooLarge)
 	})
 }
@@ -196,8 +198,8 @@ type script struct {
 
 func (s *script) String() string { return "pods" }
 
-func (s *script) List(context.Context, metav1.ListOptions) rest.List[*corev1.Pod] {
-	return rest.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "7"}, Items: func(yield func(*corev1.Pod, error) bool) {
+func (s *script) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
+	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "7"}, Items: func(yield func(*corev1.Pod, error) bool) {
 		p := pod("a")
 		p.ResourceVersion = "7"
 		yield(p, nil)
@@ -243,7 +245,7 @@ func TestL21_AnEventThatCannotBeAppliedHoldsTheVersionBack(t *testing.T) {
 				go func() { ended <- i.Run(ctx) }()
 				time.Sleep(time.Minute)
 				require.Equal(t, "7", i.Cache().RV())
-				require.Equal(t, []reflector.Phase{reflector.PhaseDecode}, distinct(phases(reported.heard())))
+				require.Equal(t, []failure.Phase{failure.PhaseDecode}, distinct(phases(reported.heard())))
 				source.frames.Store(&[]wire.Event[*corev1.Pod]{{Type: watch.Modified, Object: at("a", "8")}, {Type: watch.Added, Object: at("b", "9")}})
 				require.NoError(t, i.WaitForRV(ctx, "9"))
 				require.Equal(t, 2, i.Cache().Len())
@@ -274,7 +276,7 @@ func TestL21_AListWithoutAVersionIsAFailure(t *testing.T) {
 
 type unversioned struct{ script }
 
-func (u *unversioned) List(ctx context.Context, opts metav1.ListOptions) rest.List[*corev1.Pod] {
+func (u *unversioned) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
 	list := u.script.List(ctx, opts)
 	list.Meta = &metav1.ListMeta{}
 	return list
@@ -316,7 +318,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 					all := reported.heard()
 					require.NotEmpty(r, all)
 					for n := range all {
-						require.Equal(r, reflector.PhaseTransform, all[n].Phase)
+						require.Equal(r, failure.PhaseTransform, all[n].Phase)
 						require.Equal(r, object.Key{Namespace: "shop", Name: "pb"}, all[n].Key)
 						require.ErrorContains(r, &all[n], "pods: transform: shop/pb: ")
 						require.ErrorContains(r, &all[n], tc.text)

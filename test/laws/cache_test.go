@@ -23,11 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -40,9 +42,9 @@ const generationSize = 11
 
 func (g *generations) String() string { return "pods" }
 
-func (g *generations) List(context.Context, metav1.ListOptions) rest.List[*corev1.Pod] {
+func (g *generations) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
 	n := strconv.FormatInt(g.lists.Add(1), 10)
-	return rest.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: n}, Items: func(yield func(*corev1.Pod, error) bool) {
+	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: n}, Items: func(yield func(*corev1.Pod, error) bool) {
 		for k := range generationSize {
 			p := pod(fmt.Sprintf("p%d", k), "gen="+n)
 			if k == generationSize-1 {
@@ -357,7 +359,7 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 				settle(10 * time.Second)
 				all := reported.heard()
 				require.Len(r, all, 1, "once")
-				require.Equal(r, reflector.PhaseCache, all[0].Phase)
+				require.Equal(r, failure.PhaseCache, all[0].Phase)
 				require.Equal(r, object.Key{Namespace: "shop", Name: "b"}, all[0].Key)
 				mutation, ok := errors.AsType[*sharedinformer.MutationError](&all[0])
 				require.True(r, ok)

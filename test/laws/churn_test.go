@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -31,8 +31,8 @@ type piped struct {
 
 func (p *piped) String() string { return "pods" }
 
-func (p *piped) List(context.Context, metav1.ListOptions) rest.List[*corev1.Pod] {
-	return rest.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(*corev1.Pod, error) bool) {}}
+func (p *piped) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
+	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "1"}, Items: func(func(*corev1.Pod, error) bool) {}}
 }
 
 func (p *piped) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {

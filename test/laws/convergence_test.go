@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -91,9 +92,9 @@ func (s *schedule) begin() {
 	s.say("informer: initial %s, page %d, compact %v, watch timeout %s; server: streaming lists %d",
 		opts.Initial, opts.PageSize, opts.Compact, opts.WatchTimeout, s.opts.StreamingLists)
 	opts.OnState = func(st reflector.Status) { s.say("  %s rv %s", st.State, st.RV) }
-	opts.OnError = func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+	opts.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {
 		s.say("  failure %v", f)
-		return reflector.Retry
+		return failure.Retry
 	}
 	s.i = sharedinformer.New(s.source(), opts)
 	s.start()

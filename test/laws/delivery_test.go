@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -440,13 +441,13 @@ func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
 
 func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
-		var failures []*reflector.Failure
+		var failures []*failure.Failure
 		var log strings.Builder
 		i, _ := r.synced(sharedinformer.Options{Options: reflector.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			OnError: func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				failures = append(failures, f)
-				return reflector.Retry
+				return failure.Retry
 			},
 		}})
 		var heard []string
@@ -462,9 +463,9 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 		require.Equal(r, []string{"good"}, heard)
 		require.Len(r, failures, 1)
 		f := failures[0]
-		require.Equal(r, reflector.PhaseHandler, f.Phase)
+		require.Equal(r, failure.PhaseHandler, f.Phase)
 		require.Regexp(r, `^pods: handler: handler "touchy" \(laws/delivery_test.go:\d+\): shop/bad: handler panicked: cannot cope with it`, f.Error())
-		var p *reflector.PanicError
+		var p *failure.PanicError
 		require.ErrorAs(r, f, &p)
 		require.Contains(r, string(p.Stack), "delivery_test.go")
 		require.Regexp(r, `msg="informer failure" .*key=shop/bad .*handler="handler .*touchy.* stack=".*delivery_test.go`, log.String())
@@ -505,11 +506,11 @@ func TestL10_AnErrorIsReportedAndMayStopTheInformer(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		broken := errors.New("disk full")
 		i := r.informer(sharedinformer.Options{Options: reflector.Options{
-			OnError: func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				if errors.Is(f, broken) {
-					return reflector.Stop
+					return failure.Stop
 				}
-				return reflector.Retry
+				return failure.Retry
 			},
 		}})
 		i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, event) error { return broken }))

@@ -15,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -81,7 +83,7 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 				r.within(time.Minute, time.Minute+time.Second, time.Since(began).Round(time.Second)) // discovery may take a second before the first failure
 				require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 				require.Regexp(r, tc.want, err.Error())
-				failure, ok := errors.AsType[*reflector.Failure](err)
+				failure, ok := errors.AsType[*failure.Failure](err)
 				require.True(r, ok)
 				require.Equal(r, i.Status().Reflector.Failure, failure)
 				require.Equal(r, failure.Attempts, i.Status().Reflector.Attempts)
@@ -113,46 +115,46 @@ func TestL22_SyncPatienceIsCountedFromTheFirstFailure(t *testing.T) {
 func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 	broken := errors.New("broken")
 	type informer = *sharedinformer.Informer[*corev1.Pod]
-	handled := func(s sharedinformer.Status) *reflector.Failure { return s.Handlers[0].Failure }
-	own := func(s sharedinformer.Status) *reflector.Failure { return s.Failure }
-	reflected := func(s sharedinformer.Status) *reflector.Failure { return s.Reflector.Failure }
+	handled := func(s sharedinformer.Status) *failure.Failure { return s.Handlers[0].Failure }
+	own := func(s sharedinformer.Status) *failure.Failure { return s.Failure }
+	reflected := func(s sharedinformer.Status) *failure.Failure { return s.Reflector.Failure }
 	for name, tc := range map[string]struct {
 		opts      func(*sharedinformer.Options)
 		transform func(*corev1.Pod) (*corev1.Pod, error)
 		before    func(r *rig, i informer)
 		after     func(r *rig, i informer) // once it is synced
-		phase     reflector.Phase
+		phase     failure.Phase
 		key       string
-		at        func(sharedinformer.Status) *reflector.Failure
+		at        func(sharedinformer.Status) *failure.Failure
 	}{
 		"resolve": {before: func(r *rig, _ informer) {
 			r.srv.Faults().Add(apiserver.Fault{Verb: "get", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
-		}, phase: reflector.PhaseResolve, at: reflected},
-		"list":       {before: func(r *rig, _ informer) { r.once("list", apiserver.Fail{Code: 500}) }, phase: reflector.PhaseList, at: reflected},
-		"watch open": {before: func(r *rig, _ informer) { r.once("watch", apiserver.Fail{Code: 500}) }, phase: reflector.PhaseWatchOpen, at: reflected},
-		"watch":      {after: func(r *rig, _ informer) { r.srv.Restart() }, phase: reflector.PhaseWatch, at: reflected},
-		"decode":     {before: func(r *rig, _ informer) { r.once("list", apiserver.Garble{}) }, phase: reflector.PhaseDecode, at: reflected},
+		}, phase: failure.PhaseResolve, at: reflected},
+		"list":       {before: func(r *rig, _ informer) { r.once("list", apiserver.Fail{Code: 500}) }, phase: failure.PhaseList, at: reflected},
+		"watch open": {before: func(r *rig, _ informer) { r.once("watch", apiserver.Fail{Code: 500}) }, phase: failure.PhaseWatchOpen, at: reflected},
+		"watch":      {after: func(r *rig, _ informer) { r.srv.Restart() }, phase: failure.PhaseWatch, at: reflected},
+		"decode":     {before: func(r *rig, _ informer) { r.once("list", apiserver.Garble{}) }, phase: failure.PhaseDecode, at: reflected},
 		"transform": {transform: func(p *corev1.Pod) (*corev1.Pod, error) {
 			if p.Labels["bad"] != "" {
 				return nil, broken
 			}
 			return p, nil
-		}, after: func(r *rig, _ informer) { r.put(pod("a", "bad=1")) }, phase: reflector.PhaseTransform, key: "a", at: reflected},
+		}, after: func(r *rig, _ informer) { r.put(pod("a", "bad=1")) }, phase: failure.PhaseTransform, key: "a", at: reflected},
 		"index": {before: func(_ *rig, i informer) {
 			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(broken) })
-		}, phase: reflector.PhaseIndex, key: "a", at: own},
+		}, phase: failure.PhaseIndex, key: "a", at: own},
 		"late index": {after: func(_ *rig, i informer) {
 			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(broken) })
-		}, phase: reflector.PhaseIndex, key: "a", at: own},
+		}, phase: failure.PhaseIndex, key: "a", at: own},
 		"handler": {before: func(_ *rig, i informer) {
 			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return broken }))
-		}, phase: reflector.PhaseHandler, key: "a", at: handled},
+		}, phase: failure.PhaseHandler, key: "a", at: handled},
 		"cache": {opts: func(o *sharedinformer.Options) { o.DetectMutations = time.Hour }, after: func(r *rig, i informer) {
 			for p := range i.Cache().All() {
 				p.Spec.NodeName = "mine"
 			}
 			r.put(pod("a", "n=2"))
-		}, phase: reflector.PhaseCache, key: "a", at: own},
+		}, phase: failure.PhaseCache, key: "a", at: own},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiserver.Options{}, func(r *rig) {
@@ -162,13 +164,13 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 					tc.opts(&opts)
 				}
 				var i informer
-				var seen []*reflector.Failure
-				opts.OnError = func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+				var seen []*failure.Failure
+				opts.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {
 					seen = append(seen, f)
 					assert.Same(r, f, tc.at(i.Status()), "the status is never behind the error handler")
-					return reflector.Retry
+					return failure.Retry
 				}
-				var source rest.ListerWatcher[*corev1.Pod] = rest.ResourceFor[*corev1.Pod](r.client)
+				var source source.ListerWatcher[*corev1.Pod] = rest.ResourceFor[*corev1.Pod](r.client)
 				if tc.transform != nil {
 					source = reflector.Transformed(source, tc.transform)
 				}
@@ -194,7 +196,7 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 				require.False(r, f.Last.After(began))
 				require.Contains(r, []string{"pods", "Pod"}, f.Resource)
 				require.ErrorContains(r, f, string(tc.phase)+": ")
-				if tc.phase == reflector.PhaseHandler || tc.phase == reflector.PhaseTransform {
+				if tc.phase == failure.PhaseHandler || tc.phase == failure.PhaseTransform {
 					require.ErrorIs(r, f, broken)
 				}
 			})
@@ -216,11 +218,11 @@ func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiserver.Options{}, func(r *rig) {
 				i := r.informer(sharedinformer.Options{Options: tc.opts})
-				require.Equal(r, reflector.PhaseOptions, i.Status().Reflector.Failure.Phase, "before Run")
+				require.Equal(r, failure.PhaseOptions, i.Status().Reflector.Failure.Phase, "before Run")
 				require.ErrorContains(r, i.WaitForSync(r.ctx), tc.want)
-				failure, ok := errors.AsType[*reflector.Failure](i.Run(r.ctx))
+				failed, ok := errors.AsType[*failure.Failure](i.Run(r.ctx))
 				require.True(r, ok)
-				require.Equal(r, reflector.PhaseOptions, failure.Phase)
+				require.Equal(r, failure.PhaseOptions, failed.Phase)
 				require.ErrorContains(r, i.WaitForSync(r.ctx), tc.want)
 				require.Zero(r, r.srv.Stats().Requests("", ""))
 			})
@@ -230,18 +232,18 @@ func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {
 
 func TestL22_AStopEndsRunWithTheFailure(t *testing.T) {
 	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
-		reported := &failures{verdict: func(f *reflector.Failure) reflector.Verdict {
+		reported := &failures{verdict: func(f *failure.Failure) failure.Verdict {
 			if f.Refused() && f.Attempts == 3 {
-				return reflector.Stop
+				return failure.Stop
 			}
-			return reflector.Retry
+			return failure.Retry
 		}}
 		opts := listing()
 		opts.OnError = reported.handle
 		i := r.informer(opts)
 		waited := make(chan error, 1)
 		go func() { waited <- i.WaitForSync(r.ctx) }()
-		failure, ok := errors.AsType[*reflector.Failure](i.Run(r.ctx))
+		failure, ok := errors.AsType[*failure.Failure](i.Run(r.ctx))
 		require.True(r, ok)
 		require.Equal(r, 3, failure.Attempts)
 		require.Len(r, reported.heard(), 3)
@@ -270,12 +272,12 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 				r.once("list", apiserver.Fail{Code: 500})
 				var i *sharedinformer.Informer[*corev1.Pod]
 				var registration *sharedinformer.Registration[*corev1.Pod]
-				seen := map[reflector.Phase]bool{}
+				seen := map[failure.Phase]bool{}
 				opts := listing()
-				opts.OnError = func(_ context.Context, f *reflector.Failure) reflector.Verdict {
+				opts.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {
 					seen[f.Phase] = true
 					do(i, registration)
-					return reflector.Retry
+					return failure.Retry
 				}
 				i = r.informer(opts)
 				sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic("odd") })
@@ -287,7 +289,7 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 					return errors.New("no")
 				}))
 				synctest.Wait()
-				require.Equal(r, map[reflector.Phase]bool{reflector.PhaseList: true, reflector.PhaseIndex: true, reflector.PhaseHandler: true}, seen)
+				require.Equal(r, map[failure.Phase]bool{failure.PhaseList: true, failure.PhaseIndex: true, failure.PhaseHandler: true}, seen)
 				r.inStep(i)
 			})
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -166,17 +167,17 @@ func TestL23_ARunThatIsEndingIsARun(t *testing.T) {
 func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 	failing := errors.New("failing")
 	for name, tc := range map[string]struct {
-		phase   reflector.Phase
+		phase   failure.Phase
 		arrange func(r *rig, i *sharedinformer.Informer[*corev1.Pod])
 	}{
-		"list": {reflector.PhaseList, func(r *rig, _ *sharedinformer.Informer[*corev1.Pod]) { r.fault("list", apiserver.Fail{Code: 500}) }},
-		"handler": {reflector.PhaseHandler, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
+		"list": {failure.PhaseList, func(r *rig, _ *sharedinformer.Informer[*corev1.Pod]) { r.fault("list", apiserver.Fail{Code: 500}) }},
+		"handler": {failure.PhaseHandler, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
 			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return failing }))
 		}},
-		"panic": {reflector.PhaseHandler, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
+		"panic": {failure.PhaseHandler, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
 			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { panic(failing) }))
 		}},
-		"index": {reflector.PhaseIndex, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
+		"index": {failure.PhaseIndex, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
 			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(failing) })
 		}},
 	} {
@@ -184,11 +185,11 @@ func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 			inBubble(t, apiserver.Options{}, func(r *rig) {
 				r.fill(1)
 				opts := listing()
-				opts.OnError = func(context.Context, *reflector.Failure) reflector.Verdict { return reflector.Stop }
+				opts.OnError = func(context.Context, *failure.Failure) failure.Verdict { return failure.Stop }
 				i := r.informer(opts)
 				tc.arrange(r, i)
 				err := i.Run(r.ctx)
-				failure, ok := errors.AsType[*reflector.Failure](err)
+				failure, ok := errors.AsType[*failure.Failure](err)
 				require.True(r, ok, "%v", err)
 				require.Equal(r, tc.phase, failure.Phase)
 				require.Equal(r, reflector.Stopped, i.Status().Reflector.State)

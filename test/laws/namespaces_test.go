@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -146,7 +147,7 @@ type spiedIn struct {
 	source *rest.Resource[*corev1.Pod]
 }
 
-func (s spiedIn) In(namespace string) (rest.ListerWatcher[*corev1.Pod], error) {
+func (s spiedIn) In(namespace string) (source.ListerWatcher[*corev1.Pod], error) {
 	return spiedOn{s.spy, s.source.Namespace(namespace)}, nil
 }
 
@@ -157,7 +158,7 @@ type spiedOn struct {
 
 func (s spiedOn) String() string { return s.source.String() }
 
-func (s spiedOn) List(ctx context.Context, opts metav1.ListOptions) rest.List[*corev1.Pod] {
+func (s spiedOn) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
 	s.spy.note("list", opts)
 	return s.source.List(ctx, opts)
 }
@@ -380,7 +381,7 @@ func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		i := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source()}, in("shop"))
 		defer r.run(i)()
-		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: it is no rest.Namespacer")
+		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: it is no source.Namespacer")
 		undivided := r.informer(sharedinformer.Options{})
 		require.ErrorIs(r, undivided.SetNamespaces("shop"), sharedinformer.ErrUndivided)
 		require.Nil(r, undivided.Namespaces())

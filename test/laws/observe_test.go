@@ -12,10 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -23,22 +24,22 @@ import (
 // failures is an error handler that remembers.
 type failures struct {
 	mu      sync.Mutex
-	all     []reflector.Failure
-	verdict func(*reflector.Failure) reflector.Verdict // nil: Retry
+	all     []failure.Failure
+	verdict func(*failure.Failure) failure.Verdict // nil: Retry
 }
 
-func (f *failures) handle(_ context.Context, failure *reflector.Failure) reflector.Verdict {
+func (f *failures) handle(_ context.Context, got *failure.Failure) failure.Verdict {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.all = append(f.all, *failure)
+	f.all = append(f.all, *got)
 	if f.verdict == nil {
-		return reflector.Retry
+		return failure.Retry
 	}
-	return f.verdict(failure)
+	return f.verdict(got)
 }
 
 // heard returns what was reported since the last call.
-func (f *failures) heard() []reflector.Failure {
+func (f *failures) heard() []failure.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := f.all
@@ -55,7 +56,7 @@ type asked struct {
 
 // spy is a source that remembers what it was asked for.
 type spy[T object.Object] struct {
-	rest.ListerWatcher[T]
+	source.ListerWatcher[T]
 	mu  sync.Mutex
 	log []asked
 }
@@ -68,7 +69,7 @@ func (s *spy[T]) note(verb string, opts metav1.ListOptions) {
 	s.log = append(s.log, asked{verb, opts, time.Now()})
 }
 
-func (s *spy[T]) List(ctx context.Context, opts metav1.ListOptions) rest.List[T] {
+func (s *spy[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	s.note("list", opts)
 	return s.ListerWatcher.List(ctx, opts)
 }
@@ -143,8 +144,8 @@ func (r *rig) within(from, to, got time.Duration) {
 }
 
 // phases are those of some failures, in order.
-func phases(all []reflector.Failure) []reflector.Phase {
-	var names []reflector.Phase
+func phases(all []failure.Failure) []failure.Phase {
+	var names []failure.Phase
 	for _, f := range all {
 		names = append(names, f.Phase)
 	}

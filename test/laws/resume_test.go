@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -440,9 +440,9 @@ type closing struct {
 	watches atomic.Int64
 }
 
-func (c *closing) List(context.Context, metav1.ListOptions) rest.List[*corev1.Pod] {
+func (c *closing) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
 	none := func(func(*corev1.Pod, error) bool) {}
-	return rest.List[*corev1.Pod]{Items: none, Meta: &metav1.ListMeta{ResourceVersion: "7"}}
+	return source.List[*corev1.Pod]{Items: none, Meta: &metav1.ListMeta{ResourceVersion: "7"}}
 }
 
 func (c *closing) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -110,7 +111,7 @@ func TestL20_ASilentListIsGivenUpAndReadAgain(t *testing.T) {
 				r.within(time.Minute, time.Minute+firstBackOff, time.Since(began))
 				all := reported.heard()
 				require.Len(r, all, 1)
-				require.Equal(r, reflector.PhaseList, all[0].Phase)
+				require.Equal(r, failure.PhaseList, all[0].Phase)
 				require.ErrorIs(r, &all[0], reflector.ErrStalled)
 				r.inStep(i)
 			})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -36,20 +37,20 @@ func paged() sharedinformer.Options {
 var unsyncable = map[string]struct {
 	opts  sharedinformer.Options
 	fault apiserver.Fault
-	phase reflector.Phase
+	phase failure.Phase
 }{
-	"list cut":            {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, reflector.PhaseList},
-	"list truncated":      {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, reflector.PhaseDecode},
-	"list garbled":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, reflector.PhaseDecode},
-	"list refused":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, reflector.PhaseList},
-	"list silent":         {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Silence{AfterFrames: 3}}}, reflector.PhaseList},
-	"second page refused": {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, reflector.PhaseList},
-	"second page cut":     {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Truncate{Frame: 1}}}, reflector.PhaseDecode},
-	"stream cut":          {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, reflector.PhaseWatch},
-	"stream truncated":    {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, reflector.PhaseDecode},
-	"stream garbled":      {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, reflector.PhaseDecode},
+	"list cut":            {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, failure.PhaseList},
+	"list truncated":      {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, failure.PhaseDecode},
+	"list garbled":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, failure.PhaseDecode},
+	"list refused":        {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, failure.PhaseList},
+	"list silent":         {listing(), apiserver.Fault{Verb: "list", Do: []apiserver.Action{apiserver.Silence{AfterFrames: 3}}}, failure.PhaseList},
+	"second page refused": {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, failure.PhaseList},
+	"second page cut":     {paged(), apiserver.Fault{Verb: "list", Every: 2, Do: []apiserver.Action{apiserver.Truncate{Frame: 1}}}, failure.PhaseDecode},
+	"stream cut":          {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Cut{AfterBytes: 500}}}, failure.PhaseWatch},
+	"stream truncated":    {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Truncate{Frame: 3}}}, failure.PhaseDecode},
+	"stream garbled":      {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{apiserver.Garble{Frame: 4}}}, failure.PhaseDecode},
 	"stream that fails before its end": {neverEnding(), apiserver.Fault{Verb: "watch", Do: []apiserver.Action{
-		apiserver.ErrorEvent{AfterFrames: 5, Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}}}}, reflector.PhaseWatch},
+		apiserver.ErrorEvent{AfterFrames: 5, Status: metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError}}}}, failure.PhaseWatch},
 }
 
 func TestL18_NothingButAWholeInitialListSyncs(t *testing.T) {
@@ -78,7 +79,7 @@ func TestL18_NothingButAWholeInitialListSyncs(t *testing.T) {
 				require.Zero(r, i.Cache().Len())
 				require.Empty(r, i.Cache().RV())
 				require.Empty(r, h.heard())
-				require.Equal(r, []reflector.Phase{tc.phase}, distinct(phases(reported.heard())))
+				require.Equal(r, []failure.Phase{tc.phase}, distinct(phases(reported.heard())))
 
 				r.srv.Faults().Clear()
 				require.NoError(r, i.WaitForSync(r.ctx))

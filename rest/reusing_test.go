@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -43,7 +44,7 @@ func podsServer(t *testing.T) *Client {
 }
 
 // read lists and watches.
-func read(t *testing.T, source ListerWatcher[*corev1.Pod]) (listed, watched []*corev1.Pod) {
+func read(t *testing.T, source source.ListerWatcher[*corev1.Pod]) (listed, watched []*corev1.Pod) {
 	t.Helper()
 	for p, err := range source.List(t.Context(), metav1.ListOptions{Limit: 2}).Items {
 		require.NoError(t, err)
@@ -60,11 +61,11 @@ func read(t *testing.T, source ListerWatcher[*corev1.Pod]) (listed, watched []*c
 	return listed, watched
 }
 
-func TestKeepingGivesBackWhatIsKnown(t *testing.T) {
+func TestReusingGivesBackWhatIsKnown(t *testing.T) {
 	pods := ResourceFor[*corev1.Pod](podsServer(t))
 	have := shareable("b")
-	var keeper Keeper[*corev1.Pod] = pods
-	keeping := keeper.Keeping(func(key object.Key) (*corev1.Pod, bool) { return have, key.Name == "b" })
+	var reuser source.Reuser[*corev1.Pod] = pods
+	keeping := reuser.Reusing(func(key object.Key) (*corev1.Pod, bool) { return have, key.Name == "b" })
 	listed, watched := read(t, keeping)
 	require.Same(t, have, listed[3], "of the second page")
 	require.Same(t, have, watched[1])

@@ -1,4 +1,4 @@
-package rest
+package source
 
 import (
 	"context"
@@ -25,8 +25,10 @@ type List[T object.Object] struct {
 }
 
 // ListerWatcher is what a reflector needs of a resource: to list it and to
-// watch it. Resource implements it; so can a test, in a few lines.
+// watch it. rest.Resource implements it; so can a test, in a few lines. A source
+// that implements fmt.Stringer is named so in messages.
 type ListerWatcher[T object.Object] interface {
+	// List returns a list that is yet to be read.
 	List(ctx context.Context, opts metav1.ListOptions) List[T]
 
 	// Watch opens a watch and returns when the server has accepted it. The
@@ -35,27 +37,24 @@ type ListerWatcher[T object.Object] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error)
 }
 
-// Sharer is a ListerWatcher whose objects may share equal parts. Resource
-// implements it.
+// Sharer is a ListerWatcher whose objects may share equal parts (W03).
 type Sharer interface {
 	// ForgetParts has no later object share what was shared so far. It is called
 	// when such a part was found to be changed, against L16.
 	ForgetParts()
 }
 
-// Keeper is a ListerWatcher that can do without decoding again what its caller
-// has. Resource implements it.
-type Keeper[T object.Object] interface {
+// Reuser is a ListerWatcher that need not decode again what its caller has.
+type Reuser[T object.Object] interface {
 	ListerWatcher[T]
 
-	// Keeping returns the same source for a caller that has objects already:
+	// Reusing returns the same source for a caller that has objects already:
 	// the items of its lists and the initial events of its watches are the
 	// known objects themselves where UID and resource version are the same.
-	Keeping(known wire.Known[T]) ListerWatcher[T]
+	Reusing(known wire.Known[T]) ListerWatcher[T]
 }
 
-// Namespacer is a ListerWatcher that can be narrowed to a namespace. Resource
-// implements it.
+// Namespacer is a ListerWatcher that can be narrowed to a namespace.
 type Namespacer[T object.Object] interface {
 	ListerWatcher[T]
 

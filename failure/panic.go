@@ -1,0 +1,87 @@
+package failure
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// PanicError is a panic in a function of the user's. Its text leaves out the
+// stack.
+type PanicError struct {
+	In    string // what panicked, such as "handler" or "transform"
+	Value any    // what it panicked with
+	Stack []byte // as debug.Stack writes it
+}
+
+// Error names what panicked and with what.
+func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.In, e.Value) }
+
+// GoexitError is a function of the user's that ended its goroutine with
+// runtime.Goexit, as FailNow of a test does.
+type GoexitError struct {
+	In string // what called it, such as "handler" or "transform"
+}
+
+// Error names what called runtime.Goexit.
+func (e *GoexitError) Error() string {
+	return e.In + " called runtime.Goexit, as FailNow of a test does"
+}
+
+// Recover makes a *PanicError of a panic and stores it in err. Defer it in the
+// function that calls the user's, whose name for messages is in:
+//
+//	func (t *transformer) call(o Object) (out Object, err error) {
+//		defer failure.Recover("transform", &err)
+//		return t.transform(o)
+//	}
+func Recover(in string, err *error) {
+	if p := recover(); p != nil {
+		*err = &PanicError{In: in, Value: p, Stack: debug.Stack()}
+	}
+}
+
+// Guard watches over one call of the user's code in the calling goroutine:
+//
+//	func (h *listener) call(e Event) (err error) {
+//		guard := failure.Guard{In: "handler"}
+//		defer guard.End(&err, h.exited)
+//		err = h.handle(e)
+//		guard.Returned()
+//		return err
+//	}
+type Guard struct {
+	In       string // what is called, such as "handler"
+	returned bool
+}
+
+// Returned says that the call has come back.
+func (g *Guard) Returned() { g.returned = true }
+
+// End must be deferred before the call. After a panic it stores a *PanicError in
+// err. After a runtime.Goexit it calls exited with a *GoexitError, since nobody
+// will see err any more: only deferred calls of the goroutine still run.
+func (g *Guard) End(err *error, exited func(error)) {
+	if g.returned {
+		return
+	}
+	if p := recover(); p != nil {
+		*err = &PanicError{In: g.In, Value: p, Stack: debug.Stack()}
+		return
+	}
+	exited(&GoexitError{In: g.In})
+}
+
+// Apart calls f in a goroutine of its own, waits for it, and returns its error, or
+// a *PanicError or *GoexitError with in as the name of what was called.
+func Apart(in string, f func() error) error {
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		guard := Guard{In: in}
+		defer func() { ended <- err }()
+		defer guard.End(&err, func(e error) { err = e })
+		err = f()
+		guard.Returned()
+	}()
+	return <-ended
+}

@@ -1,0 +1,74 @@
+package failure_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/failure"
+)
+
+// hooks is what user code may do, and what is to become of it.
+var hooks = []struct {
+	name string
+	call func() error
+	want string
+}{
+	{"returns", func() error { return nil }, ""},
+	{"fails", func() error { return errors.New("no") }, "no"},
+	{"panics", func() error { panic("oh") }, "hook panicked: oh"},
+	{"panics with nil", func() error { panic(nil) }, "hook panicked: panic called with nil argument"},
+	{"exits", func() error { runtime.Goexit(); return nil }, "hook called runtime.Goexit, as FailNow of a test does"},
+}
+
+func requireError(t *testing.T, want string, err error) {
+	t.Helper()
+	if want == "" {
+		require.NoError(t, err)
+		return
+	}
+	require.EqualError(t, err, want)
+}
+
+func TestApartSurvivesWhateverAHookDoes(t *testing.T) {
+	for _, h := range hooks {
+		t.Run(h.name, func(t *testing.T) {
+			requireError(t, h.want, failure.Apart("hook", h.call))
+		})
+	}
+}
+
+func TestGuardTellsAPanicFromAGoexit(t *testing.T) {
+	for _, h := range hooks {
+		t.Run(h.name, func(t *testing.T) {
+			var exited, err error
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				err = func() (err error) {
+					guard := failure.Guard{In: "hook"}
+					defer guard.End(&err, func(e error) { exited = e })
+					err = h.call()
+					guard.Returned()
+					return err
+				}()
+			}()
+			<-done
+			if h.name == "exits" {
+				requireError(t, h.want, exited)
+				return
+			}
+			require.NoError(t, exited)
+			requireError(t, h.want, err)
+		})
+	}
+}
+
+func TestAPanicKeepsItsStack(t *testing.T) {
+	err := failure.Apart("hook", func() error { panic("oh") })
+	p, ok := errors.AsType[*failure.PanicError](err)
+	require.True(t, ok)
+	require.Contains(t, string(p.Stack), "TestAPanicKeepsItsStack")
+}

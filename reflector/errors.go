@@ -1,0 +1,30 @@
+package reflector
+
+import (
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Sentinels of the list and watch phases.
+var (
+	// ErrStalled: the server sent nothing for too long and was given up.
+	ErrStalled = errors.New("the server fell silent")
+	// ErrNoEnd: a streaming list went on without the bookmark that ends it.
+	ErrNoEnd = errors.New("the streaming list did not end in time; a list takes its place")
+	// ErrShortWatch: the server closed a watch at once, without a change or a
+	// bookmark that was new.
+	ErrShortWatch = errors.New("the server closed the watch at once without anything new")
+	// ErrNoRV: the server sent a list or an object without a resource version.
+	ErrNoRV = errors.New("no resource version")
+)
+
+// expired reports whether the server no longer has the history of a resource
+// version, or does not have that version yet; either way only a list helps.
+func expired(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) ||
+		apierrors.IsTimeout(err) && strings.Contains(err.Error(), "Too large resource version")
+}
