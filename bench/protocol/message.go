@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"math"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -33,28 +32,6 @@ type Start struct {
 // Params are the knobs of a scenario: flags are 0 or 1.
 type Params map[string]int
 
-// The names of parameters.
-const (
-	Custom    = "custom"     // custom resources, which are JSON, instead of pods
-	Typed     = "typed"      // custom resources have a Go type
-	WatchList = "watchlist"  // stream the initial list
-	Handlers  = "handlers"   // how many handlers hear of everything
-	Readers   = "readers"    // how many readers list a namespace
-	Workers   = "workers"    // how many workers take from the work queue
-	Delayed   = "delayed"    // adds are delayed
-	Events    = "events"     // how many events there are
-	PerSecond = "per_second" // how fast they come; 0 is as fast as they can
-	Hostile   = "hostile"    // objects in which nothing repeats
-	Millis    = "millis"     // how long the work lasts
-	Changed   = "changed"    // how many objects a relist finds changed
-	Copied    = "copied"     // what is read may be changed
-	From      = "from"       // the resource version of the list, for who does not read it
-)
-
-// SentAnnotation tells, in Unix nanoseconds, when an event was sent: that of
-// test/apiserver, which the contestants do without.
-const SentAnnotation = "millrace.dev/sent"
-
 // On tells whether a flag is set.
 func (p Params) On(name string) bool { return p[name] != 0 }
 
@@ -65,6 +42,10 @@ const (
 	EventResult = "result"
 	EventError  = "error"
 )
+
+// NotKnown is what the error of a contestant says that does not know the
+// scenario, as one of an earlier revision may not.
+const NotKnown = "is not known here"
 
 // Names of marks that the harness acts on.
 const (
@@ -125,24 +106,4 @@ func (d Digest) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x",
 func (d *Digest) UnmarshalText(text []byte) error {
 	_, err := fmt.Sscanf(string(text), "%x", (*uint64)(d))
 	return err
-}
-
-// Quantile returns the q-quantile of sorted values: the smallest of them that
-// at least the share q of all does not exceed. It is 0 where there are none.
-func Quantile[N int64 | float64](sorted []N, q float64) N {
-	if len(sorted) == 0 {
-		return 0
-	}
-	at := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[min(max(at, 0), len(sorted)-1)]
-}
-
-// Following lists the scenarios in which a contestant does one and the same:
-// keep a cache of the server's objects, with Params.Handlers handlers, until it
-// is synced and the handlers have heard of the event Until.
-func Following() []string {
-	return []string{
-		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "relist-unchanged", "relist-changed",
-		"watch-protobuf", "watch-json", "latency",
-	}
 }

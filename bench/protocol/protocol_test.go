@@ -39,25 +39,13 @@ func TestDigestSeesEverythingButTheOrder(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestQuantile(t *testing.T) {
-	values := make([]int64, 100)
-	for i := range values {
-		values[i] = int64(i + 1)
-	}
-	require.EqualValues(t, 50, Quantile(values, 0.5))
-	require.EqualValues(t, 99, Quantile(values, 0.99))
-	require.EqualValues(t, 100, Quantile(values, 0.999))
-	require.EqualValues(t, 1, Quantile(values, 0))
-	require.EqualValues(t, 0, Quantile[int64](nil, 0.5))
-}
-
 func TestServeWaitsAtMarks(t *testing.T) {
 	contestantIn, harnessOut := io.Pipe()
 	harnessIn, contestantOut := io.Pipe()
 	passed := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Serve(context.Background(), contestantIn, contestantOut, map[string]Scenario{
+		ended <- Serve(context.Background(), contestantIn, contestantOut, map[string]Work{
 			"good": func(_ context.Context, s *Session) (*Result, error) {
 				if err := s.Mark(MarkSynced); err != nil {
 					return nil, err
@@ -99,7 +87,7 @@ func TestServeTellsOfFailures(t *testing.T) {
 			_, _ = io.WriteString(out, `{"scenario":"`+scenario+`"}`+"\n")
 		}()
 		var said recorder
-		err := Serve(context.Background(), in, &said, map[string]Scenario{"bad": failing})
+		err := Serve(context.Background(), in, &said, map[string]Work{"bad": failing})
 		require.ErrorContains(t, err, want)
 		require.Contains(t, string(said), `"event":"error"`)
 		require.Contains(t, string(said), want)
@@ -111,20 +99,4 @@ type recorder []byte
 func (r *recorder) Write(b []byte) (int, error) {
 	*r = append(*r, b...)
 	return len(b), nil
-}
-
-func TestListenerIsDoneWithTheLastEvent(t *testing.T) {
-	l := NewListener(7, "", 0)
-	l.HearUpdate(object("n", "a", "1", "5"), object("n", "a", "1", "5"))
-	require.Zero(t, l.Heard(), "nothing changed")
-	l.HearUpdate(object("n", "a", "1", "5"), object("n", "a", "1", "6"))
-	require.EqualValues(t, 1, l.Heard())
-	select {
-	case <-l.Done():
-		t.Fatal("done too early")
-	default:
-	}
-	l.Hear(object("n", "b", "2", "7"))
-	<-l.Done()
-	require.EqualValues(t, 2, l.Heard())
 }

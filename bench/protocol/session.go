@@ -25,9 +25,9 @@ type Session struct {
 	before uint64 // heap in use before the work
 }
 
-// Scenario does the work of one scenario and gives account of it. What it
-// measures must not become garbage before it has called Session.Live.
-type Scenario func(ctx context.Context, s *Session) (*Result, error)
+// Work does the work of one scenario and gives account of it. What it measures
+// must not become garbage before it has called Session.Live.
+type Work func(ctx context.Context, s *Session) (*Result, error)
 
 // Main is the main function of a contestant. It exits with 1 when the scenario
 // fails, after the harness was told why.
@@ -35,7 +35,7 @@ type Scenario func(ctx context.Context, s *Session) (*Result, error)
 // Where the environment variable INFORMER_BENCH_PROFILE is set, it names the
 // file that a CPU profile is written to: for a contestant that is looked into,
 // not for one that is compared.
-func Main(scenarios map[string]Scenario) {
+func Main(scenarios map[string]Work) {
 	stop, err := profile(os.Getenv("INFORMER_BENCH_PROFILE"))
 	if err == nil {
 		err = errors.Join(Serve(context.Background(), os.Stdin, os.Stdout, scenarios), stop())
@@ -64,9 +64,15 @@ func profile(path string) (stop func() error, err error) {
 	}, nil
 }
 
+// NewSession returns the contestant's side of a conversation that has reached
+// the work: what the harness answers comes from in, what it is told goes to out.
+func NewSession(start Start, in io.Reader, out io.Writer) *Session {
+	return &Session{Start: start, in: json.NewDecoder(bufio.NewReader(in)), out: out}
+}
+
 // Serve holds one conversation.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[string]Scenario) error {
-	s := &Session{in: json.NewDecoder(bufio.NewReader(in)), out: out}
+func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[string]Work) error {
+	s := NewSession(Start{}, in, out)
 	if err := s.say(Event{Event: EventReady}); err != nil {
 		return err
 	}
@@ -78,9 +84,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[strin
 	}
 	work := scenarios[s.Scenario]
 	if work == nil {
-		return s.fail(fmt.Errorf("scenario %q is not known here", s.Scenario))
+		return s.fail(fmt.Errorf("scenario %q %s", s.Scenario, NotKnown))
 	}
-	s.before = inUse()
+	s.before = HeapInUse()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	result, err := work(ctx, s)
@@ -104,14 +110,22 @@ func (s *Session) Mark(name string) error {
 
 // Live is the heap in use after two collections, less what was in use before
 // the work began.
-func (s *Session) Live() int64 { return int64(inUse()) - int64(s.before) }
+func (s *Session) Live() int64 { return int64(HeapInUse()) - int64(s.before) }
 
-func inUse() uint64 {
+// HeapInUse is the heap in use after two collections, in bytes.
+func HeapInUse() uint64 {
 	runtime.GC()
 	runtime.GC() // what only finalizers and pools held
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
+}
+
+// Mallocs is how many allocations the process has made so far.
+func Mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
 }
 
 func (s *Session) fail(err error) error {
@@ -127,16 +141,4 @@ func (s *Session) say(e Event) error {
 		return fmt.Errorf("tell the harness: %w", err)
 	}
 	return nil
-}
-
-// Listener returns a new listener for this scenario's events.
-func (s *Session) Listener() *Listener {
-	if s.Scenario == "fanout" {
-		return NewCounter(s.Params[Events])
-	}
-	sent := ""
-	if s.Scenario == "latency" {
-		sent = SentAnnotation
-	}
-	return NewListener(s.Until, sent, s.Params[Events])
 }

@@ -8,7 +8,7 @@
 // imports Millrace, or installs its commands, does not get that one with it.
 //
 // The same file makes the same bytes. Charts of an earlier report are removed
-// from the directory that it writes them to, bench/charts below --out.
+// from the directory that it writes them to, bench/out/charts below --out.
 package main
 
 import (
@@ -47,6 +47,6 @@ func newCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md and bench/charts to")
+	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md and bench/out/charts to")
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // charts is where the charts are, below the report, as links have it.
-const charts = "bench/charts"
+const charts = "bench/out/charts"
 
 // write writes the report into a directory, and returns what it wrote.
 func write(r *results.Results, dir string) ([]string, error) {

@@ -99,7 +99,7 @@ func TestChartsAreSoundAndLinked(t *testing.T) {
 
 func TestChartsOfAnEarlierReportGo(t *testing.T) {
 	dir := t.TempDir()
-	old, other := filepath.Join(dir, "bench", "charts", "old.svg"), filepath.Join(dir, "bench", "charts", "other.png")
+	old, other := filepath.Join(dir, "bench", "out", "charts", "old.svg"), filepath.Join(dir, "bench", "out", "charts", "other.png")
 	require.NoError(t, os.MkdirAll(filepath.Dir(old), 0o755))
 	require.NoError(t, os.WriteFile(old, nil, 0o644))
 	require.NoError(t, os.WriteFile(other, nil, 0o644))

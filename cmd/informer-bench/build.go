@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 // repository finds the directory above the working directory that has the
@@ -20,7 +22,7 @@ func repository() (string, error) {
 		return "", err
 	}
 	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Stat(filepath.Join(at, "bench", "millrace", "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(at, "bench", "contestants")); err == nil {
 			return at, nil
 		}
 		if at == filepath.Dir(at) {
@@ -35,9 +37,10 @@ func build(ctx context.Context, root, dir string, names []string, progress io.Wr
 	programs, versions = map[string]string{}, map[string]string{}
 	for _, name := range names {
 		fmt.Fprintf(progress, "building %s\n", name)
-		source := filepath.Join(root, "bench", sources[name].directory)
+		at := mains[name]
+		source := filepath.Join(root, "bench", "contestants", at.module)
 		program := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
-		if _, err := goTool(ctx, source, "build", "-tags", sources[name].tag, "-o", program, "."); err != nil {
+		if _, err := goTool(ctx, source, "build", "-o", program, "./"+at.command); err != nil {
 			return nil, nil, fmt.Errorf("build %s: %w", name, err)
 		}
 		programs[name] = program
@@ -50,7 +53,7 @@ func build(ctx context.Context, root, dir string, names []string, progress io.Wr
 		}
 	}
 	if commit := revision(root); commit != "" {
-		versions[millrace] = commit
+		versions[results.Millrace] = commit
 	}
 	return programs, versions, nil
 }
@@ -67,9 +70,21 @@ func revision(root string) string {
 	return strings.TrimSpace(string(described))
 }
 
+// mains are where the programs of the contestants are: a module below
+// bench/contestants, and a directory in it.
+var mains = map[string]struct{ module, command string }{
+	results.Millrace:               {"millrace", ""},
+	results.ClientGo:               {"clientgo", "stock"},
+	results.ClientGoFactory:        {"clientgo", "factory"},
+	results.ClientGoInformer:       {"clientgo", "newinformer"},
+	results.ControllerRuntime:      {"controllerruntime", "stock"},
+	results.ControllerRuntimeCache: {"controllerruntime", "adapted"},
+	results.Floor:                  {"floor", ""},
+}
+
 // modules are those whose version is that of the contestant. Millrace has the
 // revision of the source.
-var modules = map[string]string{clientGo: "k8s.io/client-go", controllerRuntime: "sigs.k8s.io/controller-runtime"}
+var modules = map[string]string{results.ClientGo: "k8s.io/client-go", results.ControllerRuntime: "sigs.k8s.io/controller-runtime"}
 
 func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 // contest runs jobs.
@@ -42,44 +43,44 @@ type outcome struct {
 // run measures one job, round by round and contestant by contestant, and fails
 // where two of them differ. Beside the measures of all rounds it returns the
 // memory over time of the last.
-func (c *contest) run(ctx context.Context, j job) (rounds, map[string][]results.Point, error) {
+func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][]results.Point, error) {
 	var server *loadServer
-	if j.script != scriptAlone {
-		fmt.Fprintf(c.progress, "%s: the server is encoding\n", j.title())
+	if j.Script != scenario.Alone {
+		fmt.Fprintf(c.progress, "%s: the server is encoding\n", j.Title())
 		var err error
 		if server, err = c.serve(ctx, j); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", j.name, err)
+			return nil, nil, fmt.Errorf("%s: %w", j.Name, err)
 		}
 		defer server.kill()
 	}
 	all, overTime := rounds{}, map[string][]results.Point{}
 	for round := range c.rounds {
 		outcomes := map[string]protocol.Result{}
-		for _, name := range j.contestants {
+		for _, name := range j.Contestants {
 			if c.programs[name] == "" {
 				continue
 			}
 			o, err := c.one(ctx, j, name, server)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: round %d: %s: %w", j.name, round+1, name, err)
+				return nil, nil, fmt.Errorf("%s: round %d: %s: %w", j.Name, round+1, name, err)
 			}
 			outcomes[name] = o.result
-			m := j.measure(o)
+			m := measure(j, o)
 			all[name] = append(all[name], m)
-			if j.overTime {
+			if j.OverTime {
 				overTime[name] = o.memory
 			}
-			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.title(), round+1, c.rounds, name, headline(m))
+			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.Title(), round+1, c.rounds, name, headline(m))
 		}
-		if err := agree(outcomes, j.contestants); err != nil {
-			return nil, nil, fmt.Errorf("%s: round %d: %w", j.name, round+1, err)
+		if err := agree(outcomes, j.Contestants); err != nil {
+			return nil, nil, fmt.Errorf("%s: round %d: %w", j.Name, round+1, err)
 		}
 	}
 	return all, overTime, nil
 }
 
 // one is one contestant in one round.
-func (c *contest) one(ctx context.Context, j job, name string, server *loadServer) (*outcome, error) {
+func (c *contest) one(ctx context.Context, j scenario.Job, name string, server *loadServer) (*outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("took longer than %v", deadline))
 	defer cancel()
 	p, err := launch(ctx, name, c.programs[name])
@@ -87,18 +88,18 @@ func (c *contest) one(ctx context.Context, j job, name string, server *loadServe
 		return nil, err
 	}
 	defer p.kill()
-	start := protocol.Start{Scenario: j.name, Objects: j.objects, Seed: c.seed, Params: map[string]int{}}
-	for param, value := range j.params {
+	start := protocol.Start{Scenario: j.Name, Objects: j.Objects, Seed: c.seed, Params: map[string]int{}}
+	for param, value := range j.Params {
 		start.Params[param] = value
 	}
 	if server != nil {
 		if err := server.order(order{Do: "reset"}, nil); err != nil {
 			return nil, err
 		}
-		start.URL, start.Params[protocol.From] = server.URL, int(server.ListRV)
+		start.URL, start.Params[scenario.From] = server.URL, int(server.ListRV)
 		start.Until = server.until(j)
 	}
-	o, err := converse(p, start, j.overTime, func() error { return server.follow(j) })
+	o, err := converse(p, start, j.OverTime, func() error { return server.follow(j) })
 	if err != nil {
 		return nil, cmp.Or(context.Cause(ctx), err)
 	}
@@ -107,7 +108,7 @@ func (c *contest) one(ctx context.Context, j job, name string, server *loadServe
 		if err := server.order(order{Do: "tell"}, &a); err != nil {
 			return nil, err
 		}
-		if want := j.lists(); a.Lists != want {
+		if want := j.Lists(); a.Lists != want {
 			return nil, fmt.Errorf("asked for %d lists, want %d: it does not do what is to be measured", a.Lists, want)
 		}
 		o.listed = time.Unix(0, a.Listed)
@@ -188,18 +189,18 @@ func readClocks(pid int) (r reading, err error) {
 }
 
 // agree compares what the contestants with a cache had at the end.
-func agree(results map[string]protocol.Result, order []string) error {
+func agree(outcomes map[string]protocol.Result, order []string) error {
 	first := ""
 	for _, name := range order {
-		r, took := results[name]
-		if !took || name == floor {
+		r, took := outcomes[name]
+		if !took || name == results.Floor {
 			continue
 		}
 		if first == "" {
 			first = name
 			continue
 		}
-		want := results[first]
+		want := outcomes[first]
 		if r.Objects != want.Objects || r.Digest != want.Digest || r.Heard != want.Heard {
 			return fmt.Errorf("the contestants did not do the same work: %s has %d objects with digest %016x and heard %d events, %s %d, %016x and %d",
 				first, want.Objects, uint64(want.Digest), want.Heard, name, r.Objects, uint64(r.Digest), r.Heard)

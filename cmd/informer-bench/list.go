@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 func newListCommand() *cobra.Command {
@@ -23,14 +24,14 @@ func newListCommand() *cobra.Command {
 func writeList(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SCENARIO\tMEASURES\tTARGETS") // the writer keeps its first error for Flush
-	for _, s := range scenarios() {
+	for _, s := range scenario.All() {
 		var targets []string
 		for _, t := range results.Targets() {
-			if t.Scenario == s.name {
+			if t.Scenario == s.Name {
 				targets = append(targets, t.String())
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.name, s.measures, strings.Join(targets, ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Measures, strings.Join(targets, ", "))
 	}
 	return w.Flush()
 }

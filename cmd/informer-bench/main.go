@@ -6,7 +6,7 @@
 //	informer-bench report results.json
 //
 // Every contestant is a program of its own, which the harness builds from the
-// directory bench/ of the repository and runs once a round, in turn (A B A B),
+// directory bench/contestants of the repository and runs once a round, in turn (A B A B),
 // against a server that has everything encoded beforehand and is a process of
 // its own, too. Wall and CPU time and peak memory are read from the operating
 // system at the marks that a contestant sets; what a contestant has in its

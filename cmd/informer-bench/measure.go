@@ -6,44 +6,46 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 // measure makes metrics of what was read. Units are in the names.
-func (j job) measure(o *outcome) measures {
+func measure(j scenario.Job, o *outcome) measures {
 	m := measures{}
 	maps.Copy(m, o.result.Metrics)
 	if o.result.Objects > 0 {
-		m["live_bytes_per_object"] = float64(o.result.Live) / float64(o.result.Objects)
+		m[results.LivePerObject] = float64(o.result.Live) / float64(o.result.Objects)
 	}
-	if j.script == scriptReconcile {
-		j.measureReconciles(m, o.marks)
+	if j.Script == scenario.Reconcile {
+		measureReconciles(j, m, o.marks)
 		return m
 	}
 	from, to := o.marks[protocol.MarkBegin], o.marks[protocol.MarkSynced]
 	if done, ok := o.marks[protocol.MarkDone]; ok {
-		if j.script != scriptAlone {
+		if j.Script != scenario.Alone {
 			from = to
 		}
 		to = done
 	}
 	began := from.at
-	if j.script == scriptRelist {
+	if j.Script == scenario.Relist {
 		began = o.listed // how long the contestant waited before that is not the list's
-		m["peak_over_steady"] = float64(to.peak) / float64(from.resident)
+		m[results.PeakOverSteady] = float64(to.peak) / float64(from.resident)
 	}
 	wall, cpu := to.at.Sub(began), to.cpu-from.cpu
-	m["wall_s"], m["cpu_s"] = wall.Seconds(), cpu.Seconds()
-	m["peak_rss_bytes"] = float64(to.peak)
-	if j.script == scriptSync {
-		m["cpu_per_object_s"] = cpu.Seconds() / float64(j.objects)
+	m[results.Wall], m[results.CPU] = wall.Seconds(), cpu.Seconds()
+	m[results.PeakRSS] = float64(to.peak)
+	if j.Script == scenario.Sync {
+		m[results.CPUPerObject] = cpu.Seconds() / float64(j.Objects)
 	}
-	if events := j.params[protocol.Events]; events > 0 {
-		m["cpu_per_event_s"] = cpu.Seconds() / float64(events)
-		if j.script == scriptAlone {
-			m["wall_per_event_s"] = wall.Seconds() / float64(events)
+	if events := j.Params[scenario.Events]; events > 0 {
+		m[results.CPUPerEvent] = cpu.Seconds() / float64(events)
+		if j.Script == scenario.Alone {
+			m[results.WallPerEvent] = wall.Seconds() / float64(events)
 		}
-		if j.params[protocol.PerSecond] == 0 {
-			m["events_per_s"] = float64(events) / wall.Seconds()
+		if j.Params[scenario.PerSecond] == 0 {
+			m[results.EventsPerSec] = float64(events) / wall.Seconds()
 		}
 	}
 	return m
@@ -53,22 +55,22 @@ func (j job) measure(o *outcome) measures {
 // the changes after it. The reconciles of the start are taken from when the cache
 // is complete: what comes before is what other scenarios are about. Those of the
 // changes have reading and decoding in them.
-func (j job) measureReconciles(m measures, marks map[string]reading) {
+func measureReconciles(j scenario.Job, m measures, marks map[string]reading) {
 	begin, cached, reconciled := marks[protocol.MarkBegin], marks[protocol.MarkCached], marks[protocol.MarkReconciled]
 	synced, done := marks[protocol.MarkSynced], marks[protocol.MarkDone]
-	m["wall_s"], m["cpu_s"] = reconciled.at.Sub(begin.at).Seconds(), (reconciled.cpu - begin.cpu).Seconds()
-	m["peak_rss_bytes"] = float64(max(synced.peak, done.peak))
-	m["cpu_per_reconcile_s"] = (reconciled.cpu - cached.cpu).Seconds() / float64(j.objects)
-	m["cpu_per_event_s"] = (done.cpu - synced.cpu).Seconds() / float64(j.params[protocol.Events])
+	m[results.Wall], m[results.CPU] = reconciled.at.Sub(begin.at).Seconds(), (reconciled.cpu - begin.cpu).Seconds()
+	m[results.PeakRSS] = float64(max(synced.peak, done.peak))
+	m[results.CPUPerReconcile] = (reconciled.cpu - cached.cpu).Seconds() / float64(j.Objects)
+	m[results.CPUPerEvent] = (done.cpu - synced.cpu).Seconds() / float64(j.Params[scenario.Events])
 }
 
 // headline is what progress says of a round.
 func headline(m measures) string {
-	text := fmt.Sprintf("wall %s, CPU %s", seconds(m["wall_s"]), seconds(m["cpu_s"]))
-	if p99, ok := m["p99_s"]; ok {
+	text := fmt.Sprintf("wall %s, CPU %s", seconds(m[results.Wall]), seconds(m[results.CPU]))
+	if p99, ok := m[results.P99]; ok {
 		text += ", p99 " + seconds(p99)
 	}
-	return fmt.Sprintf("%s, peak %.0f MiB", text, m["peak_rss_bytes"]/(1<<20))
+	return fmt.Sprintf("%s, peak %.0f MiB", text, m[results.PeakRSS]/(1<<20))
 }
 
 func seconds(s float64) string {

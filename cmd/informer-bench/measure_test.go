@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 func TestReconcilesOfTheStartAreApartFromTheRest(t *testing.T) {
-	chosen, err := choose([]string{"reconcile"})
+	chosen, err := scenario.Choose([]string{"reconcile"})
 	require.NoError(t, err)
-	j := chosen[0].resolve(1000)[0]
-	require.Equal(t, 200, j.params[protocol.Events])
+	j := chosen[0].Jobs(1000)[0]
+	require.Equal(t, 200, j.Params[scenario.Events])
 	began := time.Now()
 	at := func(wall, cpu time.Duration, peak uint64) reading {
 		return reading{at: began.Add(wall * time.Second), cpu: cpu * time.Second, peak: peak}
@@ -24,5 +25,5 @@ func TestReconcilesOfTheStartAreApartFromTheRest(t *testing.T) {
 	}}
 	require.Equal(t, measures{
 		"wall_s": 3, "cpu_s": 5, "peak_rss_bytes": 70, "cpu_per_reconcile_s": 0.002, "cpu_per_event_s": 0.015,
-	}, j.measure(o))
+	}, measure(j, o))
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 // runFlags are those of the command run.
@@ -44,8 +44,8 @@ no failure.`,
 	flags.StringSliceVar(&f.scenarios, "scenario", nil, "what to measure, comma-separated (default all)")
 	flags.StringSliceVar(&f.contestants, "contestant", nil, "who takes part, comma-separated (default all)")
 	flags.IntVar(&f.rounds, "rounds", 5, "how often each contestant runs")
-	flags.IntVar(&f.objects, "objects", defaultObjects, "how many objects there are")
-	flags.Uint64Var(&f.seed, "seed", defaultSeed, "what the objects are made from")
+	flags.IntVar(&f.objects, "objects", scenario.DefaultObjects, "how many objects there are")
+	flags.Uint64Var(&f.seed, "seed", 1, "what the objects are made from")
 	flags.BoolVar(&f.hostile, "hostile", false, "objects in which nothing repeats")
 	flags.StringVar(&f.json, "json", "", "file to write the results to")
 	return cmd
@@ -56,8 +56,8 @@ func (f runFlags) validate() error {
 		return errors.New("--rounds and --objects must be at least 1")
 	}
 	for _, name := range f.contestants {
-		if sources[name] == (source{}) {
-			return fmt.Errorf("there is no contestant %q: want of %v", name, adapted())
+		if !slices.Contains(scenario.Contestants(), name) {
+			return fmt.Errorf("there is no contestant %q: want of %v", name, scenario.Contestants())
 		}
 	}
 	return nil
@@ -67,7 +67,7 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	chosen, err := choose(f.scenarios)
+	chosen, err := scenario.Choose(f.scenarios)
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,9 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	measured := results.Results{V: results.Version, Env: environment(os.Args[1:], f.rounds, versions)}
 	for _, s := range chosen {
 		var variants []results.Result
-		for _, j := range s.resolve(f.objects) {
+		for _, j := range s.Jobs(f.objects) {
 			if f.hostile {
-				j.params[protocol.Hostile] = 1
+				j.Params[scenario.Hostile] = 1
 			}
 			all, overTime, err := c.run(ctx, j)
 			if err != nil {
@@ -126,9 +126,9 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 
 // participants are the contestants that any of the scenarios needs, less those
 // that were not asked for.
-func participants(chosen []scenario, asked []string) (names []string) {
-	for _, name := range adapted() {
-		needed := slices.ContainsFunc(chosen, func(s scenario) bool { return slices.Contains(s.contestants, name) })
+func participants(chosen []scenario.Scenario, asked []string) (names []string) {
+	for _, name := range scenario.Contestants() {
+		needed := slices.ContainsFunc(chosen, func(s scenario.Scenario) bool { return slices.Contains(s.Contestants, name) })
 		if needed && (len(asked) == 0 || slices.Contains(asked, name)) {
 			names = append(names, name)
 		}

@@ -40,7 +40,7 @@ func TestRunMeasures(t *testing.T) {
 	var out strings.Builder
 	err := run(t.Context(), runFlags{
 		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue"},
-		contestants: []string{millrace, floor}, rounds: 1, objects: 20, seed: 1, json: path,
+		contestants: []string{results.Millrace, results.Floor}, rounds: 1, objects: 20, seed: 1, json: path,
 	}, &out, t.Output())
 	require.NoError(t, err)
 	measured, err := results.Load(path)
@@ -58,7 +58,7 @@ func TestRunMeasures(t *testing.T) {
 		require.Positive(t, got[name].Metrics["cpu_s"].Median, name)
 		require.Positive(t, got[name].Metrics["peak_rss_bytes"].Median, name)
 	}
-	require.Positive(t, got["sync-protobuf millrace"].Ratio[floor]["cpu_s"])
+	require.Positive(t, got["sync-protobuf millrace"].Ratio[results.Floor]["cpu_s"])
 	require.Contains(t, out.String(), "sync-protobuf: 20 objects")
 }
 

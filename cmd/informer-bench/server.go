@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 // loadServer is the harness's side of a load server.
@@ -16,11 +16,11 @@ type loadServer struct {
 }
 
 // serve starts a server for a job and waits until it has encoded everything.
-func (c *contest) serve(ctx context.Context, j job) (*loadServer, error) {
+func (c *contest) serve(ctx context.Context, j scenario.Job) (*loadServer, error) {
 	spec := serveSpec{
-		Custom: j.params.On(protocol.Custom), Hostile: j.params.On(protocol.Hostile), Seed: c.seed, Objects: j.objects,
-		Ring: max(1, min(j.objects, j.params[protocol.Events])), Changed: j.params[protocol.Changed],
-		Stamp: j.name == "latency", Stream: j.params.On(protocol.WatchList), Relist: j.script == scriptRelist,
+		Custom: j.Params.On(scenario.Custom), Hostile: j.Params.On(scenario.Hostile), Seed: c.seed, Objects: j.Objects,
+		Ring: max(1, min(j.Objects, j.Params[scenario.Events])), Changed: j.Params[scenario.Changed],
+		Stamp: j.Name == "latency", Stream: j.Params.On(scenario.WatchList), Relist: j.Script == scenario.Relist,
 	}
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -39,20 +39,20 @@ func (c *contest) serve(ctx context.Context, j job) (*loadServer, error) {
 }
 
 // until is the version of the last event of a job.
-func (s *loadServer) until(j job) uint64 {
-	switch j.script {
-	case scriptWatch, scriptReconcile:
-		return s.ListRV + uint64(j.params[protocol.Events])
-	case scriptRelist:
+func (s *loadServer) until(j scenario.Job) uint64 {
+	switch j.Script {
+	case scenario.Watch, scenario.Reconcile:
+		return s.ListRV + uint64(j.Params[scenario.Events])
+	case scenario.Relist:
 		return s.ExpiredRV + 1
 	}
 	return 0
 }
 
 // follow does what the server does once a contestant is synced.
-func (s *loadServer) follow(j job) error {
-	if j.script != scriptRelist {
-		play := order{Do: "play", Events: int64(j.params[protocol.Events]), PerSecond: float64(j.params[protocol.PerSecond])}
+func (s *loadServer) follow(j scenario.Job) error {
+	if j.Script != scenario.Relist {
+		play := order{Do: "play", Events: int64(j.Params[scenario.Events]), PerSecond: float64(j.Params[scenario.PerSecond])}
 		return s.order(play, nil)
 	}
 	// The one event after the list tells the contestant that all of the list

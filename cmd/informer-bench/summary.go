@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 // measures are the metrics of one contestant in one round.
@@ -14,21 +15,21 @@ type rounds map[string][]measures
 
 // summarize makes results of the rounds of a job, in the order of its
 // contestants.
-func summarize(j job, all rounds) []results.Result {
-	params := maps.Clone(results.Params(j.params))
-	params[results.Objects] = j.objects
+func summarize(j scenario.Job, all rounds) []results.Result {
+	params := maps.Clone(results.Params(j.Params))
+	params[results.Objects] = j.Objects
 	var rows []results.Result
-	for _, name := range j.contestants {
+	for _, name := range j.Contestants {
 		if len(all[name]) == 0 {
 			continue
 		}
-		row := results.Result{Scenario: j.name, Params: params, Contestant: name, Metrics: map[string]results.Stat{}}
+		row := results.Result{Scenario: j.Name, Params: params, Contestant: name, Metrics: map[string]results.Stat{}}
 		for metric := range all[name][0] {
 			if values := column(all[name], metric); len(values) == len(all[name]) {
 				row.Metrics[metric] = results.StatOf(values)
 			}
 		}
-		for _, other := range []string{j.peer(), floor} {
+		for _, other := range []string{j.Peer(), results.Floor} {
 			if ratios := ratiosOf(all[name], all[other]); other != name && len(ratios) > 0 {
 				if row.Ratio == nil {
 					row.Ratio = map[string]map[string]float64{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 func TestRatiosArePairwise(t *testing.T) {
@@ -22,36 +23,36 @@ func TestRatiosArePairwise(t *testing.T) {
 }
 
 func TestSummaryHasEverything(t *testing.T) {
-	j := job{scenario: scenario{name: "sync-protobuf", contestants: everyone()}, objects: 10, params: protocol.Params{protocol.Custom: 1}}
+	j := scenario.Job{Scenario: scenario.Scenario{Name: "sync-protobuf", Contestants: scenario.Contestants()}, Objects: 10, Params: protocol.Params{scenario.Custom: 1}}
 	all := rounds{
-		millrace: {{"wall_s": 1, "peak_rss_bytes": 100}, {"wall_s": 3, "peak_rss_bytes": 100}},
-		clientGo: {{"wall_s": 4, "peak_rss_bytes": 400}, {"wall_s": 12, "peak_rss_bytes": 200}},
-		floor:    {{"wall_s": 0.5, "peak_rss_bytes": 10}, {"wall_s": 0.5, "peak_rss_bytes": 10}},
+		results.Millrace: {{"wall_s": 1, "peak_rss_bytes": 100}, {"wall_s": 3, "peak_rss_bytes": 100}},
+		results.ClientGo: {{"wall_s": 4, "peak_rss_bytes": 400}, {"wall_s": 12, "peak_rss_bytes": 200}},
+		results.Floor:    {{"wall_s": 0.5, "peak_rss_bytes": 10}, {"wall_s": 0.5, "peak_rss_bytes": 10}},
 	}
 	rows := summarize(j, all)
 	require.Len(t, rows, 3, "who did not take part has no result")
 	require.Equal(t, results.Result{
-		Scenario: "sync-protobuf", Params: results.Params{"custom": 1, "objects": 10}, Contestant: millrace,
+		Scenario: "sync-protobuf", Params: results.Params{"custom": 1, "objects": 10}, Contestant: results.Millrace,
 		Metrics: map[string]results.Stat{"wall_s": {Min: 1, Median: 2, Max: 3}, "peak_rss_bytes": {Min: 100, Median: 100, Max: 100}},
 		Ratio: map[string]map[string]float64{
-			clientGo: {"wall_s": 0.25, "peak_rss_bytes": 0.375},
-			floor:    {"wall_s": 4, "peak_rss_bytes": 10},
+			results.ClientGo: {"wall_s": 0.25, "peak_rss_bytes": 0.375},
+			results.Floor:    {"wall_s": 4, "peak_rss_bytes": 10},
 		},
 	}, rows[0])
-	require.Equal(t, protocol.Params{protocol.Custom: 1}, j.params, "the job's own parameters stay")
+	require.Equal(t, protocol.Params{scenario.Custom: 1}, j.Params, "the job's own parameters stay")
 }
 
 func TestControllersAreComparedWithTheirPeer(t *testing.T) {
-	j := job{scenario: scenario{name: "reconcile", contestants: layered()}, objects: 10, params: protocol.Params{}}
-	rows := summarize(j, rounds{millrace: {{"wall_s": 1}}, controllerRuntime: {{"wall_s": 4}}})
-	require.Equal(t, map[string]map[string]float64{controllerRuntime: {"wall_s": 0.25}}, rows[0].Ratio)
+	j := scenario.Job{Scenario: scenario.Scenario{Name: "reconcile", Contestants: []string{results.Millrace, results.ControllerRuntime}}, Objects: 10, Params: protocol.Params{}}
+	rows := summarize(j, rounds{results.Millrace: {{"wall_s": 1}}, results.ControllerRuntime: {{"wall_s": 4}}})
+	require.Equal(t, map[string]map[string]float64{results.ControllerRuntime: {"wall_s": 0.25}}, rows[0].Ratio)
 	require.Empty(t, rows[1].Ratio)
 }
 
 func TestContestantsMustAgree(t *testing.T) {
 	same := protocol.Result{Objects: 3, Digest: 42, Heard: 7}
-	order := everyone()
-	require.NoError(t, agree(map[string]protocol.Result{millrace: same, clientGo: same, floor: {}}, order))
+	order := scenario.Contestants()
+	require.NoError(t, agree(map[string]protocol.Result{results.Millrace: same, results.ClientGo: same, results.Floor: {}}, order))
 	for _, change := range []func(*protocol.Result){
 		func(r *protocol.Result) { r.Digest++ },
 		func(r *protocol.Result) { r.Objects-- },
@@ -59,33 +60,7 @@ func TestContestantsMustAgree(t *testing.T) {
 	} {
 		other := same
 		change(&other)
-		err := agree(map[string]protocol.Result{millrace: same, clientGo: other}, order)
+		err := agree(map[string]protocol.Result{results.Millrace: same, results.ClientGo: other}, order)
 		require.ErrorContains(t, err, "did not do the same work")
 	}
-}
-
-// TestScenariosAreInOrder checks the table of scenarios against what the
-// contestants know.
-func TestScenariosAreInOrder(t *testing.T) {
-	seen := map[string]bool{}
-	for _, s := range scenarios() {
-		require.False(t, seen[s.name], s.name)
-		seen[s.name] = true
-		require.NotEmpty(t, s.measures, s.name)
-		require.Contains(t, s.contestants, millrace, s.name)
-		require.Contains(t, s.contestants, s.peer(), s.name)
-		for _, j := range s.resolve(100) {
-			require.Positive(t, j.objects, s.name)
-			require.NotContains(t, j.params, scale)
-			require.NotContains(t, j.params, changedPercent)
-			if s.script == scriptWatch || s.script == scriptReconcile {
-				require.Positive(t, j.params[protocol.Events], s.name)
-			}
-		}
-	}
-	for _, name := range protocol.Following() {
-		require.True(t, seen[name], name)
-	}
-	_, err := choose([]string{"no-such"})
-	require.ErrorContains(t, err, "no-such")
 }

@@ -8,13 +8,14 @@ import (
 	"text/tabwriter"
 
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
 // writeTable prints a job: a line for each metric and contestant.
-func writeTable(out io.Writer, j job, all rounds, rows []results.Result) error {
-	fmt.Fprintf(out, "\n%s\n", j.title()) // an error shows at Flush, on the same writer
+func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result) error {
+	fmt.Fprintf(out, "\n%s\n", j.Title()) // an error shows at Flush, on the same writer
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	peer := j.peer()
+	peer := j.Peer()
 	fmt.Fprintf(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t× %s (MIN-MAX)\tTARGET\t\n", strings.ToUpper(peer))
 	verdicts := (&results.Results{Results: rows}).Check(results.Targets())
 	for _, metric := range metricsOf(rows) {
@@ -51,7 +52,7 @@ func judgedOf(verdicts []results.Verdict, contestant, metric string) string {
 			continue
 		}
 		text := v.Target.Want() + ": " + v.Outcome()
-		if v.Target.Against == floor {
+		if v.Target.Against == results.Floor {
 			text += fmt.Sprintf(" (%.3g)", v.Got)
 		}
 		judged = append(judged, text)

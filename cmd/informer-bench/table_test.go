@@ -10,41 +10,33 @@ import (
 
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/bench/scenario"
 )
-
-func TestParametersHaveOneName(t *testing.T) {
-	require.Equal(t, protocol.Handlers, results.Handlers)
-	require.Equal(t, protocol.Readers, results.Readers)
-	require.Equal(t, protocol.Workers, results.Workers)
-	require.Equal(t, protocol.Delayed, results.Delayed)
-	require.Equal(t, protocol.Hostile, results.Hostile)
-	require.Equal(t, protocol.Copied, results.Copied)
-}
 
 // Every target must be one that a scenario can be held against.
 func TestTargetsHaveTheirScenario(t *testing.T) {
-	jobs := map[string][]job{}
-	for _, s := range scenarios() {
-		jobs[s.name] = s.resolve(defaultObjects)
+	jobs := map[string][]scenario.Job{}
+	for _, s := range scenario.All() {
+		jobs[s.Name] = s.Jobs(scenario.DefaultObjects)
 	}
 	for _, target := range results.Targets() {
 		found := false
 		for _, j := range jobs[target.Scenario] {
-			takesPart := slices.Contains(j.contestants, cmp.Or(target.Contestant, millrace))
-			found = found || takesPart && results.Params(j.params).Has(target.Params)
+			takesPart := slices.Contains(j.Contestants, cmp.Or(target.Contestant, results.Millrace))
+			found = found || takesPart && results.Params(j.Params).Has(target.Params)
 		}
 		require.True(t, found, "%s: %s", target.Scenario, target)
 	}
 }
 
 func TestTable(t *testing.T) {
-	j := job{scenario: scenario{name: "sync-protobuf", contestants: adapted()}, objects: 1000, params: protocol.Params{}}
+	j := scenario.Job{Scenario: scenario.Scenario{Name: "sync-protobuf", Contestants: scenario.Contestants()}, Objects: 1000, Params: protocol.Params{}}
 	all := rounds{
-		millrace: {{"wall_s": 0.1, "live_bytes_per_object": 5000}, {"wall_s": 0.3, "live_bytes_per_object": 5000}},
-		clientGo: {{"wall_s": 1, "live_bytes_per_object": 10000}, {"wall_s": 2, "live_bytes_per_object": 10000}},
-		floor:    {{"wall_s": 0.05}, {"wall_s": 0.05}},
+		results.Millrace: {{"wall_s": 0.1, "live_bytes_per_object": 5000}, {"wall_s": 0.3, "live_bytes_per_object": 5000}},
+		results.ClientGo: {{"wall_s": 1, "live_bytes_per_object": 10000}, {"wall_s": 2, "live_bytes_per_object": 10000}},
+		results.Floor:    {{"wall_s": 0.05}, {"wall_s": 0.05}},
 
-		clientGoFactory: {{"wall_s": 0.3}, {"wall_s": 0.4}},
+		results.ClientGoFactory: {{"wall_s": 0.3}, {"wall_s": 0.4}},
 	}
 	var out strings.Builder
 	require.NoError(t, writeTable(&out, j, all, summarize(j, all)))
@@ -69,7 +61,7 @@ func TestTable(t *testing.T) {
 func TestGrowthIsJudgedOverVariants(t *testing.T) {
 	variant := func(objects int, cpu float64) results.Result {
 		return results.Result{
-			Scenario: "growth", Contestant: millrace, Params: results.Params{results.Objects: objects},
+			Scenario: "growth", Contestant: results.Millrace, Params: results.Params{results.Objects: objects},
 			Metrics: map[string]results.Stat{results.CPUPerObject: results.StatOf([]float64{cpu})},
 		}
 	}

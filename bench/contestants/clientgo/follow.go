@@ -1,0 +1,132 @@
+package clientgo
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// starter is what both kinds of factory have.
+type starter interface {
+	StartWithContext(ctx context.Context)
+	Shutdown()
+}
+
+// follower returns the typed informer of pods over protobuf, or one of custom
+// resources, dynamic or typed.
+func (k Stack) follower(s *protocol.Session) (starter, cache.SharedIndexInformer, error) {
+	config := &rest.Config{Host: s.URL}
+	if s.Params.On(scenario.Typed) {
+		return k.newTypedInformer(config)
+	}
+	if s.Params.On(scenario.Custom) {
+		f, err := k.Dynamic(config)
+		if err != nil {
+			return nil, nil, err
+		}
+		return dynamicStarter{f}, f.ForResource(objects.WidgetVersion().WithResource(objects.WidgetPlural)).Informer(), nil
+	}
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	f, err := k.Factory(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.Core().V1().Pods().Informer(), nil
+}
+
+// dynamicStarter lets a dynamic factory be started as a typed one is.
+type dynamicStarter struct {
+	dynamicinformer.DynamicSharedInformerFactory
+}
+
+func (d dynamicStarter) StartWithContext(ctx context.Context) { d.Start(ctx.Done()) }
+
+// follow keeps a cache of the server's objects.
+func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	if err := setWatchList(s); err != nil {
+		return nil, err
+	}
+	f, i, err := k.follower(s)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer f.Shutdown()
+	defer cancel()
+	listeners, registrations, err := listen(s, i)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return nil, err
+	}
+	f.StartWithContext(ctx)
+	for _, r := range registrations {
+		<-r.HasSyncedChecker().Done()
+	}
+	if err := s.Mark(protocol.MarkSynced); err != nil {
+		return nil, err
+	}
+	if s.Until > 0 {
+		for _, l := range listeners {
+			<-l.Done()
+		}
+		if err := s.Mark(protocol.MarkDone); err != nil {
+			return nil, err
+		}
+	}
+	return account(s, i, listeners)
+}
+
+// listen adds the handlers.
+func listen(s *protocol.Session, i cache.SharedIndexInformer) (listeners []*scenario.Listener, registrations []cache.ResourceEventHandlerRegistration, err error) {
+	for range max(s.Params[scenario.Handlers], 1) {
+		l := scenario.ListenerOf(s)
+		r, err := i.AddEventHandler(handler(l))
+		if err != nil {
+			return nil, nil, err
+		}
+		listeners, registrations = append(listeners, l), append(registrations, r)
+	}
+	return listeners, registrations, nil
+}
+
+func handler(l *scenario.Listener) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			if !initial {
+				l.Hear(o.(metav1.Object))
+			}
+		},
+		UpdateFunc: func(old, o any) { l.HearUpdate(old.(metav1.Object), o.(metav1.Object)) },
+	}
+}
+
+// account measures what is there at the end.
+func account(s *protocol.Session, i cache.SharedIndexInformer, listeners []*scenario.Listener) (*protocol.Result, error) {
+	r := &protocol.Result{Metrics: scenario.Latencies(listeners...)}
+	for _, o := range i.GetStore().List() {
+		object, ok := o.(metav1.Object)
+		if !ok {
+			return nil, fmt.Errorf("the store holds a %T", o)
+		}
+		r.Objects++
+		r.Digest.Add(object)
+	}
+	for _, l := range listeners {
+		r.Heard += l.Heard()
+	}
+	r.Live = s.Live()
+	runtime.KeepAlive(i)
+	return r, nil
+}

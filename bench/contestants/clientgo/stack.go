@@ -1,0 +1,51 @@
+// Package clientgo is client-go as a contestant of informer-bench: alone, and
+// with Millrace behind its interfaces. The programs below this directory differ
+// in nothing but the Stack.
+package clientgo
+
+import (
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+)
+
+// Stack makes the informers that are measured.
+type Stack struct {
+	Factory  func(*rest.Config) (informers.SharedInformerFactory, error)
+	Dynamic  func(*rest.Config) (dynamicinformer.DynamicSharedInformerFactory, error)
+	Informer func(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer
+}
+
+// Main is the main function of a contestant with this stack.
+func (k Stack) Main() {
+	scenarios := map[string]protocol.Work{
+		"fanout":       k.fanout,
+		"readers":      k.readers,
+		"workqueue":    workQueue,
+		"late-handler": k.lateHandler,
+		"slow-handler": k.slowHandler,
+		"footprint":    k.footprint,
+	}
+	for _, name := range scenario.Following() {
+		scenarios[name] = k.follow
+	}
+	protocol.Main(scenarios)
+}
+
+// setWatchList switches the streaming list on or off. It must be called before
+// anything else of client-go, which reads the variable once.
+func setWatchList(s *protocol.Session) error {
+	value := "false"
+	if s.Params.On(scenario.WatchList) {
+		value = "true"
+	}
+	return os.Setenv("KUBE_FEATURE_WatchListClient", value)
+}

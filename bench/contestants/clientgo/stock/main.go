@@ -1,0 +1,33 @@
+// Command stock is client-go as it is.
+package main
+
+import (
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/bench/contestants/clientgo"
+)
+
+func main() {
+	clientgo.Stack{Factory: factory, Dynamic: dynamicFactory, Informer: cache.NewSharedIndexInformer}.Main()
+}
+
+func factory(config *rest.Config) (informers.SharedInformerFactory, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return informers.NewSharedInformerFactory(client, 0), nil
+}
+
+func dynamicFactory(config *rest.Config) (dynamicinformer.DynamicSharedInformerFactory, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return dynamicinformer.NewDynamicSharedInformerFactory(client, 0), nil
+}

@@ -1,0 +1,143 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/go-logr/logr"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// prepare settles what is the same for the whole process, and returns the types.
+func prepare(s *protocol.Session) (*runtime.Scheme, error) {
+	value := "false"
+	if s.Params.On(scenario.WatchList) {
+		value = "true"
+	}
+	if err := os.Setenv("KUBE_FEATURE_WatchListClient", value); err != nil {
+		return nil, err
+	}
+	log.SetLogger(logr.Discard())
+	types := runtime.NewScheme()
+	scenario.AddWidgets(types)
+	return types, scheme.AddToScheme(types)
+}
+
+// follow keeps a cache of the server's objects.
+func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	types, err := prepare(s)
+	if err != nil {
+		return nil, err
+	}
+	all, err := k.Cache(&rest.Config{Host: s.URL}, cache.Options{Scheme: types})
+	if err != nil {
+		return nil, err
+	}
+	object, list := kinds(s)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- all.Start(ctx) }()
+	informer, err := all.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, err
+	}
+	listeners, err := listen(s, informer)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Mark(protocol.MarkSynced); err != nil {
+		return nil, err
+	}
+	if s.Until > 0 {
+		for _, l := range listeners {
+			<-l.Done()
+		}
+		if err := s.Mark(protocol.MarkDone); err != nil {
+			return nil, err
+		}
+	}
+	result, err := account(ctx, s, all, list, listeners)
+	cancel()
+	return result, errors.Join(err, <-ended)
+}
+
+// kinds returns an object and a list of what is to be cached.
+func kinds(s *protocol.Session) (client.Object, client.ObjectList) {
+	switch {
+	case s.Params.On(scenario.Typed):
+		return &scenario.Widget{}, &scenario.WidgetList{}
+	case !s.Params.On(scenario.Custom):
+		return &corev1.Pod{}, &corev1.PodList{}
+	}
+	object, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+	version := objects.WidgetVersion()
+	object.SetGroupVersionKind(version.WithKind(objects.WidgetKind))
+	list.SetGroupVersionKind(version.WithKind(objects.WidgetKind + "List"))
+	return object, list
+}
+
+// listen adds the handlers and waits until they are synced.
+func listen(s *protocol.Session, i cache.Informer) (listeners []*scenario.Listener, err error) {
+	var registrations []toolscache.ResourceEventHandlerRegistration
+	for range max(s.Params[scenario.Handlers], 1) {
+		l := scenario.ListenerOf(s)
+		r, err := i.AddEventHandler(toolscache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: func(o any, initial bool) {
+				if !initial {
+					l.Hear(o.(metav1.Object))
+				}
+			},
+			UpdateFunc: func(old, o any) { l.HearUpdate(old.(metav1.Object), o.(metav1.Object)) },
+		})
+		if err != nil {
+			return nil, err
+		}
+		listeners, registrations = append(listeners, l), append(registrations, r)
+	}
+	for _, r := range registrations {
+		<-r.HasSyncedChecker().Done()
+	}
+	return listeners, nil
+}
+
+// account measures what is there at the end.
+func account(ctx context.Context, s *protocol.Session, all cache.Cache, list client.ObjectList, listeners []*scenario.Listener) (*protocol.Result, error) {
+	r := &protocol.Result{Metrics: scenario.Latencies(listeners...), Live: s.Live()}
+	if err := all.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	err := meta.EachListItem(list, func(o runtime.Object) error {
+		object, ok := o.(metav1.Object)
+		if !ok {
+			return fmt.Errorf("the cache holds a %T", o)
+		}
+		r.Objects++
+		r.Digest.Add(object)
+		return nil
+	})
+	for _, l := range listeners {
+		r.Heard += l.Heard()
+	}
+	return r, err
+}

@@ -1,0 +1,31 @@
+// Package controllerruntime is controller-runtime, its cache over its client and
+// its controllers, as a contestant of informer-bench: alone, and with Millrace
+// behind its interfaces. The programs below this directory differ in nothing but
+// the Stack.
+package controllerruntime
+
+import (
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+)
+
+// Stack makes the caches and queues that are measured.
+type Stack struct {
+	Cache cache.NewCacheFunc
+
+	// Queue is nil for the one that controllers make themselves.
+	Queue func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// Main is the main function of a contestant with this stack.
+func (k Stack) Main() {
+	scenarios := map[string]protocol.Work{"reconcile": k.reconcileAll, "cached-read": k.cachedRead}
+	for _, name := range scenario.Following() {
+		scenarios[name] = k.follow
+	}
+	protocol.Main(scenarios)
+}

@@ -1,0 +1,10 @@
+// Command stock is controller-runtime as it is.
+package main
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/millrace-dev/millrace/bench/contestants/controllerruntime"
+)
+
+func main() { controllerruntime.Stack{Cache: cache.New}.Main() }

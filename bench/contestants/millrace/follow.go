@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// follow keeps a cache of the server's objects.
+func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	f, err := newFactory(s)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case s.Params.On(scenario.Typed):
+		return followType(ctx, s, f, factory.Informer[*scenario.Widget](f))
+	case s.Params.On(scenario.Custom):
+		return followType(ctx, s, f, factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: objects.WidgetVersion().WithKind(objects.WidgetKind)}))
+	}
+	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
+}
+
+func newFactory(s *protocol.Session) (*factory.Factory, error) {
+	types := scheme.New()
+	scenario.AddWidgets(types)
+	client, err := rest.NewClient(&rest.Config{Host: s.URL}, types)
+	if err != nil {
+		return nil, err
+	}
+	opts := factory.Options{}
+	opts.Initial = reflector.List
+	if s.Params.On(scenario.WatchList) {
+		opts.Initial = reflector.WatchList
+	}
+	return factory.New(client, opts), nil
+}
+
+func followType[T object.Object](ctx context.Context, s *protocol.Session, f *factory.Factory, i *sharedinformer.Informer[T]) (*protocol.Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer f.Wait()
+	defer cancel()
+	listeners, registrations := listen(s, i)
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return nil, err
+	}
+	f.Start(ctx)
+	for _, r := range registrations {
+		if err := r.WaitForSync(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Mark(protocol.MarkSynced); err != nil {
+		return nil, err
+	}
+	if s.Until > 0 {
+		for _, l := range listeners {
+			<-l.Done()
+		}
+		if err := s.Mark(protocol.MarkDone); err != nil {
+			return nil, err
+		}
+	}
+	return account(s, i, listeners), nil
+}
+
+// listen adds the handlers.
+func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T]) (listeners []*scenario.Listener, registrations []*sharedinformer.Registration[T]) {
+	for n := range max(s.Params[scenario.Handlers], 1) {
+		l := scenario.ListenerOf(s)
+		h := sharedinformer.HandlerFuncs[T]{
+			Add: func(o T, initial bool) {
+				if !initial {
+					l.Hear(o)
+				}
+			},
+			Update: func(old, o T) { l.HearUpdate(old, o) },
+		}
+		listeners = append(listeners, l)
+		registrations = append(registrations, i.AddHandler(h, sharedinformer.HandlerOptions{Name: fmt.Sprint("handler ", n)}))
+	}
+	return listeners, registrations
+}
+
+// account measures what is there at the end.
+func account[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T], listeners []*scenario.Listener) *protocol.Result {
+	r := &protocol.Result{Metrics: scenario.Latencies(listeners...)}
+	for o := range i.Cache().All() {
+		r.Objects++
+		r.Digest.Add(o)
+	}
+	for _, l := range listeners {
+		r.Heard += l.Heard()
+	}
+	r.Live = s.Live()
+	runtime.KeepAlive(i)
+	return r
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"runtime"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// lateHandler lets a handler join while events come.
+func lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	feed := scenario.NewFeed(s)
+	s.Until = feed.Until
+	pauses := scenario.NewPauses(s.Params[scenario.Events])
+	feed.Paced(s.Params[scenario.PerSecond], pauses.Sent)
+	i := newLocal(feed)
+	l := scenario.ListenerOf(s)
+	i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Update: func(_, p *corev1.Pod) {
+		pauses.Hear(p)
+		l.Hear(p)
+	}})
+	stop, err := start(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	err = scenario.Join(s, feed.Go, l, pauses, func() error {
+		return i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(*corev1.Pod, bool) {}}).WaitForSync(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := account(s, i, []*scenario.Listener{l})
+	r.Metrics = pauses.Metrics()
+	return r, nil
+}
+
+// slowHandler lets events come while a handler sleeps that wants them merged.
+func slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	feed := scenario.NewSmallFeed(s)
+	s.Until = feed.Until
+	i := newLocal(feed)
+	listeners, _ := listen(s, i)
+	sleeper := scenario.NewSleeper(feed.Until)
+	i.AddHandler(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{
+		Update: func(_, o *metav1.PartialObjectMetadata) { sleeper.Hear(o) },
+	}, sharedinformer.HandlerOptions{Name: "sleeper", Lag: sharedinformer.Coalesce})
+	stop, err := start(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	if err := scenario.Oversleep(s, feed.Go, listeners[0], sleeper); err != nil {
+		return nil, err
+	}
+	r := account(s, i, listeners)
+	r.Metrics = s.Metrics
+	runtime.KeepAlive(feed)
+	return r, nil
+}

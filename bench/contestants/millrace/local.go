@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// local makes a feed the source of an informer.
+type local[T object.Object] struct{ feed *scenario.Feed[T] }
+
+func (l local[T]) String() string { return "feed" }
+
+func (l local[T]) List(context.Context, metav1.ListOptions) source.List[T] {
+	return source.List[T]{
+		Meta: &metav1.ListMeta{ResourceVersion: l.feed.ListRV()},
+		Items: func(yield func(T, error) bool) {
+			for _, o := range l.feed.Items {
+				if !yield(o, nil) {
+					return
+				}
+			}
+		},
+	}
+}
+
+func (l local[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	return func(yield func(wire.Event[T], error) bool) {
+		for o := range l.feed.Events(ctx) {
+			now := time.Now()
+			if !yield(wire.Event[T]{Type: watch.Modified, Object: o, Received: now, Decoded: now}, nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+	}, nil
+}
+
+// newLocal returns an informer of a feed.
+func newLocal[T object.Object](feed *scenario.Feed[T]) *sharedinformer.Informer[T] {
+	opts := sharedinformer.Options{}
+	opts.Initial = reflector.List
+	return sharedinformer.New(local[T]{feed}, opts)
+}
+
+// start runs an informer until stop is called, which waits.
+func start[T object.Object](ctx context.Context, i *sharedinformer.Informer[T]) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	wait, err := i.Start(ctx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return func() {
+		cancel()
+		_ = wait() // nil, since nobody says Stop
+	}, i.WaitForSync(ctx)
+}

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// readers lists namespaces while events come.
+func readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	feed := scenario.NewSmallFeed(s)
+	window := feed.Window(scenario.OnTheWay)
+	i := newLocal[*metav1.PartialObjectMetadata](feed)
+	i.AddHandler(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{
+		Update: func(_, _ *metav1.PartialObjectMetadata) { window.Hear() },
+	})
+	stop, err := start(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	cache := i.Cache()
+	return scenario.ReadWhile(ctx, s, feed.Namespaces(), scenario.ReaderSteps{
+		Go: feed.Go, Stop: stop, Heard: window.Heard,
+		List: func(namespace string) (n int, err error) {
+			for o := range cache.Namespace(namespace) {
+				if o != nil {
+					n++
+				}
+			}
+			return n, nil
+		},
+	})
+}

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// queue gives Millrace's work queue the form that the measurement wants.
+type queue struct {
+	*workqueue.Queue[types.NamespacedName]
+	ctx context.Context
+}
+
+func (q queue) Get() (types.NamespacedName, error) { return q.Queue.Get(q.ctx) }
+
+// workQueue sends keys through a work queue.
+func workQueue(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	q := workqueue.New(workqueue.Options[types.NamespacedName]{Name: "bench"})
+	defer q.ShutDown()
+	return scenario.WorkQueue(s, queue{q, ctx})
+}

@@ -1,0 +1,26 @@
+package scenario
+
+import (
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// Fanout lets events come and waits until all listeners have heard the last. It
+// counts allocations in s.Metrics.
+func Fanout(s *protocol.Session, begin func(), listeners []*Listener) error {
+	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return err
+	}
+	before := protocol.Mallocs()
+	begin()
+	for _, l := range listeners {
+		<-l.Done()
+	}
+	allocations := protocol.Mallocs() - before
+	if err := s.Mark(protocol.MarkDone); err != nil {
+		return err
+	}
+	s.Metrics = map[string]float64{results.AllocsPerEvent: float64(allocations) / float64(s.Params[Events])}
+	return nil
+}

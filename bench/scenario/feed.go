@@ -1,0 +1,145 @@
+package scenario
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// feedRV is the resource version of the list of a Feed; its first event has
+// the next.
+const feedRV = 1_000_000_000
+
+// Feed is what an informer reflects in the scenarios without a server: objects
+// in memory, and events that begin when they are let go. What carries the
+// events to the informer is the contestant's own.
+type Feed[T metav1.Object] struct {
+	Items []T
+
+	// Until is the resource version of the last event.
+	Until uint64
+
+	gate   chan struct{}
+	events func(ctx context.Context) iter.Seq[T]
+}
+
+// ListRV is the resource version of Items.
+func (f *Feed[T]) ListRV() string { return strconv.Itoa(feedRV) }
+
+// Go lets the events begin. It may be called once.
+func (f *Feed[T]) Go() { close(f.gate) }
+
+// Events yields the MODIFIED objects, from Go on until there are no more or ctx
+// is done. One watch may range over it, once.
+func (f *Feed[T]) Events(ctx context.Context) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		select {
+		case <-f.gate:
+		case <-ctx.Done():
+			return
+		}
+		f.events(ctx)(yield)
+	}
+}
+
+// NewFeed returns a feed of realistic pods. All events are made beforehand, so
+// that to feed them costs next to nothing: each is a pod that shares with the
+// one before it everything but the resource version.
+func NewFeed(s *protocol.Session) *Feed[*corev1.Pod] {
+	f := &Feed[*corev1.Pod]{gate: make(chan struct{})}
+	for i := range s.Objects {
+		p := objects.Pod(s.Seed, i, objects.Options{Hostile: s.Params.On(Hostile)})
+		p.ResourceVersion = strconv.Itoa(feedRV - s.Objects + i)
+		f.Items = append(f.Items, p)
+	}
+	events := make([]*corev1.Pod, s.Params[Events])
+	for i := range events {
+		p := *f.Items[i%s.Objects]
+		p.ResourceVersion = strconv.Itoa(feedRV + 1 + i)
+		events[i] = &p
+	}
+	f.Until = feedRV + uint64(len(events))
+	f.events = func(context.Context) iter.Seq[*corev1.Pod] { return slices.Values(events) }
+	return f
+}
+
+// Paced lets the events of f come at a speed, and notes in sent when each did,
+// in Unix nanoseconds: the i-th has the resource version SentAt knows it by.
+func (f *Feed[T]) Paced(perSecond int, note func(i int)) {
+	all := f.events
+	f.events = func(ctx context.Context) iter.Seq[T] {
+		return func(yield func(T) bool) {
+			began, i := time.Now(), 0
+			for o := range all(ctx) {
+				due := began.Add(time.Duration(i) * time.Second / time.Duration(perSecond))
+				if wait := time.Until(due); wait > 0 {
+					select {
+					case <-time.After(wait):
+					case <-ctx.Done():
+						return
+					}
+				}
+				note(i)
+				i++
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// EventIndex is which event o is, counted from 0; negative for what was listed.
+func EventIndex(o metav1.Object) int {
+	rv, err := strconv.Atoi(o.GetResourceVersion())
+	if err != nil {
+		return -1
+	}
+	return rv - feedRV - 1
+}
+
+// NewSmallFeed returns a feed of objects that are nothing but metadata, and of
+// events that are made as they are fed: as many as Params.Events says, or
+// endless ones if it says nothing.
+func NewSmallFeed(s *protocol.Session) *Feed[*metav1.PartialObjectMetadata] {
+	f := &Feed[*metav1.PartialObjectMetadata]{gate: make(chan struct{})}
+	for i := range s.Objects {
+		p := objects.Pod(s.Seed, i, objects.Options{})
+		o := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
+		o.Name, o.Namespace, o.UID = p.Name, p.Namespace, p.UID
+		o.ResourceVersion = strconv.Itoa(feedRV - s.Objects + i)
+		f.Items = append(f.Items, o)
+	}
+	count := s.Params[Events]
+	f.Until = feedRV + uint64(count)
+	f.events = func(ctx context.Context) iter.Seq[*metav1.PartialObjectMetadata] {
+		return func(yield func(*metav1.PartialObjectMetadata) bool) {
+			for i := 0; count == 0 || i < count; i++ {
+				o := *f.Items[i%len(f.Items)]
+				o.ResourceVersion = strconv.Itoa(feedRV + 1 + i)
+				if ctx.Err() != nil || !yield(&o) {
+					return
+				}
+			}
+		}
+	}
+	return f
+}
+
+// Namespaces are those of the items, each once.
+func (f *Feed[T]) Namespaces() []string {
+	var all []string
+	for _, o := range f.Items {
+		all = append(all, o.GetNamespace())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

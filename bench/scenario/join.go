@@ -1,0 +1,33 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// Join lets events come to a listener and, when a third of them have, lets
+// another handler join, which join waits for.
+func Join(s *protocol.Session, begin func(), l *Listener, pauses *Pauses, join func() error) error {
+	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return err
+	}
+	began := time.Now()
+	begin()
+	events, perSecond := s.Params[Events], s.Params[PerSecond]
+	time.Sleep(time.Until(began.Add(time.Duration(events/3) * time.Second / time.Duration(perSecond))))
+	pauses.joinBegan.Store(time.Now().UnixNano())
+	if err := join(); err != nil {
+		return err
+	}
+	pauses.joinEnded.Store(time.Now().UnixNano())
+	select {
+	case <-l.Done():
+		return fmt.Errorf("the events ended before the handler had joined: use more objects")
+	default:
+	}
+	<-l.Done()
+	return s.Mark(protocol.MarkDone)
+}

@@ -1,0 +1,88 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// Lookups are the ways to read a cache of Pods. Each visits the objects without
+// looking into them, or, where Params.Copied is set, makes of each a copy that
+// may be changed, and returns how many there were.
+type Lookups struct {
+	Get       func(key types.NamespacedName) (int, error)
+	Namespace func(namespace string) (int, error)
+	Label     func(selector labels.Selector) (int, error) // of all namespaces
+	Node      func(node string) (int, error)              // by an index of spec.nodeName
+}
+
+// lookedUp is how many different keys, namespaces, labels and nodes are asked for,
+// in turn.
+const lookedUp = 10
+
+// Measure asks in each way for Params.Millis and takes time and allocations of one
+// lookup; allocations are whole ones, as those of testing.AllocsPerRun, since a
+// program has some of its own. What is asked for was asked for once before.
+func (l Lookups) Measure(s *protocol.Session, pods []*corev1.Pod) (*protocol.Result, error) {
+	var (
+		keys  [lookedUp]types.NamespacedName
+		apps  [lookedUp]labels.Selector
+		nodes [lookedUp]string
+	)
+	for i := range lookedUp {
+		p := pods[i*len(pods)/lookedUp]
+		keys[i] = types.NamespacedName{Namespace: p.Namespace, Name: p.Name}
+		apps[i] = labels.SelectorFromSet(labels.Set{"app": p.Labels["app"]})
+		nodes[i] = p.Spec.NodeName
+	}
+	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return nil, err
+	}
+	r := &protocol.Result{Metrics: map[string]float64{}}
+	for _, way := range []struct {
+		name   string
+		lookup func(i int) (int, error)
+	}{
+		{"get", func(i int) (int, error) { return l.Get(keys[i]) }},
+		{"namespace", func(i int) (int, error) { return l.Namespace(keys[i].Namespace) }},
+		{"label", func(i int) (int, error) { return l.Label(apps[i]) }},
+		{"index", func(i int) (int, error) { return l.Node(nodes[i]) }},
+	} {
+		found, err := round(way.lookup)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", way.name, err)
+		}
+		r.Heard += found
+		lookups, allocations, began := 0, protocol.Mallocs(), time.Now()
+		for lookups == 0 || time.Since(began) < time.Duration(s.Params[Millis])*time.Millisecond {
+			if _, err := round(way.lookup); err != nil {
+				return nil, fmt.Errorf("%s: %w", way.name, err)
+			}
+			lookups += lookedUp
+		}
+		r.Metrics[way.name+"_s"] = time.Since(began).Seconds() / float64(lookups)
+		r.Metrics[way.name+"_allocs"] = float64((protocol.Mallocs() - allocations) / uint64(lookups))
+	}
+	return r, s.Mark(protocol.MarkDone)
+}
+
+// round asks for each once and sums up how many objects there were.
+func round(lookup func(i int) (int, error)) (found int64, err error) {
+	for i := range lookedUp {
+		n, err := lookup(i)
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			return 0, fmt.Errorf("lookup %d found nothing", i)
+		}
+		found += int64(n)
+	}
+	return found, nil
+}

@@ -1,0 +1,56 @@
+package scenario
+
+import (
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// Pauses measures by how much a handler that was there before hears later
+// while another one joins.
+type Pauses struct {
+	sent                 []int64      // when each event was fed, Unix ns; written before the event is
+	joinBegan, joinEnded atomic.Int64 // Unix ns; 0 before
+
+	// Of the handler's goroutine, until it is done: the latest that it heard
+	// of an event that was fed before the join, and during it.
+	before, during time.Duration
+}
+
+// NewPauses expects that many events.
+func NewPauses(events int) *Pauses { return &Pauses{sent: make([]int64, events)} }
+
+// Sent notes that the i-th event is fed.
+func (p *Pauses) Sent(i int) { p.sent[i] = time.Now().UnixNano() }
+
+// Hear takes an event of the handler that was there before.
+func (p *Pauses) Hear(o metav1.Object) {
+	i := EventIndex(o)
+	if i < len(p.sent)/10 || i >= len(p.sent) {
+		return // the first tenth warms up
+	}
+	sent := p.sent[i]
+	late := time.Duration(time.Now().UnixNano() - sent)
+	ended := p.joinEnded.Load()
+	switch {
+	case p.joinBegan.Load() == 0:
+		p.before = max(p.before, late)
+	case ended == 0 || sent <= ended:
+		p.during = max(p.during, late)
+	}
+}
+
+// Metrics are how late the worst event was, before and during the join, and by
+// how much the latter exceeds the former, which is what the machine does by
+// itself.
+func (p *Pauses) Metrics() map[string]float64 {
+	return map[string]float64{
+		results.Pause:    max(0, (p.during - p.before).Seconds()),
+		"worst_before_s": p.before.Seconds(),
+		"worst_during_s": p.during.Seconds(),
+		"join_s":         time.Duration(p.joinEnded.Load() - p.joinBegan.Load()).Seconds(),
+	}
+}

@@ -1,0 +1,80 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// Script says what the server does once a contestant is synced.
+type Script int
+
+// The scripts.
+const (
+	Sync      Script = iota // nothing: the work ends with the sync
+	Watch                   // it sends events
+	Relist                  // it lets the version expire, and sends one event after the list
+	Reconcile               // it sends events; the sync ends with the first reconcile of each object
+	Alone                   // there is no server
+)
+
+// Scenario is one kind of work.
+type Scenario struct {
+	Name     string
+	Measures string
+	Script   Script
+
+	// Contestants take part in this order.
+	Contestants []string
+
+	// Variants are measured one after the other, each for itself.
+	Variants []protocol.Params
+
+	// PerObject is how many events there are for each object.
+	PerObject float64
+
+	// OverTime: how memory develops is of interest, not only its peak.
+	OverTime bool
+}
+
+// Peer is the contestant that Millrace is compared with: client-go, or
+// controller-runtime where client-go takes no part.
+func (s Scenario) Peer() string {
+	if slices.Contains(s.Contestants, results.ClientGo) {
+		return results.ClientGo
+	}
+	return results.ControllerRuntime
+}
+
+// Choose returns the scenarios of those names, in the order of the list; all if
+// there are none.
+func Choose(names []string) ([]Scenario, error) {
+	all := All()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var chosen []Scenario
+	for _, s := range all {
+		if slices.Contains(names, s.Name) {
+			chosen = append(chosen, s)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(s Scenario) bool { return s.Name == name }) {
+			return nil, fmt.Errorf("there is no scenario %q: see informer-bench list", name)
+		}
+	}
+	return chosen, nil
+}
+
+// Following lists the scenarios in which a contestant does one and the same:
+// keep a cache of the server's objects, with Params.Handlers handlers, until it
+// is synced and the handlers have heard of the event Until.
+func Following() []string {
+	return []string{
+		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "relist-unchanged", "relist-changed",
+		"watch-protobuf", "watch-json", "latency",
+	}
+}

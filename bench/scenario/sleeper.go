@@ -1,0 +1,72 @@
+package scenario
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// Sleeper is a handler that sleeps in its first call until it is woken.
+type Sleeper struct {
+	until uint64
+	wake  chan struct{}
+	awake sync.Once
+	done  chan struct{}
+	ended sync.Once
+}
+
+// NewSleeper returns one that is done with the event of that resource version.
+func NewSleeper(until uint64) *Sleeper {
+	return &Sleeper{until: until, wake: make(chan struct{}), done: make(chan struct{})}
+}
+
+// Hear sleeps at first.
+func (s *Sleeper) Hear(o metav1.Object) {
+	<-s.wake
+	if rv, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil && rv >= s.until {
+		s.ended.Do(func() { close(s.done) })
+	}
+}
+
+// sampleEvery is how often Oversleep looks at the heap.
+const sampleEvery = 50 * time.Millisecond
+
+// Oversleep lets events come to a listener and a sleeper, which is woken when
+// the listener has heard all. It measures in s.Metrics by how much the live
+// heap grew meanwhile from the first tenth of the events on, and how long the
+// sleeper took to be up to date.
+func Oversleep(s *protocol.Session, begin func(), l *Listener, sleeper *Sleeper) error {
+	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return err
+	}
+	begin()
+	early := int64(0)
+	for asleep := true; asleep; {
+		if early == 0 && l.Heard() >= int64(s.Params[Events]/10) {
+			early = s.Live()
+		}
+		select {
+		case <-l.Done():
+			asleep = false
+		case <-time.After(sampleEvery):
+		}
+	}
+	late := s.Live()
+	if err := s.Mark(protocol.MarkDone); err != nil {
+		return err
+	}
+	woken := time.Now()
+	sleeper.awake.Do(func() { close(sleeper.wake) })
+	<-sleeper.done
+	s.Metrics = map[string]float64{
+		results.Held:     float64(max(0, late-early)),
+		results.CaughtUp: time.Since(woken).Seconds(),
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"slices"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// All are the scenarios, in the order in which they are measured.
+func All() []Scenario {
+	return slices.Concat(syncScenarios(), watchScenarios(), processScenarios(), controllerScenarios())
+}
+
+// Contestants are all of them: the libraries, Millrace behind their interfaces,
+// and, last, the floor, of which only times are compared.
+func Contestants() []string {
+	return []string{
+		results.Millrace, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
+		results.ControllerRuntimeCache, results.ControllerRuntime, results.Floor,
+	}
+}
+
+// libraries are the contestants without those that adapt one to another.
+func libraries() []string {
+	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime, results.Floor}
+}
+
+// cached are the libraries alone.
+func cached() []string {
+	return []string{results.Millrace, results.ClientGo, results.ControllerRuntime}
+}
+
+func both() []string { return []string{results.Millrace, results.ClientGo} }
+
+// layered are those that have the layer of controllers, or of the cache below it.
+func layered() []string {
+	return []string{results.Millrace, results.ControllerRuntimeCache, results.ControllerRuntime}
+}
+
+func syncScenarios() []Scenario {
+	return []Scenario{{
+		Name: "sync-protobuf", Measures: "list Pods in protobuf until a handler has heard of each",
+		Contestants: Contestants(), Variants: []protocol.Params{{}, {Hostile: 1}},
+	}, {
+		Name: "sync-json", Measures: "list custom resources in JSON, as unstructured and as typed objects",
+		Contestants: libraries(),
+		Variants: []protocol.Params{
+			{Custom: 1}, {Custom: 1, Typed: 1}, {Custom: 1, Hostile: 1},
+		},
+	}, {
+		Name: "sync-watchlist", Measures: "stream the initial Pods in protobuf (KEP-3157)",
+		Contestants: libraries(), Variants: []protocol.Params{{WatchList: 1}},
+	}, {
+		Name: "growth", Measures: "sync-protobuf with 0.2, 1 and 3 times the objects: cost per object",
+		Contestants: both(),
+		Variants:    []protocol.Params{{scale: 20}, {scale: 100}, {scale: 300}},
+	}, {
+		Name: "footprint", Measures: "bytes an object, goroutines and bytes an informer and an idle handler",
+		Contestants: both(), Variants: []protocol.Params{{}},
+	}}
+}
+
+func watchScenarios() []Scenario {
+	return []Scenario{{
+		Name: "relist-unchanged", Measures: "the version expires, a list finds nothing changed (without the back-off before it)",
+		Script: Relist, Contestants: cached(), Variants: []protocol.Params{{}},
+	}, {
+		Name: "relist-changed", Measures: "the same, with one object in a hundred changed",
+		Script: Relist, Contestants: cached(), Variants: []protocol.Params{{changedPercent: 1}},
+	}, {
+		Name: "watch-protobuf", Measures: "MODIFIED events of Pods in protobuf, as fast as they are taken",
+		Script: Watch, Contestants: Contestants(), PerObject: 2,
+		Variants: []protocol.Params{{}, {Hostile: 1}},
+	}, {
+		Name: "watch-json", Measures: "MODIFIED events of custom resources in JSON, as fast as they are taken",
+		Script: Watch, Contestants: libraries(), PerObject: 0.4,
+		Variants: []protocol.Params{{Custom: 1}, {Custom: 1, Hostile: 1}},
+	}, {
+		Name: "latency", Measures: "from the server's socket to a handler, 5000 events a second, 10 handlers",
+		Script: Watch, Contestants: cached(), PerObject: 0.5,
+		Variants: []protocol.Params{{Handlers: 10, PerSecond: 5000}},
+	}}
+}
+
+func processScenarios() []Scenario {
+	return []Scenario{{
+		Name: "fanout", Measures: "events in memory to 1, 10 and 100 handlers",
+		Script: Alone, Contestants: both(), PerObject: 10,
+		Variants: []protocol.Params{
+			{scale: 20, Handlers: 1}, {scale: 20, Handlers: 10}, {scale: 20, Handlers: 100},
+		},
+	}, {
+		Name: "readers", Measures: "0 to 80 readers list namespaces of small objects beside one writer, ten events ahead",
+		Script: Alone, Contestants: both(),
+		Variants: []protocol.Params{
+			{scale: 20, Readers: 0, Millis: 2000},
+			{scale: 20, Readers: 80, Millis: 2000},
+			{scale: 320, Readers: 80, Millis: 2000},
+		},
+	}, {
+		Name: "workqueue", Measures: "keys added, got and done: by one worker, by eight, and after a delay",
+		Script: Alone, Contestants: both(), PerObject: 20,
+		Variants: []protocol.Params{
+			{Workers: 1}, {Workers: 8}, {Workers: 1, Delayed: 1},
+		},
+	}, {
+		Name: "late-handler", Measures: "a handler joins at 5000 events a second: by how much the others hear later",
+		Script: Alone, Contestants: both(), PerObject: 0.5,
+		Variants: []protocol.Params{{PerSecond: 5000}},
+	}, {
+		Name: "slow-handler", Measures: "a handler sleeps through a million events of 1000 objects: what is held for it",
+		Script: Alone, Contestants: both(), PerObject: 1000, OverTime: true,
+		Variants: []protocol.Params{{scale: 2}},
+	}}
+}
+
+func controllerScenarios() []Scenario {
+	return []Scenario{{
+		Name: "reconcile", Measures: "a controller that finds nothing to do: each Pod at the start, then 5000 changes a second",
+		Script: Reconcile, Contestants: layered(), PerObject: 0.2,
+		Variants: []protocol.Params{{PerSecond: 5000}},
+	}, {
+		Name: "cached-read", Measures: "get, list by namespace, by label and by field index, as it is cached and as a copy",
+		Script: Alone, Contestants: layered(),
+		Variants: []protocol.Params{{Millis: 100}, {Millis: 100, Copied: 1}},
+	}}
+}

@@ -1,0 +1,35 @@
+package scenario
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// TestScenariosAreInOrder checks the table of scenarios against what the
+// contestants know.
+func TestScenariosAreInOrder(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range All() {
+		require.False(t, seen[s.Name], s.Name)
+		seen[s.Name] = true
+		require.NotEmpty(t, s.Measures, s.Name)
+		require.Contains(t, s.Contestants, results.Millrace, s.Name)
+		require.Contains(t, s.Contestants, s.Peer(), s.Name)
+		for _, j := range s.Jobs(100) {
+			require.Positive(t, j.Objects, s.Name)
+			require.NotContains(t, j.Params, scale)
+			require.NotContains(t, j.Params, changedPercent)
+			if s.Script == Watch || s.Script == Reconcile {
+				require.Positive(t, j.Params[Events], s.Name)
+			}
+		}
+	}
+	for _, name := range Following() {
+		require.True(t, seen[name], name)
+	}
+	_, err := Choose([]string{"no-such"})
+	require.ErrorContains(t, err, "no-such")
+}

@@ -1,0 +1,24 @@
+package scenario
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// TestWidgetHasEveryField: the typed contestants must have as much to decode
+// as those that take anything.
+func TestWidgetHasEveryField(t *testing.T) {
+	for _, o := range []objects.Options{{}, {Hostile: true}} {
+		want, err := json.Marshal(objects.Widget(1, 7, o))
+		require.NoError(t, err)
+		var w Widget
+		require.NoError(t, json.Unmarshal(want, &w))
+		got, err := json.Marshal(w.DeepCopy())
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(got))
+	}
+}

@@ -1,0 +1,75 @@
+package scenario
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// Queue is what a work queue is measured by.
+type Queue interface {
+	Add(key types.NamespacedName)
+	AddAfter(key types.NamespacedName, delay time.Duration)
+	Get() (types.NamespacedName, error)
+	Done(key types.NamespacedName)
+}
+
+// workDelay is the longest delay of delayed adds.
+const workDelay = 100 * time.Millisecond
+
+// WorkQueue sends Params.Events keys through a queue: each of Params.Workers adds
+// one, gets one and is done with it. If Params.Delayed is set, all are first
+// added with delays of up to a tenth of a second.
+func WorkQueue(s *protocol.Session, q Queue) (*protocol.Result, error) {
+	workers := max(1, s.Params[Workers])
+	each := s.Params[Events] / workers
+	keys := make([]types.NamespacedName, each*workers)
+	for i := range keys {
+		keys[i] = types.NamespacedName{Namespace: "bench", Name: fmt.Sprintf("key-%07d", i)}
+	}
+	protocol.HeapInUse() // the collection of what the preparation left is not measured
+	if err := s.Mark(protocol.MarkBegin); err != nil {
+		return nil, err
+	}
+	before := protocol.Mallocs()
+	delayed := s.Params.On(Delayed)
+	if delayed {
+		for i, key := range keys {
+			q.AddAfter(key, workDelay*time.Duration(i%97)/97)
+		}
+	}
+	var got atomic.Int64
+	var failure atomic.Pointer[error]
+	var tasks sync.WaitGroup
+	for w := range workers {
+		tasks.Go(func() {
+			for _, key := range keys[w*each : (w+1)*each] {
+				if !delayed {
+					q.Add(key)
+				}
+				next, err := q.Get()
+				if err != nil {
+					failure.Store(new(err)) // of a copy: err itself stays off the heap
+					return
+				}
+				q.Done(next)
+			}
+			got.Add(int64(each))
+		})
+	}
+	tasks.Wait()
+	allocations := protocol.Mallocs() - before
+	if err := s.Mark(protocol.MarkDone); err != nil {
+		return nil, err
+	}
+	if err := failure.Load(); err != nil {
+		return nil, *err
+	}
+	return &protocol.Result{Heard: got.Load(), Metrics: map[string]float64{results.AllocsPerEvent: float64(allocations) / float64(len(keys))}}, nil
+}
