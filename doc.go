@@ -1,11 +1,35 @@
-// Package millrace is the root of the Kubernetes informer stack of that name.
-// It holds no code: start at package factory, which gives a program its
-// informers, or at README.md.
+// Package millrace is the root of the Kubernetes informer stack of that name. It
+// holds no code. Start at package factory, which gives a program its informers, at
+// package manager, which runs its controllers, or at README.md.
 //
-//	object, wire                          what an object is; bytes to objects
-//	rest, deltafifo, indexer, workqueue   the client; the queue of changes; the cache; the queue of work
-//	reflector                             keeps a queue in step with the server by list and watch
-//	sharedinformer                        applies the queue to the cache, tells the handlers
-//	factory                               one informer per type and scope
-//	metrics                               all of it for Prometheus
+// From the ground up:
+//
+//	object                     what an API object is: constraint, key, kind, resource version
+//	failure                    what can go wrong, and guards against panics of user code
+//	wire                       bytes to objects, lists item by item, watches frame by frame
+//	source                     what a reflector lists and watches
+//	rest                       the client of the API server, and its configuration
+//	rest/scheme                the Go type of every built-in kind
+//	deltafifo                  the queue of changes between a reflector and an informer
+//	indexer                    the cache: by key, namespace, label selector and typed index
+//	workqueue                  the queue of work between handlers and workers
+//	reflector                  keeps a queue in step with the server by list and watch
+//	sharedinformer             applies the queue to the cache and calls the handlers
+//	factory                    one informer per type and scope
+//	serving                    HTTP servers with certificates and access rights
+//	controller                 events in, requests queued, reconcilers called
+//	leaderelection             one of several processes does the work, by a Lease
+//	webhook                    admission and conversion
+//	metrics                    all figures under their names, for Prometheus
+//	manager                    many controllers in one process: start, stop, election, probes
+//	controllermanager          named controllers, chosen by a flag
+//
+// For tests:
+//
+//	controller/controllertest  a controller, a simulated server and virtual time
+//	test/apiserver             the simulated API server, with a plan of faults
+//	test/apiserver/objects     objects of realistic size, for measurements
+//	test/envtest               a real kube-apiserver
+//	test/e2e                   the whole stack against the real server
+//	test/protocol              what a server answers, checked on both servers
 package millrace

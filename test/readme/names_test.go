@@ -4,70 +4,121 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// packages are where names of the comparison come from.
-var packages = map[string]string{
-	"apiserver": "test/apiserver", "controller": "controller", "controllermanager": "controllermanager",
-	"controllertest": "controller/controllertest", "envtest": "test/envtest", "factory": "factory", "indexer": "indexer",
-	"leaderelection": "leaderelection", "manager": "manager", "metrics": "metrics", "reflector": "reflector", "rest": "rest",
-	"scheme": "rest/scheme", "serving": "serving", "sharedinformer": "sharedinformer", "webhook": "webhook", "wire": "wire",
-	"workqueue": "workqueue",
-}
-
 var (
 	code = regexp.MustCompile("`[^`]+`")
 	name = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w*(?:\.[A-Z]\w*)?)`)
 )
 
-// What the comparison with controller-runtime says that there is, there is: in the
-// right column.
-func TestTheComparisonNamesWhatThereIs(t *testing.T) {
-	require.Greater(t, lookUp(t, "../../docs/controller-runtime.md", func(line string) string {
-		cells := strings.Split(line, " | ")
-		if len(cells) != 2 {
-			return ""
-		}
-		return cells[1]
-	}), 150)
-}
+// adapters are the packages outside of the house that documents name.
+var adapters = map[string]string{"clientgo": "adapters/clientgo", "millrace": "adapters/controllerruntime"}
 
-// So it is with the guide for those who come from there.
-func TestTheGuideNamesWhatThereIs(t *testing.T) {
-	require.Greater(t, lookUp(t, "../../docs/porting.md", func(line string) string { return line }), 25)
-}
-
-// lookUp looks up the names in what claims returns of each line of a document, and
-// returns how many it has found.
-func lookUp(t *testing.T, path string, claims func(line string) string) (checked int) {
-	document, err := os.ReadFile(path)
-	require.NoError(t, err)
+// A name of our packages that a document has in code is declared there. The first
+// column of a table is not looked at: there stands what others have.
+func TestDocumentsNameWhatThereIs(t *testing.T) {
+	packages := packages(t)
 	known := map[string]map[string]bool{}
-	for n, line := range strings.Split(string(document), "\n") {
-		for _, span := range code.FindAllString(claims(line), -1) {
-			for _, found := range name.FindAllStringSubmatch(span, -1) {
-				dir, ours := packages[found[1]]
-				if !ours {
-					continue
-				}
-				if known[dir] == nil {
-					known[dir] = exported(t, filepath.Join("../..", dir))
-				}
-				checked++
-				if !known[dir][found[2]] {
-					t.Errorf("%s:%d: there is no %s", path, n+1, found[0])
+	checked := 0
+	for _, path := range documents(t) {
+		if strings.Contains(path, "/adapters/") || filepath.Base(path) == "CHANGELOG.md" {
+			continue // the former are about other libraries, the latter about other times
+		}
+		for n, line := range prose(t, path) {
+			for _, span := range code.FindAllString(claims(line), -1) {
+				for _, found := range name.FindAllStringSubmatch(span, -1) {
+					dir, ours := packages[found[1]]
+					if !ours {
+						continue
+					}
+					if known[dir] == nil {
+						known[dir] = exported(t, filepath.Join(root, dir))
+					}
+					checked++
+					if !known[dir][found[2]] {
+						t.Errorf("%s:%d: there is no %s", path, n+1, found[0])
+					}
 				}
 			}
 		}
 	}
-	return checked
+	require.Greater(t, checked, 200, "the names were not found")
+}
+
+// The documentation of the root lists every package with a line of its own, and no other.
+func TestTheRootListsAllPackages(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(root, "doc.go"))
+	require.NoError(t, err)
+	var listed []string
+	for _, found := range regexp.MustCompile(`(?m)^//\t(\S+)  +\S`).FindAllStringSubmatch(string(doc), -1) {
+		listed = append(listed, found[1])
+	}
+	require.ElementsMatch(t, house(t), listed)
+}
+
+// claims returns what a line says of Millrace: all of it, but for the first column of
+// a table.
+func claims(line string) string {
+	if !strings.HasPrefix(line, "| ") {
+		return line
+	}
+	_, rest, _ := strings.Cut(line[2:], " | ")
+	return rest
+}
+
+// packages returns where the packages are that documents name, by name.
+func packages(t *testing.T) map[string]string {
+	t.Helper()
+	found := maps.Clone(adapters)
+	for _, dir := range house(t) {
+		found[filepath.Base(dir)] = dir
+	}
+	return found
+}
+
+// house returns the folders of the root module's packages, but for those of commands,
+// examples, benchmarks and what is internal.
+func house(t *testing.T) (dirs []string) {
+	t.Helper()
+	outside := []string{"adapters", "bench", "cmd", "examples", "internal", "testdata", "tools"}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() || path == root {
+			return nil
+		}
+		if slices.Contains(outside, d.Name()) || strings.HasPrefix(d.Name(), ".") {
+			return fs.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+			return fs.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(files, func(f string) bool { return !strings.HasSuffix(f, "_test.go") }) {
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			dirs = append(dirs, filepath.ToSlash(relative))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	return dirs
 }
 
 // exported returns the exported names of a package, those of methods and fields after

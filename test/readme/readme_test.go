@@ -20,18 +20,54 @@ import (
 
 const example = "../../examples/informer"
 
-// The first Go block of the README is the program in examples/informer, which
-// the build compiles.
+// The first block of Go in the README is the program in examples/informer, which the
+// build compiles.
 func TestTheReadmeShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	_, rest, found := strings.Cut(string(readme), "```go\n")
-	require.True(t, found, "README.md has no Go block")
-	block, _, found := strings.Cut(rest, "```")
-	require.True(t, found)
+	blocks := goBlocks(t, "README.md")
+	require.NotEmpty(t, blocks)
 	program, err := os.ReadFile(filepath.Join(example, "main.go"))
 	require.NoError(t, err)
-	require.Equal(t, string(program), block)
+	require.Equal(t, string(program), blocks[0])
+}
+
+// All others, and those of the cookbook, are in cookbook_test.go.
+func TestTheRecipesCompile(t *testing.T) {
+	source, err := os.ReadFile("cookbook_test.go")
+	require.NoError(t, err)
+	compiled := statements(string(source))
+	blocks := append(goBlocks(t, "docs/cookbook.md"), goBlocks(t, "README.md")[1:]...)
+	require.Greater(t, len(blocks), 10)
+	for _, block := range blocks {
+		if !strings.Contains(compiled, statements(block)) {
+			t.Errorf("cookbook_test.go does not have this block line for line:\n%s", block)
+		}
+	}
+}
+
+// goBlocks returns the blocks of Go in a document.
+func goBlocks(t *testing.T, document string) (blocks []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, document))
+	require.NoError(t, err)
+	for _, after := range strings.Split(string(text), "```go\n")[1:] {
+		block, _, ended := strings.Cut(after, "```")
+		require.True(t, ended, document)
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
+
+// statements returns lines of Go as they are compared: not indented, without blank
+// lines, and without those that are there for the compiler alone.
+func statements(source string) string {
+	var lines []string
+	for line := range strings.Lines(source) {
+		line = strings.TrimSpace(line)
+		if line != "" && line != "return err" && !strings.HasPrefix(line, "_ = ") && !strings.HasPrefix(line, "_, _") {
+			lines = append(lines, line)
+		}
+	}
+	return "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 func TestTheExampleRuns(t *testing.T) {

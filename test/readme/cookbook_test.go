@@ -1,0 +1,278 @@
+package readme
+
+//lint:file-ignore SA4006,SA4009 what a recipe returns is for its reader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/webhook"
+	"github.com/millrace-dev/millrace/wire"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// Here is, line for line, every block of Go in docs/cookbook.md, and in README.md every
+// one but the first. None of it runs: it has to compile.
+var _ = []any{
+	selecting, trimming, handling, reading, observing, writing,
+	controlling, managing, electing, clusters, caching, measuring, admitting,
+}
+
+func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector, gvk object.GVK) error {
+	// one namespace, and a selector
+	shop := factory.Informer(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop", Labels: selector}})
+
+	// several namespaces in one cache
+	some := factory.Informer(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop", "bank"}}})
+
+	// a custom resource without Go types
+	crontabs := factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: gvk})
+
+	// only the metadata
+	meta := factory.Informer(f, factory.For[*metav1.PartialObjectMetadata]{Kind: gvk})
+
+	// a kind that may not be installed: it holds up nobody
+	gadgets := factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: gvk, Optional: true})
+
+	// stop one informer; its last user stops it
+	stopped := factory.Release(f, shop)
+	_, _, _, _, _ = some, crontabs, meta, gadgets, stopped
+
+	// namespaces that change at run time, for all informers that name none
+	opts := factory.Options{}
+	opts.Namespaces = []string{"shop", "bank"}
+	f = factory.New(client, opts)
+	err := f.SetNamespaces("shop", "mail")
+	return err
+}
+
+func trimming(client *rest.Client, f *factory.Factory) {
+	// no managed fields in any cache
+	f = factory.New(client, factory.Options{Keep: wire.WithoutManagedFields})
+
+	// only some fields; the others are not even decoded
+	pods := factory.Informer(f, factory.For[*corev1.Pod]{Keep: wire.Only("metadata.labels", "spec.nodeName")})
+
+	// changed objects
+	pods = factory.Informer(f, factory.For[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+		p.Annotations = nil
+		return p, nil
+	}})
+
+	_ = pods
+}
+
+func handling(ctx context.Context, pods *sharedinformer.Informer[*corev1.Pod], h sharedinformer.Handler[*corev1.Pod]) error {
+	// only some objects
+	running := func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
+	pods.AddHandler(sharedinformer.Filter(running, h))
+
+	// a handler that may lag without holding memory
+	pods.AddHandler(h, sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
+
+	// a resync for this handler only
+	pods.AddHandler(h, sharedinformer.HandlerOptions{Resync: 10 * time.Minute})
+
+	// leave, and wait for the call in progress
+	registration := pods.AddHandler(h)
+	err := registration.CloseAndWait(ctx)
+	return err
+}
+
+func reading(ctx context.Context, client *rest.Client, pods *sharedinformer.Informer[*corev1.Pod], selector labels.Selector, key object.Key, pod *corev1.Pod) error {
+	// by key, by namespace, by label
+	p, ok := pods.Cache().Get(key)
+	for p := range pods.Cache().Namespace("shop") {
+		fmt.Println(p.Name)
+	}
+	for p := range pods.Cache().Select(selector) {
+		fmt.Println(p.Name)
+	}
+
+	// by an index, which can be added at any time
+	byNode := sharedinformer.Index(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	for p := range byNode.Get("node-1") {
+		fmt.Println(p.Name)
+	}
+
+	// your own write
+	written, err := rest.ResourceFor[*corev1.Pod](client).Namespace("shop").Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	err = pods.WaitForRV(ctx, written.ResourceVersion, written.Namespace)
+	_, _ = p, ok
+	return err
+}
+
+func observing(client *rest.Client, f *factory.Factory, logger *slog.Logger) {
+	// state, failures, lag per handler
+	for _, s := range f.Status() {
+		fmt.Println(s.Type, s.Reflector.State, s.Objects, s.QueueDepth)
+	}
+
+	// the same for Prometheus
+	prometheus.MustRegister(metrics.NewInformers(f, metrics.InformerOptions{}))
+
+	// who changes cached objects? slow, for tests
+	opts := factory.Options{}
+	opts.Logger = logger
+	opts.DetectMutations = time.Second
+	f = factory.New(client, opts)
+}
+
+func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod) error {
+	// write to the server
+	pods := rest.ResourceFor[*corev1.Pod](client).Namespace("shop")
+	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+
+	// queue work by key
+	q := workqueue.New(workqueue.Options[object.Key]{Name: "pods"})
+	q.Add(object.KeyOf(pod))
+	return err
+}
+
+func controlling(ctx context.Context, client *rest.Client, f *factory.Factory) error {
+	namespaces := controller.ClientFor[*corev1.Namespace](f) // f is a *factory.Factory
+	maps := controller.ClientFor[*corev1.ConfigMap](f)
+
+	c, err := controller.New("greeter", controller.Objects(namespaces,
+		func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
+			_, _, err := controller.CreateOrUpdate(ctx, maps, m, func(m *corev1.ConfigMap) error {
+				m.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
+				return controller.SetControllerReference(ns, m, client.Scheme())
+			})
+			return controller.Result{RequeueAfter: time.Hour}, err
+		}), controller.Options{Concurrency: 4, Logger: slog.Default()})
+	c.Watch(controller.For(namespaces.Informer, controller.LabelsChanged[*corev1.Namespace]()))
+	c.Watch(controller.Owns(maps.Informer, namespaces))
+	f.Start(ctx)
+	err = c.Run(ctx) // c.Ready() says which source it waits for, and why
+	return err
+}
+
+func managing(cfg *rest.Config, reconciler controller.Reconciler) error {
+	m, err := manager.New(cfg, manager.Options{
+		Logger:                 slog.Default(),                           // nil is silent
+		LeaderElection:         &leaderelection.Options{Name: "janitor"}, // one replica works, the others are warm
+		MetricsBindAddress:     ":8443",
+		MetricsTLS:             &serving.TLS{},
+		MetricsAccess:          true,    // the API server decides who may read them
+		HealthProbeBindAddress: ":8081", // /healthz, /readyz?verbose
+		PprofBindAddress:       ":6060", // loopback; /debug/status shows informers, controllers, election
+	})
+	pods := factory.Informer[*corev1.Pod](m.Factory())
+	c, err := controller.New("janitor", reconciler, m.ControllerOptions()) // logged, and in the metrics
+	c.Watch(controller.For(pods))
+	err = m.Add(c)                       // a controller, or anything with Run(ctx) error
+	err = m.Run(manager.SignalContext()) // the second signal ends at once
+	return err
+}
+
+func electing(ctx context.Context, m *manager.Manager, r manager.Runnable) error {
+	// run on every replica; a method NeedLeaderElection() bool says the same
+	err := m.Add(r, manager.Others)
+
+	// in the work of a leader: a token that grows with each term
+	token, ok := leaderelection.Token(ctx)
+
+	// a probe of your own
+	err = m.AddReadyzCheck("disk", func(*http.Request) error { return nil })
+	_, _ = token, ok
+	return err
+}
+
+func clusters(cfg, other *rest.Config) error {
+	// some namespaces, changed at run time
+	m, err := manager.New(cfg, manager.Options{Namespaces: []string{"shop", "bank"}})
+	err = m.SetNamespaces("shop", "mail")
+
+	// a second cluster
+	far, err := manager.NewCluster(other, manager.ClusterOptions{Name: "far"})
+	err = m.Add(far)
+
+	// one name for all writes
+	cfg.FieldManager = "janitor"
+	return err
+}
+
+func caching(ctx context.Context, cfg *rest.Config, key object.Key, secrets object.GVK) error {
+	// kinds that are not cached: their clients start no informer, and Read asks the server
+	m, err := manager.New(cfg, manager.Options{Factory: factory.Options{DisableFor: []object.GVK{secrets}}})
+	client := controller.ClientFor[*corev1.Secret](m.Factory())
+	secret, err := client.Read(ctx, key)
+
+	// every object again now and then; ten hours is the default
+	m, err = manager.New(cfg, manager.Options{SyncPeriod: time.Hour})
+
+	// objects in CBOR, from servers that offer it
+	cfg.CBOR = true
+	_, _ = m, secret
+	return err
+}
+
+func measuring(m *manager.Manager, cfg *rest.Config, c prometheus.Collector, name string, f *factory.Factory) error {
+	// your metrics
+	m.Metrics().Register(c)
+
+	// requests of a client that is not the manager's
+	cfg.WrapTransport = m.Metrics().Requests
+
+	// informers of others in /metrics, /readyz and /debug/status
+	err := m.AddInformers("other", f)
+	return err
+}
+
+func admitting(m *manager.Manager) error {
+	// webhooks, measured, and in /readyz
+	opts := m.WebhookOptions()
+	opts.CertDir = "/certs"
+	hooks, err := webhook.New(opts)
+	hooks.Handle("/validate", webhook.Validate(func(ctx context.Context, r *webhook.Request[*corev1.Pod]) error {
+		if r.Object.Labels["owner"] == "" {
+			return errors.New("every pod needs a label owner")
+		}
+		return nil
+	}))
+	err = m.Add(hooks)
+
+	// without certificates, on one machine: SelfSigned is the caBundle
+	hooks, err = webhook.New(webhook.Options{TLS: &serving.TLS{}})
+	bundle := hooks.SelfSigned()
+
+	// versions of a custom resource
+	c := webhook.NewConversion[*v2Gadget](schema.GroupVersion{Group: "example.com", Version: "v2"})
+	webhook.Spoke(c, schema.GroupVersion{Group: "example.com", Version: "v1"}, up, down)
+	hooks.Handle("/convert", c)
+	_ = bundle
+	return err
+}
+
+type (
+	v1Gadget struct{ corev1.ConfigMap }
+	v2Gadget struct{ corev1.ConfigMap }
+)
+
+func up(ctx context.Context, in *v1Gadget, out *v2Gadget) error   { return nil }
+func down(ctx context.Context, in *v2Gadget, out *v1Gadget) error { return nil }
