@@ -68,6 +68,12 @@ bench: bin/informer-bench ## Measure against client-go and make BENCHMARKS.md
 bench-quick: bin/informer-bench ## Measure a few scenarios
 	./bin/informer-bench run --rounds 2 --objects 10000 --scenario sync-protobuf,watch-protobuf,fanout,workqueue --json bin/quick.json
 
+OLD ?= main
+
+.PHONY: bench-old
+bench-old: bin/informer-bench ## Measure against another revision of Millrace, OLD (main)
+	./bin/informer-bench run --rounds 5 --contestant millrace,millrace@$(OLD)
+
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the inner pieces, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./controller ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	"github.com/millrace-dev/millrace/bench/results"
 )
@@ -31,69 +30,100 @@ func repository() (string, error) {
 	}
 }
 
-// build builds contestants into dir and returns their programs and, for the
-// results file, their versions.
-func build(ctx context.Context, root, dir string, names []string, progress io.Writer) (programs, versions map[string]string, err error) {
-	programs, versions = map[string]string{}, map[string]string{}
-	for _, name := range names {
-		fmt.Fprintf(progress, "building %s\n", name)
-		at := mains[name]
-		source := filepath.Join(root, "bench", "contestants", at.module)
-		program := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
-		if _, err := goTool(ctx, source, "build", "-o", program, "./"+at.command); err != nil {
-			return nil, nil, fmt.Errorf("build %s: %w", name, err)
+// place is where the main package of a contestant is: a module below bench/, a
+// directory in it, and build tags.
+type place struct{ module, directory, tags string }
+
+// placesOf are the places where a contestant may be, the present one first. The
+// others are those of earlier revisions.
+func placesOf(contestant string) []place {
+	return map[string][]place{
+		results.Millrace:               {{"contestants/millrace", "", ""}, {"millrace", "", ""}},
+		results.ClientGo:               {{"contestants/clientgo", "stock", ""}, {"clientgo", "", ""}},
+		results.ClientGoFactory:        {{"contestants/clientgo", "factory", ""}, {"clientgo", "", "millrace_factory"}},
+		results.ClientGoInformer:       {{"contestants/clientgo", "newinformer", ""}, {"clientgo", "", "millrace_informer"}},
+		results.ControllerRuntime:      {{"contestants/controllerruntime", "stock", ""}, {"controllerruntime", "", ""}},
+		results.ControllerRuntimeCache: {{"contestants/controllerruntime", "adapted", ""}, {"controllerruntime", "", "millrace"}},
+		results.Floor:                  {{"contestants/floor", "", ""}, {"floor", "", ""}},
+	}[contestant]
+}
+
+// libraries are the modules whose version is that of the contestant. Millrace has
+// the revision of the source.
+var libraries = map[string]string{results.ClientGo: "k8s.io/client-go", results.ControllerRuntime: "sigs.k8s.io/controller-runtime"}
+
+// builder builds entrants.
+type builder struct {
+	root     string // of the repository
+	dir      string // for what is built, and for other revisions while they are
+	progress io.Writer
+	versions map[string]string // of what was built, for the results file
+}
+
+// build builds all entrants, each from its own revision, and sets their programs.
+func (b *builder) build(ctx context.Context, entrants []entrant) error {
+	b.versions = map[string]string{}
+	if commit := describe(b.root); commit != "" {
+		b.versions[results.Millrace] = commit
+	}
+	var revisions []string
+	for _, e := range entrants {
+		if !slices.Contains(revisions, e.revision) {
+			revisions = append(revisions, e.revision)
 		}
-		programs[name] = program
-		if module := modules[name]; module != "" {
-			version, err := goTool(ctx, source, "list", "-m", "-f", "{{.Version}}", module)
-			if err != nil {
-				return nil, nil, fmt.Errorf("version of %s: %w", name, err)
-			}
-			versions[name] = strings.TrimSpace(version)
+	}
+	for i, revision := range revisions {
+		if err := b.buildRevision(ctx, revision, filepath.Join(b.dir, fmt.Sprint("revision-", i)), entrants); err != nil {
+			return err
 		}
 	}
-	if commit := revision(root); commit != "" {
-		versions[results.Millrace] = commit
-	}
-	return programs, versions, nil
+	return nil
 }
 
-// revision is the commit of the source that was measured, "+" after it where
-// something is not committed; empty outside a repository.
-func revision(root string) string {
-	cmd := exec.Command("git", "describe", "--always", "--dirty=+", "--abbrev=12")
-	cmd.Dir = root
-	described, err := cmd.Output()
-	if err != nil {
-		return ""
+// buildRevision builds the entrants of one revision.
+func (b *builder) buildRevision(ctx context.Context, revision, dir string, entrants []entrant) (err error) {
+	source, commit := b.root, ""
+	if revision != "" {
+		var remove func() error
+		if commit, remove, err = checkOut(ctx, b.root, revision, dir); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+		source = dir
 	}
-	return strings.TrimSpace(string(described))
+	for i := range entrants {
+		e := &entrants[i]
+		if e.revision != revision {
+			continue
+		}
+		fmt.Fprintf(b.progress, "building %s\n", e.name)
+		e.program = filepath.Join(b.dir, fmt.Sprint("contestant-", i))
+		version, err := buildOne(ctx, source, e)
+		if err != nil {
+			return fmt.Errorf("build %s: %w", e.name, err)
+		}
+		if version = cmp.Or(commit, version); version != "" {
+			b.versions[e.name] = version
+		}
+	}
+	return nil
 }
 
-// mains are where the programs of the contestants are: a module below
-// bench/contestants, and a directory in it.
-var mains = map[string]struct{ module, command string }{
-	results.Millrace:               {"millrace", ""},
-	results.ClientGo:               {"clientgo", "stock"},
-	results.ClientGoFactory:        {"clientgo", "factory"},
-	results.ClientGoInformer:       {"clientgo", "newinformer"},
-	results.ControllerRuntime:      {"controllerruntime", "stock"},
-	results.ControllerRuntimeCache: {"controllerruntime", "adapted"},
-	results.Floor:                  {"floor", ""},
-}
-
-// modules are those whose version is that of the contestant. Millrace has the
-// revision of the source.
-var modules = map[string]string{results.ClientGo: "k8s.io/client-go", results.ControllerRuntime: "sigs.k8s.io/controller-runtime"}
-
-func goTool(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	stdout, err := cmd.Output()
-	if err != nil {
-		return "", errors.Join(err, errors.New(strings.TrimSpace(stderr.String())))
+// buildOne builds an entrant of a source tree, and returns the version of the
+// library that it is, if that is not Millrace.
+func buildOne(ctx context.Context, source string, e *entrant) (version string, err error) {
+	for _, at := range placesOf(e.contestant) {
+		module := filepath.Join(source, "bench", filepath.FromSlash(at.module))
+		if _, err := os.Stat(filepath.Join(module, at.directory, "main.go")); err != nil {
+			continue
+		}
+		if _, err := goTool(ctx, module, "build", "-tags", at.tags, "-o", e.program, "./"+at.directory); err != nil {
+			return "", err
+		}
+		if library := libraries[e.contestant]; library != "" {
+			return goTool(ctx, module, "list", "-m", "-f", "{{.Version}}", library)
+		}
+		return "", nil
 	}
-	return string(stdout), nil
+	return "", errors.New("this revision does not have it")
 }

@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
@@ -15,8 +19,8 @@ import (
 
 // contest runs jobs.
 type contest struct {
-	self     string            // this program, to start the load server
-	programs map[string]string // of the contestants
+	self     string // this program, to start the load server
+	entrants []entrant
 	rounds   int
 	seed     uint64
 	progress io.Writer
@@ -40,8 +44,14 @@ type outcome struct {
 	result protocol.Result
 }
 
-// run measures one job, round by round and contestant by contestant, and fails
-// where two of them differ. Beside the measures of all rounds it returns the
+// of are the entrants that take part in a job.
+func (c *contest) of(j scenario.Job) []entrant {
+	return slices.DeleteFunc(slices.Clone(c.entrants), func(e entrant) bool { return !slices.Contains(j.Contestants, e.contestant) })
+}
+
+// run measures one job, round by round and entrant by entrant, and fails where
+// two of them differ. The order is turned round in every second round, so that
+// nobody is always the first. Beside the measures of all rounds it returns the
 // memory over time of the last.
 func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][]results.Point, error) {
 	var server *loadServer
@@ -54,36 +64,43 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 		defer server.kill()
 	}
 	all, overTime := rounds{}, map[string][]results.Point{}
+	order := c.of(j)
 	for round := range c.rounds {
 		outcomes := map[string]protocol.Result{}
-		for _, name := range j.Contestants {
-			if c.programs[name] == "" {
+		for _, e := range order {
+			o, err := c.one(ctx, j, e, server)
+			if e.revision != "" && errors.Is(err, errNotKnown) {
+				fmt.Fprintf(c.progress, "%s: %s does not know the scenario and is left out\n", j.Title(), e.name)
+				order = slices.DeleteFunc(slices.Clone(order), func(other entrant) bool { return other.name == e.name })
 				continue
 			}
-			o, err := c.one(ctx, j, name, server)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: round %d: %s: %w", j.Name, round+1, name, err)
+				return nil, nil, fmt.Errorf("%s: round %d: %s: %w", j.Name, round+1, e.name, err)
 			}
-			outcomes[name] = o.result
+			outcomes[e.name] = o.result
 			m := measure(j, o)
-			all[name] = append(all[name], m)
+			all[e.name] = append(all[e.name], m)
 			if j.OverTime {
-				overTime[name] = o.memory
+				overTime[e.name] = o.memory
 			}
-			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.Title(), round+1, c.rounds, name, headline(m))
+			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.Title(), round+1, c.rounds, e.name, headline(m))
 		}
-		if err := agree(outcomes, j.Contestants); err != nil {
+		if err := agree(outcomes); err != nil {
 			return nil, nil, fmt.Errorf("%s: round %d: %w", j.Name, round+1, err)
 		}
+		slices.Reverse(order)
 	}
 	return all, overTime, nil
 }
 
-// one is one contestant in one round.
-func (c *contest) one(ctx context.Context, j scenario.Job, name string, server *loadServer) (*outcome, error) {
+// errNotKnown is that of a contestant that does not know the scenario.
+var errNotKnown = errors.New("not known there")
+
+// one is one entrant in one round.
+func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("took longer than %v", deadline))
 	defer cancel()
-	p, err := launch(ctx, name, c.programs[name])
+	p, err := launch(ctx, e.name, e.program)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +168,9 @@ func converse(p *process, start protocol.Start, overTime bool, synced func() err
 			o.result = *e.Result
 			return o, nil
 		default:
+			if strings.HasSuffix(e.Error, protocol.NotKnown) {
+				return nil, fmt.Errorf("%w: %s", errNotKnown, e.Error)
+			}
 			return nil, fmt.Errorf("%s: %s", e.Event, e.Error)
 		}
 	}
@@ -189,11 +209,11 @@ func readClocks(pid int) (r reading, err error) {
 }
 
 // agree compares what the contestants with a cache had at the end.
-func agree(outcomes map[string]protocol.Result, order []string) error {
+func agree(outcomes map[string]protocol.Result) error {
 	first := ""
-	for _, name := range order {
-		r, took := outcomes[name]
-		if !took || name == results.Floor {
+	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
+		r := outcomes[name]
+		if contestant, _, _ := strings.Cut(name, "@"); contestant == results.Floor {
 			continue
 		}
 		if first == "" {

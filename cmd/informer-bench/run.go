@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +32,16 @@ func newRunCommand() *cobra.Command {
 
 Progress goes to stderr, the table to stdout. The exit code is 1 when something
 failed or the contestants did not do the same work; a target that is not met is
-no failure.`,
+no failure, and neither is a revision that is slower.
+
+A contestant may be one of another revision, which is built in a temporary
+worktree:
+
+  informer-bench run --contestant millrace,millrace@main
+
+Two revisions of a contestant are compared pair by pair: ratio, its median,
+minimum and maximum over the rounds, and whether they differ by more than noise.
+That needs at least 5 rounds.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return run(cmd.Context(), f, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -42,7 +49,7 @@ no failure.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.scenarios, "scenario", nil, "what to measure, comma-separated (default all)")
-	flags.StringSliceVar(&f.contestants, "contestant", nil, "who takes part, comma-separated (default all)")
+	flags.StringSliceVar(&f.contestants, "contestant", nil, "what takes part, comma-separated, each NAME or NAME@REVISION (default all names)")
 	flags.IntVar(&f.rounds, "rounds", 5, "how often each contestant runs")
 	flags.IntVar(&f.objects, "objects", scenario.DefaultObjects, "how many objects there are")
 	flags.Uint64Var(&f.seed, "seed", 1, "what the objects are made from")
@@ -54,11 +61,6 @@ no failure.`,
 func (f runFlags) validate() error {
 	if f.rounds < 1 || f.objects < 1 {
 		return errors.New("--rounds and --objects must be at least 1")
-	}
-	for _, name := range f.contestants {
-		if !slices.Contains(scenario.Contestants(), name) {
-			return fmt.Errorf("there is no contestant %q: want of %v", name, scenario.Contestants())
-		}
 	}
 	return nil
 }
@@ -72,48 +74,31 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 		return err
 	}
 	c := &contest{rounds: f.rounds, seed: f.seed, progress: progress}
+	if c.entrants, err = enter(chosen, f.contestants); err != nil {
+		return err
+	}
 	if c.self, err = os.Executable(); err != nil {
 		return err
 	}
-	root, err := repository()
-	if err != nil {
+	b := &builder{progress: progress}
+	if b.root, err = repository(); err != nil {
 		return err
 	}
-	bin, err := os.MkdirTemp("", "informer-bench-")
-	if err != nil {
+	if b.dir, err = os.MkdirTemp("", "informer-bench-"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(bin)) }()
-	programs, versions, err := build(ctx, root, bin, participants(chosen, f.contestants), progress)
-	if err != nil {
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	if err := b.build(ctx, c.entrants); err != nil {
 		return err
 	}
-	c.programs = programs
-	measured := results.Results{V: results.Version, Env: environment(os.Args[1:], f.rounds, versions)}
+	measured := results.Results{V: results.Version, Env: environment(os.Args[1:], f.rounds, b.versions)}
+	var all []compared
 	for _, s := range chosen {
-		var variants []results.Result
-		for _, j := range s.Jobs(f.objects) {
-			if f.hostile {
-				j.Params[scenario.Hostile] = 1
-			}
-			all, overTime, err := c.run(ctx, j)
-			if err != nil {
-				return err
-			}
-			rows := summarize(j, all)
-			for at, row := range rows {
-				if points := overTime[row.Contestant]; len(points) > 0 {
-					rows[at].Series = map[string][]results.Point{results.RSSOverTime: points}
-				}
-			}
-			variants = append(variants, rows...)
-			if err := writeTable(out, j, all, rows); err != nil {
-				return err
-			}
-		}
-		if err := writeGrowth(out, variants); err != nil {
+		variants, differences, err := c.measure(ctx, s, f, out)
+		if err != nil {
 			return err
 		}
+		all = append(all, differences...)
 		measured.Results = append(measured.Results, variants...)
 		if f.json != "" { // after each scenario: a run may be cut short
 			if err := measured.Save(f.json); err != nil {
@@ -121,17 +106,38 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 			}
 		}
 	}
-	return nil
+	return writeConclusion(out, all)
 }
 
-// participants are the contestants that any of the scenarios needs, less those
-// that were not asked for.
-func participants(chosen []scenario.Scenario, asked []string) (names []string) {
-	for _, name := range scenario.Contestants() {
-		needed := slices.ContainsFunc(chosen, func(s scenario.Scenario) bool { return slices.Contains(s.Contestants, name) })
-		if needed && (len(asked) == 0 || slices.Contains(asked, name)) {
-			names = append(names, name)
+// measure runs all variants of a scenario and prints them.
+func (c *contest) measure(ctx context.Context, s scenario.Scenario, f runFlags, out io.Writer) (variants []results.Result, differences []compared, err error) {
+	for _, j := range s.Jobs(f.objects) {
+		if f.hostile {
+			j.Params[scenario.Hostile] = 1
 		}
+		all, overTime, err := c.run(ctx, j)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows := summarize(j, c.of(j), all)
+		for at, row := range rows {
+			if points := overTime[row.Contestant]; len(points) > 0 {
+				rows[at].Series = map[string][]results.Point{results.RSSOverTime: points}
+			}
+		}
+		variants = append(variants, rows...)
+		if !paired(c.of(j)) {
+			if err := writeTable(out, j, all, rows); err != nil {
+				return nil, nil, err
+			}
+		}
+		between := compare(j, c.of(j), all)
+		for _, d := range between {
+			if err := writeCompared(out, d); err != nil {
+				return nil, nil, err
+			}
+		}
+		differences = append(differences, between...)
 	}
-	return names
+	return variants, differences, writeGrowth(out, variants)
 }

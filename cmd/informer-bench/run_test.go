@@ -62,6 +62,33 @@ func TestRunMeasures(t *testing.T) {
 	require.Contains(t, out.String(), "sync-protobuf: 20 objects")
 }
 
+// TestRunTakesAnotherRevision builds the floor twice, from the source tree and
+// from the last commit.
+func TestRunTakesAnotherRevision(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs programs")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("clocks are read in the way of Linux")
+	}
+	root, err := repository()
+	require.NoError(t, err)
+	if describe(root) == "" {
+		t.Skip("no git repository: there is no other revision")
+	}
+	var out strings.Builder
+	f := runFlags{scenarios: []string{"sync-protobuf"}, contestants: []string{"floor", "floor@HEAD"}, rounds: 2, objects: 20, seed: 1}
+	require.NoError(t, run(t.Context(), f, &out, t.Output()))
+	require.Contains(t, out.String(), "sync-protobuf: 20 objects: floor against floor@HEAD")
+	require.Contains(t, out.String(), "floor against floor@HEAD: ")
+	worktrees, err := git(t.Context(), root, "worktree", "list")
+	require.NoError(t, err)
+	require.NotContains(t, worktrees, "informer-bench-", "the worktree is removed")
+
+	f.contestants = []string{"floor@no-such-revision"}
+	require.ErrorContains(t, run(t.Context(), f, &out, t.Output()), "no-such-revision")
+}
+
 func TestRunRefusesNonsense(t *testing.T) {
 	for want, f := range map[string]runFlags{
 		"at least 1": {rounds: 0, objects: 1},

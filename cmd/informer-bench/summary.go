@@ -13,13 +13,13 @@ type measures map[string]float64
 // rounds are the measures of each contestant, round by round.
 type rounds map[string][]measures
 
-// summarize makes results of the rounds of a job, in the order of its
-// contestants.
-func summarize(j scenario.Job, all rounds) []results.Result {
+// summarize makes results of the rounds of a job, in the order of the entrants.
+func summarize(j scenario.Job, entrants []entrant, all rounds) []results.Result {
 	params := maps.Clone(results.Params(j.Params))
 	params[results.Objects] = j.Objects
 	var rows []results.Result
-	for _, name := range j.Contestants {
+	for _, e := range entrants {
+		name := e.name
 		if len(all[name]) == 0 {
 			continue
 		}
@@ -29,7 +29,13 @@ func summarize(j scenario.Job, all rounds) []results.Result {
 				row.Metrics[metric] = results.StatOf(values)
 			}
 		}
-		for _, other := range []string{j.Peer(), results.Floor} {
+		others := []string{j.Peer(), results.Floor}
+		for _, pair := range pairs(entrants) {
+			if pair[0].name == name {
+				others = append(others, pair[1].name)
+			}
+		}
+		for _, other := range others {
 			if ratios := ratiosOf(all[name], all[other]); other != name && len(ratios) > 0 {
 				if row.Ratio == nil {
 					row.Ratio = map[string]map[string]float64{}

@@ -16,7 +16,11 @@ func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result
 	fmt.Fprintf(out, "\n%s\n", j.Title()) // an error shows at Flush, on the same writer
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	peer := j.Peer()
-	fmt.Fprintf(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t× %s (MIN-MAX)\tTARGET\t\n", strings.ToUpper(peer))
+	fmt.Fprint(w, "METRIC\tCONTESTANT\tMEDIAN\tMIN\tMAX\t")
+	if len(all[peer]) > 0 {
+		fmt.Fprintf(w, "× %s (MIN-MAX)\tTARGET\t", strings.ToUpper(peer))
+	}
+	fmt.Fprintln(w)
 	verdicts := (&results.Results{Results: rows}).Check(results.Targets())
 	for _, metric := range metricsOf(rows) {
 		for _, row := range rows {
@@ -28,8 +32,11 @@ func writeTable(out io.Writer, j scenario.Job, all rounds, rows []results.Result
 			if r, ok := ratiosOf(all[name], all[peer])[metric]; ok && name != peer {
 				ratio = fmt.Sprintf("%.3g (%.3g-%.3g)", r.Median, r.Min, r.Max)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", metric, name,
-				results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max), ratio, judgedOf(verdicts, name, metric))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t", metric, name, results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max))
+			if len(all[peer]) > 0 {
+				fmt.Fprintf(w, "%s\t%s\t", ratio, judgedOf(verdicts, name, metric))
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	return w.Flush()

@@ -39,7 +39,7 @@ func TestTable(t *testing.T) {
 		results.ClientGoFactory: {{"wall_s": 0.3}, {"wall_s": 0.4}},
 	}
 	var out strings.Builder
-	require.NoError(t, writeTable(&out, j, all, summarize(j, all)))
+	require.NoError(t, writeTable(&out, j, all, summarize(j, entrantsOf(j), all)))
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		if fields := strings.Join(strings.Fields(line), " "); fields != "" {
