@@ -16,6 +16,15 @@
 //	err := r.AddInformers("", f)
 //	http.Handle("/metrics", r.Handler())
 //
+// # To add a metric
+//
+// What a Status already says takes one line: of an informer or a handler in
+// NewInformers, of an election in NewElections. What it does not say, the package that
+// knows it first adds to its Status. What is counted when it happens (queues,
+// controllers, webhooks) goes through the Metrics interface of its package; the type
+// with that package's name here (WorkQueues, Controllers, Webhooks) implements it.
+// The doc comment of each type lists its metrics.
+//
 // # Concurrency
 //
 // Everything may be used from any goroutine. Figures are read when Prometheus

@@ -1,6 +1,6 @@
 // Package object says what an API object is to the rest of Millrace: the
-// constraint that every type parameter has, the key that names an object, the
-// kinds and resources that name a type, and the order of resource versions.
+// constraint on every type parameter, the key that names an object, the kinds and
+// resources that name a type, and the order of resource versions.
 //
 // # Usage
 //

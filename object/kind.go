@@ -13,12 +13,11 @@ type GVK = schema.GroupVersionKind
 // GVR is the group, version and resource under which objects are served.
 type GVR = schema.GroupVersionResource
 
-// ParseResourceArg reads what kubectl's users type to name a resource:
+// ParseResourceArg reads a resource as kubectl's users type it:
 // TYPE[.VERSION][.GROUP], for example "pods", "deployments.apps" or
-// "deployments.v1.apps"; "pods.v1." means the group without a name. The version
-// is recognised by its form (v1, v2beta1); what was left out is empty. TYPE may
-// be a resource, a singular, a short name or a kind; resolving it is the
-// RESTMapper's work.
+// "deployments.v1.apps". "pods.v1." means the group without a name. The version is
+// recognised by its form (v1, v2beta1). Parts that were left out are empty. TYPE may
+// be a resource, a singular, a short name or a kind, which a RESTMapper resolves.
 func ParseResourceArg(arg string) (GVR, error) {
 	resource, rest, dotted := strings.Cut(arg, ".")
 	first, group, _ := strings.Cut(rest, ".")
@@ -56,9 +55,8 @@ func isVersion(s string) bool {
 	return false
 }
 
-// ResourceName writes gvr as kubectl does: "pods", "deployments.apps". The
-// version is left out, because failures are read by people who think in
-// resources.
+// ResourceName writes gvr as kubectl does: "pods", "deployments.apps". It leaves out
+// the version: people who read failures think in resources.
 func ResourceName(gvr GVR) string {
 	return gvr.GroupResource().String()
 }

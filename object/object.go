@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Object is what every API object is: metadata that can be read and written,
-// and a kind. The type parameter of the whole stack is constrained by it: a
-// pointer to an API type such as *corev1.Pod, *unstructured.Unstructured,
-// *metav1.PartialObjectMetadata, or Object itself where kinds are mixed.
+// Object is any API object: metadata that can be read and written, and a kind. It
+// constrains the type parameter of the whole stack, which is a pointer to an API type
+// such as *corev1.Pod, *unstructured.Unstructured, *metav1.PartialObjectMetadata, or
+// Object itself if kinds are mixed.
 type Object interface {
 	metav1.Object
 	runtime.Object

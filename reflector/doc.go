@@ -20,31 +20,40 @@
 //	  └────►  Watching (a second Run resumes from the RV of the first)
 //
 // Every state may go to BackingOff, which remembers where to go on, and to
-// Stopped. State says what each of them does on
+// Stopped. State says what each of them does on failure.
+//
+// # Who decides
+//
+// The function of a state runs it to its end and returns the next state, with a
+// failure if there was one; nothing else decides. So watch.go says when a relist
+// follows (the resource version has expired, or a change cannot be read) and when a
+// streaming list gives way to a list, list.go what a list asks for, reflector.go
+// where a run begins and what happens to every failure, backoff.go how long to wait,
+// and watchdog.go when silence is too long.
 //
 // # Guarantees
 //
-// After any failure that ends, the queue has been told exactly what makes the
-// set that it was told before equal to the server's (L17). A watch resumes from
-// the last resource version; a list follows only where that has expired, or
-// where the change behind it could not be decoded or transformed three times in
-// a row, as by now the object may be another one (L19). A streaming list without
-// its end falls back to a list, and a watch or list that falls silent is given
-// up and opened again (L20). The resource version never passes a change that was
-// not queued (L21). Every failure is in Status and goes to Options.OnError (L22).
+// When the failures have ended, the queue has been told exactly the difference
+// between the set it knew and the server's (L17). A watch resumes from the last
+// resource version. A list follows only if that has expired, or if the change behind
+// it could not be decoded or transformed three times in a row: by then the object may
+// be another one (L19). A streaming list without its end falls back to a list. A
+// watch or list that falls silent is given up and opened again (L20). The resource
+// version never passes a change that was not queued (L21). Every failure is in Status
+// and goes to Options.OnError (L22).
 //
 // # Concurrency
 //
-// Run belongs to one goroutine, in which OnError and OnState are called
-// too. Status may be called from anywhere.
+// Run belongs to one goroutine, which also calls OnError and OnState. Status may be
+// called from anywhere.
 //
 // # Failure
 //
-// Failure carries the phase and the cause. Nothing but the context and a Stop
-// from OnError ends Run.
+// A *failure.Failure carries the phase and the cause. Only the context and a Stop from
+// OnError end Run.
 //
 // # Debugging
 //
-// Status counts lists, relists, watches, events and failures, and says since
-// when the reflector has been in its state and when it will try again.
+// Status counts lists, relists, watches, events and failures. It says since when the
+// reflector has been in its state and when it will try again.
 package reflector
