@@ -47,10 +47,10 @@ type anyIndex[T object.Object] interface {
 	remove(e *entry[T])
 }
 
-// AddIndex adds an index to x, which may be in use: the objects that it holds
-// are indexed before AddIndex returns, but for those on which the function
-// panicked. The function must depend on nothing but the object and must not
-// change it. The name appears in messages only.
+// AddIndex adds an index to x, which may be in use. The objects that x holds are
+// indexed before AddIndex returns, but for those on which the function panicked. The
+// function must depend on nothing but the object and must not change it. The name is
+// for messages only.
 func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := &Index[T, V]{name: name, x: x, values: values}
 	switch reflect.TypeFor[V]().Kind() {
@@ -136,7 +136,7 @@ func (i *Index[T, V]) remove(e *entry[T]) {
 	}
 }
 
-// put sees to it that the bucket of v has the object of e.
+// put makes sure that the bucket of v has the object of e.
 func (i *Index[T, V]) put(v V, e *entry[T]) {
 	b := i.buckets.get(v)
 	if b == nil {
@@ -159,7 +159,7 @@ func apart[V comparable](v V) V {
 	return v
 }
 
-// take sees to it that the bucket of v does not have e.
+// take makes sure that the bucket of v does not have e.
 func (i *Index[T, V]) take(v V, e *entry[T]) {
 	b := i.buckets.get(v)
 	if b == nil {

@@ -65,10 +65,9 @@ func New[T object.Object]() *Indexer[T] {
 // Reader returns the read side of x.
 func (x *Indexer[T]) Reader() Reader[T] { return Reader[T]{x} }
 
-// Write lets batch change the cache through a Writer. Readers see either
-// nothing or all of what it did. It returns what index functions failed on: the
-// change is done all the same. One Write runs at a time; the Writer must not be
-// kept.
+// Write lets batch change the cache through a Writer. Readers see either nothing or
+// all of what it did. It returns what index functions failed on; the change is done
+// all the same. One Write runs at a time. Do not keep the Writer.
 func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -83,12 +82,12 @@ func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 // to another with the same fields, from anywhere (L16).
 type Writer[T object.Object] struct{ to *Indexer[T] }
 
-// view returns the objects of the list that find finds, none where it finds
-// nil. It takes no lock where the list has a view of its content: a write
-// withdraws the views of all lists that it changes before it lets go of the
-// lock, and nobody can read what it changed before that. So who has seen any of
-// a write sees all of it from then on (L12). That a list is not there may be the
-// work of a write in progress, and counts only under the lock.
+// view returns the objects of the list that find finds, none if it finds nil. It
+// takes no lock if the list has a view of its content: a write withdraws the views of
+// all lists that it changes before it releases the lock, and before that nobody can
+// read what it changed. So a reader that has seen any part of a write sees all of it
+// from then on (L12). A missing list may be the work of a write in progress, and
+// counts only under the lock.
 func (x *Indexer[T]) view(find func() *vector[T]) View[T] {
 	if list := find(); list != nil {
 		if view := list.shown.Load(); view != nil {
@@ -114,8 +113,8 @@ func (x *Indexer[T]) list(namespace string) *vector[T] {
 // everything finds the list of all.
 func (x *Indexer[T]) everything() *vector[T] { return &x.all }
 
-// Peek is Get for somebody who must not wait: while a Write is in progress it
-// finds nothing. The key is not kept.
+// Peek is Get for callers that must not wait: it finds nothing while a Write is in
+// progress. It does not keep the key.
 func (x *Indexer[T]) Peek(key object.Key) (T, bool) {
 	if !x.mu.TryRLock() {
 		var none T
@@ -134,9 +133,9 @@ func (x *Indexer[T]) get(key object.Key) (T, bool) {
 	return none, false
 }
 
-// Set puts o under key and returns what was there. An object whose UID and
-// resource version are those of the cached one is the same: the cached pointer
-// stays, and changed is false.
+// Set puts o under key and returns what was there. If o has the UID and resource
+// version of the cached object, it is the same: the cached pointer stays, and changed
+// is false.
 func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
 	e, ok := w.to.objects[key]
 	if !ok {
@@ -204,9 +203,9 @@ func (x *Indexer[T]) remove(e *entry[T]) {
 // SetRV records up to which resource version the cache is complete.
 func (w Writer[T]) SetRV(rv string) { w.to.rv = rv }
 
-// SetNamespaceRV records up to which resource version the cache is complete for
-// the objects of one namespace, where that is more than SetRV says. An empty one
-// means that there is no more to say.
+// SetNamespaceRV records up to which resource version the cache is complete for the
+// objects of one namespace, if that is more than SetRV says. An empty version takes
+// the record back.
 func (w Writer[T]) SetNamespaceRV(namespace, rv string) {
 	switch {
 	case rv == "":
@@ -226,13 +225,12 @@ type Change[T object.Object] struct {
 	Existed, Exists bool
 }
 
-// Replace makes items the whole content of a namespace, or of the cache where that
-// is empty (metav1.NamespaceAll), and tells each of what it changed: first what is
-// no longer there, in no particular order, then what was added or changed, in the
-// order of items. An object of another UID than the cached one is another object:
-// the old one is deleted, the new one added. An object whose UID and resource
-// version are those of the cached one is unchanged: the cached pointer stays, and
-// each does not hear of it.
+// Replace makes items the whole content of a namespace, or of the cache if namespace
+// is empty (metav1.NamespaceAll). It calls each for every change: first for what is
+// gone, in no particular order, then for what was added or changed, in the order of
+// items. An object with another UID than the cached one is another object: the old one
+// is deleted, the new one added. An object with the UID and resource version of the
+// cached one is unchanged: the cached pointer stays, and each is not called.
 func (w Writer[T]) Replace(namespace string, items []T, each func(Change[T])) {
 	x := w.to
 	x.generation++
@@ -256,8 +254,8 @@ func (w Writer[T]) Replace(namespace string, items []T, each func(Change[T])) {
 	}
 }
 
-// Trim removes the objects of every namespace that is not to be kept, and tells
-// each of what it removed, in no particular order.
+// Trim removes the objects of every namespace for which keep returns false, and calls
+// each for every removed object, in no particular order.
 func (w Writer[T]) Trim(keep func(namespace string) bool, each func(Change[T])) {
 	w.to.generation++
 	for namespace := range w.to.namespaces.values() {
@@ -267,8 +265,8 @@ func (w Writer[T]) Trim(keep func(namespace string) bool, each func(Change[T])) 
 	}
 }
 
-// sweep removes from the cache what of a list is not of this generation. It goes
-// backwards, since what is removed is replaced by the last.
+// sweep removes from the cache what a list has of earlier generations. It goes
+// backwards, since the last object takes the place of a removed one.
 func (x *Indexer[T]) sweep(list *vector[T], each func(Change[T])) {
 	for at := list.len() - 1; at >= 0; at-- {
 		if e := list.owners[at]; e.generation != x.generation {

@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Reader is the read side of a cache (L16). Its objects are shared between all
-// readers and must not be changed: copy with DeepCopy first. It is a small
-// value, safe for concurrent use.
+// Reader is the read side of a cache (L16). All readers share its objects, which must
+// not be changed: copy them first with DeepCopy. A Reader is a small value, safe for
+// concurrent use.
 type Reader[T object.Object] struct{ x *Indexer[T] }
 
 // Get returns the object under key.
@@ -37,8 +37,8 @@ func (r Reader[T]) RV() string {
 }
 
 // NamespaceRV is the resource version up to which the cache is complete for the
-// objects of one namespace: RV, or a later one where each namespace is watched on
-// its own.
+// objects of one namespace: RV, or a later one if each namespace has a watch of its
+// own.
 func (r Reader[T]) NamespaceRV(namespace string) string {
 	r.x.mu.RLock()
 	defer r.x.mu.RUnlock()
@@ -72,8 +72,8 @@ func (r Reader[T]) namespace(namespace string) View[T] {
 	return r.x.view(func() *vector[T] { return r.x.list(namespace) })
 }
 
-// Select yields the objects whose labels match. It looks at every object: use
-// an index where that is too many.
+// Select yields the objects whose labels match. It looks at every object; if that is
+// too many, use an index.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
 	return func(yield func(T) bool) { r.selected(selector, yield) } // small enough for the caller to have it inlined
 }

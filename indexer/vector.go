@@ -12,8 +12,8 @@ import (
 // some 50 ns; the list of chunks is a 64th of the list of objects.
 const chunkSize = 64
 
-// vector is a list of objects of which an immutable view can be had at any
-// time for nothing. It is a list of chunks; all but the last are full.
+// vector is a list of objects that gives out immutable views at any time, for nothing.
+// It is a list of chunks; all but the last are full.
 //
 //	vector, epoch 7:  [ chunk of epoch 4 | chunk of epoch 7 | chunk of epoch 5 ]
 //	view of epoch 6:  [ the same chunk   | its older copy   | the same chunk   ]
@@ -85,8 +85,8 @@ func (v *vector[T]) push(e *entry[T]) (at uint32) {
 	return at
 }
 
-// remove takes out what stands at a position. Where that was not the last, the
-// last takes its place, and its owner is returned.
+// remove takes out what stands at a position. If that was not the last, the last takes
+// its place, and remove returns the owner of that one.
 func (v *vector[T]) remove(at uint32) (moved *entry[T]) {
 	v.own()
 	last := uint32(len(v.owners)) - 1

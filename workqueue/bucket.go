@@ -19,14 +19,14 @@ type BucketOptions struct {
 	Burst int
 	// MaxDelay is the longest wait. A bucket owes each caller a place in one
 	// line, so without a bound the line grows to minutes when thousands of keys
-	// fail at once. Who would have to wait longer takes no place and waits
-	// between half of MaxDelay and all of it: the rate is then exceeded rather
-	// than the wait. Zero is DefaultMaxDelay, negative is no bound.
+	// fail at once. A key that would have to wait longer takes no place and waits
+	// between half of MaxDelay and all of it: the rate gives way, not the wait.
+	// Zero is DefaultMaxDelay, negative is no bound.
 	MaxDelay time.Duration
 }
 
-// Bucket is a token bucket shared by all keys. It counts no failures, so it is
-// of use together with a limiter that does: see MaxOf.
+// Bucket is a token bucket shared by all keys. It counts no failures: combine it with
+// a limiter that does, see MaxOf.
 type Bucket[K comparable] struct {
 	bucket   *rate.Limiter
 	maxDelay time.Duration
@@ -64,13 +64,13 @@ func (b *Bucket[K]) Forget(K) {}
 // NumRequeues implements RateLimiter. It returns zero.
 func (b *Bucket[K]) NumRequeues(K) int { return 0 }
 
-// MaxOf waits as long as the most patient of several limiters says.
+// MaxOf waits for the longest time that any of several limiters asks for.
 type MaxOf[K comparable] struct {
 	limiters []RateLimiter[K]
 }
 
-// NewMaxOf creates a limiter that waits as long as the most patient of the
-// given ones says. Without any it does not wait.
+// NewMaxOf creates a limiter that waits for the longest time that any of the given
+// ones asks for. Without any it does not wait.
 func NewMaxOf[K comparable](limiters ...RateLimiter[K]) *MaxOf[K] {
 	return &MaxOf[K]{limiters: slices.Clone(limiters)}
 }

@@ -24,38 +24,38 @@
 //
 // # Guarantees
 //
-//   - L26: a key is never in the hands of two workers. Added while it is being
-//     worked on, it is handed out again afterwards.
+//   - L26: a key is never in the hands of two workers. If it is added while a
+//     worker has it, it is handed out again afterwards.
 //   - L27: each add is followed by a Get of its key; adds of a key that waits
 //     merge. The exceptions are those asked for: Cancel, ForgetAndCancel, and
 //     the adds that ShutDown and Drain say they drop. Each is counted in Status.
 //   - L28: Drain returns when the queued and the running work is done, ShutDown
 //     returns at once. After either, no goroutine or timer of the queue is left.
 //   - L29: the soonest time asked for wins: the earlier of two delayed adds, and
-//     an immediate add over a delayed one whichever came first. Nothing is
-//     handed out before its delay unless someone asked for it sooner.
-//   - L30: every FairEvery-th Get takes the key that has waited longest. A key
-//     with n older ones before it is thus handed out within FairEvery*(n+1)
-//     Gets, whatever priorities, Order and later adds say.
+//     an immediate add over a delayed one, whichever came first. Nothing is handed
+//     out before its delay unless another add asked for it sooner.
+//   - L30: every FairEvery-th Get takes the key that has waited longest. So a key
+//     with n older ones before it is handed out within FairEvery*(n+1) Gets,
+//     whatever priorities, Order and later adds say.
 //
-// That an add after a delay merges with one that waits is worth a second
-// thought: what follows is one hand-out, soon, after both adds. Work that needs
-// to be done after a certain time must look at the time and add itself again.
+// Note that a delayed add of a waiting key merges with it: one hand-out follows, and
+// soon. Work that must be done after a certain time must look at the clock and add
+// itself again.
 //
 // # Concurrency
 //
 // All methods may be called from any goroutine. A queue has one mutex, under
 // which it calls no code but the Order. Add, Get and Done hold it for some 10 ns
-// each; who finds it taken spins for at most some 60 µs, in pauses that get
-// longer, before it sleeps. It starts no goroutine: delayed adds
-// share one timer, which is set only while there are some. Workers that wait in
-// Get are woken one per key.
+// each. A goroutine that finds it taken spins for at most some 60 µs, in pauses that
+// get longer, before it sleeps. The queue starts no goroutine: delayed adds share one
+// timer, which is set only while there are some. Workers that wait in Get are woken
+// one per key.
 //
 // # Failure
 //
-// Get ends with ErrShutDown or with the cause of its context. Drain that is cut
-// short tells what is left. Done of a key that is not running panics, as
-// unlocking an unlocked mutex does, for the same reason.
+// Get ends with ErrShutDown or with the cause of its context. A Drain that is cut
+// short says what is left. Done of a key that is not running panics, for the same
+// reason as unlocking an unlocked mutex.
 //
 // # Debugging
 //

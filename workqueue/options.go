@@ -14,9 +14,9 @@ type Options[K comparable] struct {
 	// Name tells queues apart in metrics, errors and panics.
 	Name string
 
-	// RateLimiter says how long AddRateLimited waits. Nil is
-	// NewExponential with its defaults, which see. A limiter belongs to one
-	// queue, unless keys of several queues are meant to share their back-off.
+	// RateLimiter says how long AddRateLimited waits. Nil is NewExponential with
+	// its defaults. A limiter belongs to one queue, unless keys of several queues
+	// are meant to share their back-off.
 	RateLimiter RateLimiter[K]
 
 	// Order decides which waiting key is handed out next. Nil hands out the
@@ -24,8 +24,8 @@ type Options[K comparable] struct {
 	Order Order[K]
 
 	// FairEvery is the n of the fairness rule: every n-th Get takes the key
-	// that has waited longest, whatever Order and priorities say. One is
-	// strictly first come first served; zero or less is DefaultFairEvery. It cannot be
+	// that has waited longest, whatever Order and priorities say. One is strictly
+	// first come first served; zero or less is DefaultFairEvery. It cannot be
 	// switched off: without it a key could wait for ever (L30).
 	FairEvery int
 
@@ -68,21 +68,21 @@ type Waiting[K comparable] struct {
 // Order decides which waiting key is handed out next. It holds a set of keys:
 // the queue never pushes a key that the order has.
 //
-// The queue calls its order under a lock, one call at a time. So an order needs
-// no lock of its own, must be quick, must not call the queue and must not
-// panic, which would leave the queue locked for ever. Which key waits longest is known to the queue; see Options.FairEvery.
+// The queue calls its order under a lock, one call at a time. So an order needs no
+// lock of its own and must be quick. It must not call the queue, and must not panic:
+// that would leave the queue locked for ever. The queue itself knows which key has
+// waited longest; see Options.FairEvery.
 type Order[K comparable] interface {
 	// Push adds a key that begins to wait.
 	Push(w Waiting[K])
 
-	// Touch tells that a waiting key was added again. Its priority may have
+	// Touch says that a waiting key was added again. Its priority may have
 	// risen.
 	Touch(w Waiting[K])
 
-	// Pop removes and returns the key whose turn it is. It is called only
-	// while a key waits. Should it answer with a key that does not wait, the
-	// queue hands out the one that has waited longest and counts an
-	// OrderFault in its Status.
+	// Pop removes and returns the key whose turn it is. It is called only while a
+	// key waits. If it returns a key that does not wait, the queue hands out the
+	// one that has waited longest and counts an OrderFault in its Status.
 	Pop() K
 
 	// Remove removes a key that the queue has handed out past the order, or

@@ -19,11 +19,10 @@ import (
 //	             ▲                          idle
 //	             └── AddAfter, AddRateLimited
 //
-// At any time a key is owed at most one hand-out beside the one that is
-// running. Every way to add asks for the key to be handed out at a time or
-// sooner, and the soonest asked for wins: an Add supersedes a delayed add,
-// whichever came first; of two delayed adds the earlier wins; and the highest
-// of their priorities holds.
+// At any time a key is owed at most one hand-out besides the one that is running.
+// Every add asks for a hand-out at some time or sooner, and the soonest wins: an Add
+// supersedes a delayed add, whichever came first; of two delayed adds the earlier
+// wins; the highest of their priorities holds.
 //
 // All methods may be called at any time from any goroutine. Add, Get and Done
 // take constant time; a delayed add takes time in the logarithm of the number
@@ -61,9 +60,8 @@ type Queue[K comparable] struct {
 	counts  counts
 }
 
-// New creates a queue. It starts no goroutine. A queue that is to be dropped
-// must be shut down if it has metrics or delayed adds; otherwise it is garbage
-// like any other value.
+// New creates a queue. It starts no goroutine. Shut a queue down before you drop it if
+// it has metrics or delayed adds; otherwise it is garbage like any other value.
 func New[K comparable](opts Options[K]) *Queue[K] {
 	q := &Queue[K]{
 		name:      opts.Name,
@@ -107,9 +105,9 @@ func (q *Queue[K]) stamp() int64 {
 }
 
 // Get waits for a key and hands it to the caller, who must call Done with it
-// when the work has ended, however it ended. The error is ErrShutDown when the
-// queue will hand out no more keys, or the cause of the context's end. A
-// context that has ended gets no key, even if one waits.
+// when the work has ended, however it ended. The error is ErrShutDown if the queue
+// will hand out no more keys, or the cause of the context's end. A context that has
+// ended gets no key, even if one waits.
 func (q *Queue[K]) Get(ctx context.Context) (K, error) {
 	ended, now := cause(ctx), q.stamp()
 	q.mu.Lock()

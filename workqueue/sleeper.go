@@ -3,8 +3,8 @@ package workqueue
 // sleepers are the workers that wait in Get. The last to fall asleep is woken
 // first: its stack and its data are warm, and with little work few workers run.
 //
-// A wake-up is a hint to try again, not a key. Whoever is woken and cannot use
-// it passes it on.
+// A wake-up is a hint to try again, not a key. A worker that cannot use it passes it
+// on.
 type sleepers struct {
 	asleep []*sleeper
 	spare  []*sleeper // reused, so that falling asleep does not allocate

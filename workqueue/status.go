@@ -11,7 +11,7 @@ type counts struct {
 }
 
 // Status is what a queue looks like at one instant. Counters start at zero with
-// the queue. Durations are zero where the queue keeps no times; see
+// the queue. Durations are zero if the queue keeps no times; see
 // Options.Timestamps.
 type Status struct {
 	Name  string
@@ -28,7 +28,7 @@ type Status struct {
 	Again int
 	// Running is how many keys are between Get and Done.
 	Running int
-	// Delayed is how many keys have a delayed add before them.
+	// Delayed is how many keys have a delayed add pending.
 	Delayed int
 	// Sleeping is how many workers wait in Get. Waiting keys and sleeping
 	// workers at the same time are seen only for an instant.
@@ -132,8 +132,8 @@ func (q *Queue[K]) RunningPriority(key K) (priority int, running bool) {
 type Contents[K comparable] struct {
 	// Running keys, the longest running first.
 	Running []Held[K]
-	// Waiting keys, the longest waiting first. That is not the order in which
-	// they will be handed out where priorities differ.
+	// Waiting keys, the longest waiting first. If priorities differ, they will be
+	// handed out in another order.
 	Waiting []Held[K]
 	// Delayed keys, the earliest due first. A running key may be delayed too.
 	Delayed []Held[K]
@@ -144,7 +144,7 @@ type Held[K comparable] struct {
 	Key K
 	// Priority of the hand-out to come, or of the one that runs.
 	Priority int
-	// Since when the key has run or waited; zero where no times are kept.
+	// Since when the key has run or waited; zero if no times are kept.
 	Since time.Time
 	// Due is when a delayed key will wait; zero for others.
 	Due time.Time
