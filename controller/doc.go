@@ -16,8 +16,8 @@
 //		return controller.Result{}, err
 //	}), controller.Options{Concurrency: 4})
 //
-//	c.Watch(controller.For(memcacheds.Informer))
-//	c.Watch(controller.Owns(deployments.Informer, memcacheds))
+//	c.Watch(controller.For(memcacheds.Informer()))
+//	c.Watch(controller.Owns(deployments.Informer(), memcacheds))
 //	err = c.Run(ctx)
 //
 // # The flow

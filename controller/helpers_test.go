@@ -166,7 +166,7 @@ func TestPatchStatusOfACustomResource(t *testing.T) {
 	custom := widgets
 	custom.Status = true
 	controllertest.Run(t, func(e *controllertest.Env) {
-		client := controller.ClientFor(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
+		client := controller.ClientWith(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
 		e.Start()
 		w := controllertest.Put(e, widget("w"))
 		set := func(status map[string]any) func(*unstructured.Unstructured) error {

@@ -75,8 +75,8 @@ func TestAReconcileSeesItsOwnWrites(t *testing.T) {
 					for n := range 5 {
 						controllertest.Put(e, pod(fmt.Sprint("p", n)))
 					}
-					c := newController(e, w, controller.Options{Concurrency: 4, Patience: time.Hour}, controller.For(pods.Informer),
-						controller.Map(maps.Informer, func(_ context.Context, m *corev1.ConfigMap) ([]controller.Request, error) {
+					c := newController(e, w, controller.Options{Concurrency: 4, Patience: time.Hour}, controller.For(pods.Informer()),
+						controller.Map(maps.Informer(), func(_ context.Context, m *corev1.ConfigMap) ([]controller.Request, error) {
 							return []controller.Request{{Key: object.KeyOf(m)}}, nil
 						}))
 					e.Start(c)
@@ -95,7 +95,7 @@ func TestAReconcileSeesItsOwnWrites(t *testing.T) {
 					require.Zero(e, s.Parked)
 					parked += s.ParkedTotal
 					writes += w.count
-					relists += pods.Status().Reflector.Lists - 1
+					relists += pods.Informer().Status().Reflector.Lists - 1
 				})
 			})
 		}
@@ -233,7 +233,7 @@ func (w *writer) write(ctx context.Context, req controller.Request, last *writte
 	switch w.draw(3) {
 	case 0:
 		uid := m.UID
-		err := w.maps.Delete(ctx, m, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		err := w.maps.DeleteWith(ctx, m, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if err == nil {
 			last.configMap, last.deleted = "", uid
 		}
@@ -269,7 +269,7 @@ func TestAParkedRequestHoldsNoWorker(t *testing.T) {
 		controllertest.Put(e, pod("b"))
 		e.Settle(30 * time.Second) // no bookmark is under way
 		j := &journal{}
-		c := newController(e, touch(slow, j), controller.Options{}, controller.For(slow.Informer))
+		c := newController(e, touch(slow, j), controller.Options{}, controller.For(slow.Informer()))
 		ch := make(chan string)
 		c.Watch(controller.Channel("bell", ch, func(_ context.Context, name string) ([]controller.Request, error) {
 			return []controller.Request{{Key: object.Key{Namespace: "shop", Name: name}}}, nil
@@ -309,7 +309,7 @@ func TestPatienceEnds(t *testing.T) {
 			}
 			return controller.Result{}, nil
 		})
-		c := newController(e, r, controller.Options{Patience: 5 * time.Second}, controller.For(pods.Informer))
+		c := newController(e, r, controller.Options{Patience: 5 * time.Second}, controller.For(pods.Informer()))
 		e.Start(c)
 		require.Len(e, j.read(), 1)
 		e.Settle(4 * time.Second)
@@ -327,7 +327,7 @@ func TestImpatientControllersDoNotWait(t *testing.T) {
 		pods := late[*corev1.Pod](e, by(30*time.Second))
 		e.Settle(time.Hour)
 		j := &journal{}
-		c := newController(e, touch(pods, j), controller.Options{Patience: -1}, controller.For(pods.Informer))
+		c := newController(e, touch(pods, j), controller.Options{Patience: -1}, controller.For(pods.Informer()))
 		e.Start(c)
 		e.Settle(time.Second)
 		require.Greater(e, len(j.read()), 1)
@@ -344,7 +344,7 @@ func TestNotesOfWritesDoNotPileUp(t *testing.T) {
 			_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: req.Name}})
 			return controller.Result{}, err
 		})
-		c := newController(e, r, controller.Options{}, controller.For(pods.Informer))
+		c := newController(e, r, controller.Options{}, controller.For(pods.Informer()))
 		e.Start(c)
 		for n := range 100 {
 			controllertest.Put(e, pod(fmt.Sprint("p", n)))

@@ -28,7 +28,7 @@ func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiserver.Deny("", "secrets"))
 		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
-		widgets := controller.ClientFor(e.Factory, factory.For[*unstructured.Unstructured]{
+		widgets := controller.ClientWith(e.Factory, factory.For[*unstructured.Unstructured]{
 			Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}, Optional: true,
 		})
 		key := object.KeyOf(controllertest.Put(e, secret("1")))
@@ -64,9 +64,9 @@ func TestAKindThatBypassesTheCache(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiserver.Deny("", "secrets", "list", "watch"))
 		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
-		require.Nil(e, secrets.Informer)
+		require.Nil(e, secrets.Informer())
 		pods := controller.ClientFor[*corev1.Pod](e.Factory)
-		require.NotNil(e, pods.Informer)
+		require.NotNil(e, pods.Informer())
 		key := object.Key{Namespace: "shop", Name: "s"}
 		e.Start()
 		for _, read := range []func() error{
@@ -89,7 +89,7 @@ func TestAKindThatBypassesTheCache(t *testing.T) {
 			return controller.Result{}, nil
 		}}
 		controllertest.Put(e, pod("a"))
-		c := newController(e, j, controller.Options{}, controller.For(pods.Informer))
+		c := newController(e, j, controller.Options{}, controller.For(pods.Informer()))
 		e.Start(c)
 		require.Equal(e, []controller.Outcome{controller.DidCreate, controller.Unchanged, controller.DidUpdate}, outcomes)
 		controllertest.Put(e, pod("a", labelled("app", "web")))
@@ -121,7 +121,7 @@ func TestObjectsOfAKindThatBypassesTheCache(t *testing.T) {
 		}
 		require.Equal(e, []string{"s"}, seen)
 
-		c := newController(e, r, controller.Options{}, controller.For(secrets.Informer), controller.MapFunc(secrets.Informer, func(*corev1.Secret) []controller.Request { return nil }))
+		c := newController(e, r, controller.Options{}, controller.For(secrets.Informer()), controller.MapFunc(secrets.Informer(), func(*corev1.Secret) []controller.Request { return nil }))
 		e.Start(c)
 		require.ErrorContains(e, c.Ready(), "*v1.Secret: the kind bypasses the cache (factory.Options.DisableFor): for a source, ask factory.Informer")
 	}, opts)

@@ -38,7 +38,7 @@ func labeller(c *controllermanager.Context) (manager.Runnable, error) {
 	if err != nil {
 		return nil, err
 	}
-	run.Watch(controller.For(namespaces.Informer))
+	run.Watch(controller.For(namespaces.Informer()))
 	return run, nil
 }
 

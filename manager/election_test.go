@@ -32,7 +32,7 @@ func (r *rig) contender(name string, stopping time.Duration) *run {
 	r.Helper()
 	m := r.manager(options{LeaderElection: &leaderelection.Options{Name: "janitor", Identity: name}, GracefulShutdownTimeout: -1})
 	require.NoError(r, m.Add(&part{rig: r, name: name, stopping: stopping}))
-	require.NoError(r, m.Add(&part{rig: r, name: name + "-other"}, manager.Others))
+	require.NoError(r, m.AddTo(manager.Others, &part{rig: r, name: name + "-other"}))
 	return r.start(m)
 }
 

@@ -72,7 +72,7 @@ func TestStopUnderLoad(t *testing.T) {
 			}
 			return controller.Result{}, nil
 		})
-		c.Watch(controller.Map(maps.Informer, func(context.Context, *corev1.ConfigMap) ([]controller.Request, error) {
+		c.Watch(controller.Map(maps.Informer(), func(context.Context, *corev1.ConfigMap) ([]controller.Request, error) {
 			return nil, errors.New("never")
 		}))
 		require.NoError(r, m.Add(events))

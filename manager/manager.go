@@ -152,19 +152,17 @@ func (m *Manager) addElection() error {
 	return m.metrics.Register(metrics.NewElections(m.elector))
 }
 
-// Add lets r run as a part of the program: in the group given, if one is, else
-// where r itself says (LeaderElectionRunnable), clusters in Caches, servers in
-// Servers, and all others in LeaderElected. If the group has started, r starts at
-// once.
+// Add lets r run as a part of the program: where r itself says
+// (LeaderElectionRunnable), clusters in Caches, servers in Servers, and all others
+// in LeaderElected. If the group has started, r starts at once.
 //
 // It fails where another runnable has r's name, and with ErrStopped when the
 // group stops.
-func (m *Manager) Add(r Runnable, in ...Group) error {
+func (m *Manager) Add(r Runnable) error { return m.AddTo(groupOf(r), r) }
+
+// AddTo is Add to a group of the caller's choice.
+func (m *Manager) AddTo(group Group, r Runnable) error {
 	name, unique := nameOf(r)
-	group := groupOf(r)
-	if len(in) > 0 {
-		group = in[0]
-	}
 	if group < Servers || group > LeaderElected || group == warmUps {
 		return fmt.Errorf("add %s: there is no %v", name, group)
 	}

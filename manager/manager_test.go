@@ -39,7 +39,7 @@ func TestGroupsStopInTheReverseOrder(t *testing.T) {
 			"server": manager.Servers, "webhook": manager.Webhooks, "cache": manager.Caches, "other": manager.Others, "led": manager.LeaderElected,
 		} {
 			// Each takes a while to stop, so that an order is to be seen.
-			require.NoError(r, m.Add(&part{rig: r, name: name, stopping: time.Second}, group))
+			require.NoError(r, m.AddTo(group, &part{rig: r, name: name, stopping: time.Second}))
 		}
 		run := r.start(m)
 		require.ElementsMatch(r, []string{"+server", "+webhook", "+cache", "+other", "+led"}, r.noted())
@@ -55,10 +55,10 @@ func TestARunnableFindsTheCachesSynced(t *testing.T) {
 		m := r.manager(options{})
 		pods := factory.Informer[*corev1.Pod](m.Factory())
 		for _, group := range []manager.Group{manager.Others, manager.LeaderElected} {
-			require.NoError(r, m.Add(manager.RunnableFunc(func(context.Context) error {
+			require.NoError(r, m.AddTo(group, manager.RunnableFunc(func(context.Context) error {
 				r.note(fmt.Sprintf("%s sees %d", group, pods.Cache().Len()))
 				return nil
-			}), group))
+			})))
 		}
 		run := r.start(m)
 		require.Empty(r, r.noted())
@@ -150,14 +150,14 @@ func reasons(r *rig) (reasons []string) {
 func TestAnOptionalKindHoldsUpNobody(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{LeaderElection: janitor()})
-		custom := controller.ClientFor(m.Factory(), factory.For[*unstructured.Unstructured]{
+		custom := controller.ClientWith(m.Factory(), factory.For[*unstructured.Unstructured]{
 			Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"}, Optional: true,
 		})
 		c, err := controller.New("widgets", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
 			return controller.Result{}, nil
 		}), m.ControllerOptions())
 		require.NoError(r, err)
-		c.Watch(controller.For(custom.Informer).Optional())
+		c.Watch(controller.For(custom.Informer()).Optional())
 		require.NoError(r, m.Add(c))
 		require.NoError(r, m.Add(&part{rig: r, name: "plain"}))
 		run := r.start(m)
@@ -175,10 +175,10 @@ func TestAFailureStopsEverythingAndEveryErrorIsNamed(t *testing.T) {
 		m := r.manager(options{})
 		require.NoError(r, m.Add(&part{rig: r, name: "good"}))
 		require.NoError(r, m.Add(&part{rig: r, name: "bad", fail: errBoom}))
-		require.NoError(r, m.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		require.NoError(r, m.AddTo(manager.Others, manager.RunnableFunc(func(ctx context.Context) error {
 			<-ctx.Done()
 			return errors.New("on the way out")
-		}), manager.Others))
+		})))
 		run := r.start(m)
 		settle(2 * time.Second)
 		require.True(r, run.ended.Load())
@@ -192,7 +192,7 @@ func TestAFailureStopsEverythingAndEveryErrorIsNamed(t *testing.T) {
 func TestAPanicIsAnError(t *testing.T) {
 	inBubble(t, server{}, func(r *rig) {
 		m := r.manager(options{})
-		require.NoError(r, m.Add(&part{rig: r, name: "good"}, manager.Others))
+		require.NoError(r, m.AddTo(manager.Others, &part{rig: r, name: "good"}))
 		require.NoError(r, m.Add(manager.RunnableFunc(func(context.Context) error { time.Sleep(time.Second); panic("boom") })))
 		run := r.start(m)
 		settle(2 * time.Second)
@@ -207,7 +207,7 @@ func TestWhatDoesNotStopInTimeIsNamed(t *testing.T) {
 		var logged bytes.Buffer
 		m := r.manager(options{GracefulShutdownTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 		require.NoError(r, m.Add(&part{rig: r, name: "slow", stopping: time.Minute}))
-		require.NoError(r, m.Add(&part{rig: r, name: "quick"}, manager.Others))
+		require.NoError(r, m.AddTo(manager.Others, &part{rig: r, name: "quick"}))
 		run := r.start(m)
 		settle(time.Second)
 		run.stop()
@@ -246,7 +246,7 @@ func TestAControllerOfTheManagersOptionsIsObservable(t *testing.T) {
 			return controller.Result{}, controller.Terminal(errors.New("it is dark"))
 		}), m.ControllerOptions())
 		require.NoError(r, err)
-		c.Watch(controller.For(pods.Informer))
+		c.Watch(controller.For(pods.Informer()))
 		require.NoError(r, m.Add(c))
 		blind, err := controller.New("blind", controller.Func(func(context.Context, controller.Request) (controller.Result, error) {
 			return controller.Result{}, nil
@@ -388,7 +388,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 		m := r.manager(options{})
 		require.NoError(r, m.Add(&part{rig: r, name: "pods"}))
 		require.ErrorContains(r, m.Add(&part{rig: r, name: "pods"}), `two runnables are named "pods": give one of them another name`)
-		require.ErrorContains(r, m.Add(&part{rig: r, name: "x"}, manager.Group(17)), "there is no Group(17)")
+		require.ErrorContains(r, m.AddTo(manager.Group(17), &part{rig: r, name: "x"}), "there is no Group(17)")
 
 		empty := func(name string) *controller.Controller {
 			c, err := controller.New(name, controller.Func(func(context.Context, controller.Request) (controller.Result, error) {

@@ -52,8 +52,8 @@ func newGreeter(f *factory.Factory, goodbye func(namespace string)) (*controller
 	if err != nil {
 		return nil, err
 	}
-	c.Watch(controller.For(namespaces.Informer))
-	c.Watch(controller.Owns(maps.Informer, namespaces))
+	c.Watch(controller.For(namespaces.Informer()))
+	c.Watch(controller.Owns(maps.Informer(), namespaces))
 	return c, nil
 }
 

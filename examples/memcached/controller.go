@@ -88,8 +88,8 @@ func newController(f *factory.Factory, events *controller.Events, opts controlle
 	if err != nil {
 		return nil, err
 	}
-	c.Watch(controller.For(memcacheds.Informer))
-	c.Watch(controller.Owns(deployments.Informer, memcacheds))
+	c.Watch(controller.For(memcacheds.Informer()))
+	c.Watch(controller.Owns(deployments.Informer(), memcacheds))
 	c.Watch(controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) { return nodeOf(p), nil }))
 	return c, nil
 }

@@ -63,8 +63,8 @@ func TestController(t *testing.T) {
 		return controller.Result{Requeue: true}, nil
 	}), controller.Options{Concurrency: 4})
 	require.NoError(t, err)
-	c.Watch(controller.For(maps.Informer))
-	c.Watch(controller.Owns(secrets.Informer, maps))
+	c.Watch(controller.For(maps.Informer()))
+	c.Watch(controller.Owns(secrets.Informer(), maps))
 
 	var runs sync.WaitGroup
 	defer runs.Wait()

@@ -58,7 +58,7 @@ func contend(ns string) {
 		if err != nil {
 			return err
 		}
-		c.Watch(controller.For(maps.Informer))
+		c.Watch(controller.For(maps.Informer()))
 		if err := m.Add(c); err != nil {
 			return err
 		}

@@ -203,7 +203,7 @@ func TestStopUnderLoad(t *testing.T) {
 		return controller.Result{Requeue: true}, nil
 	}), opts)
 	require.NoError(t, err)
-	c.Watch(controller.For(maps.Informer))
+	c.Watch(controller.For(maps.Informer()))
 	require.NoError(t, m.Add(c))
 	r := runManager(t, m)
 	poll(t, "it is busy", func() error {

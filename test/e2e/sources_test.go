@@ -57,7 +57,7 @@ func watched[T object.Object](t *testing.T, m *manager.Manager, name string, cli
 	l := &ledger[T]{client: client, there: map[string]bool{}}
 	c, err := controller.New(name, l, m.ControllerOptions())
 	require.NoError(t, err)
-	c.Watch(options(controller.For(client.Informer)))
+	c.Watch(options(controller.For(client.Informer())))
 	require.NoError(t, m.Add(c))
 	return c, l
 }
@@ -132,7 +132,7 @@ func TestAKindComesAndGoes(t *testing.T) {
 	m, err := manager.New(loadConfig(t, shared, "admin"), manager.Options{Scheme: newScheme(t), Factory: quick(ns)})
 	require.NoError(t, err)
 	of := factory.For[*unstructured.Unstructured]{Kind: kind, Optional: true}
-	visits, guests := watched(t, m, "guests", controller.ClientFor(m.Factory(), of), controller.Source.Optional)
+	visits, guests := watched(t, m, "guests", controller.ClientWith(m.Factory(), of), controller.Source.Optional)
 	works, maps := watched(t, m, "works", controller.ClientFor[*corev1.ConfigMap](m.Factory()), plain)
 	r := runManager(t, m)
 	ready := func() {

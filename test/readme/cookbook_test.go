@@ -165,8 +165,8 @@ func controlling(ctx context.Context, client *rest.Client, f *factory.Factory) e
 			})
 			return controller.Result{RequeueAfter: time.Hour}, err
 		}), controller.Options{Concurrency: 4, Logger: slog.Default()})
-	c.Watch(controller.For(namespaces.Informer, controller.LabelsChanged[*corev1.Namespace]()))
-	c.Watch(controller.Owns(maps.Informer, namespaces))
+	c.Watch(controller.For(namespaces.Informer(), controller.LabelsChanged[*corev1.Namespace]()))
+	c.Watch(controller.Owns(maps.Informer(), namespaces))
 	f.Start(ctx)
 	err = c.Run(ctx) // c.Ready() says which source it waits for, and why
 	return err
@@ -192,7 +192,7 @@ func managing(cfg *rest.Config, reconciler controller.Reconciler) error {
 
 func electing(ctx context.Context, m *manager.Manager, r manager.Runnable) error {
 	// run on every replica; a method NeedLeaderElection() bool says the same
-	err := m.Add(r, manager.Others)
+	err := m.AddTo(manager.Others, r)
 
 	// in the work of a leader: a token that grows with each term
 	token, ok := leaderelection.Token(ctx)

@@ -222,7 +222,7 @@ func (c *deployments) forget(ctx context.Context, r *rollout) error {
 		}
 	}
 	for _, rs := range idle[:max(0, len(idle)-r.history)] {
-		err := c.sets.Delete(ctx, rs, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &rs.UID, ResourceVersion: &rs.ResourceVersion}})
+		err := c.sets.DeleteWith(ctx, rs, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &rs.UID, ResourceVersion: &rs.ResourceVersion}})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("forget %s: %w", rs.Name, err)
 		}

@@ -38,7 +38,7 @@ func Descriptors() []controllermanager.Descriptor {
 // them is gone.
 func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable, error) {
 	owners, objects := controllermanager.ClientFor[O](c), controllermanager.ClientFor[T](c)
-	byOwner := sharedinformer.Index(objects.Informer, "controller", func(o T) []types.UID {
+	byOwner := sharedinformer.Index(objects.Informer(), "controller", func(o T) []types.UID {
 		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 			return []types.UID{ref.UID}
 		}
@@ -50,7 +50,7 @@ func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable,
 			return controller.Result{}, err
 		}
 		uid := o.GetUID()
-		err = objects.Delete(ctx, o, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+		err = objects.DeleteWith(ctx, o, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 		if apierrors.IsNotFound(err) {
 			err = nil
 		}
@@ -59,8 +59,8 @@ func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable,
 	if err != nil {
 		return nil, err
 	}
-	run.Watch(controller.For(objects.Informer))
-	run.Watch(controller.Map(owners.Informer, func(_ context.Context, owner O) ([]controller.Request, error) {
+	run.Watch(controller.For(objects.Informer()))
+	run.Watch(controller.Map(owners.Informer(), func(_ context.Context, owner O) ([]controller.Request, error) {
 		var requests []controller.Request
 		for o := range byOwner.Get(owner.GetUID()) {
 			requests = append(requests, controller.RequestFor(o))

@@ -40,6 +40,6 @@ func Kubelet(f *factory.Factory, readyAfter time.Duration) (*controller.Controll
 	if err != nil {
 		return nil, err
 	}
-	kubelet.Watch(controller.For(pods.Informer))
+	kubelet.Watch(controller.For(pods.Informer()))
 	return kubelet, nil
 }

@@ -31,7 +31,7 @@ type Set[O, T object.Object] struct {
 // NewSet returns the set; selector says what an owner wants to control.
 func NewSet[O, T object.Object](owners *controller.Client[O], objects *controller.Client[T], selector func(O) (labels.Selector, error), scheme *runtime.Scheme) *Set[O, T] {
 	return &Set[O, T]{owners: owners, objects: objects, selector: selector, scheme: scheme,
-		byOwner: sharedinformer.Index(objects.Informer, "controller", func(o T) []string {
+		byOwner: sharedinformer.Index(objects.Informer(), "controller", func(o T) []string {
 			if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 				return []string{string(ref.UID)}
 			}
@@ -115,9 +115,9 @@ func (s *Set[O, T]) release(ctx context.Context, owner O, o T) error {
 // Watch lets a controller of the owners hear of them, of what they control, and of
 // what they could adopt.
 func (s *Set[O, T]) Watch(c *controller.Controller) {
-	c.Watch(controller.For(s.owners.Informer))
-	c.Watch(controller.Owns(s.objects.Informer, s.owners))
-	c.Watch(controller.Map(s.objects.Informer, s.adopters).Named("orphans"))
+	c.Watch(controller.For(s.owners.Informer()))
+	c.Watch(controller.Owns(s.objects.Informer(), s.owners))
+	c.Watch(controller.Map(s.objects.Informer(), s.adopters).Named("orphans"))
 }
 
 // adopters are the owners that want an object without a controller.

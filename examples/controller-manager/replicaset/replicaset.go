@@ -156,7 +156,7 @@ func (r *replicaSets) add(ctx context.Context, rs *appsv1.ReplicaSet) error {
 
 // remove deletes a Pod, unless it is gone.
 func (r *replicaSets) remove(ctx context.Context, rs *appsv1.ReplicaSet, p *corev1.Pod) error {
-	err := r.pods.Delete(ctx, p, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
+	err := r.pods.DeleteWith(ctx, p, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID}})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Create creates o; see rest.Resource.Create.
+func (c *Client[T]) Create(ctx context.Context, o T) (T, error) {
+	return c.CreateWith(ctx, o, metav1.CreateOptions{})
+}
+
+// CreateWith is Create with options.
+func (c *Client[T]) CreateWith(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
+	return c.wrote(ctx, opts.DryRun)(c.resource.Create(ctx, o, opts))
+}
+
+// Update replaces an object; see rest.Resource.Update.
+func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
+	return c.UpdateWith(ctx, o, metav1.UpdateOptions{})
+}
+
+// UpdateWith is Update with options.
+func (c *Client[T]) UpdateWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+	return c.wrote(ctx, opts.DryRun)(c.resource.Update(ctx, o, opts))
+}
+
+// UpdateStatus replaces the status of an object.
+func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
+	return c.UpdateStatusWith(ctx, o, metav1.UpdateOptions{})
+}
+
+// UpdateStatusWith is UpdateStatus with options.
+func (c *Client[T]) UpdateStatusWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+	return c.wrote(ctx, opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
+}
+
+// Patch changes an object by a patch; see rest.Resource.Patch.
+func (c *Client[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte) (T, error) {
+	return c.PatchWith(ctx, key, pt, patch, metav1.PatchOptions{})
+}
+
+// PatchWith is Patch with options.
+func (c *Client[T]) PatchWith(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
+	return c.wrote(ctx, opts.DryRun)(c.resource.Patch(ctx, key, pt, patch, opts))
+}
+
+// Apply sends o as a server-side apply in the name of a field manager: the fields
+// that o has are set and owned by it, and those that it had owned and o lacks are
+// removed. See rest.Resource.Apply. Conflicts with other managers are resolved in
+// favour of o, as is right for a controller that has its fields to itself; to be
+// told of them instead, use ApplyWith.
+func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
+	return c.ApplyWith(ctx, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
+}
+
+// ApplyWith is Apply with options, which name the field manager. Without Force, a
+// conflict with another manager is an error (apierrors.IsConflict).
+func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
+	return c.wrote(ctx, opts.DryRun)(c.resource.Apply(ctx, o, opts))
+}
+
+// Delete deletes the object of o's key; see rest.Resource.Delete. The cache has
+// seen it when it has no such object, or one of another UID, or one that is being
+// deleted.
+func (c *Client[T]) Delete(ctx context.Context, o T) error {
+	return c.DeleteWith(ctx, o, metav1.DeleteOptions{})
+}
+
+// DeleteWith is Delete with options, such as a precondition.
+func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptions) error {
+	key, uid := object.KeyOf(o), o.GetUID()
+	if err := c.resource.Delete(ctx, key, opts); err != nil {
+		return err
+	}
+	c.note(ctx, opts.DryRun, func() bool {
+		cached, ok := c.Cache().Get(key)
+		return !ok || uid != "" && cached.GetUID() != uid || cached.GetDeletionTimestamp() != nil
+	})
+	return nil
+}
+
+// wrote passes on the answer to a write, and notes its resource version.
+func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (T, error) {
+	return func(o T, err error) (T, error) {
+		if err == nil {
+			version, namespace := o.GetResourceVersion(), o.GetNamespace()
+			c.note(ctx, dryRun, func() bool {
+				have := c.Cache().NamespaceRV(namespace)
+				return have != "" && object.ReachedRV(have, version)
+			})
+		}
+		return o, err
+	}
+}
+
+// note makes the request that ctx belongs to wait until seen is true.
+func (c *Client[T]) note(ctx context.Context, dryRun []string, seen func() bool) {
+	if a := attemptOf(ctx); a != nil && len(dryRun) == 0 && c.informer != nil {
+		a.wrote(write{seen: seen, wait: c.informer.WaitUntil})
+	}
+}
