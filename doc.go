@@ -8,7 +8,9 @@
 //	failure                    what can go wrong, and guards against panics of user code
 //	wire                       bytes to objects, lists item by item, watches frame by frame
 //	source                     what a reflector lists and watches
-//	rest                       the client of the API server, and its configuration
+//	rest                       the client of the API server
+//	rest/config                where the server is and who we are: kubeconfig, credentials, TLS
+//	rest/discovery             which kinds the server serves, and where
 //	rest/scheme                the Go type of every built-in kind
 //	deltafifo                  the queue of changes between a reflector and an informer
 //	indexer                    the cache: by key, namespace, label selector and typed index

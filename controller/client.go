@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -79,7 +80,7 @@ func (c *Client[T]) Informer() *sharedinformer.Informer[T] { return c.informer }
 func (c *Client[T]) Resource() *rest.Resource[T] { return c.resource }
 
 // Mapping returns where the kind is served.
-func (c *Client[T]) Mapping(ctx context.Context) (rest.Mapping, error) {
+func (c *Client[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	return c.resource.Mapping(ctx)
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -29,7 +29,7 @@ func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate
 // Kind is something that knows where a kind is served: a *rest.Resource or a
 // *Client.
 type Kind interface {
-	Mapping(ctx context.Context) (rest.Mapping, error)
+	Mapping(ctx context.Context) (discovery.Mapping, error)
 }
 
 // Owns returns a source that asks, when something happens to an object, for a

@@ -13,6 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // Context is what one controller is made of. Its methods may be called from any
@@ -38,7 +40,7 @@ func (c *Context) Factory() *factory.Factory { return c.factory }
 
 // Mapper knows where kinds are served; its RESTMapper method makes the interface of
 // apimachinery of it.
-func (c *Context) Mapper() *rest.Mapper { return c.factory.Client().Mapper() }
+func (c *Context) Mapper() *discovery.Mapper { return c.factory.Client().Mapper() }
 
 // Scheme has the Go types.
 func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
@@ -86,7 +88,7 @@ func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 
 // Clients returns a function for Options.NewClient: each controller gets a client of
 // its own, which says its name to the server after the user agent of cfg.
-func Clients(cfg *rest.Config, scheme *runtime.Scheme) func(controller string) (*rest.Client, error) {
+func Clients(cfg *config.Config, scheme *runtime.Scheme) func(controller string) (*rest.Client, error) {
 	return func(controller string) (*rest.Client, error) {
 		own := cfg.Clone()
 		if own.UserAgent == "" {
@@ -115,7 +117,7 @@ func (r Resources) Has(gvr object.GVR) bool {
 
 // discover asks a server what it serves. A group that cannot be discovered, because
 // the server behind it is down, counts as not served.
-func discover(ctx context.Context, mapper *rest.Mapper) (Resources, error) {
+func discover(ctx context.Context, mapper *discovery.Mapper) (Resources, error) {
 	mappings, err := mapper.Mappings(ctx)
 	if len(mappings) == 0 && err != nil {
 		return nil, fmt.Errorf("cannot find out what the server serves: %w", err)

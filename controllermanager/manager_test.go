@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/controllermanager"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -330,7 +330,7 @@ func TestEachControllerWritesInItsName(t *testing.T) {
 		endpoint, err := e.Server.Pipe()
 		require.NoError(t, err)
 		sent := &recorder{agents: map[string]bool{}}
-		cfg := &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, UserAgent: "millrace", WrapTransport: func(rt http.RoundTripper) http.RoundTripper {
+		cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, UserAgent: "millrace", WrapTransport: func(rt http.RoundTripper) http.RoundTripper {
 			sent.RoundTripper = rt
 			return sent
 		}}

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -32,7 +33,7 @@ func Example() {
 		}
 	}
 
-	client, err := rest.NewClient(&rest.Config{Host: endpoint.URL}, scheme.New())
+	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
 	if err != nil {
 		log.Fatal(err)
 	}

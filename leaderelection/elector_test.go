@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -390,7 +391,7 @@ func TestAPanicOfTheWorkKeepsTheLease(t *testing.T) {
 func TestBadOptionsSayWhatToChange(t *testing.T) {
 	scheme := runtime.NewScheme()
 	require.NoError(t, coordinationv1.AddToScheme(scheme))
-	client, err := rest.NewClient(&rest.Config{Host: "http://127.0.0.1:1"}, scheme)
+	client, err := rest.NewClient(&config.Config{Host: "http://127.0.0.1:1"}, scheme)
 	require.NoError(t, err)
 	for want, opts := range map[string]options{
 		"no Name: say":         {Namespace: "shop"},
@@ -402,7 +403,7 @@ func TestBadOptionsSayWhatToChange(t *testing.T) {
 		_, err := leaderelection.New(client, opts)
 		require.ErrorContains(t, err, want)
 	}
-	bare, err := rest.NewClient(&rest.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme())
+	bare, err := rest.NewClient(&config.Config{Host: "http://127.0.0.1:1"}, runtime.NewScheme())
 	require.NoError(t, err)
 	_, err = leaderelection.New(bare, options{Namespace: "shop", Name: "janitor"})
 	require.ErrorContains(t, err, "does not know Lease")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -19,7 +20,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := rest.NewClient(&rest.Config{Host: endpoint.URL}, scheme.New())
+	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // leases is where Leases are served. It is known, so that an election needs no
 // discovery.
-var leases = rest.Mapping{
+var leases = discovery.Mapping{
 	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
 	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
 	Namespaced: true,

@@ -58,7 +58,7 @@ func (o Options) withDefaults() (Options, error) {
 		errs = append(errs, errors.New("no Name: say which Lease all candidates share"))
 	}
 	if o.Namespace == "" {
-		errs = append(errs, errors.New("no Namespace: say where the Lease is, for example rest.Config.Namespace"))
+		errs = append(errs, errors.New("no Namespace: say where the Lease is, for example config.Config.Namespace"))
 	}
 	def := func(name string, d *time.Duration, value time.Duration) {
 		switch {

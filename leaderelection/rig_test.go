@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -88,7 +89,7 @@ func (r *rig) elector(opts leaderelection.Options) (*leaderelection.Elector, *ne
 	n := &network{}
 	scheme := runtime.NewScheme()
 	require.NoError(r, coordinationv1.AddToScheme(scheme))
-	client, err := rest.NewClient(&rest.Config{
+	client, err := rest.NewClient(&config.Config{
 		Host: r.endpoint.URL, Dial: r.endpoint.DialContext,
 		WrapTransport: func(base http.RoundTripper) http.RoundTripper { n.RoundTripper = base; return n },
 	}, scheme)

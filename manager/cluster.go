@@ -11,6 +11,8 @@ import (
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -41,7 +43,7 @@ type ClusterOptions struct {
 	// NewClient makes the client. Nil means rest.NewClient; one that wraps it may
 	// change the configuration, which is a copy, and with its WrapTransport put a
 	// RoundTripper of its own in the way.
-	NewClient func(cfg *rest.Config, scheme *runtime.Scheme) (*rest.Client, error)
+	NewClient func(cfg *config.Config, scheme *runtime.Scheme) (*rest.Client, error)
 
 	// NewCache makes the informers. Nil means factory.New; another one may give
 	// each cluster other options, or hand out a factory that has informers already.
@@ -62,11 +64,11 @@ type Cluster struct {
 }
 
 // NewCluster returns a cluster whose informers do not run. It sends nothing.
-func NewCluster(cfg *rest.Config, opts ClusterOptions) (*Cluster, error) {
+func NewCluster(cfg *config.Config, opts ClusterOptions) (*Cluster, error) {
 	c := &Cluster{name: opts.Name, syncPeriod: opts.SyncPeriod}
 	switch {
 	case cfg == nil:
-		return nil, fmt.Errorf("%s: no rest.Config: get one from rest.LoadConfig", c)
+		return nil, fmt.Errorf("%s: no config.Config: get one from config.Load", c)
 	case c.syncPeriod < 0:
 		return nil, fmt.Errorf("%s: SyncPeriod is %s: want a positive duration, or 0 for 10h", c, c.syncPeriod)
 	case c.syncPeriod == 0:
@@ -97,7 +99,7 @@ func NewCluster(cfg *rest.Config, opts ClusterOptions) (*Cluster, error) {
 }
 
 // make makes client and factory, by the hooks where there are any.
-func (c *Cluster) make(cfg *rest.Config, opts ClusterOptions) (err error) {
+func (c *Cluster) make(cfg *config.Config, opts ClusterOptions) (err error) {
 	if opts.NewClient == nil {
 		opts.NewClient = rest.NewClient
 	}
@@ -139,7 +141,7 @@ func (c *Cluster) Client() *rest.Client { return c.client }
 func (c *Cluster) Factory() *factory.Factory { return c.factory }
 
 // Mapper knows where kinds are served.
-func (c *Cluster) Mapper() *rest.Mapper { return c.client.Mapper() }
+func (c *Cluster) Mapper() *discovery.Mapper { return c.client.Mapper() }
 
 // Scheme has the Go types.
 func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -120,7 +121,7 @@ func TestHooksMakeClientAndCache(t *testing.T) {
 		var asked atomic.Int64
 		var own *factory.Factory
 		m := r.manager(options{
-			NewClient: func(cfg *rest.Config, scheme *runtime.Scheme) (*rest.Client, error) {
+			NewClient: func(cfg *config.Config, scheme *runtime.Scheme) (*rest.Client, error) {
 				cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
 					return roundTripper(func(req *http.Request) (*http.Response, error) {
 						asked.Add(1)
@@ -145,8 +146,8 @@ func TestHooksMakeClientAndCache(t *testing.T) {
 		require.NoError(r, run.end())
 
 		for want, opts := range map[string]options{
-			"cluster: boom": {NewClient: func(*rest.Config, *runtime.Scheme) (*rest.Client, error) { return nil, errBoom }},
-			"NewClient returned no client, and no error": {NewClient: func(*rest.Config, *runtime.Scheme) (*rest.Client, error) { return nil, nil }},
+			"cluster: boom": {NewClient: func(*config.Config, *runtime.Scheme) (*rest.Client, error) { return nil, errBoom }},
+			"NewClient returned no client, and no error": {NewClient: func(*config.Config, *runtime.Scheme) (*rest.Client, error) { return nil, nil }},
 			"NewCache returned no factory, and no error": {NewCache: func(*rest.Client, factory.Options) (*factory.Factory, error) { return nil, nil }},
 		} {
 			_, err := manager.New(r.cfg, opts)

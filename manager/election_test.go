@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -164,7 +164,7 @@ func TestTheLeaseMayBeInAnotherCluster(t *testing.T) {
 		require.NoError(r, err)
 		m := r.manager(options{
 			LeaderElection:       janitor(),
-			LeaderElectionConfig: &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: "shop"},
+			LeaderElectionConfig: &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: "shop"},
 		})
 		run := r.start(m)
 		settle(time.Second)

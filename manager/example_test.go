@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -29,7 +29,7 @@ func Example() {
 		}
 	}
 
-	cfg := &rest.Config{Host: endpoint.URL, Namespace: "shop"} // rest.LoadConfig() in a program
+	cfg := &config.Config{Host: endpoint.URL, Namespace: "shop"} // config.Load() in a program
 	m, err := manager.New(cfg, manager.Options{
 		LeaderElection:         &leaderelection.Options{Name: "census"},
 		HealthProbeBindAddress: "127.0.0.1:0",

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/webhook"
 )
@@ -35,7 +36,7 @@ var (
 type Manager struct {
 	*Cluster
 
-	cfg     *rest.Config
+	cfg     *config.Config
 	opts    Options
 	logger  *slog.Logger
 	elector *leaderelection.Elector // nil without election
@@ -71,7 +72,7 @@ const (
 
 // New returns a manager that does not run. It sends nothing. A bad
 // configuration is an error that says what to change.
-func New(cfg *rest.Config, opts Options) (*Manager, error) {
+func New(cfg *config.Config, opts Options) (*Manager, error) {
 	registry := metrics.NewRegistry()
 	cfg = counted(cfg, registry)
 	opts, err := opts.withDefaults(cfg)
@@ -113,7 +114,7 @@ func New(cfg *rest.Config, opts Options) (*Manager, error) {
 }
 
 // counted is cfg for clients whose requests are in the metrics.
-func counted(cfg *rest.Config, registry *metrics.Registry) *rest.Config {
+func counted(cfg *config.Config, registry *metrics.Registry) *config.Config {
 	if cfg == nil {
 		return nil
 	}

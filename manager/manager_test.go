@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -288,7 +288,7 @@ func TestEveryClusterIsRunAndVisible(t *testing.T) {
 		defer far.Close()
 		endpoint, err := far.Pipe()
 		require.NoError(r, err)
-		cfg := &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext}
+		cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}
 		m := r.manager(options{})
 		unnamed, err := manager.NewCluster(cfg, manager.ClusterOptions{Scheme: sharedScheme()})
 		require.NoError(r, err)
@@ -383,7 +383,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 			require.ErrorContains(r, err, want)
 		}
 		_, err := manager.New(nil, options{})
-		require.ErrorContains(r, err, "rest.LoadConfig")
+		require.ErrorContains(r, err, "config.Load")
 
 		m := r.manager(options{})
 		require.NoError(r, m.Add(&part{rig: r, name: "pods"}))
@@ -406,7 +406,7 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 }
 
 func TestSyncPeriodsAreSpread(t *testing.T) {
-	c, err := manager.NewCluster(&rest.Config{Host: "http://127.0.0.1:1"}, manager.ClusterOptions{Scheme: sharedScheme()})
+	c, err := manager.NewCluster(&config.Config{Host: "http://127.0.0.1:1"}, manager.ClusterOptions{Scheme: sharedScheme()})
 	require.NoError(t, err)
 	different := map[time.Duration]bool{}
 	for range 100 {

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
 )
 
@@ -24,7 +25,7 @@ type Options struct {
 	Factory    factory.Options
 	Namespaces []string
 	SyncPeriod time.Duration
-	NewClient  func(*rest.Config, *runtime.Scheme) (*rest.Client, error)
+	NewClient  func(*config.Config, *runtime.Scheme) (*rest.Client, error)
 	NewCache   func(*rest.Client, factory.Options) (*factory.Factory, error)
 
 	// Logger hears of everything. Nil is silent.
@@ -36,7 +37,7 @@ type Options struct {
 
 	// LeaderElectionConfig is where the Lease is, if not in the manager's own
 	// cluster.
-	LeaderElectionConfig *rest.Config
+	LeaderElectionConfig *config.Config
 
 	// MetricsBindAddress is where /metrics is served, such as ":8080". Empty or
 	// "0" means nowhere.
@@ -73,7 +74,7 @@ func served(address string) bool { return address != "" && address != "0" }
 
 // withDefaults fills in what was left zero, and reports every contradiction
 // with what to change.
-func (o Options) withDefaults(cfg *rest.Config) (Options, error) {
+func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 	var errs []error
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

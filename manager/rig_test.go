@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -29,7 +29,7 @@ var sharedScheme = sync.OnceValue(func() *runtime.Scheme { return scheme.New() }
 type rig struct {
 	*testing.T
 	srv *apiserver.Server
-	cfg *rest.Config
+	cfg *config.Config
 	ctx context.Context // ends with the test, before the server
 
 	runs sync.WaitGroup
@@ -45,7 +45,7 @@ func inBubble(t *testing.T, opts apiserver.Options, body func(r *rig)) {
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
-		r := &rig{T: t, srv: srv, ctx: ctx, cfg: &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: "shop"}}
+		r := &rig{T: t, srv: srv, ctx: ctx, cfg: &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: "shop"}}
 		defer srv.Close()
 		defer r.runs.Wait()
 		defer cancel()

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -59,7 +59,7 @@ func TestTheServersOfAManager(t *testing.T) {
 	metrics, health, debug := freePort(t), freePort(t), freePort(t)
 	_, debugPort, err := net.SplitHostPort(debug)
 	require.NoError(t, err)
-	m, err := manager.New(&rest.Config{Host: endpoint.URL, Namespace: "shop"}, manager.Options{
+	m, err := manager.New(&config.Config{Host: endpoint.URL, Namespace: "shop"}, manager.Options{
 		Scheme:             sharedScheme(),
 		LeaderElection:     &leaderelection.Options{Name: "janitor"},
 		MetricsBindAddress: metrics, MetricsTLS: &serving.TLS{},
@@ -132,7 +132,7 @@ func TestAPortThatIsTakenIsKnownBeforeAnythingRuns(t *testing.T) {
 	require.NoError(t, err)
 	defer taken.Close()
 	free := freePort(t)
-	m, err := manager.New(&rest.Config{Host: "http://127.0.0.1:1"}, manager.Options{
+	m, err := manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{
 		Scheme: sharedScheme(), MetricsBindAddress: free, HealthProbeBindAddress: taken.Addr().String(),
 	})
 	require.NoError(t, err)

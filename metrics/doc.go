@@ -7,7 +7,7 @@
 //	prometheus.MustRegister(metrics.NewInformers(f, metrics.InformerOptions{})) // f is a *factory.Factory
 //	prometheus.MustRegister(metrics.NewWorkQueues(metrics.WorkQueueOptions{}))
 //	prometheus.MustRegister(metrics.NewControllers(metrics.ControllerOptions{}))
-//	prometheus.MustRegister(requests) // metrics.NewRequests(); its Count wraps a rest.Config's transport
+//	prometheus.MustRegister(requests) // metrics.NewRequests(); its Count wraps a config.Config's transport
 //
 // A Registry is one of its own, with the Go runtime, the process, work queues,
 // controllers and requests in it, and answers Prometheus; a manager has one:

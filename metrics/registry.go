@@ -52,7 +52,7 @@ func (r *Registry) WorkQueues() workqueue.Metrics { return r.queues }
 // Controllers is for controller.Options.Metrics.
 func (r *Registry) Controllers() controller.Metrics { return r.controllers }
 
-// Requests is for rest.Config.WrapTransport.
+// Requests is for config.Config.WrapTransport.
 func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r.requests.Count(next) }
 
 // Webhooks is for webhook.Options.Metrics.

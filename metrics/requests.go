@@ -22,7 +22,7 @@ func NewRequests() *Requests {
 	}, []string{"code", "method", "host"})}
 }
 
-// Count is for rest.Config.WrapTransport. It may be used for several clients.
+// Count is for config.Config.WrapTransport. It may be used for several clients.
 func (c *Requests) Count(next http.RoundTripper) http.RoundTripper { return counted{next, c} }
 
 type counted struct {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -68,7 +69,7 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 	return req, resp, err
 }
 
-func (r *Resource[T]) request(m Mapping, c call[T], plain bool) (*request, error) {
+func (r *Resource[T]) request(m discovery.Mapping, c call[T], plain bool) (*request, error) {
 	path, err := r.path(m, c.key)
 	if err != nil {
 		return nil, err

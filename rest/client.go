@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -28,7 +30,7 @@ type Client struct {
 	log      *slog.Logger
 	scheme   *runtime.Scheme
 	cbor     bool // ask for CBOR first
-	learned  *Mapper
+	learned  *discovery.Mapper
 	mapper   kindMapper // learned, unless a test puts another in its place
 	warnings warningLog
 
@@ -41,11 +43,11 @@ type Client struct {
 // NewClient returns a client for the server of cfg. It sends nothing, so that
 // an unreachable server shows at the first verb. Go types are looked up in
 // scheme; nil will do for unstructured and metadata-only objects.
-func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
+func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if cfg == nil {
-		return nil, errors.New("new client: the config is nil: use LoadConfig or fill in Config.Host")
+		return nil, errors.New("new client: the config is nil: use config.Load or fill in Config.Host")
 	}
-	httpClient, base, err := cfg.httpClient()
+	httpClient, base, err := cfg.HTTPClient()
 	if err != nil {
 		return nil, fmt.Errorf("new client: %w", err)
 	}
@@ -65,7 +67,7 @@ func NewClient(cfg *Config, scheme *runtime.Scheme) (*Client, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.learned = newMapper(c, c.log)
+	c.learned = discovery.NewMapper(c.getRaw, c.log)
 	c.mapper = c.learned
 	return c, nil
 }
@@ -75,7 +77,7 @@ func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
 
 // Mapper returns what knows where kinds are served. It asks the server when it
 // is first asked itself.
-func (c *Client) Mapper() *Mapper { return c.learned }
+func (c *Client) Mapper() *discovery.Mapper { return c.learned }
 
 // CloseIdleConnections closes the connections that serve no request, when a
 // client is no longer needed.
@@ -89,7 +91,7 @@ func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	return body, err
 }
 
-// getRaw implements getter.
+// getRaw implements discovery.Get.
 func (c *Client) getRaw(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 	path, rawQuery, _ := strings.Cut(path, "?")
 	if !strings.HasPrefix(path, "/") {

@@ -3,7 +3,7 @@
 //
 // # Usage
 //
-//	cfg, err := rest.LoadConfig()
+//	cfg, err := config.Load()
 //	client, err := rest.NewClient(cfg, scheme)
 //	pods := rest.ResourceFor[*corev1.Pod](client)
 //
@@ -38,18 +38,9 @@
 //   - No credential and no part of an object is written to the log or into an
 //     error.
 //
-// Built-in types are asked for in protobuf, all others in JSON; with Config.CBOR,
+// Built-in types are asked for in protobuf, all others in JSON; with config.Config.CBOR,
 // in CBOR before either. A server that refuses that for a resource is spoken to in
 // plain JSON from then on.
-//
-// # Configuration
-//
-// LoadConfig finds out where the server is and who we are: from the files named
-// in KUBECONFIG, from ~/.kube/config, or from the service account of the pod,
-// with kubectl's overrides in LoadOptions. Tokens, certificates and authorities
-// that stand in files are read again when they change; exec plugins (v1 and
-// v1beta1 of client.authentication.k8s.io) run when their credentials expire or
-// are refused. A Config prints without its secrets.
 //
 // # Concurrency
 //
@@ -67,7 +58,7 @@
 //
 // # Debugging
 //
-// Config.Logger gets a line per request at level debug, with the verb, the
+// config.Config.Logger gets a line per request at level debug, with the verb, the
 // path, the status and the time until the header of the answer came, and each
 // warning of the server once at level warn. Headers and queries are not logged.
 package rest

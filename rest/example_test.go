@@ -13,6 +13,8 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // server answers as an API server with two pods would.
@@ -28,7 +30,7 @@ func server() *httptest.Server {
 	}))
 }
 
-var podsMapping = rest.Mapping{
+var podsMapping = discovery.Mapping{
 	Kind:       corev1.SchemeGroupVersion.WithKind("Pod"),
 	Resource:   corev1.SchemeGroupVersion.WithResource("pods"),
 	Namespaced: true,
@@ -39,7 +41,7 @@ func Example() {
 	s := server()
 	defer s.Close()
 	ctx := context.Background()
-	client, err := rest.NewClient(&rest.Config{Host: s.URL}, nil)
+	client, err := rest.NewClient(&config.Config{Host: s.URL}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -76,7 +78,7 @@ func Example() {
 func ExampleResourceForMapping() {
 	s := server()
 	defer s.Close()
-	client, err := rest.NewClient(&rest.Config{Host: s.URL}, nil)
+	client, err := rest.NewClient(&config.Config{Host: s.URL}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -32,7 +33,7 @@ func pipeServer(t *testing.T, h http.HandlerFunc) *Client {
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	server := &http.Server{Handler: h}
 	go server.Serve(l)
-	c := clientOf(t, &Config{Host: "http://pipe", Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	c := clientOf(t, &config.Config{Host: "http://pipe", Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		near, far := net.Pipe()
 		select {
 		case l.conns <- far:

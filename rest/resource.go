@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -55,7 +56,7 @@ func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 
 // ResourceForMapping returns the resource at a place that is known, so that no
 // discovery is needed. For T see ResourceForKind.
-func ResourceForMapping[T object.Object](c *Client, m Mapping) *Resource[T] {
+func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resource[T] {
 	return newResource[T](c, m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})
 }
 
@@ -183,9 +184,9 @@ func (r *Resource[T]) Kind() object.GVK { return r.kind }
 
 // Mapping returns where the kind is served, and finds that out if need be. It
 // fails with a *source.ResolveError.
-func (r *Resource[T]) Mapping(ctx context.Context) (Mapping, error) {
+func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	if r.kindErr != nil {
-		return Mapping{}, &source.ResolveError{Kind: r.kind, Err: r.kindErr}
+		return discovery.Mapping{}, &source.ResolveError{Kind: r.kind, Err: r.kindErr}
 	}
 	return r.location.get(ctx)
 }
@@ -219,7 +220,7 @@ func (r *Resource[T]) describe(key object.Key) string {
 
 // complete puts the scope's namespace into a key that has none, and checks that
 // key and resource agree.
-func (r *Resource[T]) complete(m Mapping, key object.Key) (object.Key, error) {
+func (r *Resource[T]) complete(m discovery.Mapping, key object.Key) (object.Key, error) {
 	name := object.ResourceName(m.Resource)
 	switch {
 	case !m.Namespaced && r.namespace != "":
@@ -239,7 +240,7 @@ func (r *Resource[T]) complete(m Mapping, key object.Key) (object.Key, error) {
 
 // path returns the escaped path of an object, or of the collection where key
 // has no name.
-func (r *Resource[T]) path(m Mapping, key object.Key) (string, error) {
+func (r *Resource[T]) path(m discovery.Mapping, key object.Key) (string, error) {
 	segments := []string{"apis", m.Resource.Group, m.Resource.Version}
 	if m.Resource.Group == "" {
 		segments = []string{"api", m.Resource.Version}
@@ -274,6 +275,6 @@ func (r *Resource[T]) path(m Mapping, key object.Key) (string, error) {
 // noDiscovery stands for the mapper of a client that has none.
 type noDiscovery struct{}
 
-func (noDiscovery) MappingForKind(context.Context, object.GVK) (Mapping, error) {
-	return Mapping{}, errors.New("the client has no discovery: use ResourceForMapping")
+func (noDiscovery) MappingForKind(context.Context, object.GVK) (discovery.Mapping, error) {
+	return discovery.Mapping{}, errors.New("the client has no discovery: use ResourceForMapping")
 }

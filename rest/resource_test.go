@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -32,12 +34,12 @@ var (
 )
 
 // staticMapper is a kindMapper that needs no server.
-type staticMapper map[object.GVK]Mapping
+type staticMapper map[object.GVK]discovery.Mapping
 
-func (s staticMapper) MappingForKind(_ context.Context, gvk object.GVK) (Mapping, error) {
+func (s staticMapper) MappingForKind(_ context.Context, gvk object.GVK) (discovery.Mapping, error) {
 	m, ok := s[gvk]
 	if !ok {
-		return Mapping{}, fmt.Errorf("the server does not serve %s", gvk)
+		return discovery.Mapping{}, fmt.Errorf("the server does not serve %s", gvk)
 	}
 	return m, nil
 }
@@ -45,7 +47,7 @@ func (s staticMapper) MappingForKind(_ context.Context, gvk object.GVK) (Mapping
 func mappings() staticMapper {
 	s := staticMapper{}
 	add := func(kind object.GVK, resource string, namespaced bool) {
-		s[kind] = Mapping{Kind: kind, Resource: kind.GroupVersion().WithResource(resource), Namespaced: namespaced}
+		s[kind] = discovery.Mapping{Kind: kind, Resource: kind.GroupVersion().WithResource(resource), Namespaced: namespaced}
 	}
 	add(kindPod, "pods", true)
 	add(corev1.SchemeGroupVersion.WithKind("Node"), "nodes", false)
@@ -70,10 +72,10 @@ func serve(t testing.TB, h http.HandlerFunc) *Client {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	return clientOf(t, &Config{Host: server.URL, UserAgent: "rest-test/1"})
+	return clientOf(t, &config.Config{Host: server.URL, UserAgent: "rest-test/1"})
 }
 
-func clientOf(t testing.TB, cfg *Config) *Client {
+func clientOf(t testing.TB, cfg *config.Config) *Client {
 	t.Helper()
 	c, err := NewClient(cfg, testScheme(t))
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -309,7 +310,7 @@ func TestCBORIsAskedForFirst(t *testing.T) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(answer))
 	t.Cleanup(server.Close)
-	c := clientOf(t, &Config{Host: server.URL, CBOR: true})
+	c := clientOf(t, &config.Config{Host: server.URL, CBOR: true})
 	pods := ResourceFor[*corev1.Pod](c)
 	get := func() {
 		got, err := pods.Get(t.Context(), key, metav1.GetOptions{})
@@ -428,7 +429,7 @@ func TestPrefixOfTheServer(t *testing.T) {
 		w.Write(encode(t, wire.MediaJSON, kindPod, pod("a")))
 	}))
 	defer server.Close()
-	c := clientOf(t, &Config{Host: server.URL + "/clusters/one"})
+	c := clientOf(t, &config.Config{Host: server.URL + "/clusters/one"})
 	_, err := ResourceFor[*corev1.Pod](c).Get(t.Context(), key, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "/clusters/one/api/v1/namespaces/default/pods/a", got)
@@ -437,7 +438,7 @@ func TestPrefixOfTheServer(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	server := httptest.NewServer(nil)
 	server.Close()
-	c := clientOf(t, &Config{Host: server.URL})
+	c := clientOf(t, &config.Config{Host: server.URL})
 	_, err := ResourceFor[*corev1.Pod](c).Get(t.Context(), key, metav1.GetOptions{})
 	require.ErrorContains(t, err, "get pods default/a: no answer from "+strings.TrimPrefix(server.URL, "http://")+": dial tcp")
 

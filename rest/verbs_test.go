@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -270,7 +271,7 @@ func isMappingError(err error) (*source.ResolveError, bool) {
 
 func clientWithout(t *testing.T) *Client {
 	t.Helper()
-	c, err := NewClient(&Config{Host: "http://127.0.0.1:1"}, nil)
+	c, err := NewClient(&config.Config{Host: "http://127.0.0.1:1"}, nil)
 	require.NoError(t, err)
 	return c
 }
@@ -291,7 +292,7 @@ func TestRaw(t *testing.T) {
 }
 
 func TestResourceString(t *testing.T) {
-	c := clientOf(t, &Config{Host: "http://127.0.0.1:1"})
+	c := clientOf(t, &config.Config{Host: "http://127.0.0.1:1"})
 	deployments := ResourceFor[*appsv1.Deployment](c)
 	require.Equal(t, "Deployment.apps", deployments.String(), "not looked up yet")
 	_, err := deployments.Mapping(t.Context())
@@ -305,7 +306,7 @@ func TestResourceString(t *testing.T) {
 // read.
 func TestWritesInANameOfTheConfig(t *testing.T) {
 	recorded, got := record(t, kindPod, pod("a"))
-	client := clientOf(t, &Config{Host: recorded.base.String(), FieldManager: "me", FieldValidation: metav1.FieldValidationStrict})
+	client := clientOf(t, &config.Config{Host: recorded.base.String(), FieldManager: "me", FieldValidation: metav1.FieldValidationStrict})
 	r := ResourceFor[*corev1.Pod](client)
 	const path, strict = " /api/v1/namespaces/default/pods", "fieldManager=me&fieldValidation=Strict"
 	for want, do := range map[string]func() (*corev1.Pod, error){

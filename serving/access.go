@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 const (
@@ -49,11 +50,11 @@ func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Ha
 	}
 	return &access{
 		next: next, log: logger, verdicts: map[question]verdict{},
-		tokens: rest.ResourceForMapping[*authenticationv1.TokenReview](client, rest.Mapping{
+		tokens: rest.ResourceForMapping[*authenticationv1.TokenReview](client, discovery.Mapping{
 			Kind:     authenticationv1.SchemeGroupVersion.WithKind("TokenReview"),
 			Resource: authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
 		}),
-		rights: rest.ResourceForMapping[*authorizationv1.SubjectAccessReview](client, rest.Mapping{
+		rights: rest.ResourceForMapping[*authorizationv1.SubjectAccessReview](client, discovery.Mapping{
 			Kind:     authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"),
 			Resource: authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
 		}),

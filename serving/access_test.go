@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
 )
 
@@ -70,7 +71,7 @@ func TestTheServerDecidesWhoMayAsk(t *testing.T) {
 		require.NoError(t, authenticationv1.AddToScheme(scheme))
 		require.NoError(t, authorizationv1.AddToScheme(scheme))
 		api := &reviewer{T: t}
-		client, err := rest.NewClient(&rest.Config{
+		client, err := rest.NewClient(&config.Config{
 			Host: "http://api", WrapTransport: func(http.RoundTripper) http.RoundTripper { return jsonOnly{api} },
 		}, scheme)
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 // FromConfig returns a Millrace client that reaches the API server as client-go
@@ -49,7 +50,7 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	if err != nil {
 		return nil, fmt.Errorf("read the server's address: %w", err)
 	}
-	return rest.NewClient(&rest.Config{
+	return rest.NewClient(&config.Config{
 		Host:      base.String(),
 		UserAgent: cfg.UserAgent,
 		Logger:    slog.New(logr.ToSlogHandler(klog.Background())),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -78,7 +79,7 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 		at := kind.GroupVersion().WithResource(resource)
 		name := nameResource(at.GroupResource(), namespace)
 		if k.direct != nil {
-			place := rest.Mapping{Kind: kind, Resource: at, Namespaced: namespace != ""} // no discovery is needed
+			place := discovery.Mapping{Kind: kind, Resource: at, Namespaced: namespace != ""} // no discovery is needed
 			objects := rest.ResourceForMapping[object.Object](k.direct.client, place).Namespace(namespace)
 			return k.direct.informer(name, example, resync, &k.options, func(pool *wire.Pool) source.Reuser[object.Object] {
 				return objects.Sharing(pool)

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -175,7 +175,7 @@ func TestAManagerShowsObservedInformers(t *testing.T) {
 		require.NoError(r, err)
 		_, err = observed.AddEventHandler("my handler", &diary{})
 		require.NoError(r, err)
-		m, err := manager.New(&rest.Config{Host: r.cfg.Host, Dial: r.cfg.Dial, Namespace: "shop"}, manager.Options{})
+		m, err := manager.New(&config.Config{Host: r.cfg.Host, Dial: r.cfg.Dial, Namespace: "shop"}, manager.Options{})
 		require.NoError(r, err)
 		require.NoError(r, m.AddInformers("client-go", &observer))
 		r.runs.Go(func() { _ = m.Run(r.ctx) })

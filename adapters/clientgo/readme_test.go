@@ -24,6 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 // Every line of Go in the README stands in this file, which runs it.
@@ -158,7 +159,7 @@ func TestTheLinesOfTheReadme(t *testing.T) {
 		require.True(r, registration.HasSynced())
 		require.True(r, observer.Status()[0].Handlers[0].Synced)
 
-		m, err := manager.New(&rest.Config{Host: r.cfg.Host, Dial: r.cfg.Dial, Namespace: "shop"}, manager.Options{})
+		m, err := manager.New(&config.Config{Host: r.cfg.Host, Dial: r.cfg.Dial, Namespace: "shop"}, manager.Options{})
 		require.NoError(r, err)
 		registry, w := metrics.NewRegistry(), &bytes.Buffer{}
 		err = m.AddInformers("client-go", &observer)

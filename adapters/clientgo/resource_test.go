@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
@@ -26,7 +27,7 @@ func resource[T object.Object](r *rig) *rest.Resource[T] {
 	r.Helper()
 	client, err := clientgo.FromConfig(r.cfg)
 	require.NoError(r, err)
-	return rest.ResourceForMapping[T](client, rest.Mapping{
+	return rest.ResourceForMapping[T](client, discovery.Mapping{
 		Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: podResource, Namespaced: true,
 	})
 }

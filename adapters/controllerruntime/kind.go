@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -53,7 +54,7 @@ func (c *Cache) newKind(f form) (*kind, error) {
 	}
 	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, scopes: make(map[string]scope)}
 	k.ctx, k.end = context.WithCancelCause(context.Background())
-	place := rest.Mapping{Kind: f.gvk, Resource: m.Resource, Namespaced: k.namespaced}
+	place := discovery.Mapping{Kind: f.gvk, Resource: m.Resource, Namespaced: k.namespaced}
 	for namespace, config := range c.configs.of(f.gvk, k.namespaced) {
 		informer, err := c.newInformer(f.as, place, namespace, config)
 		if err != nil {
@@ -70,7 +71,7 @@ func (c *Cache) newKind(f form) (*kind, error) {
 const defaultSyncPeriod = 10 * time.Hour
 
 // newInformer makes the informer of one namespace, or of all where it is empty.
-func (c *Cache) newInformer(as shape, place rest.Mapping, namespace string, config cache.Config) (toolscache.SharedIndexInformer, error) {
+func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string, config cache.Config) (toolscache.SharedIndexInformer, error) {
 	if namespace == metav1.NamespaceAll && place.Namespaced && config.FieldSelector != nil {
 		namespace, _ = config.FieldSelector.RequiresExactMatch("metadata.namespace")
 	}
@@ -109,7 +110,7 @@ func (c *Cache) newInformer(as shape, place rest.Mapping, namespace string, conf
 	return informer, informer.SetTransform(config.Transform)
 }
 
-func informerOf[T object.Object](c *Cache, place rest.Mapping, namespace string, opts clientgo.ResourceOptions) toolscache.SharedIndexInformer {
+func informerOf[T object.Object](c *Cache, place discovery.Mapping, namespace string, opts clientgo.ResourceOptions) toolscache.SharedIndexInformer {
 	return clientgo.NewInformerFor(rest.ResourceForMapping[T](c.client, place).Namespace(namespace).Fields(c.keep), opts)
 }
 

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -33,7 +33,7 @@ func bubbled(t *testing.T, count int) (*apiserver.Server, *job, *transcript, *tr
 	s := around(&stdout, &stderr)
 	return srv, &job{
 		surroundings: s, flags: flags, console: newConsole(s, false), arg: object.GVR{Resource: "pods"},
-		config: &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext},
+		config: &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext},
 	}, &stdout, &stderr
 }
 

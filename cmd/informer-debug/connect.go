@@ -14,13 +14,14 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // target is what is watched, and where.
 type target struct {
 	client    *rest.Client
 	server    string // for messages, without credentials
-	mapping   rest.Mapping
+	mapping   discovery.Mapping
 	namespace string // empty for all, and for what has no namespaces
 }
 
@@ -87,12 +88,12 @@ func (j *job) connect(ctx context.Context) (target, error) {
 }
 
 // canWatch reports whether an informer can be had of a resource.
-func canWatch(m rest.Mapping) bool {
+func canWatch(m discovery.Mapping) bool {
 	return slices.Contains(m.Verbs, "list") && slices.Contains(m.Verbs, "watch")
 }
 
 // resolve asks the server what it serves until it answers.
-func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *console) (rest.Mapping, error) {
+func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *console) (discovery.Mapping, error) {
 	silent := fmt.Errorf("no answer within %s", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
 	defer cancel()
@@ -112,8 +113,8 @@ func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Durat
 
 // worthRetrying reports whether a failure to find TYPE may pass by itself.
 func worthRetrying(err error) bool {
-	_, noMatch := errors.AsType[*rest.NoMatchError](err)
-	_, ambiguous := errors.AsType[*rest.AmbiguousError](err)
+	_, noMatch := errors.AsType[*discovery.NoMatchError](err)
+	_, ambiguous := errors.AsType[*discovery.AmbiguousError](err)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	status, answered := errors.AsType[*apierrors.StatusError](err)
 	refused := answered && status.ErrStatus.Code < 500 && status.ErrStatus.Code != 429
@@ -123,10 +124,10 @@ func worthRetrying(err error) bool {
 // rootCause is the one failure that stands for all where discovery failed
 // altogether: each of its requests as a rule fails for the same reason.
 func rootCause(err error) error {
-	if _, ok := errors.AsType[*rest.NoMatchError](err); ok {
+	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
 		return err
 	}
-	if d, ok := errors.AsType[*rest.DiscoveryError](err); ok {
+	if d, ok := errors.AsType[*discovery.Error](err); ok {
 		return d.Failures[0].Err
 	}
 	return err
@@ -136,8 +137,8 @@ func rootCause(err error) error {
 // the cause to judge by.
 func (t target) unavailable(shown, cause error) *exitError {
 	e := &exitError{code: exitUnavailable, err: shown}
-	_, noMatch := errors.AsType[*rest.NoMatchError](cause)
-	_, ambiguous := errors.AsType[*rest.AmbiguousError](cause)
+	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)
+	_, ambiguous := errors.AsType[*discovery.AmbiguousError](cause)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](cause)
 	_, answered := errors.AsType[*apierrors.StatusError](cause)
 	switch {

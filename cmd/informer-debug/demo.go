@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -106,7 +106,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 	if demo.faults {
 		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
 	}
-	cfg := &rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
+	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
 	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, backoff: demoBackoff()}).run(ctx)
 	end()
 	tasks.Wait()

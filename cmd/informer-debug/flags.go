@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 // choice is a flag whose value is one of a few words.
@@ -38,7 +38,7 @@ func (c *choice) Set(word string) error {
 
 // connectFlags are kubectl's flags about how to reach the server.
 type connectFlags struct {
-	load rest.LoadOptions
+	load config.LoadOptions
 }
 
 func (f *connectFlags) add(cmd *cobra.Command) {

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 const viewHelp = `Each change is one line on stdout:
@@ -66,7 +67,7 @@ func newWatch(s surroundings) *cobra.Command {
 		}
 		c := newConsole(s, flags.verbose)
 		connect.load.Namespace, connect.load.Logger = flags.namespace, c.logger()
-		cfg, err := rest.LoadConfig(connect.load)
+		cfg, err := config.LoadWith(connect.load)
 		if err != nil {
 			return &exitError{code: exitUnavailable, err: err}
 		}
@@ -92,7 +93,7 @@ func oneType(_ *cobra.Command, args []string) error {
 // job is one resource of one server to be shown.
 type job struct {
 	surroundings
-	config  *rest.Config
+	config  *config.Config
 	arg     object.GVR // as it was typed
 	flags   *viewFlags
 	console *console
@@ -122,13 +123,13 @@ func (j *job) run(ctx context.Context) error {
 
 // servedTypes lists what can be watched, for completion. A server that does
 // not answer soon completes nothing.
-func servedTypes(ctx context.Context, load rest.LoadOptions) []string {
+func servedTypes(ctx context.Context, load config.LoadOptions) []string {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	cfg, err := rest.LoadConfig(load)
+	cfg, err := config.LoadWith(load)
 	if err != nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -81,7 +82,7 @@ func Run(t *testing.T, body func(e *Env), opts ...Options) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := rest.NewClient(&rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger}, o.Scheme)
+		client, err := rest.NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger}, o.Scheme)
 		if err != nil {
 			t.Fatal(err)
 		}

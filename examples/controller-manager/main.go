@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/controller-manager/controllers"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 func main() {
@@ -50,7 +50,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("what is %q? There are only flags", flags.Arg(0))
 	}
-	cfg, err := rest.LoadConfig(rest.LoadOptions{Kubeconfig: *kubeconfig})
+	cfg, err := config.LoadWith(config.LoadOptions{Kubeconfig: *kubeconfig})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -21,7 +22,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
-	cfg, err := rest.LoadConfig() // KUBECONFIG, ~/.kube/config or in-cluster
+	cfg, err := config.Load() // KUBECONFIG, ~/.kube/config or in-cluster
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/webhook"
@@ -48,7 +48,7 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 	if f.install && f.certDir != "" {
 		return errors.New("--install lets the API server trust the certificate that is made without --cert-dir: leave one of them out")
 	}
-	cfg, err := rest.LoadConfig()
+	cfg, err := config.Load()
 	if err != nil {
 		return err
 	}

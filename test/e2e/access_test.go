@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -89,7 +90,7 @@ func TestIdentities(t *testing.T) {
 	t.Parallel()
 	plain := loadConfig(t, shared, "admin")
 	impersonating := plain.Clone()
-	impersonating.Impersonate = rest.Impersonation{UserName: "ann", Groups: []string{"shop"}}
+	impersonating.Impersonate = config.Impersonation{UserName: "ann", Groups: []string{"shop"}}
 	tokenFile := plain.Clone()
 	tokenFile.BearerToken, tokenFile.BearerTokenFile = "", filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(tokenFile.BearerTokenFile, []byte(shared.AdminToken+"\n"), 0o600))
@@ -97,7 +98,7 @@ func TestIdentities(t *testing.T) {
 	wrong.BearerToken = "wrong"
 	for _, tc := range []struct {
 		name string
-		cfg  *rest.Config
+		cfg  *config.Config
 		want string
 	}{
 		{"token", plain, "admin"},
@@ -120,7 +121,7 @@ func TestIdentities(t *testing.T) {
 }
 
 // whoAmI returns the user name that the server knows the client by.
-func whoAmI(t *testing.T, cfg *rest.Config) (string, error) {
+func whoAmI(t *testing.T, cfg *config.Config) (string, error) {
 	t.Helper()
 	reviews := rest.ResourceFor[*authenticationv1.SelfSubjectReview](newClient(t, cfg))
 	r, err := reviews.Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -132,7 +133,7 @@ func whoAmI(t *testing.T, cfg *rest.Config) (string, error) {
 
 // execConfig loads a kubeconfig whose user is a script that prints the status.
 // Each run of it adds a line to the file "runs" beside it.
-func execConfig(t *testing.T, version, status string) *rest.Config {
+func execConfig(t *testing.T, version, status string) *config.Config {
 	t.Helper()
 	dir := t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\necho run >> %q\ncat <<'END'\n"+
@@ -149,7 +150,7 @@ users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/%s, com
 `, shared.URL, shared.CAFile, version)
 	file := filepath.Join(dir, "config")
 	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
-	cfg, err := rest.LoadConfig(rest.LoadOptions{Kubeconfig: file})
+	cfg, err := config.LoadWith(config.LoadOptions{Kubeconfig: file})
 	require.NoError(t, err)
 	require.Equal(t, "here", cfg.Namespace)
 	return cfg
@@ -206,7 +207,7 @@ func runs(t *testing.T, dir string) int {
 // TestKubeconfigFromEnvironment finds the server as a program without flags does.
 func TestKubeconfigFromEnvironment(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")+string(filepath.ListSeparator)+shared.Kubeconfig)
-	cfg, err := rest.LoadConfig()
+	cfg, err := config.Load()
 	require.NoError(t, err)
 	got, err := whoAmI(t, cfg)
 	require.NoError(t, err)

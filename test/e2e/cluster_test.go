@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/envtest"
 )
@@ -60,14 +61,14 @@ func connect(t *testing.T, srv *envtest.Server, context string) *rest.Client {
 	return newClient(t, loadConfig(t, srv, context))
 }
 
-func loadConfig(t *testing.T, srv *envtest.Server, context string) *rest.Config {
+func loadConfig(t *testing.T, srv *envtest.Server, context string) *config.Config {
 	t.Helper()
-	cfg, err := rest.LoadConfig(rest.LoadOptions{Kubeconfig: srv.Kubeconfig, Context: context})
+	cfg, err := config.LoadWith(config.LoadOptions{Kubeconfig: srv.Kubeconfig, Context: context})
 	require.NoError(t, err)
 	return cfg
 }
 
-func newClient(t *testing.T, cfg *rest.Config) *rest.Client {
+func newClient(t *testing.T, cfg *config.Config) *rest.Client {
 	t.Helper()
 	client, err := rest.NewClient(cfg, newScheme(t))
 	require.NoError(t, err)

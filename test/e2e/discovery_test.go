@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // TestDiscovery learns what the server serves, in the aggregated form and, as
@@ -67,9 +68,9 @@ func TestDiscovery(t *testing.T) {
 }
 
 // builtins returns what is served without the custom resources of other tests.
-func builtins(t *testing.T, client *rest.Client) []rest.Mapping {
+func builtins(t *testing.T, client *rest.Client) []discovery.Mapping {
 	t.Helper()
 	all, err := client.Mapper().Mappings(t.Context())
 	require.NoError(t, err)
-	return slices.DeleteFunc(all, func(m rest.Mapping) bool { return strings.HasSuffix(m.Resource.Group, ".example.com") })
+	return slices.DeleteFunc(all, func(m discovery.Mapping) bool { return strings.HasSuffix(m.Resource.Group, ".example.com") })
 }

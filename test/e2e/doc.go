@@ -1,4 +1,4 @@
-// Package e2e runs the informer stack, from rest.LoadConfig to a handler's
+// Package e2e runs the informer stack, from config.Load to a handler's
 // call, against a real kube-apiserver.
 //
 // # Usage

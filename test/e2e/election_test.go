@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 // A contender is this test program in a process of its own, which can be killed.
@@ -34,7 +35,7 @@ const (
 // its name and its token while it leads.
 func contend(ns string) {
 	err := func() error {
-		cfg, err := rest.LoadConfig()
+		cfg, err := config.Load()
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // Gadget is the Go type of a custom resource, as a user would write it.
@@ -97,7 +98,7 @@ func define(t *testing.T, client *rest.Client, plural string, kind object.GVK) {
 	made, err := crds.Create(t.Context(), crd, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { undefine(t, client, made.GetName(), made.GetUID()) })
-	mapping := rest.Mapping{Kind: kind, Resource: kind.GroupVersion().WithResource(plural), Namespaced: true}
+	mapping := discovery.Mapping{Kind: kind, Resource: kind.GroupVersion().WithResource(plural), Namespaced: true}
 	poll(t, plural+" are served", func() error {
 		for _, err := range rest.ResourceForMapping[*unstructured.Unstructured](client, mapping).List(t.Context(), metav1.ListOptions{}).Items {
 			return err

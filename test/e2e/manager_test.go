@@ -43,6 +43,7 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/webhook"
 )
@@ -363,7 +364,7 @@ func TestTheServerConvertsByOurWebhook(t *testing.T) {
 	t.Cleanup(func() { undefine(t, client, made.GetName(), made.GetUID()) })
 
 	barrels := func(v string) *rest.Resource[barrelObject] {
-		return rest.ResourceForMapping[barrelObject](client, rest.Mapping{Kind: version(v).WithKind("Barrel"), Resource: version(v).WithResource("barrels"), Namespaced: true}).Namespace(ns)
+		return rest.ResourceForMapping[barrelObject](client, discovery.Mapping{Kind: version(v).WithKind("Barrel"), Resource: version(v).WithResource("barrels"), Namespaced: true}).Namespace(ns)
 	}
 	barrel := func(name, field string, value any) barrelObject {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name, "labels": map[string]any{"a": "b"}}, field: value}}

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
@@ -401,7 +402,7 @@ func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
 // and starts again.
 func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
-	client, err := rest.NewClient(&rest.Config{Host: "http://nowhere.invalid", Dial: refused}, sharedScheme())
+	client, err := rest.NewClient(&config.Config{Host: "http://nowhere.invalid", Dial: refused}, sharedScheme())
 	require.NoError(t, err)
 	f := factory.New(client, factory.Options{})
 	factory.Informer[*corev1.Pod](f)

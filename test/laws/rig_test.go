@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -28,7 +29,7 @@ import (
 type rig struct {
 	*testing.T
 	srv    *apiserver.Server
-	config rest.Config
+	config config.Config
 	client *rest.Client
 	pool   *wire.Pool
 	ctx    context.Context // ends with the test, before the server
@@ -45,7 +46,7 @@ func inBubble(t *testing.T, opts apiserver.Options, body func(r *rig)) {
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		r := &rig{T: t, srv: srv, pool: wire.NewPool(), runs: new(sync.WaitGroup)}
-		r.config = rest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: slog.New(slog.DiscardHandler)}
+		r.config = config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: slog.New(slog.DiscardHandler)}
 		r.connect()
 		var cancel context.CancelFunc
 		r.ctx, cancel = context.WithCancel(t.Context())

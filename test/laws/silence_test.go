@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -228,7 +229,7 @@ func TestL20_AHalfOpenConnectionIsReplaced(t *testing.T) {
 		endpoint, err := r.srv.Pipe()
 		require.NoError(r, err)
 		connections := &halfOpen{dial: endpoint.DialContext}
-		client, err := rest.NewClient(&rest.Config{Host: endpoint.URL, Dial: connections.Dial}, sharedScheme())
+		client, err := rest.NewClient(&config.Config{Host: endpoint.URL, Dial: connections.Dial}, sharedScheme())
 		require.NoError(r, err)
 		defer client.CloseIdleConnections()
 		i := sharedinformer.New(rest.ResourceFor[*corev1.Pod](client), streaming())

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/webhook"
@@ -172,7 +173,7 @@ func controlling(ctx context.Context, client *rest.Client, f *factory.Factory) e
 	return err
 }
 
-func managing(cfg *rest.Config, reconciler controller.Reconciler) error {
+func managing(cfg *config.Config, reconciler controller.Reconciler) error {
 	m, err := manager.New(cfg, manager.Options{
 		Logger:                 slog.Default(),                           // nil is silent
 		LeaderElection:         &leaderelection.Options{Name: "janitor"}, // one replica works, the others are warm
@@ -203,7 +204,7 @@ func electing(ctx context.Context, m *manager.Manager, r manager.Runnable) error
 	return err
 }
 
-func clusters(cfg, other *rest.Config) error {
+func clusters(cfg, other *config.Config) error {
 	// some namespaces, changed at run time
 	m, err := manager.New(cfg, manager.Options{Namespaces: []string{"shop", "bank"}})
 	err = m.SetNamespaces("shop", "mail")
@@ -217,7 +218,7 @@ func clusters(cfg, other *rest.Config) error {
 	return err
 }
 
-func caching(ctx context.Context, cfg *rest.Config, key object.Key, secrets object.GVK) error {
+func caching(ctx context.Context, cfg *config.Config, key object.Key, secrets object.GVK) error {
 	// kinds that are not cached: their clients start no informer, and Read asks the server
 	m, err := manager.New(cfg, manager.Options{Factory: factory.Options{DisableFor: []object.GVK{secrets}}})
 	client := controller.ClientFor[*corev1.Secret](m.Factory())
@@ -232,7 +233,7 @@ func caching(ctx context.Context, cfg *rest.Config, key object.Key, secrets obje
 	return err
 }
 
-func measuring(m *manager.Manager, cfg *rest.Config, c prometheus.Collector, name string, f *factory.Factory) error {
+func measuring(m *manager.Manager, cfg *config.Config, c prometheus.Collector, name string, f *factory.Factory) error {
 	// your metrics
 	m.Metrics().Register(c)
 

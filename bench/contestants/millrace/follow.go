@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
@@ -37,7 +38,7 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 func newFactory(s *protocol.Session) (*factory.Factory, error) {
 	types := scheme.New()
 	scenario.AddWidgets(types)
-	client, err := rest.NewClient(&rest.Config{Host: s.URL}, types)
+	client, err := rest.NewClient(&config.Config{Host: s.URL}, types)
 	if err != nil {
 		return nil, err
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 // reconcile runs a manager with a controller that finds nothing to do.
 func reconcile(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	var opts manager.Options
 	opts.Factory.Initial = reflector.List
-	m, err := manager.New(&rest.Config{Host: s.URL}, opts)
+	m, err := manager.New(&config.Config{Host: s.URL}, opts)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,223 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// authTransport adds to every request who sends it. When the server answers 401
+// it renews the credential and sends the request once more, if its body can be
+// had again.
+//
+// A request that carries an Authorization header already is left as it is.
+type authTransport struct {
+	base    *url.URL // the only server that gets to see credentials
+	headers http.Header
+	source  credentialSource
+	next    http.RoundTripper
+	network *network
+	log     *slog.Logger
+}
+
+func newAuthTransport(c *Config, base *url.URL, source credentialSource, next http.RoundTripper, n *network) *authTransport {
+	headers := http.Header{"User-Agent": {c.UserAgent}}
+	if c.UserAgent == "" {
+		headers.Set("User-Agent", defaultUserAgent())
+	}
+	if i := &c.Impersonate; i.UserName != "" {
+		headers.Set("Impersonate-User", i.UserName)
+		if i.UID != "" {
+			headers.Set("Impersonate-Uid", i.UID)
+		}
+		if len(i.Groups) > 0 {
+			headers["Impersonate-Group"] = i.Groups
+		}
+		for key, values := range i.Extra {
+			for _, v := range values {
+				headers.Add("Impersonate-Extra-"+escapeHeaderKey(key), v)
+			}
+		}
+	}
+	for name, values := range headers {
+		headers[name] = slices.Clip(values) // shared by requests: an append must copy
+	}
+	return &authTransport{base: base, headers: headers, source: source, next: next, network: n, log: c.logger()}
+}
+
+var errRefused = errors.New("the server answered 401 Unauthorized")
+
+// RoundTrip implements http.RoundTripper.
+func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !sameServer(t.base, req.URL) {
+		closeBody(req)
+		return nil, fmt.Errorf("request to %s refused: this client has credentials for %s only", origin(req.URL), origin(t.base))
+	}
+	if req.Header.Get("Authorization") != "" {
+		return t.send(req, credential{})
+	}
+	ctx := req.Context()
+	cred, err := t.source.get(ctx)
+	if err != nil {
+		closeBody(req)
+		return nil, fmt.Errorf("authenticate: %w", err)
+	}
+	resp, err := t.send(req, cred)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+
+	reloaded := t.network.reload()
+	renewed, err := t.source.renew(ctx, cred)
+	if err != nil {
+		discard(resp)
+		return nil, fmt.Errorf("%w, and no other credential could be had: %w", errRefused, err)
+	}
+	if !reloaded && renewed == cred {
+		return resp, nil
+	}
+	again, ok, err := replay(req)
+	if err != nil {
+		discard(resp)
+		return nil, err
+	}
+	if !ok {
+		return resp, nil
+	}
+	t.log.Debug("the server answered 401: trying once more with a new credential", "method", req.Method, "path", req.URL.Path)
+	discard(resp)
+	return t.send(again, renewed)
+}
+
+// send adds the headers to a copy of the request, as RoundTripper demands, and
+// refuses to be led to another server.
+func (t *authTransport) send(req *http.Request, cred credential) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	for name, values := range t.headers {
+		if _, set := req.Header[name]; !set {
+			req.Header[name] = values
+		}
+	}
+	if cred.authorization != "" {
+		req.Header.Set("Authorization", cred.authorization)
+	}
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, advise(req, err)
+	}
+	if err := foreignRedirect(t.base, resp); err != nil {
+		discard(resp)
+		return nil, err
+	}
+	return resp, nil
+}
+
+// advise adds what the user can do to an error of the network, where that is
+// known.
+func advise(req *http.Request, err error) error {
+	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
+	op, isOp := errors.AsType[*net.OpError](err)
+	switch {
+	case badServerCertificate(err):
+		return fmt.Errorf("%w: check the server's address, the certificate authority and the name that the certificate should be for (tls-server-name)", err)
+	case isOp && op.Op == "proxyconnect":
+		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY)", err)
+	case isOp && op.Op == "dial":
+		return fmt.Errorf("%w: check that the API server %s is running and can be reached from here", err, origin(req.URL))
+	case isRecord && string(record.RecordHeader[:]) == "HTTP/":
+		return fmt.Errorf("%w: use http:// in the server's address, or the port of its https", http.ErrSchemeMismatch)
+	}
+	return err
+}
+
+// CloseIdleConnections is called by http.Client's method of the same name.
+func (t *authTransport) CloseIdleConnections() { t.network.CloseIdleConnections() }
+
+// replay returns a request with the body as it was before it was sent. It is
+// not ok if that cannot be had.
+func replay(req *http.Request) (again *http.Request, ok bool, err error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, true, nil
+	}
+	if req.GetBody == nil {
+		return nil, false, nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, false, fmt.Errorf("send the request again: %w", err)
+	}
+	again = req.Clone(req.Context())
+	again.Body = body
+	return again, true, nil
+}
+
+// closeBody keeps the promise of a RoundTripper that fails before it sends.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close() // of a request that failed for another reason
+	}
+}
+
+// discard reads the rest of a short answer, so that its connection can be used
+// again.
+func discard(resp *http.Response) {
+	const limit = 64 << 10
+	// An error here costs the connection and nothing else.
+	_, _ = io.CopyN(io.Discard, resp.Body, limit)
+	_ = resp.Body.Close()
+}
+
+// foreignRedirect returns an error if the answer redirects to another server:
+// http.Client would follow, and the credentials must not. The error does not
+// show the whole target, which may hold secrets in its query.
+func foreignRedirect(base *url.URL, resp *http.Response) error {
+	if resp.StatusCode < 300 || resp.StatusCode > 399 {
+		return nil
+	}
+	target, err := resp.Location()
+	if err != nil || target.Host == "" || sameServer(base, target) {
+		return nil // within the server, or nothing that could be followed
+	}
+	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
+}
+
+func sameServer(a, b *url.URL) bool { return origin(a) == origin(b) }
+
+// origin returns scheme, host and port in a form that can be compared.
+func origin(u *url.URL) string {
+	scheme, port := strings.ToLower(u.Scheme), u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[scheme]
+	}
+	host := strings.ToLower(u.Hostname())
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return scheme + "://" + host + ":" + port
+}
+
+// escapeHeaderKey percent-encodes what may not stand in a header's name, and
+// the percent sign; the API server decodes it. RFC 9110, section 5.6.2.
+func escapeHeaderKey(key string) string {
+	var b strings.Builder
+	for _, c := range []byte(key) {
+		legal := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+			slices.Contains([]byte("!#$&'*+-.^_`|~"), c)
+		if legal {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,327 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config says where an API server is, how to recognise it and how to
+// authenticate to it. Load fills one from a kubeconfig or from the pod
+// that the program runs in; one written by hand needs only Host.
+//
+// NewClient takes a copy, so a Config may be changed and used again afterwards.
+// It is not safe to change while it is being used by NewClient.
+//
+// A Config prints without its secrets, whatever the verb (%v, %+v, %#v, %x), and
+// in log/slog. That cannot hold inside an unexported field of another struct,
+// where package fmt may not call methods: keep a *Config there, not a Config.
+//
+// At most one of these authenticates by the Authorization header. In order of
+// precedence: BearerToken and BearerTokenFile; Username and Password; Exec. A
+// token and a user name together are refused, since one of them must be a
+// mistake. A client certificate goes along with any of them, and the API server
+// then looks at the certificate first.
+type Config struct {
+	// Host is the server's URL, such as https://10.0.0.1:6443. It may have a path,
+	// which is put before the path of every request. Without a scheme it means
+	// https if anything in TLS is set, http otherwise.
+	Host string
+
+	// Namespace is the namespace to use where the user names none: that of the
+	// kubeconfig's context, or the pod's own. Load never leaves it empty.
+	Namespace string
+
+	TLS TLS
+
+	// BearerToken authenticates by a token. With BearerTokenFile it is what is
+	// sent until the file could be read for the first time.
+	BearerToken string
+	// BearerTokenFile is a file with a token that is replaced now and then, such
+	// as a projected service account token. It is read again when the last
+	// reading is older than a minute, and at once after the server answered 401.
+	BearerTokenFile string
+
+	// Username and Password authenticate by HTTP basic authentication.
+	Username string
+	Password string
+
+	// Exec is a program that hands out credentials.
+	Exec *Exec
+
+	// Impersonate is whom to act as, if the server allows it.
+	Impersonate Impersonation
+
+	// ProxyURL is the proxy for all requests, with scheme http, https or socks5.
+	// Empty means what HTTPS_PROXY, HTTP_PROXY and NO_PROXY say, or no proxy if
+	// Dial is set: a dialer already knows the way.
+	ProxyURL string
+
+	// Dial opens the connections, to the server or to the proxy. Nil means TCP
+	// with keep-alive probes and a limit of 30 seconds. Tests set it to reach a
+	// server in memory.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// AcceptGzip asks the server for compressed responses and decompresses them
+	// on the fly. It saves bandwidth and costs time, so it is off unless asked for.
+	AcceptGzip bool
+
+	// CBOR asks the server for objects in CBOR (KEP-4222), which one that does not
+	// offer it ignores. Objects are sent as always. It is smaller than JSON, but
+	// each object is decoded by apimachinery's codec: that is slower than JSON and
+	// protobuf are here, and nothing is shared.
+	CBOR bool
+
+	// Timeout limits the wait for the head of each response. Zero means no limit.
+	// It does not limit the reading of the body, so watches live on; use the
+	// context for that.
+	Timeout time.Duration
+
+	// UserAgent is the User-Agent header. Empty means the program's name, the
+	// version of Millrace and the platform.
+	UserAgent string
+
+	// FieldManager is in whose name fields are written where the options of a call do
+	// not say it. Empty lets the server take the beginning of UserAgent.
+	// https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+	FieldManager string
+
+	// FieldValidation is what the server does about unknown and duplicate fields
+	// where the options of a call do not say it: Strict, Warn or Ignore. Empty leaves
+	// it to the server, which warns.
+	FieldValidation string
+
+	// Logger hears of trouble which needs no answer, such as a token file that
+	// could not be read again. Nil is silent.
+	Logger *slog.Logger
+
+	// WrapTransport, if set, is called once per client and may put a RoundTripper
+	// around the one that speaks to the network. It sees the requests with all
+	// their headers, the credentials included.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
+}
+
+// Impersonation is an identity to act as. UID, Groups and Extra need a UserName.
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+type Impersonation struct {
+	UserName string
+	UID      string
+	Groups   []string
+	Extra    map[string][]string
+}
+
+// TLS says how to recognise the server and which certificate to show it.
+// Each of the three PEM documents may be given inline or as a file, not both.
+// Files are read again once a minute, and at once when the server's certificate
+// is not accepted or the server answers 401; new connections use what they hold
+// then. The minimum is TLS 1.2.
+type TLS struct {
+	// Insecure accepts any server certificate. Anyone on the way can then read
+	// and change everything, the credentials included.
+	Insecure bool
+
+	// ServerName is the name that the server's certificate must be for, and which
+	// is sent as SNI. Empty means the host name of Config.Host.
+	ServerName string
+
+	// The certificate authorities that may sign the server's certificate. None
+	// means those of the operating system.
+	CAFile string
+	CAData []byte
+
+	// The client certificate and its private key.
+	CertFile string
+	CertData []byte
+	KeyFile  string
+	KeyData  []byte
+}
+
+// Clone returns a deep copy; functions and the logger are shared.
+func (c *Config) Clone() *Config {
+	d := *c
+	d.TLS.CAData = slices.Clone(c.TLS.CAData)
+	d.TLS.CertData = slices.Clone(c.TLS.CertData)
+	d.TLS.KeyData = slices.Clone(c.TLS.KeyData)
+	d.Impersonate.Groups = slices.Clone(c.Impersonate.Groups)
+	d.Impersonate.Extra = maps.Clone(c.Impersonate.Extra)
+	for k, v := range d.Impersonate.Extra {
+		d.Impersonate.Extra[k] = slices.Clone(v)
+	}
+	if c.Exec != nil {
+		e := *c.Exec
+		e.Args = slices.Clone(e.Args)
+		e.Env = slices.Clone(e.Env)
+		e.ClusterConfig = slices.Clone(e.ClusterConfig)
+		d.Exec = &e
+	}
+	return &d
+}
+
+// clearCredentials removes everything that authenticates and reports whether
+// there was anything. Impersonation stays: without it the server would let more
+// be done, not less.
+func (c *Config) clearCredentials() bool {
+	t := &c.TLS
+	had := c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || c.Exec != nil || t.CertFile != "" || len(t.CertData) > 0
+	c.BearerToken, c.BearerTokenFile, c.Username, c.Password, c.Exec = "", "", "", "", nil
+	t.CertFile, t.CertData, t.KeyFile, t.KeyData = "", nil, "", nil
+	return had
+}
+
+// logger returns the logger to write to, never nil.
+func (c *Config) logger() *slog.Logger {
+	if c.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Logger
+}
+
+// validate reports every contradiction that can be seen without reading files.
+func (c *Config) validate() error {
+	var errs []error
+	complain := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	if _, err := c.baseURL(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := parseProxyURL(c.ProxyURL); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, c.TLS.validate())
+
+	hasToken := c.BearerToken != "" || c.BearerTokenFile != ""
+	hasBasic := c.Username != "" || c.Password != ""
+	complain(hasToken && hasBasic, "both a bearer token and a user name with password are set: keep one")
+	complain(c.Password != "" && c.Username == "", "a password without a user name: set both or neither")
+	complain(hasControl(c.BearerToken), "the bearer token holds a line break or another control character: remove it")
+	complain(hasControl(c.UserAgent), "the user agent holds a line break or another control character: remove it")
+	complain(c.Timeout < 0, "the timeout %v is negative: use zero for no limit", c.Timeout)
+	if c.Exec != nil {
+		errs = append(errs, c.Exec.validate())
+	}
+	errs = append(errs, c.Impersonate.validate())
+	return joinLine(errs)
+}
+
+// joinLine is errors.Join on one line. The chain is not kept: what validation
+// finds is for people.
+func joinLine(errs []error) error {
+	var texts []string
+	for _, err := range errs {
+		if err != nil {
+			texts = append(texts, err.Error())
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+func (i *Impersonation) validate() error {
+	if i.UserName == "" && (i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0) {
+		return errors.New("impersonation of a uid, groups or extra fields without a user name: name the user to act as too")
+	}
+	values := slices.Concat([]string{i.UserName, i.UID}, i.Groups, slices.Concat(slices.Collect(maps.Values(i.Extra))...))
+	for _, v := range values {
+		if hasControl(v) {
+			return fmt.Errorf("impersonation: %q holds a control character, which no HTTP header can carry", v)
+		}
+	}
+	if _, ok := i.Extra[""]; ok {
+		return errors.New("impersonation: an extra field has no name")
+	}
+	return nil
+}
+
+func (t *TLS) validate() error {
+	var errs []error
+	complain := func(bad bool, text string) {
+		if bad {
+			errs = append(errs, errors.New(text))
+		}
+	}
+	hasCA := t.CAFile != "" || len(t.CAData) > 0
+	hasCert := t.CertFile != "" || len(t.CertData) > 0
+	hasKey := t.KeyFile != "" || len(t.KeyData) > 0
+	complain(t.CAFile != "" && len(t.CAData) > 0, "the certificate authority is given both as a file and inline: keep one")
+	complain(t.CertFile != "" && len(t.CertData) > 0, "the client certificate is given both as a file and inline: keep one")
+	complain(t.KeyFile != "" && len(t.KeyData) > 0, "the client key is given both as a file and inline: keep one")
+	complain(t.Insecure && hasCA, "a certificate authority is given and verification is switched off: remove the authority or verify")
+	complain(hasCert && !hasKey, "a client certificate without its private key: give both or neither")
+	complain(hasKey && !hasCert, "a private key without its client certificate: give both or neither")
+	return joinLine(errs)
+}
+
+func (t *TLS) empty() bool {
+	return !t.Insecure && t.ServerName == "" && t.CAFile == "" && len(t.CAData) == 0 &&
+		t.CertFile == "" && len(t.CertData) == 0 && t.KeyFile == "" && len(t.KeyData) == 0
+}
+
+// hasControl reports whether a text holds a character that no HTTP header value
+// can carry (RFC 9110, section 5.5).
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// baseURL returns the URL that the path of a request is appended to. Its path
+// does not end in a slash.
+func (c *Config) baseURL() (*url.URL, error) {
+	const shape = "use the form https://host:port or https://host:port/prefix"
+	if c.Host == "" {
+		return nil, fmt.Errorf("no server is set: %s", shape)
+	}
+	host := c.Host
+	if !strings.Contains(host, "://") {
+		scheme := "https://"
+		if c.TLS.empty() {
+			scheme = "http://"
+		}
+		host = scheme + host
+	}
+	u, err := url.Parse(host)
+	if err != nil {
+		// What url.Parse reports quotes its input, which may hold a password.
+		return nil, fmt.Errorf("the server's address is not a URL: %s", shape)
+	}
+	switch {
+	case u.User != nil:
+		return nil, errors.New("the server's address holds a user name: remove it and set user name and password instead")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("the server's address has scheme %q: %s", u.Scheme, shape)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("the server's address has no host: %s", shape)
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("the server's address has a query or a fragment: %s", shape)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = strings.TrimRight(u.RawPath, "/")
+	return u, nil
+}
+
+// parseProxyURL returns nil for an empty text.
+func parseProxyURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	const shape = "use the form http://host:port, https://host:port or socks5://host:port"
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("the proxy's address is not a URL (not shown, it may hold a password): %s", shape)
+	}
+	if !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) || u.Hostname() == "" {
+		return nil, fmt.Errorf("the proxy's address has an unknown scheme or no host (not shown, it may hold a password): %s", shape)
+	}
+	return u, nil
+}

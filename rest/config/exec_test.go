@@ -1,0 +1,433 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// answer is what a plugin prints.
+func answer(version string, status execStatus) []byte {
+	text, err := json.Marshal(execCredential{APIVersion: version, Kind: "ExecCredential", Status: &status})
+	if err != nil {
+		panic(err) // the fields are texts and a time
+	}
+	return text
+}
+
+// script writes a shell script and returns its path.
+func script(t *testing.T, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "plugin")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o700))
+	return path
+}
+
+// fakePlugin replaces the running of a program. Each run takes a second.
+type fakePlugin struct {
+	mu     sync.Mutex
+	runs   int
+	output func(run int) (pluginOutput, error)
+}
+
+func (f *fakePlugin) run(ctx context.Context, _ *Exec, _ string, _ bool) (pluginOutput, error) {
+	f.mu.Lock()
+	f.runs++
+	run := f.runs
+	f.mu.Unlock()
+	select {
+	case <-time.After(time.Second):
+		return f.output(run)
+	case <-ctx.Done():
+		return pluginOutput{}, ctx.Err()
+	}
+}
+
+func (f *fakePlugin) source(log io.Writer) *execSource {
+	s := newExecSource(&Config{
+		Host:   "https://x",
+		Exec:   &Exec{Command: "fake", APIVersion: execV1, InteractiveMode: ExecNever},
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	s.run = f.run
+	return s
+}
+
+func tokens(run int) (pluginOutput, error) {
+	return pluginOutput{stdout: answer(execV1, execStatus{Token: fmt.Sprintf("token-%d", run)})}, nil
+}
+
+func TestExecAuthenticatesAndRefreshes(t *testing.T) {
+	for _, version := range []string{execV1, execV1beta1} {
+		t.Run(version, func(t *testing.T) {
+			dir := t.TempDir()
+			tokenPath := writeFile(t, filepath.Join(dir, "token"), []byte("first"))
+			wanted := "Bearer first"
+			ca := newAuthority(t, "ca")
+			s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != wanted {
+					w.WriteHeader(http.StatusUnauthorized)
+				}
+			})
+			// The plugin logs what it was told and answers with the token in the file.
+			plugin := script(t, `echo "$KUBERNETES_EXEC_INFO" >>"$DIR/info"
+[ "$1" = get-token ] || exit 9
+printf '{"kind":"ExecCredential","apiVersion":"`+version+`","status":{"token":"%s"}}' "$(cat "$DIR/token")"`)
+			c := &Config{
+				Host: s.URL, ProxyURL: "", TLS: TLS{CAFile: writeFile(t, filepath.Join(dir, "ca.crt"), ca.pem)},
+				Exec: &Exec{Command: plugin, Args: []string{"get-token"}, Env: []string{"DIR=" + dir}, APIVersion: version,
+					ProvideClusterInfo: true, ClusterConfig: []byte(`{"audience":"x"}`), InteractiveMode: ExecNever},
+			}
+			client, base, err := c.HTTPClient()
+			require.NoError(t, err)
+			t.Cleanup(client.CloseIdleConnections)
+			for range 3 {
+				status, _, err := fetchWith(t, client, base.String())
+				require.NoError(t, err)
+				require.Equal(t, 200, status)
+			}
+			wanted = "Bearer second"
+			writeFile(t, tokenPath, []byte("second"))
+			status, _, err := fetchWith(t, client, base.String())
+			require.NoError(t, err)
+			require.Equal(t, 200, status, "a 401 must make the plugin run again")
+
+			info, err := os.ReadFile(filepath.Join(dir, "info"))
+			require.NoError(t, err)
+			lines := strings.Split(strings.TrimSpace(string(info)), "\n")
+			require.Len(t, lines, 2, "the credential must be kept while it is good")
+			caText, err := json.Marshal(ca.pem)
+			require.NoError(t, err)
+			require.JSONEq(t, fmt.Sprintf(`{"kind":"ExecCredential","apiVersion":%q,"spec":{"interactive":false,"cluster":{
+				"server":%q,"certificate-authority-data":%s,"disable-compression":true,"config":{"audience":"x"}}}}`, version, s.URL, caText), lines[0])
+		})
+	}
+}
+
+func TestExecClientCertificateRotates(t *testing.T) {
+	ca := newAuthority(t, "ca")
+	wanted := "alice"
+	s := ca.serveTLS(t, func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.PeerCertificates) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != wanted {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	path := filepath.Join(t.TempDir(), "answer")
+	put := func(name string) {
+		cert, key := ca.issue(t, name, time.Time{})
+		writeFile(t, path, answer(execV1, execStatus{CertData: string(cert), KeyData: string(key)}))
+	}
+	put("alice")
+	c := &Config{Host: s.URL, TLS: TLS{CAData: ca.pem},
+		Exec: &Exec{Command: "cat", Args: []string{path}, APIVersion: execV1, InteractiveMode: ExecNever}}
+	client, base, err := c.HTTPClient()
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	for _, name := range []string{"alice", "bob"} {
+		wanted = name
+		put(name)
+		status, _, err := fetchWith(t, client, base.String())
+		require.NoError(t, err)
+		require.Equal(t, 200, status, name)
+	}
+}
+
+func TestExecSharesOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakePlugin{output: tokens}
+		s := f.source(io.Discard)
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				cred, err := s.get(t.Context())
+				if err != nil || cred.authorization != "Bearer token-1" {
+					t.Errorf("got %v, %v", cred.authorization, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, f.runs)
+
+		old, err := s.get(t.Context())
+		require.NoError(t, err)
+		for range 50 {
+			wg.Go(func() {
+				cred, err := s.renew(t.Context(), old)
+				if err != nil || cred.authorization != "Bearer token-2" {
+					t.Errorf("got %v, %v", cred.authorization, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 2, f.runs, "one refused credential is replaced once")
+
+		time.Sleep(refusalInterval)
+		cred, err := s.renew(t.Context(), old)
+		require.NoError(t, err)
+		require.Equal(t, "Bearer token-2", cred.authorization, "what was refused had been replaced already")
+	})
+}
+
+func TestExecSharesFailureButNotCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		f := &fakePlugin{output: func(int) (pluginOutput, error) { return pluginOutput{}, broken }}
+		s := f.source(io.Discard)
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				if _, err := s.get(t.Context()); !errors.Is(err, broken) {
+					t.Errorf("got %v, want %v", err, broken)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, f.runs, "who waited for a failed run must not run it again")
+		_, err := s.get(t.Context())
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, 2, f.runs, "a later request tries again")
+
+		f.output = tokens
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		wg.Go(func() {
+			if _, err := s.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if cred, err := s.get(t.Context()); err != nil || cred.authorization != "Bearer token-4" {
+				t.Errorf("got %v, %v: another request's cancellation is no failure", cred.authorization, err)
+			}
+		})
+		wg.Go(func() { // waits for its turn, and gives up in time
+			start := time.Now()
+			if _, err := s.get(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second/2 {
+				t.Errorf("got %v after %v", err, time.Since(start))
+			}
+		})
+		wg.Wait()
+	})
+}
+
+func TestExecExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t, "ca")
+		var log bytes.Buffer
+		var status execStatus
+		f := &fakePlugin{output: func(int) (pluginOutput, error) {
+			return pluginOutput{stdout: answer(execV1, status), stderr: "deprecated"}, nil
+		}}
+		s := f.source(&log)
+		runs := func() int {
+			t.Helper()
+			_, err := s.get(t.Context())
+			require.NoError(t, err)
+			return f.runs
+		}
+		expires := time.Now().Add(time.Hour)
+		status = execStatus{Token: "a", Expiration: &expires}
+		require.Equal(t, 1, runs())
+		require.Contains(t, log.String(), "deprecated")
+		time.Sleep(time.Until(expires) - 1)
+		require.Equal(t, 1, runs())
+
+		// A certificate that ends before the timestamp counts.
+		end := time.Now().Add(time.Minute).Truncate(time.Second)
+		cert, key := ca.issue(t, "x", end)
+		later := time.Now().Add(time.Hour)
+		status = execStatus{CertData: string(cert), KeyData: string(key), Expiration: &later}
+		time.Sleep(time.Nanosecond)
+		require.Equal(t, 2, runs())
+		time.Sleep(time.Until(end) - 1)
+		require.Equal(t, 2, runs())
+		status = execStatus{Token: "b"}
+		time.Sleep(time.Nanosecond)
+		require.Equal(t, 3, runs())
+		time.Sleep(1000 * time.Hour)
+		require.Equal(t, 3, runs(), "without a timestamp it is good for ever")
+
+		require.NotContains(t, log.String(), "expired already")
+		past := time.Now().Add(-time.Hour)
+		status.Expiration = &past
+		s.valid = false
+		require.Equal(t, 4, runs())
+		require.Contains(t, log.String(), "expired already")
+	})
+}
+
+func TestExecSharesExpiredCredential(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		past := time.Now().Add(-time.Hour)
+		f := &fakePlugin{output: func(int) (pluginOutput, error) {
+			return pluginOutput{stdout: answer(execV1, execStatus{Token: "late", Expiration: &past})}, nil
+		}}
+		s := f.source(io.Discard)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if cred, err := s.get(t.Context()); err != nil || cred.authorization != "Bearer late" {
+					t.Errorf("got %v, %v", cred.authorization, err)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, 1, f.runs)
+	})
+}
+
+func TestExecMayLeaveChildBehind(t *testing.T) {
+	dir := t.TempDir()
+	c := &Config{Host: "https://127.0.0.1:1", Exec: &Exec{
+		Command: script(t, `(while [ -d "$DIR" ]; do sleep 0.1; done) & cat "$1"`),
+		Args:    []string{writeFile(t, filepath.Join(dir, "answer"), answer(execV1, execStatus{Token: "t0ken"}))},
+		Env:     []string{"DIR=" + dir}, APIVersion: execV1, InteractiveMode: ExecNever}}
+	cred, err := newExecSource(c).get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "Bearer t0ken", cred.authorization)
+}
+
+func TestExecRefusalsDoNotStormThePlugin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakePlugin{output: tokens}
+		s := f.source(io.Discard)
+		start := time.Now()
+		for time.Since(start) < time.Minute {
+			cred, err := s.get(t.Context())
+			require.NoError(t, err)
+			_, err = s.renew(t.Context(), cred)
+			require.NoError(t, err)
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.LessOrEqual(t, f.runs, 1+int(time.Minute/refusalInterval))
+		require.Greater(t, f.runs, 5)
+	})
+}
+
+func TestExecSlowPluginIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		f := &fakePlugin{output: func(int) (pluginOutput, error) {
+			time.Sleep(slowPlugin)
+			return tokens(1)
+		}}
+		_, err := f.source(&log).get(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, log.String(), "still running")
+	})
+}
+
+func TestExecFailures(t *testing.T) {
+	mode := func(m ExecInteractiveMode) func(*Exec) {
+		return func(e *Exec) { e.InteractiveMode = m }
+	}
+	for name, tc := range map[string]struct {
+		body   string
+		change func(*Exec)
+		want   []string
+	}{
+		"missing":        {"", func(e *Exec) { e.Command = "no-such-plugin-here" }, []string{`"no-such-plugin-here"`, "cannot be run", "install it", "brew install it"}},
+		"exit status":    {"echo marked-secret-token >&2; echo why >&2; exit 3", nil, []string{"exit status 3", "it wrote: [redacted]\nwhy", "brew install it"}},
+		"own token":      {`echo '{"status":{"token":"marked-secret-own"}}'; echo marked-secret-own >&2; exit 1`, nil, []string{"it wrote: [redacted]"}},
+		"long stderr":    {`i=0; while [ $i -lt 3000 ]; do echo "line $i" >&2; i=$((i+1)); done; exit 1`, nil, []string{"it wrote: ...", "line 2999"}},
+		"nothing":        {"exit 0", nil, []string{"printed nothing"}},
+		"bare token":     {"echo marked-secret-token", nil, []string{"not an ExecCredential"}},
+		"garbled":        {`printf '{"kind": marked-secret'`, nil, []string{"not an ExecCredential"}},
+		"alias":          {`echo '{"status": {"token": *marked-secret}}'`, nil, []string{"put it in quotes"}},
+		"wrong version":  {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"marked-secret"}}'`, nil, []string{"v1beta1", "make them the same"}},
+		"wrong kind":     {`echo '{"kind":"Pod","apiVersion":"v1"}'`, nil, []string{`kind "Pod"`}},
+		"no status":      {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}'`, nil, []string{"no status"}},
+		"empty status":   {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}}'`, nil, []string{"neither a token nor a certificate"}},
+		"key alone":      {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"marked-secret"}}'`, nil, []string{"without its certificate"}},
+		"bad key":        {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"marked-secret","clientCertificateData":"x"}}'`, nil, []string{"its client certificate"}},
+		"too much":       {"head -c 2000000 /dev/zero", nil, []string{"more than 1048576 bytes"}},
+		"needs terminal": {"exit 0", mode(ExecAlways), []string{"needs a terminal"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &Exec{Command: script(t, tc.body), Args: []string{"--secret", "marked-secret-token"}, APIVersion: execV1, InteractiveMode: ExecIfAvailable, InstallHint: "brew install it"}
+			if tc.change != nil {
+				tc.change(e)
+			}
+			var log bytes.Buffer
+			c := &Config{Host: "https://127.0.0.1:1", Exec: e, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+			s := newExecSource(c)
+			s.stdin = func() bool { return false }
+			_, err := s.get(t.Context())
+			require.Error(t, err)
+			require.ErrorContains(t, err, fmt.Sprintf("exec plugin %q", e.Command))
+			for _, want := range tc.want {
+				require.ErrorContains(t, err, want)
+			}
+			require.NotContains(t, err.Error()+log.String(), "marked-secret")
+			require.Less(t, len(err.Error()), shownPluginStderr+1024)
+		})
+	}
+}
+
+func TestExecStopsWithItsContext(t *testing.T) {
+	// The script leaves a child behind which holds its output open for as long as
+	// the test's directory is there, says that it runs, and waits: only killing
+	// it and letting go of the output ends the run.
+	started := filepath.Join(t.TempDir(), "started")
+	c := &Config{Host: "https://127.0.0.1:1", Exec: &Exec{
+		Command: script(t, `(while [ -d "$(dirname "$STARTED")" ]; do sleep 0.1; done) & echo >"$STARTED"; wait`),
+		Env:     []string{"STARTED=" + started}, APIVersion: execV1beta1}}
+	s := newExecSource(c)
+	s.stdin = func() bool { return false }
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("enough")
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		defer cancel(stop)
+		for t.Context().Err() == nil {
+			if _, err := os.Stat(started); err == nil {
+				return
+			}
+			runtime.Gosched()
+		}
+	})
+	_, err := s.get(ctx)
+	require.ErrorIs(t, err, stop)
+}
+
+func TestExecGivesWayToOwnCredentials(t *testing.T) {
+	var got []string
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(s.Close)
+	_, _, err := fetch(t, &Config{Host: s.URL, BearerToken: "mine", Exec: &Exec{Command: "false", APIVersion: execV1beta1}}, "/")
+	require.NoError(t, err)
+	require.Equal(t, []string{"Bearer mine"}, got)
+}
+
+func FuzzExecAnswer(f *testing.F) {
+	f.Add(answer(execV1, execStatus{Token: "a"}))
+	f.Add(answer(execV1, execStatus{CertData: "a", KeyData: "b", Expiration: new(time.Time)}))
+	f.Add([]byte("token"))
+	f.Add([]byte(`{"status":{"expirationTimestamp":"soon"}}`))
+	f.Fuzz(func(t *testing.T, stdout []byte) {
+		status, err := parseExecAnswer(stdout, execV1)
+		if err == nil && status.Token == "" && status.CertData == "" {
+			t.Fatalf("%q was accepted without a credential", stdout)
+		}
+	})
+}

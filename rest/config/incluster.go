@@ -1,0 +1,56 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// serviceAccountDir is where the kubelet mounts a pod's service account.
+// https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// ErrNotInCluster says that the program does not run in a pod.
+var ErrNotInCluster = errors.New("not in a pod (KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set)")
+
+// InCluster returns the configuration of a program in a pod: the server
+// named by KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, the pod's service
+// account token and the cluster's certificate authority, both followed when they
+// rotate. The namespace is that of POD_NAMESPACE, or else the pod's own.
+//
+// Outside of a pod the error is ErrNotInCluster.
+func InCluster() (*Config, error) {
+	return inCluster(serviceAccountDir)
+}
+
+func inCluster(dir string) (*Config, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, ErrNotInCluster
+	}
+	c := &Config{
+		Host:            "https://" + net.JoinHostPort(strings.Trim(host, "[]"), port),
+		BearerTokenFile: filepath.Join(dir, "token"),
+		TLS:             TLS{CAFile: filepath.Join(dir, "ca.crt")},
+		Namespace:       os.Getenv("POD_NAMESPACE"),
+	}
+	for _, path := range []string{c.BearerTokenFile, c.TLS.CAFile} {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("in-cluster configuration: %w: give the pod a service account whose token is mounted (automountServiceAccountToken)", err)
+		}
+	}
+	if c.Namespace == "" {
+		ns, err := os.ReadFile(filepath.Join(dir, "namespace"))
+		if err != nil {
+			return nil, fmt.Errorf("in-cluster configuration: %w: set POD_NAMESPACE", err)
+		}
+		c.Namespace = strings.TrimSpace(string(ns))
+	}
+	if c.Namespace == "" {
+		c.Namespace = defaultNamespace
+	}
+	return c, nil
+}

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+const (
+	maxPluginOutput = 1 << 20 // bytes; a credential with a certificate chain is a few KiB
+
+	// Of standard error the last bytes are shown. More are kept until secrets
+	// are taken out, so that none is cut in two and half of it shown.
+	shownPluginStderr = 2 << 10
+	keptPluginStderr  = 64 << 10
+
+	// pluginWaitDelay is how long to wait for a plugin's children to let go of
+	// its output when it has ended or was killed.
+	pluginWaitDelay = time.Second
+)
+
+// pluginOutput is what a run printed.
+type pluginOutput struct {
+	stdout []byte
+	stderr string // the end of it, secrets included
+}
+
+// runPlugin runs an exec plugin to its end, or kills it when ctx is done.
+func runPlugin(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error) {
+	stdout := &boundedBuffer{limit: maxPluginOutput}
+	stderr := &tailBuffer{limit: keptPluginStderr}
+	cmd := exec.CommandContext(ctx, e.Command, e.Args...)
+	cmd.Env = append(os.Environ(), e.Env...)
+	cmd.Env = append(cmd.Env, "KUBERNETES_EXEC_INFO="+info)
+	cmd.WaitDelay = pluginWaitDelay
+	cmd.Stdout = stdout
+	cmd.Stderr = stderr
+	if interactive {
+		cmd.Stdin = os.Stdin
+		cmd.Stderr = io.MultiWriter(os.Stderr, stderr) // its prompts must be seen
+	}
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+		err = nil // it succeeded, and left a child behind that holds its output open
+	}
+	if stdout.full {
+		err = fmt.Errorf("it printed more than %d bytes", maxPluginOutput)
+	}
+	return pluginOutput{stdout: stdout.buf.Bytes(), stderr: strings.TrimSpace(string(stderr.tail))}, err
+}
+
+// describeRun says why a plugin could not be run or failed, and what to do.
+func describeRun(ctx context.Context, e *Exec, err error, stderr string) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped before it had answered: %w", context.Cause(ctx))
+	}
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		err = fmt.Errorf("it cannot be run: %w: install it or correct the path", err)
+	} else {
+		err = fmt.Errorf("it failed: %w", err)
+	}
+	err = withStderr(err, stderr)
+	if e.InstallHint != "" {
+		err = fmt.Errorf("%w\n%s", err, strings.TrimSpace(e.InstallHint))
+	}
+	return err
+}
+
+func withStderr(err error, stderr string) error {
+	if stderr == "" {
+		return err
+	}
+	return fmt.Errorf("%w; it wrote: %s", err, stderr)
+}
+
+// showStderr takes the secrets out of what a plugin wrote and returns the end.
+func showStderr(stderr string, secrets []string) string {
+	text := scrub(stderr, secrets...)
+	if cut := len(text) - shownPluginStderr; cut > 0 {
+		text = "..." + text[cut:]
+	}
+	return text
+}
+
+// boundedBuffer fails when it is full, which ends the plugin.
+type boundedBuffer struct {
+	buf   bytes.Buffer
+	limit int
+	full  bool
+}
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if b.buf.Len()+len(p) > b.limit {
+		b.full = true
+		return 0, io.ErrShortWrite
+	}
+	return b.buf.Write(p)
+}
+
+// tailBuffer keeps the last bytes written to it.
+type tailBuffer struct {
+	tail  []byte
+	limit int
+}
+
+func (b *tailBuffer) Write(p []byte) (int, error) {
+	b.tail = append(b.tail, p...)
+	if extra := len(b.tail) - b.limit; extra > 0 {
+		b.tail = append(b.tail[:0], b.tail[extra:]...)
+	}
+	return len(p), nil
+}
+
+// stdinIsTerminal takes any character device but the null device for a terminal.
+func stdinIsTerminal() bool {
+	in, err := os.Stdin.Stat()
+	if err != nil || in.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(in, null)
+}

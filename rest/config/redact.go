@@ -1,0 +1,233 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// redacted stands wherever a secret would.
+const redacted = "[redacted]"
+
+// fieldList writes the fields of a struct that are set, as Go would print them.
+type fieldList struct {
+	text  strings.Builder
+	count int
+}
+
+func (l *fieldList) field(name, value string) {
+	if l.count > 0 {
+		l.text.WriteString(", ")
+	}
+	l.count++
+	l.text.WriteString(name + ":" + value)
+}
+
+func (l *fieldList) str(name, value string) {
+	if value != "" {
+		l.field(name, fmt.Sprintf("%q", value))
+	}
+}
+
+func (l *fieldList) secret(name string, set bool) {
+	if set {
+		l.field(name, redacted)
+	}
+}
+
+func (l *fieldList) flag(name string, set bool) {
+	if set {
+		l.field(name, "true")
+	}
+}
+
+// nested adds what a struct printed of itself, unless it has nothing to say.
+func (l *fieldList) nested(name, value string) {
+	if value != "{}" {
+		l.field(name, value)
+	}
+}
+
+func (l *fieldList) String() string { return "{" + l.text.String() + "}" }
+
+// redactURL returns a URL without its password, or a placeholder if the text
+// is not a URL: then nothing tells which part of it is secret.
+func redactURL(text string) string {
+	if !strings.Contains(text, "@") {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil {
+		return redacted
+	}
+	return u.Scheme + "://" + redacted + "@" + u.Host + u.EscapedPath()
+}
+
+// String describes the configuration without its secrets.
+func (c Config) String() string {
+	var l fieldList
+	l.str("Host", redactURL(c.Host))
+	l.str("Namespace", c.Namespace)
+	l.nested("TLS", c.TLS.String())
+	l.secret("BearerToken", c.BearerToken != "")
+	l.str("BearerTokenFile", c.BearerTokenFile)
+	l.str("Username", c.Username)
+	l.secret("Password", c.Password != "")
+	if c.Exec != nil {
+		l.nested("Exec", c.Exec.String())
+	}
+	l.nested("Impersonate", c.Impersonate.describe())
+	l.str("ProxyURL", redactURL(c.ProxyURL))
+	l.flag("Dial", c.Dial != nil)
+	l.flag("AcceptGzip", c.AcceptGzip)
+	if c.Timeout != 0 {
+		l.field("Timeout", c.Timeout.String())
+	}
+	l.str("UserAgent", c.UserAgent)
+	l.str("FieldManager", c.FieldManager)
+	l.str("FieldValidation", c.FieldValidation)
+	l.flag("Logger", c.Logger != nil)
+	l.flag("WrapTransport", c.WrapTransport != nil)
+	return l.String()
+}
+
+// GoString is String with the name of the type, for %#v.
+func (c Config) GoString() string { return "config.Config" + c.String() }
+
+// Format implements fmt.Formatter, so that no verb gets at the secrets.
+func (c Config) Format(f fmt.State, verb rune) { formatRedacted(f, verb, c) }
+
+// LogValue implements slog.LogValuer.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+func (i Impersonation) describe() string {
+	var l fieldList
+	l.str("UserName", i.UserName)
+	l.str("UID", i.UID)
+	if len(i.Groups) > 0 {
+		l.field("Groups", fmt.Sprintf("%q", i.Groups))
+	}
+	if len(i.Extra) > 0 {
+		l.field("Extra", fmt.Sprintf("%q", i.Extra))
+	}
+	return l.String()
+}
+
+// String describes the settings without the private key.
+func (t TLS) String() string {
+	var l fieldList
+	l.flag("Insecure", t.Insecure)
+	l.str("ServerName", t.ServerName)
+	l.str("CAFile", t.CAFile)
+	if len(t.CAData) > 0 {
+		l.field("CAData", fmt.Sprintf("(%d bytes)", len(t.CAData)))
+	}
+	l.str("CertFile", t.CertFile)
+	if len(t.CertData) > 0 {
+		l.field("CertData", fmt.Sprintf("(%d bytes)", len(t.CertData)))
+	}
+	l.str("KeyFile", t.KeyFile)
+	l.secret("KeyData", len(t.KeyData) > 0)
+	return l.String()
+}
+
+// GoString is String with the name of the type, for %#v.
+func (t TLS) GoString() string { return "config.TLS" + t.String() }
+
+// Format implements fmt.Formatter, so that no verb gets at the private key.
+func (t TLS) Format(f fmt.State, verb rune) { formatRedacted(f, verb, t) }
+
+// LogValue implements slog.LogValuer.
+func (t TLS) LogValue() slog.Value { return slog.StringValue(t.String()) }
+
+// String describes the plugin without its arguments and the values of its
+// environment, which may be secret.
+func (e Exec) String() string {
+	var l fieldList
+	l.str("Command", e.Command)
+	l.secret("Args", len(e.Args) > 0)
+	if len(e.Env) > 0 {
+		names := make([]string, len(e.Env))
+		for i, pair := range e.Env {
+			names[i], _, _ = strings.Cut(pair, "=")
+		}
+		l.field("Env", fmt.Sprintf("%q", names))
+	}
+	l.str("APIVersion", e.APIVersion)
+	l.str("InteractiveMode", string(e.InteractiveMode))
+	l.flag("ProvideClusterInfo", e.ProvideClusterInfo)
+	l.secret("ClusterConfig", len(e.ClusterConfig) > 0)
+	return l.String()
+}
+
+// GoString is String with the name of the type, for %#v.
+func (e Exec) GoString() string { return "config.Exec" + e.String() }
+
+// Format implements fmt.Formatter, so that no verb gets at the secrets.
+func (e Exec) Format(f fmt.State, verb rune) { formatRedacted(f, verb, e) }
+
+// LogValue implements slog.LogValuer.
+func (e Exec) LogValue() slog.Value { return slog.StringValue(e.String()) }
+
+// String describes the options without the token.
+func (o LoadOptions) String() string {
+	var l fieldList
+	l.str("Kubeconfig", o.Kubeconfig)
+	l.str("Context", o.Context)
+	l.str("Cluster", o.Cluster)
+	l.str("User", o.User)
+	l.str("Namespace", o.Namespace)
+	l.str("Server", redactURL(o.Server))
+	l.str("TLSServerName", o.TLSServerName)
+	l.str("CertificateAuthority", o.CertificateAuthority)
+	l.flag("InsecureSkipTLSVerify", o.InsecureSkipTLSVerify)
+	l.str("ProxyURL", redactURL(o.ProxyURL))
+	l.secret("Token", o.Token != "")
+	l.nested("Impersonate", o.Impersonate.describe())
+	return l.String()
+}
+
+// GoString is String with the name of the type, for %#v.
+func (o LoadOptions) GoString() string { return "config.LoadOptions" + o.String() }
+
+// Format implements fmt.Formatter, so that no verb gets at the token.
+func (o LoadOptions) Format(f fmt.State, verb rune) { formatRedacted(f, verb, o) }
+
+// LogValue implements slog.LogValuer.
+func (o LoadOptions) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+// Format keeps the credentials out of what a WrapTransport prints of its next.
+func (n *network) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config.network") }
+
+// Format keeps the credentials out of what is printed of an http.Client.
+func (t *authTransport) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "config.authTransport") }
+
+// redactor is a type whose two string forms hold no secret.
+type redactor interface {
+	fmt.Stringer
+	fmt.GoStringer
+}
+
+func formatRedacted(f fmt.State, verb rune, v redactor) {
+	text := v.String()
+	if verb == 'v' && f.Flag('#') {
+		text = v.GoString()
+	}
+	// A State that cannot be written to has no one to tell.
+	_, _ = io.WriteString(f, text)
+}
+
+// scrub replaces every occurrence of the secrets in a text. Secrets shorter
+// than four bytes are left, since they would blot out ordinary words.
+func scrub(text string, secrets ...string) string {
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	for _, s := range secrets {
+		if len(s) >= 4 {
+			text = strings.ReplaceAll(text, s, redacted)
+		}
+	}
+	return text
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// pemSet is what the TLS settings amount to at one moment: PEM text, inline or
+// read from the files.
+type pemSet struct {
+	ca, cert, key []byte
+}
+
+// hasFiles reports whether the set can change.
+func (t *TLS) hasFiles() bool {
+	return t.CAFile != "" || t.CertFile != "" || t.KeyFile != ""
+}
+
+func (t *TLS) load() (pemSet, error) {
+	set := pemSet{ca: t.CAData, cert: t.CertData, key: t.KeyData}
+	for _, f := range []struct {
+		what, path string
+		into       *[]byte
+	}{
+		{"certificate authority", t.CAFile, &set.ca},
+		{"client certificate", t.CertFile, &set.cert},
+		{"client key", t.KeyFile, &set.key},
+	} {
+		if f.path == "" {
+			continue
+		}
+		data, err := os.ReadFile(f.path)
+		if err != nil {
+			return pemSet{}, fmt.Errorf("%s: %w", f.what, err)
+		}
+		*f.into = data
+	}
+	return set, nil
+}
+
+func (s pemSet) equal(o pemSet) bool {
+	return bytes.Equal(s.ca, o.ca) && bytes.Equal(s.cert, o.cert) && bytes.Equal(s.key, o.key)
+}
+
+// tlsConfig builds the settings of new connections. The PEM set's certificate
+// goes before fromExec.
+func (t *TLS) tlsConfig(s pemSet, fromExec *tls.Certificate) (*tls.Config, error) {
+	out := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		ServerName:         t.ServerName,
+		InsecureSkipVerify: t.Insecure,
+	}
+	if len(s.ca) > 0 || t.CAFile != "" {
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(s.ca) {
+			return nil, fmt.Errorf("certificate authority: no certificate in %s: PEM text that begins with -----BEGIN CERTIFICATE----- is needed", t.place(t.CAFile))
+		}
+	}
+	switch {
+	case len(s.cert) > 0 || t.CertFile != "":
+		pair, err := tls.X509KeyPair(s.cert, s.key)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate in %s with key in %s: %w", t.place(t.CertFile), t.place(t.KeyFile), err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	case fromExec != nil:
+		out.Certificates = []tls.Certificate{*fromExec}
+	}
+	if len(out.Certificates) > 0 {
+		// With Certificates alone, crypto/tls shows none if the server's list of
+		// acceptable authorities does not name its issuer. Servers whose list is
+		// incomplete accept it all the same.
+		pair := out.Certificates[0]
+		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	return out, nil
+}
+
+// place says where a PEM document came from, for messages.
+func (t *TLS) place(file string) string {
+	if file == "" {
+		return "the inline data"
+	}
+	return file
+}
+
+// badServerCertificate reports whether a connection failed because the server's
+// certificate was not accepted.
+func badServerCertificate(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}

@@ -1,0 +1,235 @@
+package config
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	// A connection on which nothing arrives for pingAfter is asked for a sign of
+	// life and given up pingTimeout later, so a half-open one is found in 45
+	// seconds. Watches on quiet resources are kept alive by the same pings.
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
+
+	dialTimeout         = 30 * time.Second
+	tlsHandshakeTimeout = 10 * time.Second
+	idleConnTimeout     = 90 * time.Second
+
+	// maxReadFrame is the largest HTTP/2 frame to accept, in bytes. Each frame
+	// hands over from the goroutine that reads the connection to the one that
+	// reads the body. BenchmarkTransportStream takes a third less time with this
+	// than with the default of 16 KiB; beyond it nothing is gained.
+	maxReadFrame = 256 << 10
+
+	// readBuffer is how much of an HTTP/1.1 connection is read at once. A watch
+	// sends a chunk for each event: with the default of 4 KiB each costs two
+	// calls of the operating system.
+	readBuffer = 64 << 10
+
+	// HTTP/2 needs one connection. On HTTP/1.1 each watch holds one, and a burst
+	// of short requests should not have to dial anew.
+	maxIdleConnsPerHost = 32
+)
+
+// httpClient returns a client that authenticates, and the URL that the paths of
+// requests are appended to; its path may be a prefix and does not end in a
+// slash. It reads the files that the configuration names and fails if they are
+// unusable. It may be called more than once; the clients share nothing.
+func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
+	c = c.Clone()
+	if err := c.validate(); err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	base, err := c.baseURL()
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	source, err := newCredentialSource(c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	n := &network{config: c, log: c.logger()}
+	if exec, ok := source.(*execSource); ok {
+		n.execCertificate = exec.certificate
+	}
+	if _, err := n.transport(); err != nil {
+		return nil, nil, fmt.Errorf("configuration: %w", err)
+	}
+	var next http.RoundTripper = n
+	if c.WrapTransport != nil {
+		if next = c.WrapTransport(n); next == nil {
+			return nil, nil, errors.New("configuration: WrapTransport returned nil: return the RoundTripper that it was given, at least")
+		}
+	}
+	return &http.Client{Transport: newAuthTransport(c, base, source, next, n)}, base, nil
+}
+
+// network is the RoundTripper that speaks to the network. It holds one
+// http.Transport and replaces it when a certificate or the certificate authority
+// changes: requests under way keep their connections, new ones verify and
+// authenticate with the new files. So verification stays that of crypto/tls.
+type network struct {
+	config          *Config
+	log             *slog.Logger
+	execCertificate func() *tls.Certificate // nil without an exec plugin
+
+	mu       sync.Mutex // guards the fields below; execCertificate's lock is taken inside it
+	current  *http.Transport
+	pems     pemSet
+	fromExec *tls.Certificate
+	checked  time.Time // when the files were last read
+}
+
+// RoundTrip implements http.RoundTripper. If the server's certificate is not
+// accepted and the file of authorities has changed, it tries once more: the
+// request has not been sent then.
+func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
+	t, err := n.transport()
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	resp, err := t.RoundTrip(req)
+	if !badServerCertificate(err) {
+		return resp, err
+	}
+	if n.reload() {
+		if again, ok, replayErr := replay(req); ok && replayErr == nil {
+			if t, err = n.transport(); err != nil {
+				closeBody(again)
+				return nil, err
+			}
+			resp, err = t.RoundTrip(again)
+		}
+	}
+	return resp, err
+}
+
+// CloseIdleConnections is called by http.Client's method of the same name.
+func (n *network) CloseIdleConnections() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.current != nil {
+		n.current.CloseIdleConnections()
+	}
+}
+
+// transport returns the transport for a new request. It fails only when there
+// is none yet or when an exec plugin's certificate is unusable.
+func (n *network) transport() (*http.Transport, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	fromExec := n.fromExec
+	if n.execCertificate != nil {
+		fromExec = n.execCertificate()
+	}
+	if n.current == nil {
+		pems, err := n.config.TLS.load()
+		if err != nil {
+			return nil, err
+		}
+		if err := n.replace(pems, fromExec); err != nil {
+			return nil, err
+		}
+		return n.current, nil
+	}
+	if n.config.TLS.hasFiles() && time.Since(n.checked) >= reloadInterval {
+		n.reloadLocked()
+	}
+	if fromExec != n.fromExec {
+		if err := n.replace(n.pems, fromExec); err != nil {
+			return nil, err
+		}
+	}
+	return n.current, nil
+}
+
+// reload reads the certificate files now and reports whether they changed.
+func (n *network) reload() bool {
+	if !n.config.TLS.hasFiles() {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reloadLocked()
+}
+
+// reloadLocked is reload with mu held. A set that cannot be read, or is half
+// replaced, is tried again later; the last good one stays in use.
+func (n *network) reloadLocked() bool {
+	n.checked = time.Now()
+	pems, err := n.config.TLS.load()
+	if err == nil && pems.equal(n.pems) {
+		return false
+	}
+	if err == nil {
+		err = n.replace(pems, n.fromExec)
+	}
+	if err != nil {
+		n.log.Warn("the certificate files cannot be used: those read last stay in use", "error", err)
+		return false
+	}
+	n.log.Info("the certificate files changed: new connections use them")
+	return true
+}
+
+// replace puts a new transport in place; mu is held. After an error the old one
+// is still there.
+func (n *network) replace(pems pemSet, fromExec *tls.Certificate) error {
+	tlsConfig, err := n.config.TLS.tlsConfig(pems, fromExec)
+	if err != nil {
+		return err
+	}
+	t, err := n.config.newTransport(tlsConfig)
+	if err != nil {
+		return err
+	}
+	if n.current != nil {
+		n.current.CloseIdleConnections()
+	}
+	n.current, n.pems, n.fromExec = t, pems, fromExec
+	n.checked = time.Now()
+	return nil
+}
+
+func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
+	t := &http.Transport{
+		TLSClientConfig:       tlsConfig,
+		TLSHandshakeTimeout:   tlsHandshakeTimeout,
+		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout, MaxReadFrameSize: maxReadFrame},
+		DisableCompression:    !c.AcceptGzip,
+		ReadBufferSize:        readBuffer,
+		MaxIdleConnsPerHost:   maxIdleConnsPerHost,
+		IdleConnTimeout:       idleConnTimeout,
+		ResponseHeaderTimeout: c.Timeout,
+		DialContext:           c.Dial,
+	}
+	if c.Dial == nil {
+		// On HTTP/1.1 there are no pings: TCP's probes find a dead peer in the
+		// same 45 seconds.
+		d := &net.Dialer{
+			Timeout:         dialTimeout,
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3},
+		}
+		t.DialContext = d.DialContext
+	}
+	proxy, err := parseProxyURL(c.ProxyURL)
+	switch {
+	case err != nil:
+		return nil, err
+	case proxy != nil:
+		t.Proxy = http.ProxyURL(proxy)
+	case c.Dial == nil:
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	return t, nil
+}

@@ -1,0 +1,87 @@
+package discovery
+
+import (
+	"mime"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// aggregatedAccept asks for the aggregated form, stable since Kubernetes 1.30
+// and beta since 1.27, and takes the classic form from servers without it.
+const aggregatedAccept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
+	"application/json"
+
+// isAggregated reports whether an answer to aggregatedAccept has the
+// aggregated form. The two versions of it have the same JSON fields.
+func isAggregated(contentType string) bool {
+	mediaType, params, err := mime.ParseMediaType(contentType)
+	return err == nil && mediaType == "application/json" &&
+		params["g"] == apidiscoveryv2.GroupName &&
+		(params["v"] == "v2" || params["v"] == "v2beta1") &&
+		params["as"] == "APIGroupDiscoveryList"
+}
+
+// readAggregated reads an aggregated document. What a stale group version
+// lists is kept: where the backend is down, the request that follows says so
+// better than discovery could.
+func readAggregated(body []byte) ([]servedVersion, error) {
+	var doc apidiscoveryv2.APIGroupDiscoveryList
+	if err := decodeDocument(body, "APIGroupDiscoveryList", &doc); err != nil {
+		return nil, err
+	}
+	var versions []servedVersion
+	for _, group := range doc.Items {
+		for i, version := range group.Versions {
+			served := servedVersion{
+				GroupVersion: schema.GroupVersion{Group: group.Name, Version: version.Version},
+				preferred:    i == 0, // the document's versions are in order of preference
+			}
+			if version.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
+				served.err = errStale
+			}
+			for _, resource := range version.Resources {
+				if mapping, ok := aggregatedMapping(served.GroupVersion, resource); ok {
+					served.mappings = append(served.mappings, mapping)
+				}
+			}
+			versions = append(versions, served)
+		}
+	}
+	return versions, nil
+}
+
+// aggregatedMapping translates one resource. It is false for a resource that
+// has no kind because only subresources of it are served: there is nothing to
+// get or list.
+func aggregatedMapping(gv schema.GroupVersion, r apidiscoveryv2.APIResourceDiscovery) (Mapping, bool) {
+	if r.ResponseKind == nil || r.ResponseKind.Kind == "" {
+		return Mapping{}, false
+	}
+	mapping := Mapping{
+		Kind:       kindIn(gv, *r.ResponseKind),
+		Resource:   gv.WithResource(r.Resource),
+		Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace,
+		Singular:   r.SingularResource,
+		ShortNames: r.ShortNames,
+		Categories: r.Categories,
+		Verbs:      r.Verbs,
+	}
+	for _, sub := range r.Subresources {
+		mapping.Subresources = append(mapping.Subresources, sub.Subresource)
+	}
+	return mapping, true
+}
+
+// kindIn completes a kind that a server gave without a group version: it is
+// that of the document.
+func kindIn(gv schema.GroupVersion, kind metav1.GroupVersionKind) object.GVK {
+	if kind.Version == "" {
+		return gv.WithKind(kind.Kind)
+	}
+	return object.GVK(kind)
+}

@@ -1,0 +1,200 @@
+package discovery
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// catalog is what one discovery run found, indexed for lookups. It does not
+// change once it is built, so that it is read without a lock.
+type catalog struct {
+	run     uint64 // which of the mapper's runs, from 1
+	served  []servedVersion
+	partial *Error // what could not be discovered, nil where all was
+
+	// byKind holds, in order of preference, the mappings of a kind: under its
+	// version, and of all versions under the empty one.
+	byKind map[object.GVK][]*Mapping
+
+	// byName holds, in order of preference, the resources that a lower-case
+	// name can mean.
+	byName map[string][]namedMapping
+}
+
+// namedMapping is a resource under one of its names.
+type namedMapping struct {
+	*Mapping
+	as nameForm
+}
+
+// nameForm is what a name is to a resource. Where forms compete the smaller
+// one wins, in kubectl's order: a name that is a plural is never taken for a
+// short name of something else.
+type nameForm int
+
+const (
+	asPlural nameForm = iota
+	asShortName
+	asSingular
+	asKind
+)
+
+func newCatalog(run uint64, served []servedVersion, partial *Error) *catalog {
+	c := &catalog{
+		run: run, served: served, partial: partial,
+		byKind: make(map[object.GVK][]*Mapping), byName: make(map[string][]namedMapping),
+	}
+	// What every group prefers comes before what any group also serves; core is
+	// the first group. So an unqualified name means what it means to kubectl.
+	for _, preferred := range []bool{true, false} {
+		for _, version := range served {
+			if version.preferred != preferred {
+				continue
+			}
+			for i := range version.mappings {
+				c.add(&version.mappings[i])
+			}
+		}
+	}
+	return c
+}
+
+func (c *catalog) add(m *Mapping) {
+	anyVersion := m.Kind
+	anyVersion.Version = ""
+	c.byKind[m.Kind] = append(c.byKind[m.Kind], m)
+	c.byKind[anyVersion] = append(c.byKind[anyVersion], m)
+
+	c.addName(m.Resource.Resource, m, asPlural)
+	for _, short := range m.ShortNames {
+		c.addName(short, m, asShortName)
+	}
+	c.addName(m.Singular, m, asSingular)
+	c.addName(m.Kind.Kind, m, asKind)
+}
+
+// addName adds a name of m unless m is there already under a stronger form.
+func (c *catalog) addName(name string, m *Mapping, as nameForm) {
+	name = strings.ToLower(name)
+	named := c.byName[name]
+	if name == "" || len(named) > 0 && named[len(named)-1].Mapping == m {
+		return
+	}
+	c.byName[name] = append(named, namedMapping{m, as})
+}
+
+// find returns what q can mean, in order of preference.
+func (c *catalog) find(q question) []*Mapping {
+	if q.kind.Kind != "" {
+		return c.byKind[q.kind]
+	}
+	named := c.byName[strings.ToLower(q.resource.Resource)]
+	return strongest(inVersion(inGroup(named, q.resource.Group), q.resource.Version))
+}
+
+// inGroup keeps what is in the group. An empty group means any; one that
+// matches nothing is taken for the beginning of a group's name, so that
+// "storageclasses.storage" finds storage.k8s.io.
+func inGroup(named []namedMapping, group string) []namedMapping {
+	if group == "" {
+		return named
+	}
+	exact := keep(named, func(n namedMapping) bool { return n.Resource.Group == group })
+	if len(exact) > 0 {
+		return exact
+	}
+	return keep(named, func(n namedMapping) bool { return strings.HasPrefix(n.Resource.Group, group) })
+}
+
+func inVersion(named []namedMapping, version string) []namedMapping {
+	if version == "" {
+		return named
+	}
+	return keep(named, func(n namedMapping) bool { return n.Resource.Version == version })
+}
+
+// strongest keeps the strongest form that is there. Plural and singular count
+// alike once a plural is there.
+func strongest(named []namedMapping) []*Mapping {
+	if len(named) == 0 {
+		return nil
+	}
+	best := slices.MinFunc(named, func(a, b namedMapping) int { return cmp.Compare(a.as, b.as) }).as
+	var found []*Mapping
+	for _, n := range named {
+		if n.as == best || best == asPlural && n.as == asSingular {
+			found = append(found, n.Mapping)
+		}
+	}
+	return found
+}
+
+func keep(named []namedMapping, ok func(namedMapping) bool) []namedMapping {
+	var kept []namedMapping
+	for _, n := range named {
+		if ok(n) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// pick chooses one of the things that q can mean. The order of preference
+// decides between groups and versions; two resources of one group version are
+// ambiguous, unless q is a kind and one of them is named after it.
+func pick(q question, found []*Mapping) (Mapping, error) {
+	rivals := []*Mapping{found[0]}
+	for _, m := range found[1:] {
+		if m.Resource.GroupVersion() == found[0].Resource.GroupVersion() {
+			rivals = append(rivals, m)
+		}
+	}
+	if len(rivals) > 1 && q.kind.Kind != "" {
+		named := slices.DeleteFunc(slices.Clone(rivals), func(m *Mapping) bool {
+			return m.Singular != strings.ToLower(q.kind.Kind)
+		})
+		if len(named) == 1 {
+			rivals = named
+		}
+	}
+	if len(rivals) > 1 {
+		return Mapping{}, newAmbiguousError(q, rivals)
+	}
+	return *rivals[0], nil
+}
+
+// keepKnown fills the parts of a new discovery that failed with what an
+// earlier one knew of them: that an API does not answer at the moment does not
+// make its kinds unknown. A part that the server says is gone is not kept.
+func keepKnown(served []servedVersion, partial *Error, earlier []servedVersion) []servedVersion {
+	if partial == nil {
+		return served
+	}
+	known := make(map[schema.GroupVersion]servedVersion, len(earlier))
+	for _, version := range earlier {
+		known[version.GroupVersion] = version
+	}
+	for i, version := range served {
+		if version.err != nil && len(version.mappings) == 0 && !apierrors.IsNotFound(version.err) {
+			served[i].mappings = known[version.GroupVersion].mappings
+		}
+	}
+	for _, failure := range partial.Failures {
+		if !failure.GroupVersion.Empty() || apierrors.IsNotFound(failure.Err) {
+			continue
+		}
+		kept := slices.DeleteFunc(slices.Clone(earlier), func(v servedVersion) bool { return !failure.covers(v.Group) })
+		if failure.Path == coreRoot {
+			served = append(kept, served...)
+		} else {
+			served = append(served, kept...)
+		}
+	}
+	return served
+}

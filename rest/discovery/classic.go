@@ -1,0 +1,133 @@
+package discovery
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// classicParallel bounds the requests in flight for classic discovery. A
+// cluster has some thirty to a hundred group versions: eight at a time read
+// them in about ten round trips without crowding out other clients.
+const classicParallel = 8
+
+// readClassicRoot reads which group versions a root names, preferred versions
+// first. Their resources are still to be read.
+func readClassicRoot(root string, body []byte) ([]servedVersion, error) {
+	if root == coreRoot {
+		return readAPIVersions(body)
+	}
+	var doc metav1.APIGroupList
+	if err := decodeDocument(body, "APIGroupList", &doc); err != nil {
+		return nil, err
+	}
+	var versions []servedVersion
+	for _, group := range doc.Groups {
+		first := len(versions)
+		for _, version := range group.Versions {
+			versions = append(versions, servedVersion{
+				GroupVersion: schema.GroupVersion{Group: group.Name, Version: version.Version},
+			})
+		}
+		preferFirst(versions[first:], group.PreferredVersion.Version)
+	}
+	return versions, nil
+}
+
+// readAPIVersions reads the versions of the core group. There has only ever
+// been one; the first is the preferred one.
+func readAPIVersions(body []byte) ([]servedVersion, error) {
+	var doc metav1.APIVersions
+	if err := decodeDocument(body, "APIVersions", &doc); err != nil {
+		return nil, err
+	}
+	versions := make([]servedVersion, len(doc.Versions))
+	for i, version := range doc.Versions {
+		versions[i].Version = version
+	}
+	preferFirst(versions, "")
+	return versions, nil
+}
+
+// preferFirst moves the preferred version of one group to the front and marks
+// it. Without a preferred version the first one is it.
+func preferFirst(versions []servedVersion, preferred string) {
+	for i, version := range versions {
+		if version.Version == preferred {
+			copy(versions[1:i+1], versions[:i])
+			versions[0] = version
+			break
+		}
+	}
+	if len(versions) > 0 {
+		versions[0].preferred = true
+	}
+}
+
+// readClassicVersions reads the resources of each group version into it, or
+// the reason why they could not be read. It returns when all are done.
+func readClassicVersions(ctx context.Context, get Get, versions []servedVersion) {
+	seats := make(chan struct{}, classicParallel)
+	var reading sync.WaitGroup
+	for i := range versions {
+		seats <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-seats }()
+			versions[i].mappings, versions[i].err = readClassicVersion(ctx, get, versions[i].GroupVersion)
+		})
+	}
+	reading.Wait()
+}
+
+// readClassicVersion reads the resources of one group version.
+func readClassicVersion(ctx context.Context, get Get, gv schema.GroupVersion) ([]Mapping, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	body, _, err := get(ctx, versionPath(gv), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	var doc metav1.APIResourceList
+	if err := decodeDocument(body, "APIResourceList", &doc); err != nil {
+		return nil, err
+	}
+	if doc.GroupVersion != gv.String() {
+		return nil, fmt.Errorf("the document is about %q", doc.GroupVersion)
+	}
+	return classicMappings(gv, doc.APIResources), nil
+}
+
+// classicMappings translates the resources of one group version. A name with a
+// slash is a subresource; it may come before or after its resource, which may
+// itself be missing.
+func classicMappings(gv schema.GroupVersion, resources []metav1.APIResource) []Mapping {
+	var mappings []Mapping
+	subresources := make(map[string][]string)
+	for _, r := range resources {
+		if parent, sub, ok := strings.Cut(r.Name, "/"); ok {
+			subresources[parent] = append(subresources[parent], sub)
+			continue
+		}
+		if r.Kind == "" {
+			continue
+		}
+		mappings = append(mappings, Mapping{
+			Kind:       kindIn(gv, metav1.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}),
+			Resource:   gv.WithResource(r.Name),
+			Namespaced: r.Namespaced,
+			Singular:   r.SingularName,
+			ShortNames: r.ShortNames,
+			Categories: r.Categories,
+			Verbs:      r.Verbs,
+		})
+	}
+	for i := range mappings {
+		mappings[i].Subresources = subresources[mappings[i].Resource.Resource]
+	}
+	return mappings
+}

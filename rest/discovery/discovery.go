@@ -1,0 +1,186 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The two documents that everything else is found from: the legacy group and
+// the named groups.
+const (
+	coreRoot   = "/api"
+	groupsRoot = "/apis"
+)
+
+// Error says which parts of the server's API could not be discovered.
+// The usual reason for a part is an APIService whose backend is down. Whatever
+// is not named in it was discovered.
+type Error struct {
+	Failures []Failure // at least one
+}
+
+// Failure is one part of the API that could not be discovered.
+type Failure struct {
+	// Path is the document that failed, such as "/apis/metrics.k8s.io/v1beta1".
+	// It is "/api" or "/apis" when the core group or all named groups failed.
+	Path string
+
+	// GroupVersion is what the document describes; empty for "/api" and "/apis".
+	GroupVersion schema.GroupVersion
+
+	// Err is the reason: the server's status, or a transport or decoding error.
+	Err error
+}
+
+func (f Failure) String() string {
+	what := f.Path
+	if !f.GroupVersion.Empty() {
+		what = f.GroupVersion.String()
+	}
+	return fmt.Sprintf("%s: %v", what, f.Err)
+}
+
+// covers reports whether resources of a group could be hidden by the failure.
+func (f Failure) covers(group string) bool {
+	switch f.Path {
+	case coreRoot:
+		return group == ""
+	case groupsRoot:
+		return group != ""
+	default:
+		return f.GroupVersion.Group == group
+	}
+}
+
+// Error names every failed part with its reason, in one line.
+func (e *Error) Error() string {
+	parts := make([]string, len(e.Failures))
+	for i, failure := range e.Failures {
+		parts[i] = failure.String()
+	}
+	return "discovery failed for " + strings.Join(parts, "; ")
+}
+
+// Unwrap returns the reasons, so that errors.Is and errors.As find them.
+func (e *Error) Unwrap() []error {
+	reasons := make([]error, len(e.Failures))
+	for i, failure := range e.Failures {
+		reasons[i] = failure.Err
+	}
+	return reasons
+}
+
+// servedVersion is what discovery learned about one group version.
+type servedVersion struct {
+	schema.GroupVersion
+	preferred bool // the version that the server prefers in its group
+	mappings  []Mapping
+
+	// err says why mappings is missing, or, where there are some, why they may
+	// be out of date.
+	err error
+}
+
+// discover asks the server what it serves: the core group first, then the
+// groups in the server's order, within a group the preferred version first.
+//
+// Each of /api and /apis is asked for its aggregated document (KEP-3352), which
+// takes one request; a server that does not know that form answers with the
+// classic one, and then every group version is asked for its resources.
+//
+// Errors: the context's error when it ended; otherwise a *Error, with
+// whatever was learned beside it. When nothing was learned the first result is
+// nil.
+func discover(ctx context.Context, get Get) ([]servedVersion, error) {
+	roots := []string{coreRoot, groupsRoot}
+	served := make([][]servedVersion, len(roots))
+	errs := make([]error, len(roots))
+	var asking sync.WaitGroup
+	for i, root := range roots {
+		asking.Go(func() { served[i], errs[i] = discoverRoot(ctx, get, root) })
+	}
+	asking.Wait()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("discovery: %w", context.Cause(ctx))
+	}
+
+	var failures []Failure
+	for i, err := range errs {
+		// A server may have only one of the roots, such as an API server of
+		// custom resources without a core group: then the other one is absent
+		// and not broken.
+		if err == nil || apierrors.IsNotFound(err) && errs[1-i] == nil {
+			continue
+		}
+		failures = append(failures, Failure{Path: roots[i], Err: err})
+	}
+	all := slices.Concat(served...)
+	for _, version := range all {
+		if version.err != nil {
+			failures = append(failures, Failure{
+				Path: versionPath(version.GroupVersion), GroupVersion: version.GroupVersion, Err: version.err,
+			})
+		}
+	}
+	if len(failures) > 0 {
+		return all, &Error{Failures: failures}
+	}
+	return all, nil
+}
+
+// discoverRoot reads what is served below one root, in whichever form the
+// server gives.
+func discoverRoot(ctx context.Context, get Get, root string) ([]servedVersion, error) {
+	body, contentType, err := get(ctx, root, aggregatedAccept)
+	if err != nil {
+		return nil, err
+	}
+	if isAggregated(contentType) {
+		return readAggregated(body)
+	}
+	versions, err := readClassicRoot(root, body)
+	if err != nil {
+		return nil, err
+	}
+	readClassicVersions(ctx, get, versions)
+	return versions, nil
+}
+
+// versionPath is where the resources of a group version are served.
+func versionPath(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return coreRoot + "/" + gv.Version
+	}
+	return groupsRoot + "/" + gv.Group + "/" + gv.Version
+}
+
+// decodeDocument reads a discovery document of the given kind into doc. The
+// kind is checked because a proxy's or another server's JSON would otherwise
+// read as a server that serves nothing.
+func decodeDocument(body []byte, kind string, doc any) error {
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(body, &head); err != nil {
+		return fmt.Errorf("decode %s: %w: check that the address is that of a Kubernetes API server", kind, err)
+	}
+	if head.Kind != kind {
+		return fmt.Errorf("decode %s: the document has kind %q: check that the address is that of a Kubernetes API server", kind, head.Kind)
+	}
+	if err := json.Unmarshal(body, doc); err != nil {
+		return fmt.Errorf("decode %s: %w", kind, err)
+	}
+	return nil
+}
+
+// errStale is the failure of a group version whose document the server could
+// not refresh.
+var errStale = errors.New("the aggregated API server behind it does not answer, what is known of it may be out of date; see \"kubectl get apiservices\"")

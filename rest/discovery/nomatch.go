@@ -1,0 +1,244 @@
+package discovery
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// NoMatchError says that the server does not serve what was asked for. It is
+// also apimachinery's error for that: meta.IsNoMatchError is true for it.
+type NoMatchError struct {
+	Kind     object.GVK // what was asked for: a kind
+	Resource object.GVR // or a resource, then Kind is empty
+
+	// Similar names what the server serves under the most similar names, at most
+	// three: resources as kubectl takes them, kinds with their group version.
+	Similar []string
+
+	// Undiscovered says what could not be discovered, nil if all could. What
+	// was asked for may be in there.
+	Undiscovered *Error
+}
+
+// Error says what was asked for, what it may have been meant to be, and how to
+// find out what there is.
+func (e *NoMatchError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the server does not serve %s", question{e.Kind, e.Resource})
+	if len(e.Similar) > 0 {
+		fmt.Fprintf(&b, " (did you mean %s?)", strings.Join(e.Similar, " or "))
+	}
+	if e.Undiscovered != nil {
+		fmt.Fprintf(&b, "; it may be hidden: %v", e.Undiscovered)
+	}
+	b.WriteString("; \"kubectl api-resources\" lists what is served")
+	return b.String()
+}
+
+// Unwrap returns apimachinery's error for the same, and Undiscovered if any.
+func (e *NoMatchError) Unwrap() []error {
+	var as error = &meta.NoResourceMatchError{PartialResource: e.Resource}
+	if e.Kind.Kind != "" {
+		noKind := &meta.NoKindMatchError{GroupKind: e.Kind.GroupKind()}
+		if e.Kind.Version != "" {
+			noKind.SearchedVersions = []string{e.Kind.Version}
+		}
+		as = noKind
+	}
+	if e.Undiscovered == nil {
+		return []error{as}
+	}
+	return []error{as, e.Undiscovered}
+}
+
+// AmbiguousError says that a name means several resources and no rule prefers
+// one of them. It is also apimachinery's error for that:
+// meta.IsAmbiguousError is true for it.
+type AmbiguousError struct {
+	Kind       object.GVK // what was asked for: a kind
+	Resource   object.GVR // or a resource, then Kind is empty
+	Candidates []Mapping  // at least two, all of one group version
+}
+
+// Error lists the names to choose from.
+func (e *AmbiguousError) Error() string {
+	names := make([]string, len(e.Candidates))
+	for i, m := range e.Candidates {
+		names[i] = object.ResourceName(m.Resource)
+	}
+	return fmt.Sprintf("%s is ambiguous: name one of the resources %s",
+		question{e.Kind, e.Resource}, strings.Join(names, ", "))
+}
+
+// Unwrap returns apimachinery's error for the same.
+func (e *AmbiguousError) Unwrap() error {
+	var resources []object.GVR
+	var kinds []object.GVK
+	for _, m := range e.Candidates {
+		resources = append(resources, m.Resource)
+		kinds = append(kinds, m.Kind)
+	}
+	if e.Kind.Kind != "" {
+		return &meta.AmbiguousKindError{PartialKind: e.Kind, MatchingResources: resources, MatchingKinds: kinds}
+	}
+	return &meta.AmbiguousResourceError{PartialResource: e.Resource, MatchingResources: resources, MatchingKinds: kinds}
+}
+
+func newAmbiguousError(q question, rivals []*Mapping) *AmbiguousError {
+	e := &AmbiguousError{Kind: q.kind, Resource: q.resource}
+	for _, m := range rivals {
+		e.Candidates = append(e.Candidates, *m)
+	}
+	return e
+}
+
+// newMissError returns the error for a question that c does not answer: a
+// *NoMatchError, or, where the very group that was asked for could not be
+// discovered, that failure. Nobody may take "not installed" from the latter.
+func newMissError(q question, c *catalog) error {
+	if c.partial != nil && slices.ContainsFunc(c.partial.Failures, q.hiddenBy) {
+		return fmt.Errorf("look up %s: %w", q, c.partial)
+	}
+	return &NoMatchError{Kind: q.kind, Resource: q.resource, Similar: c.similar(q), Undiscovered: c.partial}
+}
+
+// hiddenBy reports whether the failure is about the group, and the version if
+// there is one, that q names. A resource without a group is hidden where a
+// whole root failed; a single group that is down does not cast doubt on every
+// misspelt name.
+func (q question) hiddenBy(f Failure) bool {
+	gv := q.kind.GroupVersion()
+	if q.kind.Kind == "" {
+		gv = q.resource.GroupVersion()
+	}
+	if q.kind.Kind == "" && gv.Group == "" {
+		return f.GroupVersion.Empty()
+	}
+	return f.covers(gv.Group) &&
+		(gv.Version == "" || f.GroupVersion.Empty() || f.GroupVersion.Version == gv.Version)
+}
+
+func (q question) String() string {
+	if q.kind.Kind != "" {
+		return "kind " + kindName(q.kind)
+	}
+	return fmt.Sprintf("resource %q", versionedName(q.resource))
+}
+
+// kindName writes a kind with the group version that an object's apiVersion
+// has.
+func kindName(gvk object.GVK) string {
+	if gvk.Version == "" {
+		return gvk.GroupKind().String()
+	}
+	return gvk.Kind + " in " + gvk.GroupVersion().String()
+}
+
+// versionedName writes a resource as kubectl takes it: TYPE[.VERSION][.GROUP].
+func versionedName(gvr object.GVR) string {
+	name := gvr.Resource
+	for _, part := range []string{gvr.Version, gvr.Group} {
+		if part != "" {
+			name += "." + part
+		}
+	}
+	return name
+}
+
+// maxSimilar bounds the names that an error proposes.
+const maxSimilar = 3
+
+// similar returns the names of what is served under a name like that of q: the
+// most similar ones, those of the group that was asked for first.
+func (c *catalog) similar(q question) []string {
+	asked, group := q.resource.Resource, q.resource.Group
+	if q.kind.Kind != "" {
+		asked, group = q.kind.Kind, q.kind.Group
+	}
+	asked = strings.ToLower(asked)
+	type proposal struct {
+		name             string
+		distance, abroad int
+	}
+	var proposals []proposal
+	for _, version := range c.served {
+		for i := range version.mappings {
+			m := &version.mappings[i]
+			p := proposal{distance: nearest(asked, m)}
+			// One slip in four letters is a typing error, more is another word.
+			if p.distance > 1+len(asked)/4 {
+				continue
+			}
+			if m.Resource.Group != group {
+				p.abroad = 1
+			}
+			p.name = q.propose(m, p.distance)
+			proposals = append(proposals, p)
+		}
+	}
+	slices.SortStableFunc(proposals, func(a, b proposal) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.abroad, b.abroad))
+	})
+	var names []string
+	for _, p := range proposals {
+		if p.distance == proposals[0].distance && !slices.Contains(names, p.name) && len(names) < maxSimilar {
+			names = append(names, p.name)
+		}
+	}
+	return names
+}
+
+// propose writes m as the answer to q should have been asked for. The version
+// of a resource is shown only where all but that was right.
+func (q question) propose(m *Mapping, distance int) string {
+	if q.kind.Kind != "" {
+		return kindName(m.Kind)
+	}
+	if distance == 0 && q.resource.Version != "" && strings.HasPrefix(m.Resource.Group, q.resource.Group) {
+		return versionedName(m.Resource)
+	}
+	return object.ResourceName(m.Resource)
+}
+
+// nearest returns the distance of a lower-case word to the nearest name of m.
+func nearest(word string, m *Mapping) int {
+	d := distance(word, m.Resource.Resource)
+	if m.Singular != "" {
+		d = min(d, distance(word, m.Singular))
+	}
+	if slices.Contains(m.ShortNames, word) {
+		return 0
+	}
+	return min(d, distance(word, strings.ToLower(m.Kind.Kind)))
+}
+
+// distance returns how many letters must be inserted, removed, replaced or
+// swapped with their neighbour to make a into b: the restricted
+// Damerau-Levenshtein distance, in bytes, O(len(a)*len(b)).
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, row = last, row, before
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			replaced := last[j-1]
+			if a[i-1] != b[j-1] {
+				replaced++
+			}
+			row[j] = min(replaced, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
