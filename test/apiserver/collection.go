@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver/internal/ownership"
 )
 
 // version is one stored state of one object. It never changes once stored;
@@ -82,6 +83,7 @@ func (v *version) at(rv uint64) *version {
 // may be read without the mutex.
 type collection struct {
 	Resource
+	owners func() (*owners, error) // made when something is written
 
 	objects map[string]*version
 	paths   []string
@@ -93,9 +95,10 @@ type collection struct {
 	removed chan struct{} // closed when the resource is no longer served
 }
 
-func newCollection(r Resource, rv uint64) *collection {
+func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
 	return &collection{
 		Resource: r,
+		owners:   sync.OnceValues(func() (*owners, error) { return newOwners(types, &r) }),
 		objects:  map[string]*version{},
 		floor:    rv,
 		last:     rv,

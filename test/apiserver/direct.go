@@ -36,22 +36,32 @@ func (s *Server) Create(obj object.Object) (object.Object, error) {
 // Update stores obj, its status included, over the object of the same key. A
 // resource version in obj must be the stored one, else it fails with
 // Conflict; without one it always wins. It fails with NotFound. An update
-// without any change stores nothing.
+// without any change stores nothing. Where the stored object has managed fields,
+// what the update changes belongs to the manager "test" from then on.
 func (s *Server) Update(obj object.Object) (object.Object, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	c, err := s.collectionOf(obj)
+	s.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	cur, err := c.stored(object.KeyOf(obj))
+	v, err := s.swap(c, object.KeyOf(obj), func(cur *version) (object.Object, error) {
+		if rv := obj.GetResourceVersion(); rv != "" && rv != cur.obj.GetResourceVersion() {
+			return nil, conflict(c, obj.GetName())
+		}
+		if len(cur.obj.GetManagedFields()) == 0 {
+			return clone(obj), nil
+		}
+		owners, err := c.owners()
+		if err != nil {
+			return nil, err
+		}
+		return owners.whole.Update(clone(cur.obj), clone(obj), directManager)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if rv := obj.GetResourceVersion(); rv != "" && rv != cur.obj.GetResourceVersion() {
-		return nil, conflict(c, obj.GetName())
-	}
-	return clone(s.replace(c, cur, clone(obj)).obj), nil
+	return clone(v.obj), nil
 }
 
 // Put stores obj whether it exists or not, and whatever its version.

@@ -18,8 +18,10 @@
 // Discovery in both forms; get, list, watch, create, update, patch, delete and
 // deletecollection with the semantics of resourceVersion,
 // resourceVersionMatch, limit and continue, bookmarks, streaming lists,
-// selectors, the status subresource, finalizers and dry run; objects whole or
-// as metadata, in JSON, CBOR and, for built-in types, protobuf.
+// selectors, the status subresource, finalizers and dry run; server-side apply with
+// the owners of fields in metadata.managedFields, merged by the code of the real
+// server; objects whole or as metadata, in JSON, CBOR and, for built-in types,
+// protobuf.
 //
 // # What it does not
 //
@@ -33,11 +35,11 @@
 //     and a DELETED; Server.Delete makes the latter alone.
 //   - Nothing is done for an object's dependents, and deleting a namespace
 //     deletes only the namespace.
-//   - Server-side apply merges and records its manager, but does not track which
-//     manager owns which field; other writes record no manager at all.
 //   - No Tables, no YAML in responses, no CBOR in requests, no subresources but status, and
 //     one version of each group. A CustomResourceDefinition is a call of
 //     AddResource, not an object.
+//   - Create, Update and Put of Server track no field owners until somebody applies the
+//     object. What they change afterwards belongs to the manager "test".
 //   - Bookmarks come exactly when they are due and carry the newest version of
 //     the whole server; a real server's may come later, or not at all, and carry
 //     the newest version of the resource.

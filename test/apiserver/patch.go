@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,7 +41,11 @@ func (c *call) patch() error {
 		return c.apply(body)
 	}
 	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
-		return c.patched(kind, cur, body)
+		obj, err := c.patched(kind, cur, body)
+		if err != nil {
+			return nil, err
+		}
+		return c.owned(cur, obj)
 	})
 	if err != nil {
 		return err
@@ -118,73 +122,44 @@ func patchError(err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
 }
 
-// apply is server-side apply in a simple form. The applied fields are merged
-// into the object (by the strategic merge rules of built-in types), the
-// object is created where it does not exist, and the manager is recorded in
-// metadata.managedFields. Ownership of single fields is not tracked: nothing
-// conflicts, and a field that a manager no longer applies stays.
+// apply is server-side apply: the object is created where it does not exist.
 func (c *call) apply(body []byte) error {
-	patch, err := yaml.YAMLToJSON(body)
+	patch, err := readPatch(body)
 	if err != nil {
-		return apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
-	}
-	kind := types.StrategicMergePatchType
-	if c.coll.custom() {
-		kind = types.MergePatchType
+		return err
 	}
 	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
-		obj, err := c.patched(kind, cur, patch)
+		obj, err := c.applied(cur, patch.DeepCopy())
 		if err != nil {
 			return nil, err
 		}
-		c.recordManager(obj)
-		return obj, nil
+		return obj, c.checkPlace(obj)
 	})
-	if !apierrors.IsNotFound(err) || c.subresource != "" {
-		if err != nil {
-			return err
-		}
-		return c.sendVersion(http.StatusOK, v)
-	}
-	return c.applyNew(patch)
-}
-
-func (c *call) applyNew(patch []byte) error {
-	obj := c.coll.New()
-	if err := decodeJSON(patch, obj); err != nil {
+	switch {
+	case apierrors.IsNotFound(err) && c.subresource == "":
+		return c.applyNew(patch)
+	case err != nil:
 		return err
 	}
-	if obj.GetName() == "" {
-		obj.SetName(c.name)
+	return c.sendVersion(http.StatusOK, v)
+}
+
+func readPatch(body []byte) (*unstructured.Unstructured, error) {
+	patch := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(body, &patch.Object); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+	}
+	return patch, nil
+}
+
+func (c *call) applyNew(patch *unstructured.Unstructured) error {
+	obj, err := c.applied(nil, patch)
+	if err != nil {
+		return err
 	}
 	if err := c.checkPlace(obj); err != nil {
 		return err
 	}
-	c.recordManager(obj)
-	v, err := c.storeNew(obj)
-	if err != nil {
-		return err
-	}
-	return c.sendVersion(http.StatusCreated, v)
-}
-
-// recordManager notes who applied. An entry that is there already stays as it
-// is, so that applying the same again changes nothing.
-func (c *call) recordManager(obj object.Object) {
-	manager := c.r.URL.Query().Get("fieldManager")
-	for _, entry := range obj.GetManagedFields() {
-		if entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply {
-			return
-		}
-	}
-	now := metav1.Time{Time: time.Now().Truncate(time.Second)}
-	obj.SetManagedFields(append(obj.GetManagedFields(), metav1.ManagedFieldsEntry{
-		Manager:     manager,
-		Operation:   metav1.ManagedFieldsOperationApply,
-		APIVersion:  c.coll.GroupVersion().String(),
-		Time:        &now,
-		FieldsType:  "FieldsV1",
-		FieldsV1:    metav1.NewFieldsV1("{}"),
-		Subresource: c.subresource,
-	}))
+	c.dropDecided(obj)
+	return c.sendNew(obj)
 }

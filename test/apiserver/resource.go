@@ -44,6 +44,11 @@ type Resource struct {
 	// resource and, to learn the names, with an empty one.
 	Fields func(object.Object) fields.Set
 
+	// Schema is the openAPIV3Schema of a custom resource, in JSON or YAML. It says
+	// how lists merge when an object is applied; nothing is validated, defaulted or
+	// pruned by it. Without it a list that is not in the metadata is one field.
+	Schema []byte
+
 	// What follows are the strategies of single built-in resources.
 
 	noDeleteCollection  bool // namespaces are deleted one by one

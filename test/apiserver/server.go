@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver/internal/ownership"
 )
 
 // Server is a simulated API server: a store with a history, and the HTTP
@@ -25,6 +26,7 @@ type Server struct {
 	opts   Options
 	faults *Faults
 	stats  *Stats
+	types  *ownership.Types
 
 	mu          sync.Mutex
 	rv          uint64 // of the newest change anywhere
@@ -51,6 +53,7 @@ func New(opts Options) *Server {
 	s := &Server{
 		opts:        opts,
 		stats:       newStats(),
+		types:       ownership.NewTypes(),
 		rv:          opts.FirstRV,
 		advanced:    make(chan struct{}),
 		rand:        rand.New(rand.NewPCG(opts.Seed, 0x6d696c6c)),
@@ -84,7 +87,12 @@ func (s *Server) AddResource(r Resource) error {
 	if _, exists := s.collections[r.GVR]; exists {
 		return fmt.Errorf("resource %v is served already", r.GVR)
 	}
-	c := newCollection(r, s.rv)
+	c := newCollection(r, s.types, s.rv)
+	if len(r.Schema) > 0 {
+		if _, err := c.owners(); err != nil {
+			return fmt.Errorf("resource %v: %w", r.GVR, err)
+		}
+	}
 	s.collections[r.GVR] = c
 	if !r.custom() {
 		s.byType[r.goType()] = c

@@ -82,7 +82,7 @@ func (s *Server) replace(c *collection, cur *version, obj object.Object) *versio
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 	obj.SetResourceVersion(old.GetResourceVersion())
-	if equality.Semantic.DeepEqual(old, obj) {
+	if sameButTimes(old, obj) {
 		return cur
 	}
 	if old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
@@ -92,6 +92,32 @@ func (s *Server) replace(c *collection, cur *version, obj object.Object) *versio
 		return &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
 	}
 	return s.put(c, cur, obj)
+}
+
+// swap replaces the stored object with what change makes of it; nil leaves it as it
+// is. As on a real server the change is made without holding anything up, and made
+// again where somebody else was faster.
+func (s *Server) swap(c *collection, key object.Key, change func(cur *version) (object.Object, error)) (*version, error) {
+	for {
+		s.mu.Lock()
+		cur, err := c.stored(key)
+		s.mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		obj, err := change(cur)
+		if obj == nil || err != nil {
+			return cur, err
+		}
+		s.mu.Lock()
+		newest, err := c.stored(key)
+		if err == nil && newest == cur {
+			v := s.replace(c, cur, obj)
+			s.mu.Unlock()
+			return v, nil
+		}
+		s.mu.Unlock()
+	}
 }
 
 // release deletes the object, or marks it as being deleted where finalizers

@@ -44,9 +44,21 @@ func (c *call) create() error {
 	return c.createNew(obj)
 }
 
-// createNew stores an object of which nothing that the server decides is
-// taken from the request.
+// createNew stores an object that a request creates.
 func (c *call) createNew(obj object.Object) error {
+	c.dropDecided(obj)
+	if c.coll.defaults != nil {
+		c.coll.defaults(obj) // the one who creates an object owns its defaults
+	}
+	obj, err := c.owned(nil, obj)
+	if err != nil {
+		return err
+	}
+	return c.sendNew(obj)
+}
+
+// dropDecided takes from a new object what the server decides.
+func (c *call) dropDecided(obj object.Object) {
 	obj.SetUID("")
 	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetDeletionTimestamp(nil)
@@ -56,6 +68,10 @@ func (c *call) createNew(obj object.Object) error {
 	if c.coll.Status && !c.coll.keepsStatusOnCreate {
 		copyStatus(obj, c.coll.New())
 	}
+}
+
+// sendNew stores a new object and answers with it.
+func (c *call) sendNew(obj object.Object) error {
 	v, err := c.storeNew(obj)
 	if err != nil {
 		return err
@@ -102,6 +118,9 @@ func (c *call) placeInNamespace(obj object.Object) error {
 
 // checkPlace checks that the object is the one that the path names.
 func (c *call) checkPlace(obj object.Object) error {
+	if obj.GetName() == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
+	}
 	if obj.GetName() != c.name {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", obj.GetName(), c.name))
 	}
@@ -123,11 +142,11 @@ func (c *call) update() error {
 	if err := c.checkPlace(obj); err != nil {
 		return err
 	}
-	v, err := c.storeUpdate(func(object.Object) (object.Object, error) {
+	v, err := c.storeUpdate(func(cur object.Object) (object.Object, error) {
 		if c.coll.needsVersion && obj.GetResourceVersion() == "" {
 			return nil, c.versionMissing()
 		}
-		return clone(obj), nil
+		return c.owned(cur, clone(obj))
 	})
 	if c.coll.createsOnUpdate && c.subresource == "" && apierrors.IsNotFound(err) {
 		return c.createNew(obj)
@@ -138,37 +157,24 @@ func (c *call) update() error {
 	return c.sendVersion(http.StatusOK, v)
 }
 
-// storeUpdate replaces the stored object with what change makes of it. As on a
-// real server the change is made without holding anything up, and made again
-// where somebody else was faster.
+// storeUpdate replaces the stored object with what change makes of a copy of it.
 func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
-	s := c.server
-	for {
-		s.mu.Lock()
-		cur, err := c.coll.stored(c.key())
-		s.mu.Unlock()
-		if err != nil {
-			return nil, err
-		}
+	var dry *version
+	v, err := c.server.swap(c.coll, c.key(), func(cur *version) (object.Object, error) {
 		obj, err := change(clone(cur.obj))
 		if err != nil {
 			return nil, err
 		}
-		if obj, err = c.permitted(cur.obj, obj); err != nil {
-			return nil, err
+		if obj, err = c.permitted(cur.obj, obj); err != nil || !c.dryRun() {
+			return obj, err
 		}
-		if c.dryRun() {
-			return &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}, nil
-		}
-		s.mu.Lock()
-		newest, err := c.coll.stored(c.key())
-		if err == nil && newest == cur {
-			v := s.replace(c.coll, cur, obj)
-			s.mu.Unlock()
-			return v, nil
-		}
-		s.mu.Unlock()
+		dry = &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}
+		return nil, nil
+	})
+	if dry != nil {
+		return dry, nil
 	}
+	return v, err
 }
 
 // permitted checks that obj may replace cur, and takes what the request may
@@ -211,6 +217,7 @@ func (c *call) checkFinalizers(cur, obj object.Object) error {
 // where the resource's status strategy lets them through.
 func (c *call) withStatus(cur, obj object.Object) object.Object {
 	result := clone(cur)
+	result.SetManagedFields(obj.GetManagedFields())
 	copyStatus(result, obj)
 	if c.coll.statusLabels {
 		result.SetLabels(obj.GetLabels())

@@ -23,7 +23,10 @@ import (
 func TestW04_InformersCacheWhatIsWanted(t *testing.T) {
 	managed := func(name, node string) *corev1.Pod {
 		p := pod(name, "app=web")
-		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`),
+		}}
 		p.Spec.NodeName = node
 		p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 		return p

@@ -88,6 +88,8 @@ var refusals = []struct {
 	{name: "update of another uid", method: "PUT", path: "configmaps/c", body: `{"metadata":{"name":"c","uid":"x"}}`, want: `409 Conflict`},
 	{name: "update of another name", method: "PUT", path: "configmaps/c", body: `{"metadata":{"name":"d"}}`,
 		want: `400 BadRequest the name of the object (d) does not match the name on the URL (c)`},
+	{name: "update without name", method: "PUT", path: "configmaps/c", body: `{"metadata":{}}`,
+		want: `400 BadRequest the name of the object (c based on URL) was undeterminable: name must be provided`},
 	{name: "blind update of a custom object", method: "PUT", path: "example.com/v1/widgets/w", body: widget("w"),
 		want: `422 Invalid widgets.example.com "w" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update`},
 	{name: "put to collection", method: "PUT", path: "pods", body: `{}`, want: `405 MethodNotAllowed the server does not allow this method on the requested resource`},

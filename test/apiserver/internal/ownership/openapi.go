@@ -1,0 +1,44 @@
+package ownership
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kube-openapi/pkg/schemaconv"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/yaml"
+)
+
+// fromOpenAPI makes a schema of the openAPIV3Schema of a custom resource, in JSON
+// or YAML. As on the server, what that says of apiVersion, kind and metadata does
+// not count.
+func (t *Types) fromOpenAPI(document []byte) (typed.ParseableType, error) {
+	const root = "object"
+	var s spec.Schema
+	if err := yaml.Unmarshal(document, &s); err != nil {
+		return typed.ParseableType{}, fmt.Errorf("read the OpenAPI schema: %w", err)
+	}
+	converted, err := schemaconv.ToSchemaFromOpenAPI(map[string]*spec.Schema{root: &s}, false)
+	if err != nil {
+		return typed.ParseableType{}, fmt.Errorf("read the OpenAPI schema: %w", err)
+	}
+	b := builder{rules: t.rules(), names: map[reflect.Type]string{}, types: converted.Types}
+	for _, def := range b.types {
+		if def.Name != root || def.Map == nil {
+			continue
+		}
+		def.Map.Fields = slices.DeleteFunc(def.Map.Fields, func(f schema.StructField) bool {
+			return f.Name == "apiVersion" || f.Name == "kind" || f.Name == "metadata"
+		})
+		b.fields(def.Map, reflect.TypeFor[metav1.TypeMeta]())
+		def.Map.Fields = append(def.Map.Fields, schema.StructField{
+			Name: "metadata", Type: b.ref(reflect.TypeFor[metav1.ObjectMeta]()),
+		})
+		return typed.ParseableType{TypeRef: to(root), Schema: &schema.Schema{Types: b.types}}, nil
+	}
+	return typed.ParseableType{}, fmt.Errorf("the OpenAPI schema is not that of an object but of %q", s.Type)
+}
