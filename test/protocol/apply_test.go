@@ -233,6 +233,14 @@ func TestApplyAndSubresources(t *testing.T) {
 		require.Equal(s.t, 409, code, "a list is one field")
 		require.Equal(s.t, ".spec.list", refused.Details.Causes[0].Field)
 
+		parts := func(parts string) string { return kind + `},"spec":{"parts":` + parts + `}}` }
+		s.applied(path, "me", parts(`[{"name":"a","size":1}]`))
+		both := s.applied(path, "you", parts(`[{"name":"b","size":1}]`))
+		require.Equal(s.t, []string{"a", "b"}, names(both.Spec["parts"].([]any)), "as the definition says")
+		code, refused = s.apply(path, "you", parts(`[{"name":"a","size":2}]`))
+		require.Equal(s.t, 409, code)
+		require.Equal(s.t, `.spec.parts[name="a"].size`, refused.Details.Causes[0].Field)
+
 		s.pods("p")
 		p := s.applied("pods/p/status", "kubelet", `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{"phase":"Running",
 			"conditions":[{"type":"Ready","status":"True"}]}}`)

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/test/envtest"
 )
@@ -63,16 +62,17 @@ func run(m *testing.M) int {
 }
 
 func startSimulated() (*target, func(), error) {
+	widgets, err := apiserver.ReadDefinition([]byte(widgetDefinition))
+	if err != nil {
+		return nil, nil, err
+	}
 	srv := apiserver.New(apiserver.Options{
 		NamespaceLifecycle: true,
 		Tokens:             map[string]string{"a": "admin", "n": "nobody"},
 		Authorize: func(a apiserver.Attributes) bool {
 			return a.User == "admin" || a.User == "nobody" && a.Resource == "" && a.Path != "/metrics"
 		},
-		Resources: []apiserver.Resource{{
-			GVR:  object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"},
-			Kind: "Widget", Namespaced: true, Status: true, Generation: true,
-		}},
+		Resources: []apiserver.Resource{widgets},
 	})
 	endpoint, err := srv.Listen(apiserver.ListenOptions{TLS: true})
 	if err != nil {
@@ -117,7 +117,9 @@ const widgetDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"Custom
 "names":{"kind":"Widget","plural":"widgets","singular":"widget","listKind":"WidgetList"},
 "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
 "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
-"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+"spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
+"parts":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
+"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"size":{"type":"integer"}}}}}},
 "status":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}]}}`
 
 // defineWidgets creates the custom resource and waits until it is served.
