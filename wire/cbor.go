@@ -94,12 +94,12 @@ func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, e
 }
 
 func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
-	if d.quantities != nil && mayHideExponent(raw) {
+	if d.guard != nil && mayHideAbsurd(raw) {
 		var tree cborTree
 		if err := unmarshalCBOR(raw, &tree); err != nil {
 			return err
 		}
-		if err := d.quantities.checkValue(map[string]any(tree)); err != nil {
+		if err := d.guard.checkValue(map[string]any(tree)); err != nil {
 			return err
 		}
 	}
@@ -147,10 +147,10 @@ func decodeCBORStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
-// mayHideExponent is mayHoldHugeExponent for CBOR: it reports whether a string in
-// raw is a number with a long exponent, or may become one by its tags or when its
-// pieces are put together. raw is as a scanner found it.
-func mayHideExponent(raw []byte) bool {
+// mayHideAbsurd is mayHoldAbsurd for CBOR: it reports whether a string in raw is
+// absurd as a quantity, or may become so by its tags or when its pieces are put
+// together. raw is as a scanner found it.
+func mayHideAbsurd(raw []byte) bool {
 	for n := 0; n < len(raw); {
 		h, ok, err := readCBORHead(raw[n:])
 		if !ok || err != nil {
@@ -163,7 +163,7 @@ func mayHideExponent(raw []byte) bool {
 				return true
 			}
 		case cborBytes, cborText:
-			if h.indefinite || h.value > uint64(len(raw)-n) || hasHugeExponent(raw[n:n+int(h.value)]) {
+			if h.indefinite || h.value > uint64(len(raw)-n) || isAbsurd(raw[n:n+int(h.value)]) {
 				return true
 			}
 			n += int(h.value)

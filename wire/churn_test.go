@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,19 +70,12 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// raceDetector reports whether the test runs with it, which makes everything
-// ten times slower.
-func raceDetector() bool {
-	build, _ := debug.ReadBuildInfo()
-	return build != nil && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
-
 // A million objects pass through a cache of a thousand, and at the end the pool
 // holds no more than after the first ones: neither of content that never
 // repeats, nor of content that repeats just often enough to be remembered.
 func TestW03_ChurnLeavesNothing(t *testing.T) {
 	events := 1_000_000
-	if raceDetector() {
+	if raceDetector {
 		events = 50_000
 	}
 	for _, repeat := range []int{1, 2, 3} {

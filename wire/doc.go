@@ -41,12 +41,15 @@
 //     arrived, not with what a length announces; sizes and the depth of CBOR
 //     are checked before, the depth of JSON while a value is read; types that
 //     contain themselves are not read from protobuf, whose generated code
-//     recurses without a bound; and quantities that apimachinery would compute
-//     on for hours are refused.
+//     recurses without a bound; and what apimachinery's code would take long for
+//     is refused before it is called: quantities of more than 1,024 digits or with
+//     an exponent of more than three, map entries in protobuf whose lengths lie,
+//     long lists of what cannot be their elements.
 //   - Whatever the bytes, the result is that of the reference, be it a value or
 //     an error (W01).
 //   - Sharing changes nothing for who does not change objects, and keeps nothing
-//     alive (W03).
+//     alive (W03). On its account an object holds at most twice its own bytes.
+//   - A watch that waits holds a few kilobytes, whatever it has read.
 //   - An object with some of its fields equals the whole one with every other
 //     field zero; name, namespace, UID and resource version are always there
 //     (W04).

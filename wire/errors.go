@@ -25,7 +25,7 @@ var (
 	ErrKind      = errors.New("wrong kind")
 	ErrNoName    = errors.New("object without a name")
 	ErrEventType = errors.New("unknown event type")
-	ErrQuantity  = errors.New("quantity with an absurd exponent")
+	ErrQuantity  = errors.New("quantity with too many digits or too large an exponent")
 )
 
 // ErrFields says that Options.Fields names a field that the objects do not have.

@@ -170,8 +170,8 @@ func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		into = &u.Object
 	}
-	if d.quantities != nil {
-		if err := d.quantities.checkJSON(raw); err != nil {
+	if d.guard != nil {
+		if err := d.guard.checkJSON(raw); err != nil {
 			return err
 		}
 	}

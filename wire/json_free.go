@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"strconv"
 	"unsafe"
 )
@@ -56,17 +55,22 @@ type freeNeed struct{ text, strings, numbers, arrays, elements int }
 // idleNodes is the longest row that is kept for the next value.
 const idleNodes = 1 << 12
 
-// begin makes ready for an object. What was learned of too many places, and a
-// row that one huge object needed, are not kept.
+// begin makes ready for an object. What was learned of too many places is not
+// kept.
 func (f *freeform) begin() {
-	f.object++
-	if f.objects++; f.known > maxShapes {
+	if f.objects++; f.known >= maxShapes {
 		f.forget()
 		clear(f.trials)
 	}
+}
+
+// end is called when an object is done. The row that a huge one needed is not
+// kept.
+func (f *freeform) end() {
 	if cap(f.nodes) > idleNodes {
 		f.nodes = nil
 	}
+	f.texts.pause()
 }
 
 // value reads the value at a place.
@@ -165,7 +169,8 @@ func (f *freeform) digits() error {
 // part appends an object or an array: one that is shared, or its elements.
 func (f *freeform) part(s *shape) error {
 	raw := f.inside()
-	if !f.worth(s.share, len(raw)) {
+	// A part of which not all is wanted would hold all its bytes.
+	if s.wanted != nil || !f.worth(s.share, len(raw)) {
 		return f.container(s)
 	}
 	kind := nodeObjectPart
@@ -181,13 +186,14 @@ func (f *freeform) part(s *shape) error {
 	if !keep {
 		return f.container(s)
 	}
-	kept := bytes.Clone(raw)
-	v, err := f.whole(f.container, s, lasting{kept, f.at})
+	kept := f.keep(raw)
+	v, err := f.whole(f.container, s, lasting{raw: kept, start: f.at})
+	holds := f.kept(raw)
 	if err != nil {
 		return err
 	}
 	at := (*anyHeader)(unsafe.Pointer(&v)).data
-	f.pool.remember(s.share.unit, hash, kept, at, 0)
+	f.pool.remember(s.share.unit, hash, kept, at, 0, holds)
 	f.push(node{kind: kind, at: at})
 	return nil
 }

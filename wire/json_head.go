@@ -42,6 +42,29 @@ func (i item) head() (key object.Key, uid types.UID, rv string, ok bool) {
 	return key, uid, rv, ok && key.Name != "" && uid != "" && rv != ""
 }
 
+// name returns the name of the object, or nothing where it is not found with
+// little trouble.
+func (i item) name() (name []byte) {
+	if len(i.tape) == 0 {
+		return nil
+	}
+	w := walk{item: i}
+	w.eachField(func(field []byte) bool {
+		if string(field) != "metadata" || w.peek() != '{' {
+			return w.pass()
+		}
+		w.eachField(func(field []byte) bool {
+			if string(field) != "name" {
+				return w.pass()
+			}
+			name, _, _ = w.text()
+			return false
+		})
+		return false
+	})
+	return name
+}
+
 func (w *walk) metadata(key *object.Key, uid *types.UID, rv *string) bool {
 	return w.eachField(func(name []byte) bool {
 		var into *string

@@ -23,14 +23,15 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 		}
 		return nil
 	}
-	if !keep {
+	if !keep || k.partly && !d.pays(k, raw) {
 		return d.make(k, at)
 	}
 	was := d.own
-	d.own = lasting{bytes.Clone(raw), d.at}
-	kept := d.own.raw
+	kept := d.keep(raw)
+	d.own = lasting{raw: kept, start: d.at}
 	err := d.make(k, at)
 	d.own = was
+	holds := d.kept(raw)
 	if err != nil {
 		return err
 	}
@@ -39,8 +40,18 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 			return nil
 		}
 	}
-	d.pool.remember(k.share.unit, hash, kept, *(*unsafe.Pointer)(at), n)
+	d.pool.remember(k.share.unit, hash, kept, *(*unsafe.Pointer)(at), n, holds)
 	return nil
+}
+
+// pays reports whether a part of which not all is wanted is worth all its bytes,
+// which it would hold.
+func (d *jsonRun) pays(k *jsonKind, raw []byte) bool {
+	n := 1
+	if k.op != jsonPointer {
+		n = d.count(k.elem.first)
+	}
+	return len(raw) <= n*int(k.elem.size)
 }
 
 // make reads a pointer, a slice or a map into memory of its own.
@@ -57,8 +68,12 @@ func (d *jsonRun) make(k *jsonKind, at unsafe.Pointer) error {
 	// A map's strings cannot be moved, so that it has its own from the
 	// beginning.
 	was := d.own
-	if was.raw == nil {
-		d.own = lasting{bytes.Clone(d.inside()), d.at}
+	switch {
+	case was.raw != nil:
+	case k.partly:
+		d.own = lasting{copies: true}
+	default:
+		d.own = lasting{raw: bytes.Clone(d.inside()), start: d.at}
 	}
 	var err error
 	if k.elem.op == jsonString {
@@ -91,10 +106,10 @@ func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
 		return unsafe.Pointer(&small.bools[1])
 	case k.op == jsonBool:
 		return unsafe.Pointer(&small.bools[0])
-	case k.op == jsonInt && k.bits == 32 && uint32(*(*int32)(p)) < smallNumbers:
-		return unsafe.Pointer(&small.int32s[*(*int32)(p)])
-	case k.op == jsonInt && k.bits == 64 && uint64(*(*int64)(p)) < smallNumbers:
-		return unsafe.Pointer(&small.int64s[*(*int64)(p)])
+	case k.op == jsonInt && k.bits == 32 && uint32(*(*int32)(p)) < tooLarge:
+		return unsafe.Pointer(small.int32s.at(*(*int32)(p)))
+	case k.op == jsonInt && k.bits == 64 && uint64(*(*int64)(p)) < tooLarge:
+		return unsafe.Pointer(small.int64s.at(*(*int64)(p)))
 	}
 	return p
 }
@@ -103,7 +118,10 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 	if d.peek() != '[' {
 		return errUnusual
 	}
-	n := d.count()
+	n := d.count(k.elem.first)
+	if n == uncountable {
+		return errUnusual
+	}
 	array := k.elements.make(n)
 	i := 0
 	for more := d.enter(']'); more; i++ {
@@ -128,7 +146,11 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 // strings reads a map whose keys and values are strings, of whatever named
 // types: they lie in memory alike.
 func (d *jsonRun) strings(at unsafe.Pointer) error {
-	m := make(map[string]string, d.count())
+	n := d.count(0)
+	if n == uncountable {
+		return errUnusual
+	}
+	m := make(map[string]string, n)
 	for more := d.enter('}'); more; {
 		var key, value string
 		if err := d.string(&key); err != nil {
@@ -156,7 +178,11 @@ func (d *jsonRun) strings(at unsafe.Pointer) error {
 
 // pairs reads every other map.
 func (d *jsonRun) pairs(k *jsonKind, at unsafe.Pointer) error {
-	m := reflect.MakeMapWithSize(k.typ, d.count())
+	n := d.count(k.elem.first)
+	if n == uncountable {
+		return errUnusual
+	}
+	m := reflect.MakeMapWithSize(k.typ, n)
 	key, value := reflect.New(k.typ.Key()), reflect.New(k.elem.typ)
 	for more := d.enter('}'); more; {
 		if err := d.string((*string)(key.UnsafePointer())); err != nil {

@@ -29,6 +29,8 @@ type jsonRun struct {
 	own  lasting
 	note []byte // the strings of this object that had escapes
 
+	versions bool // of one object there may be several, as for protoRun
+
 	// By the place of a field, what was met there the last time and is likely to
 	// be met again.
 	after []*jsonField   // the field that followed
@@ -38,8 +40,9 @@ type jsonRun struct {
 // lasting is memory that the part at hand will keep: a copy of some bytes of
 // the item, from start on. Strings may stay in there.
 type lasting struct {
-	raw   []byte
-	start int
+	raw    []byte
+	start  int
+	copies bool // there is none, and each string gets memory of its own
 }
 
 // newJSONRun returns a run for objects of which so much is wanted: of typed ones,
@@ -73,8 +76,18 @@ func (d *jsonRun) begin(i item) {
 	d.walk = walk{item: i}
 	d.own = lasting{}
 	d.note = nil
-	d.object++
+	object := d.nextObject()
+	d.sharer.begin(object, len(i.raw))
+	d.free.sharer.begin(object, len(i.raw))
 	d.free.begin()
+}
+
+// nextObject is that of protoRun.
+func (d *jsonRun) nextObject() uint8 {
+	if !d.versions || d.pool == nil {
+		return d.object + 1
+	}
+	return uint8(d.pool.hash(stringUnit, d.name()))
 }
 
 // end finishes an object, or gives it up.
@@ -86,7 +99,7 @@ func (d *jsonRun) end(err error) error {
 	}
 	d.walk, d.note = walk{}, nil
 	d.texts.pause()
-	d.free.texts.pause()
+	d.free.end()
 	return err
 }
 
@@ -198,7 +211,7 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 		return err
 	}
 	if !plain {
-		return d.keep(at, text, plain)
+		return d.keepText(at, text, plain)
 	}
 	usual := d.texts.at(f.place)
 	if string(text) == *usual {
@@ -210,7 +223,7 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 		return nil
 	}
 	if d.own.raw != nil || !d.worth(f.share, len(text)) {
-		return d.keep(at, text, true)
+		return d.keepText(at, text, true)
 	}
 	found, n, hash, keep := d.find(f.share, text)
 	switch {
@@ -220,7 +233,7 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 	case keep:
 		*at = d.pool.rememberString(hash, text)
 	default:
-		d.text.hang(at, text)
+		return d.keepText(at, text, true)
 	}
 	return nil
 }
@@ -230,19 +243,21 @@ func (d *jsonRun) string(at *string) error {
 	if err != nil {
 		return err
 	}
-	return d.keep(at, text, plain)
+	return d.keepText(at, text, plain)
 }
 
-// keep stores a text that was just read.
-func (d *jsonRun) keep(at *string, text []byte, plain bool) (err error) {
+// keepText stores a text that was just read.
+func (d *jsonRun) keepText(at *string, text []byte, plain bool) (err error) {
 	switch {
 	case plain && d.own.raw != nil:
 		// The text ends one byte before this place, with the quote.
 		end := d.at - 1 - d.own.start
 		*at = stringOf(d.own.raw[end-len(text) : end])
+	case plain && d.own.copies:
+		*at = string(text)
 	case plain:
 		d.text.hang(at, text)
-	case d.own.raw != nil:
+	case d.own.copies || d.own.raw != nil:
 		text, err = unescape(nil, text)
 		*at = string(text)
 	default:
@@ -330,7 +345,7 @@ func (d *jsonRun) time(at *metav1.Time) error {
 	return nil
 }
 
-// quantity reads a quantity unless that would take hours.
+// quantity reads a quantity unless that would take long.
 func (d *jsonRun) quantity(at *resource.Quantity) error {
 	d.peek()
 	start := d.at
@@ -338,7 +353,7 @@ func (d *jsonRun) quantity(at *resource.Quantity) error {
 		return err
 	}
 	raw := d.raw[start:d.at]
-	if bytes.IndexByte(raw, '\\') >= 0 || hasHugeExponent(bytes.Trim(raw, `"`)) {
+	if bytes.IndexByte(raw, '\\') >= 0 || isAbsurd(bytes.Trim(raw, `"`)) {
 		return errUnusual
 	}
 	return unusual(at.UnmarshalJSON(raw))
@@ -354,7 +369,7 @@ func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 	}
 	raw := d.raw[start:d.at:d.at]
 	into := reflect.NewAt(k.typ, at).Interface()
-	if k.quantity != nil && mayHoldHugeExponent(raw) {
+	if k.quantity && mayHoldAbsurd(raw) {
 		return errUnusual
 	}
 	if k.op == jsonOwn {
@@ -365,6 +380,9 @@ func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 
 // any reads a value of no particular type.
 func (d *jsonRun) any(at *any) (err error) {
-	*at, err = d.free.value(d.free.inner)
+	f := &d.free
+	f.keeping, f.room = d.keeping, d.room
+	*at, err = f.value(f.inner)
+	d.room = f.room
 	return err
 }

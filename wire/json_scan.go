@@ -211,8 +211,7 @@ func (s *scanner) scalar() ([]byte, error) {
 				return nil, truncated(err)
 			}
 		}
-		switch s.buf[s.pos+n] {
-		case ' ', '\t', '\r', '\n', ',', ':', ']', '}', '[', '{', '"':
+		if endsScalar[s.buf[s.pos+n]] {
 			return s.take(n)
 		}
 	}

@@ -21,7 +21,8 @@ type shape struct {
 }
 
 // shapes are all that one run has learned. What is learned is bounded: names
-// that are met once are not, and when there are too many, all are forgotten.
+// that are met once are not learned, nor are more places than maxShapes, and
+// then the next object begins anew.
 type shapes struct {
 	wanted  *selection
 	root    *shape                // an object
@@ -83,6 +84,8 @@ func (s *shapes) element(at *shape) *shape {
 	switch {
 	case at.stray:
 		return at
+	case at.each == nil && s.known >= maxShapes:
+		return s.stray(at.wanted)
 	case at.each == nil:
 		at.each = s.place("", at.wanted)
 	}
@@ -96,7 +99,7 @@ func (s *shapes) field(at *shape, name []byte) *shape {
 	}
 	wanted, kept := at.wanted.field(string(name))
 	switch {
-	case at.stray || !s.repeats(name):
+	case at.stray || s.known >= maxShapes || !s.repeats(name):
 		return s.strayField(wanted, kept)
 	case at.fields == nil:
 		at.fields = make(map[string]*shape)

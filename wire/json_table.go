@@ -20,12 +20,14 @@ type jsonKind struct {
 	op       jsonOp
 	typ      reflect.Type
 	size     uintptr
-	bits     int          // of a number
-	table    *jsonTable   // of a struct
-	elem     *jsonKind    // of what a pointer, a slice or a map holds
-	elements *arrays      // of a slice
-	share    *site        // nil where sharing cannot pay
-	quantity *quantityMap // where a type that is not read here holds quantities
+	bits     int        // of a number
+	first    byte       // with which every value begins but null; 0 where that is not known
+	table    *jsonTable // of a struct
+	elem     *jsonKind  // of what a pointer, a slice or a map holds
+	elements *arrays    // of a slice
+	partly   bool       // not all of a value is wanted
+	share    *site      // nil where sharing cannot pay
+	quantity bool       // a type that is not read here holds quantities
 }
 
 // jsonOp is what is done with a value.
@@ -113,7 +115,7 @@ func makeJSONKind(t reflect.Type, s *selection) *jsonKind {
 	key := jsonKindKey{t, s.key()}
 	k := jsonKinds.known[key]
 	if k == nil {
-		k = &jsonKind{typ: t, size: t.Size()}
+		k = &jsonKind{typ: t, size: t.Size(), partly: s != nil}
 		jsonKinds.known[key] = k
 		k.set(s)
 	}
@@ -142,7 +144,7 @@ func (k *jsonKind) setAll(s *selection) {
 			k.op = jsonQuantity
 			return
 		case p.Implements(reflect.TypeFor[json.Unmarshaler]()):
-			k.op, k.quantity = jsonOwn, mapQuantities(t)
+			k.op, k.quantity = jsonOwn, holdsQuantity(t, nil)
 			return
 		case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), t == reflect.TypeFor[json.Number]():
 			k.leave()
@@ -178,7 +180,7 @@ func (k *jsonKind) setAll(s *selection) {
 // leave has values of the type read by the reference, or, where a value would
 // have methods that it does not have as a part, the whole object.
 func (k *jsonKind) leave() {
-	k.op, k.quantity = jsonReference, mapQuantities(k.typ)
+	k.op, k.quantity = jsonReference, holdsQuantity(k.typ, nil)
 	if k.typ.Name() == "" && reflect.PointerTo(k.typ).NumMethod() > 0 {
 		k.op = jsonUnknown
 	}
@@ -198,7 +200,7 @@ func (k *jsonKind) setPointer(s *selection) {
 		return
 	}
 	k.op, k.elem = jsonPointer, makeJSONKind(elem, s)
-	if k.elem.op == jsonStruct || k.elem.op == jsonOwn {
+	if (k.elem.op == jsonStruct || k.elem.op == jsonOwn) && k.elem.size >= ownMemory {
 		k.share = siteOf(jsonPart{elem, jsonPointer, s.key()})
 	}
 }
@@ -215,7 +217,7 @@ func (k *jsonKind) setSlice(s *selection) {
 	switch k.elem.op {
 	case jsonBool, jsonInt, jsonUint, jsonFloat:
 	default:
-		if k.elem.size > 0 {
+		if k.elem.size >= ownMemory {
 			k.share = siteOf(jsonPart{elem, jsonSlice, s.key()})
 		}
 	}
@@ -248,7 +250,7 @@ func (k *jsonKind) setStruct(s *selection) {
 		table.byName[f.name] = f
 	}
 	table.start = newPlace()
-	k.op, k.table = jsonStruct, table
+	k.op, k.table, k.first = jsonStruct, table, '{'
 }
 
 // newPlace needs jsonKinds to be locked.

@@ -247,28 +247,56 @@ func (w *walk) skipText() error {
 	return nil
 }
 
+// uncountable is the count of what is not valid.
+const uncountable = -1
+
 // count returns how many elements the array, or fields the object, that begins
-// here has. Of what is not valid it returns some number.
-func (w *walk) count() int {
+// here has. first, if not 0, is the byte with which each value must begin that is
+// not null. What an array or object holds is believed only as far as it was
+// looked at: its memory is made before its elements are read.
+func (w *walk) count(first byte) int {
 	at, next := w.at, w.next
 	defer func() { w.at, w.next = at, next }()
+	closing := w.raw[w.tape[next].end-1]
 	n := 0
-	for more := w.enter(w.raw[w.tape[next].end-1]); more; {
-		switch w.peek() {
-		case ',':
-			n++
-			w.at++
-		case '{', '[':
-			w.jump()
-		case '"':
-			if _, _, err := w.text(); err != nil {
-				return n
+	for more := w.enter(closing); more; n++ {
+		if closing == '}' {
+			if _, _, err := w.text(); err != nil || w.colon() != nil {
+				return uncountable
 			}
-		case '}', ']', 0:
-			return n + 1
-		default:
-			w.at++
+		}
+		switch c := w.peek(); {
+		case first != 0 && c != first && c != 'n', endsScalar[c] && c != '{' && c != '[' && c != '"':
+			return uncountable
+		}
+		w.over()
+		var err error
+		if more, err = w.more(closing); err != nil {
+			return uncountable
 		}
 	}
 	return n
 }
+
+// over passes over a value that is known to be valid, whatever its text.
+func (w *walk) over() {
+	switch w.peek() {
+	case '{', '[':
+		w.jump()
+		return
+	case '"':
+		w.at = textEnd(w.raw, w.at+1)
+		for w.at+1 < len(w.raw) && w.raw[w.at] == '\\' {
+			w.at = textEnd(w.raw, w.at+2)
+		}
+		w.at = min(w.at+1, len(w.raw))
+		return
+	}
+	for w.at < len(w.raw) && !endsScalar[w.raw[w.at]] {
+		w.at++
+	}
+}
+
+// endsScalar has the bytes that cannot be a part of a number, true, false or
+// null, and follow one.
+var endsScalar = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, ',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true}

@@ -21,6 +21,7 @@ func (d *jsonDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T
 
 // nextFrame finds one frame: a metav1.WatchEvent.
 func (s *scanner) nextFrame() (item, error) {
+	s.tape = s.tape.reset() // that of the frame before was copied
 	switch c, err := s.space(); {
 	case err != nil:
 		return item{}, err
@@ -33,6 +34,7 @@ func (s *scanner) nextFrame() (item, error) {
 // newFrame returns a function that decodes frames of s, for one goroutine.
 func (d *jsonDecoder[T]) newFrame(s *source, known Known[T]) decodeFunc[Event[T]] {
 	run := d.newRun()
+	run.versions = true
 	return func(i item, number int) (Event[T], error) {
 		ev, err := d.event(run, i, known)
 		if err != nil {

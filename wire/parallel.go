@@ -31,14 +31,14 @@ type parallel[V any] struct {
 	yield     func(V) bool
 	newDecode func() decodeFunc[V] // for each goroutine one
 
-	decode  []decodeFunc[V] // the caller's, and those of the workers
-	items   []item          // found since the last batch
-	bytes   int             // of these
-	tape    tape            // of these
-	before  int             // values found before items
-	batches []*batch[V]     // since the last reading, in order
-	free    []*batch[V]
-	work    chan *batch[V] // batches that nobody decodes yet; nil while there are no workers
+	decode  decodeFunc[V]    // the caller's
+	crew    resting[crew[V]] // for when there is more than the caller can do
+	items   []item           // found since the last batch
+	bytes   int              // of these
+	tape    tape             // of these
+	before  int              // values found before items
+	batches []*batch[V]      // since the last reading, in order
+	work    chan *batch[V]   // batches that nobody decodes yet; nil while there are no workers
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
@@ -61,10 +61,19 @@ type batch[V any] struct {
 	panic any
 }
 
+// crew is what workers need.
+type crew[V any] struct {
+	decode []decodeFunc[V] // for each one
+	free   []*batch[V]
+}
+
+// idleItems is how many items are kept room for between two readings.
+const idleItems = 1 << 10
+
 // newParallel returns a parallel for the values of a body. Before s reads on, the
 // values found are seen to.
 func newParallel[V any](s *source, newDecode func() decodeFunc[V], yield func(V) bool) *parallel[V] {
-	p := &parallel[V]{source: s, yield: yield, newDecode: newDecode, decode: []decodeFunc[V]{newDecode()}}
+	p := &parallel[V]{source: s, yield: yield, newDecode: newDecode, decode: newDecode()}
 	s.idle = p.flush
 	return p
 }
@@ -100,12 +109,15 @@ func (p *parallel[V]) flush() error {
 			break
 		}
 		var v V
-		if v, p.failure = p.decode[0](i, p.before+n); p.failure == nil && !p.yield(v) {
+		if v, p.failure = p.decode(i, p.before+n); p.failure == nil && !p.yield(v) {
 			p.failure = errStopped
 		}
 	}
 	p.before += len(p.items)
 	clear(p.items)
+	if cap(p.items) > idleItems {
+		p.items = nil
+	}
 	p.items, p.bytes, p.tape = p.items[:0], 0, p.tape.reset()
 	return p.failure
 }
@@ -127,26 +139,36 @@ func (p *parallel[V]) dispatch() {
 			p.hire()
 		}
 	default:
-		b.run(p.decode[0])
+		b.run(p.decode)
 	}
 }
 
 func (p *parallel[V]) unused() *batch[V] {
-	if last := len(p.free) - 1; last >= 0 {
-		b := p.free[last]
-		p.free = p.free[:last]
+	c := p.team()
+	if last := len(c.free) - 1; last >= 0 {
+		b := c.free[last]
+		c.free = c.free[:last]
 		return b
 	}
 	return &batch[V]{done: make(chan struct{}, 1)}
 }
 
+// team returns the crew.
+func (p *parallel[V]) team() *crew[V] {
+	if c := p.crew.take(); c != nil {
+		return c
+	}
+	return p.crew.hold(new(crew[V]))
+}
+
 // hire starts a worker, which ends when there are no more batches.
 func (p *parallel[V]) hire() {
-	p.running++
-	if p.running == len(p.decode) {
-		p.decode = append(p.decode, p.newDecode())
+	c := p.team()
+	if p.running == len(c.decode) {
+		c.decode = append(c.decode, p.newDecode())
 	}
-	work, decode := p.work, p.decode[p.running]
+	work, decode := p.work, c.decode[p.running]
+	p.running++
 	p.workers.Go(func() {
 		for b := range work {
 			if !p.stopped.Load() {
@@ -161,6 +183,7 @@ func (p *parallel[V]) dismiss() {
 	if p.work == nil {
 		return
 	}
+	defer p.crew.pause()
 	p.stopped.Store(p.failure != nil)
 	close(p.work)
 	p.workers.Wait()
@@ -180,7 +203,7 @@ func (p *parallel[V]) await(b *batch[V]) {
 		case <-b.done:
 			return
 		case other := <-p.work:
-			other.run(p.decode[0])
+			other.run(p.decode)
 		}
 	}
 }
@@ -214,6 +237,7 @@ func (p *parallel[V]) deliver(b *batch[V]) error {
 	clear(b.items)
 	clear(b.out)
 	b.items, b.tape, b.out, b.err = b.items[:0], b.tape.reset(), b.out[:0], nil
-	p.free = append(p.free, b)
+	c := p.team()
+	c.free = append(c.free, b)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 // parts is a table of parts by their hash. Reading takes no lock. Each hash has
 // a few places, side by side; a part that finds them all taken takes the first,
 // and what was there is forgotten, which costs nothing but a chance to share.
+// The table grows and shrinks with the number of parts.
 type parts struct {
 	slots atomic.Pointer[[]slot] // their number is a power of two
 	len   atomic.Int64
@@ -24,7 +25,7 @@ type slot struct {
 }
 
 const (
-	firstSlots = 1 << 10
+	firstSlots = 1 << 5  // 512 bytes
 	lastSlots  = 1 << 20 // 16 MB, when there are half a million parts in use
 	places     = 4       // for each hash
 )
@@ -60,12 +61,28 @@ func (p *parts) add(made *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	slots := *p.slots.Load()
-	if p.len.Load() > int64(len(slots)/2) && len(slots) < lastSlots {
-		slots = p.grow(slots)
+	for len(slots) < lastSlots && p.crowded(slots, made.hash) {
+		slots = p.resize(slots, 2*len(slots))
 	}
 	if place(slots, made) {
 		p.len.Add(1)
 	}
+}
+
+// crowded reports whether there are too many parts for the slots, or quite a few
+// and no place for one with this hash.
+func (p *parts) crowded(slots []slot, hash uint64) bool {
+	n := p.len.Load()
+	if n <= int64(len(slots)/8) || n > int64(len(slots)/2) {
+		return n > int64(len(slots)/2)
+	}
+	at := placesOf(slots, hash)
+	for i := range at {
+		if old := at[i].part.Load(); old == nil || old.hash == hash {
+			return false
+		}
+	}
+	return true
 }
 
 // place puts a part where the last with its hash is, where nothing is, or else
@@ -89,25 +106,31 @@ func place(slots []slot, made *part) bool {
 	return free >= 0
 }
 
-func (p *parts) grow(slots []slot) []slot {
-	grown := make([]slot, 2*len(slots))
+// resize moves all parts into n slots. Of those that had places in which they
+// cannot all stay, some are forgotten.
+func (p *parts) resize(slots []slot, n int) []slot {
+	resized := make([]slot, n)
 	for i := range slots {
-		if old := slots[i].part.Load(); old != nil {
-			place(grown, old)
+		if old := slots[i].part.Load(); old != nil && !place(resized, old) {
+			p.len.Add(-1)
 		}
 	}
-	p.slots.Store(&grown)
-	return grown
+	p.slots.Store(&resized)
+	return resized
 }
 
 // remove takes out a part that nobody uses any more, if it is still there.
 func (p *parts) remove(gone *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := placesOf(*p.slots.Load(), gone.hash)
+	slots := *p.slots.Load()
+	at := placesOf(slots, gone.hash)
 	for i := range at {
 		if at[i].part.CompareAndSwap(gone, nil) {
 			p.len.Add(-1)
 		}
+	}
+	if n := len(slots) / 16; n >= firstSlots && p.len.Load() < int64(n) {
+		p.resize(slots, len(slots)/4)
 	}
 }

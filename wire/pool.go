@@ -24,21 +24,19 @@ import (
 type Pool struct {
 	seed  maphash.Seed
 	parts *parts
-	seen  [seenSlots]atomic.Uint32 // marks of what was met once
+	seen  sightings // of what was met once
 	small atomic.Pointer[smallValues]
 	turn  atomic.Uint64 // a part of every hash; another one after Forget
 }
 
-// seenSlots is how many marks a pool has: 128 KB. It is a power of two.
-const seenSlots = 1 << 15
-
 // part is a remembered part. It does not change.
 type part struct {
-	unit *unit
-	hash uint64
-	raw  []byte // what it was decoded from; its strings lie in there; nil for a string
-	at   weak.Pointer[byte]
-	n    int // the length of a slice or string
+	unit  *unit
+	hash  uint64
+	raw   []byte // what it was decoded from; its strings lie in there; nil for a string
+	at    weak.Pointer[byte]
+	n     int // the length of a slice or string
+	holds int // bytes: those of raw, and of the parts within it
 }
 
 // unit says what kind of part some bytes stand for: parts are shared only where
@@ -58,7 +56,8 @@ const oddSalt = 0x9e3779b97f4a7c15
 // stringUnit is that of strings, which are the same whatever they are for.
 var stringUnit = newUnit()
 
-// NewPool returns an empty pool. It takes about 150 KB.
+// NewPool returns an empty pool. It takes about 1 KB, and grows with the number
+// of parts in use.
 func NewPool() *Pool {
 	p := &Pool{seed: maphash.MakeSeed(), parts: newParts()}
 	p.small.Store(newSmallValues())
@@ -70,51 +69,38 @@ func (p *Pool) hash(u *unit, raw []byte) uint64 {
 	return maphash.Bytes(p.seed, raw) ^ u.salt ^ p.turn.Load()
 }
 
-// lookup returns the part that was decoded from raw, or nil.
-func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n int) {
+// lookup returns the part that was decoded from raw, or nil, and how many bytes
+// are remembered for it and what is within it.
+func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int) {
 	found := p.parts.find(hash)
 	if found == nil || found.unit != u {
-		return nil, 0
+		return nil, 0, 0
 	}
 	at, known := unsafe.Pointer(found.at.Value()), found.raw
 	if known == nil && at != nil {
 		known = unsafe.Slice((*byte)(at), found.n)
 	}
 	if string(known) != string(raw) {
-		return nil, 0
+		return nil, 0, 0
 	}
-	return at, found.n
-}
-
-// repeats reports whether the bytes with this hash were met before, in another
-// object than this one, as far as can be told, and notes that they were met now.
-func (p *Pool) repeats(hash uint64, object uint8) bool {
-	const marked = ^uint32(0xff)
-	mark := uint32(hash>>32)&marked | uint32(object)
-	slot := &p.seen[hash%seenSlots]
-	before := slot.Load()
-	if before == mark {
-		return false
-	}
-	slot.Store(mark)
-	return before&marked == mark&marked
+	return at, found.n, found.holds
 }
 
 // remember makes a part known to later lookups, as long as somebody uses it. at
 // points to memory of its own: that of a struct, of a slice's elements, of a
-// map, or of a string, which has no raw. raw must not change any more.
-func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n int) {
-	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: n}
+// map, or of a string, which has no raw. raw must not change any more. holds is
+// as sharer.kept says.
+func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, holds int) {
+	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: n, holds: holds}
 	p.parts.add(made)
 	runtime.AddCleanup((*byte)(at), p.parts.remove, made)
 }
 
 // rememberString returns a string like raw that later lookups find.
 func (p *Pool) rememberString(hash uint64, raw []byte) string {
-	// Less than 16 bytes would share memory with others, and live as long.
-	own := make([]byte, len(raw), max(len(raw), 16))
+	own := make([]byte, len(raw), max(len(raw), ownMemory))
 	copy(own, raw)
-	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own))
+	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own), 0)
 	return stringOf(own)
 }
 
@@ -128,22 +114,3 @@ func (p *Pool) Forget() {
 
 // Len returns how many parts the pool knows now.
 func (p *Pool) Len() int { return int(p.parts.len.Load()) }
-
-// smallValues are the numbers and truth values that optional fields point at
-// again and again.
-type smallValues struct {
-	bools  [2]bool
-	int32s [smallNumbers]int32
-	int64s [smallNumbers]int64
-}
-
-const smallNumbers = 1024
-
-func newSmallValues() *smallValues {
-	v := new(smallValues)
-	v.bools[1] = true
-	for i := range smallNumbers {
-		v.int32s[i], v.int64s[i] = int32(i), int64(i)
-	}
-	return v
-}

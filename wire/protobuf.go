@@ -23,11 +23,12 @@ type protobufDecoder[T object.Object] struct {
 	*target[T]
 	opts      Options
 	table     *protoTable         // nil for the reference alone
+	messages  *protoGuard         // of what the reference reads
 	bookmarks *protobufDecoder[T] // reads what is never projected
 }
 
 func newProtobufDecoder[T object.Object](t *target[T], opts Options) (*protobufDecoder[T], error) {
-	d := &protobufDecoder[T]{target: t, opts: opts}
+	d := &protobufDecoder[T]{target: t, opts: opts, messages: protoGuardOf(t.goType, make(map[reflect.Type]*protoGuard))}
 	var err error
 	if d.bookmarks = d; t.fields != nil {
 		if d.bookmarks, err = newProtobufDecoder(t.whole(), opts); err != nil {
@@ -46,13 +47,10 @@ func (d *protobufDecoder[T]) newRun() *protoRun {
 }
 
 func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
-	e := &Error{Media: MediaProtobuf, Where: where, Bytes: len(raw), Err: err}
-	// Every API type has its ObjectMeta as field 1, as PartialObjectMetadata has.
-	var head metav1.PartialObjectMetadata
-	if len(raw) > 0 && head.Unmarshal(raw) == nil {
-		e.Key = object.Key{Namespace: excerpt(head.Namespace), Name: excerpt(head.Name)}
-	}
-	return e
+	// As much of the key as can be read: the object was refused already.
+	h, _ := protoHeadOf(raw)
+	key := object.Key{Namespace: excerpt(string(h.namespace)), Name: excerpt(string(h.name))}
+	return &Error{Media: MediaProtobuf, Where: where, Key: key, Bytes: len(raw), Err: err}
 }
 
 func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
@@ -103,10 +101,8 @@ func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, named bool) (T, e
 
 // unmarshal is the reference.
 func (d *protobufDecoder[T]) unmarshal(obj T, raw []byte) error {
-	if d.quantities != nil {
-		if err := d.quantities.checkProto(raw); err != nil {
-			return err
-		}
+	if err := d.messages.check(raw); err != nil {
+		return err
 	}
 	if err := any(obj).(unmarshaler).Unmarshal(raw); err != nil {
 		return withoutContent(err)

@@ -8,10 +8,12 @@ import (
 
 // The wire types of protobuf (https://protobuf.dev/programming-guides/encoding).
 const (
-	wireVarint  = 0
-	wireFixed64 = 1
-	wireBytes   = 2
-	wireFixed32 = 5
+	wireVarint     = 0
+	wireFixed64    = 1
+	wireBytes      = 2
+	wireStartGroup = 3
+	wireEndGroup   = 4
+	wireFixed32    = 5
 )
 
 var errProto = fmt.Errorf("%w: invalid protobuf", ErrSyntax)

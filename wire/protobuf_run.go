@@ -24,15 +24,23 @@ type protoRun struct {
 	text     loose
 	versions bool // of one object there may be several
 
-	// lasting says that what is read lies in memory that the part at hand will
-	// keep, so that strings may stay where they are.
-	lasting bool
+	own textOf
 }
+
+// textOf says where the text goes that is read.
+type textOf uint8
+
+const (
+	ownObject textOf = iota // into memory that is one for the whole object
+	ownRaw                  // nowhere: it lies in memory that the part at hand will keep
+	ownCopies               // each into memory of its own
+)
 
 // decode decodes raw into the zeroed struct at at, of the table's type. On an
 // error the struct is of no use.
 func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) error {
-	d.nextObject(raw)
+	d.begin(d.nextObject(raw), len(raw))
+	d.own = ownObject
 	if err := d.fields(table, at, raw); err != nil {
 		d.text.drop()
 		return err
@@ -41,18 +49,16 @@ func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) erro
 	return nil
 }
 
-// nextObject tells the sharer that another object is at hand. In a watch that may
-// be another version of one that was there before. Versions have in common what no
+// nextObject says which object is at hand. In a watch that may be another version of one that was there before. Versions have in common what no
 // other object has, such as a name, and to remember that would be of no use: so
 // they count as one.
-func (d *protoRun) nextObject(raw []byte) {
+func (d *protoRun) nextObject(raw []byte) uint8 {
 	if !d.versions || d.pool == nil {
-		d.object++
-		return
+		return d.object + 1
 	}
 	meta, _, _ := lengthField(raw, 1)
 	name, _, _ := lengthField(meta, 1)
-	d.object = uint8(d.pool.hash(stringUnit, name))
+	return uint8(d.pool.hash(stringUnit, name))
 }
 
 // varint reads a number. n is 0 where there is none.
@@ -192,14 +198,14 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 		}
 		*(**bool)(at) = p
 	case opInt32Ptr:
-		if d.pool != nil && v < smallNumbers {
-			*(**int32)(at) = &d.pool.small.Load().int32s[v]
+		if d.pool != nil && v < tooLarge {
+			*(**int32)(at) = d.pool.small.Load().int32s.at(int32(v))
 			return
 		}
 		*(**int32)(at) = new(int32(v))
 	case opInt64Ptr:
-		if d.pool != nil && v < smallNumbers {
-			*(**int64)(at) = &d.pool.small.Load().int64s[v]
+		if d.pool != nil && v < tooLarge {
+			*(**int64)(at) = d.pool.small.Load().int64s.at(int64(v))
 			return
 		}
 		*(**int64)(at) = new(int64(v))
@@ -251,7 +257,7 @@ func (d *protoRun) string(f *protoField, at *string, raw []byte) {
 		*at = w
 		return
 	}
-	if d.lasting || !d.worth(f.share, len(raw)) {
+	if d.own == ownRaw || !d.worth(f.share, len(raw)) {
 		d.ownString(at, raw)
 		return
 	}
@@ -262,22 +268,28 @@ func (d *protoRun) string(f *protoField, at *string, raw []byte) {
 	case keep:
 		*at = d.pool.rememberString(hash, raw)
 	default:
-		d.text.hang(at, raw)
+		d.ownString(at, raw)
 	}
 }
 
 func (d *protoRun) ownString(at *string, raw []byte) {
-	if d.lasting {
+	switch d.own {
+	case ownRaw:
 		*at = stringOf(raw)
-	} else {
+	case ownCopies:
+		*at = string(raw)
+	default:
 		d.text.hang(at, raw)
 	}
 }
 
 func (d *protoRun) bytes(at *[]byte, raw []byte) {
-	if d.lasting {
+	switch d.own {
+	case ownRaw:
 		*at = raw
-	} else {
+	case ownCopies:
+		*at = bytes.Clone(raw)
+	default:
 		d.text.hangBytes(at, raw)
 	}
 }
@@ -315,17 +327,19 @@ func (d *protoRun) part(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 	if found != nil {
 		return found, n, nil
 	}
-	if !keep {
+	// A part of which not all is wanted would hold all its bytes.
+	if !keep || f.partly && len(raw) > count*int(f.typ.Size()) {
 		return d.make(f, raw, count)
 	}
-	was := d.lasting
-	raw, d.lasting = bytes.Clone(raw), true
+	was := d.own
+	raw, d.own = d.keep(raw), ownRaw
 	p, n, err := d.make(f, raw, count)
-	d.lasting = was
+	d.own = was
+	holds := d.kept(raw)
 	if err != nil {
 		return nil, 0, err
 	}
-	d.pool.remember(f.share.unit, hash, raw, p, n)
+	d.pool.remember(f.share.unit, hash, raw, p, n, holds)
 	return p, n, nil
 }
 
@@ -341,13 +355,17 @@ func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 	case opMap:
 		// A map's strings cannot be moved, so that it has its own from the
 		// beginning.
-		was := d.lasting
-		if !was {
-			raw, d.lasting = bytes.Clone(raw), true
+		was := d.own
+		switch {
+		case was == ownRaw:
+		case f.partly:
+			d.own = ownCopies
+		default:
+			raw, d.own = bytes.Clone(raw), ownRaw
 		}
 		var p unsafe.Pointer
 		err := f.pairs.read(d, f.pairs, unsafe.Pointer(&p), raw, count)
-		d.lasting = was
+		d.own = was
 		return p, count, err
 	}
 	p, err := d.list(f, raw, count)

@@ -57,6 +57,7 @@ type protoField struct {
 	table    *protoTable  // of a struct
 	own      func(at unsafe.Pointer, raw []byte) error
 	pairs    *protoPairs // of a map
+	partly   bool        // not all of a value is wanted
 	share    *site       // nil where sharing cannot pay
 }
 
@@ -235,10 +236,9 @@ func (f *protoField) setList(s *selection) error {
 	return nil
 }
 
-// setShare lets what f points to, or its elements, be shared. What has no size
-// has no memory of its own either: the pool would never hear that it is gone.
+// setShare lets what f points to, or its elements, be shared.
 func (f *protoField) setShare(s *selection) {
-	if f.typ.Size() > 0 {
+	if f.partly = s != nil; f.typ.Size() >= ownMemory {
 		f.share = siteOf(protoPart{f.typ, f.op, s.key()})
 	}
 }
@@ -252,7 +252,7 @@ func (f *protoField) setMap(s *selection) error {
 	if err := value.setValue(s); err != nil {
 		return err
 	}
-	f.op, f.share = opMap, siteOf(protoPart{t, opMap, s.key()})
+	f.op, f.share, f.partly = opMap, siteOf(protoPart{t, opMap, s.key()}), s != nil
 	f.pairs = &protoPairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
 	switch {
 	case value.wire != wireBytes:
@@ -282,11 +282,11 @@ func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	}
 }
 
-// unmarshalQuantity reads a quantity unless it would take hours.
+// unmarshalQuantity reads a quantity unless that would take long.
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 	// 1 is its only field; what else there may be, the reference looks at, and
 	// at lengths of more than one byte, too.
-	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || hasHugeExponent(raw[2:]) {
+	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || isAbsurd(raw[2:]) {
 		return errUnusual
 	}
 	return q.Unmarshal(raw)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -11,167 +12,231 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// maxExponentDigits bounds the exponent of a quantity such as "1e3".
-// resource.ParseQuantity computes with numbers as long as the exponent is
-// large: "1e-999999999" keeps it busy for hours. Quantities end at 2^63, so
-// that three digits are more than any sound one has.
-const maxExponentDigits = 4
+// resource.ParseQuantity computes with numbers as long as their text, and as
+// long as their exponent is large: "1e-999999999" keeps it busy for hours, and a
+// million digits for seconds. Quantities end at 2^63 and at nine decimals, so
+// that these bounds are far from any sound one.
+const (
+	maxExponentDigits = 3
+	maxNumerals       = 1024
+)
 
-// hasHugeExponent reports whether s is, as a whole, a number with an exponent
-// of more than maxExponentDigits digits. White space around it, which a quantity
-// in JSON may have, does not count.
-func hasHugeExponent(s []byte) bool {
+// isAbsurd reports whether the text of a quantity would take long to parse:
+// whether it is, but for white space around it, a number with too many digits or
+// with too long an exponent.
+func isAbsurd(s []byte) bool {
 	s = bytes.TrimSpace(s)
-	e := bytes.IndexAny(s, "eE")
-	if e <= 0 {
+	n := 0
+	for n < len(s) && isNumeric(s[n]) {
+		n++
+	}
+	if n > maxNumerals {
+		return true
+	}
+	if n == 0 || n == len(s) || s[n]|0x20 != 'e' {
 		return false
 	}
-	exponent := bytes.TrimLeft(s[e+1:], "+-")
-	return len(exponent) > maxExponentDigits &&
-		len(bytes.Trim(exponent, "0123456789")) == 0 &&
-		len(bytes.Trim(s[:e], "+-.0123456789")) == 0
+	exponent := bytes.TrimLeft(bytes.TrimLeft(s[n+1:], "+-"), "0")
+	return len(exponent) > maxExponentDigits && digits(exponent, 0) == len(exponent)
 }
 
-// quantityMap says where the values of one Go type hold quantities, so that
-// those alone are looked at: names and hashes may read like such a number too.
-// Pointers and lists do not show in it: what holds for an element holds for all.
-type quantityMap struct {
+// fieldGuard says where the values of one Go type hold what the reference must
+// not read unseen, by the names of their fields: quantities, so that those alone
+// are looked at, since names and hashes may read like such a number too; and
+// large structs, for each of which a list would get memory even where its
+// elements are something else. Pointers and lists do not show in it: what holds
+// for an element holds for all.
+type fieldGuard struct {
 	isQuantity bool
-	numbers    []*quantityMap          // protobuf fields that lead to quantities, by number
-	names      map[string]*quantityMap // JSON fields that do
-	each       *quantityMap            // of a map, every value
+	isLarge    bool                     // a struct that is read field by field, from an object
+	names      map[string][]*fieldGuard // the fields of a struct; embedding may give two the same name
+	each       []*fieldGuard            // of a map, every value
+	typ        reflect.Type
 }
 
-// mapQuantities returns the map of t, or nil where it holds no quantity.
-func mapQuantities(t reflect.Type) *quantityMap {
-	if !holdsQuantity(t, nil) {
-		return nil
-	}
-	return drawQuantities(t, make(map[reflect.Type]*quantityMap))
+// largeElement is the size, in bytes, from which a struct is large.
+const largeElement = 64
+
+// fieldGuardOf returns the guard of t.
+func fieldGuardOf(t reflect.Type) *fieldGuard {
+	return drawGuard(t, make(map[reflect.Type]*fieldGuard))
 }
 
-// drawQuantities is for types that do hold quantities; known are those that
-// were met before.
-func drawQuantities(t reflect.Type, known map[reflect.Type]*quantityMap) *quantityMap {
+// drawGuard is fieldGuardOf; known are the types that were met before.
+func drawGuard(t reflect.Type, known map[reflect.Type]*fieldGuard) *fieldGuard {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
 		t = t.Elem()
 	}
-	if m, ok := known[t]; ok {
-		return m
+	if g, ok := known[t]; ok {
+		return g
 	}
-	m := new(quantityMap)
-	known[t] = m
+	g := &fieldGuard{typ: t}
+	known[t] = g
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]():
-		m.isQuantity = true
+		g.isQuantity = true
 	case t.Kind() == reflect.Map:
-		m.each = drawQuantities(t.Elem(), known)
-		// In protobuf an entry is a message with the value in field 2.
-		m.numbers = []*quantityMap{2: m.each}
-	default:
-		m.drawFields(t, known)
+		g.each = []*fieldGuard{drawGuard(t.Elem(), known)}
+	case t.Kind() == reflect.Struct:
+		p := reflect.PointerTo(t)
+		readsItself := p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+		g.isLarge = !readsItself && t.Size() >= largeElement
+		g.names = make(map[string][]*fieldGuard)
+		g.drawFields(known)
 	}
-	return m
+	return g
 }
 
-func (m *quantityMap) drawFields(t reflect.Type, known map[reflect.Type]*quantityMap) {
-	m.names = make(map[string]*quantityMap)
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() || !holdsQuantity(f.Type, nil) {
+func (g *fieldGuard) drawFields(known map[reflect.Type]*fieldGuard) {
+	for i := range g.typ.NumField() {
+		f := g.typ.Field(i)
+		if !f.IsExported() && !f.Anonymous {
 			continue
 		}
-		field := drawQuantities(f.Type, known)
-		if tag := strings.Split(f.Tag.Get("protobuf"), ","); len(tag) > 1 {
-			if number, err := strconv.Atoi(tag[1]); err == nil {
-				for len(m.numbers) <= number {
-					m.numbers = append(m.numbers, nil)
-				}
-				m.numbers[number] = field
-			}
-		}
+		field := drawGuard(f.Type, known)
 		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
 		case name != "":
-			m.names[name] = field
+			g.names[name] = append(g.names[name], field)
 		case !f.Anonymous:
-			m.names[f.Name] = field
+			g.names[f.Name] = append(g.names[f.Name], field)
 		default: // inlined
 			for name, inner := range field.names {
-				m.names[name] = inner
+				g.names[name] = append(g.names[name], inner...)
 			}
 		}
 	}
 }
 
-// checkJSON fails with ErrQuantity where a quantity in the JSON object raw has
-// an absurd exponent.
-func (m *quantityMap) checkJSON(raw []byte) error {
-	if !mayHoldHugeExponent(raw) {
-		return nil
+// smallObject is the size, in bytes, below which lists cannot do harm.
+const smallObject = 64 << 10
+
+// below returns what is known of the value of a field, or of a map's entry.
+func (g *fieldGuard) below(name string) []*fieldGuard {
+	if g.each != nil {
+		return g.each
 	}
-	var v any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&v); err != nil {
-		return withoutContent(err)
-	}
-	return m.checkValue(v)
+	return g.names[name]
 }
 
-func (m *quantityMap) checkValue(v any) error {
+// checkJSON fails where the reference must not read the JSON object raw. It looks
+// at every value, as the reference does: also at the first of two that have one
+// name.
+func (g *fieldGuard) checkJSON(raw []byte) error {
+	if len(raw) < smallObject && !mayHoldAbsurd(raw) || !json.Valid(raw) {
+		return nil // the reference refuses it before it decodes anything
+	}
+	s := &scanner{source: bytesSource(raw), maxBytes: len(raw), maxDepth: len(raw)}
+	i, err := s.value()
+	if err != nil {
+		return err
+	}
+	return g.checkItem(&walk{item: i})
+}
+
+// checkItem is checkJSON for the value that begins at w, which is valid. It
+// passes over the value.
+func (g *fieldGuard) checkItem(w *walk) error {
+	switch c := w.peek(); {
+	case c == '{' && (g.each != nil || g.names != nil):
+		return g.checkFields(w)
+	case c == '[':
+		for more := w.enter(']'); more; {
+			if c := w.peek(); g.isLarge && c != '{' && c != '[' && c != 'n' {
+				return fmt.Errorf("%w: a list of %v holds something else", ErrSyntax, g.typ)
+			}
+			if err := g.checkItem(w); err != nil {
+				return err
+			}
+			more, _ = w.more(']')
+		}
+		return nil
+	}
+	start := w.at
+	w.over()
+	if text := w.raw[start:w.at]; g.isQuantity && (isAbsurd(bytes.Trim(text, `"`)) || isAbsurd(unquoted(text))) {
+		return ErrQuantity
+	}
+	return nil
+}
+
+func (g *fieldGuard) checkFields(w *walk) error {
+	for more := w.enter('}'); more; {
+		w.peek()
+		start := w.at
+		w.over()
+		name := string(unquoted(w.raw[start:w.at]))
+		w.colon()
+		value := *w
+		value.over()
+		for _, field := range g.below(name) {
+			at := *w
+			if err := field.checkItem(&at); err != nil {
+				return fmt.Errorf("field %q: %w", excerpt(name), err)
+			}
+		}
+		*w = value
+		more, _ = w.more('}')
+	}
+	return nil
+}
+
+// unquoted returns what the JSON string raw stands for to the reference, and
+// other values as they are.
+func unquoted(raw []byte) []byte {
+	if text, err := unquote(raw); err == nil {
+		return []byte(text)
+	}
+	return raw
+}
+
+func (g *fieldGuard) checkValue(v any) error {
 	switch v := v.(type) {
 	case string:
-		if m.isQuantity && hasHugeExponent([]byte(v)) {
+		if g.isQuantity && isAbsurd([]byte(v)) {
 			return ErrQuantity
 		}
-	case json.Number:
-		return m.checkValue(v.String())
 	case []any:
 		for _, element := range v {
-			if err := m.checkValue(element); err != nil {
+			if err := g.checkValue(element); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for name, value := range v {
-			field := m.each
-			if m.names != nil {
-				field = m.names[name]
-			}
-			if field == nil {
-				continue
-			}
-			if err := field.checkValue(value); err != nil {
-				return fmt.Errorf("field %q: %w", excerpt(name), err)
+			for _, field := range g.below(name) {
+				if err := field.checkValue(value); err != nil {
+					return fmt.Errorf("field %q: %w", excerpt(name), err)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// mayHoldHugeExponent reports whether a string or number of the JSON text raw
-// may be, as a whole, a number with a long exponent. It is the quick test
-// before a slow one: nearly all objects pass it.
-func mayHoldHugeExponent(raw []byte) bool {
-	if hidesNumerals(raw) {
-		return true
-	}
-	for e := 1; e < len(raw); e++ {
-		if raw[e]|0x20 != 'e' || !isNumeric(raw[e-1]) {
+// mayHoldAbsurd reports whether a string or number of the JSON text raw may be
+// absurd as a quantity. It is the quick test before a slow one: nearly all
+// objects pass it.
+func mayHoldAbsurd(raw []byte) bool {
+	for n := 0; n < len(raw); n++ {
+		start := n
+		for n < len(raw) && isNumeric(raw[n]) {
+			n++
+		}
+		if n-start > maxNumerals {
+			return true
+		}
+		if n == start || n == len(raw) || raw[n]|0x20 != 'e' {
 			continue
 		}
-		start, end := e-1, e+1
-		for start > 0 && isNumeric(raw[start-1]) {
-			start--
-		}
+		end := n + 1
 		for end < len(raw) && isNumeric(raw[end]) {
 			end++
 		}
-		if end-e > maxExponentDigits && (start == 0 || !isLetter(raw[start-1])) && (end == len(raw) || !isLetter(raw[end])) {
+		if end-n > maxExponentDigits {
 			return true
 		}
 	}
-	return false
+	return hidesNumerals(raw)
 }
 
 // hidesNumerals reports whether raw writes a character of a number as an escape,
@@ -193,30 +258,6 @@ func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// checkProto is checkJSON for the protobuf message msg. It skips over all that
-// does not lead to a quantity.
-func (m *quantityMap) checkProto(msg []byte) error {
-	for len(msg) > 0 {
-		f, rest, err := nextField(msg)
-		if err != nil {
-			return err
-		}
-		msg = rest
-		switch {
-		case f.wire != wireBytes:
-		case m.isQuantity:
-			if f.number == 1 && hasHugeExponent(f.bytes) {
-				return ErrQuantity
-			}
-		case f.number < len(m.numbers) && m.numbers[f.number] != nil:
-			if err := m.numbers[f.number].checkProto(f.bytes); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // holdsQuantity reports whether a value of t can hold a resource.Quantity.
 func holdsQuantity(t reflect.Type, path []reflect.Type) bool {
 	switch t.Kind() {
@@ -233,7 +274,7 @@ func holdsQuantity(t reflect.Type, path []reflect.Type) bool {
 		}
 		path = append(path, t)
 		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() && holdsQuantity(f.Type, path) {
+			if f := t.Field(i); (f.IsExported() || f.Anonymous) && holdsQuantity(f.Type, path) {
 				return true
 			}
 		}

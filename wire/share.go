@@ -1,6 +1,9 @@
 package wire
 
-import "unsafe"
+import (
+	"bytes"
+	"unsafe"
+)
 
 // sharer looks for parts in a pool on behalf of one goroutine. It stops asking
 // for kinds of parts that are never found, but for a sample, so that content
@@ -9,6 +12,13 @@ type sharer struct {
 	pool   *Pool
 	trials []trial // by site
 	object uint8   // which object is at hand, counted round
+	left   int     // how many bytes of the object may still be looked for
+
+	// While a part is decoded that is to be remembered, parts within it are
+	// looked for and not remembered: its own bytes hold theirs already. What
+	// those that are found hold must not be more than room.
+	keeping bool
+	room    int
 }
 
 // trial is how often a kind of part was looked for and found of late, and how
@@ -20,11 +30,23 @@ const (
 	trialPeriod  = 512     // after so many questions the answers are judged
 	worthwhile   = 16      // one in so many must have been found
 	longestPause = 16 << 9 // if not, up to so many are left out, twice as many each time
+
+	// looksPerByte bounds how often each byte of an object is looked for, since
+	// every part within a part is.
+	looksPerByte = 16
 )
+
+// begin is called for each object, of so many bytes.
+func (s *sharer) begin(object uint8, size int) {
+	s.object, s.left, s.keeping = object, looksPerByte*size, false
+}
 
 // worth reports whether to look for a part of this size.
 func (s *sharer) worth(at *site, size int) bool {
 	if s.pool == nil || at == nil || size < smallestPart {
+		return false
+	}
+	if s.left -= size; s.left < 0 {
 		return false
 	}
 	for at.number >= len(s.trials) {
@@ -51,9 +73,29 @@ func (s *sharer) worth(at *site, size int) bool {
 // the one that is decoded now.
 func (s *sharer) find(at *site, raw []byte) (part unsafe.Pointer, n int, hash uint64, keep bool) {
 	hash = s.pool.hash(at.unit, raw)
-	if part, n = s.pool.lookup(at.unit, hash, raw); part != nil {
+	part, n, holds := s.pool.lookup(at.unit, hash, raw)
+	switch {
+	case part == nil:
+		keep = s.pool.seen.repeats(hash, s.object) && !s.keeping
+	case s.keeping && holds > s.room:
+		part, n = nil, 0
+	default:
 		s.trials[at.number].found++
-		return part, n, hash, false
+		s.room -= holds
 	}
-	return nil, 0, hash, s.pool.repeats(hash, s.object)
+	return part, n, hash, keep
+}
+
+// keep begins a part that is to be remembered, and returns a copy of its bytes.
+func (s *sharer) keep(raw []byte) []byte {
+	s.keeping, s.room = true, len(raw)
+	return bytes.Clone(raw)
+}
+
+// kept ends what keep began. It returns how many bytes the part will hold: its
+// own, and those of the parts within it, which are no more. However deep parts
+// nest, each holds at most twice as many bytes as it was decoded from.
+func (s *sharer) kept(raw []byte) (holds int) {
+	s.keeping = false
+	return 2*len(raw) - s.room
 }

@@ -9,6 +9,11 @@ type site struct {
 	number int
 }
 
+// ownMemory is the size, in bytes, from which a value is sure to have memory of
+// its own. Smaller ones may lie beside others, or, without a size, nowhere: the
+// pool would hear late that they are gone, or never.
+const ownMemory = 16
+
 // protoPart names a kind of part in protobuf: the type of what is pointed to,
 // of an element or of a map, which of these it is, and what of it is decoded.
 type protoPart struct {

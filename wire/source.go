@@ -7,17 +7,19 @@ import (
 )
 
 const (
-	firstBuffer = 32 << 10  // what a fresh source reads at once
-	busyBuffer  = 256 << 10 // what it reads at once where more than that is there
+	waitBuffer = 4 << 10   // what a source waits with for the first bytes, or for more
+	busyBuffer = 256 << 10 // what it reads at once where so much is there
 
-	// idleBuffer is the largest buffer that a source keeps when it is empty:
-	// one huge object must not stay in memory for the hours that a watch lasts.
+	// idleBuffer is the largest buffer that is used again: one huge object must
+	// not stay in memory for the hours that a watch lasts.
 	idleBuffer = 1 << 20
 )
 
 // source reads a body through a buffer in which the value at hand is always
 // contiguous, so that it can be decoded in place. The buffer grows with what
-// has arrived, never with what a length announces.
+// has arrived, never with what a length announces. When all that had arrived is
+// consumed, the source waits for more with a small one, and lets the large one go
+// unless more comes soon.
 //
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]
@@ -26,6 +28,8 @@ const (
 type source struct {
 	r    io.Reader
 	buf  []byte
+	wait []byte          // the small buffer; buf is this one or large
+	rest resting[[]byte] // the large buffer
 	pos  int
 	end  int
 	off  int64
@@ -90,24 +94,32 @@ func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
 func (s *source) makeRoom() {
-	if s.pos == s.end && len(s.buf) > idleBuffer {
-		s.off += int64(s.pos)
-		s.buf, s.pos, s.end = nil, 0, 0
-	}
 	if s.buf == nil {
-		s.buf = make([]byte, firstBuffer)
+		s.wait = make([]byte, waitBuffer)
+		s.buf = s.wait
 	}
-	if s.pos > 0 {
-		copy(s.buf, s.buf[s.pos:s.end])
-		s.off += int64(s.pos)
-		s.end -= s.pos
-		s.pos = 0
+	unread := s.buf[s.pos:s.end]
+	buf := s.buf
+	switch {
+	case len(unread) == 0 && (!s.full || len(buf) > idleBuffer):
+		buf = s.wait
+		s.rest.pause()
+	case len(unread) == len(buf) || s.full && len(buf) < busyBuffer:
+		buf = s.larger(2 * len(buf))
 	}
-	if s.end == len(s.buf) || s.full && len(s.buf) < busyBuffer {
-		grown := make([]byte, 2*len(s.buf))
-		copy(grown, s.buf[:s.end])
-		s.buf = grown
+	copy(buf, unread)
+	s.off += int64(s.pos)
+	s.buf, s.pos, s.end = buf, 0, len(unread)
+}
+
+// larger returns a buffer of at least n bytes.
+func (s *source) larger(n int) []byte {
+	if rest := s.rest.take(); rest != nil && n <= len(*rest) && len(*rest) <= idleBuffer {
+		return *rest
 	}
+	buf := make([]byte, n)
+	s.rest.hold(&buf)
+	return buf
 }
 
 // peek returns the next byte without consuming it.

@@ -28,7 +28,7 @@ type target[T object.Object] struct {
 	apiVersion string
 	form       form
 	goType     reflect.Type // what T points to
-	quantities *quantityMap // where goType holds a resource.Quantity; nil for nowhere
+	guard      *fieldGuard  // of what the reference reads; nil where there is no Go type
 	fields     *selection   // what of an object is wanted; nil for all
 }
 
@@ -68,8 +68,8 @@ func newTarget[T object.Object](opts Options) (*target[T], error) {
 		return nil, fmt.Errorf("%w: %q lacks a version or a kind", ErrKind, t.kind)
 	}
 	t.apiVersion = t.kind.GroupVersion().String()
-	if t.form == formTyped {
-		t.quantities = mapQuantities(t.goType)
+	if t.form != formUnstructured {
+		t.guard = fieldGuardOf(t.goType)
 	}
 	return t, t.setFields(opts.Fields)
 }

@@ -1,0 +1,196 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// protoGuard says which fields of a message lead to what generated code reads
+// without a bound: quantities, and the entries of maps.
+type protoGuard struct {
+	quantity bool          // the message is a quantity
+	entry    bool          // the message is an entry of a map
+	fields   []*protoGuard // by number; nil for those that lead nowhere
+}
+
+var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", ErrSyntax)
+
+// protoGuardOf returns the guard of a type that does not contain itself, or nil
+// where there is nothing to guard. known are the types that were met before.
+func protoGuardOf(t reflect.Type, known map[reflect.Type]*protoGuard) *protoGuard {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	g, ok := known[t]
+	switch {
+	case ok:
+		return g
+	case t == reflect.TypeFor[resource.Quantity]():
+		g = &protoGuard{quantity: true}
+	case t.Kind() == reflect.Map:
+		g = &protoGuard{entry: true, fields: []*protoGuard{2: protoGuardOf(t.Elem(), known)}}
+	case t.Kind() == reflect.Struct:
+		g = protoGuardOfFields(t, known)
+	}
+	known[t] = g
+	return g
+}
+
+func protoGuardOfFields(t reflect.Type, known map[reflect.Type]*protoGuard) *protoGuard {
+	var g protoGuard
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := strings.Split(f.Tag.Get("protobuf"), ",")
+		if len(tag) < 2 {
+			continue
+		}
+		number, err := strconv.Atoi(tag[1])
+		field := protoGuardOf(f.Type, known)
+		if err != nil || number < 1 || number > maxFieldNumber || field == nil {
+			continue
+		}
+		for len(g.fields) <= number {
+			g.fields = append(g.fields, nil)
+		}
+		g.fields[number] = field
+	}
+	if g.fields == nil {
+		return nil
+	}
+	return &g
+}
+
+// check fails where generated code must not read the message msg. It sees the
+// bytes as that code does, in which numbers wrap around and unknown groups are
+// passed over. Where that code would give up, there is nothing more to look at.
+func (g *protoGuard) check(msg []byte) error {
+	if g == nil {
+		return nil
+	}
+	if g.entry {
+		return g.checkEntry(msg)
+	}
+	for at := 0; at < len(msg); {
+		tag, after := looseVarint(msg, at)
+		number := int32(tag >> 3)
+		if after < 0 || tag&7 == wireEndGroup || number <= 0 {
+			return nil
+		}
+		field := g.field(number)
+		if field == nil && !(g.quantity && number == 1) {
+			if at = looseSkip(msg, at); at < 0 {
+				return nil
+			}
+			continue
+		}
+		start, end := looseBytes(msg, after)
+		if tag&7 != wireBytes || end < 0 {
+			return nil
+		}
+		if g.quantity && isAbsurd(msg[start:end]) {
+			return ErrQuantity
+		}
+		if err := field.check(msg[start:end]); err != nil {
+			return err
+		}
+		at = end
+	}
+	return nil
+}
+
+// checkEntry is check for an entry of a map. Generated code ignores the wire
+// types in it, and lets a key or a value reach beyond the entry into all that
+// follows: each of a million entries could copy what comes after it.
+func (g *protoGuard) checkEntry(entry []byte) error {
+	for at := 0; at < len(entry); {
+		tag, after := looseVarint(entry, at)
+		if after < 0 {
+			return errEntry
+		}
+		number := int32(tag >> 3)
+		if number != 1 && number != 2 {
+			if at = looseSkip(entry, at); at < 0 {
+				return errEntry
+			}
+			continue
+		}
+		start, end := looseBytes(entry, after)
+		if end < 0 {
+			return errEntry
+		}
+		if err := g.field(number).check(entry[start:end]); err != nil {
+			return err
+		}
+		at = end
+	}
+	return nil
+}
+
+func (g *protoGuard) field(number int32) *protoGuard {
+	if int(number) < len(g.fields) {
+		return g.fields[number]
+	}
+	return nil
+}
+
+// looseVarint reads a number as generated code does: what is beyond 64 bits is
+// lost. after is where it ends, or -1 where it does not.
+func looseVarint(msg []byte, at int) (v uint64, after int) {
+	for shift := 0; shift < 64 && at < len(msg); shift += 7 {
+		c := msg[at]
+		at++
+		v |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return v, at
+		}
+	}
+	return 0, -1
+}
+
+// looseBytes reads a length and returns where the bytes begin and end that
+// follow. end is -1 where they are not all there.
+func looseBytes(msg []byte, at int) (start, end int) {
+	size, start := looseVarint(msg, at)
+	if start < 0 || size > uint64(len(msg)-start) {
+		return 0, -1
+	}
+	return start, start + int(size)
+}
+
+// looseSkip returns where the field that begins at at ends, or -1. A group ends
+// with its end, whatever its number.
+func looseSkip(msg []byte, at int) int {
+	for depth := 0; at < len(msg); {
+		tag, after := looseVarint(msg, at)
+		if after < 0 {
+			return -1
+		}
+		switch at = after; tag & 7 {
+		case wireVarint:
+			_, at = looseVarint(msg, at)
+		case wireFixed64:
+			at += 8
+		case wireBytes:
+			_, at = looseBytes(msg, at)
+		case wireStartGroup:
+			depth++
+		case wireEndGroup:
+			depth--
+		case wireFixed32:
+			at += 4
+		default:
+			return -1
+		}
+		if at < 0 || at > len(msg) || depth < 0 {
+			return -1
+		}
+		if depth == 0 {
+			return at
+		}
+	}
+	return -1
+}

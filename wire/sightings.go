@@ -1,0 +1,87 @@
+package wire
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// sightings tells what was met before from what is met for the first time, as far as
+// can be told from hashes. It begins small, and grows with what it is told up to
+// a bound; then what is new takes the place of what is old.
+//
+// A mark is a hash, whose lowest bits are exchanged for the object in which it was
+// met. The hash tells where it may be, in one of a few places side by side.
+type sightings struct {
+	marks atomic.Pointer[[]atomic.Uint64] // their number is a power of two
+	noted atomic.Int64                    // those since the marks grew, until there are as many as there can be
+
+	mu sync.Mutex // held while marks is replaced
+}
+
+const (
+	firstMarks = 1 << 7  // 1 KB
+	lastMarks  = 1 << 15 // 256 KB
+)
+
+// hashed are the bits of a mark that are the hash's.
+const hashed = ^uint64(0xff)
+
+// repeats reports whether the hash was met before, in another object than this
+// one, and notes that it was met now.
+func (s *sightings) repeats(hash uint64, object uint8) bool {
+	marks := s.marks.Load()
+	if marks == nil {
+		marks = s.grow(nil)
+	}
+	mark := hash&hashed | uint64(object)
+	among := marksOf(*marks, mark)
+	into := (*atomic.Uint64)(nil)
+	for i := range among {
+		switch before := among[i].Load(); {
+		case before == mark:
+			return false
+		case before == 0:
+			into = &among[i]
+		case before&hashed == mark&hashed:
+			among[i].Store(mark)
+			return true
+		}
+	}
+	if len(*marks) < lastMarks && (into == nil || s.noted.Add(1) > int64(len(*marks)/4)) {
+		s.grow(marks)
+		return s.repeats(hash, object)
+	}
+	if into == nil {
+		into = &among[hash%places]
+	}
+	into.Store(mark)
+	return false
+}
+
+// marksOf returns the places of a mark.
+func marksOf(marks []atomic.Uint64, mark uint64) []atomic.Uint64 {
+	first := mark >> 8 & uint64(len(marks)-1) &^ (places - 1)
+	return marks[first : first+places]
+}
+
+// grow replaces the marks from, unless somebody else has done so. What is noted
+// in them meanwhile may be lost.
+func (s *sightings) grow(from *[]atomic.Uint64) *[]atomic.Uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.marks.Load(); now != from {
+		return now
+	}
+	grown := make([]atomic.Uint64, firstMarks)
+	if from != nil {
+		grown = make([]atomic.Uint64, min(4*len(*from), lastMarks))
+		for i := range *from {
+			if mark := (*from)[i].Load(); mark != 0 {
+				marksOf(grown, mark)[i%places].Store(mark) // none loses its place: those that share them now did so before
+			}
+		}
+	}
+	s.noted.Store(0)
+	s.marks.Store(&grown)
+	return &grown
+}
