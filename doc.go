@@ -34,4 +34,5 @@
 //	test/envtest               a real kube-apiserver
 //	test/e2e                   the whole stack against the real server
 //	test/protocol              what a server answers, checked on both servers
+//	test/run                   the program behind make test: all modules, and a summary
 package millrace

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// event is a line of go test -json: see go doc test2json, and of what go build
+// adds to it, go help buildjson.
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string // of a build event
+	Test        string
+	Elapsed     float64 // seconds
+	Output      string
+	FailedBuild string // the import path whose build failure ended the package
+}
+
+// goTest runs a job and counts what it does.
+func (t *tally) goTest(ctx context.Context, j job) {
+	before := t.failures()
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, j.flags...), j.packages...)...)
+	cmd.Dir, cmd.Stderr = j.dir, os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.broken(fmt.Sprintf("%s: %v", j, err))
+		return
+	}
+	readErr := t.read(stdout)
+	if err := cmd.Wait(); err != nil && t.failures() == before && ctx.Err() == nil {
+		t.broken(fmt.Sprintf("%s: %v", j, err)) // no package was to blame
+	}
+	if readErr != nil {
+		t.broken(fmt.Sprintf("%s: read its output: %v", j, readErr))
+	}
+}
+
+// read takes all events of one go test. Lines that are none are printed.
+func (t *tally) read(in io.Reader) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadString('\n')
+		if line != "" {
+			var e event
+			if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &e) != nil {
+				t.print(line)
+			} else {
+				t.take(e)
+			}
+		}
+		if err == io.EOF {
+			t.end()
+			return nil
+		}
+		if err != nil {
+			t.end()
+			return err
+		}
+	}
+}

@@ -1,0 +1,82 @@
+// Command run runs the tests of every module of the repository, and says at the
+// end what ran, what was skipped and why, and what failed.
+//
+//	go run ./test/run [flags of go test] [packages]
+//
+// With packages it stays in the module of the working directory. Without, it runs
+// all packages of all modules that have tests, which it finds by their go.mod and
+// _test.go files.
+//
+// A package whose test files ask by a build constraint whether the race detector
+// is on has something to do that would take too long with it. If -race is among
+// the flags, such packages run twice: with the race detector and without.
+//
+// # While it runs
+//
+// A test that fails prints its output at once, and a package that ends its line.
+// What passing tests print is dropped, unless their package fails and no test of
+// it did: then everything is printed. Build failures and whatever else go test
+// says go through as they come.
+//
+// # Failure
+//
+// It exits with 1 if a test failed, a package did not build, or go test failed for
+// any other reason; the last line then counts at least one failure.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal kills
+	failed, err := run(ctx, os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "run:", err)
+	}
+	if failed || err != nil {
+		os.Exit(1)
+	}
+}
+
+// run runs everything in turn and prints the summary, also of what was
+// interrupted.
+func run(ctx context.Context, args []string) (failed bool, err error) {
+	flags, packages := split(args)
+	jobs, without, err := plan(".", flags, packages)
+	if err != nil {
+		return false, err
+	}
+	t := newTally(os.Stdout, modulePath(".")+"/")
+	began := time.Now()
+	for _, j := range jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		fmt.Println("\n" + j.String())
+		t.goTest(ctx, j)
+	}
+	if ctx.Err() != nil {
+		t.broken("interrupted")
+	}
+	t.summary(time.Since(began), without)
+	return t.failures() > 0, nil
+}
+
+// split takes the flags of go test apart from the packages after them. A flag
+// with a value must be written with an equals sign.
+func split(args []string) (flags, packages []string) {
+	at := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	if at < 0 {
+		return args, nil
+	}
+	return args[:at], args[at:]
+}

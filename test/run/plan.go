@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/build/constraint"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// job is one call of go test.
+type job struct {
+	dir      string // of the module
+	flags    []string
+	packages []string
+}
+
+func (j job) String() string {
+	words := []string{"go"}
+	if j.dir != "." {
+		words = append(words, "-C", j.dir)
+	}
+	return strings.Join(slices.Concat(words, []string{"test"}, j.flags, j.packages), " ")
+}
+
+// plan settles what is to be run below a directory, and which modules have no
+// tests.
+func plan(root string, flags, packages []string) (jobs []job, without []string, err error) {
+	if len(packages) > 0 {
+		return []job{{dir: root, flags: flags, packages: packages}}, nil, nil
+	}
+	modules, err := find(root)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range modules {
+		if !m.tested {
+			without = append(without, m.dir)
+			continue
+		}
+		jobs = append(jobs, job{dir: m.dir, flags: flags, packages: []string{"./..."}})
+		if plain := withoutRace(flags); len(plain) < len(flags) && len(m.slowed) > 0 {
+			jobs = append(jobs, job{dir: m.dir, flags: plain, packages: m.slowed})
+		}
+	}
+	return jobs, without, nil
+}
+
+func withoutRace(flags []string) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return strings.TrimLeft(flag, "-") == "race" })
+}
+
+// module is a directory with a go.mod.
+type module struct {
+	dir    string
+	tested bool     // it has test files
+	slowed []string // packages that do less under the race detector
+}
+
+// find returns all modules below a directory, the one at the top first.
+func find(root string) ([]module, error) {
+	var modules []module
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if path != root && (strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata") {
+				return fs.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+				modules = append(modules, module{dir: path})
+			}
+			return nil
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		m := innermost(modules, path)
+		if m == nil {
+			return nil
+		}
+		m.tested = true
+		asks, err := asksForRace(path)
+		if !asks || err != nil {
+			return err
+		}
+		inside, err := filepath.Rel(m.dir, filepath.Dir(path))
+		if name := "./" + filepath.ToSlash(inside); !slices.Contains(m.slowed, name) {
+			m.slowed = append(m.slowed, name)
+		}
+		return err
+	})
+	if err == nil && len(modules) == 0 {
+		err = fmt.Errorf("no go.mod below %s", root)
+	}
+	return modules, err
+}
+
+// modulePath is that of the module in a directory; empty if there is none.
+func modulePath(dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if path, ok := strings.CutPrefix(line, "module "); ok {
+			return strings.TrimSpace(path)
+		}
+	}
+	return ""
+}
+
+// innermost is the module that a file belongs to.
+func innermost(modules []module, path string) *module {
+	var m *module
+	for i := range modules {
+		// A directory is walked before what is in it: the last match is the innermost.
+		if dir := modules[i].dir; dir == "." || strings.HasPrefix(path, dir+string(filepath.Separator)) {
+			m = &modules[i]
+		}
+	}
+	return m
+}
+
+// asksForRace tells whether a file is built depending on the race detector.
+func asksForRace(path string) (bool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false, err
+	}
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("package ")) {
+			break
+		}
+		if !constraint.IsGoBuild(string(line)) {
+			continue
+		}
+		expr, err := constraint.Parse(strings.TrimSpace(string(line)))
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", path, err)
+		}
+		with := expr.Eval(func(tag string) bool { return true })
+		without := expr.Eval(func(tag string) bool { return tag != "race" })
+		return with != without, nil
+	}
+	return false, nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tree writes files below a new directory.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	}
+	return dir
+}
+
+// TestNothingIsHidden runs go test for real on packages that end in all ways in
+// which a package can.
+func TestNothingIsHidden(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles and runs tests")
+	}
+	const head = "package p\n\nimport (\"os\"; \"testing\")\n\nvar _ = os.Exit\n\n"
+	dir := tree(t, map[string]string{
+		"go.mod": "module example.com/x\n\ngo 1.26.0\n",
+		"fails/p_test.go": head + `
+func TestGood(t *testing.T) { t.Log("nobody reads this") }
+func TestBad(t *testing.T) {
+	t.Run("part", func(t *testing.T) { t.Error("the part is broken") })
+	t.Run("other", func(t *testing.T) { t.Log("nor this") })
+}
+func TestAway(t *testing.T) { t.Log("looks around"); t.Skip("no disk:\nneeds two") }
+`,
+		"broken/p_test.go":  head + "func TestIt(t *testing.T) { undefined() }\n",
+		"exits/p_test.go":   head + "func TestIt(t *testing.T) { println(\"last words\"); os.Exit(3) }\n",
+		"quits/p_test.go":   head + "func TestIt(t *testing.T) { t.Log(\"all is well\") }\nfunc TestMain(m *testing.M) { m.Run(); os.Exit(4) }\n",
+		"panics/p_test.go":  head + "func TestIt(t *testing.T) { panic(\"oh no\") }\n",
+		"cycle/p.go":        "package cycle\n\nimport _ \"example.com/x/cycle\"\n",
+		"untested/p.go":     "package untested\n",
+		"good/good_test.go": head + "func TestIt(t *testing.T) {}\n",
+	})
+	var out strings.Builder
+	tally := newTally(&out, "example.com/x/")
+	tally.goTest(t.Context(), job{dir: dir, flags: []string{"-vet=off"}, packages: []string{"./..."}})
+	tally.summary(0, []string{"bench/floor"})
+	got := out.String()
+	for _, want := range []string{
+		"the part is broken", "--- FAIL: TestBad/part", "undefined: undefined", "last words", "panic: oh no", "all is well",
+		"import cycle", "ok  \texample.com/x/good",
+		"modules without tests: bench/floor",
+		"  fails TestAway: no disk: needs two\n",
+		"  fails TestBad/part\n", "  exits TestIt (did not end)\n", "  quits (no test of it failed)\n",
+		"  broken (did not build)\n", "  panics TestIt\n",
+	} {
+		require.Contains(t, got, want)
+	}
+	require.NotContains(t, got, "nobody reads this")
+	require.NotContains(t, got, "nor this")
+	require.NotContains(t, got, "=== RUN")
+	require.Equal(t, 1, strings.Count(got, "the part is broken"), got)
+	require.Regexp(t, `\n\n4 passed, \d failed, 1 skipped\n$`, got)
+	require.Len(t, tally.failed, 7, "part, TestBad, exits, quits, broken, panics, cycle: %q", tally.failed)
+}
+
+func TestWithoutFailuresAllIsWell(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles and runs tests")
+	}
+	dir := tree(t, map[string]string{
+		"go.mod":          "module example.com/x\n\ngo 1.26.0\n",
+		"good/it_test.go": "package good\n\nimport \"testing\"\n\nfunc TestIt(t *testing.T) { t.Log(\"quiet\") }\n",
+	})
+	var out strings.Builder
+	tally := newTally(&out, "example.com/")
+	tally.goTest(t.Context(), job{dir: dir, packages: []string{"./..."}})
+	tally.summary(0, nil)
+	require.Zero(t, tally.failures())
+	require.NotContains(t, out.String(), "quiet")
+	require.True(t, strings.HasSuffix(out.String(), "\n\n1 passed, 0 failed, 0 skipped\n"), out.String())
+
+	tally.goTest(t.Context(), job{dir: dir, flags: []string{"-no-such-flag"}, packages: []string{"./..."}})
+	require.Equal(t, 1, tally.failures(), "go test failed, though no package did")
+	tally.goTest(t.Context(), job{dir: filepath.Join(dir, "none"), packages: []string{"./..."}})
+	require.Equal(t, 2, tally.failures(), "go test could not be started")
+}
+
+// A race is told of in whatever test is running, which may pass.
+func TestARaceIsShownWhereverItIsTold(t *testing.T) {
+	var out strings.Builder
+	tally := newTally(&out, "")
+	require.NoError(t, tally.read(strings.NewReader(`
+{"Action":"run","Package":"p","Test":"TestGood"}
+{"Action":"output","Package":"p","Test":"TestGood","Output":"WARNING: DATA RACE\n"}
+{"Action":"pass","Package":"p","Test":"TestGood"}
+{"Action":"run","Package":"p","Test":"TestBad"}
+{"Action":"output","Package":"p","Test":"TestBad","Output":"    race detected\n"}
+{"Action":"fail","Package":"p","Test":"TestBad"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t1s\n"}
+{"Action":"fail","Package":"p","Elapsed":1}
+not an event
+`)))
+	require.Equal(t, "\n    race detected\nWARNING: DATA RACE\nFAIL\tp\t1s\nnot an event\n", out.String())
+}
+
+func TestAKilledPackageFailed(t *testing.T) {
+	var out strings.Builder
+	tally := newTally(&out, "")
+	require.NoError(t, tally.read(strings.NewReader(`{"Action":"run","Package":"p","Test":"TestLong"}
+{"Action":"output","Package":"p","Test":"TestLong","Output":"so far, so good\n"}
+`)))
+	require.Equal(t, []string{"p TestLong (did not end)"}, tally.failed)
+	require.Contains(t, out.String(), "so far")
+}
+
+func TestPlan(t *testing.T) {
+	const test = "package p\n"
+	dir := tree(t, map[string]string{
+		"go.mod":                 "module example.com/x\n",
+		"a/a_test.go":            test,
+		"slow/race_on_test.go":   "//go:build race\n\npackage p\n",
+		"slow/race_off_test.go":  "// Some words.\n\n//go:build !race\n\npackage p\n",
+		"other/linux_test.go":    "//go:build " + runtime.GOOS + "\n\npackage p\n",
+		"nested/go.mod":          "module example.com/x/nested\n",
+		"nested/n_test.go":       test,
+		"nested/deep/go.mod":     "module example.com/x/nested/deep\n",
+		"nested/deep/main.go":    test,
+		"testdata/go.mod":        "module none\n",
+		"testdata/t_test.go":     test,
+		".git/go.mod":            "module none\n",
+		"nested/race/r_test.go":  "//go:build !race\n\npackage p\n",
+		"nested/race/r2_test.go": test,
+	})
+	t.Chdir(dir)
+	require.Equal(t, "example.com/x", modulePath("."))
+	jobs, without, err := plan(".", []string{"-race", "-vet=off"}, nil)
+	require.NoError(t, err)
+	var got []string
+	for _, j := range jobs {
+		got = append(got, j.String())
+	}
+	require.Equal(t, []string{
+		"go test -race -vet=off ./...",
+		"go test -vet=off ./slow",
+		"go -C nested test -race -vet=off ./...",
+		"go -C nested test -vet=off ./race",
+	}, got)
+	require.Equal(t, []string{filepath.Join("nested", "deep")}, without)
+
+	jobs, _, err = plan(".", []string{"-vet=off"}, nil)
+	require.NoError(t, err)
+	require.Len(t, jobs, 2, "without the race detector once is enough")
+
+	flags, packages := split([]string{"-race", "-run=X", "./a", "./slow"})
+	jobs, without, err = plan(".", flags, packages)
+	require.NoError(t, err)
+	require.Empty(t, without)
+	require.Equal(t, []job{{dir: ".", flags: []string{"-race", "-run=X"}, packages: []string{"./a", "./slow"}}}, jobs)
+
+	_, _, err = plan("testdata/none", nil, nil)
+	require.Error(t, err)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// tally counts tests and prints what is to be seen while they run.
+type tally struct {
+	out     io.Writer
+	prefix  string          // of import paths, which need not be read again and again
+	running map[string]*pkg // by import path
+	ended   []*pkg
+	passed  int
+	failed  []string // what failed, in words
+	skipped []string // each skip with its reason
+}
+
+// pkg is a package in one run.
+type pkg struct {
+	path    string
+	name    string // the path without the prefix
+	seconds float64
+	output  []string // of the package itself
+	tests   map[string]*test
+	order   []string // of the tests, by their begin
+	failed  bool     // one of its tests has
+	untried bool     // it has no test files
+}
+
+// test is a test that has begun.
+type test struct {
+	output []string
+	ended  bool
+	shown  bool
+}
+
+func newTally(out io.Writer, prefix string) *tally {
+	return &tally{out: out, prefix: prefix, running: map[string]*pkg{}}
+}
+
+// failures is how many tests failed, and packages of which no test did.
+func (t *tally) failures() int { return len(t.failed) }
+
+// broken counts a failure that is none of a test.
+func (t *tally) broken(what string) { t.failed = append(t.failed, what) }
+
+func (t *tally) print(text string) { _, _ = io.WriteString(t.out, text) }
+
+// take takes one event.
+func (t *tally) take(e event) {
+	switch {
+	case e.Action == "build-output":
+		t.print(e.Output)
+	case e.Package == "":
+	case e.Test == "":
+		t.takePackage(e)
+	default:
+		t.takeTest(e)
+	}
+}
+
+func (t *tally) of(path string) *pkg {
+	p := t.running[path]
+	if p == nil {
+		p = &pkg{path: path, name: strings.TrimPrefix(path, t.prefix), tests: map[string]*test{}}
+		t.running[path] = p
+	}
+	return p
+}
+
+func (t *tally) takeTest(e event) {
+	p := t.of(e.Package)
+	one := p.tests[e.Test]
+	if one == nil {
+		one = &test{}
+		p.tests[e.Test] = one
+		p.order = append(p.order, e.Test)
+	}
+	switch e.Action {
+	case "output":
+		one.output = append(one.output, e.Output)
+	case "pass":
+		one.ended = true
+		t.passed++
+	case "skip":
+		one.ended = true
+		t.skipped = append(t.skipped, fmt.Sprintf("%s %s: %s", p.name, e.Test, reason(one.output)))
+	case "fail":
+		one.ended, p.failed = true, true
+		t.failed = append(t.failed, p.name+" "+e.Test)
+		t.show(one)
+	}
+}
+
+// noise are lines of the verbose output that say only that something goes on.
+var noise = regexp.MustCompile(`^=== (RUN|PAUSE|CONT|NAME)\b`)
+
+// show prints the output of a test, once.
+func (t *tally) show(one *test) {
+	if one.shown {
+		return
+	}
+	one.shown = true
+	for _, line := range one.output {
+		if !noise.MatchString(line) {
+			t.print(line)
+		}
+	}
+}
+
+// logged is a line that a test has logged.
+var logged = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)$`)
+
+// reason is the last that a test logged, with the lines that belong to it.
+func reason(output []string) string {
+	var said []string
+	for line := range strings.Lines(strings.Join(output, "")) {
+		line = strings.TrimRight(line, "\n")
+		if m := logged.FindStringSubmatch(line); m != nil {
+			said = []string{m[1]}
+		} else if len(said) > 0 && strings.HasPrefix(line, "        ") {
+			said = append(said, strings.TrimSpace(line))
+		}
+	}
+	if len(said) == 0 {
+		return "no reason given"
+	}
+	return strings.Join(said, " ")
+}
+
+func (t *tally) takePackage(e event) {
+	p := t.of(e.Package)
+	switch e.Action {
+	case "output":
+		p.output = append(p.output, e.Output)
+	case "pass", "skip", "fail":
+		p.seconds, p.untried = e.Elapsed, e.Action == "skip"
+		t.close(p, e)
+	}
+}
+
+// close prints what is left to be said of a package that has ended.
+func (t *tally) close(p *pkg, e event) {
+	delete(t.running, p.path)
+	t.ended = append(t.ended, p)
+	if e.Action != "fail" {
+		for _, line := range p.output {
+			if strings.HasPrefix(line, "ok ") {
+				t.print(line)
+			}
+		}
+		return
+	}
+	for _, name := range p.order {
+		if one := p.tests[name]; !one.ended {
+			p.failed = true
+			t.failed = append(t.failed, p.name+" "+name+" (did not end)")
+			t.show(one)
+		}
+	}
+	for _, name := range p.order {
+		// A race is told of in whatever test is running then.
+		one := p.tests[name]
+		if !p.failed || slices.ContainsFunc(one.output, func(line string) bool { return strings.Contains(line, "DATA RACE") }) {
+			t.show(one)
+		}
+	}
+	for _, line := range p.output {
+		t.print(line)
+	}
+	switch {
+	case p.failed:
+	case e.FailedBuild != "":
+		t.broken(p.name + " (did not build)")
+	default:
+		t.broken(p.name + " (no test of it failed)")
+	}
+}
+
+// end closes what go test left open, as it does when it is killed.
+func (t *tally) end() {
+	for path, p := range t.running {
+		t.close(p, event{Action: "fail", Package: path})
+	}
+}
