@@ -1,6 +1,7 @@
 package failure
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
@@ -25,6 +26,15 @@ type GoexitError struct {
 // Error names what called runtime.Goexit.
 func (e *GoexitError) Error() string {
 	return e.In + " called runtime.Goexit, as FailNow of a test does"
+}
+
+// Stack returns the stack of the panic behind err as a pair for slog, nothing if
+// there is none.
+func Stack(err error) []any {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		return []any{"stack", string(p.Stack)}
+	}
+	return nil
 }
 
 // Recover makes a *PanicError of a panic and stores it in err. Defer it in the

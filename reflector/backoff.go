@@ -3,13 +3,20 @@ package reflector
 import (
 	"math/rand/v2"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // Backoff says how long to wait between attempts: Initial after the first
 // failure, doubled with each further one up to Max, each time between that and
 // one and a half times that, so that many clients do not come back at once. A
-// Retry-After of the server is a lower bound. An expired resource version counts as a
-// first failure, once in a series. The zero value means 800 ms, 30 s and 2 min.
+// Retry-After of the server is a lower bound (see source.RetryAfter for its
+// ceiling). A failure that shows progress counts as a first one, once in a series:
+// the kind is missing where nobody answered before, or is there and asks for
+// patience, or the resource version has expired. The zero value means 800 ms,
+// 30 s and 2 min.
 type Backoff struct {
 	Initial time.Duration
 	Max     time.Duration
@@ -33,30 +40,49 @@ func (b Backoff) withDefaults() Backoff {
 // pacer applies a Backoff to a series of failures.
 type pacer struct {
 	Backoff
-	next     time.Duration
-	last     time.Time // when the last wait was to end
-	forgiven bool      // in this series of failures
+	next time.Duration
+	last time.Time // when the last wait was to end
+	got  progress  // the furthest that this series of failures came
 }
 
-// forgive lets the next failure count as a first one, once in a series. After an
-// outage an expired resource version is good news: the server answers, and only a
-// list brings the cache back. A second one means that lists do not help.
-func (p *pacer) forgive() {
-	if !p.forgiven {
-		p.next, p.forgiven = p.Initial, true
+// progress is how far an attempt came before it failed.
+type progress uint8
+
+const (
+	nowhere     progress = iota
+	answered             // the server answers, and does not serve the kind
+	served               // it serves the kind, and asks for patience
+	historyGone          // only a list brings the cache back
+)
+
+func progressOf(f *failure.Failure) progress {
+	switch {
+	case expired(f.Err):
+		return historyGone
+	case apierrors.IsTooManyRequests(f.Err):
+		return served
+	case f.NotServed():
+		return answered
 	}
+	return nowhere
 }
 
-// delay is how long to wait after a failure at now. A stream that breaks after
+// delay is how long to wait after a failure at now that came as far as got. One that
+// came further than those before it in the series counts as a first one: an expired
+// resource version after an outage is good news, since the server answers and a list
+// will help. A second one means that lists do not help. A stream that breaks after
 // it has served for a third of Max counts as a first failure: a load balancer
 // that cuts every connection after a minute must not keep a cache waiting.
-func (p *pacer) delay(now time.Time, retryAfter time.Duration, stream bool) time.Duration {
+func (p *pacer) delay(now time.Time, retryAfter time.Duration, got progress, stream bool) time.Duration {
 	quiet := p.Reset
 	if stream {
 		quiet = min(quiet, p.Max/3)
 	}
 	if p.next == 0 || now.Sub(p.last) >= quiet {
-		p.next, p.forgiven = p.Initial, false
+		p.next, p.got = p.Initial, got
+	}
+	if got > p.got {
+		p.next, p.got = p.Initial, got
 	}
 	wait := p.next
 	p.next = min(2*p.next, p.Max)

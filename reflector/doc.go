@@ -10,14 +10,14 @@
 //
 // # The state machine
 //
-//	Idle ──► InitialWatch ──(end bookmark)──► Watching ◄─┐ closed by the server
-//	  │          │ refused, late, failed        │  │ └───┘
-//	  │          ▼                              │  │
-//	  ├────►  Listing ──(whole list)────────────┘  │
-//	  │          ▲                                 │
-//	  │          └─ expired, or ─ BackingOff ◄─────┘ failed
-//	  │             unreadable
-//	  └────►  Watching (a second Run resumes from the RV of the first)
+//	Idle ──► InitialWatch ──(end bookmark)──────────► Watching
+//	  │          │ refused, late, failed                ▲   │
+//	  │          ▼                            accepted  │   │ closed, failed
+//	  ├────►  Listing ──(whole list)──────► Connecting ─┘   │
+//	  │          ▲                            ▲   ▲         │
+//	  │          └── expired, unreadable, ────┼───┼─────────┤
+//	  │              gone back                └───┼─────────┘
+//	  └───────────────────────────────────────────┘ a second Run resumes
 //
 // Every state may go to BackingOff, which remembers where to go on, and to
 // Stopped. State says what each of them does on failure.
@@ -27,7 +27,8 @@
 // The function of a state runs it to its end and returns the next state, with a
 // failure if there was one; nothing else decides. So watch.go says when a relist
 // follows (the resource version has expired, or a change cannot be read) and when a
-// streaming list gives way to a list, list.go what a list asks for, reflector.go
+// streaming list gives way to a list, history.go whether the server went back behind
+// what it promised, list.go what a list asks for, reflector.go
 // where a run begins and what happens to every failure, backoff.go how long to wait,
 // and watchdog.go when silence is too long.
 //
@@ -35,22 +36,22 @@
 //
 // When the failures have ended, the queue has been told exactly the difference
 // between the set it knew and the server's (L17). A watch resumes from the last
-// resource version. A list follows only if that has expired, or if the change behind
-// it could not be decoded or transformed three times in a row: by then the object may
-// be another one (L19). A streaming list without its end falls back to a list. A
+// resource version. A list follows only if that has expired, if the server's history
+// went back behind it, or if the change after it could not be decoded or transformed
+// three times in a row: by then the object may be another one (L19). A streaming list without its end falls back to a list. A
 // watch or list that falls silent is given up and opened again (L20). The resource
 // version never passes a change that was not queued (L21). Every failure is in Status
 // and goes to Options.OnError (L22).
 //
 // # Concurrency
 //
-// Run belongs to one goroutine, which also calls OnError and OnState. Status may be
-// called from anywhere.
+// Run belongs to one goroutine. It waits for those in which it calls the source,
+// OnError and OnState, one at a time. Status and RetryNow may be called from anywhere.
 //
 // # Failure
 //
 // A *failure.Failure carries the phase and the cause. Only the context and a Stop from
-// OnError end Run.
+// OnError end Run; a panic or a Goexit of the source, a transform or a hook does not.
 //
 // # Debugging
 //

@@ -10,6 +10,9 @@ import (
 
 // Sentinels of the list and watch phases.
 var (
+	// ErrNoAnswer: the server did not answer a request, or what the request needs,
+	// such as credentials and discovery, was not there in time.
+	ErrNoAnswer = errors.New("no answer in time")
 	// ErrStalled: the server sent nothing for too long and was given up.
 	ErrStalled = errors.New("the server fell silent")
 	// ErrNoEnd: a streaming list went on without the bookmark that ends it.
@@ -17,6 +20,9 @@ var (
 	// ErrShortWatch: the server closed a watch at once, without a change or a
 	// bookmark that was new.
 	ErrShortWatch = errors.New("the server closed the watch at once without anything new")
+	// ErrWentBack: the server's resource version is lower than what it promised
+	// before, as after its data was restored from a backup.
+	ErrWentBack = errors.New("the server's history went back, as after a restore from a backup; a list follows")
 	// ErrNoRV: the server sent a list or an object without a resource version.
 	ErrNoRV = errors.New("no resource version")
 )

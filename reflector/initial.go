@@ -9,7 +9,8 @@ import (
 
 // initialSet gathers the initial state from a watch. As a rule every event is
 // the addition of another object; changes that happen meanwhile may be mixed
-// in, and only then is it worth to know where each object stands.
+// in, and only then is it worth knowing where each object stands. A server may also
+// send an event twice.
 type initialSet[T object.Object] struct {
 	done  bool // the set is whole and queued
 	items []T
@@ -19,25 +20,37 @@ type initialSet[T object.Object] struct {
 
 func (s *initialSet[T]) apply(t watch.EventType, o T) {
 	if t != watch.Added && s.at == nil {
-		s.at = make(map[object.Key]int, len(s.items))
-		for i, item := range s.items {
-			s.at[object.KeyOf(item)] = i
+		items := s.items
+		s.items, s.at = items[:0], make(map[object.Key]int, len(items))
+		for _, item := range items {
+			s.put(item)
 		}
 	}
 	if s.at == nil {
 		s.items = append(s.items, o)
 		return
 	}
+	if t == watch.Deleted {
+		s.remove(object.KeyOf(o))
+		return
+	}
+	s.put(o)
+}
+
+// put adds o, in the place of what has its key.
+func (s *initialSet[T]) put(o T) {
 	key := object.KeyOf(o)
+	s.remove(key)
+	s.at[key] = len(s.items)
+	s.items = append(s.items, o)
+}
+
+func (s *initialSet[T]) remove(key object.Key) {
 	if i, ok := s.at[key]; ok {
 		var none T
 		s.items[i] = none
 		s.gone++
 		delete(s.at, key)
-	}
-	if t != watch.Deleted {
-		s.at[key] = len(s.items)
-		s.items = append(s.items, o)
 	}
 }
 

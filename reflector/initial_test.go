@@ -56,3 +56,22 @@ func TestAStreamingListIsLetGo(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+func TestAnEventThatComesTwiceInAStreamingListLeavesNoGhost(t *testing.T) {
+	for name, c := range map[string]struct {
+		events []wire.Event[partial]
+		want   string
+	}{
+		"then deleted": {[]wire.Event[partial]{change(watch.Added, "a", 1), change(watch.Added, "a", 1), change(watch.Added, "b", 2),
+			change(watch.Deleted, "a", 5), endOfInitial(8)}, "replaced @8 b@2"},
+		"then changed": {[]wire.Event[partial]{change(watch.Added, "a", 1), change(watch.Added, "a", 1), change(watch.Added, "b", 2),
+			change(watch.Modified, "a", 5), endOfInitial(8)}, "replaced @8 b@2 a@5"},
+		"after a deletion": {[]wire.Event[partial]{change(watch.Added, "a", 1), change(watch.Deleted, "x", 5), change(watch.Added, "a", 1),
+			change(watch.Deleted, "a", 6), endOfInitial(8)}, "replaced @8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queued, _ := play(t, &script{watches: []answer{{events: c.events, block: true}}}, Options{})
+			require.Equal(t, []string{c.want}, queued)
+		})
+	}
+}

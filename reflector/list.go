@@ -90,7 +90,7 @@ func failed(ctx context.Context, phase failure.Phase, err error) *failure.Failur
 	var untransformed *TransformError
 	switch {
 	case errors.As(err, &untransformed):
-		return &failure.Failure{Phase: failure.PhaseTransform, Key: untransformed.Key, Err: untransformed.Err}
+		return &failure.Failure{Phase: failure.PhaseTransform, Key: untransformed.Key, Handler: untransformed.Transform, Err: untransformed.Err}
 	case errors.As(err, &malformed):
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: malformed.Key, Err: err}
 	case errors.As(err, &unresolved):

@@ -70,12 +70,13 @@ type Options struct {
 	// it counts as dead. Default 30 s.
 	WatchMargin time.Duration
 
-	// StallTimeout is how long a list may send nothing before it is given up.
+	// StallTimeout is how long a list may send nothing, and how long a watch may
+	// take to be accepted, before it is given up.
 	// Default 60 s, which is the API server's own limit for a list.
 	StallTimeout time.Duration
 
 	// StreamIdle and StreamTimeout bound a streaming list: how long it may
-	// send nothing, and how long it may take, before a list takes its place.
+	// take to be accepted and then send nothing, and how long it may take, before a list takes its place.
 	// Defaults 10 s and 5 min.
 	StreamIdle    time.Duration
 	StreamTimeout time.Duration
@@ -84,14 +85,14 @@ type Options struct {
 	Backoff Backoff
 
 	// OnError hears of each failure and decides whether to go on. It must
-	// return soon. A Reflector calls it in Run's goroutine. An Informer passes
+	// return soon: the reflector waits for it. An Informer passes
 	// on what goes wrong with index functions, handlers and cached objects too,
 	// and calls it in the goroutine where that happened, so that there may be
 	// several calls at once. Nil means Retry.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
-	// OnState hears of each change of state. It is called by Run's goroutine
-	// and must return soon. An Informer of several namespaces has a reflector for
+	// OnState hears of each change of state. It must return soon: the reflector
+	// waits for it. An Informer of several namespaces has a reflector for
 	// each, and calls it in several goroutines at once.
 	OnState func(Status)
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
@@ -31,6 +34,7 @@ type Reflector[T object.Object] struct {
 	streamFailures int
 	unreadable     int // watches in a row that broke at a change behind rv that cannot be read
 	pace           pacer
+	nudge          chan struct{} // holds a token when a back-off is to end
 
 	mu     sync.Mutex // guards status; nothing is called while it is held
 	status Status
@@ -49,7 +53,7 @@ type Queue[T object.Object] interface {
 // other are reported by Run, and in Status at once.
 func New[T object.Object](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
-	r := &Reflector[T]{source: from, queue: queue, opts: opts, pace: pacer{Backoff: opts.Backoff}}
+	r := &Reflector[T]{source: from, queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Backoff}}
 	r.status = Status{State: Idle, Since: time.Now()}
 	if err != nil {
 		r.invalid = err
@@ -139,8 +143,29 @@ func (r *Reflector[T]) first() State {
 }
 
 // step does what state is about and says where to go on. A failure means:
-// there, but not at once.
-func (r *Reflector[T]) step(ctx context.Context, state State) (State, *failure.Failure) {
+// there, but not at once. It has a goroutine of its own, so that neither a source nor
+// a transform that panics or calls runtime.Goexit can end the reflector.
+func (r *Reflector[T]) step(ctx context.Context, state State) (next State, f *failure.Failure) {
+	err := failure.Apart(nameOf(r.source), func() error {
+		next, f = r.attempt(ctx, state)
+		return nil
+	})
+	if err != nil {
+		return r.broken(err)
+	}
+	return next, f
+}
+
+// broken says where to go on after the source, or a transform, broke an attempt.
+func (r *Reflector[T]) broken(err error) (State, *failure.Failure) {
+	next, phase := r.first(), failure.PhaseList
+	if next == Watching {
+		phase = failure.PhaseWatch
+	}
+	return next, &failure.Failure{Phase: phase, Err: err}
+}
+
+func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failure.Failure) {
 	switch state {
 	case Listing:
 		r.enter(Listing)
@@ -157,14 +182,6 @@ func (r *Reflector[T]) step(ctx context.Context, state State) (State, *failure.F
 func (r *Reflector[T]) enter(state State) {
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = state, time.Now(), time.Time{} })
 	r.announce()
-}
-
-func (r *Reflector[T]) announce() {
-	status := r.Status()
-	r.opts.Logger.Debug("reflector state", "resource", status.Resource, "state", status.State.String(), "rv", status.RV)
-	if r.opts.OnState != nil {
-		r.opts.OnState(status)
-	}
 }
 
 func (r *Reflector[T]) update(change func(*Status)) {
@@ -185,11 +202,26 @@ func (r *Reflector[T]) record(f *failure.Failure) {
 		}
 		s.Failure = f
 	})
-	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", failure.Reason(f.Err)}
-	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
-		attrs = append(attrs, "stack", string(p.Stack))
+	r.log(f)
+}
+
+// patientTries is how many requests for patience in a row are nothing to warn of.
+// A server answers 429 for a second or two when a kind has just been installed.
+const patientTries = 3
+
+func (r *Reflector[T]) log(f *failure.Failure) {
+	level := slog.LevelWarn
+	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries {
+		level = slog.LevelDebug
 	}
-	r.opts.Logger.Warn("reflector failure", attrs...)
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", failure.Reason(f.Err)}
+	if f.Key != (object.Key{}) {
+		attrs = append(attrs, "key", object.FormatKey(f.Key))
+	}
+	if f.Handler != "" {
+		attrs = append(attrs, "in", f.Handler)
+	}
+	r.opts.Logger.Log(context.Background(), level, "reflector failure", append(attrs, failure.Stack(f.Err)...)...)
 }
 
 // succeeded ends a series of failures.
@@ -197,33 +229,38 @@ func (r *Reflector[T]) succeeded() {
 	r.update(func(s *Status) { s.Attempts = 0 })
 }
 
-func (r *Reflector[T]) verdict(ctx context.Context, f *failure.Failure) (v failure.Verdict) {
-	if r.opts.OnError == nil {
-		return failure.Retry
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			r.opts.Logger.Error("OnError panicked; going on as if it had said Retry", "resource", f.Resource, "panic", fmt.Sprint(p))
-			v = failure.Retry
-		}
-	}()
-	return r.opts.OnError(ctx, f)
-}
-
 // backOff waits before the next attempt, or until ctx is done.
 func (r *Reflector[T]) backOff(ctx context.Context, f *failure.Failure) {
 	now := time.Now()
 	retryAfter, _ := source.RetryAfter(f.Err)
-	if expired(f.Err) {
-		r.pace.forgive()
+	wait := r.pace.delay(now, retryAfter, progressOf(f), f.Phase == failure.PhaseWatch)
+	select {
+	case <-r.nudge: // for a wait that has ended
+	default:
 	}
-	wait := r.pace.delay(now, retryAfter, f.Phase == failure.PhaseWatch)
 	r.update(func(s *Status) { s.State, s.Since, s.RetryAt = BackingOff, now, now.Add(wait) })
 	r.announce()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-r.nudge:
 	case <-ctx.Done():
+	}
+}
+
+// RetryNow ends the back-off in progress, if there is one: the next attempt is made at
+// once. It is for those who know that the cause of a failure is gone, such as
+// a kind that another reflector has found to be served. It may be called from
+// anywhere.
+func (r *Reflector[T]) RetryNow() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status.State != BackingOff {
+		return
+	}
+	select {
+	case r.nudge <- struct{}{}:
+	default:
 	}
 }

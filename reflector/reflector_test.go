@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -105,8 +106,8 @@ func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 	}, nil
 }
 
-// reflect plays a script to its end and returns what was queued.
-func reflect(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[partial]) {
+// play plays a script to its end and returns what was queued.
+func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[partial]) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		queue := deltafifo.New[partial](deltafifo.Options{})
@@ -136,7 +137,7 @@ func TestStreamingListWithChangesMixedIn(t *testing.T) {
 		change(watch.Modified, "a", 4), change(watch.Deleted, "b", 5), change(watch.Added, "d", 6), change(watch.Deleted, "x", 7),
 		change(watch.Bookmark, "", 7), endOfInitial(8), change(watch.Modified, "c", 9),
 	}}}}
-	queued, r := reflect(t, s, Options{})
+	queued, r := play(t, s, Options{})
 	require.Equal(t, []string{"replaced @8 c@3 a@4 d@6", "updated c@9"}, queued)
 	require.Equal(t, []string{`watch rv="" initial`}, s.asked)
 	require.EqualValues(t, 1, r.Status().Lists)
@@ -149,7 +150,7 @@ func TestRefusedStreamIsListedWithoutAFailure(t *testing.T) {
 		watches: []answer{{err: apierrors.NewBadRequest("sendInitialEvents is forbidden")}},
 		lists:   []answer{{items: []partial{obj("a", 3)}, rv: "7"}},
 	}
-	queued, r := reflect(t, s, Options{})
+	queued, r := play(t, s, Options{})
 	require.Equal(t, []string{"replaced @7 a@3"}, queued)
 	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`}, s.asked)
 	require.Zero(t, r.Status().Failures)
@@ -166,7 +167,7 @@ func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 		},
 		lists: []answer{{rv: "7"}},
 	}
-	queued, _ := reflect(t, s, Options{})
+	queued, _ := play(t, s, Options{})
 	require.Equal(t, []string{"replaced @7", "replaced @9 a@8"}, queued)
 	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`, `watch rv="" initial`}, s.asked)
 }
@@ -174,7 +175,7 @@ func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 func TestExpiredPageIsFollowedByAListInOneResponse(t *testing.T) {
 	expired := apierrors.NewResourceExpired("the continue token is too old")
 	s := &script{lists: []answer{{items: []partial{obj("a", 1)}, err: expired}, {items: []partial{obj("a", 1), obj("b", 2)}, rv: "9"}}}
-	queued, r := reflect(t, s, Options{PageSize: 1})
+	queued, r := play(t, s, Options{PageSize: 1})
 	require.Equal(t, []string{"replaced @9 a@1 b@2"}, queued)
 	require.Equal(t, []string{`list rv="" limit=1`, `list rv="" limit=0`, `watch rv="9"`}, s.asked)
 	require.EqualValues(t, 1, r.Status().Failures)
@@ -188,7 +189,7 @@ func TestExpiredVersionIsFollowedByAConsistentList(t *testing.T) {
 			{broken: apierrors.NewResourceExpired("too old resource version")},
 		},
 	}
-	queued, r := reflect(t, s, Options{Initial: List})
+	queued, r := play(t, s, Options{Initial: List})
 	require.Equal(t, []string{"replaced @5", "replaced @9 a@8"}, queued)
 	require.Equal(t, []string{`list rv="0" limit=0`, `watch rv="5"`, `list rv="" limit=500`, `watch rv="9"`}, s.asked)
 	require.EqualValues(t, 1, r.Status().Relists)
@@ -202,7 +203,7 @@ func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
 		lists:   []answer{{rv: "5"}, {err: odd}, {rv: "9", items: []partial{obj("b", 6)}}},
 		watches: []answer{broken, broken, progress, broken, broken, broken, broken, broken},
 	}
-	queued, r := reflect(t, s, Options{Initial: List, Backoff: Backoff{Max: time.Second}})
+	queued, r := play(t, s, Options{Initial: List, Backoff: Backoff{Max: time.Second}})
 	require.Equal(t, []string{"replaced @5", "added b@6", "replaced @9 b@6"}, queued)
 	require.Equal(t, []string{
 		`list rv="0" limit=0`, `watch rv="5"`, `watch rv="5"`, `watch rv="5"`, // which brings something
@@ -221,7 +222,7 @@ func TestDuplicatesAndRepeatedBookmarksAreNotQueued(t *testing.T) {
 			change(watch.Modified, "a", 7), change(watch.Deleted, "old", 4), change(watch.Bookmark, "", 9), change(watch.Bookmark, "", 9),
 		}}},
 	}
-	queued, r := reflect(t, s, Options{Initial: List})
+	queued, r := play(t, s, Options{Initial: List})
 	require.Equal(t, []string{"replaced @5", "added a@6", "updated a@7", "bookmark @9"}, queued)
 	require.EqualValues(t, 2, r.Status().Duplicates)
 	require.EqualValues(t, 3, r.Status().Bookmarks)
@@ -254,7 +255,7 @@ func TestWatchWaitsForTheConsumer(t *testing.T) {
 
 func TestWatchClosedAtOnceBacksOff(t *testing.T) {
 	s := &script{lists: []answer{{rv: "5"}}, watches: []answer{{}, {}, {events: []wire.Event[partial]{change(watch.Added, "a", 6)}}}}
-	queued, r := reflect(t, s, Options{Initial: List})
+	queued, r := play(t, s, Options{Initial: List})
 	require.Equal(t, []string{"replaced @5", "added a@6"}, queued)
 	require.EqualValues(t, 2, r.Status().Failures)
 	require.ErrorIs(t, r.Status().Failure, ErrShortWatch)
@@ -263,7 +264,7 @@ func TestWatchClosedAtOnceBacksOff(t *testing.T) {
 
 func TestListWithoutAVersionIsAFailure(t *testing.T) {
 	s := &script{lists: []answer{{items: []partial{obj("a", 1)}}, {rv: "5"}}}
-	queued, r := reflect(t, s, Options{Initial: List})
+	queued, r := play(t, s, Options{Initial: List})
 	require.Equal(t, []string{"replaced @5"}, queued)
 	require.ErrorIs(t, r.Status().Failure, ErrNoRV)
 }
@@ -292,7 +293,7 @@ func TestContradictingOptions(t *testing.T) {
 func TestBackoffNeverWaitsLongerThanMaxAsks(t *testing.T) {
 	for _, b := range []Backoff{{Max: 100 * time.Millisecond}, {Initial: time.Second, Max: 100 * time.Millisecond}} {
 		p := pacer{Backoff: b.withDefaults()}
-		require.LessOrEqual(t, p.delay(time.Now(), 0, false), 150*time.Millisecond, "%+v", b)
+		require.LessOrEqual(t, p.delay(time.Now(), 0, nowhere, false), 150*time.Millisecond, "%+v", b)
 	}
 }
 
@@ -301,51 +302,61 @@ func TestBackoffGrowsWithJitterAndResets(t *testing.T) {
 	now := time.Now()
 	for _, base := range []time.Duration{800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond,
 		6400 * time.Millisecond, 12800 * time.Millisecond, 25600 * time.Millisecond, 30 * time.Second, 30 * time.Second} {
-		d := p.delay(now, 0, false)
+		d := p.delay(now, 0, nowhere, false)
 		require.GreaterOrEqual(t, d, base)
 		require.LessOrEqual(t, d, base+base/2)
 		now = now.Add(d)
 	}
-	require.GreaterOrEqual(t, p.delay(now, 70*time.Second, false), 70*time.Second, "Retry-After is a lower bound")
+	require.GreaterOrEqual(t, p.delay(now, 70*time.Second, nowhere, false), 70*time.Second, "Retry-After is a lower bound")
 	now = now.Add(5 * time.Minute)
-	require.Less(t, p.delay(now, 0, false), 1300*time.Millisecond, "a quiet time resets it")
+	require.Less(t, p.delay(now, 0, nowhere, false), 1300*time.Millisecond, "a quiet time resets it")
 
 	for n := range 20 { // a load balancer cuts every minute
 		now = p.last.Add(time.Minute)
-		require.Less(t, p.delay(now, 0, true), 1300*time.Millisecond, "cut %d", n)
+		require.Less(t, p.delay(now, 0, nowhere, true), 1300*time.Millisecond, "cut %d", n)
 	}
 	for range 20 { // and this one at once
-		p.delay(p.last.Add(time.Second), 0, true)
+		p.delay(p.last.Add(time.Second), 0, nowhere, true)
 	}
-	require.GreaterOrEqual(t, p.delay(p.last, 0, true), 30*time.Second)
+	require.GreaterOrEqual(t, p.delay(p.last, 0, nowhere, true), 30*time.Second)
 }
 
 func TestAnExpiredVersionIsForgivenOnceInASeries(t *testing.T) {
 	p := pacer{Backoff: Backoff{}.withDefaults()}
 	now := time.Now()
-	fail := func() (wait time.Duration) {
-		wait = p.delay(now, 0, false)
+	fail := func(got progress) (wait time.Duration) {
+		wait = p.delay(now, 0, got, false)
 		now = now.Add(wait)
 		return wait
 	}
 	for range 6 {
-		fail()
+		fail(nowhere)
 	}
-	p.forgive()
-	require.Less(t, fail(), 1300*time.Millisecond)
-	p.forgive()
-	require.GreaterOrEqual(t, fail(), 1600*time.Millisecond)
+	require.Less(t, fail(historyGone), 1300*time.Millisecond)
+	require.GreaterOrEqual(t, fail(historyGone), 1600*time.Millisecond)
 	for range 6 {
-		p.forgive()
-		fail()
+		fail(historyGone)
 	}
-	p.forgive()
-	require.GreaterOrEqual(t, fail(), 30*time.Second)
+	require.GreaterOrEqual(t, fail(historyGone), 30*time.Second)
 	now = now.Add(5 * time.Minute)
-	fail()
-	fail()
-	p.forgive()
-	require.Less(t, fail(), 1300*time.Millisecond, "another series")
+	fail(nowhere)
+	fail(nowhere)
+	require.Less(t, fail(historyGone), 1300*time.Millisecond, "another series")
+}
+
+// A custom resource definition is installed: the kind was missing for a while, then
+// the server asks for a second of patience. That must not cost half a minute.
+func TestProgressBeginsANewBackoff(t *testing.T) {
+	p := pacer{Backoff: Backoff{}.withDefaults()}
+	missing := progressOf(&failure.Failure{Phase: failure.PhaseResolve, Err: &meta.NoKindMatchError{}})
+	initializing := progressOf(&failure.Failure{Phase: failure.PhaseList, Err: apierrors.NewTooManyRequests("storage is (re)initializing", 1)})
+	now := time.Now()
+	for range 7 {
+		now = now.Add(p.delay(now, 0, missing, false))
+	}
+	require.LessOrEqual(t, p.delay(now, time.Second, initializing, false), 1500*time.Millisecond)
+	require.GreaterOrEqual(t, p.delay(now, time.Second, initializing, false), 1600*time.Millisecond, "and grows again")
+	require.GreaterOrEqual(t, p.delay(now, 0, missing, false), 3200*time.Millisecond, "what comes and goes makes no progress")
 }
 
 func TestTransformedKeepsWhatIdentifiesAnObject(t *testing.T) {

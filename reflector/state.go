@@ -21,6 +21,9 @@ const (
 	// time, a list takes its place; after another failure it is tried again,
 	// and after the second a list takes its place too.
 	InitialWatch
+	// Connecting: asking for a watch from the last resource version. The server
+	// has not accepted it yet. A failure is as one of Watching.
+	Connecting
 	// Watching: the initial state is queued and changes follow. A normal close
 	// is followed by the next watch at once, a failure by a back-off and the
 	// next watch from the same resource version, an expired resource version
@@ -42,6 +45,8 @@ func (s State) String() string {
 		return "Listing"
 	case InitialWatch:
 		return "InitialWatch"
+	case Connecting:
+		return "Connecting"
 	case Watching:
 		return "Watching"
 	case BackingOff:

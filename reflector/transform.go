@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path"
+	"reflect"
+	"runtime"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,10 +28,12 @@ var (
 
 // TransformError says on which object a transform failed.
 type TransformError struct {
-	Key object.Key
-	Err error
+	Transform string // its name and file:line
+	Key       object.Key
+	Err       error
 }
 
+// Error names the object and the cause.
 func (e *TransformError) Error() string {
 	return fmt.Sprintf("transform %s: %v", object.FormatKey(e.Key), e.Err)
 }
@@ -46,12 +51,16 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // pass through it, nor does what a source.Reuser takes back: that has been
 // transformed before.
 func Transformed[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) source.ListerWatcher[T] {
-	return &transformed[T]{source: from, transform: transform}
+	if transform == nil {
+		panic(fmt.Sprintf("reflector: Transformed of %s without a transform", nameOf(from)))
+	}
+	return &transformed[T]{source: from, transform: transform, place: placeOf(transform)}
 }
 
 type transformed[T object.Object] struct {
 	source    source.ListerWatcher[T]
 	transform func(T) (T, error)
+	place     string        // where transform stands
 	known     wire.Known[T] // nil where every object is new
 }
 
@@ -128,7 +137,7 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 	defer func() {
 		if err != nil {
 			var none T
-			out, err = none, &TransformError{Key: key, Err: err}
+			out, err = none, &TransformError{Transform: t.place, Key: key, Err: err}
 		}
 	}()
 	defer failure.Recover("transform", &err)
@@ -149,6 +158,16 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 		out.SetResourceVersion(rv)
 	}
 	return out, nil
+}
+
+// placeOf names a function by where it stands: "shop.slim (shop/slim.go:12)".
+func placeOf[F any](f F) string {
+	fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer())
+	if fn == nil {
+		return "unknown place"
+	}
+	file, line := fn.FileLine(fn.Entry())
+	return fmt.Sprintf("%s (%s/%s:%d)", path.Base(fn.Name()), path.Base(path.Dir(file)), path.Base(file), line)
 }
 
 // nameOf is what messages call a source that does not have another name.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"net"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +47,7 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failur
 	if initial.done {
 		return next, fail
 	}
-	if refusesStream(fail.Err) && r.opts.Initial == Auto {
+	if refusesStream(fail) && r.opts.Initial == Auto {
 		// Rights may be granted and kinds installed later.
 		r.noStream = !apierrors.IsForbidden(fail.Err) && !apierrors.IsNotFound(fail.Err)
 		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", failure.Reason(fail.Err))
@@ -54,27 +56,44 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failur
 	r.streamFailures++
 	late := errors.Is(fail.Err, ErrNoEnd)
 	r.noStream = r.noStream || late
-	if late || r.opts.Initial == Auto && r.streamFailures >= streamTries {
+	if late || errors.Is(fail.Err, ErrNoAnswer) || r.opts.Initial == Auto && r.streamFailures >= streamTries {
 		return Listing, fail
 	}
 	return InitialWatch, fail
 }
 
-// refusesStream reports whether the server will not stream to us, so that a
-// list has to find out whether that is about streaming or about the resource.
-func refusesStream(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
-		apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+// refusesStream reports whether a streaming list failed to open for a reason that may
+// be about streaming. A list has to find out. It is not asked for where nobody
+// answered, or where the answer says that a list would fare no better.
+func refusesStream(f *failure.Failure) bool {
+	if f.Phase != failure.PhaseWatchOpen {
+		return false
+	}
+	var network net.Error
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(f.Err, &network), errors.Is(f.Err, io.EOF), errors.Is(f.Err, io.ErrUnexpectedEOF), errors.Is(f.Err, ErrNoAnswer):
+		return false
+	case errors.As(f.Err, &status):
+		code := status.Status().Code
+		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests && code != http.StatusUnauthorized
+	}
+	return true
 }
 
 // watch follows the changes from the last resource version.
 func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
-	r.enter(Watching)
+	r.enter(Connecting)
 	opts := r.opts.selectors()
 	opts.ResourceVersion = r.rv
+	heard, opened := r.heard(), time.Now()
 	next, fail := r.follow(ctx, opts, nil)
 	if opts.ResourceVersion != r.rv {
 		r.unreadable = 0
+	}
+	if fail == nil && r.heard() == heard && time.Since(opened) >= muteWatch && r.wentBack(ctx) {
+		r.expired = true
+		return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
 	}
 	if fail != nil && unreadable(fail) {
 		r.unreadable++
@@ -101,11 +120,11 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	opts.AllowWatchBookmarks = true
 	lifetime += r.opts.WatchMargin
 
-	limit, cause := lifetime, ErrStalled
+	patience := r.opts.StallTimeout
 	if initial != nil {
-		limit, cause = min(r.opts.StreamIdle, r.opts.StreamTimeout), ErrNoEnd
+		patience = min(r.opts.StreamIdle, r.opts.StreamTimeout)
 	}
-	ctx, dog := startWatchdog(ctx, limit, cause)
+	ctx, dog := startWatchdog(ctx, min(patience, lifetime), ErrNoAnswer)
 	defer dog.stop()
 
 	r.update(func(s *Status) { s.Watches++ })
@@ -114,28 +133,32 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
 	}
 	if initial == nil {
+		dog.expect(lifetime-time.Since(opened), ErrStalled)
 		r.accepted()
+		r.enter(Watching)
+	} else {
+		opened = time.Now()
+		dog.expect(patience, ErrNoEnd)
 	}
 	from := r.rv
 	for e, err := range events {
 		if err != nil {
 			return r.watchFailed(ctx, failure.PhaseWatch, err)
 		}
-		if err := r.queue.WaitForRoom(ctx); err != nil {
-			return r.watchFailed(ctx, failure.PhaseWatch, err)
-		}
 		var fail *failure.Failure
 		if initial == nil || initial.done {
+			if err := r.waitForRoom(ctx, dog); err != nil {
+				return r.watchFailed(ctx, failure.PhaseWatch, err)
+			}
 			fail = r.apply(e)
 		} else if fail = r.gather(initial, e, opened); initial.done {
-			dog.blame(ErrStalled)
-			dog.feed(lifetime - time.Since(opened))
+			dog.expect(lifetime-time.Since(opened), ErrStalled)
 			r.enter(Watching)
 		} else {
 			dog.feed(min(r.opts.StreamIdle, r.opts.StreamTimeout-time.Since(opened)))
 		}
 		if fail != nil {
-			return Watching, fail
+			return r.first(), fail
 		}
 	}
 	switch {
@@ -151,6 +174,14 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 }
 
 var errEarlyEnd = fmt.Errorf("closed by the server: %w", ErrNoEnd)
+
+// waitForRoom waits until the queue has room. Meanwhile the server is not to blame for
+// silence.
+func (r *Reflector[T]) waitForRoom(ctx context.Context, dog *watchdog) error {
+	dog.busy.Store(true)
+	defer dog.busy.Store(false)
+	return r.queue.WaitForRoom(ctx)
+}
 
 // watchFailed says where to go on after a watch failed to open or broke.
 func (r *Reflector[T]) watchFailed(ctx context.Context, phase failure.Phase, err error) (State, *failure.Failure) {
@@ -200,9 +231,13 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
 	}
 	order, err := object.CompareRV(d.RV, r.rv)
 	stale := err == nil && order <= 0
-	if stale && e.Type != watch.Bookmark {
+	switch {
+	case stale && e.Type != watch.Bookmark:
 		r.update(func(s *Status) { s.Duplicates++ })
 		return nil
+	case stale && order < 0:
+		r.expired = true
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", d.RV, r.rv, ErrWentBack)}
 	}
 	switch e.Type {
 	case watch.Added:

@@ -320,7 +320,8 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 					for n := range all {
 						require.Equal(r, failure.PhaseTransform, all[n].Phase)
 						require.Equal(r, object.Key{Namespace: "shop", Name: "pb"}, all[n].Key)
-						require.ErrorContains(r, &all[n], "pods: transform: shop/pb: ")
+						require.Contains(r, all[n].Handler, "laws/badinput_test.go:")
+						require.ErrorContains(r, &all[n], "): shop/pb: ")
 						require.ErrorContains(r, &all[n], tc.text)
 						if tc.cause != nil {
 							require.ErrorIs(r, &all[n], tc.cause)

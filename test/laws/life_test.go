@@ -37,7 +37,7 @@ func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 		"a list":                {listing(), faulty("list", apiserver.Silence{AfterFrames: 2}), time.Second, reflector.Listing},
 		"a stream's first byte": {streaming(), faulty("watch", apiserver.Silence{}), time.Second, reflector.InitialWatch},
 		"a streaming list":      {streaming(), faulty("watch", apiserver.Silence{AfterFrames: 2}), time.Second, reflector.InitialWatch},
-		"a watch's opening":     {listing(), faulty("watch", apiserver.Silence{}), time.Minute, reflector.Watching},
+		"a watch's opening":     {listing(), faulty("watch", apiserver.Silence{}), 30 * time.Second, reflector.Connecting},
 		"a watch":               {streaming(), func(*rig) {}, time.Minute, reflector.Watching},
 		"a back-off":            {listing(), down, time.Hour, reflector.BackingOff},
 		"a long Retry-After":    {listing(), faulty("list", apiserver.Fail{Code: 429, RetryAfter: "86400"}), time.Hour, reflector.BackingOff},

@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strconv"
@@ -32,13 +33,14 @@ func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
 		timeout  time.Duration
 		do       apiserver.Action
 		from, to time.Duration
+		cause    error // ErrNoEnd by default
 	}{
 		"end withheld":               {do: apiserver.WithholdEnd{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
 		"option overlooked":          {server: apiserver.Options{StreamingLists: apiserver.StreamingListsIgnored}, do: apiserver.Delay{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
 		"silent half-way":            {do: apiserver.Silence{AfterFrames: 2}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
-		"silent from the first byte": {do: apiserver.Silence{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff},
+		"silent from the first byte": {do: apiserver.Silence{}, from: 10 * time.Second, to: 10*time.Second + firstBackOff, cause: reflector.ErrNoAnswer},
 		"bookmarks, but not the end": {idle: 90 * time.Second, timeout: 150 * time.Second, do: apiserver.WithholdEnd{}, from: 150 * time.Second, to: 150*time.Second + firstBackOff},
-		"timeout below idle":         {timeout: 4 * time.Second, do: apiserver.Silence{}, from: 4 * time.Second, to: 4*time.Second + firstBackOff},
+		"timeout below idle":         {timeout: 4 * time.Second, do: apiserver.Silence{}, from: 4 * time.Second, to: 4*time.Second + firstBackOff, cause: reflector.ErrNoAnswer},
 	} {
 		for _, initial := range []reflector.Initial{reflector.Auto, reflector.WatchList} {
 			t.Run(name+" "+initial.String(), func(t *testing.T) {
@@ -57,7 +59,7 @@ func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
 					require.Equal(r, 1, r.srv.Stats().Answers("list", "pods", 200))
 					all := reported.heard()
 					require.NotEmpty(r, all)
-					require.ErrorIs(r, &all[0], reflector.ErrNoEnd)
+					require.ErrorIs(r, &all[0], cmp.Or(tc.cause, reflector.ErrNoEnd))
 					r.srv.Faults().Clear()
 					synctest.Wait()
 				})
@@ -135,7 +137,8 @@ func TestL20_SilentDiscoveryIsGivenUp(t *testing.T) {
 }
 
 // A watch must end by its own timeout. One that does not is dead after a
-// margin, however it died, and what was missed comes with the next.
+// margin, however it died, and what was missed comes with the next. One that is not
+// answered need not be waited for that long.
 func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
 	for name, after := range map[string]int{"not answered": 0, "after one event": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -151,11 +154,14 @@ func TestL20_ASilentWatchIsDeadAfterItsTimeoutAndAMargin(t *testing.T) {
 				log := i.source.heard()
 				require.GreaterOrEqual(r, len(log), 2)
 				require.Equal(r, []string{"watch"}, distinct(verbs(log)))
-				lifetime := time.Duration(*log[0].opts.TimeoutSeconds)*time.Second + 30*time.Second
+				lifetime, cause := time.Duration(*log[0].opts.TimeoutSeconds)*time.Second+30*time.Second, reflector.ErrStalled
+				if after == 0 {
+					lifetime, cause = time.Minute, reflector.ErrNoAnswer
+				}
 				r.within(lifetime, lifetime+2*firstBackOff, log[1].at.Sub(log[0].at))
 				require.Equal(r, []string{"add first", "add second"}, i.handler.heard())
 				all := i.reported.heard()
-				require.ErrorIs(r, &all[len(all)-1], reflector.ErrStalled)
+				require.ErrorIs(r, &all[len(all)-1], cause)
 				r.inStep(i.Informer)
 			})
 		})

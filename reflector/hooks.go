@@ -1,0 +1,42 @@
+package reflector
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+)
+
+// slowHook is after how long a hook that has not returned is named in the log.
+const slowHook = 10 * time.Second
+
+// callHook calls a hook of the user's. Whatever it does, the reflector goes on; as
+// long as it blocks, the reflector waits, which the log says.
+func (r *Reflector[T]) callHook(name string, hook func()) {
+	slow := time.AfterFunc(slowHook, func() {
+		r.opts.Logger.Warn("a hook blocks the reflector: it must return soon", "resource", r.Name(), "hook", name, "for", slowHook.String())
+	})
+	defer slow.Stop()
+	err := failure.Apart(name, func() error { hook(); return nil })
+	if err != nil {
+		r.opts.Logger.Error("reflector hook", append([]any{"resource", r.Name(), "err", err}, failure.Stack(err)...)...)
+	}
+}
+
+// verdict asks OnError what to do. One that fails has said nothing.
+func (r *Reflector[T]) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
+	v := failure.Retry
+	if r.opts.OnError != nil {
+		r.callHook("OnError", func() { v = r.opts.OnError(ctx, f) })
+	}
+	return v
+}
+
+// announce tells OnState where the reflector is.
+func (r *Reflector[T]) announce() {
+	status := r.Status()
+	r.opts.Logger.Debug("reflector state", "resource", status.Resource, "state", status.State.String(), "rv", status.RV)
+	if r.opts.OnState != nil {
+		r.callHook("OnState", func() { r.opts.OnState(status) })
+	}
+}

@@ -1,0 +1,102 @@
+package reflector
+
+import (
+	"context"
+	"iter"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// full returns a queue without room.
+func full() *deltafifo.DeltaFIFO[partial] {
+	queue := deltafifo.New[partial](deltafifo.Options{})
+	for n := range deltafifo.MaxAhead {
+		o := obj("x", n+1)
+		queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Updated, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+	}
+	return queue
+}
+
+// The consumer is busy for longer than the server may be silent.
+func TestTheServerIsNotBlamedForASlowConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := full()
+		s := &script{watches: []answer{{block: true, events: []wire.Event[partial]{change(watch.Added, "a", 5001), endOfInitial(5002), change(watch.Modified, "a", 5003)}}}}
+		r := New(s, queue, Options{WatchTimeout: time.Minute})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		queue.TryPopBatch()
+		synctest.Wait()
+		status := r.Status()
+		require.Equal(t, []string{`watch rv="" initial`}, s.asked, "last failure: %v", status.Failure)
+		require.Zero(t, status.Failures)
+		require.Equal(t, "5003", status.RV)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// frozen is a source that accepts connections and does not answer.
+type frozen struct{ script }
+
+func (f *frozen) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	if o.SendInitialEvents != nil && len(f.watches) > 0 {
+		return f.script.Watch(ctx, o)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A server that does not answer is said to do just that, and what it was asked for is
+// asked for again later.
+func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &frozen{script{lists: []answer{{rv: "8"}}}}
+		r := New(f, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		status := r.Status()
+		require.ErrorIs(t, status.Failure, ErrNoAnswer)
+		require.NotErrorIs(t, status.Failure, ErrNoEnd)
+		require.Equal(t, failure.PhaseWatchOpen, status.Failure.Phase)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{`list rv="0" limit=0`}, f.asked, "a proxy may hold back a stream")
+		require.False(t, r.noStream)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// A watch that was not accepted yet is not announced as one.
+func TestWatchingIsSaidOnceTheServerHasAccepted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &frozen{script{watches: []answer{{events: []wire.Event[partial]{endOfInitial(8)}}}}}
+		var states []string
+		r := New(f, deltafifo.New[partial](deltafifo.Options{}), Options{OnState: func(s Status) { states = append(states, s.State.String()) }})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(70 * time.Second)
+		synctest.Wait()
+		cancel()
+		require.NoError(t, <-ended)
+		require.Equal(t, []string{"InitialWatch", "Watching", "Connecting", "BackingOff", "Connecting", "Stopped"}, states)
+	})
+}
