@@ -165,7 +165,7 @@ func TestPatchStatus(t *testing.T) {
 func TestPatchStatusOfACustomResource(t *testing.T) {
 	custom := widgets
 	custom.Status = true
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{custom}}}, func(e *controllertest.Env) {
 		client := controller.ClientWith(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
 		e.Start()
 		w := controllertest.Put(e, widget("w"))
@@ -182,7 +182,7 @@ func TestPatchStatusOfACustomResource(t *testing.T) {
 		_, did, err = controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
 		require.NoError(e, err)
 		require.Equal(e, controller.Unchanged, did)
-	}, controllertest.Options{Server: apiserver.Options{Resources: []apiserver.Resource{custom}}})
+	})
 }
 
 // The API server's own check of an event is stricter than the simulation's.

@@ -61,7 +61,7 @@ func TestToReadFromACacheThatIsNotSyncedIsNoNotFound(t *testing.T) {
 // and to watch it, and a reconcile sees what it wrote without waiting.
 func TestAKindThatBypassesTheCache(t *testing.T) {
 	opts := controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{corev1.SchemeGroupVersion.WithKind("Secret")}}}
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
 		e.Server.SetAuthorizer(apiserver.Deny("", "secrets", "list", "watch"))
 		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
 		require.Nil(e, secrets.Informer())
@@ -102,12 +102,12 @@ func TestAKindThatBypassesTheCache(t *testing.T) {
 
 		require.PanicsWithValue(e, "secrets: the cache is asked for, but the kind bypasses it (factory.Options.DisableFor): use Read, or Resource",
 			func() { secrets.Get(key) })
-	}, opts)
+	})
 }
 
 func TestObjectsOfAKindThatBypassesTheCache(t *testing.T) {
 	opts := controllertest.Options{Factory: factory.Options{DisableFor: []object.GVK{corev1.SchemeGroupVersion.WithKind("Secret")}}}
-	controllertest.Run(t, func(e *controllertest.Env) {
+	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
 		secrets := controller.ClientFor[*corev1.Secret](e.Factory)
 		var seen []string
 		r := controller.Objects(secrets, func(_ context.Context, s *corev1.Secret) (controller.Result, error) {
@@ -124,7 +124,7 @@ func TestObjectsOfAKindThatBypassesTheCache(t *testing.T) {
 		c := newController(e, r, controller.Options{}, controller.For(secrets.Informer()), controller.MapFunc(secrets.Informer(), func(*corev1.Secret) []controller.Request { return nil }))
 		e.Start(c)
 		require.ErrorContains(e, c.Ready(), "*v1.Secret: the kind bypasses the cache (factory.Options.DisableFor): for a source, ask factory.Informer")
-	}, opts)
+	})
 }
 
 func TestMapFunc(t *testing.T) {

@@ -23,18 +23,20 @@ import (
 
 // Options configure the world of a test. The zero value works.
 type Options struct {
-	// Server are those of the simulated API server, which serves the usual
-	// built-in resources and those named here.
+	// Server configures the simulated API server. It serves the usual built-in
+	// resources and those named in Server.Resources; apiserver.ReadDefinition
+	// makes one from the manifest of a CustomResourceDefinition.
 	Server apiserver.Options
 
 	// Scheme knows the Go types. Nil means scheme.New().
 	Scheme *runtime.Scheme
 
-	// Factory are those of the factory. DetectMutations is on, with a period of a
+	// Factory configures the factory. DetectMutations is on, with a period of a
 	// minute, unless it is negative.
 	Factory factory.Options
 
-	// Logger hears what client and factory log. Nil is silent.
+	// Logger hears what client and factory log. Nil writes warnings and errors to
+	// the test's log.
 	Logger *slog.Logger
 }
 
@@ -47,8 +49,9 @@ type Env struct {
 	Client  *rest.Client
 	Factory *factory.Factory
 
-	ctx  context.Context
-	runs *sync.WaitGroup
+	ctx      context.Context
+	runs     *sync.WaitGroup
+	observed []*observed
 }
 
 // Context returns a context that ends when the test's body has returned.
@@ -56,25 +59,27 @@ func (e *Env) Context() context.Context { return e.ctx }
 
 // Run runs body in a bubble, with a world of its own. It fails the test if body
 // leaves a goroutine behind that does not end with Env.Context().
-func Run(t *testing.T, body func(e *Env), opts ...Options) {
+func Run(t *testing.T, body func(e *Env)) {
 	t.Helper()
-	var o Options
-	if len(opts) > 0 {
-		o = opts[0]
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	RunWith(t, Options{}, body)
+}
+
+// RunWith is Run with options.
+func RunWith(t *testing.T, o Options, body func(e *Env)) {
+	t.Helper()
 	if o.Scheme == nil {
 		o.Scheme = builtin()
-	}
-	if o.Factory.Logger == nil {
-		o.Factory.Logger = o.Logger
 	}
 	if o.Factory.DetectMutations == 0 {
 		o.Factory.DetectMutations = time.Minute
 	}
 	synctest.Test(t, func(t *testing.T) {
+		if o.Logger == nil {
+			o.Logger = newLogger(t)
+		}
+		if o.Factory.Logger == nil {
+			o.Factory.Logger = o.Logger
+		}
 		o.Factory.OnError = failOnMutation(t, o.Factory.OnError)
 		srv := apiserver.New(o.Server)
 		defer srv.Close()
@@ -118,11 +123,17 @@ var builtin = sync.OnceValue(scheme.New)
 // mostly, until the test ends or stop is called, which waits for all of them. It
 // returns when everything is quiet: a first reconcile of what was there is over
 // then, unless it waits for time to pass. An error of Run fails the test.
+//
+// The test's log says which controllers wait for a source and why, and, now and
+// whenever everything is quiet again, which reconciles have failed.
 func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func()) {
 	e.Helper()
 	ctx, cancel := context.WithCancel(e.ctx)
 	var these sync.WaitGroup
 	for _, r := range runs {
+		if o, ok := r.(observable); ok {
+			e.observed = append(e.observed, &observed{observable: o, errors: o.Status().Errors})
+		}
 		these.Add(1)
 		e.runs.Go(func() {
 			defer these.Done()
@@ -132,7 +143,7 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 		})
 	}
 	e.Factory.Start(e.ctx)
-	synctest.Wait()
+	e.settle()
 	return func() {
 		cancel()
 		these.Wait()
@@ -143,8 +154,9 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 // waits until everything is quiet: until every goroutine waits for time to pass
 // or for something to happen.
 func (e *Env) Settle(d time.Duration) {
+	e.Helper()
 	time.Sleep(d)
-	synctest.Wait()
+	e.settle()
 }
 
 // Put creates or replaces an object on the server, its status included, waits
@@ -155,7 +167,7 @@ func Put[T object.Object](e *Env, o T) T {
 	if err != nil {
 		e.Fatalf("put %T %s: %v", o, object.FormatKey(object.KeyOf(o)), err)
 	}
-	synctest.Wait()
+	e.settle()
 	return stored.(T)
 }
 
@@ -188,7 +200,7 @@ func Delete[T object.Object](e *Env, key object.Key) {
 	if err := e.Server.Delete(resource[T](e), key); err != nil {
 		e.Fatal(err)
 	}
-	synctest.Wait()
+	e.settle()
 }
 
 // resource is where a type is served.

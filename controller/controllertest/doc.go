@@ -17,16 +17,26 @@
 // Settle return, whatever was to happen has happened. So there is nothing to poll
 // for.
 //
+// A kind of your own needs two things: its Go type in a scheme, and its place on the
+// server. See the example of RunWith.
+//
 // # What is simulated
 //
-// See test/apiserver: lists, watches, writes, conflicts, finalizers, the status
-// subresource and faults (Env.Server.Faults) behave as those of a real server.
-// There is no garbage collection, no other controller and no admission.
+// See test/apiserver: lists, watches, writes, conflicts, server-side apply,
+// finalizers, the status subresource and faults (Env.Server.Faults) behave as those
+// of a real server. There is no garbage collection, no other controller, no
+// validation and no admission.
 //
 // # Failure
 //
-// What cannot be done ends the test with t.Fatal. Whoever changes an object of the
-// cache instead of a copy fails the test, with the object and the field, when it is
-// noticed: at the latest when the informers stop. A goroutine of the controller
-// that is left at the end fails the test and is shown with its stack.
+// What cannot be done ends the test with t.Fatal. A controller that changes an object
+// of the cache instead of a copy fails the test, with the object and the field, at
+// the latest when the informers stop. A goroutine of the controller that is left at
+// the end fails the test and is shown with its stack.
+//
+// # Debugging
+//
+// When nothing happens, run the test with -v, or let it fail: the test's log has the
+// warnings of client and informers, the last reconcile that failed, and what a
+// controller waits for. A type that the scheme does not know shows up there.
 package controllertest

@@ -28,17 +28,17 @@ func world(t *testing.T, body func(e *controllertest.Env)) {
 	t.Helper()
 	kinds := scheme.New()
 	require.NoError(t, v1.AddToScheme(kinds))
-	served := []apiserver.Resource{{
-		GVR: v1.GroupVersion.WithResource("memcacheds"), Kind: "Memcached", Namespaced: true, Status: true, Generation: true,
-		New: func() object.Object { return &v1.Memcached{} },
-	}}
-	controllertest.Run(t, func(e *controllertest.Env) {
+	memcacheds, err := apiserver.ReadDefinition(definition)
+	require.NoError(t, err)
+	memcacheds.New = func() object.Object { return &v1.Memcached{} }
+	opts := controllertest.Options{Scheme: kinds, Server: apiserver.Options{Resources: []apiserver.Resource{memcacheds}}}
+	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
 		events := controller.NewEvents(e.Client, "cache.example.com/memcached", controller.EventOptions{Instance: "test"})
 		c, err := newController(e.Factory, events, controller.Options{})
 		require.NoError(e, err)
 		e.Start(c, events)
 		body(e)
-	}, controllertest.Options{Scheme: kinds, Server: apiserver.Options{Resources: served}})
+	})
 }
 
 func memcached(size int32) *v1.Memcached {
