@@ -47,6 +47,6 @@ func newCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md and bench/out/charts to")
+	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md, bench/out/overview.svg and bench/out/charts to")
 	return cmd
 }

@@ -18,44 +18,19 @@ type page struct{ bytes.Buffer }
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
 // markdown is the whole of BENCHMARKS.md.
-func markdown(r *results.Results, sections []section) []byte {
+func markdown(r *results.Results, sections []section, drawing []byte) []byte {
 	p := new(page)
 	p.line("# Benchmarks\n")
-	p.line("Made by `informer-bench report` from one run of `informer-bench run`; not to be edited.\n")
-	p.summary(r)
-	p.environment(&r.Env)
-	p.guide(&r.Env)
+	p.line("Millrace, client-go and controller-runtime at the same work on one machine. Made by")
+	p.line("`informer-bench report` from [one run](%s); not to be edited.\n", resultsLink)
+	p.overview(r, figures(r, sections), drawing)
 	for i := range sections {
 		p.section(&sections[i])
 	}
+	p.guide(&r.Env)
+	p.environment(&r.Env)
 	p.missing(r)
 	return p.Bytes()
-}
-
-// summary counts verdicts and lists what was missed.
-func (p *page) summary(r *results.Results) {
-	var met, unmeasured int
-	var missed []results.Verdict
-	for _, v := range r.Check(results.Targets()) {
-		switch {
-		case !v.Measured:
-			unmeasured++
-		case v.Met():
-			met++
-		default:
-			missed = append(missed, v)
-		}
-	}
-	p.line("**%d targets met, %d missed, %d not measured in this run.**\n", met, len(missed), unmeasured)
-	if len(missed) > 0 {
-		p.line("Missed:\n")
-	}
-	for _, v := range missed {
-		p.line("- [%s](#%s)%s: %s %s, %s", v.Target.Scenario, v.Target.Scenario, bracketed(v.Row.Params), v.Target.Figure(), v.Target.Want(), v.Outcome())
-	}
-	if len(missed) > 0 {
-		p.line("")
-	}
 }
 
 // bracketed is " (handlers=10)", or nothing.
@@ -95,23 +70,21 @@ server, a process of its own that has everything encoded beforehand, and take
 turns: one round of each, then the next round. What each has in its cache at the
 end is compared, and a run in which two differ fails.
 
-- **Median [min – max]** is over the rounds.
-- **Ratio** is to client-go, or, of what client-go does not have, to
-  controller-runtime: the median of the quotients round by round. Below 1 is
-  better for costs; for rates (/s), above 1 is.
-- **Target** is for Millrace, and for those that have it behind them by one line. A
-  target against ` + "`floor`" + ` is a ratio to a program that reads the same bytes and
-  discards them. Targets are set for --objects 50000; with fewer objects, fixed
-  costs weigh more.
-- CPU is user and system time of the process; peak RSS is the kernel's high-water
-  mark; live heap is what is left after two collections.
-- K, M and G are powers of 1000.
-- ` + "`hostile=1`" + ` marks objects in which nothing repeats, so that there is nothing to
-  share; the target is to be no worse than client-go.
+A cell has the median over the rounds, [its minimum and maximum], and below them the
+ratio (×) to client-go, or to controller-runtime where client-go has no such thing:
+the median of the quotients round by round. Then follow the targets. One against
+` + "`floor`" + ` is a ratio to a program that reads the same bytes and discards them. Targets
+are set for --objects 50000; with fewer objects, fixed costs weigh more.
 
-In charts a bar ends at the ratio, the line at 1 is whom the ratio is to, and the
-notch is the target. Rates are turned round there (time, not events in a time), so that
-shorter is better everywhere.
+` + "`clientgo+millrace`" + ` and ` + "`controllerruntime+millrace`" + ` are the adapters: Millrace
+behind the interfaces of the other, by one line. ` + "`hostile=1`" + ` marks objects in which
+nothing repeats, so that there is nothing to share; the target is to be no worse than
+client-go. CPU is user and system time of the process, peak RSS the kernel's
+high-water mark, live heap what two collections leave. K, M and G are powers of 1000.
+
+In charts a bar ends at the ratio, the line at 1 is the peer, and the notch is the
+target. Rates are turned round there (time, not events in a time), so that shorter is
+better everywhere.
 
 ## What not to read into it
 

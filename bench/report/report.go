@@ -10,6 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/bench/results"
 )
 
+// resultsLink is where the results usually are, as links have it.
+const resultsLink = "bench/out/results.json"
+
 // charts is where the charts are, below the report, as links have it.
 const charts = "bench/out/charts"
 
@@ -34,6 +37,12 @@ func write(r *results.Results, dir string) ([]string, error) {
 		written = append(written, name)
 		return nil
 	}
+	drawing := picture(figures(r, sections), &r.Env)
+	if len(drawing) > 0 {
+		if err := put(filepath.Join(dir, filepath.FromSlash(overviewLink)), drawing); err != nil {
+			return written, err
+		}
+	}
 	for _, s := range sections {
 		for _, c := range s.charts {
 			if err := put(filepath.Join(into, c.name), c.svg); err != nil {
@@ -41,7 +50,7 @@ func write(r *results.Results, dir string) ([]string, error) {
 			}
 		}
 	}
-	return written, put(filepath.Join(dir, "BENCHMARKS.md"), markdown(r, sections))
+	return written, put(filepath.Join(dir, "BENCHMARKS.md"), markdown(r, sections, drawing))
 }
 
 func removeCharts(dir string) error {

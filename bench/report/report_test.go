@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -71,7 +72,7 @@ func TestReportIsAsCommitted(t *testing.T) {
 func TestChartsAreSoundAndLinked(t *testing.T) {
 	sections, err := sectionsOf(loaded(t))
 	require.NoError(t, err)
-	report := string(markdown(loaded(t), sections))
+	report := string(markdown(loaded(t), sections, nil))
 	seen := map[string]bool{}
 	for _, s := range sections {
 		for _, c := range s.charts {
@@ -148,8 +149,8 @@ func TestControllersAreComparedWithTheirPeer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []bar{{label: "peak RSS", contestant: results.Millrace, ratio: 0.3, target: 0.4, met: true}}, sections[0].bars())
 	require.Equal(t, "reconcile: ratios to controller-runtime", sections[0].charts[0].alt)
-	text := string(markdown(r, sections))
-	require.Contains(t, text, "| peak RSS | millrace | 3 B | 0.3 | ≤ 0.4 × controller-runtime | met |\n|  | controller-runtime | 10 B | 1 |")
+	text := string(markdown(r, sections, nil))
+	require.Contains(t, text, "| figure | millrace | controller-runtime |\n|---|---|---|\n| peak RSS | 3 B<br>× 0.3<br>≤ 0.4: met | 10 B |")
 }
 
 func TestNothingToReport(t *testing.T) {
@@ -157,9 +158,65 @@ func TestNothingToReport(t *testing.T) {
 	sections, err := sectionsOf(r)
 	require.NoError(t, err)
 	require.Empty(t, sections)
-	text := string(markdown(r, sections))
-	require.Contains(t, text, "0 targets met, 0 missed")
+	text := string(markdown(r, sections, nil))
+	require.Empty(t, figures(r, sections))
+	require.Empty(t, picture(nil, &r.Env), "a picture of nothing")
 	require.Contains(t, text, "not measured in this run")
+}
+
+func TestTheFirstPageHasARowForEachHeadline(t *testing.T) {
+	r := loaded(t)
+	sections, err := sectionsOf(r)
+	require.NoError(t, err)
+	all := figures(r, sections)
+	byWhat := map[string]figure{}
+	for _, f := range all {
+		byWhat[f.scenario+f.what] = f
+	}
+	require.InDelta(t, 50_000, sections[0].groups[0].params[results.Objects], 0)
+	grown := byWhat["growthCPU an object; the ratio is of most objects to fewest"]
+	require.True(t, grown.hasVerdict)
+	require.Equal(t, 150_000, grown.verdict.Row.Params[results.Objects], "of those with a target")
+	hostile := byWhat["sync-protobuflist Pods in which nothing repeats"]
+	usual := byWhat["sync-protobuflist Pods"]
+	require.NotEqual(t, hostile.ours, usual.ours)
+	require.Equal(t, 1.0, hostile.verdict.Target.Limit)
+
+	text := string(markdown(r, sections, picture(all, &r.Env)))
+	first, _, _ := strings.Cut(text, "\n## ")
+	require.Contains(t, first, "]("+overviewLink+")")
+	require.Equal(t, len(all)+2, strings.Count(first, "\n|"), "a row for each, after two of the head")
+	met, missed := 0, 0
+	for _, v := range r.Check(results.Targets()) {
+		if v.Measured && v.Met() {
+			met++
+		} else if v.Measured {
+			missed++
+		}
+	}
+	require.Contains(t, first, fmt.Sprintf("%d are met, %d missed", met, missed))
+	require.Equal(t, missed, strings.Count(strings.SplitN(text, "\n## ", 2)[1], "**≤")+strings.Count(strings.SplitN(text, "\n## ", 2)[1], "**≥"), "each missed target is in a section")
+}
+
+// A headline that no scenario measures would never be seen to be missing.
+func TestEveryHeadlineIsMeasured(t *testing.T) {
+	r, err := results.Load("../out/results.json")
+	require.NoError(t, err)
+	sections, err := sectionsOf(r)
+	require.NoError(t, err)
+	require.Len(t, figures(r, sections), len(headlines()))
+}
+
+func TestThePictureIsSound(t *testing.T) {
+	r := loaded(t)
+	sections, err := sectionsOf(r)
+	require.NoError(t, err)
+	r.Env.CPU = "<&>"
+	drawing := picture(figures(r, sections), &r.Env)
+	require.NoError(t, xml.Unmarshal(drawing, new(struct{})))
+	require.Contains(t, string(drawing), "list Pods")
+	require.NotContains(t, string(drawing), "NaN")
+	require.Contains(t, string(drawing), "prefers-color-scheme:dark")
 }
 
 func TestOddResultsAreReported(t *testing.T) {

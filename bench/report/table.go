@@ -2,41 +2,82 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/millrace-dev/millrace/bench/results"
 )
 
-// table is one row for each figure. The cells of parameters and metric are
-// left empty where they are those of the row above.
+// table has a row for each figure and a column for each contestant. A cell is
+// the median, its spread over the rounds and, below them, the ratio to the peer
+// and how the targets were met.
 func (p *page) table(s *section) {
-	header := []string{"metric", "contestant", "median [min – max]", "ratio", "target", "outcome"}
-	withParams := len(s.groups) > 1
-	if withParams {
-		header = append([]string{"parameters"}, header...)
-	}
+	names := s.contestants()
+	header := append([]string{"figure"}, names...)
 	p.row(header)
 	p.line("|%s", strings.Repeat("---|", len(header)))
 	for _, g := range s.groups {
-		params := s.own(g).String()
+		own := s.own(g).String()
 		for _, metric := range g.metrics() {
-			title := results.Title(metric)
-			for _, row := range g.rows {
-				stat, ok := row.Metrics[metric]
-				if !ok {
-					continue
-				}
-				want, outcome := judged(s.verdictsOn(row, metric), g.peer())
-				cells := []string{title, cell(row.Contestant), spread(metric, stat), ratio(row, g.peer(), metric), want, outcome}
-				if withParams {
-					cells = append([]string{params}, cells...)
-				}
-				p.row(cells)
-				params, title = "", ""
+			if s.redundant(metric) {
+				continue
 			}
+			cells := []string{results.Title(metric)}
+			if own != "" {
+				cells[0] += "<br>" + own
+			}
+			for _, name := range names {
+				cells = append(cells, s.cell(g, g.of(name), metric))
+			}
+			p.row(cells)
 		}
 	}
 	p.line("")
+}
+
+// contestants are those of all groups, in their order.
+func (s *section) contestants() (names []string) {
+	for _, g := range s.groups {
+		for _, row := range g.rows {
+			if name := cell(row.Contestant); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return place(a) - place(b) })
+	return names
+}
+
+// redundant tells whether a figure is another one of the same table divided by
+// the number of objects or events, and no target is about it.
+func (s *section) redundant(metric string) bool {
+	whole := map[string]string{
+		results.CPUPerObject: results.CPU, results.CPUPerEvent: results.CPU,
+		results.WallPerEvent: results.Wall, results.EventsPerSec: results.Wall,
+	}[metric]
+	if whole == "" || slices.ContainsFunc(s.verdicts, func(v results.Verdict) bool { return v.Target.Metric == metric }) {
+		return false
+	}
+	return slices.ContainsFunc(s.groups, func(g group) bool { return slices.Contains(g.metrics(), whole) })
+}
+
+// cell is what a contestant did in one figure; empty if that was not measured.
+func (s *section) cell(g group, row *results.Result, metric string) string {
+	if row == nil {
+		return ""
+	}
+	stat, ok := row.Metrics[metric]
+	if !ok {
+		return ""
+	}
+	text := spread(metric, stat)
+	if r, ok := row.Ratio[g.peer()][metric]; ok && row.Contestant != g.peer() && row.Contestant != results.Floor {
+		text += fmt.Sprintf("<br>× %.3g", r)
+	}
+	for _, v := range s.verdictsOn(row, metric) {
+		text += "<br>" + judged(v, g.peer())
+	}
+	return text
 }
 
 func (p *page) row(cells []string) { p.line("| %s |", strings.Join(cells, " | ")) }
@@ -50,31 +91,16 @@ func spread(metric string, s results.Stat) string {
 	return fmt.Sprintf("%s [%s – %s]", results.Format(metric, s.Median), results.Format(metric, s.Min), results.Format(metric, s.Max))
 }
 
-// ratio is that to the peer, which has none to itself.
-func ratio(row *results.Result, peer, metric string) string {
-	r, ok := row.Ratio[peer][metric]
-	switch {
-	case row.Contestant == peer:
-		return "1"
-	case !ok:
-		return ""
+// judged is a target and how it was met: "≤ 0.15 met", or in bold by how much it
+// was missed. Whom it is against is said where that is not the peer.
+func judged(v results.Verdict, peer string) string {
+	text := strings.TrimSuffix(v.Target.Want(), " × "+peer)
+	if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != peer) {
+		text += fmt.Sprintf(", is %.3g", v.Got) // it stands nowhere else in the cell
 	}
-	return fmt.Sprintf("%.3g", r)
-}
-
-// judged are the cells of target and outcome: a line for each verdict.
-func judged(verdicts []results.Verdict, peer string) (want, outcome string) {
-	var wants, outcomes []string
-	for _, v := range verdicts {
-		wants = append(wants, v.Target.Want())
-		text := v.Outcome()
-		if v.Measured && (v.Target.Growth || v.Target.Against != "" && v.Target.Against != peer) {
-			text = strings.TrimSpace(fmt.Sprintf("%.3g × %s", v.Got, v.Target.Against)) + ": " + text // it stands nowhere else in the row
-		}
-		if v.Measured && !v.Met() {
-			text = "**" + text + "**"
-		}
-		outcomes = append(outcomes, text)
+	text += ": " + v.Outcome()
+	if v.Measured && !v.Met() {
+		text = "**" + text + "**"
 	}
-	return strings.Join(wants, "<br>"), strings.Join(outcomes, "<br>")
+	return text
 }

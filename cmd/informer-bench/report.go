@@ -25,7 +25,7 @@ func newReportCommand() *cobra.Command {
 			return report(cmd.Context(), args[0], out, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md and bench/out/charts to")
+	cmd.Flags().StringVar(&out, "out", ".", "the directory to write BENCHMARKS.md, bench/out/overview.svg and bench/out/charts to")
 	return cmd
 }
 
