@@ -67,9 +67,7 @@ func (c *codec[T]) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManag
 
 // writable reports whether an object that was read can be sent back. The server
 // keeps the managed fields of an object that comes without them.
-func (c *codec[T]) writable() bool {
-	return c.opts.Fields.IsZero() || c.opts.Fields == wire.Without() || c.opts.Fields == wire.WithoutManagedFields
-}
+func (c *codec[T]) writable() bool { return c.opts.Fields.Whole() }
 
 func (c *codec[T]) dropsManagedFields() bool { return !c.opts.Fields.Keeps("metadata.managedFields") }
 

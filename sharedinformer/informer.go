@@ -61,7 +61,8 @@ type Informer[T object.Object] struct {
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
 	mutations *mutationDetector[T] // nil if off
-	division  *division[T]         // nil without Options.Namespaces
+	scope     scope
+	division  *division[T] // nil without Options.Namespaces
 
 	changed broadcaster // something that somebody may be waiting for has changed
 	synced  atomic.Bool
@@ -116,6 +117,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 		onError:  opts.OnError,
 		patience: opts.SyncPatience,
 		tuned:    make(chan struct{}, 1),
+		scope:    scopeOf(from, opts.LabelSelector, opts.FieldSelector),
 	}
 	i.handlers.Store(new([]*Registration[T]))
 	if i.logger == nil {

@@ -79,6 +79,24 @@ func (f Fields) Keeps(path string) bool {
 	return true
 }
 
+// KeepsAll reports whether the field at path is wanted, and all that is below it.
+func (f Fields) KeepsAll(path string) bool {
+	within := func(path, other string) bool { return path == other || strings.HasPrefix(path, other+".") }
+	switch f.mode {
+	case fieldsOnly:
+		return slices.ContainsFunc(f.split(), func(p string) bool { return within(path, p) })
+	case fieldsWithout:
+		return !slices.ContainsFunc(f.split(), func(p string) bool { return within(path, p) || within(p, path) })
+	}
+	return true
+}
+
+// Whole reports whether an object with these fields may be written back: all are
+// wanted, or all but the managed fields, which the server keeps.
+func (f Fields) Whole() bool {
+	return f.mode == fieldsUnsaid || f == Without() || f == WithoutManagedFields
+}
+
 // String is "all fields", "only spec.nodeName,status.phase" or "without
 // metadata.managedFields".
 func (f Fields) String() string {

@@ -350,18 +350,25 @@ func TestFieldsAreValues(t *testing.T) {
 	for _, c := range []struct {
 		f       Fields
 		text    string
-		managed bool
+		managed bool // some of it
+		all     bool // all of it
+		whole   bool
 	}{
-		{Fields{}, "all fields", true},
-		{Without(), "all fields", true},
-		{Only(), "only the identity", false},
-		{Only("spec.nodeName", "metadata.managedFields.time"), "only metadata.managedFields.time,spec.nodeName", true},
-		{Without("metadata"), "without metadata", false},
-		{Without("metadata.managedFields.time"), "without metadata.managedFields.time", true},
-		{WithoutManagedFields, "without metadata.managedFields", false},
+		{Fields{}, "all fields", true, true, true},
+		{Without(), "all fields", true, true, true},
+		{Only(), "only the identity", false, false, false},
+		{Only("spec.nodeName", "metadata.managedFields.time"), "only metadata.managedFields.time,spec.nodeName", true, false, false},
+		{Only("metadata"), "only metadata", true, true, false},
+		{Only("metadata.managedFields"), "only metadata.managedFields", true, true, false},
+		{Without("metadata"), "without metadata", false, false, false},
+		{Without("metadata.managed"), "without metadata.managed", true, true, false},
+		{Without("metadata.managedFields.time"), "without metadata.managedFields.time", true, false, false},
+		{WithoutManagedFields, "without metadata.managedFields", false, false, true},
 	} {
 		require.Equal(t, c.text, c.f.String())
 		require.Equal(t, c.managed, c.f.Keeps("metadata.managedFields"), "%s", c.f)
+		require.Equal(t, c.all, c.f.KeepsAll("metadata.managedFields"), "%s", c.f)
+		require.Equal(t, c.whole, c.f.Whole(), "%s", c.f)
 		require.True(t, c.f.Keeps("metadata.uid"))
 	}
 }

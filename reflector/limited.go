@@ -1,0 +1,23 @@
+package reflector
+
+import (
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Kept implements source.Limited as the source does.
+func (t *transformed[T]) Kept() wire.Fields {
+	if limited, ok := t.source.(source.Limited); ok {
+		return limited.Kept()
+	}
+	return wire.Fields{}
+}
+
+// Altered implements source.Limited.
+func (t *transformed[T]) Altered() bool { return true }
+
+// Reaches implements source.Limited as the source does.
+func (t *transformed[T]) Reaches(namespace string) bool {
+	limited, ok := t.source.(source.Limited)
+	return !ok || limited.Reaches(namespace)
+}

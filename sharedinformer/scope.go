@@ -1,0 +1,80 @@
+package sharedinformer
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// scope is which objects an informer has, and what of them.
+type scope struct {
+	limited source.Limited // nil where the source does not say
+	labels  labels.Selector
+	fields  fields.Selector
+}
+
+func scopeOf(from any, labels labels.Selector, fields fields.Selector) scope {
+	limited, _ := from.(source.Limited)
+	return scope{limited: limited, labels: labels, fields: fields}
+}
+
+// Kept returns the fields that cached objects have; the zero value means all, or
+// that the source does not say.
+func (i *Informer[T]) Kept() wire.Fields {
+	if i.scope.limited == nil {
+		return wire.Fields{}
+	}
+	return i.scope.limited.Kept()
+}
+
+// Altered reports whether cached objects have gone through a transform.
+func (i *Informer[T]) Altered() bool { return i.scope.limited != nil && i.scope.limited.Altered() }
+
+// Selects reports whether the cache is to have o, as the server has it, by its
+// namespace, its labels and its name. What only the server can judge, such as a
+// selector of other fields, counts as selected.
+func (i *Informer[T]) Selects(o T) bool {
+	s := i.scope
+	switch namespace := o.GetNamespace(); {
+	case !i.Watches(namespace):
+		return false
+	case s.labels != nil && i.Kept().KeepsAll("metadata.labels") && !s.labels.Matches(labels.Set(o.GetLabels())):
+		return false
+	}
+	if s.fields == nil {
+		return true
+	}
+	for _, r := range s.fields.Requirements() {
+		value := o.GetName()
+		switch r.Field {
+		case "metadata.name":
+		case "metadata.namespace":
+			value = o.GetNamespace()
+		default:
+			continue
+		}
+		if (r.Value == value) == (r.Operator == selection.NotEquals) {
+			return false
+		}
+	}
+	return true
+}
+
+// Watches reports whether the cache is to have the objects of a namespace. Those
+// of kinds without namespaces have an empty one, which is always watched.
+func (i *Informer[T]) Watches(namespace string) bool {
+	if namespace == "" {
+		return true
+	}
+	if i.scope.limited != nil && !i.scope.limited.Reaches(namespace) {
+		return false
+	}
+	set := i.Namespaces()
+	return set == nil || slices.Contains(set, namespace) || slices.Contains(set, metav1.NamespaceAll)
+}
