@@ -128,15 +128,23 @@ func (in *Inbox) Synced() {
 	in.session.poke()
 }
 
-// Failed reports an error: it is logged, counted and shown in the status.
+// Failed reports an error: it is counted and shown in the status. The first of a
+// series is logged, and then one now and then, with how many came in between.
 func (in *Inbox) Failed(err error) {
 	if in.ctx.Err() != nil {
 		return
 	}
-	in.subscription.failures.Add(1)
-	in.subscription.failure.Store(&err)
-	c := in.session.controller
-	report(c.opts.Logger.With("controller", c.name, "source", in.subscription.source.String()), "source failed", err)
+	sub := in.subscription
+	sub.failures.Add(1)
+	sub.failure.Store(&err)
+	sub.complaint.say(func(more int) {
+		c := in.session.controller
+		logger := c.opts.Logger.With("controller", c.name, "source", sub.source.String())
+		if more > 0 {
+			logger = logger.With("more", more)
+		}
+		report(logger, "source failed", err)
+	})
 }
 
 // subscription is one source at one controller.
@@ -152,6 +160,8 @@ type subscription struct {
 	added    atomic.Uint64
 	failures atomic.Uint64
 	failure  atomic.Pointer[error]
+
+	complaint complaint // of its failures
 }
 
 // serve runs the source until ctx is done or it has ended by itself.
