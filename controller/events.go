@@ -1,20 +1,16 @@
 package controller
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,17 +18,15 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// The defaults of EventOptions, and what the API allows.
+// The defaults of EventOptions.
 const (
 	DefaultEventLimit = 1000
 	DefaultEventFlush = 5 * time.Second
+)
 
-	eventWindow  = 6 * time.Minute  // without a repetition, after which a series is over
-	eventRefresh = time.Minute      // between two writes of one series
-	eventTimeout = 10 * time.Second // of one write
-	eventTries   = 3
-	maxNote      = 1024 // bytes
-	maxInstance  = 128
+const (
+	eventWindow = 6 * time.Minute // without a repetition, after which a series is over
+	eventNotes  = 10              // different notes of one happening that are events of their own
 )
 
 // EventOptions configure Events. The zero value works.
@@ -41,9 +35,9 @@ type EventOptions struct {
 	// name.
 	Instance string
 
-	// Limit is how many different events are kept at most, to be sent or to be
-	// counted when they repeat. One that comes beyond is dropped and counted.
-	// Default DefaultEventLimit.
+	// Limit is how many events wait at most to be sent, and how many are known at
+	// most that were sent and may repeat. An event that comes while Limit wait is
+	// dropped and counted. Default DefaultEventLimit.
 	Limit int
 
 	// Flush is how long Run goes on at most after its context is done, to send
@@ -56,18 +50,22 @@ type EventOptions struct {
 
 // Event is something to tell the user about an object.
 type Event struct {
-	Type    string        // corev1.EventTypeNormal or EventTypeWarning; empty is Normal
+	Type    string        // corev1.EventTypeNormal or EventTypeWarning; all else is Normal
 	Reason  string        // why, in one word: "ScalingReplicaSet"
-	Action  string        // what was done or failed, in one word: "Scale"
+	Action  string        // what was done or failed, in one word: "Scale"; empty is Reason
 	Note    string        // for people; cut to 1 KiB
 	Related object.Object // another object that it is about; nil if there is none
 }
 
 // Events records events of events.k8s.io/v1. What repeats within 6 minutes (same
-// object, type, reason, action and related object, whatever the note) is one
-// event that counts, which is written once a minute at most. To record blocks
-// nobody and fails for nobody: what cannot be sent after three tries, or is too
-// much, is dropped and counted. Its methods may be called from any goroutine.
+// object, type, reason, action, note and related object) is one event that counts
+// (a series), which is written once a minute at most. Of one happening, 10 different
+// notes are events of their own; what differs from all of them in the note alone
+// counts as one more.
+//
+// To record blocks nobody and fails for nobody. What cannot be sent is tried again
+// for 10 minutes, with pauses of up to a minute. What is dropped is counted and
+// logged. Its methods may be called from any goroutine.
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 type Events struct {
 	controller string
@@ -76,10 +74,15 @@ type Events struct {
 	resource   *rest.Resource[*eventsv1.Event]
 	wake       chan struct{} // a token: there is something to create
 
-	mu     sync.Mutex // guards all below; nothing is called while it is held
-	series map[eventKey]*eventSeries
-	create []*eventSeries // that are not on the server yet, the oldest first
-	status EventStatus
+	complaint complaint // of events that were not sent
+
+	mu      sync.Mutex // guards all below; nothing is called while it is held
+	known   map[eventKey]*eventSeries
+	notes   map[happening]int // different notes that are known
+	waiting []*eventSeries    // that are not on the server yet, in the order in which to try
+	sent    recent            // that are, the one that repeated last at the end
+	ended   bool              // Run has returned
+	status  EventStatus
 }
 
 // EventStatus counts events.
@@ -88,29 +91,39 @@ type EventStatus struct {
 	Kept    int    // that may still repeat; the ones that wait included
 	Created uint64 // sent
 	Updated uint64 // counts sent
-	Dropped uint64 // because of EventOptions.Limit
-	Failed  uint64 // not sent, after all tries
+	Dropped uint64 // because of EventOptions.Limit, about nothing, or after Run had returned
+	Failed  uint64 // refused, or not sent in time
+}
+
+// happening is what an event tells, whatever its note.
+type happening struct {
+	regarding, related         types.UID
+	regardingName, relatedName object.Key // of what has no UID
+	typ, reason, action        string
 }
 
 // eventKey is what makes an event the same as one before.
 type eventKey struct {
-	regarding, related  types.UID
-	regardingName       object.Key // of what has no UID
-	typ, reason, action string
+	happening
+	note string // empty for what is beyond eventNotes
+	rest bool   // it is beyond
 }
 
-// eventSeries is one event and its repetitions.
+// eventSeries is one event and its repetitions. It is guarded by Events.mu, but for
+// event, which does not change while it waits.
 type eventSeries struct {
-	key   eventKey
-	event *eventsv1.Event // as it is created
-	count int32
-	sent  int32 // the count that the server has; 0 before it has the event
-	last  time.Time
-	tries int // failures since the last success
+	key      eventKey
+	event    *eventsv1.Event // as it is created
+	recorded time.Time
+	count    int32
+	told     int32 // the count that the server has; 0 before it has the event
+	last     time.Time
+	place    int // in Events.sent
 }
 
 // NewEvents returns a recorder of events in the name of a controller, such as
-// "example.com/memcached". Nothing is sent before Run.
+// "example.com/memcached". Nothing is sent before Run, which fails where the name
+// is none that the API takes.
 func NewEvents(client *rest.Client, controller string, opts EventOptions) *Events {
 	if opts.Instance == "" {
 		opts.Instance, _ = os.Hostname() // without a name the controller's has to do
@@ -118,7 +131,7 @@ func NewEvents(client *rest.Client, controller string, opts EventOptions) *Event
 	if opts.Instance == "" {
 		opts.Instance = controller
 	}
-	opts.Instance = opts.Instance[:min(len(opts.Instance), maxInstance)]
+	opts.Instance = cut(opts.Instance, maxWord)
 	if opts.Limit <= 0 {
 		opts.Limit = DefaultEventLimit
 	}
@@ -130,38 +143,112 @@ func NewEvents(client *rest.Client, controller string, opts EventOptions) *Event
 	}
 	return &Events{
 		controller: controller, opts: opts, scheme: client.Scheme(), resource: rest.ResourceFor[*eventsv1.Event](client),
-		wake: make(chan struct{}, 1), series: make(map[eventKey]*eventSeries),
+		wake: make(chan struct{}, 1), known: make(map[eventKey]*eventSeries), notes: make(map[happening]int),
 	}
+}
+
+// valid says what is wrong with the controller's name.
+func (r *Events) valid() error {
+	if wrong := content.IsLabelKey(r.controller); len(wrong) > 0 {
+		return fmt.Errorf("%s: the API takes no events of a controller of this name: %s", r, strings.Join(wrong, "; "))
+	}
+	return nil
 }
 
 // Record records an event about an object, which may come from a cache.
 func (r *Events) Record(about object.Object, e Event) {
-	if e.Type == "" {
-		e.Type = corev1.EventTypeNormal
+	if absent(about) {
+		r.drop("it is about nil", e.Reason)
+		return
 	}
-	key := eventKey{regarding: about.GetUID(), regardingName: object.KeyOf(about), typ: e.Type, reason: e.Reason, action: e.Action}
-	if e.Related != nil {
-		key.related = e.Related.GetUID()
+	if absent(e.Related) {
+		e.Related = nil
 	}
 	now := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s, ok := r.series[key]; ok && now.Sub(s.last) < eventWindow {
-		s.count++
-		s.last = now
+	event := r.make(about, e, now)
+	h := happening{
+		regarding: event.Regarding.UID, typ: event.Type, reason: event.Reason, action: event.Action,
+		regardingName: object.Key{Namespace: event.Regarding.Namespace, Name: event.Regarding.Name},
+	}
+	if event.Related != nil {
+		h.related, h.relatedName = event.Related.UID, object.Key{Namespace: event.Related.Namespace, Name: event.Related.Name}
+	}
+	if why := r.record(h, event, now); why != "" {
+		r.drop(why, e.Reason)
 		return
 	}
-	if len(r.series) >= r.opts.Limit {
-		r.status.Dropped++
-		return
-	}
-	s := &eventSeries{key: key, event: r.make(about, e, now), count: 1, last: now}
-	r.series[key] = s
-	r.create = append(r.create, s)
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
+}
+
+// record counts an event, or adds it to those that wait. It returns why it cannot.
+func (r *Events) record(h happening, event *eventsv1.Event, now time.Time) (why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := eventKey{happening: h, note: event.Note}
+	s, again := r.known[key]
+	if !again && r.notes[h] >= eventNotes {
+		key = eventKey{happening: h, rest: true}
+		s, again = r.known[key]
+	}
+	switch {
+	case again && now.Sub(s.last) < eventWindow:
+		s.count++
+		s.last = now
+		if s.told > 0 {
+			r.sent.touch(s)
+		}
+		return ""
+	case r.ended:
+		return "its recorder has ended"
+	case len(r.waiting) >= r.opts.Limit:
+		return fmt.Sprintf("%d events wait to be sent", len(r.waiting))
+	}
+	if again { // a series that is over, and was not forgotten yet
+		r.forget(s)
+	}
+	s = &eventSeries{key: key, event: event, recorded: now, count: 1, last: now}
+	r.known[key] = s
+	if !key.rest {
+		r.notes[h]++
+	}
+	r.waiting = append(r.waiting, s)
+	return ""
+}
+
+// forget lets the next event of a series begin another one. It is called under mu.
+func (r *Events) forget(s *eventSeries) {
+	if r.known[s.key] != s {
+		return
+	}
+	delete(r.known, s.key)
+	if s.told > 0 {
+		r.sent.remove(s)
+	}
+	if s.key.rest {
+		return
+	}
+	if r.notes[s.key.happening]--; r.notes[s.key.happening] == 0 {
+		delete(r.notes, s.key.happening)
+	}
+}
+
+// drop counts an event that is not recorded, and says so now and then.
+func (r *Events) drop(why, reason string) {
+	r.mu.Lock()
+	r.status.Dropped++
+	r.mu.Unlock()
+	r.complaint.say(func(more int) {
+		r.opts.Logger.Warn("event dropped", "controller", r.controller, "reason", reason, "because", why, "more", more)
+	})
+}
+
+// absent reports whether there is no object.
+func absent(o object.Object) bool {
+	v := reflect.ValueOf(o)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Recordf is Record of an event without related object, with a note made by
@@ -170,170 +257,22 @@ func (r *Events) Recordf(about object.Object, typ, reason, action, note string, 
 	r.Record(about, Event{Type: typ, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...)})
 }
 
-// make returns the event as it is created.
-func (r *Events) make(about object.Object, e Event, now time.Time) *eventsv1.Event {
-	namespace := about.GetNamespace()
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault // as kubectl expects of cluster-scoped objects
-	}
-	name := about.GetName()
-	event := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%016x", name[:min(len(name), 230)], rand.Uint64())},
-		EventTime:           metav1.NewMicroTime(now),
-		ReportingController: r.controller,
-		ReportingInstance:   r.opts.Instance,
-		Type:                e.Type, Reason: e.Reason, Action: e.Action, Note: strings.ToValidUTF8(e.Note[:min(len(e.Note), maxNote)], ""),
-		Regarding: r.reference(about),
-	}
-	if e.Related != nil {
-		related := r.reference(e.Related)
-		event.Related = &related
-	}
-	return event
-}
-
-// reference names an object. Without a kind, which the scheme does not know, it
-// still has the rest.
-func (r *Events) reference(o object.Object) corev1.ObjectReference {
-	kind, _ := kindOf(o, r.scheme)
-	version, name := kind.ToAPIVersionAndKind()
-	return corev1.ObjectReference{
-		APIVersion: version, Kind: name,
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(),
-	}
-}
-
 // Status returns the counters.
 func (r *Events) Status() EventStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
-	s.Waiting, s.Kept = len(r.create), len(r.series)
+	s.Waiting, s.Kept = len(r.waiting), len(r.known)
 	return s
 }
 
 // String names the recorder by its controller.
 func (r *Events) String() string { return "events of " + r.controller }
 
-// NeedLeaderElection says no to a manager: who does not lead may record events, and
-// what the leader's work records at its end is still sent.
+// NeedLeaderElection says no to a manager: a process that does not lead may record
+// events, and what the leader's work records at its end is still sent.
 func (r *Events) NeedLeaderElection() bool { return false }
 
-// Ready says to a manager that events wait for no cache.
+// Ready says to a manager that events wait for no cache. Events that cannot be sent
+// make nobody unready: Status tells of them.
 func (r *Events) Ready() error { return nil }
-
-// Run sends what is recorded until ctx is done, then what is left, for
-// EventOptions.Flush at most, and returns nil.
-func (r *Events) Run(ctx context.Context) error {
-	refresh := time.NewTicker(eventRefresh)
-	defer refresh.Stop()
-	for {
-		select {
-		case <-r.wake:
-			r.createAll(ctx)
-		case <-refresh.C:
-			r.createAll(ctx) // what has failed before
-			r.updateAll(ctx)
-			r.forget(time.Now())
-		case <-ctx.Done():
-			flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
-			defer cancel()
-			r.createAll(flush)
-			r.updateAll(flush)
-			return nil
-		}
-	}
-}
-
-// createAll tries once to create each event that the server does not have.
-func (r *Events) createAll(ctx context.Context) {
-	r.mu.Lock()
-	create := r.create
-	r.create = nil
-	r.mu.Unlock()
-	for n, s := range create {
-		if ctx.Err() != nil {
-			r.mu.Lock()
-			r.create = append(create[n:], r.create...)
-			r.mu.Unlock()
-			return
-		}
-		r.write(ctx, s, func(ctx context.Context) error {
-			_, err := r.resource.Create(ctx, s.event, metav1.CreateOptions{})
-			if apierrors.IsAlreadyExists(err) {
-				return nil // by a try whose answer was lost
-			}
-			return err
-		}, 1, &r.status.Created)
-	}
-}
-
-// updateAll tries once to write the count of each series that has grown.
-func (r *Events) updateAll(ctx context.Context) {
-	r.mu.Lock()
-	type growth struct {
-		*eventSeries
-		count int32
-		last  time.Time
-	}
-	var grown []growth
-	for _, s := range r.series {
-		if s.sent > 0 && s.count > s.sent {
-			grown = append(grown, growth{s, s.count, s.last})
-		}
-	}
-	r.mu.Unlock()
-	for _, g := range grown {
-		if ctx.Err() != nil {
-			return
-		}
-		r.write(ctx, g.eventSeries, func(ctx context.Context) error {
-			patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: g.count, LastObservedTime: metav1.NewMicroTime(g.last)}})
-			if err != nil {
-				return err
-			}
-			_, err = r.resource.Patch(ctx, object.KeyOf(g.event), types.MergePatchType, patch, metav1.PatchOptions{})
-			return err
-		}, g.count, &r.status.Updated)
-	}
-}
-
-// write tries once to write a series, and notes what came of it.
-func (r *Events) write(ctx context.Context, s *eventSeries, call func(context.Context) error, count int32, counter *uint64) {
-	limited, cancel := context.WithTimeout(ctx, eventTimeout)
-	defer cancel()
-	err := call(limited)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err == nil:
-		s.sent, s.tries = count, 0
-		*counter++
-		return
-	case ctx.Err() != nil && s.sent == 0:
-		r.create = append(r.create, s) // the flush, if there is time, tries again
-		return
-	}
-	if s.tries++; s.tries < eventTries && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
-		if s.sent == 0 {
-			r.create = append(r.create, s)
-		}
-		return
-	}
-	r.status.Failed++
-	if r.series[s.key] == s {
-		delete(r.series, s.key)
-	}
-	r.opts.Logger.Warn("event not sent", "controller", r.controller, "reason", s.event.Reason, "about", object.FormatKey(object.Key{Namespace: s.event.Regarding.Namespace, Name: s.event.Regarding.Name}), "err", err)
-}
-
-// forget drops the series that are over.
-func (r *Events) forget(now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key, s := range r.series {
-		if s.sent == s.count && now.Sub(s.last) >= eventWindow {
-			delete(r.series, key)
-		}
-	}
-}

@@ -2,14 +2,11 @@ package controller_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -182,104 +179,5 @@ func TestPatchStatusOfACustomResource(t *testing.T) {
 		_, did, err = controller.PatchStatus(e.Context(), client, w, set(map[string]any{"a": map[string]any{"x": int64(1)}}))
 		require.NoError(e, err)
 		require.Equal(e, controller.Unchanged, did)
-	})
-}
-
-// The API server's own check of an event is stricter than the simulation's.
-func requireValid(t testing.TB, event *eventsv1.Event) {
-	t.Helper()
-	require.False(t, event.EventTime.IsZero())
-	for _, s := range []string{event.ReportingController, event.ReportingInstance, event.Action, event.Reason} {
-		require.NotEmpty(t, s)
-		require.LessOrEqual(t, len(s), 128)
-	}
-	require.Contains(t, []string{"Normal", "Warning"}, event.Type)
-	require.LessOrEqual(t, len(event.Note), 1024)
-}
-
-func TestEventsThatRepeatAreCounted(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Instance: "me"})
-		a, node := controllertest.Put(e, pod("a")), controllertest.Put(e, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
-		e.Start(events)
-		for n := range 10 {
-			events.Recordf(a, "", "Scaled", "Scale", "to %d", n)
-		}
-		events.Record(a, controller.Event{Type: "Warning", Reason: "Scaled", Action: "Scale", Note: string(make([]byte, 5000)), Related: node})
-		events.Recordf(node, "Normal", "Drained", "Drain", "all gone")
-		e.Settle(0)
-		all := controllertest.All[*eventsv1.Event](e)
-		require.Len(e, all, 3)
-		for _, event := range all {
-			requireValid(e, event)
-			require.Nil(e, event.Series)
-		}
-		find := func(reason, typ string) *eventsv1.Event {
-			for _, event := range controllertest.All[*eventsv1.Event](e) {
-				if event.Reason == reason && event.Type == typ {
-					return event
-				}
-			}
-			return nil
-		}
-		first := find("Scaled", "Normal")
-		require.Equal(e, "to 0", first.Note)
-		require.Equal(e, corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "a", UID: a.UID, ResourceVersion: a.ResourceVersion}, first.Regarding)
-		require.Equal(e, "n1", find("Scaled", "Warning").Related.Name)
-		require.Equal(e, "default", find("Drained", "Normal").Namespace)
-
-		e.Settle(time.Minute)
-		require.EqualValues(e, 10, find("Scaled", "Normal").Series.Count)
-		require.Equal(e, controller.EventStatus{Kept: 3, Created: 3, Updated: 1}, events.Status())
-		e.Settle(time.Hour)
-		require.Equal(e, controller.EventStatus{Created: 3, Updated: 1}, events.Status(), "a series ends")
-		events.Recordf(a, "", "Scaled", "Scale", "again")
-		e.Settle(0)
-		require.Len(e, controllertest.All[*eventsv1.Event](e), 4)
-	})
-}
-
-func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 5})
-		for n := range 8 { // nobody runs it
-			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
-		}
-		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Count: 5, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
-		e.Start(events)
-		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
-		e.Settle(time.Minute)
-		require.Equal(e, controller.EventStatus{Kept: 5, Dropped: 3, Created: 5}, events.Status())
-
-		e.Server.SetAuthorizer(apiserver.Deny("", "events"))
-		e.Settle(time.Hour)
-		events.Recordf(pod("x"), "", "Reason", "Act", "note")
-		e.Settle(0)
-		require.EqualValues(e, 1, events.Status().Failed)
-		require.Zero(e, events.Status().Kept)
-	})
-}
-
-func TestEventsAreFlushedAtTheEnd(t *testing.T) {
-	controllertest.Run(t, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Flush: 3 * time.Second})
-		stop := e.Start(events)
-		for range 7 {
-			events.Recordf(pod("a"), "", "Reason", "Act", "note")
-		}
-		stop()
-		all := controllertest.All[*eventsv1.Event](e)
-		require.Len(e, all, 1)
-		require.EqualValues(e, 7, all[0].Series.Count)
-
-		stop = e.Start(events)
-		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Delay{For: time.Hour}}})
-		for n := range 7 {
-			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
-		}
-		began := time.Now()
-		stop()
-		require.LessOrEqual(e, time.Since(began), 3*time.Second)
 	})
 }

@@ -1,0 +1,86 @@
+package controller
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// What the API allows, in bytes.
+const (
+	maxNote = 1024
+	maxWord = 128 // of an instance, a reason and an action
+)
+
+// make returns the event as it is created, as the API wants it: an event that is
+// refused is lost. It shares no memory with the objects, which may live for less
+// long.
+func (r *Events) make(about object.Object, e Event, now time.Time) *eventsv1.Event {
+	namespace := strings.Clone(about.GetNamespace())
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // as kubectl expects of cluster-scoped objects
+	}
+	if e.Type != corev1.EventTypeWarning {
+		e.Type = corev1.EventTypeNormal
+	}
+	if e.Action == "" {
+		e.Action = e.Reason
+	}
+	if e.Reason == "" {
+		e.Reason = e.Action
+	}
+	if e.Reason == "" {
+		e.Reason, e.Action = "Unknown", "Unknown"
+	}
+	event := &eventsv1.Event{
+		ObjectMeta:          metav1.ObjectMeta{Namespace: namespace, Name: eventName(about.GetName())},
+		EventTime:           metav1.NewMicroTime(now),
+		ReportingController: r.controller,
+		ReportingInstance:   r.opts.Instance,
+		Type:                e.Type, Reason: cut(e.Reason, maxWord), Action: cut(e.Action, maxWord), Note: cut(e.Note, maxNote),
+		Regarding: r.reference(about),
+	}
+	if e.Related != nil {
+		related := r.reference(e.Related)
+		event.Related = &related
+	}
+	return event
+}
+
+// eventName is a name that no other event has. It begins with that of the object
+// where that can be: an event's name must be a DNS subdomain, and not all kinds
+// have such names ("system:node").
+func eventName(about string) string {
+	suffix := fmt.Sprintf(".%016x", rand.Uint64())
+	about = strings.TrimRight(about[:min(len(about), content.DNS1123SubdomainMaxLength-len(suffix))], ".-")
+	if name := about + suffix; len(content.IsDNS1123Subdomain(name)) == 0 {
+		return name
+	}
+	return "event" + suffix
+}
+
+// cut returns at most the first n bytes of a text, in memory of its own.
+func cut(text string, n int) string {
+	return strings.Clone(strings.ToValidUTF8(text[:min(len(text), n)], ""))
+}
+
+// reference names an object. Without a kind, which the scheme does not know, it
+// still has the rest.
+func (r *Events) reference(o object.Object) corev1.ObjectReference {
+	kind, _ := kindOf(o, r.scheme)
+	version, name := kind.ToAPIVersionAndKind()
+	return corev1.ObjectReference{
+		APIVersion: version, Kind: strings.Clone(name),
+		Namespace: strings.Clone(o.GetNamespace()), Name: strings.Clone(o.GetName()),
+		UID: types.UID(strings.Clone(string(o.GetUID()))), ResourceVersion: strings.Clone(o.GetResourceVersion()),
+	}
+}

@@ -1,0 +1,274 @@
+package controller_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// The API server's own check of an event is stricter than the simulation's.
+func requireValid(t testing.TB, event *eventsv1.Event) {
+	t.Helper()
+	require.False(t, event.EventTime.IsZero())
+	for _, s := range []string{event.ReportingController, event.ReportingInstance, event.Action, event.Reason} {
+		require.NotEmpty(t, s)
+		require.LessOrEqual(t, len(s), 128)
+	}
+	require.Contains(t, []string{"Normal", "Warning"}, event.Type)
+	require.LessOrEqual(t, len(event.Note), 1024)
+}
+
+func TestEventsThatRepeatAreCounted(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Instance: "me"})
+		a, node := controllertest.Put(e, pod("a")), controllertest.Put(e, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+		e.Start(events)
+		for range 10 {
+			events.Recordf(a, "", "Scaled", "Scale", "to %d", 0)
+		}
+		events.Record(a, controller.Event{Type: "Warning", Reason: "Scaled", Action: "Scale", Note: string(make([]byte, 5000)), Related: node})
+		events.Recordf(node, "Normal", "Drained", "Drain", "all gone")
+		e.Settle(0)
+		all := controllertest.All[*eventsv1.Event](e)
+		require.Len(e, all, 3)
+		for _, event := range all {
+			requireValid(e, event)
+			require.Nil(e, event.Series)
+		}
+		find := func(reason, typ string) *eventsv1.Event {
+			for _, event := range controllertest.All[*eventsv1.Event](e) {
+				if event.Reason == reason && event.Type == typ {
+					return event
+				}
+			}
+			return nil
+		}
+		first := find("Scaled", "Normal")
+		require.Equal(e, "to 0", first.Note)
+		require.Equal(e, corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "a", UID: a.UID, ResourceVersion: a.ResourceVersion}, first.Regarding)
+		require.Equal(e, "n1", find("Scaled", "Warning").Related.Name)
+		require.Equal(e, "default", find("Drained", "Normal").Namespace)
+
+		e.Settle(time.Minute)
+		require.EqualValues(e, 10, find("Scaled", "Normal").Series.Count)
+		require.Equal(e, controller.EventStatus{Kept: 3, Created: 3, Updated: 1}, events.Status())
+		e.Settle(time.Hour)
+		require.Equal(e, controller.EventStatus{Created: 3, Updated: 1}, events.Status(), "a series ends")
+		events.Recordf(a, "", "Scaled", "Scale", "again")
+		e.Settle(0)
+		require.Len(e, controllertest.All[*eventsv1.Event](e), 4)
+	})
+}
+
+func TestEventsAreBoundedAndBlockNobody(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 5})
+		for n := range 8 { // nobody runs it
+			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
+		}
+		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Count: 5, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		e.Start(events)
+		require.Equal(e, controller.EventStatus{Waiting: 5, Kept: 5, Dropped: 3}, events.Status())
+		e.Settle(time.Minute)
+		require.Equal(e, controller.EventStatus{Kept: 5, Dropped: 3, Created: 5}, events.Status())
+
+		e.Server.SetAuthorizer(apiserver.Deny("", "events"))
+		e.Settle(time.Hour)
+		events.Recordf(pod("x"), "", "Reason", "Act", "note")
+		e.Settle(0)
+		require.EqualValues(e, 1, events.Status().Failed)
+		require.Zero(e, events.Status().Kept)
+	})
+}
+
+func TestEventsAreFlushedAtTheEnd(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Flush: 3 * time.Second})
+		stop := e.Start(events)
+		for range 7 {
+			events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		}
+		stop()
+		all := controllertest.All[*eventsv1.Event](e)
+		require.Len(e, all, 1)
+		require.EqualValues(e, 7, all[0].Series.Count)
+
+		stop = e.Start(events)
+		e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{apiserver.Delay{For: time.Hour}}})
+		for n := range 7 {
+			events.Recordf(pod(fmt.Sprint("p", n)), "", "Reason", "Act", "note")
+		}
+		began := time.Now()
+		stop()
+		require.LessOrEqual(e, time.Since(began), 3*time.Second)
+	})
+}
+
+// recorded runs a recorder and returns the events that are on the server after a while.
+func recorded(e *controllertest.Env, record func(*controller.Events)) []*eventsv1.Event {
+	events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+	e.Start(events)
+	record(events)
+	e.Settle(2 * time.Minute)
+	all := controllertest.All[*eventsv1.Event](e)
+	for _, event := range all {
+		requireValid(e, event)
+	}
+	return all
+}
+
+func TestNotesThatDifferAreEventsOfTheirOwn(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		all := recorded(e, func(events *controller.Events) {
+			for n := range 1000 {
+				events.Recordf(pod("a"), "", "Created", "Create", "pod %d", n)
+			}
+			events.Recordf(pod("a"), "", "Created", "Create", "pod 3")
+			events.Recordf(pod("b"), "", "Created", "Create", "pod 3")
+		})
+		counts := map[string]int32{}
+		for _, event := range all {
+			counts[event.Regarding.Name+": "+event.Note] = 1
+			if event.Series != nil {
+				counts[event.Regarding.Name+": "+event.Note] = event.Series.Count
+			}
+		}
+		want := map[string]int32{"b: pod 3": 1, "a: pod 10": 990} // which stands for all that are beyond
+		for n := range 10 {
+			want[fmt.Sprint("a: pod ", n)] = 1
+		}
+		want["a: pod 3"] = 2
+		require.Equal(e, want, counts)
+	})
+}
+
+// However many there are in a while: what is sent holds up nothing else.
+func TestEventsAreLimitedOnlyWhileTheyWait(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{Limit: 10})
+		e.Start(events)
+		for n := range 100 {
+			for range 2 {
+				events.Recordf(pod(fmt.Sprint("p", n)), "", "Deployed", "Deploy", "note")
+			}
+			e.Settle(100 * time.Millisecond)
+		}
+		e.Settle(time.Minute)
+		all := controllertest.All[*eventsv1.Event](e)
+		require.Len(e, all, 100)
+		for _, event := range all {
+			require.EqualValues(e, 2, event.Series.Count)
+		}
+		require.Equal(e, controller.EventStatus{Kept: 10, Created: 100, Updated: 100}, events.Status())
+	})
+}
+
+func TestEventsOutliveAnOutage(t *testing.T) {
+	for _, trouble := range []apiserver.Action{
+		apiserver.Fail{Code: http.StatusInternalServerError},
+		apiserver.Fail{Code: http.StatusTooManyRequests, RetryAfter: "5"},
+	} {
+		controllertest.Run(t, func(e *controllertest.Env) {
+			all := recorded(e, func(events *controller.Events) {
+				e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Do: []apiserver.Action{trouble}})
+				for n := range 300 {
+					events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
+					e.Settle(time.Second)
+				}
+				require.Less(e, e.Server.Stats().Requests("create", "events"), 60, "a server in trouble is left alone")
+				e.Server.Faults().Clear()
+				e.Settle(time.Minute)
+				require.Zero(e, events.Status().Failed)
+			})
+			require.Len(e, all, 300)
+		})
+	}
+}
+
+// One event that the server fails at does not hold up the others.
+func TestOneEventDoesNotHoldUpTheOthers(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		e.Start(events)
+		for n := range 30 {
+			e.Server.Faults().Clear()
+			e.Server.Faults().Add(apiserver.Fault{Verb: "create", Resource: "events", Count: 1, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+			events.Recordf(pod(fmt.Sprint("p", n)), "", "Happened", "Act", "note")
+			e.Settle(time.Second)
+			require.GreaterOrEqual(e, len(controllertest.All[*eventsv1.Event](e)), n)
+		}
+	})
+}
+
+// Whatever an event is about, the server takes it.
+func TestEventsAreMadeSoThatTheServerTakesThem(t *testing.T) {
+	var none *corev1.Pod
+	controllertest.Run(t, func(e *controllertest.Env) {
+		all := recorded(e, func(events *controller.Events) {
+			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "system:node"}}
+			events.Record(role, controller.Event{Reason: "Odd", Action: "Act", Related: none})
+			events.Record(pod(strings.Repeat("a", 229)+"-b"), controller.Event{Reason: "Long", Action: "Act"}) // cut behind the '-'
+			events.Record(pod("a"), controller.Event{Type: "warning", Reason: strings.Repeat("ü", 100), Note: strings.Repeat("ü", 1000)})
+			events.Record(pod("a"), controller.Event{})
+			events.Record(none, controller.Event{Reason: "Nil"})
+			events.Record(nil, controller.Event{Reason: "Nil"})
+			require.EqualValues(e, 2, events.Status().Dropped)
+		})
+		require.Len(e, all, 4)
+		for _, event := range all {
+			require.Empty(e, content.IsDNS1123Subdomain(event.Name), "a real server refuses %q", event.Name)
+		}
+	})
+}
+
+// A server keeps an event for an hour or so; a series may last longer.
+func TestASeriesOutlivesItsEvent(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		all := recorded(e, func(events *controller.Events) {
+			for range 3 {
+				events.Recordf(pod("a"), "", "Happened", "Act", "note")
+				e.Settle(2 * time.Minute)
+			}
+			controllertest.Delete[*eventsv1.Event](e, object.KeyOf(controllertest.All[*eventsv1.Event](e)[0]))
+			events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		})
+		require.Len(e, all, 1)
+		require.EqualValues(e, 4, all[0].Series.Count)
+	})
+}
+
+func TestTheNameOfARecorderIsChecked(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		err := controller.NewEvents(e.Client, "my controller", controller.EventOptions{}).Run(e.Context())
+		require.ErrorContains(e, err, "events of my controller: the API takes no events of a controller of this name")
+	})
+}
+
+// What comes too late is counted.
+func TestEventsAfterTheEndAreDropped(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		e.Start(events)()
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		require.Equal(e, controller.EventStatus{Dropped: 1}, events.Status())
+		e.Start(events)
+		events.Recordf(pod("a"), "", "Happened", "Act", "note")
+		e.Settle(0)
+		require.EqualValues(e, 1, events.Status().Created)
+	})
+}

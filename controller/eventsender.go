@@ -1,0 +1,274 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+)
+
+const (
+	eventRefresh   = time.Minute      // between two writes of one series
+	eventTimeout   = 10 * time.Second // of one write
+	eventPatience  = 10 * time.Minute // from the record of an event until it is no longer tried
+	firstEventWait = time.Second      // after a write that failed; doubled up to lastEventWait
+	lastEventWait  = time.Minute
+)
+
+// Run sends what is recorded until ctx is done, then what is left, for
+// EventOptions.Flush at most, and returns nil. It fails at once where the API takes
+// no events in the controller's name.
+func (r *Events) Run(ctx context.Context) error {
+	if err := r.valid(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.ended = false
+	r.mu.Unlock()
+	refresh := time.NewTicker(eventRefresh)
+	defer refresh.Stop()
+	retry := time.NewTimer(eventRefresh)
+	defer retry.Stop()
+	var state sending
+	for {
+		select {
+		case <-r.wake:
+			if state.down {
+				continue // it is tried with all others
+			}
+			state = r.createAll(ctx, state.wait)
+		case <-retry.C:
+			state = r.createAll(ctx, state.wait)
+		case <-refresh.C:
+			r.expire(time.Now())
+			if state.down {
+				continue
+			}
+			r.updateAll(ctx)
+			continue
+		case <-ctx.Done():
+			r.flush(ctx)
+			return nil
+		}
+		if state.wait > 0 {
+			retry.Reset(state.wait)
+		}
+	}
+}
+
+// sending is how the server takes events.
+type sending struct {
+	wait time.Duration // until what failed is tried again; 0 if nothing did
+	down bool          // and no other event need be tried before
+}
+
+// severalFailures in a row, and not one event, are the server's.
+const severalFailures = 3
+
+// flush sends what is left, and says what is not.
+func (r *Events) flush(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.opts.Flush)
+	defer cancel()
+	for state := (sending{}); ctx.Err() == nil; {
+		if state = r.createAll(ctx, state.wait); state.wait == 0 {
+			r.updateAll(ctx)
+			break
+		}
+		select {
+		case <-time.After(state.wait):
+		case <-ctx.Done():
+		}
+	}
+	r.mu.Lock()
+	r.ended = true
+	left := len(r.waiting)
+	r.mu.Unlock()
+	if left > 0 {
+		r.opts.Logger.Warn("events are left that were not sent", "controller", r.controller, "events", left)
+	}
+}
+
+// createAll tries to create the events that the server does not have. What fails
+// goes behind the others, so that one event does not hold up all.
+func (r *Events) createAll(ctx context.Context, waited time.Duration) (state sending) {
+	r.mu.Lock()
+	create := r.waiting
+	r.waiting = nil
+	r.mu.Unlock()
+	failed := 0
+	for n, s := range create {
+		if state.down || ctx.Err() != nil {
+			r.mu.Lock()
+			r.waiting = append(create[n:len(create):len(create)], r.waiting...)
+			r.mu.Unlock()
+			break
+		}
+		err := r.create(ctx, s)
+		if err == nil {
+			failed = 0
+			continue
+		}
+		failed++
+		state.wait = min(max(firstEventWait, 2*waited), lastEventWait)
+		asked, ok := source.RetryAfter(err)
+		state.wait = max(state.wait, asked)
+		state.down = ok || failed >= severalFailures
+	}
+	return state
+}
+
+// create tries once to create an event. It returns an error if it is to be tried
+// again.
+func (r *Events) create(ctx context.Context, s *eventSeries) error {
+	limited, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	_, err := r.resource.Create(limited, s.event, metav1.CreateOptions{})
+	r.mu.Lock()
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err): // by a try whose answer was lost
+		r.status.Created++
+		s.told = max(1, count(s.event))
+		r.sent.add(s)
+		over := r.sent.over(r.opts.Limit)
+		r.mu.Unlock()
+		if over != nil {
+			r.update(ctx, over) // its count, before it is forgotten
+			r.mu.Lock()
+			r.forget(over)
+			r.mu.Unlock()
+		}
+		return nil
+	case refused(err), time.Since(s.recorded) > eventPatience:
+		r.status.Failed++
+		r.forget(s)
+		r.mu.Unlock()
+		r.complain(s, err)
+		return nil
+	}
+	r.waiting = append(r.waiting, s)
+	r.mu.Unlock()
+	return err
+}
+
+// count is what the server knows when it has the event.
+func count(e *eventsv1.Event) int32 {
+	if e.Series == nil {
+		return 0
+	}
+	return e.Series.Count
+}
+
+// updateAll writes the count of each series that has grown. What fails is tried
+// again with the next refresh.
+func (r *Events) updateAll(ctx context.Context) {
+	r.mu.Lock()
+	var grown []*eventSeries
+	for _, s := range r.sent.all {
+		if s.count > s.told {
+			grown = append(grown, s)
+		}
+	}
+	r.mu.Unlock()
+	failed := 0
+	for _, s := range grown {
+		if ctx.Err() != nil || failed >= severalFailures {
+			return
+		}
+		switch err := r.update(ctx, s); {
+		case err == nil:
+			failed = 0
+		case apierrors.IsNotFound(err):
+			r.renew(s)
+		default:
+			failed++
+		}
+	}
+}
+
+// update tries once to write the count of a series. It returns an error if it is to
+// be tried again, or if the server has no such event any more.
+func (r *Events) update(ctx context.Context, s *eventSeries) error {
+	r.mu.Lock()
+	count, told, last := s.count, s.told, s.last
+	r.mu.Unlock()
+	if count <= told {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, eventTimeout)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"series": eventsv1.EventSeries{Count: count, LastObservedTime: metav1.NewMicroTime(last)}})
+	if err == nil {
+		_, err = r.resource.Patch(limited, object.KeyOf(s.event), types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	r.mu.Lock()
+	switch {
+	case err == nil:
+		r.status.Updated++
+		s.told = count
+	case refused(err) && !apierrors.IsNotFound(err):
+		r.status.Failed++
+		r.forget(s)
+		r.mu.Unlock()
+		r.complain(s, err)
+		return nil
+	}
+	r.mu.Unlock()
+	return err
+}
+
+// renew creates a series anew whose event is gone from the server, which keeps
+// events for an hour or so.
+func (r *Events) renew(s *eventSeries) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[s.key] != s || len(r.waiting) >= r.opts.Limit {
+		return
+	}
+	r.sent.remove(s)
+	event := s.event.DeepCopy()
+	event.Name = eventName(event.Regarding.Name)
+	event.Series = &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(s.last)}
+	s.event, s.told, s.recorded = event, 0, time.Now()
+	r.waiting = append(r.waiting, s)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// refused reports whether to try again is no use.
+func refused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// complain says now and then which event was not sent, and why.
+func (r *Events) complain(s *eventSeries, err error) {
+	r.complaint.say(func(more int) {
+		about := object.Key{Namespace: s.event.Regarding.Namespace, Name: s.event.Regarding.Name}
+		r.opts.Logger.Warn("event not sent", "controller", r.controller, "reason", s.event.Reason,
+			"about", fmt.Sprintf("%s %s", s.event.Regarding.Kind, object.FormatKey(about)), "err", err, "more", more)
+	})
+}
+
+// expire drops the series that are over.
+func (r *Events) expire(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for n := 0; n < len(r.sent.all); {
+		s := r.sent.all[n]
+		if s.told < s.count || now.Sub(s.last) < eventWindow {
+			n++
+			continue
+		}
+		r.forget(s) // and another takes its place
+	}
+}
