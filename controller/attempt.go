@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+
+	"github.com/millrace-dev/millrace/object"
 )
 
 // attempt is one call of the reconciler, and the context that it gets.
@@ -16,8 +18,9 @@ type attempt struct {
 	number     int
 	reasons    reasons
 
-	mu     sync.Mutex // guards writes; nothing is called while it is held
-	writes []write
+	mu        sync.Mutex // guards all below; nothing is called while it is held
+	writes    []write    // that a resource version tells of: one for each cache and namespace
+	deletions []write
 }
 
 type attemptKey struct{}
@@ -36,17 +39,35 @@ func attemptOf(ctx context.Context) *attempt {
 	return a
 }
 
-// wrote notes a write that the cache has to see before the next reconcile.
+// wrote notes a write that the cache has to see before the next reconcile. Of those
+// that one resource version tells of, the latest is enough.
 func (a *attempt) wrote(w write) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if w.gone != nil {
+		a.deletions = append(a.deletions, w)
+		return
+	}
+	for n := range a.writes {
+		before := &a.writes[n]
+		if before.cache != w.cache || before.namespace != w.namespace {
+			continue
+		}
+		if object.ReachedRV(before.rv, w.rv) {
+			return
+		}
+		if object.ReachedRV(w.rv, before.rv) {
+			before.rv = w.rv
+			return
+		}
+	}
 	a.writes = append(a.writes, w)
 }
 
 func (a *attempt) written() []write {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.writes
+	return append(a.writes, a.deletions...)
 }
 
 // ID returns what tells the reconcile that ctx belongs to from all others of

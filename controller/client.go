@@ -48,6 +48,9 @@ type Client[T object.Object] struct {
 // that is nil, and writes to a resource, which must be of the same kind. ClientFor is
 // what most programs want.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
+	if i != nil && !i.Kept().IsZero() {
+		r = r.Fields(i.Kept()) // so that it does not write parts back either
+	}
 	return &Client[T]{informer: i, resource: r}
 }
 
@@ -76,7 +79,8 @@ func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 func (c *Client[T]) Informer() *sharedinformer.Informer[T] { return c.informer }
 
 // Resource returns what is written to. What is written to it directly is not
-// waited for.
+// waited for. Where the cache keeps some fields, it reads and refuses as the client
+// does; rest.ResourceFor has one that does not.
 func (c *Client[T]) Resource() *rest.Resource[T] { return c.resource }
 
 // Mapping returns where the kind is served.

@@ -145,6 +145,7 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 func (c *Controller) end(s *session) {
 	c.enter(Stopping)
 	s.queue.ShutDown()
+	s.close()
 	s.tasks.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,10 +31,15 @@ const (
 // status is not written, where the kind has a status subresource. To leave all
 // that to the server, use Apply.
 //
+// It is refused where Client.Update is.
+//
 // The cache may lag behind what others wrote. Then the server answers with a
 // conflict or "already exists", which is to be returned: the next try sees more.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
 	key := object.KeyOf(o)
+	if err := c.whole("create or update", key); err != nil {
+		return o, Unchanged, err
+	}
 	there, err := c.Read(ctx, key)
 	exists := err == nil
 	switch {

@@ -1,51 +1,59 @@
 package controller
 
 import (
-	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// write is something that a reconcile wrote.
-type write struct {
-	seen func() bool // whether the cache has it
-	// wait waits until seen is true, or returns why it does not wait any longer.
-	wait func(ctx context.Context, seen func() bool) error
-}
-
-// parking keeps requests that must not be reconciled yet, because the cache has
-// not seen what was written in their name.
+// parking keeps requests that must not be reconciled yet, because a cache has not
+// seen what was written in their name.
 //
 // What a reconcile wrote is noted under its request. When the request is handed
-// out again, and the cache has all of it by then, which is the rule, the note is
+// out again, and the caches have all of it by then, which is the rule, the note is
 // dropped. Otherwise the request is parked: the worker goes on with another, and
-// a goroutine, started now, waits for the cache and adds the request again. A
-// request that is handed out while it is parked stays so.
+// the note waits in the backlog of the first cache that lags. When that cache has
+// caught up, the note moves on to the next one that lags, and after the last the
+// request is added again. A request that is handed out while it is parked stays so.
 type parking struct {
-	mu    sync.Mutex // guards all below; what calls a write's functions is done without it
-	notes map[Request]*note
-	order []*note // by until, the earliest first; some are no longer in notes
-	count int     // notes that are parked
+	mu       sync.Mutex // guards all below; caches may be read under it
+	notes    map[Request]*note
+	order    []*note // by until, the earliest first; some are no longer in notes
+	count    int     // notes that are parked
+	backlogs map[cache]*backlog
+	closed   bool // the session ends: nothing is parked any more
+
+	complaint complaint // of requests that waited in vain
 }
 
-// note is what was written in the name of one request.
+// errImpatient: Options.Patience is over.
+var errImpatient = errors.New("the controller's patience is over")
+
+// note is what was written in the name of one request. What follows writes is
+// guarded by parking.mu.
 type note struct {
 	req    Request
 	writes []write
 	until  time.Time // after which it is not worth waiting for
+
 	parked bool
+	timer  *time.Timer // while parked: ends at until
+	in     *backlog    // where it waits; nil while it moves
+	index  int         // there
 }
 
-// seen reports whether the cache has all of it.
-func (n *note) seen() bool {
-	for _, w := range n.writes {
-		if !w.seen() {
-			return false
+// lagging returns the first of the writes that its cache has not seen, nil where
+// there is none. Those before it are forgotten.
+func (n *note) lagging() *write {
+	for len(n.writes) > 0 {
+		if !n.writes[0].seen() {
+			return &n.writes[0]
 		}
+		n.writes = n.writes[1:]
 	}
-	return true
+	return nil
 }
 
 // note keeps what was written in the name of req, and drops what nobody asked for
@@ -72,43 +80,6 @@ func (p *parking) note(req Request, writes []write, until time.Time) {
 	}
 }
 
-// of returns what is noted for req, nil if there is nothing.
-func (p *parking) of(req Request) *note {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.notes[req]
-}
-
-// drop forgets a note, and reports whether nobody had before.
-func (p *parking) drop(n *note) (first bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.notes[n.req] != n {
-		return false
-	}
-	delete(p.notes, n.req)
-	if n.parked {
-		p.count--
-	}
-	return true
-}
-
-// enter marks a note as parked, and reports whether it is still there, and whether
-// it was not parked before.
-func (p *parking) enter(n *note) (there, first bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.notes[n.req] != n {
-		return false, false
-	}
-	if n.parked {
-		return true, false
-	}
-	n.parked = true
-	p.count++
-	return true, true
-}
-
 // parked is how many requests are parked.
 func (p *parking) parked() int {
 	p.mu.Lock()
@@ -119,48 +90,116 @@ func (p *parking) parked() int {
 // park reports whether req was handed out too early, and sees to it that it is
 // added again in time.
 func (s *session) park(req Request) bool {
-	n := s.parking.of(req)
-	if n == nil {
+	p := &s.parking
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.notes[req]
+	switch {
+	case n == nil:
 		return false
-	}
-	seen := n.seen()
-	if !seen && time.Now().Before(n.until) {
-		there, first := s.parking.enter(n)
-		if first {
-			s.controller.count.parked.Add(1)
-			s.tasks.Go(func() { s.unpark(n) })
-		}
-		return there
-	}
-	if s.parking.drop(n) && !seen {
+	case n.parked:
+		return true
+	case n.lagging() == nil:
+		delete(p.notes, req)
+		return false
+	case !time.Now().Before(n.until):
+		delete(p.notes, req)
 		s.controller.count.stale.Add(1)
+		return false
+	case p.closed:
+		return true // it would be dropped with the queue
 	}
-	return false
+	n.parked = true
+	p.count++
+	s.controller.count.parked.Add(1)
+	s.tasks.Add(1) // for the timer
+	n.timer = time.AfterFunc(time.Until(n.until), func() {
+		defer s.tasks.Done()
+		s.giveUp(n, errImpatient)
+	})
+	s.await(n)
+	return true
 }
 
-// unpark adds a parked request when the cache has caught up, or when it is not
-// worth waiting any longer, unless it was handed out at that very moment.
-func (s *session) unpark(n *note) {
-	err := s.awaitCache(n)
-	if s.ctx.Err() != nil || !s.parking.drop(n) {
-		return
+// await lets a note wait for the first cache that lags, or adds its request again
+// where none does. It is called under parking.mu.
+func (s *session) await(n *note) {
+	for {
+		w := n.lagging()
+		if w == nil {
+			s.unpark(n)
+			return
+		}
+		p := &s.parking
+		b := p.backlogs[w.cache]
+		if b == nil {
+			if p.backlogs == nil {
+				p.backlogs = make(map[cache]*backlog)
+			}
+			b = &backlog{session: s, cache: w.cache}
+			p.backlogs[w.cache] = b
+		}
+		b.add(n)
+		if !b.watched {
+			b.watched = true
+			s.tasks.Go(b.watch) // which looks before it waits
+			return
+		}
+		if !w.seen() {
+			return // the goroutine is woken by whatever changes from now on
+		}
+		b.remove(n)
 	}
-	if err != nil {
-		s.controller.count.stale.Add(1)
-		s.controller.opts.Logger.Warn("the cache has not seen a write in time; reconciling all the same",
-			"controller", s.controller.name, "request", n.req.String(), "err", err)
+}
+
+// unpark adds a parked request. It is called under parking.mu.
+func (s *session) unpark(n *note) {
+	p := &s.parking
+	if n.timer.Stop() {
+		s.tasks.Done()
+	}
+	n.parked = false
+	p.count--
+	if p.notes[n.req] == n {
+		delete(p.notes, n.req)
 	}
 	s.queue.AddWith(workqueue.AddOptions{}, n.req)
 }
 
-// awaitCache waits until the cache has all of a note, no longer than it is worth.
-func (s *session) awaitCache(n *note) error {
-	ctx, cancel := context.WithDeadline(s.ctx, n.until)
-	defer cancel()
-	for _, w := range n.writes {
-		if err := w.wait(ctx, w.seen); err != nil {
-			return err
+// giveUp adds a parked request although a cache still lags.
+func (s *session) giveUp(n *note, why error) {
+	p := &s.parking
+	p.mu.Lock()
+	if !n.parked || s.ctx.Err() != nil {
+		p.mu.Unlock()
+		return
+	}
+	if n.in != nil {
+		n.in.remove(n)
+	}
+	s.unpark(n)
+	var behind string
+	if w := n.lagging(); w != nil {
+		behind = w.String()
+	}
+	p.mu.Unlock()
+	c := s.controller
+	c.count.stale.Add(1)
+	p.complaint.say(func(more int) {
+		c.opts.Logger.Warn("the cache has not seen a write in time; reconciling all the same",
+			"controller", c.name, "request", n.req.String(), "write", behind, "err", why, "more", more)
+	})
+}
+
+// close stops the timers of what is parked, so that the session can end.
+func (s *session) close() {
+	p := &s.parking
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, n := range p.notes {
+		if n.parked && n.timer.Stop() {
+			s.tasks.Done()
 		}
 	}
-	return nil
 }

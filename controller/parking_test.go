@@ -13,10 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -386,5 +389,67 @@ func TestAClientWorksOutsideOfAReconcile(t *testing.T) {
 		require.Zero(e, controller.Attempt(ctx))
 		require.Empty(e, controller.Causes(ctx))
 		controller.Logger(ctx).Info("nobody hears it")
+	})
+}
+
+// What the cache never gets is not waited for; what leaves it is.
+func TestAWriteOutsideOfTheCacheDoesNotPark(t *testing.T) {
+	web, err := labels.Parse("app=web")
+	require.NoError(t, err)
+	for name, scope := range map[string]factory.Scope{
+		"namespaces":    {Namespaces: []string{"shop", "mail"}},
+		"one namespace": {Namespace: "shop"},
+		"labels":        {Labels: web},
+		"name":          {Fields: fields.OneTermEqualSelector("metadata.name", "a")},
+		"not the name":  {Fields: fields.OneTermNotEqualSelector("metadata.name", "b")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				maps := controller.ClientWith(e.Factory, factory.For[*corev1.ConfigMap]{Scope: scope})
+				configMap := func(namespace, name, text string) *corev1.ConfigMap {
+					return &corev1.ConfigMap{
+						ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": map[bool]string{true: "web", false: "other"}[name == "a"]}},
+						Data:       map[string]string{"text": text},
+					}
+				}
+				reconciles := 0
+				c := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+					reconciles++
+					_, err := maps.Apply(ctx, configMap("bank", "b", fmt.Sprint(reconciles)), "copier")
+					return controller.Result{}, err
+				}), controller.Options{}, controller.For(maps.Informer()))
+				e.Start(c)
+				for n := range 3 {
+					controllertest.Put(e, configMap("shop", "a", fmt.Sprint(n)))
+				}
+				e.Settle(time.Second)
+				require.Equal(e, 3, reconciles)
+				require.Zero(e, c.Status().ParkedTotal)
+			})
+		})
+	}
+}
+
+// An object that a write takes out of the selector is seen to leave.
+func TestAWriteThatLeavesTheSelectorIsAwaited(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		web, err := labels.Parse("app=web")
+		require.NoError(e, err)
+		pods := controller.ClientWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: web}})
+		controllertest.Put(e, pod("a", labelled("app", "web")))
+		var cached []bool
+		c := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			p, ok := pods.Copy(req.Key)
+			if cached = append(cached, ok); !ok {
+				return controller.Result{}, nil
+			}
+			p.Labels = nil
+			_, err := pods.Update(ctx, p)
+			return controller.Result{RequeueAfter: time.Nanosecond}, err
+		}), controller.Options{}, controller.For(pods.Informer()))
+		e.Start(c)
+		e.Settle(time.Minute)
+		require.Equal(e, []bool{true, false}, cached)
+		require.Zero(e, c.Status().Stale)
 	})
 }

@@ -22,7 +22,15 @@ import (
 // resource version: others may write other fields of the status at the same time,
 // and of a field or a list that both write the last stays. Where that is not
 // good enough, Client.UpdateStatus fails with a conflict.
+//
+// Where the cache has parts of the status, or what a transform made of it, that is
+// refused, as in Client.Update: a list that is sent replaces the one that is there.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	if c.informer != nil && (c.informer.Altered() || !c.informer.Kept().KeepsAll("status")) {
+		if err := c.whole("patch the status of", object.KeyOf(o)); err != nil {
+			return o, Unchanged, err
+		}
+	}
 	wanted := copyOf(o)
 	if err := change(wanted); err != nil {
 		return o, Unchanged, err

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,23 +20,32 @@ func (c *Client[T]) CreateWith(ctx context.Context, o T, opts metav1.CreateOptio
 	return c.wrote(ctx, opts.DryRun)(c.resource.Create(ctx, o, opts))
 }
 
-// Update replaces an object; see rest.Resource.Update.
+// Update replaces an object; see rest.Resource.Update. It is refused where the cache
+// has parts of objects (factory.For.Keep) or what a transform made of them: to send
+// that would erase the rest. Use Patch or Apply there.
 func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 	return c.UpdateWith(ctx, o, metav1.UpdateOptions{})
 }
 
 // UpdateWith is Update with options.
 func (c *Client[T]) UpdateWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+	if err := c.whole("update", object.KeyOf(o)); err != nil {
+		return o, err
+	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Update(ctx, o, opts))
 }
 
-// UpdateStatus replaces the status of an object.
+// UpdateStatus replaces the status of an object. It is refused where Update is: an
+// update of the status sends labels and annotations too.
 func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 	return c.UpdateStatusWith(ctx, o, metav1.UpdateOptions{})
 }
 
 // UpdateStatusWith is UpdateStatus with options.
 func (c *Client[T]) UpdateStatusWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+	if err := c.whole("update the status of", object.KeyOf(o)); err != nil {
+		return o, err
+	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
 }
 
@@ -53,7 +63,8 @@ func (c *Client[T]) PatchWith(ctx context.Context, key object.Key, pt types.Patc
 // that o has are set and owned by it, and those that it had owned and o lacks are
 // removed. See rest.Resource.Apply. Conflicts with other managers are resolved in
 // favour of o, as is right for a controller that has its fields to itself; to be
-// told of them instead, use ApplyWith.
+// told of them instead, use ApplyWith. Make o of the fields to be owned; one that was
+// read is refused where the cache has parts of it, as in Update.
 func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 	return c.ApplyWith(ctx, o, metav1.ApplyOptions{FieldManager: manager, Force: true})
 }
@@ -61,6 +72,11 @@ func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 // ApplyWith is Apply with options, which name the field manager. Without Force, a
 // conflict with another manager is an error (apierrors.IsConflict).
 func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
+	if o.GetUID() != "" { // it was read
+		if err := c.whole("apply", object.KeyOf(o)); err != nil {
+			return o, err
+		}
+	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Apply(ctx, o, opts))
 }
 
@@ -77,30 +93,53 @@ func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptio
 	if err := c.resource.Delete(ctx, key, opts); err != nil {
 		return err
 	}
-	c.note(ctx, opts.DryRun, func() bool {
-		cached, ok := c.Cache().Get(key)
-		return !ok || uid != "" && cached.GetUID() != uid || cached.GetDeletionTimestamp() != nil
-	})
+	if a := attemptOf(ctx); a != nil && len(opts.DryRun) == 0 && c.informer != nil {
+		cached := c.informer.Cache()
+		a.wrote(write{cache: cacheOf[T]{c.informer}, gone: func() bool {
+			o, ok := cached.Get(key)
+			return !ok || uid != "" && o.GetUID() != uid || o.GetDeletionTimestamp() != nil
+		}})
+	}
 	return nil
 }
 
-// wrote passes on the answer to a write, and notes its resource version.
+// wrote passes on the answer to a write, and notes what the cache has to see before
+// the request that ctx belongs to is reconciled again. What the informer does not
+// select never gets there, unless it was there before: then it is seen to go.
 func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (T, error) {
 	return func(o T, err error) (T, error) {
-		if err == nil {
-			version, namespace := o.GetResourceVersion(), o.GetNamespace()
-			c.note(ctx, dryRun, func() bool {
-				have := c.Cache().NamespaceRV(namespace)
-				return have != "" && object.ReachedRV(have, version)
-			})
+		a := attemptOf(ctx)
+		if err != nil || a == nil || len(dryRun) > 0 || c.informer == nil {
+			return o, err
 		}
-		return o, err
+		if !c.informer.Selects(o) {
+			if _, cached := c.informer.Cache().Get(object.KeyOf(o)); !cached {
+				return o, nil
+			}
+		}
+		w := write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion()}
+		if c.informer.Namespaces() != nil {
+			w.namespace = o.GetNamespace()
+		}
+		a.wrote(w)
+		return o, nil
 	}
 }
 
-// note makes the request that ctx belongs to wait until seen is true.
-func (c *Client[T]) note(ctx context.Context, dryRun []string, seen func() bool) {
-	if a := attemptOf(ctx); a != nil && len(dryRun) == 0 && c.informer != nil {
-		a.wrote(write{seen: seen, wait: c.informer.WaitUntil})
+// whole fails where an object from the cache is not what the server has: to send it
+// back would erase the rest.
+func (c *Client[T]) whole(verb string, key object.Key) error {
+	if c.informer == nil {
+		return nil
 	}
+	has := ""
+	switch kept := c.informer.Kept(); {
+	case c.informer.Altered():
+		has = "what a transform made of it"
+	case !kept.Whole():
+		has = kept.String()
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s %s %s: the cache has %s, which would replace the whole: use Patch or Apply", verb, c, object.FormatKey(key), has)
 }
