@@ -80,8 +80,8 @@ func ID(ctx context.Context) string {
 }
 
 // Attempt returns how many reconciles of this request have been begun since the
-// last that succeeded, this one included: 1 unless the one before failed. It is
-// 0 outside of a reconcile.
+// last that did not fail, this one included: 1 unless the one before failed. A
+// terminal error ends the count too. It is 0 outside of a reconcile.
 func Attempt(ctx context.Context) int {
 	if a := attemptOf(ctx); a != nil {
 		return a.number

@@ -448,3 +448,27 @@ func TestASecondRunWaitsForItsSourcesToo(t *testing.T) {
 		require.Len(e, j.read(), 1)
 	})
 }
+
+// To ask for another reconcile is not to fail.
+func TestAttemptsCountFailures(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		failed := errors.New("no")
+		outcomes := []error{nil, nil, failed, failed, nil, failed, controller.Terminal(failed)}
+		var attempts []int
+		var c *controller.Controller
+		c = newController(e, controller.Func(func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+			err := outcomes[len(attempts)]
+			attempts = append(attempts, controller.Attempt(ctx))
+			return controller.Result{Requeue: true}, err
+		}), controller.Options{}, controller.For(pods.Informer()))
+		e.Start(c)
+		controllertest.Put(e, pod("a"))
+		e.Settle(time.Minute)
+		require.Equal(e, []int{1, 1, 1, 2, 3, 1, 2}, attempts)
+		require.Equal(e, 2, c.Status().Failure.Attempts)
+		outcomes = append(outcomes, controller.Terminal(failed))
+		controllertest.Put(e, pod("a", labelled("x", "y")))
+		require.Equal(e, 1, c.Status().Failure.Attempts)
+	})
+}

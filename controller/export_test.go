@@ -1,5 +1,12 @@
 package controller
 
+import "github.com/millrace-dev/millrace/object"
+
+// StatusPatch is what PatchStatus sends.
+func StatusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
+	return statusPatch(o, change)
+}
+
 // Notes is how many requests of a running controller have a note of a write.
 func Notes(c *Controller) int {
 	c.mu.Lock()

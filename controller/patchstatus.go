@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,11 @@ import (
 // and of a field or a list that both write the last stays. Where that is not
 // good enough, Client.UpdateStatus fails with a conflict.
 //
+// A part of the status in which nothing was set before is sent with its zero values:
+// the server may not have them, and refuse the rest because one is required. Since
+// others may have set them meanwhile, such a patch carries the resource version of o,
+// and fails with a conflict (apierrors.IsConflict) where o is not the latest.
+//
 // Where the cache has parts of the status, or what a transform made of it, that is
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
@@ -31,28 +37,37 @@ func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change
 			return o, Unchanged, err
 		}
 	}
-	wanted := copyOf(o)
-	if err := change(wanted); err != nil {
-		return o, Unchanged, err
-	}
-	before, err := statusOf(o)
-	if err != nil {
-		return o, Unchanged, err
-	}
-	after, err := statusOf(wanted)
-	if err != nil {
-		return o, Unchanged, err
-	}
-	differences := mergePatch(before, after)
-	if len(differences) == 0 {
-		return o, Unchanged, nil
-	}
-	patch, err := json.Marshal(map[string]any{"status": differences})
-	if err != nil {
+	patch, err := statusPatch(o, change)
+	if err != nil || patch == nil {
 		return o, Unchanged, err
 	}
 	patched, err := c.wrote(ctx, nil)(c.resource.Subresource("status").Patch(ctx, object.KeyOf(o), types.MergePatchType, patch, metav1.PatchOptions{}))
 	return outcome(o, patched, DidUpdate, err)
+}
+
+// statusPatch is what PatchStatus sends; nil for nothing.
+func statusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
+	wanted := copyOf(o)
+	if err := change(wanted); err != nil {
+		return nil, err
+	}
+	before, err := statusOf(o)
+	if err != nil {
+		return nil, err
+	}
+	after, err := statusOf(wanted)
+	if err != nil {
+		return nil, err
+	}
+	differences, zeros := mergePatch(before, after)
+	if len(differences) == 0 {
+		return nil, nil
+	}
+	content := map[string]any{"status": differences}
+	if version := o.GetResourceVersion(); zeros && version != "" {
+		content["metadata"] = map[string]any{"resourceVersion": version}
+	}
+	return json.Marshal(content)
 }
 
 // statusOf returns the status of o as JSON has it.
@@ -73,26 +88,57 @@ func statusOf(o object.Object) (map[string]any, error) {
 }
 
 // mergePatch is what makes after of before (RFC 7386): null for what goes, the
-// value for what comes or changes, and the same for what is within.
-func mergePatch(before, after map[string]any) map[string]any {
-	patch := make(map[string]any)
+// value for what comes or changes, and the same for what is within. Where nothing
+// was set before, it has all of after; zeros says whether that was so and there was
+// a zero value which is there before and after.
+func mergePatch(before, after map[string]any) (patch map[string]any, zeros bool) {
+	patch = make(map[string]any)
 	for name := range before {
 		if _, stays := after[name]; !stays {
 			patch[name] = nil
 		}
 	}
+	same := make(map[string]any)
 	for name, value := range after {
 		old := before[name]
 		within, isObject := value.(map[string]any)
 		oldWithin, wasObject := old.(map[string]any)
 		switch {
 		case isObject && wasObject:
-			if inner := mergePatch(oldWithin, within); len(inner) > 0 {
+			inner, innerZeros := mergePatch(oldWithin, within)
+			if len(inner) > 0 {
 				patch[name] = inner
+			} else {
+				same[name] = value
 			}
+			zeros = zeros || innerZeros
 		case !reflect.DeepEqual(old, value): // what is null is as good as missing
 			patch[name] = value
+		default:
+			same[name] = value
 		}
 	}
-	return patch
+	if len(patch) == 0 || len(same) == 0 || !isZero(before) {
+		return patch, zeros
+	}
+	maps.Copy(patch, same)
+	return patch, true
+}
+
+// isZero reports whether a value in JSON is what Go writes for a zero value.
+func isZero(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, within := range v {
+			if !isZero(within) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return len(v) == 0
+	case json.Number:
+		return v == "0"
+	}
+	return value == nil || value == "" || value == false
 }

@@ -23,6 +23,7 @@ type session struct {
 	queue      *workqueue.Queue[Request]
 	causes     causes
 	parking    parking
+	streaks    streaks
 	tasks      sync.WaitGroup // every goroutine of this run
 	changed    chan struct{}  // a token: look again whether all sources are synced
 }

@@ -43,7 +43,7 @@ func (s *session) turn(req Request) {
 	c := s.controller
 	a := &attempt{
 		Context: s.ctx, controller: c, request: req, id: rand.Uint64(),
-		number: s.queue.NumRequeues(req) + 1, reasons: s.causes.take(req),
+		number: s.streaks.next(req), reasons: s.causes.take(req),
 	}
 	began := time.Now()
 	c.count.active.Add(1)
@@ -85,21 +85,26 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	case IsTerminal(err):
 		c.failed(a, err)
 		s.queue.Forget(req)
+		s.streaks.end(req)
 	case err != nil:
 		c.failed(a, err)
+		s.streaks.failed(req, a.number)
 		again.RateLimited = true
 		s.ask(req, Failed, nil, req.Key, again)
 	case result.RequeueAfter > 0:
 		c.count.delays.Add(1)
+		s.streaks.end(req)
 		s.queue.Forget(req)
 		again.After = result.RequeueAfter
 		s.ask(req, Requeued, nil, req.Key, again)
 	case result.Requeue:
 		c.count.requeues.Add(1)
+		s.streaks.end(req)
 		again.RateLimited = true
 		s.ask(req, Requeued, nil, req.Key, again)
 	default:
 		c.count.successes.Add(1)
+		s.streaks.end(req)
 		s.queue.Forget(req)
 	}
 }
