@@ -26,6 +26,7 @@ import (
 // Every kind of the scheme, alone, in lists and in watches, is in CBOR what it is
 // in JSON: with its Go type, as metadata, and as maps.
 func TestW01_EveryKindInCBOR(t *testing.T) {
+	t.Parallel()
 	all := scheme.New()
 	f := newFiller(all)
 	count := objectKinds(all, func(i int, a apiType) {

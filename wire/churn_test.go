@@ -76,7 +76,7 @@ func heapInUse() uint64 {
 func TestW03_ChurnLeavesNothing(t *testing.T) {
 	events := 1_000_000
 	if raceDetector {
-		events = 50_000
+		events = 20_000
 	}
 	for _, repeat := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("every content %d times", repeat), func(t *testing.T) {

@@ -33,13 +33,17 @@ import (
 // Objects of every kind, filled at random and decoded in every way with fields
 // chosen at random, have what was asked for and nothing else.
 func TestW04_EveryKindIsProjectedExactly(t *testing.T) {
+	t.Parallel()
 	const seed = 20261121
 	all, pool := scheme.New(), NewPool()
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), serializer.NewCodecFactory(all)).NumElements(1, 3)
 	random := rand.New(rand.NewSource(seed))
 	kinds := listKinds(all)
 	order := slices.SortedFunc(maps.Keys(kinds), func(a, b object.GVK) int { return strings.Compare(a.String(), b.String()) })
-	for _, kind := range order {
+	for n, kind := range order {
+		if !among(n) {
+			continue
+		}
 		obj, err := all.New(kind)
 		require.NoError(t, err)
 		fill.Fill(obj)

@@ -78,10 +78,11 @@ func randomWidget(random *rand.Rand, name string) []byte {
 // Objects without a Go type, whatever is in them and whatever is wanted of them,
 // are what the reference makes of them and prunes afterwards.
 func TestW04_UntypedJSONIsProjectedExactly(t *testing.T) {
+	t.Parallel()
 	const seed = 20261122
 	random := rand.New(rand.NewPCG(seed, 0))
 	pool := NewPool() // of all selections, which must not mix
-	for n := range 400 {
+	for n := range share(400) {
 		f := randomPaths(random)
 		c := newContest[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Fields: f}, pool)
 		var bodies [][]byte

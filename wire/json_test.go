@@ -158,6 +158,7 @@ var quirkValues = []string{
 // A field of each kind with a value of each kind is what the reference makes
 // of it, be it an error.
 func TestW01_JSONQuirks(t *testing.T) {
+	t.Parallel()
 	var bodies []string
 	typ := reflect.TypeFor[quirks]()
 	for i := range typ.NumField() {
@@ -179,6 +180,9 @@ func TestW01_JSONQuirks(t *testing.T) {
 	meta := newTwins[*metav1.PartialObjectMetadata](t, Options{Kind: quirkKind})
 	require.NotNil(t, typed.others["alone"].(*jsonDecoder[*quirks]).how)
 	for i, body := range bodies {
+		if !among(i / 10) {
+			continue
+		}
 		typed.object(t, []byte(body))
 		if i%10 == 0 || i > len(bodies)-2000 {
 			free.object(t, []byte(body))
@@ -260,8 +264,10 @@ func equalResults(t testing.TB, name string, body []byte, want, got any, wantErr
 // TestW01_JSONOfRealObjects decodes lists of the objects that the benchmarks
 // use, with much in common and with nothing.
 func TestW01_JSONOfRealObjects(t *testing.T) {
+	t.Parallel()
 	for _, o := range []objects.Options{{}, {Hostile: true}} {
-		pods, deployments, widgets := make([]any, 300), make([]any, 300), make([]any, 300)
+		n := share(300)
+		pods, deployments, widgets := make([]any, n), make([]any, n), make([]any, n)
 		for i := range pods {
 			pods[i], deployments[i], widgets[i] = objects.Pod(1, i, o), objects.Deployment(1, i, o), objects.Widget(1, i, o)
 		}
@@ -282,9 +288,10 @@ func TestW01_JSONOfRealObjects(t *testing.T) {
 
 // Events too, whichever of their fields comes first.
 func TestW01_JSONOfRealEvents(t *testing.T) {
+	t.Parallel()
 	kind := objects.WidgetVersion().WithKind(objects.WidgetKind)
 	var widgets, pods []byte
-	for i := range 200 {
+	for i := range share(200) {
 		format := "{\"type\":\"MODIFIED\",\"object\":%s}\n"
 		if i%2 == 1 {
 			format = "{ \"object\" : %s,\n\"type\" : \"ADDED\" }"
@@ -320,10 +327,15 @@ func indentedList(t testing.TB, kind object.GVK, indent string, items []any) []b
 // Objects of all kinds as the API server writes them are not left to the
 // reference, and are what it makes of them.
 func TestW01_JSONOfAllKinds(t *testing.T) {
+	t.Parallel()
 	const seed = 20261120
 	all := scheme.New()
 	fill := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(seed), serializer.NewCodecFactory(all)).NumElements(1, 3)
+	n := 0
 	for kind := range listKinds(all) {
+		if n++; !among(n) {
+			continue
+		}
 		obj, err := all.New(kind)
 		require.NoError(t, err)
 		fill.Fill(obj)
@@ -483,6 +495,7 @@ func TestW03_TypedJSONSharing(t *testing.T) {
 
 // Many runs use one pool.
 func TestJSONFromManyGoroutines(t *testing.T) {
+	t.Parallel()
 	kind := objects.WidgetVersion().WithKind(objects.WidgetKind)
 	widgets := make([]any, 2*objects.Apps)
 	for i := range widgets {

@@ -30,6 +30,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 // and where, is read as the reference reads it: the same items before the same
 // error.
 func TestW01_LongLists(t *testing.T) {
+	t.Parallel()
 	const seed, items = 20261120, 500
 	random := rand.New(rand.NewPCG(seed, 5))
 	all := scheme.New()

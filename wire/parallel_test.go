@@ -59,6 +59,7 @@ func (n *numbers) run() error {
 }
 
 func TestValuesComeInOrderFromAllProcessors(t *testing.T) {
+	t.Parallel()
 	const values, never = 2000, -1
 	random := rand.New(rand.NewPCG(20261120, 1))
 	var body []byte
@@ -154,6 +155,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 // A watch that is busy is decoded on all processors, and nobody sees a difference:
 // the same events in the same order before the same error.
 func TestW01_BusyWatches(t *testing.T) {
+	t.Parallel()
 	const events = 600
 	random := rand.New(rand.NewPCG(20261120, 2))
 	for _, media := range bothMedia {

@@ -10,6 +10,10 @@ import (
 // However much is in use at once, the table's own memory is bounded, and when
 // all is gone it counts nothing.
 func TestW03_TheTableOfPartsIsBounded(t *testing.T) {
+	t.Parallel()
+	if raceDetector {
+		t.Skip("a million parts from one goroutine: without the race detector only")
+	}
 	table := newParts()
 	all := make([]part, 2*lastSlots)
 	for i := range all {

@@ -57,7 +57,7 @@ func ordinaryPod(name string, n int) *corev1.Pod {
 // not repeat often enough: a part holds the bytes that it was decoded from, once,
 // however deep it nests, and versions of one object do not count.
 func TestW03_SharingTakesLittleMemory(t *testing.T) {
-	const objects = 500
+	const objects = 300
 	pods := func(media string, replicas int) []byte {
 		var b bytes.Buffer
 		for r := range replicas {
@@ -245,14 +245,14 @@ func TestFreshPoolsAndWatchesAreSmall(t *testing.T) {
 // small again when nothing is in use.
 func TestW03_TheTableOfPartsShrinks(t *testing.T) {
 	pool := NewPool()
-	kind := newUnit()
+	kind, parts := newUnit(), share(100_000)
 	var used [][]byte
-	for i := range 100_000 {
+	for i := range parts {
 		raw, own := fmt.Appendf(nil, "part number %d", i), make([]byte, 32)
 		used = append(used, own)
 		pool.remember(kind, pool.hash(kind, raw), raw, unsafe.Pointer(unsafe.SliceData(own)), 1, len(raw))
 	}
-	require.Greater(t, len(*pool.parts.slots.Load()), 100_000)
+	require.Greater(t, len(*pool.parts.slots.Load()), parts)
 	runtime.KeepAlive(used)
 	used = nil
 	requireForgotten(t, pool)
