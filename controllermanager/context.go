@@ -38,28 +38,29 @@ func (c *Context) Client() *rest.Client { return c.client }
 // Factory has the informers, which all controllers share.
 func (c *Context) Factory() *factory.Factory { return c.factory }
 
-// Mapper knows where kinds are served; its RESTMapper method makes the interface of
-// apimachinery of it.
+// Mapper knows where kinds are served. Its RESTMapper method makes it apimachinery's
+// interface.
 func (c *Context) Mapper() *discovery.Mapper { return c.factory.Client().Mapper() }
 
 // Scheme has the Go types.
 func (c *Context) Scheme() *runtime.Scheme { return c.factory.Client().Scheme() }
 
-// Events records events in the controller's name. They are sent while it runs, and
-// what is left when it has returned.
+// Events records events in the controller's name. They are sent while it runs, and the
+// rest when it has returned.
 func (c *Context) Events() *controller.Events { return c.events }
 
 // Served is what the server served when the controller was made.
 func (c *Context) Served() Resources { return c.served }
 
-// InformersStarted is closed when every controller has been made that is not skipped,
-// and thus has asked for its shared informers. A controller that finds out while it runs what it is to
-// watch waits for it, so as not to make an informer that somebody else asks for.
+// InformersStarted is closed when every controller that is not skipped has been made,
+// and so has asked for its shared informers. A controller that finds out only while it
+// runs what to watch waits for this, lest it make an informer that another one asks
+// for.
 func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 
 // ResyncPeriod is how often a handler that wants to hear of every object now and
-// then should ask for it. It is drawn anew at each call, between
-// Options.MinResyncPeriod and twice that, so that not all are told at one time.
+// then should ask for it. Each call draws it anew, between Options.MinResyncPeriod and
+// twice that, so that not all are called at one time.
 func (c *Context) ResyncPeriod() time.Duration {
 	return c.opts.MinResyncPeriod + rand.N(c.opts.MinResyncPeriod)
 }

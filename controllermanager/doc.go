@@ -1,5 +1,5 @@
-// Package controllermanager runs many named controllers as one program whose user
-// chooses among them, in the shape of kube-controller-manager.
+// Package controllermanager runs many named controllers as one program, in the shape of
+// kube-controller-manager. Its user chooses among them.
 //
 // # Usage
 //
@@ -28,33 +28,33 @@
 //     order of the registry. They get their informers from the context.
 //  3. Close Context.InformersStarted: every shared informer is known.
 //  4. Start them one after the other, at intervals that differ.
-//  5. As long as one is skipped, ask the server every Options.DiscoveryInterval, and
-//     make and start what has become possible. What goes afterwards ends no controller:
-//     its informers say so, and come back with the resource.
+//  5. While one is skipped, ask the server every Options.DiscoveryInterval, and make
+//     and start what has become possible. A resource that disappears ends no
+//     controller: its informers say so, and come back with the resource.
 //  6. When the context is done, wait for all of them.
 //
 // # Guarantees
 //
-//   - What is chosen exists: a name that nobody has, or one that is both wanted and
-//     not, is an error of New that says what there is.
-//   - A controller that does not run is accounted for: Status has each with its
-//     reason, and what is skipped is logged as a warning.
+//   - What is chosen exists: if a name is unknown, or both wanted and not, New fails
+//     and says what there is.
+//   - A controller that does not run is accounted for: Status has each with its reason,
+//     and a warning in the log says which are skipped.
 //   - When Run returns, every controller has returned (L23).
 //
 // # Concurrency
 //
-// A Registry does not change. Run owns two goroutines for each running controller: its own,
-// and the one that sends its events.
-// Status and Ready may be called at any time from any goroutine.
+// A Registry does not change. Run owns two goroutines for each running controller: the
+// controller's, and one that sends its events. Status and Ready may be called at any
+// time from any goroutine.
 //
 // # Failure
 //
-// A controller that cannot be made, fails or panics ends all the others, and Run
-// returns every error, each with its controller's name. Discovery that fails is
-// tried again, and Ready says why.
+// A controller that cannot be made, fails or panics ends all the others, and Run returns
+// every error with its controller's name. Discovery that fails is tried again, and
+// Ready says why.
 //
 // # Debugging
 //
-// Status tells of each controller; Ready, and with it the manager's /readyz, which
-// of them wait and for what.
+// Status has each controller. Ready, and so the manager's /readyz, says which of them
+// wait and for what.
 package controllermanager

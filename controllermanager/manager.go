@@ -26,9 +26,9 @@ const (
 	mostPause  = 30 * time.Second
 )
 
-// Manager runs the controllers of a registry that are chosen and possible. It is a
-// manager.Runnable, to be added to a manager.Manager for election and probes. Make it
-// with New.
+// Manager runs those controllers of a registry that are chosen and possible. It is a
+// manager.Runnable: add it to a manager.Manager for election and probes. Make it with
+// New.
 type Manager struct {
 	registry *Registry
 	factory  *factory.Factory
@@ -41,9 +41,9 @@ type Manager struct {
 	waiting error // why not all are started; nil when they are
 }
 
-// New returns a manager that does not run, for the informers of f, which must be
-// started by somebody else: a manager.Cluster does. It fails where the options make
-// no sense or name controllers that the registry has not.
+// New returns a manager that does not run, for the informers of f. It does not start
+// these; a manager.Cluster does. New fails if the options make no sense or name
+// controllers that the registry does not have.
 func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error) {
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("controller manager: %w", err)
@@ -60,9 +60,9 @@ func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error)
 // Name is "controller manager".
 func (m *Manager) Name() string { return "controller manager" }
 
-// Run makes and starts the controllers, and returns when all have returned: nil if
-// that was because ctx is done, otherwise every error that there was, with the name
-// of the controller. It may be called again when it has returned.
+// Run makes and starts the controllers, and returns when all have returned: nil if ctx
+// was done, otherwise every error with the name of its controller. It may be called
+// again when it has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
 	if m.running {
@@ -80,7 +80,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return newRound(ctx, m).run()
 }
 
-// Ready returns nil while every controller that is to run does, and is ready.
+// Ready returns nil while every controller that should run does so and is ready.
 func (m *Manager) Ready() error {
 	m.mu.Lock()
 	errs := []error{m.waiting}
@@ -129,7 +129,7 @@ func (m *Manager) reset() {
 	}
 }
 
-// set changes the state of a controller, and logs it if it is another one.
+// set changes the state of a controller, and logs a change.
 func (m *Manager) set(name string, s State, reason string) {
 	m.mu.Lock()
 	before := m.state[name].Status
@@ -168,7 +168,7 @@ func (m *Manager) discover(ctx context.Context) (Resources, error) {
 	}
 }
 
-// failed notes why a controller does not run, and returns that as an error of it.
+// failed notes why a controller does not run, and returns that as its error.
 func (m *Manager) failed(name string, err error) error {
 	m.set(name, Ended, err.Error())
 	return fmt.Errorf("%s: %w", name, err)

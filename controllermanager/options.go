@@ -19,15 +19,15 @@ const (
 
 // Options configure a Manager. The zero value works.
 type Options struct {
-	// Controllers are those to run; see Registry.Select. Empty means "*".
+	// Controllers are the ones to run; see Registry.Select. Empty means "*".
 	Controllers string
 
 	// NewClient makes the client with which a controller writes, so that the
-	// server's audit log and flow control can tell them apart; see Clients. Nil
-	// lets all write with the client of the factory.
+	// server's audit log and flow control can tell controllers apart; see Clients.
+	// If it is nil, all write with the client of the factory.
 	NewClient func(controller string) (*rest.Client, error)
 
-	// MinResyncPeriod is what Context.ResyncPeriod is drawn from. Default
+	// MinResyncPeriod is the lower bound of Context.ResyncPeriod. Default
 	// DefaultMinResyncPeriod.
 	MinResyncPeriod time.Duration
 
@@ -36,13 +36,12 @@ type Options struct {
 	// Default DefaultStartInterval; negative means none.
 	StartInterval time.Duration
 
-	// DiscoveryInterval is how often the server is asked again what it serves, as long
-	// as a controller is skipped. Default DefaultDiscoveryInterval; negative means
-	// never.
+	// DiscoveryInterval is how often the server is asked again what it serves while a
+	// controller is skipped. Default DefaultDiscoveryInterval; negative means never.
 	DiscoveryInterval time.Duration
 
-	// Controller is what the options of each controller begin with, such as where
-	// its metrics go; see Context.Controller.
+	// Controller has what the options of all controllers share, such as where their
+	// metrics go; see Context.Controller.
 	Controller controller.Options
 
 	// Logger hears which controllers run and which do not. Nil is silent.

@@ -22,24 +22,24 @@ type Descriptor struct {
 	DisabledByDefault bool
 
 	// Requires are the resources without which it is skipped. An empty version
-	// is any.
+	// means any.
 	Requires []object.GVR
 
 	// New makes the controller, which asks c for its informers and clients. It is
-	// called once in each Run, before any controller runs, and must not block.
-	// Neither a controller nor an error means that it declines to run, as things
-	// are configured.
+	// called once in each Run, before any controller runs, and must not block. If it
+	// returns neither a controller nor an error, it declines to run with this
+	// configuration.
 	New func(c *Context) (manager.Runnable, error)
 }
 
-// Registry is the controllers that there are. Make it with NewRegistry.
+// Registry holds all controllers of a program. Make it with NewRegistry.
 type Registry struct {
 	descriptors []Descriptor
 	names       map[string]string // of every name and alias, the name
 }
 
 // NewRegistry returns a registry of controllers, which are made and started in this
-// order. It fails where two have one name, and where one has none or cannot be made.
+// order. It fails if two have one name, and if one has none or cannot be made.
 func NewRegistry(descriptors ...Descriptor) (*Registry, error) {
 	r := &Registry{descriptors: slices.Clone(descriptors), names: map[string]string{}}
 	for i, d := range r.descriptors {
@@ -68,13 +68,13 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// Select reads a list of controllers such as "*,-foo,bar": those named, without
-// those with a minus before them; "*" stands for all that are not disabled by
-// default. The order does not matter, an empty list means "*", and aliases are as
-// good as names. It returns names, in the order of the registry.
+// Select reads a list of controllers such as "*,-foo,bar": those named, without those
+// with a minus before them. "*" stands for all that are not disabled by default. Order
+// does not matter, an empty list means "*", and aliases are as good as names. Select
+// returns names, in the order of the registry.
 //
-// It fails, and says what there is, where a name is unknown, and where a controller
-// is both wanted and not.
+// If a name is unknown, or a controller is both wanted and not, Select fails and says
+// what there is.
 func (r *Registry) Select(list string) ([]string, error) {
 	star, wanted := false, map[string]bool{}
 	for item := range strings.SplitSeq(list, ",") {

@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// jitter is the greatest part of the retry period by which candidates wait
-// longer, so that they do not all ask at once.
+// jitter is the largest fraction of the retry period by which candidates wait longer,
+// so that they do not all ask at once.
 const jitter = 0.2
 
-// Options say which lease it is about and how patient everybody is. Name and
-// Namespace are required.
+// Options name the lease and say how patient everybody is. Name and Namespace are
+// required.
 type Options struct {
-	// Namespace and Name are those of the Lease. It is created when it is not
-	// there.
+	// Namespace and Name are those of the Lease. It is created if it does not
+	// exist.
 	Namespace string
 	Name      string
 
-	// Identity is what the Lease says of its holder. Default: the host name
-	// and a random text.
+	// Identity names the holder in the Lease. Default: the host name and a random
+	// text.
 	Identity string
 
-	// LeaseDuration is how long others wait after they saw the last renewal.
-	// It is rounded up to whole seconds. Default 15 s.
+	// LeaseDuration is how long others wait after they saw the last renewal. It is
+	// rounded up to whole seconds. Default 15 s.
 	LeaseDuration time.Duration
 
-	// RenewDeadline is how long the leader works on after the last renewal. It
-	// must be less than LeaseDuration: the difference is for the work to stop.
-	// Default 10 s.
+	// RenewDeadline is how long the leader goes on working after the last renewal.
+	// It must be less than LeaseDuration: the difference is the time the work has
+	// to stop. Default 10 s.
 	RenewDeadline time.Duration
 
 	// RetryPeriod is the time between two attempts, to renew or to become
 	// leader; candidates wait up to a fifth longer. Default 2 s.
 	RetryPeriod time.Duration
 
-	// ReleaseOnCancel gives the lease back when the work has ended, so that
-	// the next leader need not wait. Nil means yes: the work has ended by then.
-	// Set it to new(false) where something outside of the process goes on.
+	// ReleaseOnCancel gives the lease back when the work has ended, so the next
+	// leader need not wait. Nil means yes, since the work has ended by then. Set it
+	// to new(false) if something outside the process goes on.
 	ReleaseOnCancel *bool
 
 	// Labels are put on a Lease that is created.

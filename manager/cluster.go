@@ -29,28 +29,27 @@ type ClusterOptions struct {
 	// Factory holds for all informers: their scope, errors, patience.
 	Factory factory.Options
 
-	// Namespaces, if not nil, are those that informers have which are asked for
-	// without naming any; Cluster.SetNamespaces changes them. Empty means none so
-	// far, metav1.NamespaceAll all. Kinds without namespaces are not affected.
+	// Namespaces, if not nil, are those of informers that name none themselves;
+	// Cluster.SetNamespaces changes them. Empty means none so far,
+	// metav1.NamespaceAll all. Kinds without namespaces are not affected.
 	Namespaces []string
 
-	// SyncPeriod is how often a controller that is made with ControllerOptions is
-	// asked to reconcile every object of its sources again, and what
-	// Cluster.SyncPeriod is drawn from. Nothing is read from the server for that.
-	// Default 10 h.
+	// SyncPeriod is how often a controller made with ControllerOptions reconciles
+	// every object of its sources again, and what Cluster.SyncPeriod is drawn from.
+	// Nothing is read from the server for that. Default 10 h.
 	SyncPeriod time.Duration
 
-	// NewClient makes the client. Nil means rest.NewClient; one that wraps it may
-	// change the configuration, which is a copy, and with its WrapTransport put a
-	// RoundTripper of its own in the way.
+	// NewClient makes the client. Nil means rest.NewClient. A function that wraps it
+	// may change the configuration, which is a copy, and put a RoundTripper of its
+	// own in the way with WrapTransport.
 	NewClient func(cfg *config.Config, scheme *runtime.Scheme) (*rest.Client, error)
 
 	// NewCache makes the informers. Nil means factory.New; another one may give
 	// each cluster other options, or hand out a factory that has informers already.
 	NewCache func(client *rest.Client, opts factory.Options) (*factory.Factory, error)
 
-	// Logger hears of trouble. Nil is silent. It becomes that of the client
-	// and of the informers where they have none.
+	// Logger hears of trouble. Nil is silent. The client and the informers use it
+	// too, if they have none of their own.
 	Logger *slog.Logger
 }
 
@@ -147,9 +146,9 @@ func (c *Cluster) Mapper() *discovery.Mapper { return c.client.Mapper() }
 func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 
 // SyncPeriod is how often a handler that wants to hear of every object now and
-// then should ask for it (sharedinformer.HandlerOptions.Resync). It is drawn
-// anew at each call, up to a tenth longer or shorter than the option, so that
-// not all handlers are told at one time. Controllers have it already.
+// then should ask for it (sharedinformer.HandlerOptions.Resync). Each call draws it
+// anew, up to a tenth longer or shorter than the option, so that not all handlers are
+// called at one time. Controllers have it already.
 func (c *Cluster) SyncPeriod() time.Duration {
 	spread := c.syncPeriod / 10
 	return c.syncPeriod - spread + rand.N(2*spread+1)

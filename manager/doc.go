@@ -16,22 +16,21 @@
 //
 // # Groups
 //
-// What is added belongs to a group. Groups start in this order and stop in the
-// reverse one:
+// Everything added belongs to a group. Groups start in this order and stop in
+// reverse:
 //
-//	Servers        metrics, health, debugging: the first to come, the last to go
+//	Servers        metrics, health, debugging: first to start, last to stop
 //	Webhooks       the API server may need them before it answers a list
 //	Caches         factories of informers
 //	Others         what every replica runs
 //	               warm-ups, see Warmer
 //	LeaderElected  what only the leader runs: the default
 //
-// All ports are opened before anything runs, so that one that is taken is known
-// at once. A plain runnable of the last two groups is not run before the caches
-// are synced. A Readier, such as a controller, and a Warmer wait for their own
-// sources instead: a kind that cannot be listed holds up only who needs it. The
-// election begins when caches are synced and warm-ups done, or after
-// Options.WarmupTimeout.
+// All ports are opened before anything runs, so a taken one is known at once. A plain
+// runnable of the last two groups does not run before the caches are synced. A
+// Readier, such as a controller, and a Warmer wait for their own sources instead, so a
+// kind that cannot be listed holds up only what needs it. The election begins when
+// caches are synced and warm-ups done, or after Options.WarmupTimeout.
 //
 // # Guarantees
 //

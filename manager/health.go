@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Check is one question of a health or readiness probe. It returns nil, or why
-// not. It is called for each request, by several goroutines at once, and must
+// Check is one question of a health or readiness probe. It returns nil, or the reason
+// why not. It is called for each request, by several goroutines at once, and must
 // honour the request's context.
 type Check func(*http.Request) error
 

@@ -153,12 +153,11 @@ func (m *Manager) addElection() error {
 	return m.metrics.Register(metrics.NewElections(m.elector))
 }
 
-// Add lets r run as a part of the program: where r itself says
-// (LeaderElectionRunnable), clusters in Caches, servers in Servers, and all others
-// in LeaderElected. If the group has started, r starts at once.
+// Add lets r run as a part of the program, in the group that r itself names
+// (LeaderElectionRunnable), clusters in Caches, servers in Servers, and all others in
+// LeaderElected. If the group has started, r starts at once.
 //
-// It fails where another runnable has r's name, and with ErrStopped when the
-// group stops.
+// Add fails if another runnable has r's name, and with ErrStopped once the group stops.
 func (m *Manager) Add(r Runnable) error { return m.AddTo(groupOf(r), r) }
 
 // AddTo is Add to a group of the caller's choice.
@@ -235,9 +234,9 @@ func (m *Manager) addCluster(c *Cluster) error {
 	return m.show(c.name, c, c.factory.Unsynced)
 }
 
-// AddInformers shows informers that the manager does not run, such as those of
-// client-go, as it shows those of a cluster of that name: in /metrics, in
-// /debug/status, and in /readyz while one has not synced.
+// AddInformers shows informers that the manager does not run, such as client-go's, like
+// those of a cluster of that name: in /metrics, in /debug/status, and in /readyz while
+// one has not synced.
 func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
 	if name == "" {
 		return errors.New("add informers: the manager's own have no name, so that others need one")
@@ -281,11 +280,10 @@ func (m *Manager) addListener(l listener) error {
 	return l.Listen()
 }
 
-// AddHealthzCheck adds a question to /healthz: whether the process should go on
-// living.
+// AddHealthzCheck adds a question to /healthz: should the process go on living?
 func (m *Manager) AddHealthzCheck(name string, check Check) error { return m.health.add(name, check) }
 
-// AddReadyzCheck adds a question to /readyz: whether others may rely on us.
+// AddReadyzCheck adds a question to /readyz: may others rely on us?
 func (m *Manager) AddReadyzCheck(name string, check Check) error { return m.ready.add(name, check) }
 
 // Metrics is what /metrics shows, the requests of the manager's own clients included.
@@ -304,17 +302,17 @@ func (m *Manager) ControllerOptions() controller.Options {
 }
 
 // WebhookOptions are options for a webhook server of this manager: its metrics are in
-// Metrics, and its panics and refusals go to Logger. What is left to say is where
-// its certificate is.
+// Metrics, and its panics and refusals go to Logger. Only its certificate is left to
+// say.
 func (m *Manager) WebhookOptions() webhook.Options {
 	return webhook.Options{Metrics: m.metrics.Webhooks(), Logger: m.logger}
 }
 
-// Logger is the one of the options; never nil.
+// Logger is that of the options; never nil.
 func (m *Manager) Logger() *slog.Logger { return m.logger }
 
-// Elected returns a channel that is closed when what belongs to LeaderElected
-// starts: as soon as we lead, or without an election at the start.
+// Elected returns a channel that is closed when LeaderElected starts: as soon as we
+// lead, or at the start if there is no election.
 func (m *Manager) Elected() <-chan struct{} { return m.elected }
 
 // fail notes an error and ends the program.

@@ -8,11 +8,10 @@ import (
 	"github.com/millrace-dev/millrace/webhook"
 )
 
-// Runnable is a part of the program. Run returns soon after ctx is done, when
-// everything that it started has ended. If it returns an error, other than that
-// of ctx, the manager stops. If it has a Name method, that is what messages call
-// it, and no other may have the same name; without, its String method says it, or
-// its type.
+// Runnable is a part of the program. Run returns soon after ctx is done, when everything
+// that it started has ended. If it returns an error other than that of ctx, the
+// manager stops. Messages call it by its Name method, whose result must be unique; else
+// by its String method, or by its type.
 type Runnable interface {
 	Run(ctx context.Context) error
 }
@@ -23,18 +22,18 @@ type RunnableFunc func(context.Context) error
 // Run calls the function.
 func (f RunnableFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// Readier is a Runnable that waits for the sources which it needs by itself, as
-// a controller does: its Run is called whether all caches are synced or not, and
-// from then on /readyz fails while Ready does.
+// Readier is a Runnable that itself waits for the sources it needs, as a controller
+// does. Its Run is called whether all caches are synced or not, and from then on
+// /readyz fails while Ready does.
 type Readier interface {
 	Runnable
 	Ready() error
 }
 
-// Warmer is a Runnable that waits for the sources which it needs by itself,
-// and already where another process leads. Its Warmup is called at the start, and
-// returns when Run could begin at once. Run follows, when we lead and Warmup has
-// returned, whether other caches are synced or not. An error stops the manager.
+// Warmer is a Runnable that itself waits for the sources it needs, even while another
+// process leads. Its Warmup is called at the start and returns when Run could begin at
+// once. Run follows when we lead and Warmup has returned, whether other caches are
+// synced or not. An error stops the manager.
 type Warmer interface {
 	Runnable
 	Warmup(ctx context.Context) error
@@ -92,7 +91,7 @@ func (g Group) String() string {
 	return fmt.Sprintf("Group(%d)", int(g))
 }
 
-// groupOf is where a runnable belongs of which nobody said it.
+// groupOf is where a runnable belongs if nobody says it.
 func groupOf(r Runnable) Group {
 	switch r := r.(type) {
 	case *serving.Server:

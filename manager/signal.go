@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// SignalContext returns a context that ends with the first SIGINT or SIGTERM;
-// its cause says which. The second one ends the process at once, with exit code
-// 1. It is for the main function, to be called once: the goroutine that waits
-// lives as long as the process.
+// SignalContext returns a context that ends with the first SIGINT or SIGTERM; its cause
+// says which. The second signal ends the process at once, with exit code 1. Call it
+// once, in main: the goroutine that waits lives as long as the process.
 func SignalContext() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 2)
