@@ -66,6 +66,16 @@ func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values 
 	return i, failures
 }
 
+// Remove takes the index away: writes cost nothing for it any more, and every
+// lookup finds nothing from then on. To remove it again does nothing. It must not be
+// called by an index function.
+func (i *Index[T, V]) Remove() {
+	i.x.Write(func(Writer[T]) {
+		i.x.indexes = slices.DeleteFunc(i.x.indexes, func(other anyIndex[T]) bool { return other == anyIndex[T](i) })
+		i.buckets.clear()
+	})
+}
+
 // Name returns the name given to AddIndex.
 func (i *Index[T, V]) Name() string { return i.name }
 

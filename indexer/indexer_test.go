@@ -540,3 +540,27 @@ func BenchmarkReadAfterEachWrite(b *testing.B) {
 		})
 	}
 }
+
+// A removed index finds nothing, is not called again, and leaves its namesake alone.
+func TestARemovedIndexFindsNothing(t *testing.T) {
+	x := New[*metav1.PartialObjectMetadata]()
+	calls := 0
+	all := func(*metav1.PartialObjectMetadata) []string { calls++; return []string{"all"} }
+	gone, _ := AddIndex(x, "n", all)
+	stays, _ := AddIndex(x, "n", func(*metav1.PartialObjectMetadata) []string { return []string{"all"} })
+	set := func(name string) {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}}
+		x.Write(func(w Writer[*metav1.PartialObjectMetadata]) { w.Set(object.KeyOf(o), o) })
+	}
+	set("a")
+	before := gone.Get("all")
+	gone.Remove()
+	gone.Remove()
+	calls = 0
+	set("b")
+	require.Zero(t, calls)
+	require.Zero(t, gone.Len("all"))
+	require.Empty(t, gone.Values())
+	require.Empty(t, slices.Collect(before), "an iteration that begins later")
+	require.Equal(t, 2, stays.Len("all"))
+}

@@ -21,6 +21,8 @@ func (t *table[V, L]) get(v V) *L {
 func (t *table[V, L]) put(v V, list *L) { t.lists.Store(v, list) }
 func (t *table[V, L]) delete(v V)       { t.lists.Delete(v) }
 
+func (t *table[V, L]) clear() { t.lists.Clear() }
+
 // values yields the values that have a list.
 func (t *table[V, L]) values() iter.Seq[V] {
 	return func(yield func(V) bool) {
