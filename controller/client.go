@@ -54,9 +54,9 @@ func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[
 	return &Client[T]{informer: i, resource: r}
 }
 
-// ClientFor returns a client for the informer that factory.Informer returns. It
-// counts as a user of that until factory.Release(f, client.Informer()). For a kind
-// that bypasses the cache it starts no informer.
+// ClientFor returns a client for the informer that factory.Informer returns. For
+// a kind that bypasses the cache it starts no informer. To have one that stops, give
+// NewClient what factory.Borrow returns.
 func ClientFor[T object.Object](f *factory.Factory) *Client[T] {
 	return ClientWith(f, factory.For[T]{})
 }
@@ -71,7 +71,7 @@ func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 	if f.Disabled(resource.Kind()) {
 		return NewClient(nil, resource)
 	}
-	return NewClient(factory.Informer(f, of), resource)
+	return NewClient(factory.InformerWith(f, of), resource)
 }
 
 // Informer returns what is read from, of which sources are made. It is nil for a

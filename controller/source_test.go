@@ -162,7 +162,7 @@ func widget(name string) *unstructured.Unstructured {
 func TestAnOptionalKindMayComeAndGo(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		pods := factory.Informer[*corev1.Pod](e.Factory)
-		custom := factory.Informer(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
+		custom := factory.InformerWith(e.Factory, factory.For[*unstructured.Unstructured]{Kind: widgets.GVK()})
 		j := &journal{}
 		c := newController(e, j, controller.Options{}, controller.For(pods), controller.For(custom).Optional())
 		controllertest.Put(e, pod("a"))

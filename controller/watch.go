@@ -96,7 +96,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 	}
 	s := Source{name: i.Name, unsynced: func() error { return unsynced(i) }}
 	s.run = func(ctx context.Context, in *Inbox) error {
-		registration := i.AddHandler(handler(ctx, in), sharedinformer.HandlerOptions{
+		registration := i.AddHandlerWith(handler(ctx, in), sharedinformer.HandlerOptions{
 			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
 			Place:  in.subscription.place,
 			Resync: spread(in.session.controller.opts.Resync),

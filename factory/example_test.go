@@ -39,7 +39,7 @@ func Example() {
 	}
 	f := factory.New(client, factory.Options{})
 	pods := factory.Informer[*corev1.Pod](f)
-	web := factory.Informer(f, factory.For[*metav1.PartialObjectMetadata]{
+	web := factory.InformerWith(f, factory.For[*metav1.PartialObjectMetadata]{
 		Kind:  corev1.SchemeGroupVersion.WithKind("Pod"),
 		Scope: factory.Scope{Namespace: "shop", Labels: labels.SelectorFromSet(labels.Set{"app": "web"})},
 	})

@@ -12,39 +12,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/wire"
 )
-
-// Options hold for all informers of a factory. The zero value works.
-type Options struct {
-	// Namespaces of the embedded Options, if not nil, are for those informers that
-	// are asked for without naming any, and Factory.SetNamespaces changes them.
-	// Whoever wants such an informer to have all namespaces for good names
-	// metav1.NamespaceAll in Scope.Namespaces.
-	sharedinformer.Options
-
-	// Scope is that of informers that are asked for without one. The selectors
-	// of the embedded Options must be left empty.
-	Scope Scope
-
-	// Keep says which fields of the objects are cached, for informers that are
-	// asked for without saying it. wire.WithoutManagedFields suits all types.
-	Keep wire.Fields
-	// DisableFor are kinds that clients read from the server, without an informer
-	// (controller.ClientFor): those that are read once in a while, or must not be in
-	// memory, such as Secrets, and those that may be got but not listed. The version
-	// does not matter. Informers of them are to be had all the same.
-	DisableFor []object.GVK
-	// NoSharing gives every cached object memory of its own. By default equal
-	// parts of objects are there once for all informers of the factory, but for
-	// those with a Transform (W03): a program that changes cached objects,
-	// against L16, thereby changes many at once.
-	NoSharing bool
-}
 
 // Factory has the informers of one client. Make it with New.
 type Factory struct {
@@ -58,7 +32,6 @@ type Factory struct {
 	ctx        context.Context
 	namespaces []string // of Options, as they are now
 	informers  map[identity]*entry
-	misuse     error         // of Options
 	running    int           // goroutines in which informers run
 	idle       chan struct{} // closed when the last of them ends; nil before the first
 }
@@ -83,11 +56,12 @@ type informer interface {
 	Status() sharedinformer.Status
 	Name() string
 	Namespaces() []string
-	SetNamespaces(...string) error
+	SetNamespaces([]string) error
 }
 
 // entry is one informer and its life.
 type entry struct {
+	id       identity
 	informer informer
 	keep     wire.Fields
 	optional bool // all users say so
@@ -96,10 +70,25 @@ type entry struct {
 	cancel   context.CancelFunc // nil before it is started
 	begun    chan struct{}      // closed when the last run has begun
 	ended    chan struct{}      // closed when the last run has ended
+
+	known  context.Context // done when the last user has given it back
+	forget context.CancelFunc
 }
 
-// waitForSync waits for the run that Start asked for, not for the one before.
+// waitForSync waits for the run that Start asked for, not for the one before. One
+// that its last user gives back meanwhile is not waited for any longer.
 func (e entry) waitForSync(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.known, cancel)()
+	err := e.synced(ctx)
+	if e.known.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (e entry) synced(ctx context.Context) error {
 	if e.begun != nil {
 		select {
 		case <-e.begun:
@@ -122,17 +111,17 @@ func (e entry) absent() bool {
 	return s.Attempts > 0 && s.Failure.NotServed()
 }
 
-// New returns a factory without informers.
+// New returns a factory without informers. It panics where client is nil.
 func New(client *rest.Client, opts Options) *Factory {
+	if client == nil {
+		panic(failure.Place(1) + ": the client of a factory is nil: make one with rest.NewClient")
+	}
 	f := &Factory{client: client, opts: opts, informers: make(map[identity]*entry)}
 	if opts.Namespaces != nil {
 		f.namespaces = sharedinformer.NamespaceSet(opts.Namespaces)
 	}
 	if !opts.NoSharing {
 		f.pool = wire.NewPool()
-	}
-	if opts.LabelSelector != nil || opts.FieldSelector != nil {
-		f.misuse = errors.New("factory options: a selector for all informers: put it into Scope instead")
 	}
 	return f
 }
@@ -145,16 +134,30 @@ func (f *Factory) Disabled(kind object.GVK) bool {
 // Client returns the client given to New.
 func (f *Factory) Client() *rest.Client { return f.client }
 
-// Informer returns the informer for T, and counts the caller as one of its
-// users until Release. Which of several informers for T is meant, of's only
-// element says. If the factory has been started, the informer starts at once.
-func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informer[T] {
-	want := For[T]{Scope: f.opts.Scope}
-	if len(of) > 0 {
-		want = of[0]
-		if want.Scope.isZero() {
-			want.Scope = f.opts.Scope
-		}
+// Informer returns the informer for T, which lives as long as the factory. If the
+// factory has been started, the informer starts at once.
+func Informer[T object.Object](f *Factory) *sharedinformer.Informer[T] {
+	return InformerWith(f, For[T]{})
+}
+
+// InformerWith is Informer where there are several for T: want says which.
+func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Informer[T] {
+	return use(f, want).informer.(*sharedinformer.Informer[T])
+}
+
+// Borrow is InformerWith for a caller who gives the informer back. Where everybody
+// who asked for it has borrowed it, the last to give it back stops it, and the factory
+// forgets it. The channel is closed when it has stopped, or at once while others use
+// it. To give it back again does nothing and returns the same channel.
+func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informer[T], giveBack func() (stopped <-chan struct{})) {
+	e := use(f, want)
+	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e) })
+}
+
+// use returns the informer for T with one more user.
+func use[T object.Object](f *Factory, want For[T]) *entry {
+	if want.Scope.isZero() {
+		want.Scope = f.opts.Scope
 	}
 	if want.Keep.IsZero() {
 		want.Keep = f.opts.Keep
@@ -169,7 +172,8 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 		if follows {
 			namespaces = f.namespaces
 		}
-		e = &entry{informer: newInformer(f, want, namespaces, follows), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
+		e = &entry{id: id, informer: newInformer(f, want, namespaces, follows), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
+		e.known, e.forget = context.WithCancel(context.Background())
 		f.informers[id] = e
 		f.start(e)
 	} else if err := misuse(e, want, id); err != nil {
@@ -177,7 +181,7 @@ func Informer[T object.Object](f *Factory, of ...For[T]) *sharedinformer.Informe
 	}
 	e.optional = e.optional && want.Optional
 	e.users++
-	return e.informer.(*sharedinformer.Informer[T])
+	return e
 }
 
 // kindless says what to do where nobody knows the kind of what is wanted, which to
@@ -203,6 +207,9 @@ func misuse[T object.Object](e *entry, want For[T], id identity) error {
 	return nil
 }
 
+// nothing stands for a selector that selects nothing, whose text is that of everything.
+const nothing = "\x00"
+
 // identify makes one identity of all ways to say the same: the kind of a Go type
 // may be given or not, and selectors may be written in any order.
 func identify[T object.Object](client *rest.Client, want For[T], namespaces []string, follows bool) identity {
@@ -213,10 +220,14 @@ func identify[T object.Object](client *rest.Client, want For[T], namespaces []st
 			id.kind = kinds[0]
 		}
 	}
-	if want.Scope.Labels != nil {
-		id.labels = want.Scope.Labels.String()
+	if s := want.Scope.Labels; s != nil {
+		if id.labels = s.String(); id.labels == "" && !s.Empty() {
+			id.labels = nothing
+		}
 	}
-	if want.Scope.Fields != nil {
+	if s := want.Scope.Fields; s != nil && !s.Empty() && s.String() == "" {
+		id.fields = nothing
+	} else if s != nil {
 		var parts []string
 		for _, r := range want.Scope.Fields.Requirements() {
 			parts = append(parts, r.Field+string(r.Operator)+fields.EscapeValue(r.Value))
@@ -235,9 +246,7 @@ func newInformer[T object.Object](f *Factory, want For[T], namespaces []string, 
 	if !want.Kind.Empty() {
 		resource = rest.ResourceForKind[T](f.client, want.Kind)
 	}
-	opts := f.opts.Options
-	opts.LabelSelector, opts.FieldSelector = want.Scope.Labels, want.Scope.Fields
-	opts.Namespaces = nil
+	opts := f.opts.informer(want.Scope)
 	if follows || divided(namespaces) {
 		opts.Namespaces = namespaces
 	} else if namespaces != nil {
@@ -254,7 +263,7 @@ func newInformer[T object.Object](f *Factory, want For[T], namespaces []string, 
 // that was asked for without naming any, as sharedinformer.Informer.SetNamespaces
 // does. Kinds without namespaces are not affected. It fails with
 // sharedinformer.ErrUndivided where Options.Namespaces was nil.
-func (f *Factory) SetNamespaces(namespaces ...string) error {
+func (f *Factory) SetNamespaces(namespaces []string) error {
 	f.narrowing.Lock()
 	defer f.narrowing.Unlock()
 	following, err := f.narrow(sharedinformer.NamespaceSet(namespaces))
@@ -263,7 +272,7 @@ func (f *Factory) SetNamespaces(namespaces ...string) error {
 	}
 	var errs []error
 	for _, i := range following {
-		errs = append(errs, i.SetNamespaces(namespaces...))
+		errs = append(errs, i.SetNamespaces(namespaces))
 	}
 	return errors.Join(errs...)
 }
@@ -350,28 +359,22 @@ func (f *Factory) Wait() {
 	}
 }
 
-// Release says that one user of i needs it no longer. When the last one has,
-// the informer is stopped and forgotten. The channel is closed when it has
-// stopped, or at once while others use it.
-func Release[T object.Object](f *Factory, i *sharedinformer.Informer[T]) <-chan struct{} {
-	ended := make(chan struct{})
-	close(ended)
+// release takes one user off an informer.
+func (f *Factory) release(e *entry) (stopped <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, e := range f.informers {
-		if e.informer != informer(i) {
-			continue
-		}
-		if e.users--; e.users > 0 {
-			return ended
-		}
-		delete(f.informers, id)
-		if e.cancel != nil {
-			e.cancel()
-			return e.ended
-		}
+	ended := make(chan struct{})
+	close(ended)
+	if e.users--; e.users > 0 {
+		return ended
 	}
-	return ended
+	delete(f.informers, e.id)
+	e.forget()
+	if e.cancel == nil {
+		return ended
+	}
+	e.cancel()
+	return e.ended
 }
 
 // errOther ends the wait for one informer when another one's has failed.
@@ -384,9 +387,7 @@ var errOther = errors.New("not waited for any longer")
 // synced, with its state and last failure. Misuse of the factory is reported
 // at once.
 func (f *Factory) WaitForSync(ctx context.Context) error {
-	f.mu.Lock()
-	misuse := []error{f.misuse}
-	f.mu.Unlock()
+	var misuse []error
 	waiting := f.entries()
 	for _, e := range waiting {
 		misuse = append(misuse, e.misuse)

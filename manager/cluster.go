@@ -126,8 +126,8 @@ func (c *Cluster) make(cfg *config.Config, opts ClusterOptions) (err error) {
 // them, while they run; see sharedinformer.Informer.SetNamespaces for what handlers
 // hear. /readyz fails until it has taken effect. It fails where no Namespaces were
 // set at first.
-func (c *Cluster) SetNamespaces(namespaces ...string) error {
-	if err := c.factory.SetNamespaces(namespaces...); err != nil {
+func (c *Cluster) SetNamespaces(namespaces []string) error {
+	if err := c.factory.SetNamespaces(namespaces); err != nil {
 		return fmt.Errorf("%s: %w", c, err)
 	}
 	return nil

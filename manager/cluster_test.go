@@ -51,20 +51,20 @@ func TestNamespacesChangeAtRunTime(t *testing.T) {
 		require.True(r, ready(m))
 		require.Equal(r, 1, nodes.Cache().Len())
 
-		require.NoError(r, m.SetNamespaces("bank", "mail"))
+		require.NoError(r, m.SetNamespaces([]string{"bank", "mail"}))
 		require.Equal(r, []string{"deleted in-shop", "initial in-mail"}, sorted(r.noted()))
 		settle(time.Minute)
 		code, body := probe(m, "/readyz")
 		require.Equal(r, 500, code)
 		require.Contains(r, body, "not synced: pods in namespace bank: ")
 		require.NotContains(r, body, "mail")
-		require.NoError(r, m.SetNamespaces("mail"))
+		require.NoError(r, m.SetNamespaces([]string{"mail"}))
 		synctest.Wait()
 		require.True(r, ready(m))
 		require.Equal(r, 1, nodes.Cache().Len())
 		require.NoError(r, run.end())
 
-		require.ErrorIs(r, r.manager(options{}).SetNamespaces("shop"), sharedinformer.ErrUndivided)
+		require.ErrorIs(r, r.manager(options{}).SetNamespaces([]string{"shop"}), sharedinformer.ErrUndivided)
 	})
 }
 

@@ -152,7 +152,7 @@ func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
 		run := r.start(m)
 		comeAndGo := func(n int) {
 			of := factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Namespace: fmt.Sprint("ns", n%7)}}
-			maps := factory.Informer(m.Factory(), of)
+			maps, giveBack := factory.Borrow(m.Factory(), of)
 			bell := make(chan string)
 			removes := []func() <-chan struct{}{
 				c.Watch(controller.For(pods)),
@@ -169,7 +169,7 @@ func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
 			for _, remove := range removes {
 				<-remove()
 			}
-			<-factory.Release(m.Factory(), maps)
+			<-giveBack()
 		}
 		for n := range 7 {
 			_, err := r.srv.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint("ns", n), Name: "c"}})

@@ -23,7 +23,7 @@ func (r *Reflector[T]) heard() uint64 {
 // one that the next watch would wait for. Without an answer it is not known to have
 // gone back: whatever is wrong, the next watch meets it too.
 func (r *Reflector[T]) wentBack(ctx context.Context) bool {
-	ctx, dog := startWatchdog(ctx, r.opts.StallTimeout, ErrStalled)
+	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 	opts := r.opts.selectors()
 	opts.Limit = 1

@@ -83,7 +83,7 @@ func TestATransformCannotEndTheReflector(t *testing.T) {
 func TestRetryNowEndsABackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{lists: []answer{{err: errors.New("no")}, {rv: "8"}}}
-		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List, Backoff: Backoff{Initial: time.Hour}})
+		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List, Timing: Timing{Backoff: Backoff{Initial: time.Hour}}})
 		r.RetryNow() // before the run: there is nothing to end
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)

@@ -32,7 +32,7 @@ func (r *Reflector[T]) list(ctx context.Context) (State, *failure.Failure) {
 func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 	r.countList()
 	began := time.Now()
-	ctx, dog := startWatchdog(ctx, r.opts.StallTimeout, ErrStalled)
+	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 
 	list := r.source.List(ctx, r.listOptions())
@@ -41,7 +41,7 @@ func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 		if err != nil {
 			return r.listFailed(ctx, err)
 		}
-		dog.feed(r.opts.StallTimeout)
+		dog.feed(r.opts.Timing.StallTimeout)
 		items = append(items, item)
 	}
 	switch {

@@ -62,6 +62,29 @@ type Options struct {
 	// expired resource version as a consistent read in pages of 500.
 	PageSize int64
 
+	// Timing says how long to wait for a server and between attempts.
+	Timing Timing
+
+	// OnError hears of each failure and decides whether to go on. It must
+	// return soon: the reflector waits for it. An Informer passes
+	// on what goes wrong with index functions, handlers and cached objects too,
+	// and calls it in the goroutine where that happened, so that there may be
+	// several calls at once. Nil means Retry.
+	OnError func(context.Context, *failure.Failure) failure.Verdict
+
+	// OnState hears of each change of state. It must return soon: the reflector
+	// waits for it. An Informer of several namespaces has a reflector for
+	// each, and calls it in several goroutines at once.
+	OnState func(Status)
+
+	// Logger hears of failures at level warn and of states at level debug. Nil
+	// is silent.
+	Logger *slog.Logger
+}
+
+// Timing says how long a reflector waits, for a server and between attempts. The
+// zero value has the defaults.
+type Timing struct {
 	// WatchTimeout is the shortest time after which the server is asked to
 	// close a watch; the longest is twice that, evenly spread. Default 5 min.
 	WatchTimeout time.Duration
@@ -83,22 +106,6 @@ type Options struct {
 
 	// Backoff paces attempts after failures.
 	Backoff Backoff
-
-	// OnError hears of each failure and decides whether to go on. It must
-	// return soon: the reflector waits for it. An Informer passes
-	// on what goes wrong with index functions, handlers and cached objects too,
-	// and calls it in the goroutine where that happened, so that there may be
-	// several calls at once. Nil means Retry.
-	OnError func(context.Context, *failure.Failure) failure.Verdict
-
-	// OnState hears of each change of state. It must return soon: the reflector
-	// waits for it. An Informer of several namespaces has a reflector for
-	// each, and calls it in several goroutines at once.
-	OnState func(Status)
-
-	// Logger hears of failures at level warn and of states at level debug. Nil
-	// is silent.
-	Logger *slog.Logger
 }
 
 // withDefaults fills in what was left zero, and reports every contradiction.
@@ -118,13 +125,13 @@ func (o Options) withDefaults() (Options, error) {
 			*d = value
 		}
 	}
-	def("WatchTimeout", &o.WatchTimeout, 5*time.Minute)
-	def("WatchMargin", &o.WatchMargin, 30*time.Second)
-	def("StallTimeout", &o.StallTimeout, time.Minute)
-	def("StreamIdle", &o.StreamIdle, 10*time.Second)
-	def("StreamTimeout", &o.StreamTimeout, 5*time.Minute)
-	if o.WatchTimeout < time.Second {
-		errs = append(errs, fmt.Errorf("WatchTimeout is %s: the API counts in seconds, want at least 1s", o.WatchTimeout))
+	def("Timing.WatchTimeout", &o.Timing.WatchTimeout, 5*time.Minute)
+	def("Timing.WatchMargin", &o.Timing.WatchMargin, 30*time.Second)
+	def("Timing.StallTimeout", &o.Timing.StallTimeout, time.Minute)
+	def("Timing.StreamIdle", &o.Timing.StreamIdle, 10*time.Second)
+	def("Timing.StreamTimeout", &o.Timing.StreamTimeout, 5*time.Minute)
+	if o.Timing.WatchTimeout < time.Second {
+		errs = append(errs, fmt.Errorf("Timing.WatchTimeout is %s: the API counts in seconds, want at least 1s", o.Timing.WatchTimeout))
 	}
 	if !o.LabelSelector.Empty() && o.LabelSelector.String() == "" || !o.FieldSelector.Empty() && o.FieldSelector.String() == "" {
 		errs = append(errs, errors.New("a selector that selects nothing: a server would read it as everything; leave the informer out"))
@@ -141,7 +148,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Backoff = o.Backoff.withDefaults()
+	o.Timing.Backoff = o.Timing.Backoff.withDefaults()
 	return o, errors.Join(errs...)
 }
 
@@ -152,5 +159,5 @@ func (o Options) selectors() metav1.ListOptions {
 
 // watchTimeout draws the lifetime of one watch, in whole seconds.
 func (o Options) watchTimeout() time.Duration {
-	return (o.WatchTimeout + rand.N(o.WatchTimeout)).Truncate(time.Second)
+	return (o.Timing.WatchTimeout + rand.N(o.Timing.WatchTimeout)).Truncate(time.Second)
 }

@@ -53,7 +53,7 @@ type Queue[T object.Object] interface {
 // other are reported by Run, and in Status at once.
 func New[T object.Object](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
-	r := &Reflector[T]{source: from, queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Backoff}}
+	r := &Reflector[T]{source: from, queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
 	r.status = Status{State: Idle, Since: time.Now()}
 	if err != nil {
 		r.invalid = err

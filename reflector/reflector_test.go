@@ -203,7 +203,7 @@ func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
 		lists:   []answer{{rv: "5"}, {err: odd}, {rv: "9", items: []partial{obj("b", 6)}}},
 		watches: []answer{broken, broken, progress, broken, broken, broken, broken, broken},
 	}
-	queued, r := play(t, s, Options{Initial: List, Backoff: Backoff{Max: time.Second}})
+	queued, r := play(t, s, Options{Initial: List, Timing: Timing{Backoff: Backoff{Max: time.Second}}})
 	require.Equal(t, []string{"replaced @5", "added b@6", "replaced @9 b@6"}, queued)
 	require.Equal(t, []string{
 		`list rv="0" limit=0`, `watch rv="5"`, `watch rv="5"`, `watch rv="5"`, // which brings something
@@ -273,10 +273,10 @@ func TestContradictingOptions(t *testing.T) {
 	cases := map[string]Options{
 		"PageSize is -1":                         {PageSize: -1},
 		"a streaming list has no pages":          {PageSize: 10, Initial: WatchList},
-		"WatchTimeout is 1ms: the API counts":    {WatchTimeout: time.Millisecond},
-		"StallTimeout is -1s: want a positive":   {StallTimeout: -time.Second},
+		"WatchTimeout is 1ms: the API counts":    {Timing: Timing{WatchTimeout: time.Millisecond}},
+		"StallTimeout is -1s: want a positive":   {Timing: Timing{StallTimeout: -time.Second}},
 		"unknown Initial 9":                      {Initial: 9},
-		"StreamTimeout is -1ns: want a positive": {StreamTimeout: -1},
+		"StreamTimeout is -1ns: want a positive": {Timing: Timing{StreamTimeout: -1}},
 	}
 	for want, opts := range cases {
 		r := New(&script{}, deltafifo.New[partial](deltafifo.Options{}), opts)

@@ -118,11 +118,11 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	seconds := int64(lifetime.Seconds())
 	opts.TimeoutSeconds = &seconds
 	opts.AllowWatchBookmarks = true
-	lifetime += r.opts.WatchMargin
+	lifetime += r.opts.Timing.WatchMargin
 
-	patience := r.opts.StallTimeout
+	patience := r.opts.Timing.StallTimeout
 	if initial != nil {
-		patience = min(r.opts.StreamIdle, r.opts.StreamTimeout)
+		patience = min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout)
 	}
 	ctx, dog := startWatchdog(ctx, min(patience, lifetime), ErrNoAnswer)
 	defer dog.stop()
@@ -155,7 +155,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 			dog.expect(lifetime-time.Since(opened), ErrStalled)
 			r.enter(Watching)
 		} else {
-			dog.feed(min(r.opts.StreamIdle, r.opts.StreamTimeout-time.Since(opened)))
+			dog.feed(min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout-time.Since(opened)))
 		}
 		if fail != nil {
 			return r.first(), fail

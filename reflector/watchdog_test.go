@@ -32,7 +32,7 @@ func TestTheServerIsNotBlamedForASlowConsumer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		queue := full()
 		s := &script{watches: []answer{{block: true, events: []wire.Event[partial]{change(watch.Added, "a", 5001), endOfInitial(5002), change(watch.Modified, "a", 5003)}}}}
-		r := New(s, queue, Options{WatchTimeout: time.Minute})
+		r := New(s, queue, Options{Timing: Timing{WatchTimeout: time.Minute}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()

@@ -37,9 +37,7 @@ func (quiet) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Ev
 func BenchmarkFanOut(b *testing.B) {
 	for _, handlers := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("handlers=%d", handlers), func(b *testing.B) {
-			var opts Options
-			opts.Initial = reflector.List
-			i := New(quiet{}, opts)
+			i := New(quiet{}, Options{Initial: reflector.List})
 			var heard sync.WaitGroup
 			for range handlers {
 				i.AddHandler(HandlerFunc[partial](func(context.Context, Event[partial]) error { heard.Done(); return nil }))

@@ -94,7 +94,7 @@ func (c *coalescer[T]) add(e Event[T]) {
 		c.waiting++
 	case e.Type == Update:
 		last.Object = e.Object
-		last.Received, last.Decoded, last.Queued, last.Applied = e.Received, e.Decoded, e.Queued, e.Applied
+		last.Received, last.DecodedAfter, last.QueuedAfter, last.AppliedAfter = e.Received, e.DecodedAfter, e.QueuedAfter, e.AppliedAfter
 	case p.both: // Delete-Add + Delete
 		p.then, p.both = Event[T]{}, false
 		c.merged++

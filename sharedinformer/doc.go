@@ -4,7 +4,7 @@
 // # Usage
 //
 //	pods := sharedinformer.New(source, sharedinformer.Options{})
-//	byNode := sharedinformer.Index(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+//	byNode := sharedinformer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 //	pods.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: ...})
 //	go pods.Run(ctx)
 //	err := pods.WaitForSync(ctx)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -53,14 +54,13 @@ type Event[T object.Object] struct {
 	// or a re-creation: Object is the last state that was seen.
 	FinalStateUnknown bool
 
-	// Received is when the last byte of the change had been read; the others
-	// are how long after that it passed a stage. All are zero where it was not
-	// the network that brought the event: a resync, the initial Adds of a late
-	// handler.
-	Received time.Time
-	Decoded  time.Duration // the object was made
-	Queued   time.Duration // it entered the queue
-	Applied  time.Duration // the cache held it
+	// Received is when the last byte of the change had been read; the others say
+	// how long after that it passed a stage. All are zero where the event did not
+	// come from the network: a resync, the initial Adds of a late handler.
+	Received     time.Time
+	DecodedAfter time.Duration // the object was made
+	QueuedAfter  time.Duration // it entered the queue
+	AppliedAfter time.Duration // the cache held it
 }
 
 // Handler hears of the changes of one informer, one call at a time, in order.
@@ -77,48 +77,52 @@ type HandlerFunc[T object.Object] func(ctx context.Context, e Event[T]) error
 func (f HandlerFunc[T]) Handle(ctx context.Context, e Event[T]) error { return f(ctx, e) }
 
 // HandlerFuncs is a Handler made of one function for each type of event. Those
-// left nil are not called.
+// left nil are not called. Context and error are those of Handler.
 type HandlerFuncs[T object.Object] struct {
-	Add    func(o T, initial bool)
-	Update func(old, new T)
-	Delete func(o T, finalStateUnknown bool)
+	Add    func(ctx context.Context, o T, initial bool) error
+	Update func(ctx context.Context, old, new T) error
+	Delete func(ctx context.Context, o T, finalStateUnknown bool) error
 	// Resync is told of resyncs. Where it is nil, Update is, with old and new
 	// the same object.
-	Resync func(o T)
+	Resync func(ctx context.Context, o T) error
 }
 
 // Handle calls the function for the type of e.
-func (h HandlerFuncs[T]) Handle(_ context.Context, e Event[T]) error {
+func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 	switch {
 	case e.Type == Add && h.Add != nil:
-		h.Add(e.Object, e.Initial)
+		return h.Add(ctx, e.Object, e.Initial)
 	case e.Type == Update && h.Update != nil:
-		h.Update(e.Old, e.Object)
+		return h.Update(ctx, e.Old, e.Object)
 	case e.Type == Delete && h.Delete != nil:
-		h.Delete(e.Object, e.FinalStateUnknown)
+		return h.Delete(ctx, e.Object, e.FinalStateUnknown)
 	case e.Type == Resync && h.Resync != nil:
-		h.Resync(e.Object)
+		return h.Resync(ctx, e.Object)
 	case e.Type == Resync && h.Update != nil:
-		h.Update(e.Object, e.Object)
+		return h.Update(ctx, e.Object, e.Object)
 	}
 	return nil
 }
 
 // Filter returns a handler that passes on to next only what concerns objects
-// for which keep is true. An update that makes an object pass is an Add to
-// next, one that makes it fail is a Delete. A Delete is passed on if next knows
-// the object, whatever its final state is. For that keep must depend on nothing
-// but the object.
-func Filter[T object.Object](keep func(T) bool, next Handler[T]) Handler[T] {
+// that match. An update that makes an object match is an Add to next, one that
+// makes it match no longer is a Delete. A Delete is passed on if next knows the
+// object, whatever its final state is. For that match must depend on nothing but
+// the object. Where match panics, next does not hear of the event, and the panic
+// counts as the handler's.
+func Filter[T object.Object](match func(T) bool, next Handler[T]) Handler[T] {
+	if match == nil || next == nil {
+		panic(failure.Place(1) + ": Filter needs a function and a handler, and one of them is nil")
+	}
 	var none T
 	return HandlerFunc[T](func(ctx context.Context, e Event[T]) error {
 		known := e.Object
 		if any(e.Old) != any(none) {
 			known = e.Old
 		}
-		pass := keep(known)
+		pass := match(known)
 		if e.Type == Update {
-			switch now := keep(e.Object); {
+			switch now := match(e.Object); {
 			case !pass && now:
 				e.Type, e.Old, pass = Add, none, true
 			case pass && !now:

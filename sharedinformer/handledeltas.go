@@ -67,7 +67,7 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 		applied := time.Now()
 		for n := range changes.events {
 			if e := &changes.events[n]; !e.Received.IsZero() {
-				e.Applied = applied.Sub(e.Received)
+				e.AppliedAfter = applied.Sub(e.Received)
 			}
 		}
 		i.append(&segment[T]{events: changes.events})
@@ -203,7 +203,7 @@ func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 
 func (a *applier[T]) add(d *deltafifo.Delta[T], e Event[T]) {
 	if e.Received = d.Received; !e.Received.IsZero() {
-		e.Decoded, e.Queued = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)
+		e.DecodedAfter, e.QueuedAfter = d.Decoded.Sub(d.Received), d.Queued.Sub(d.Received)
 	}
 	a.events = append(a.events, e)
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path"
-	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,36 +17,6 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
 )
-
-// Options configure an Informer. The zero value works.
-type Options struct {
-	reflector.Options
-
-	// Namespaces, if not nil, are those whose objects are wanted, each listed and
-	// watched on its own; SetNamespaces changes them. The order does not matter.
-	// Empty means none so far, metav1.NamespaceAll all. A kind without namespaces
-	// is cached whole. The source must be a source.Namespacer, as rest.Resource is.
-	// Hooks are then called by several goroutines.
-	Namespaces []string
-
-	// Compact lets the queue keep only the newest state of an object while the
-	// informer lags behind the network. Handlers then miss states in between.
-	Compact bool
-
-	// SyncPatience is how long WaitForSync watches an informer fail before it
-	// gives up, though its context still has time: by then somebody should
-	// know. The informer goes on trying. Default 1 min; negative means that
-	// only the context counts.
-	SyncPatience time.Duration
-
-	// DetectMutations, if not 0, keeps a copy of every cached object and
-	// compares it that often, around each call of a handler, and whenever the
-	// object leaves the cache (L16). What was changed stays so in the objects
-	// that are there; those that come after the report share nothing with them,
-	// if source is a source.Sharer. The copies share nothing, which costs more
-	// memory than the cache itself; it is meant for tests.
-	DetectMutations time.Duration
-}
 
 // Informer keeps a cache of one resource in step with the server and tells
 // handlers of every change. Make it with New.
@@ -110,6 +77,9 @@ var (
 // source.Reuser it takes back the objects that it has cached, so that a relist
 // decodes only what has changed.
 func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[T] {
+	if from == nil {
+		panic(failure.Place(1) + ": the source of an informer is nil")
+	}
 	i := &Informer[T]{
 		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
 		log:      newLog[T](),
@@ -134,7 +104,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	}
 	i.cache = indexer.New[T]()
 	onState := opts.OnState
-	opts.Options.OnState = func(s reflector.Status) {
+	opts.OnState = func(s reflector.Status) {
 		i.changed.broadcast()
 		if onState != nil {
 			onState(s)
@@ -142,12 +112,12 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	}
 	i.feeds.Store(new([]*feed[T]))
 	if opts.Namespaces == nil {
-		i.feeds.Store(&[]*feed[T]{{reflector: reflector.New(i.reusing(from), i.queue, opts.Options)}})
+		i.feeds.Store(&[]*feed[T]{{reflector: reflector.New(i.reusing(from), i.queue, opts.reflector())}})
 		return i
 	}
 	i.division = &division[T]{
-		source: from, opts: opts.Options, wanted: NamespaceSet(opts.Namespaces),
-		whole: reflector.New(from, i.queue, opts.Options),
+		source: from, opts: opts.reflector(), wanted: NamespaceSet(opts.Namespaces),
+		whole: reflector.New(from, i.queue, opts.reflector()),
 	}
 	i.divide(i.division.wanted, false)
 	return i
@@ -177,9 +147,13 @@ func (i *Informer[T]) Name() string {
 // after Run.
 func (i *Informer[T]) Cache() indexer.Reader[T] { return i.cache.Reader() }
 
-// Index adds a typed index to the informer's cache; it may be running. The
-// function must depend on nothing but the object. The name appears in messages.
-func Index[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *indexer.Index[T, V] {
+// AddIndex adds a typed index to the informer's cache; the informer may be running.
+// The function must depend on nothing but the object, and return soon. The name
+// appears in messages; two indexes may have the same. Index.Remove takes it away.
+func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *indexer.Index[T, V] {
+	if values == nil {
+		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
+	}
 	index, failures := indexer.AddIndex(i.cache, name, values)
 	i.indexFailed(failures)
 	return index
@@ -263,17 +237,26 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 
 // AddHandler lets h hear of every change, from the objects that are cached now
 // on: each of them comes first as an Add, marked as initial (L06). It may be
-// called before, during and after Run.
-func (i *Informer[T]) AddHandler(h Handler[T], opts ...HandlerOptions) *Registration[T] {
+// called before, during and after Run. It panics where h is nil.
+func (i *Informer[T]) AddHandler(h Handler[T]) *Registration[T] {
+	return i.addHandler(h, HandlerOptions{Place: failure.Place(1)})
+}
+
+// AddHandlerWith is AddHandler with options.
+func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registration[T] {
+	if opts.Place == "" {
+		opts.Place = failure.Place(1)
+	}
+	return i.addHandler(h, opts)
+}
+
+func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registration[T] {
+	if f, ok := h.(HandlerFunc[T]); h == nil || ok && f == nil {
+		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
+	}
 	r := &Registration[T]{
-		informer: i, handler: h,
+		informer: i, handler: h, opts: opts,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
-	}
-	if len(opts) > 0 {
-		r.opts = opts[0]
-	}
-	if r.opts.Place == "" {
-		r.opts.Place = caller()
 	}
 	if r.opts.Lag == Coalesce {
 		r.box = newCoalescer[T]()
@@ -327,15 +310,6 @@ func (i *Informer[T]) remove(r *Registration[T]) {
 	defer i.join.Unlock()
 	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *Registration[T]) bool { return h == r })
 	i.handlers.Store(&handlers)
-}
-
-// caller is the file:line from which AddHandler was called.
-func caller() string {
-	_, file, line, ok := runtime.Caller(2)
-	if !ok {
-		return "unknown place"
-	}
-	return path.Base(path.Dir(file)) + "/" + path.Base(file) + ":" + strconv.Itoa(line)
 }
 
 // indexFailed reports index functions that panicked. It is called where no

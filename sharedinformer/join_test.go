@@ -40,7 +40,7 @@ func (j *joiner) Handle(_ context.Context, e Event[partial]) error {
 // pipeline takes them, with real parallelism.
 func TestL06_JoiningUnderFire(t *testing.T) {
 	for _, lag := range []Lag{Unbounded, Coalesce} {
-		i := New(quiet{}, Options{Options: reflector.Options{Initial: reflector.List}})
+		i := New(quiet{}, Options{Initial: reflector.List})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- i.Run(ctx) }()
@@ -60,7 +60,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 					default:
 					}
 					j := &joiner{t: t, told: map[string]partial{}, last: make(chan struct{})}
-					r := i.AddHandler(j, HandlerOptions{Lag: lag})
+					r := i.AddHandlerWith(j, HandlerOptions{Lag: lag})
 					if err := r.WaitForSync(ctx); err != nil {
 						t.Error(err)
 						return
@@ -111,7 +111,7 @@ func TestL06_JoiningUnderFire(t *testing.T) {
 func TestAHandlerMayBeAddedForSomebodyElse(t *testing.T) {
 	i := New(quiet{}, Options{})
 	require.Regexp(t, `^handler sharedinformer/join_test.go:\d+$`, i.AddHandler(&joiner{}).String())
-	theirs := i.AddHandler(&joiner{}, HandlerOptions{Place: "their/file.go:7"})
+	theirs := i.AddHandlerWith(&joiner{}, HandlerOptions{Place: "their/file.go:7"})
 	require.Equal(t, "handler their/file.go:7", theirs.String())
 	require.Equal(t, "their/file.go:7", theirs.Status().Name)
 	require.Equal(t, "their/file.go:7", theirs.Status().Place)

@@ -18,7 +18,7 @@ import (
 // A handler with the policy Coalesce that hangs in a call must not keep alive
 // the states that it will never be told of.
 func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
-	i := New(quiet{}, Options{Options: reflector.Options{Initial: reflector.List}})
+	i := New(quiet{}, Options{Initial: reflector.List})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- i.Run(ctx) }()
@@ -26,7 +26,7 @@ func TestL09_CoalesceLetsGoOfStatesInBetween(t *testing.T) {
 
 	called, release := make(chan struct{}), make(chan struct{})
 	first := true
-	i.AddHandler(HandlerFunc[partial](func(context.Context, Event[partial]) error {
+	i.AddHandlerWith(HandlerFunc[partial](func(context.Context, Event[partial]) error {
 		if first {
 			first = false
 			close(called)

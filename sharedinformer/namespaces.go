@@ -42,9 +42,9 @@ type division[T object.Object] struct {
 }
 
 // NamespaceSet makes the same of all ways to write a set of namespaces: sorted, each
-// once, and metav1.NamespaceAll alone. It is never nil.
+// once, and metav1.NamespaceAll alone, for nil too. It is never nil.
 func NamespaceSet(namespaces []string) []string {
-	if slices.Contains(namespaces, metav1.NamespaceAll) {
+	if namespaces == nil || slices.Contains(namespaces, metav1.NamespaceAll) {
 		return []string{metav1.NamespaceAll}
 	}
 	set := append([]string{}, namespaces...)
@@ -64,8 +64,8 @@ func (i *Informer[T]) Namespaces() []string {
 }
 
 // SetNamespaces changes the namespaces of an informer that was made with
-// Options.Namespaces, and fails with ErrUndivided otherwise. Without any, it has
-// no objects; metav1.NamespaceAll means all. The informer may be running: it
+// Options.Namespaces, and fails with ErrUndivided otherwise. Nil means all, as does
+// metav1.NamespaceAll among others, and an empty slice means none. The informer may be running: it
 // returns at once, and WaitForSync waits until the change has taken effect.
 //
 // Handlers hear an Add, marked as initial, of each object of a namespace that
@@ -80,7 +80,7 @@ func (i *Informer[T]) Namespaces() []string {
 // For a kind without namespaces they mean nothing: it is cached whole. On an
 // informer that is not running the change takes effect when it runs again. It may
 // be called from anywhere, handlers and hooks included.
-func (i *Informer[T]) SetNamespaces(namespaces ...string) error {
+func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	if i.division == nil {
 		return fmt.Errorf("%s: %w", i.Name(), ErrUndivided)
 	}

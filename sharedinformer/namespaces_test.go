@@ -71,7 +71,7 @@ func inNamespace(namespace string, version int) partial {
 func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := stubborn{lists: new(atomic.Int64), let: make(chan struct{})}
-		i := New(source, Options{Options: reflector.Options{Initial: reflector.List}, Namespaces: []string{metav1.NamespaceAll}})
+		i := New(source, Options{Initial: reflector.List, Namespaces: []string{metav1.NamespaceAll}})
 		var heard []string
 		i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
 			heard = append(heard, e.Type.String()+" "+e.Object.Namespace+"@"+e.Object.ResourceVersion)
@@ -85,8 +85,8 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 		require.Equal(t, []string{"add bank@10", "add shop@10"}, heard)
 		heard = nil
 
-		require.NoError(t, i.SetNamespaces("mail", "shop"))
-		require.NoError(t, i.SetNamespaces("mail", "shop", "web")) // nothing goes
+		require.NoError(t, i.SetNamespaces([]string{"mail", "shop"}))
+		require.NoError(t, i.SetNamespaces([]string{"mail", "shop", "web"})) // nothing goes
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.EqualValues(t, 10, source.lists.Load())
@@ -113,7 +113,7 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 		i.handleDeltas(deltafifo.Batch[partial]{Deltas: deltas, RV: "99"})
 	}
 	i := New(stubborn{}, Options{Namespaces: []string{"shop"}})
-	require.NoError(t, i.SetNamespaces(metav1.NamespaceAll))
+	require.NoError(t, i.SetNamespaces([]string{metav1.NamespaceAll}))
 	apply(i, of("shop", 5, inNamespace("shop", 5)), trim, trim)
 	require.False(t, i.HasSynced())
 	require.Empty(t, i.Cache().RV())
@@ -122,7 +122,7 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	require.True(t, i.HasSynced())
 	require.Equal(t, "7", i.Cache().RV())
 
-	require.NoError(t, i.SetNamespaces("bank", "shop"))
+	require.NoError(t, i.SetNamespaces([]string{"bank", "shop"}))
 	apply(i, trim, of("bank", 8, inNamespace("bank", 6)), deltafifo.Delta[partial]{Type: deltafifo.Bookmark, RV: "30"})
 	require.False(t, i.HasSynced())
 	require.Equal(t, "8", i.Cache().NamespaceRV("bank"))

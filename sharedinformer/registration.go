@@ -31,7 +31,7 @@ type HandlerOptions struct {
 	Name string
 
 	// Place is the file:line to name beside it. The default is that of the
-	// AddHandler call; who adds handlers for others names theirs.
+	// AddHandler call; whoever adds handlers for others names theirs.
 	Place string
 
 	// Resync, if not 0, tells the handler of every cached object that often,

@@ -39,14 +39,22 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 }
 
 // WaitForRV waits until the cache holds every change up to rv, such as that of
-// an object that was just written (L14); with a namespace, every change in that.
-// To name it makes the wait shorter where each namespace is watched on its own
-// (Options.Namespaces): a quiet one may learn only from a bookmark, every minute or
-// so, that it has missed nothing. It fails with the cause of ctx, with
+// an object that was just written (L14). It fails with the cause of ctx, with
 // ErrStopped as soon as Run has returned, and at once where rv is not a
-// resource version. Where there is no initial list, of the namespace if one is named,
-// it gives up as WaitForSync does. What it returns says what failed last.
-func (i *Informer[T]) WaitForRV(ctx context.Context, rv string, namespace ...string) error {
+// resource version. Where there is no initial list it gives up as WaitForSync does.
+// What it returns says what failed last.
+func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
+	return i.waitForRV(ctx, rv)
+}
+
+// WaitForRVIn is WaitForRV for the changes in one namespace. Where each namespace is
+// watched on its own (Options.Namespaces) it need not wait for the others: a quiet
+// one may learn only from a bookmark, every minute or so, that it has missed nothing.
+func (i *Informer[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
+	return i.waitForRV(ctx, rv, namespace)
+}
+
+func (i *Informer[T]) waitForRV(ctx context.Context, rv string, namespace ...string) error {
 	cached := i.Cache().RV
 	if len(namespace) > 0 {
 		cached = func() string { return i.Cache().NamespaceRV(namespace[0]) }

@@ -151,7 +151,7 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 		return nil, errStarted
 	}
 	opts := sharedinformer.Options{SyncPatience: -1}
-	opts.Name, opts.StallTimeout, opts.OnError = i.name, i.stall, i.failed
+	opts.Name, opts.Timing.StallTimeout, opts.OnError = i.name, i.stall, i.failed
 	if on, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); on {
 		opts.DetectMutations = time.Second
 	}
@@ -269,7 +269,7 @@ func (i *informer) join(r *registration) {
 	if _, wanted := i.handlers[r]; !wanted {
 		return
 	}
-	r.inner = i.running.AddHandler(r, sharedinformer.HandlerOptions{
+	r.inner = i.running.AddHandlerWith(r, sharedinformer.HandlerOptions{
 		Place: r.place, Resync: i.period(r.resync), CrashOnPanic: utilruntime.ReallyCrash,
 		OnSync: func() {
 			i.synced.happened()

@@ -182,7 +182,7 @@ func (r *reads) finder(name string, values cache.IndexFunc) finder {
 	if isNamespace(values) {
 		return namespaces{r.cache}
 	}
-	return sharedinformer.Index(r.informer, name, func(o object.Object) []string {
+	return sharedinformer.AddIndex(r.informer, name, func(o object.Object) []string {
 		v, err := values(bare(o))
 		if err != nil {
 			panic(err)

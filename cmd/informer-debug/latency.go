@@ -28,10 +28,10 @@ func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) laten
 	}
 	return latency{
 		known:   true,
-		decode:  e.Decoded,
-		queue:   e.Queued - e.Decoded,
-		apply:   e.Applied - e.Queued,
-		deliver: now.Sub(e.Received) - e.Applied,
+		decode:  e.DecodedAfter,
+		queue:   e.QueuedAfter - e.DecodedAfter,
+		apply:   e.AppliedAfter - e.QueuedAfter,
+		deliver: now.Sub(e.Received) - e.AppliedAfter,
 		total:   now.Sub(e.Received),
 	}
 }

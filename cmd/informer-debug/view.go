@@ -48,15 +48,13 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	defer end(nil)
 	var informer *sharedinformer.Informer[T]
 	informer = sharedinformer.New(sourceOf[T](v.target), sharedinformer.Options{
-		Options: reflector.Options{
-			LabelSelector: v.flags.labels,
-			FieldSelector: v.flags.fields,
-			Initial:       v.flags.initialMode(),
-			Backoff:       v.backoff,
-			OnState:       v.state,
-			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
-				return judge(f, informer.HasSynced())
-			},
+		LabelSelector: v.flags.labels,
+		FieldSelector: v.flags.fields,
+		Initial:       v.flags.initialMode(),
+		Timing:        reflector.Timing{Backoff: v.backoff},
+		OnState:       v.state,
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			return judge(f, informer.HasSynced())
 		},
 		SyncPatience: -1,
 	})
@@ -66,7 +64,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		}
 		return w
 	})
-	informer.AddHandler(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
+	informer.AddHandlerWith(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
 		if ctx.Err() == nil {
 			v.handle(changeOf(&e), end)
 		}

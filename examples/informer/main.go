@@ -30,17 +30,14 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	opts := factory.Options{}
-	opts.Logger = slog.Default() // without a logger, failures show in Status alone
-	f := factory.New(client, opts)
+	f := factory.New(client, factory.Options{Logger: slog.Default()})
 
 	pods := factory.Informer[*corev1.Pod](f)
-	byNode := sharedinformer.Index(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
-	pods.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{
-		Add:    func(p *corev1.Pod, initial bool) { fmt.Println("+", p.Namespace, p.Name) },
-		Update: func(old, new *corev1.Pod) { fmt.Println("~", new.Namespace, new.Name, new.Status.Phase) },
-		Delete: func(p *corev1.Pod, finalStateUnknown bool) { fmt.Println("-", p.Namespace, p.Name) },
-	})
+	byNode := sharedinformer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	pods.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(_ context.Context, e sharedinformer.Event[*corev1.Pod]) error {
+		fmt.Println(e.Type, e.Object.Namespace, e.Object.Name, e.Object.Status.Phase) // "add shop web-0 Running"
+		return nil
+	}))
 
 	f.Start(ctx)
 	if err := f.WaitForSync(ctx); err != nil {

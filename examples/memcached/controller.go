@@ -30,11 +30,11 @@ var ours = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // o
 func newController(f *factory.Factory, events *controller.Events, opts controller.Options) (*controller.Controller, error) {
 	memcacheds := controller.ClientFor[*v1.Memcached](f)
 	deployments := controller.ClientFor[*appsv1.Deployment](f)
-	pods := factory.Informer(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: ours.AsSelector()}})
+	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: ours.AsSelector()}})
 	nodeOf := func(p *corev1.Pod) []controller.Request {
 		return []controller.Request{{Key: object.Key{Namespace: p.Namespace, Name: p.Labels[nodeLabel]}}}
 	}
-	nodes := sharedinformer.Index(pods, "node of", nodeOf)
+	nodes := sharedinformer.AddIndex(pods, "node of", nodeOf)
 
 	deploy := func(ctx context.Context, m *v1.Memcached, nodes []string) error {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}

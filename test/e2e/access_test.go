@@ -39,10 +39,10 @@ func TestForbidden(t *testing.T) {
 	boss, ns := admin(t)
 	nobody := connect(t, shared, "nobody")
 	opts := factory.Options{Scope: factory.Scope{Namespace: ns}}
-	opts.Backoff, opts.SyncPatience = brisk, 100*time.Millisecond
+	opts.Timing.Backoff, opts.SyncPatience = brisk, 100*time.Millisecond
 	f := factory.New(nobody, opts)
 	informer := factory.Informer[*corev1.ConfigMap](f)
-	configMaps := attach(t, informer, rest.ResourceFor[*corev1.ConfigMap](boss).Namespace(ns), opts.Options)
+	configMaps := attach(t, informer, rest.ResourceFor[*corev1.ConfigMap](boss).Namespace(ns), sharedinformer.Options{Timing: opts.Timing, SyncPatience: opts.SyncPatience})
 	factory.Informer[*corev1.Pod](f)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer f.Wait()

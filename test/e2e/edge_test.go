@@ -79,7 +79,7 @@ func TestUndecodable(t *testing.T) {
 	_, err := gadgets.Create(t.Context(), &Gadget{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	opts := sharedinformer.Options{}
-	opts.Backoff = brisk
+	opts.Timing.Backoff = brisk
 	early := follow(t, gadgets, opts)
 	early.sync()
 	odd()
@@ -107,7 +107,7 @@ func TestShortWatches(t *testing.T) {
 	client, ns := admin(t)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
 	opts := sharedinformer.Options{}
-	opts.WatchTimeout = time.Second
+	opts.Timing.WatchTimeout = time.Second
 	busy := follow(t, maps, opts)
 	quiet := follow(t, rest.ResourceFor[*corev1.Secret](client).Namespace(ns), opts)
 	busy.sync()

@@ -35,7 +35,7 @@ func TestNamespacesOfOneInformer(t *testing.T) {
 	}
 	opts := factory.Options{}
 	opts.Namespaces = []string{one, two, three}
-	opts.Backoff, opts.SyncPatience = brisk, 300*time.Millisecond
+	opts.Timing.Backoff, opts.SyncPatience = brisk, 300*time.Millisecond
 	f := factory.New(connect(t, shared, "nobody"), opts)
 	informer := factory.Informer[*corev1.ConfigMap](f)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -63,16 +63,16 @@ func TestNamespacesOfOneInformer(t *testing.T) {
 		return nil
 	})
 
-	require.NoError(t, f.SetNamespaces(one, two))
+	require.NoError(t, f.SetNamespaces([]string{one, two}))
 	require.NoError(t, f.WaitForSync(within))
 	m = write(two, "mine")
-	require.NoError(t, informer.WaitForRV(within, m.ResourceVersion, two))
+	require.NoError(t, informer.WaitForRVIn(within, m.ResourceVersion, two))
 	_, ok := informer.Cache().Get(object.KeyOf(m))
 	require.True(t, ok)
 
 	grant(t, boss, three)
 	write(three, "late")
-	require.NoError(t, f.SetNamespaces(two, three))
+	require.NoError(t, f.SetNamespaces([]string{two, three}))
 	poll(t, "the server knows of the grant, and the sync covers the namespace", func() error { return f.WaitForSync(within) })
 	names := map[string]int{}
 	for m := range informer.Cache().All() {

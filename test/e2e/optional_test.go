@@ -21,7 +21,7 @@ func TestOptionalKind(t *testing.T) {
 	kind := object.GVK{Group: "optional.example.com", Version: "v1", Kind: "Widget"}
 	widgets := rest.ResourceForKind[*unstructured.Unstructured](client, kind).Namespace(ns)
 	opts := sharedinformer.Options{SyncPatience: 50 * time.Millisecond}
-	opts.Backoff = brisk
+	opts.Timing.Backoff = brisk
 	f := follow(t, widgets, opts)
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()

@@ -36,7 +36,7 @@ func TestServerKilled(t *testing.T) {
 	ns := newNamespace(t, client)
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
 	opts := sharedinformer.Options{}
-	opts.Backoff = brisk
+	opts.Timing.Backoff = brisk
 	watched := follow(t, maps, opts)
 	watched.sync()
 	for n := range 500 {
@@ -150,7 +150,7 @@ func watchExpires(t *testing.T, srv *envtest.Server, client *rest.Client, initia
 	}
 	create(0, 10)
 	seen, opts := &failures{}, sharedinformer.Options{}
-	opts.Initial, opts.Backoff = initial, brisk
+	opts.Initial, opts.Timing.Backoff = initial, brisk
 	opts.OnError = keep(seen)
 	f := follow(t, maps, opts)
 	f.sync()
@@ -197,7 +197,7 @@ func pageExpires(t *testing.T, srv *envtest.Server, client *rest.Client) {
 		return c, nil
 	})
 	seen, opts := &failures{}, sharedinformer.Options{}
-	opts.Initial, opts.PageSize, opts.Backoff = reflector.List, 10, brisk
+	opts.Initial, opts.PageSize, opts.Timing.Backoff = reflector.List, 10, brisk
 	opts.OnError = keep(seen)
 	f := prepare(t, disturbed, opts)
 	f.start()

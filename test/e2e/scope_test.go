@@ -160,8 +160,8 @@ func TestScopes(t *testing.T) {
 	for _, scope := range scopes {
 		opts := sharedinformer.Options{}
 		opts.LabelSelector, opts.FieldSelector = scope.Labels, scope.Fields
-		i := factory.Informer(f, factory.For[*corev1.Pod]{Scope: scope})
-		require.Same(t, i, factory.Informer(f, factory.For[*corev1.Pod]{Scope: scope}), "one informer for one scope")
+		i := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: scope})
+		require.Same(t, i, factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: scope}), "one informer for one scope")
 		all = append(all, attach(t, i, pods.Namespace(scope.Namespace), opts))
 	}
 	create := func(ns, name string) {

@@ -135,7 +135,7 @@ func prepare[T object.Object](t *testing.T, source source.ListerWatcher[T], opts
 func attach[T object.Object](t *testing.T, i *sharedinformer.Informer[T], source source.ListerWatcher[T], opts sharedinformer.Options) *follower[T] {
 	t.Helper()
 	v := &view[T]{t: t, cache: i.Cache().Get, known: map[object.Key]T{}, changed: make(chan struct{})}
-	i.AddHandler(v, sharedinformer.HandlerOptions{Name: t.Name()})
+	i.AddHandlerWith(v, sharedinformer.HandlerOptions{Name: t.Name()})
 	return &follower[T]{Informer: i, view: v, source: source, opts: opts, stop: func() {}}
 }
 

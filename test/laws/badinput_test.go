@@ -93,7 +93,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 				r.fill(3)
 				r.fault("", do)
 				reported := &failures{}
-				i := sharedinformer.New(source(r), sharedinformer.Options{SyncPatience: -1, Options: reflector.Options{Initial: initial, OnError: reported.handle}})
+				i := sharedinformer.New(source(r), sharedinformer.Options{SyncPatience: -1, Initial: initial, OnError: reported.handle})
 				defer r.run(i)()
 				settle(time.Minute)
 				require.False(r, i.HasSynced())
@@ -110,7 +110,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 		inBubble(t, apiserver.Options{}, func(r *rig) {
 			r.fill(3)
 			reported := &failures{}
-			i := sharedinformer.New(source(r), sharedinformer.Options{Options: reflector.Options{OnError: reported.handle}})
+			i := sharedinformer.New(source(r), sharedinformer.Options{OnError: reported.handle})
 			var heard []string
 			i.AddHandler(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
 				heard = append(heard, e.Type.String()+" "+e.Object.GetName())

@@ -65,10 +65,10 @@ func (g *generations) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire
 // In real time, so that readers and the writer truly meet.
 func TestL12_AReaderSeesOneGenerationWhole(t *testing.T) {
 	opts := listing()
-	opts.Backoff = reflector.Backoff{Initial: 1, Max: 1}
+	opts.Timing.Backoff = reflector.Backoff{Initial: 1, Max: 1}
 	i := sharedinformer.New[*corev1.Pod](&generations{}, opts)
 	generation := func(p *corev1.Pod) []string { return []string{p.Labels["gen"]} }
-	byGeneration := sharedinformer.Index(i, "generation", generation)
+	byGeneration := sharedinformer.AddIndex(i, "generation", generation)
 	whole := func(how string, read iter.Seq[*corev1.Pod]) {
 		seen := map[string]int{}
 		for p := range read {
@@ -147,7 +147,7 @@ func TestL13_ASnapshotIsTheServersStateAtItsVersion(t *testing.T) {
 					r.srv.Faults().Add(apiserver.Fault{Verb: "watch", Every: 2, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 4000}}})
 					r.srv.Faults().Add(apiserver.Fault{Verb: "list", Every: 4, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 1000}}})
 					opts.Compact = compact
-					opts.Backoff = reflector.Backoff{Initial: 100 * time.Millisecond, Max: time.Second}
+					opts.Timing.Backoff = reflector.Backoff{Initial: 100 * time.Millisecond, Max: time.Second}
 					i := r.informer(opts)
 					stop := r.run(i)
 					random := rand.New(rand.NewPCG(seed, 0))
@@ -347,10 +347,11 @@ func TestL16_AMutationIsReportedWithTypeKeyAndPath(t *testing.T) {
 				opts.OnError, opts.DetectMutations = reported.handle, time.Second
 				i := r.informer(opts)
 				var once atomic.Bool
-				culprit := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
+				culprit := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ context.Context, p *corev1.Pod, _ bool) error {
 					if p.Name == "b" && once.CompareAndSwap(false, true) {
 						tc.change(p)
 					}
+					return nil
 				}})
 				defer r.run(i)()
 				require.NoError(r, i.WaitForSync(r.ctx))

@@ -69,9 +69,9 @@ func TestW03_ChurnThroughAnInformer(t *testing.T) {
 	decoder, err := wire.NewDecoder[*corev1.Pod](wire.MediaProtobuf, wire.Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Pool: pool})
 	require.NoError(t, err)
 	body, w := io.Pipe()
-	i := sharedinformer.New(&piped{decoder, body}, sharedinformer.Options{Options: reflector.Options{Initial: reflector.List}})
+	i := sharedinformer.New(&piped{decoder, body}, sharedinformer.Options{Initial: reflector.List})
 	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
-		i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{}, sharedinformer.HandlerOptions{Lag: lag})
+		i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{}, sharedinformer.HandlerOptions{Lag: lag})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

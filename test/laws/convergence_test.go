@@ -79,10 +79,11 @@ func (s *schedule) begin() {
 	for n := range s.rand.IntN(30) {
 		s.put(s.pod(fmt.Sprint("p", n)))
 	}
-	opts := sharedinformer.Options{Compact: s.rand.IntN(2) == 0, Options: reflector.Options{
-		Initial:      reflector.Initial(s.rand.IntN(3)),
-		WatchTimeout: time.Duration(5+s.rand.IntN(120)) * time.Second,
-	}}
+	opts := sharedinformer.Options{
+		Compact: s.rand.IntN(2) == 0,
+		Initial: reflector.Initial(s.rand.IntN(3)),
+		Timing:  reflector.Timing{WatchTimeout: time.Duration(5+s.rand.IntN(120)) * time.Second},
+	}
 	if opts.Initial != reflector.WatchList && s.rand.IntN(2) == 0 {
 		opts.PageSize = int64(1 + s.rand.IntN(9))
 	}
@@ -90,7 +91,7 @@ func (s *schedule) begin() {
 		opts.Initial = reflector.Auto // it would be refused for ever, as it should
 	}
 	s.say("informer: initial %s, page %d, compact %v, watch timeout %s; server: streaming lists %d",
-		opts.Initial, opts.PageSize, opts.Compact, opts.WatchTimeout, s.opts.StreamingLists)
+		opts.Initial, opts.PageSize, opts.Compact, opts.Timing.WatchTimeout, s.opts.StreamingLists)
 	opts.OnState = func(st reflector.Status) { s.say("  %s rv %s", st.State, st.RV) }
 	opts.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {
 		s.say("  failure %v", f)
@@ -146,7 +147,7 @@ func (s *schedule) join() {
 	h := record(s.T, s.i)
 	slow := time.Duration(s.rand.IntN(3)) * 100 * time.Millisecond
 	lag := sharedinformer.Lag(s.rand.IntN(2))
-	reg := s.i.AddHandler(handler(func(e event) {
+	reg := s.i.AddHandlerWith(handler(func(e event) {
 		_ = h.Handle(s.ctx, e)
 		time.Sleep(slow)
 	}), sharedinformer.HandlerOptions{Lag: lag, Resync: time.Duration(s.rand.IntN(2)) * 97 * time.Second})

@@ -17,7 +17,6 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -152,7 +151,10 @@ func TestL03_AMissedDeletionIsToldWithTheLastKnownObject(t *testing.T) {
 		i, _ := r.synced(sharedinformer.Options{})
 		var last *corev1.Pod
 		var unknown bool
-		i.AddHandler(funcs{Delete: func(p *corev1.Pod, finalStateUnknown bool) { last, unknown = p, finalStateUnknown }})
+		i.AddHandler(funcs{Delete: func(_ context.Context, p *corev1.Pod, finalStateUnknown bool) error {
+			last, unknown = p, finalStateUnknown
+			return nil
+		}})
 		r.lose(func() { r.put(pod("a", "v=2")); r.delete("a") })
 		require.NotNil(r, last)
 		require.True(r, unknown)
@@ -187,7 +189,7 @@ func TestL05_TheCacheIsThereFirst(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.put(pod("a"))
 		i := r.informer(sharedinformer.Options{})
-		byLabel := sharedinformer.Index(i, "v", func(p *corev1.Pod) []string { return []string{p.Labels["v"]} })
+		byLabel := sharedinformer.AddIndex(i, "v", func(p *corev1.Pod) []string { return []string{p.Labels["v"]} })
 		calls := 0
 		i.AddHandler(handler(func(e event) {
 			calls++
@@ -360,7 +362,7 @@ func TestL08_ABlockedHandlerDelaysNobody(t *testing.T) {
 		for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
 			i, stop := r.synced(sharedinformer.Options{})
 			blocked := newGate()
-			i.AddHandler(blocked, sharedinformer.HandlerOptions{Lag: lag})
+			i.AddHandlerWith(blocked, sharedinformer.HandlerOptions{Lag: lag})
 			i.AddHandler(handler(func(event) { panic("no use") }))
 			h := record(r, i)
 			i.AddHandler(h)
@@ -388,8 +390,8 @@ func TestL09_WhatIsHeldIsCountedAndNamed(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		all, newest := newGate(), newGate()
-		i.AddHandler(all, sharedinformer.HandlerOptions{Name: "all"})
-		i.AddHandler(newest, sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
+		i.AddHandlerWith(all, sharedinformer.HandlerOptions{Name: "all"})
+		i.AddHandlerWith(newest, sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
 		for n := range 1000 {
 			r.put(pod(fmt.Sprint("p", n%10), fmt.Sprintf("n=%d", n)))
 		}
@@ -421,7 +423,7 @@ func TestL09_CoalescingKeepsPairingAndTheLatestState(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i)
-		i.AddHandler(handler(func(e event) {
+		i.AddHandlerWith(handler(func(e event) {
 			_ = h.Handle(r.ctx, e)
 			time.Sleep(37 * time.Millisecond)
 		}), sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
@@ -443,19 +445,20 @@ func TestL10_APanicIsReportedAndTheHandlerGoesOn(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		var failures []*failure.Failure
 		var log strings.Builder
-		i, _ := r.synced(sharedinformer.Options{Options: reflector.Options{
+		i, _ := r.synced(sharedinformer.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				failures = append(failures, f)
 				return failure.Retry
 			},
-		}})
+		})
 		var heard []string
-		i.AddHandler(funcs{Add: func(p *corev1.Pod, _ bool) {
+		i.AddHandlerWith(funcs{Add: func(_ context.Context, p *corev1.Pod, _ bool) error {
 			if p.Name == "bad" {
 				panic("cannot cope with it")
 			}
 			heard = append(heard, p.Name)
+			return nil
 		}}, sharedinformer.HandlerOptions{Name: "touchy"})
 		r.put(pod("bad"))
 		r.put(pod("good"))
@@ -481,7 +484,7 @@ func TestL10_AHandlerThatEndsItsGoroutineGoesOnInAnother(t *testing.T) {
 			r.put(pod("a"))
 			i, _ := r.synced(sharedinformer.Options{})
 			var heard []string
-			reg := i.AddHandler(handler(func(e event) {
+			reg := i.AddHandlerWith(handler(func(e event) {
 				heard = append(heard, e.Object.Name)
 				if e.Object.Name != "c" {
 					runtime.Goexit()
@@ -505,14 +508,14 @@ func TestL10_AHandlerThatEndsItsGoroutineGoesOnInAnother(t *testing.T) {
 func TestL10_AnErrorIsReportedAndMayStopTheInformer(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		broken := errors.New("disk full")
-		i := r.informer(sharedinformer.Options{Options: reflector.Options{
+		i := r.informer(sharedinformer.Options{
 			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 				if errors.Is(f, broken) {
 					return failure.Stop
 				}
 				return failure.Retry
 			},
-		}})
+		})
 		i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, event) error { return broken }))
 		r.put(pod("a"))
 		err := i.Run(r.ctx)
@@ -526,19 +529,20 @@ func TestL11_ResyncGoesToThoseWhoAskedAndIsMarked(t *testing.T) {
 		r.put(pod("a"))
 		i, _ := r.synced(sharedinformer.Options{})
 		asked, other, late := record(r, i), record(r, i), record(r, i)
-		i.AddHandler(asked, sharedinformer.HandlerOptions{Resync: time.Minute})
+		i.AddHandlerWith(asked, sharedinformer.HandlerOptions{Resync: time.Minute})
 		i.AddHandler(other)
 		settle(150 * time.Second)
-		i.AddHandler(late, sharedinformer.HandlerOptions{Resync: 40 * time.Second, Lag: sharedinformer.Coalesce})
+		i.AddHandlerWith(late, sharedinformer.HandlerOptions{Resync: 40 * time.Second, Lag: sharedinformer.Coalesce})
 		settle(time.Minute)
 		require.Equal(r, []string{"add a initial", "resync a", "resync a", "resync a"}, asked.heard())
 		require.Equal(r, []string{"add a initial"}, other.heard())
 		require.Equal(r, []string{"add a initial", "resync a"}, late.heard())
 
 		updates := 0
-		i.AddHandler(funcs{Update: func(old, new *corev1.Pod) {
+		i.AddHandlerWith(funcs{Update: func(_ context.Context, old, new *corev1.Pod) error {
 			require.Same(r, old, new)
 			updates++
+			return nil
 		}}, sharedinformer.HandlerOptions{Resync: time.Minute})
 		settle(61 * time.Second)
 		require.Equal(r, 1, updates, "a handler without Resync hears it as an update of nothing")
@@ -550,7 +554,7 @@ func TestL11_ResyncNeverOvertakesAChange(t *testing.T) {
 		inBubble(t, apiserver.Options{}, func(r *rig) {
 			i, _ := r.synced(sharedinformer.Options{})
 			h := record(r, i) // checks that no version goes back
-			i.AddHandler(handler(func(e event) {
+			i.AddHandlerWith(handler(func(e event) {
 				_ = h.Handle(r.ctx, e)
 				time.Sleep(700 * time.Millisecond) // slower than the changes
 			}), sharedinformer.HandlerOptions{Resync: time.Second, Lag: lag})
@@ -576,7 +580,7 @@ func TestL11_NoResyncBeforeTheHandlerIsSynced(t *testing.T) {
 		}
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i)
-		i.AddHandler(handler(func(e event) {
+		i.AddHandlerWith(handler(func(e event) {
 			_ = h.Handle(r.ctx, e)
 			time.Sleep(10 * time.Second)
 		}), sharedinformer.HandlerOptions{Resync: 15 * time.Second})
@@ -594,7 +598,7 @@ func TestL11_ResyncsDoNotPileUpBeforeASlowHandler(t *testing.T) {
 		r.fill(10)
 		i, _ := r.synced(sharedinformer.Options{})
 		h := record(r, i)
-		i.AddHandler(handler(func(e event) {
+		i.AddHandlerWith(handler(func(e event) {
 			_ = h.Handle(r.ctx, e)
 			time.Sleep(10 * time.Second)
 		}), sharedinformer.HandlerOptions{Resync: 15 * time.Second})
@@ -632,7 +636,7 @@ func TestL03_AFilteredHandlerHearsOfTheDeletionOfWhatItKnows(t *testing.T) {
 		h := record(r, i) // checks pairing
 		filtered := sharedinformer.Filter(func(p *corev1.Pod) bool { return p.Labels["in"] == "yes" }, h)
 		g := newGate()
-		i.AddHandler(handler(func(e event) {
+		i.AddHandlerWith(handler(func(e event) {
 			_ = g.Handle(r.ctx, e)
 			_ = filtered.Handle(r.ctx, e)
 		}), sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})

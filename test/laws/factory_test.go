@@ -3,6 +3,7 @@ package laws
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -70,13 +71,13 @@ func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 					fields.OneTermEqualSelector("status.phase", "Running"), fields.OneTermEqualSelector("spec.nodeName", "n"))}},
 			},
 		} {
-			first := factory.Informer(f, same[0])
+			first := factory.InformerWith(f, same[0])
 			for n, of := range same {
-				require.Same(r, first, factory.Informer(f, of), "%s %d", name, n)
+				require.Same(r, first, factory.InformerWith(f, of), "%s %d", name, n)
 			}
 		}
 		require.Len(r, f.Status(), 4)
-		require.Same(r, factory.Informer[*corev1.Pod](f), factory.Informer(f, forPods{}))
+		require.Same(r, factory.Informer[*corev1.Pod](f), factory.InformerWith(f, forPods{}))
 	})
 }
 
@@ -114,11 +115,11 @@ func TestL25_ScopesSideBySide(t *testing.T) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
 		all := factory.Informer[*corev1.Pod](f)
-		shop := factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
-		bank := factory.Informer(f, forPods{Scope: podScope{Namespace: "bank"}})
-		web := factory.Informer(f, forPods{Scope: podScope{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
-		node := factory.Informer(f, forPods{Scope: podScope{Fields: fields.OneTermEqualSelector("spec.nodeName", "n1")}})
-		bankWeb := factory.Informer(f, forPods{Scope: podScope{Namespace: "bank", Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
+		shop := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
+		bank := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "bank"}})
+		web := factory.InformerWith(f, forPods{Scope: podScope{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
+		node := factory.InformerWith(f, forPods{Scope: podScope{Fields: fields.OneTermEqualSelector("spec.nodeName", "n1")}})
+		bankWeb := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "bank", Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}})
 		require.NoError(r, f.WaitForSync(r.ctx))
 		require.ElementsMatch(r, []string{"a", "b", "a2", "b2"}, namesOf(all))
 		require.ElementsMatch(r, []string{"a", "b"}, namesOf(shop))
@@ -150,9 +151,9 @@ func TestL25_TypedUntypedAndMetadataSideBySide(t *testing.T) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
 		typed := factory.Informer[*corev1.Pod](f)
-		raw := factory.Informer(f, factory.For[untyped]{Kind: podKind})
-		meta := factory.Informer(f, factory.For[metaOnly]{Kind: podKind})
-		mixed := factory.Informer(f, factory.For[object.Object]{Kind: podKind})
+		raw := factory.InformerWith(f, factory.For[untyped]{Kind: podKind})
+		meta := factory.InformerWith(f, factory.For[metaOnly]{Kind: podKind})
+		mixed := factory.InformerWith(f, factory.For[object.Object]{Kind: podKind})
 		require.NoError(r, f.WaitForSync(r.ctx))
 		key := object.Key{Namespace: "shop", Name: "a"}
 		t1, _ := typed.Cache().Get(key)
@@ -184,8 +185,8 @@ func TestL25_OptionsScopeIsThatOfInformersWithoutOne(t *testing.T) {
 		f, stop := r.started(factory.Options{Scope: podScope{Namespace: "shop"}})
 		defer stop()
 		typed := factory.Informer[*corev1.Pod](f)
-		raw := factory.Informer(f, factory.For[untyped]{Kind: podKind})
-		all := factory.Informer(f, forPods{Scope: podScope{Labels: labels.Everything()}})
+		raw := factory.InformerWith(f, factory.For[untyped]{Kind: podKind})
+		all := factory.InformerWith(f, forPods{Scope: podScope{Labels: labels.Everything()}})
 		require.NoError(r, f.WaitForSync(r.ctx))
 		require.Equal(r, []string{"a"}, namesOf(typed))
 		require.Equal(r, []string{"a"}, namesOf(raw))
@@ -204,12 +205,12 @@ func TestL25_ALateInformerStartsAtOnce(t *testing.T) {
 		f.Start(ctx)
 		require.NoError(r, f.WaitForSync(r.ctx))
 		require.Equal(r, 2, early.Cache().Len())
-		late := factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
+		late := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
 		require.NoError(r, late.WaitForSync(r.ctx))
 		require.Equal(r, 2, late.Cache().Len())
 		cancel()
 		f.Wait()
-		after := factory.Informer(f, forPods{Scope: podScope{Namespace: "bank"}})
+		after := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "bank"}})
 		settle(time.Minute)
 		require.Equal(r, reflector.Idle, after.Status().Reflector.State, "not after the end")
 	})
@@ -220,20 +221,21 @@ func TestL25_TheLastReleaseStops(t *testing.T) {
 		r.fill(2)
 		f, stop := r.started(factory.Options{})
 		defer stop()
-		first := factory.Informer[*corev1.Pod](f)
-		second := factory.Informer[*corev1.Pod](f)
-		other := factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
+		first, giveBackFirst := factory.Borrow(f, forPods{})
+		second, giveBackSecond := factory.Borrow(f, forPods{})
+		other := factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
 		require.NoError(r, f.WaitForSync(r.ctx))
-		<-factory.Release(f, first)
+		<-giveBackFirst()
+		<-giveBackFirst()
 		settle(time.Minute)
 		require.Equal(r, reflector.Watching, second.Status().Reflector.State, "another one uses it")
 		began := time.Now()
-		<-factory.Release(f, second)
+		<-giveBackSecond()
 		require.Zero(r, time.Since(began))
 		require.Equal(r, reflector.Stopped, second.Status().Reflector.State)
 		require.Equal(r, reflector.Watching, other.Status().Reflector.State)
 		require.Len(r, f.Status(), 1)
-		<-factory.Release(f, second)
+		<-giveBackSecond()
 		require.Equal(r, reflector.Watching, other.Status().Reflector.State, "once too often")
 		synctest.Wait()
 		require.Equal(r, 1, r.srv.Stats().Open("watch", "pods"))
@@ -294,8 +296,8 @@ func TestL25_WaitForSyncNamesEachThatIsNotSynced(t *testing.T) {
 		defer stop()
 		factory.Informer[*corev1.Pod](f)
 		factory.Informer[*corev1.ConfigMap](f)
-		factory.Informer(f, forPods{Scope: podScope{Namespace: "shop"}})
-		factory.Informer(f, factory.For[untyped]{Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Order"}})
+		factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
+		factory.InformerWith(f, factory.For[untyped]{Kind: object.GVK{Group: "example.com", Version: "v1", Kind: "Order"}})
 		err := f.WaitForSync(r.ctx)
 		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 		require.ErrorContains(r, err, "not synced: pods: list: forbidden: ")
@@ -312,19 +314,18 @@ func TestL25_MisuseIsReported(t *testing.T) {
 		ask  func(f *factory.Factory)
 		want string
 	}{
-		"selector of all": {opts: factory.Options{Options: sharedinformer.Options{Options: reflector.Options{LabelSelector: labels.Everything()}}}, want: "Scope"},
 		"transform too late": {ask: func(f *factory.Factory) {
 			factory.Informer[*corev1.Pod](f)
-			factory.Informer(f, forPods{Transform: same})
+			factory.InformerWith(f, forPods{Transform: same})
 		}, want: "transform"},
 		"transform twice": {ask: func(f *factory.Factory) {
-			factory.Informer(f, forPods{Transform: same})
-			factory.Informer(f, forPods{Kind: podKind, Transform: same})
+			factory.InformerWith(f, forPods{Transform: same})
+			factory.InformerWith(f, forPods{Kind: podKind, Transform: same})
 		}, want: "transform"},
 		"other fields": {opts: factory.Options{Keep: wire.WithoutManagedFields}, ask: func(f *factory.Factory) {
-			factory.Informer(f, forPods{Keep: wire.Only("spec.nodeName")})
+			factory.InformerWith(f, forPods{Keep: wire.Only("spec.nodeName")})
 			factory.Informer[*corev1.Pod](f)
-			factory.Informer(f, forPods{Keep: wire.Only("spec.nodeName")})
+			factory.InformerWith(f, forPods{Keep: wire.Only("spec.nodeName")})
 		}, want: `: asked for with Keep "without metadata.managedFields", but the informer exists already with "only spec.nodeName": ask for the same fields everywhere`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -348,13 +349,13 @@ func TestL25_MisuseGoesWithTheInformer(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
-		i := factory.Informer[*corev1.Pod](f)
+		_, giveBack := factory.Borrow(f, forPods{})
 		same := func(p *corev1.Pod) (*corev1.Pod, error) { return p, nil }
-		factory.Informer(f, forPods{Transform: same})
+		_, giveBackWrong := factory.Borrow(f, forPods{Transform: same})
 		require.ErrorContains(r, f.WaitForSync(r.ctx), "transform")
-		factory.Release(f, i)
-		<-factory.Release(f, i)
-		factory.Informer(f, forPods{Transform: same})
+		giveBack()
+		<-giveBackWrong()
+		factory.InformerWith(f, forPods{Transform: same})
 		require.NoError(r, f.WaitForSync(r.ctx))
 	})
 }
@@ -384,8 +385,8 @@ func TestL25_AKindThatNobodyKnowsIsReportedAtOnce(t *testing.T) {
 func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
 	inBubble(t, apiserver.Options{Authorize: apiserver.Deny("", "pods")}, func(r *rig) {
 		r.srv.Faults().Add(apiserver.Fault{Resource: "configmaps", Do: []apiserver.Action{apiserver.Silence{}}})
-		opts := factory.Options{Options: sharedinformer.Options{SyncPatience: 20 * time.Second}}
-		opts.StreamIdle = time.Hour
+		opts := factory.Options{SyncPatience: 20 * time.Second}
+		opts.Timing.StreamIdle = time.Hour
 		f, stop := r.started(opts)
 		defer stop()
 		factory.Informer[*corev1.Pod](f)
@@ -428,7 +429,7 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 		defer stop()
 		factory.Informer[*corev1.Pod](f)
 		of := factory.For[untyped]{Kind: widgets.GVK(), Optional: true}
-		optional := factory.Informer(f, of)
+		optional, giveBack := factory.Borrow(f, of)
 		began := time.Now()
 		require.NoError(r, f.WaitForSync(r.ctx))
 		require.Less(r, time.Since(began), 10*time.Second, "discovery may be asked twice, a second apart")
@@ -437,16 +438,16 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 
 		needed := of
 		needed.Optional = false
-		factory.Informer(f, needed)
+		_, giveBackNeeded := factory.Borrow(f, needed)
 		require.ErrorIs(r, f.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)
 		require.Len(r, f.Unsynced(), 1)
-		factory.Release(f, optional)
-		<-factory.Release(f, optional)
+		giveBack()
+		<-giveBackNeeded()
 
 		r.srv.SetAuthorizer(apiserver.Deny("", "widgets"))
 		require.NoError(r, r.srv.AddResource(widgets))
 		r.client.Mapper().Invalidate()
-		optional = factory.Informer(f, of)
+		optional = factory.InformerWith(f, of)
 		require.ErrorContains(r, f.WaitForSync(r.ctx), "forbidden", "it is served")
 		r.srv.SetAuthorizer(nil)
 		time.Sleep(time.Hour)
@@ -456,4 +457,60 @@ func TestL25_AnOptionalKindIsNotWaitedForWhileItIsNotServed(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.NoError(r, f.WaitForSync(r.ctx))
 	})
+}
+
+// Whoever gives an informer back before it has synced does not end the wait of the
+// others for theirs; the same where the factory has not been started.
+func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		for resource, delay := range map[string]time.Duration{"pods": 5 * time.Second, "nodes": 3 * time.Second} {
+			r.srv.Faults().Add(apiserver.Fault{Resource: resource, Count: 2, Do: []apiserver.Action{apiserver.Delay{For: delay}}})
+		}
+		f := factory.New(r.client, factory.Options{})
+		_, giveBack := factory.Borrow(f, forPods{})
+		waited := make(chan error, 1)
+		go func() { waited <- f.WaitForSync(r.ctx) }()
+		synctest.Wait()
+		<-giveBack()
+		require.NoError(r, <-waited, "nothing is left to wait for")
+
+		f, stop := r.started(factory.Options{})
+		defer stop()
+		_, giveBack = factory.Borrow(f, forPods{})
+		nodes := factory.Informer[*corev1.Node](f)
+		go func() { waited <- f.WaitForSync(r.ctx) }()
+		synctest.Wait()
+		<-giveBack()
+		require.NoError(r, <-waited)
+		require.True(r, nodes.HasSynced())
+	})
+}
+
+// The text of a selector that selects nothing is that of one that selects everything.
+func TestL25_NothingIsNotEverything(t *testing.T) {
+	nothing, err := metav1.LabelSelectorAsSelector(nil)
+	require.NoError(t, err)
+	for name, scope := range map[string]podScope{"labels": {Labels: nothing}, "fields": {Fields: fields.Nothing()}} {
+		for _, first := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, first %v", name, first), func(t *testing.T) {
+				inBubble(t, apiserver.Options{}, func(r *rig) {
+					r.put(pod("secret"))
+					f, stop := r.started(factory.Options{})
+					defer stop()
+					var none, all podsCache
+					if first {
+						none = factory.InformerWith(f, forPods{Scope: scope})
+					}
+					all = factory.Informer[*corev1.Pod](f)
+					if !first {
+						none = factory.InformerWith(f, forPods{Scope: scope})
+					}
+					require.NoError(r, all.WaitForSync(r.ctx))
+					require.Equal(r, []string{"secret"}, namesOf(all))
+					require.ErrorContains(r, f.WaitForSync(r.ctx), "a selector that selects nothing")
+					require.Empty(r, namesOf(none))
+				})
+			})
+		}
+	}
 }

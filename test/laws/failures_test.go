@@ -141,10 +141,10 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 			return p, nil
 		}, after: func(r *rig, _ informer) { r.put(pod("a", "bad=1")) }, phase: failure.PhaseTransform, key: "a", at: reflected},
 		"index": {before: func(_ *rig, i informer) {
-			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(broken) })
+			sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic(broken) })
 		}, phase: failure.PhaseIndex, key: "a", at: own},
 		"late index": {after: func(_ *rig, i informer) {
-			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(broken) })
+			sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic(broken) })
 		}, phase: failure.PhaseIndex, key: "a", at: own},
 		"handler": {before: func(_ *rig, i informer) {
 			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return broken }))
@@ -206,18 +206,18 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 
 func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {
 	for name, tc := range map[string]struct {
-		opts reflector.Options
+		opts sharedinformer.Options
 		want string
 	}{
-		"negative duration":            {reflector.Options{WatchTimeout: -1}, "WatchTimeout"},
-		"below what the API can count": {reflector.Options{WatchTimeout: time.Millisecond}, "seconds"},
-		"contradiction":                {reflector.Options{Initial: reflector.WatchList, PageSize: 5}, "PageSize"},
-		"unknown mode":                 {reflector.Options{Initial: 9}, "Initial"},
-		"a selector of nothing":        {reflector.Options{LabelSelector: labels.Nothing()}, "selects nothing"},
+		"negative duration":            {sharedinformer.Options{Timing: reflector.Timing{WatchTimeout: -1}}, "WatchTimeout"},
+		"below what the API can count": {sharedinformer.Options{Timing: reflector.Timing{WatchTimeout: time.Millisecond}}, "seconds"},
+		"contradiction":                {sharedinformer.Options{Initial: reflector.WatchList, PageSize: 5}, "PageSize"},
+		"unknown mode":                 {sharedinformer.Options{Initial: 9}, "Initial"},
+		"a selector of nothing":        {sharedinformer.Options{LabelSelector: labels.Nothing()}, "selects nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, apiserver.Options{}, func(r *rig) {
-				i := r.informer(sharedinformer.Options{Options: tc.opts})
+				i := r.informer(tc.opts)
 				require.Equal(r, failure.PhaseOptions, i.Status().Reflector.Failure.Phase, "before Run")
 				require.ErrorContains(r, i.WaitForSync(r.ctx), tc.want)
 				failed, ok := errors.AsType[*failure.Failure](i.Run(r.ctx))
@@ -280,7 +280,7 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 					return failure.Retry
 				}
 				i = r.informer(opts)
-				sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic("odd") })
+				sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic("odd") })
 				registration = i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{})
 				defer r.run(i)()
 				require.NoError(r, i.WaitForSync(r.ctx))
@@ -310,7 +310,7 @@ func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
 			return p, nil
 		}
 		i := sharedinformer.New(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), bad), opts)
-		sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic("odd") })
+		sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic("odd") })
 		stop := r.run(i)
 		require.NoError(r, i.WaitForSync(r.ctx))
 		synctest.Wait() // index failures are reported behind the write that synced

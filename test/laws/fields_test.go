@@ -12,7 +12,6 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -43,7 +42,7 @@ func TestW04_InformersCacheWhatIsWanted(t *testing.T) {
 				r.put(managed("a", "n1"))
 				r.put(managed("b", "n1"))
 				f, stop := r.started(factory.Options{
-					Options: sharedinformer.Options{Options: reflector.Options{Initial: initial}},
+					Initial: initial,
 					Keep:    keep,
 				})
 				defer stop()
@@ -85,7 +84,7 @@ func TestW04_UnknownFieldsAreReported(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		f, stop := r.started(factory.Options{})
 		defer stop()
-		factory.Informer(f, forPods{Keep: wire.Only("spec.node")})
+		factory.InformerWith(f, forPods{Keep: wire.Only("spec.node")})
 		err := f.WaitForSync(r.ctx)
 		require.ErrorIs(r, err, wire.ErrFields)
 		require.ErrorContains(r, err, `not synced: pods: `)

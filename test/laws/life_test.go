@@ -49,8 +49,8 @@ func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 				tc.first(r)
 				tc.opts.DetectMutations = time.Second
 				i := r.informer(tc.opts)
-				i.AddHandler(record(r, i), sharedinformer.HandlerOptions{Resync: time.Minute})
-				i.AddHandler(record(r, i), sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
+				i.AddHandlerWith(record(r, i), sharedinformer.HandlerOptions{Resync: time.Minute})
+				i.AddHandlerWith(record(r, i), sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
 				ctx, cancel := context.WithCancel(r.ctx)
 				defer cancel()
 				ended := make(chan error, 1)
@@ -83,7 +83,7 @@ func TestL23_ABlockedHandlerIsReleasedByItsContext(t *testing.T) {
 				r.fill(3)
 				i := r.informer(streaming())
 				calls, returned := 0, false
-				i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(ctx context.Context, _ sharedinformer.Event[*corev1.Pod]) error {
+				i.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(ctx context.Context, _ sharedinformer.Event[*corev1.Pod]) error {
 					calls++
 					<-ctx.Done()
 					time.Sleep(time.Second) // cleans up
@@ -178,7 +178,7 @@ func TestL23_AStopByTheErrorHandlerLeavesNothing(t *testing.T) {
 			i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { panic(failing) }))
 		}},
 		"index": {failure.PhaseIndex, func(r *rig, i *sharedinformer.Informer[*corev1.Pod]) {
-			sharedinformer.Index(i, "odd", func(*corev1.Pod) []int { panic(failing) })
+			sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic(failing) })
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestL24_HandlersGoOnWhereTheyWere(t *testing.T) {
 				i := r.informer(streaming())
 				slow := record(r, i)
 				first := true
-				i.AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(ctx context.Context, e sharedinformer.Event[*corev1.Pod]) error {
+				i.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(ctx context.Context, e sharedinformer.Event[*corev1.Pod]) error {
 					defer func() { first = false }()
 					if first {
 						<-ctx.Done()
@@ -365,7 +365,7 @@ func TestL24_WhatWasQueuedIsAppliedBeforeTheStop(t *testing.T) {
 		r.fill(2)
 		i, stop := r.synced(streaming())
 		var slow atomic.Bool
-		sharedinformer.Index(i, "slow", func(*corev1.Pod) []string {
+		sharedinformer.AddIndex(i, "slow", func(*corev1.Pod) []string {
 			if slow.Swap(false) {
 				time.Sleep(time.Minute)
 			}

@@ -80,7 +80,7 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 				require.Equal(r, []string{"add shop-2"}, h.heard())
 
 				shop1, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "shop-1"})
-				require.NoError(r, i.SetNamespaces("mail", "shop"))
+				require.NoError(r, i.SetNamespaces([]string{"mail", "shop"}))
 				require.False(r, i.HasSynced())
 				require.Empty(r, i.Cache().RV())
 				require.NoError(r, i.WaitForSync(r.ctx))
@@ -90,7 +90,7 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 				require.Same(r, shop1, same)
 				require.Equal(r, 2, r.srv.Stats().Open("watch", "pods"))
 
-				require.NoError(r, i.SetNamespaces())
+				require.NoError(r, i.SetNamespaces([]string{}))
 				require.NoError(r, i.WaitForSync(r.ctx))
 				require.Len(r, h.heard(), 4)
 				require.Zero(r, i.Cache().Len())
@@ -98,7 +98,7 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 				require.Zero(r, r.srv.Stats().Open("watch", "pods"))
 				require.Equal(r, "pods in no namespace", i.Name())
 
-				require.NoError(r, i.SetNamespaces("bank"))
+				require.NoError(r, i.SetNamespaces([]string{"bank"}))
 				require.NoError(r, i.WaitForSync(r.ctx))
 				require.Equal(r, []string{"add bank-1 initial"}, h.heard())
 				require.Equal(r, "pods in namespace bank", i.Name())
@@ -125,7 +125,7 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 		require.Len(r, h.heard(), 3)
 		require.Equal(r, "0", source.heard()[0].opts.ResourceVersion)
 
-		require.NoError(r, i.SetNamespaces("shop", "mail"))
+		require.NoError(r, i.SetNamespaces([]string{"shop", "mail"}))
 		r.put(podIn("shop", "shop-1", "n=2"))
 		require.NoError(r, i.WaitForSync(r.ctx))
 		require.ElementsMatch(r, []string{"delete bank-1", "update shop-1"}, h.heard())
@@ -134,7 +134,7 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 			require.NotEqual(r, "0", a.opts.ResourceVersion, "%+v", a)
 		}
 
-		require.NoError(r, i.SetNamespaces("shop", metav1.NamespaceAll))
+		require.NoError(r, i.SetNamespaces([]string{"shop", metav1.NamespaceAll}))
 		require.NoError(r, i.WaitForSync(r.ctx))
 		require.Equal(r, []string{"add bank-1 initial"}, h.heard())
 		r.inStep(i)
@@ -218,7 +218,7 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 
 		written := r.put(podIn("shop", "s", "n=1"))
 		began := time.Now()
-		require.NoError(r, i.WaitForRV(r.ctx, written, "shop")) // L14
+		require.NoError(r, i.WaitForRVIn(r.ctx, written, "shop")) // L14
 		require.Zero(r, time.Since(began))
 		require.Equal(r, written, i.Cache().NamespaceRV("shop"))
 		require.Equal(r, first, i.Cache().NamespaceRV("bank"))
@@ -227,11 +227,11 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 		require.NoError(r, i.WaitForRV(r.ctx, written), "a bookmark tells bank that it has missed nothing")
 		r.within(time.Second, time.Minute, time.Since(began))
 
-		require.NoError(r, i.SetNamespaces("bank", "shop", "mail"))
+		require.NoError(r, i.SetNamespaces([]string{"bank", "shop", "mail"}))
 		require.Empty(r, i.Cache().RV(), "nothing is known of mail")
 		require.Equal(r, written, i.Cache().NamespaceRV("shop"))
 		require.NoError(r, i.WaitForRV(r.ctx, written))
-		require.NoError(r, i.SetNamespaces("shop"))
+		require.NoError(r, i.SetNamespaces([]string{"shop"}))
 		require.NoError(r, i.WaitForSync(r.ctx))
 		require.Equal(r, i.Cache().NamespaceRV("shop"), i.Cache().RV())
 	})
@@ -268,12 +268,12 @@ func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 		i := r.informer(in("shop"))
 		synced := 0
 		h := record(r, i)
-		registration := i.AddHandler(h, sharedinformer.HandlerOptions{OnSync: func() { synced++ }})
+		registration := i.AddHandlerWith(h, sharedinformer.HandlerOptions{OnSync: func() { synced++ }})
 		defer r.run(i)()
 		require.NoError(r, i.WaitForSync(r.ctx))
 		require.Equal(r, []string{"add shop-1 initial"}, h.heard())
 
-		require.NoError(r, i.SetNamespaces("bank", "mail", "shop"))
+		require.NoError(r, i.SetNamespaces([]string{"bank", "mail", "shop"}))
 		require.False(r, i.HasSynced())
 		require.False(r, registration.HasSynced())
 		err := i.WaitForSync(r.ctx)
@@ -289,13 +289,13 @@ func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 		r.put(podIn("shop", "shop-2"))
 		require.Equal(r, []string{"add shop-2"}, h.heard(), "the others go on")
 		waited := make(chan error, 1)
-		go func() { waited <- i.WaitForRV(r.ctx, after(r.srv.RVOf(pods)), "shop") }()
+		go func() { waited <- i.WaitForRVIn(r.ctx, after(r.srv.RVOf(pods)), "shop") }()
 		settle(time.Hour)
 		require.Empty(r, waited)
 		r.put(podIn("shop", "shop-3"))
 		require.NoError(r, <-waited) // L14
 		require.Equal(r, []string{"add shop-3"}, h.heard())
-		err = i.WaitForRV(r.ctx, "1", "mail")
+		err = i.WaitForRVIn(r.ctx, "1", "mail")
 		require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
 		require.Contains(r, err.Error(), "pods in namespace mail: list: forbidden: ")
 		require.NotContains(r, err.Error(), "bank")
@@ -305,7 +305,7 @@ func TestL18_TheSyncCoversEveryNamespace(t *testing.T) {
 		require.Equal(r, []string{"add bank-1 initial"}, h.heard())
 		require.False(r, i.HasSynced())
 		require.Len(r, i.Status().Unsynced(), 1)
-		require.NoError(r, i.SetNamespaces("bank", "shop"), "nobody waits for mail any more")
+		require.NoError(r, i.SetNamespaces([]string{"bank", "shop"}), "nobody waits for mail any more")
 		require.NoError(r, i.WaitForSync(r.ctx))
 		require.True(r, registration.HasSynced())
 		require.Empty(r, h.heard())
@@ -329,15 +329,15 @@ func TestL18_HandlersSyncAgain(t *testing.T) {
 				r.put(podIn("shop", "s"))
 				i := r.informer(in("shop"))
 				release := make(chan struct{})
-				slow := i.AddHandler(handler(func(e event) {
+				slow := i.AddHandlerWith(handler(func(e event) {
 					if e.Object.Namespace == "bank" {
 						<-release
 					}
 				}), sharedinformer.HandlerOptions{Lag: lag})
 				defer r.run(i)()
 				require.NoError(r, i.WaitForSync(r.ctx))
-				require.NoError(r, i.SetNamespaces("bank", "shop"))
-				late := i.AddHandler(handler(func(event) {}), sharedinformer.HandlerOptions{Lag: lag})
+				require.NoError(r, i.SetNamespaces([]string{"bank", "shop"}))
+				late := i.AddHandlerWith(handler(func(event) {}), sharedinformer.HandlerOptions{Lag: lag})
 				settle(time.Minute)
 				require.True(r, i.HasSynced())
 				require.True(r, late.HasSynced())
@@ -366,7 +366,7 @@ func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 				require.Equal(r, 2, i.Cache().Len())
 				require.Equal(r, "nodes", i.Name())
 				require.NotEmpty(r, i.Cache().RV())
-				require.NoError(r, i.SetNamespaces("mail"))
+				require.NoError(r, i.SetNamespaces([]string{"mail"}))
 				require.NoError(r, i.WaitForSync(r.ctx))
 				settle(time.Hour)
 				require.Equal(r, 2, i.Cache().Len())
@@ -383,7 +383,7 @@ func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 		defer r.run(i)()
 		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: it is no source.Namespacer")
 		undivided := r.informer(sharedinformer.Options{})
-		require.ErrorIs(r, undivided.SetNamespaces("shop"), sharedinformer.ErrUndivided)
+		require.ErrorIs(r, undivided.SetNamespaces([]string{"shop"}), sharedinformer.ErrUndivided)
 		require.Nil(r, undivided.Namespaces())
 	})
 }
@@ -398,13 +398,13 @@ func TestL24_NamespacesOfAStoppedInformer(t *testing.T) {
 		i := r.informer(in("bank", "shop"))
 		h := record(r, i)
 		i.AddHandler(h)
-		require.NoError(r, i.SetNamespaces("bank", "mail", "shop"))
-		require.NoError(r, i.SetNamespaces("bank", "shop"))
+		require.NoError(r, i.SetNamespaces([]string{"bank", "mail", "shop"}))
+		require.NoError(r, i.SetNamespaces([]string{"bank", "shop"}))
 		stop := r.run(i)
 		require.NoError(r, i.WaitForSync(r.ctx))
 		require.Len(r, h.heard(), 2)
 		stop()
-		require.NoError(r, i.SetNamespaces("mail", "shop"))
+		require.NoError(r, i.SetNamespaces([]string{"mail", "shop"}))
 		require.Equal(r, r.truthIn("bank", "shop"), cached(i))
 		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrStopped)
 		r.put(podIn("shop", "shop-2"))
@@ -435,7 +435,7 @@ func TestL23_NamespacesChangeWhileTheInformerStops(t *testing.T) {
 			go func() {
 				defer close(done)
 				for _, set := range sets {
-					_ = i.SetNamespaces(set...)
+					_ = i.SetNamespaces(set)
 				}
 			}()
 			if quiet {
@@ -489,7 +489,7 @@ func playNamespaces(t *testing.T, seed uint64) {
 		informer := in(set...)
 		informer.Compact = random.IntN(2) == 0
 		informer.Initial = reflector.Initial(2 * random.IntN(2)) // Auto or List
-		informer.WatchTimeout = time.Duration(5+random.IntN(120)) * time.Second
+		informer.Timing.WatchTimeout = time.Duration(5+random.IntN(120)) * time.Second
 		s.i = r.informer(informer)
 		s.start()
 		s.join()
@@ -512,7 +512,7 @@ func playNamespaces(t *testing.T, seed uint64) {
 			switch random.IntN(5) {
 			case 0:
 				set = someOf(random)
-				require.NoError(r, s.i.SetNamespaces(set...))
+				require.NoError(r, s.i.SetNamespaces(set))
 			case 1:
 				for range random.IntN(10) {
 					s.changeIn(three[random.IntN(3)])
@@ -560,18 +560,18 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 		for _, namespace := range three {
 			r.put(podIn(namespace, namespace+"-1"))
 		}
-		f, stop := r.started(factory.Options{Options: in("shop", "bank")})
+		f, stop := r.started(factory.Options{Namespaces: []string{"shop", "bank"}})
 		defer stop()
 		of := func(namespaces ...string) podsCache {
-			return factory.Informer(f, forPods{Scope: podScope{Namespaces: namespaces}})
+			return factory.InformerWith(f, forPods{Scope: podScope{Namespaces: namespaces}})
 		}
 		pair := of("mail", "shop")
 		for _, same := range []podsCache{of("shop", "mail"), of("mail", "shop", "mail"),
-			factory.Informer(f, forPods{Scope: podScope{Namespace: "mail", Namespaces: []string{"shop"}}})} {
+			factory.InformerWith(f, forPods{Scope: podScope{Namespace: "mail", Namespaces: []string{"shop"}}})} {
 			require.Same(r, pair, same)
 		}
 		one := of("mail")
-		require.Same(r, one, factory.Informer(f, forPods{Scope: podScope{Namespace: "mail"}}))
+		require.Same(r, one, factory.InformerWith(f, forPods{Scope: podScope{Namespace: "mail"}}))
 		all := of(metav1.NamespaceAll)
 		require.Same(r, all, of("mail", metav1.NamespaceAll))
 		following := factory.Informer[*corev1.Pod](f)
@@ -583,7 +583,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 		require.ElementsMatch(r, []string{"bank-1", "mail-1", "shop-1"}, namesOf(all))
 		require.ElementsMatch(r, []string{"bank-1", "shop-1"}, namesOf(following))
 
-		require.NoError(r, f.SetNamespaces("mail"))
+		require.NoError(r, f.SetNamespaces([]string{"mail"}))
 		require.Same(r, following, factory.Informer[*corev1.Pod](f))
 		require.NoError(r, f.WaitForSync(r.ctx))
 		require.ElementsMatch(r, []string{"mail-1"}, namesOf(following))
@@ -592,11 +592,11 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 		later := factory.Informer[*corev1.Service](f)
 		require.Equal(r, []string{"mail"}, later.Namespaces())
 
-		require.NoError(r, pair.SetNamespaces("bank", "shop"))
+		require.NoError(r, pair.SetNamespaces([]string{"bank", "shop"}))
 		require.Same(r, pair, of("mail", "shop"))
 		require.ErrorContains(r, f.WaitForSync(r.ctx), "somebody has changed those of the informer: only Factory.SetNamespaces may")
 
 		fixed := factory.New(r.client, factory.Options{})
-		require.ErrorIs(r, fixed.SetNamespaces("shop"), sharedinformer.ErrUndivided)
+		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), sharedinformer.ErrUndivided)
 	})
 }

@@ -103,12 +103,12 @@ func verbs(log []asked) []string {
 // listing are the options of an informer that reads its initial state from a
 // list.
 func listing() sharedinformer.Options {
-	return sharedinformer.Options{Options: reflector.Options{Initial: reflector.List}}
+	return sharedinformer.Options{Initial: reflector.List}
 }
 
 // streaming are those of one that reads it from a streaming list.
 func streaming() sharedinformer.Options {
-	return sharedinformer.Options{Options: reflector.Options{Initial: reflector.Auto}}
+	return sharedinformer.Options{Initial: reflector.Auto}
 }
 
 // fault makes requests for pods go wrong, all of them until it is removed.

@@ -341,7 +341,7 @@ func TestL19_BackOffGrowsWithJitterAndResetsAfterQuiet(t *testing.T) {
 	backoff := reflector.Backoff{Initial: time.Second, Max: 20 * time.Second, Reset: time.Minute}
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		opts := listing()
-		opts.Backoff = backoff
+		opts.Timing.Backoff = backoff
 		i := r.spied(opts)
 		fail := func(n int) (waits []time.Duration) {
 			r.Helper()

@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -51,7 +52,7 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, transformed %v", name, transformed), func(t *testing.T) {
 				inBubble(t, apiserver.Options{}, func(r *rig) {
 					r.alike(5)
-					f := factory.New(r.client, factory.Options{Options: opts})
+					f := factory.New(r.client, factory.Options{Initial: opts.Initial, PageSize: opts.PageSize})
 					var of forPods
 					calls := 0
 					if transformed {
@@ -61,7 +62,7 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 							return p, nil
 						}
 					}
-					i := factory.Informer(f, of)
+					i := factory.InformerWith(f, of)
 					h := record(r, i)
 					i.AddHandler(h)
 					stop := r.run(i)
@@ -109,7 +110,7 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 		shares := func(opts factory.Options, one, other forPods) bool {
 			f, stop := r.started(opts)
 			defer stop()
-			a, b := factory.Informer(f, one), factory.Informer(f, other)
+			a, b := factory.InformerWith(f, one), factory.InformerWith(f, other)
 			require.NoError(r, f.WaitForSync(r.ctx))
 			return &get(a, "p4").Spec.Containers[0] == &get(b, "p3").Spec.Containers[0]
 		}
@@ -125,7 +126,7 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 		}
 		f, stop := r.started(factory.Options{})
 		defer stop()
-		plain, loud := factory.Informer(f, in("")), factory.Informer(f, shouting)
+		plain, loud := factory.InformerWith(f, in("")), factory.InformerWith(f, shouting)
 		require.NoError(r, f.WaitForSync(r.ctx))
 		for name := range held(plain) {
 			require.Equal(r, "production", get(plain, name).Spec.Containers[0].Env[0].Value)
@@ -159,7 +160,7 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 				opts := streaming()
 				opts.OnError, opts.DetectMutations = reported.handle, time.Hour
 				i := r.informer(opts)
-				i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{}, sharedinformer.HandlerOptions{Name: "innocent"})
+				i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{}, sharedinformer.HandlerOptions{Name: "innocent"})
 				stop := r.run(i)
 				require.NoError(r, i.WaitForSync(r.ctx))
 				others := 0
@@ -170,10 +171,11 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 				}
 				require.Equal(r, tc.same != nil, others > 0)
 				var done atomic.Bool
-				culprit := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
+				culprit := i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ context.Context, p *corev1.Pod, _ bool) error {
 					if p.Name == "p3" && !done.Swap(true) {
 						tc.change(p)
 					}
+					return nil
 				}}, sharedinformer.HandlerOptions{Name: "culprit"})
 				synctest.Wait()
 				all := reported.heard()
@@ -221,10 +223,11 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 				}
 				want := shared(get(i, "p3").DeepCopy())
 				var done atomic.Bool
-				i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, _ bool) {
+				i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ context.Context, p *corev1.Pod, _ bool) error {
 					if p.Name == "p3" && !done.Swap(true) {
 						change(p)
 					}
+					return nil
 				}})
 				synctest.Wait()
 				require.Len(r, reported.heard(), 1)

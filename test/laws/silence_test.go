@@ -48,9 +48,9 @@ func TestL20_AStreamWithoutEndFallsBackToAList(t *testing.T) {
 					r.fill(3)
 					r.fault("watch", tc.do)
 					reported := &failures{}
-					i := r.informer(sharedinformer.Options{Options: reflector.Options{
-						Initial: initial, StreamIdle: tc.idle, StreamTimeout: tc.timeout, OnError: reported.handle,
-					}})
+					i := r.informer(sharedinformer.Options{
+						Initial: initial, Timing: reflector.Timing{StreamIdle: tc.idle, StreamTimeout: tc.timeout}, OnError: reported.handle,
+					})
 					began := time.Now()
 					defer r.run(i)()
 					require.NoError(r, i.WaitForSync(r.ctx))

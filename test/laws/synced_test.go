@@ -23,9 +23,9 @@ import (
 
 // neverEnding are streaming lists that only the server ends.
 func neverEnding() sharedinformer.Options {
-	return sharedinformer.Options{Options: reflector.Options{
-		Initial: reflector.WatchList, StreamIdle: time.Hour, StreamTimeout: time.Hour,
-	}}
+	return sharedinformer.Options{
+		Initial: reflector.WatchList, Timing: reflector.Timing{StreamIdle: time.Hour, StreamTimeout: time.Hour},
+	}
 }
 
 func paged() sharedinformer.Options {
@@ -138,11 +138,12 @@ func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
 						require.NoError(r, i.WaitForSync(r.ctx))
 					}
 					adds, release := 0, make(chan struct{})
-					registration := i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ *corev1.Pod, initial bool) {
+					registration := i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ context.Context, _ *corev1.Pod, initial bool) error {
 						assert.True(r, initial)
 						if adds++; adds == 3 {
 							<-release
 						}
+						return nil
 					}}, sharedinformer.HandlerOptions{Name: "slow", Lag: lag})
 					if !late {
 						defer r.run(i)()
@@ -235,8 +236,9 @@ func TestL18_OnSyncIsCalledAfterTheLastInitialAdd(t *testing.T) {
 		i := r.informer(sharedinformer.Options{})
 		var log []string
 		join := func() *sharedinformer.Registration[*corev1.Pod] {
-			return i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(p *corev1.Pod, initial bool) {
+			return i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ context.Context, p *corev1.Pod, _ bool) error {
 				log = append(log, p.Name)
+				return nil
 			}}, sharedinformer.HandlerOptions{OnSync: func() { log = append(log, "synced") }})
 		}
 		first := join()

@@ -41,29 +41,28 @@ var _ = []any{
 
 func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector, gvk object.GVK) error {
 	// one namespace, and a selector
-	shop := factory.Informer(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop", Labels: selector}})
+	shop := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop", Labels: selector}})
 
 	// several namespaces in one cache
-	some := factory.Informer(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop", "bank"}}})
+	some := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespaces: []string{"shop", "bank"}}})
 
 	// a custom resource without Go types
-	crontabs := factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: gvk})
+	crontabs := factory.InformerWith(f, factory.For[*unstructured.Unstructured]{Kind: gvk})
 
 	// only the metadata
-	meta := factory.Informer(f, factory.For[*metav1.PartialObjectMetadata]{Kind: gvk})
+	meta := factory.InformerWith(f, factory.For[*metav1.PartialObjectMetadata]{Kind: gvk})
 
 	// a kind that may not be installed: it holds up nobody
-	gadgets := factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: gvk, Optional: true})
+	gadgets := factory.InformerWith(f, factory.For[*unstructured.Unstructured]{Kind: gvk, Optional: true})
 
-	// stop one informer; its last user stops it
-	stopped := factory.Release(f, shop)
-	_, _, _, _, _ = some, crontabs, meta, gadgets, stopped
+	// give an informer back: the last to do so stops it
+	lent, giveBack := factory.Borrow(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop"}})
+	stopped := giveBack()
+	_, _, _, _, _, _, _ = shop, lent, some, crontabs, meta, gadgets, stopped
 
 	// namespaces that change at run time, for all informers that name none
-	opts := factory.Options{}
-	opts.Namespaces = []string{"shop", "bank"}
-	f = factory.New(client, opts)
-	err := f.SetNamespaces("shop", "mail")
+	f = factory.New(client, factory.Options{Namespaces: []string{"shop", "bank"}})
+	err := f.SetNamespaces([]string{"shop", "mail"})
 	return err
 }
 
@@ -72,10 +71,10 @@ func trimming(client *rest.Client, f *factory.Factory) {
 	f = factory.New(client, factory.Options{Keep: wire.WithoutManagedFields})
 
 	// only some fields; the others are not even decoded
-	pods := factory.Informer(f, factory.For[*corev1.Pod]{Keep: wire.Only("metadata.labels", "spec.nodeName")})
+	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Keep: wire.Only("metadata.labels", "spec.nodeName")})
 
 	// changed objects
-	pods = factory.Informer(f, factory.For[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
+	pods = factory.InformerWith(f, factory.For[*corev1.Pod]{Transform: func(p *corev1.Pod) (*corev1.Pod, error) {
 		p.Annotations = nil
 		return p, nil
 	}})
@@ -89,10 +88,10 @@ func handling(ctx context.Context, pods *sharedinformer.Informer[*corev1.Pod], h
 	pods.AddHandler(sharedinformer.Filter(running, h))
 
 	// a handler that may lag without holding memory
-	pods.AddHandler(h, sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
+	pods.AddHandlerWith(h, sharedinformer.HandlerOptions{Lag: sharedinformer.Coalesce})
 
 	// a resync for this handler only
-	pods.AddHandler(h, sharedinformer.HandlerOptions{Resync: 10 * time.Minute})
+	pods.AddHandlerWith(h, sharedinformer.HandlerOptions{Resync: 10 * time.Minute})
 
 	// leave, and wait for the call in progress
 	registration := pods.AddHandler(h)
@@ -111,7 +110,7 @@ func reading(ctx context.Context, client *rest.Client, pods *sharedinformer.Info
 	}
 
 	// by an index, which can be added at any time
-	byNode := sharedinformer.Index(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	byNode := sharedinformer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 	for p := range byNode.Get("node-1") {
 		fmt.Println(p.Name)
 	}
@@ -121,7 +120,7 @@ func reading(ctx context.Context, client *rest.Client, pods *sharedinformer.Info
 	if err != nil {
 		return err
 	}
-	err = pods.WaitForRV(ctx, written.ResourceVersion, written.Namespace)
+	err = pods.WaitForRVIn(ctx, written.ResourceVersion, written.Namespace)
 	_, _ = p, ok
 	return err
 }
@@ -136,10 +135,7 @@ func observing(client *rest.Client, f *factory.Factory, logger *slog.Logger) {
 	prometheus.MustRegister(metrics.NewInformers(f, metrics.InformerOptions{}))
 
 	// who changes cached objects? slow, for tests
-	opts := factory.Options{}
-	opts.Logger = logger
-	opts.DetectMutations = time.Second
-	f = factory.New(client, opts)
+	f = factory.New(client, factory.Options{Logger: logger, DetectMutations: time.Second})
 }
 
 func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod) error {
@@ -207,7 +203,7 @@ func electing(ctx context.Context, m *manager.Manager, r manager.Runnable) error
 func clusters(cfg, other *config.Config) error {
 	// some namespaces, changed at run time
 	m, err := manager.New(cfg, manager.Options{Namespaces: []string{"shop", "bank"}})
-	err = m.SetNamespaces("shop", "mail")
+	err = m.SetNamespaces([]string{"shop", "mail"})
 
 	// a second cluster
 	far, err := manager.NewCluster(other, manager.ClusterOptions{Name: "far"})

@@ -115,7 +115,7 @@ current-context: c
 			t.Fatalf("%v; stdout %q, stderr %q", err, got, stderr.String())
 		}
 	}
-	require.Contains(t, got, "+ shop web-0\n")
+	require.Contains(t, got, "add shop web-0 ")
 	require.NoError(t, run.Process.Signal(os.Interrupt))
 	require.NoError(t, run.Wait(), stderr.String())
 }

@@ -30,7 +30,7 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 	case s.Params.On(scenario.Typed):
 		return followType(ctx, s, f, factory.Informer[*scenario.Widget](f))
 	case s.Params.On(scenario.Custom):
-		return followType(ctx, s, f, factory.Informer(f, factory.For[*unstructured.Unstructured]{Kind: objects.WidgetVersion().WithKind(objects.WidgetKind)}))
+		return followType(ctx, s, f, factory.InformerWith(f, factory.For[*unstructured.Unstructured]{Kind: objects.WidgetVersion().WithKind(objects.WidgetKind)}))
 	}
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
@@ -42,8 +42,7 @@ func newFactory(s *protocol.Session) (*factory.Factory, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := factory.Options{}
-	opts.Initial = reflector.List
+	opts := factory.Options{Initial: reflector.List}
 	if s.Params.On(scenario.WatchList) {
 		opts.Initial = reflector.WatchList
 	}
@@ -83,15 +82,16 @@ func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T])
 	for n := range max(s.Params[scenario.Handlers], 1) {
 		l := scenario.ListenerOf(s)
 		h := sharedinformer.HandlerFuncs[T]{
-			Add: func(o T, initial bool) {
+			Add: func(_ context.Context, o T, initial bool) error {
 				if !initial {
 					l.Hear(o)
 				}
+				return nil
 			},
-			Update: func(old, o T) { l.HearUpdate(old, o) },
+			Update: func(_ context.Context, old, o T) error { l.HearUpdate(old, o); return nil },
 		}
 		listeners = append(listeners, l)
-		registrations = append(registrations, i.AddHandler(h, sharedinformer.HandlerOptions{Name: fmt.Sprint("handler ", n)}))
+		registrations = append(registrations, i.AddHandlerWith(h, sharedinformer.HandlerOptions{Name: fmt.Sprint("handler ", n)}))
 	}
 	return listeners, registrations
 }

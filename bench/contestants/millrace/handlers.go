@@ -20,9 +20,10 @@ func lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, er
 	feed.Paced(s.Params[scenario.PerSecond], pauses.Sent)
 	i := newLocal(feed)
 	l := scenario.ListenerOf(s)
-	i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Update: func(_, p *corev1.Pod) {
+	i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Update: func(_ context.Context, _, p *corev1.Pod) error {
 		pauses.Hear(p)
 		l.Hear(p)
+		return nil
 	}})
 	stop, err := start(ctx, i)
 	if err != nil {
@@ -30,7 +31,7 @@ func lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, er
 	}
 	defer stop()
 	err = scenario.Join(s, feed.Go, l, pauses, func() error {
-		return i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(*corev1.Pod, bool) {}}).WaitForSync(ctx)
+		return i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(context.Context, *corev1.Pod, bool) error { return nil }}).WaitForSync(ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -47,8 +48,8 @@ func slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, er
 	i := newLocal(feed)
 	listeners, _ := listen(s, i)
 	sleeper := scenario.NewSleeper(feed.Until)
-	i.AddHandler(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{
-		Update: func(_, o *metav1.PartialObjectMetadata) { sleeper.Hear(o) },
+	i.AddHandlerWith(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{
+		Update: func(_ context.Context, _, o *metav1.PartialObjectMetadata) error { sleeper.Hear(o); return nil },
 	}, sharedinformer.HandlerOptions{Name: "sleeper", Lag: sharedinformer.Coalesce})
 	stop, err := start(ctx, i)
 	if err != nil {

@@ -48,9 +48,7 @@ func (l local[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wi
 
 // newLocal returns an informer of a feed.
 func newLocal[T object.Object](feed *scenario.Feed[T]) *sharedinformer.Informer[T] {
-	opts := sharedinformer.Options{}
-	opts.Initial = reflector.List
-	return sharedinformer.New(local[T]{feed}, opts)
+	return sharedinformer.New(local[T]{feed}, sharedinformer.Options{Initial: reflector.List})
 }
 
 // start runs an informer until stop is called, which waits.

@@ -17,7 +17,7 @@ import (
 func cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	i := newLocal(feed)
-	byNode := sharedinformer.Index(i, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+	byNode := sharedinformer.AddIndex(i, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 	stop, err := start(ctx, i)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,10 @@ func readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error)
 	window := feed.Window(scenario.OnTheWay)
 	i := newLocal[*metav1.PartialObjectMetadata](feed)
 	i.AddHandler(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{
-		Update: func(_, _ *metav1.PartialObjectMetadata) { window.Hear() },
+		Update: func(context.Context, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata) error {
+			window.Hear()
+			return nil
+		},
 	})
 	stop, err := start(ctx, i)
 	if err != nil {

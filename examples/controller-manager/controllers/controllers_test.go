@@ -1,6 +1,7 @@
 package controllers_test
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
@@ -98,11 +99,10 @@ func TestRollOutKeepsItsLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			controllertest.Run(t, func(e *controllertest.Env) {
 				pods := &census{ready: map[object.Key]bool{}}
-				factory.Informer[*corev1.Pod](e.Factory).AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{
-					Add:    func(p *corev1.Pod, _ bool) { pods.see(p, false) },
-					Update: func(_, p *corev1.Pod) { pods.see(p, false) },
-					Delete: func(p *corev1.Pod, _ bool) { pods.see(p, true) },
-				})
+				factory.Informer[*corev1.Pod](e.Factory).AddHandler(sharedinformer.HandlerFunc[*corev1.Pod](func(_ context.Context, e sharedinformer.Event[*corev1.Pod]) error {
+					pods.see(e.Object, e.Type == sharedinformer.Delete)
+					return nil
+				}))
 				start(e)
 				d := deployment(6)
 				*d.Spec.Strategy.RollingUpdate.MaxSurge = intOrString(c.surge)

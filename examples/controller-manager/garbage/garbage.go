@@ -38,7 +38,7 @@ func Descriptors() []controllermanager.Descriptor {
 // them is gone.
 func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable, error) {
 	owners, objects := controllermanager.ClientFor[O](c), controllermanager.ClientFor[T](c)
-	byOwner := sharedinformer.Index(objects.Informer(), "controller", func(o T) []types.UID {
+	byOwner := sharedinformer.AddIndex(objects.Informer(), "controller", func(o T) []types.UID {
 		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 			return []types.UID{ref.UID}
 		}

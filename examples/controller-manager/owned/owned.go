@@ -31,7 +31,7 @@ type Set[O, T object.Object] struct {
 // NewSet returns the set; selector says what an owner wants to control.
 func NewSet[O, T object.Object](owners *controller.Client[O], objects *controller.Client[T], selector func(O) (labels.Selector, error), scheme *runtime.Scheme) *Set[O, T] {
 	return &Set[O, T]{owners: owners, objects: objects, selector: selector, scheme: scheme,
-		byOwner: sharedinformer.Index(objects.Informer(), "controller", func(o T) []string {
+		byOwner: sharedinformer.AddIndex(objects.Informer(), "controller", func(o T) []string {
 			if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 				return []string{string(ref.UID)}
 			}

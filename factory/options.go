@@ -1,0 +1,65 @@
+package factory
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Options hold for all informers of a factory. The zero value works.
+type Options struct {
+	// Namespaces are those of the informers that are asked for without naming any,
+	// and Factory.SetNamespaces changes them. Nil means all, an empty slice none.
+	// Whoever wants such an informer to have all namespaces for good names
+	// metav1.NamespaceAll in Scope.Namespaces.
+	Namespaces []string
+
+	// Scope is that of informers that are asked for without one.
+	Scope Scope
+
+	// Keep says which fields of the objects are cached, for informers that are
+	// asked for without saying it. wire.WithoutManagedFields suits all types.
+	Keep wire.Fields
+
+	// DisableFor are kinds that clients read from the server, without an informer
+	// (controller.ClientFor): those that are read once in a while, or must not be in
+	// memory, such as Secrets, and those that may be got but not listed. The version
+	// does not matter. Informers of them are to be had all the same.
+	DisableFor []object.GVK
+
+	// NoSharing gives every cached object memory of its own. By default equal
+	// parts of objects are there once for all informers of the factory, but for
+	// those with a Transform (W03): a program that changes cached objects,
+	// against L16, thereby changes many at once.
+	NoSharing bool
+
+	// Initial, PageSize and Timing are those of reflector.Options.
+	Initial  reflector.Initial
+	PageSize int64
+	Timing   reflector.Timing
+
+	// Compact, SyncPatience, DetectMutations, OnError, OnState and Logger are those
+	// of sharedinformer.Options.
+	Compact         bool
+	SyncPatience    time.Duration
+	DetectMutations time.Duration
+	OnError         func(context.Context, *failure.Failure) failure.Verdict
+	OnState         func(reflector.Status)
+	Logger          *slog.Logger
+}
+
+// informer returns the options of an informer of all namespaces in a scope.
+func (o Options) informer(scope Scope) sharedinformer.Options {
+	return sharedinformer.Options{
+		LabelSelector: scope.Labels, FieldSelector: scope.Fields,
+		Initial: o.Initial, PageSize: o.PageSize, Timing: o.Timing,
+		Compact: o.Compact, SyncPatience: o.SyncPatience, DetectMutations: o.DetectMutations,
+		OnError: o.OnError, OnState: o.OnState, Logger: o.Logger,
+	}
+}

@@ -1,0 +1,73 @@
+package sharedinformer
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// Options configure an Informer. The zero value works.
+type Options struct {
+	// Name, LabelSelector, FieldSelector, Initial, PageSize and Timing are those of
+	// reflector.Options.
+	Name          string
+	LabelSelector labels.Selector
+	FieldSelector fields.Selector
+	Initial       reflector.Initial
+	PageSize      int64
+	Timing        reflector.Timing
+
+	// Namespaces are those whose objects are wanted, each listed and watched on its
+	// own; SetNamespaces changes them. Nil means all, as does metav1.NamespaceAll
+	// among others, and an empty slice means none. The order does not matter. For a
+	// kind without namespaces they mean nothing: it is cached whole. Unless it is nil,
+	// the source must be a source.Namespacer, as rest.Resource is.
+	Namespaces []string
+
+	// Compact lets the queue keep only the newest state of an object while the
+	// informer lags behind the network. Handlers then miss states in between.
+	Compact bool
+
+	// SyncPatience is how long WaitForSync watches an informer fail before it
+	// gives up, though its context still has time: by then somebody should
+	// know. The informer goes on trying. Default 1 min; negative means that
+	// only the context counts.
+	SyncPatience time.Duration
+
+	// DetectMutations, if not 0, keeps a copy of every cached object and
+	// compares it that often, around each call of a handler, and whenever the
+	// object leaves the cache (L16). What was changed stays so in the objects
+	// that are there; those that come after the report share nothing with them,
+	// if the source is a source.Sharer. The copies share nothing, which costs more
+	// memory than the cache itself; it is meant for tests.
+	DetectMutations time.Duration
+
+	// OnError hears of each failure and decides whether to go on. It is called in the
+	// goroutine in which the failure happened, so that there may be several calls at
+	// once, and must return soon. A panic or runtime.Goexit in it is reported and
+	// counts as Retry. Nil means Retry.
+	OnError func(context.Context, *failure.Failure) failure.Verdict
+
+	// OnState hears of each change of state of each reflector: there is one for each
+	// of Namespaces, and calls of different ones may come at once. It must return soon.
+	OnState func(reflector.Status)
+
+	// Logger hears of failures at level warn or error, and of states at level debug.
+	// Nil is silent.
+	Logger *slog.Logger
+}
+
+// reflector returns the part of the options that is each reflector's.
+func (o Options) reflector() reflector.Options {
+	return reflector.Options{
+		Name: o.Name, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector,
+		Initial: o.Initial, PageSize: o.PageSize, Timing: o.Timing,
+		OnError: o.OnError, OnState: o.OnState, Logger: o.Logger,
+	}
+}
