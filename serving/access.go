@@ -2,7 +2,7 @@ package serving
 
 import (
 	"context"
-	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,149 +12,118 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
+// What a request may bring along before anybody knows who sends it. A token of a
+// service account has about 1 KB, one of an identity provider seldom more than 8.
 const (
-	// allowedFor and refusedFor are how long a verdict counts, and with it how
-	// late a right that was taken away or given is noticed.
-	allowedFor = time.Minute
-	refusedFor = 10 * time.Second
-
-	// maxVerdicts bounds what is remembered, whatever tokens are tried.
-	maxVerdicts = 1024
-
-	// reviewPatience is how long the API server may think about one request.
-	reviewPatience = 10 * time.Second
+	maxToken  = 16 << 10
+	maxMethod = 16
+	maxPath   = 1 << 10
 )
 
 // Access lets the API server decide who may ask: the bearer token of a request
 // is checked with a TokenReview, and its user with a SubjectAccessReview for
 // the verb (get, post, ...) on the path as a non-resource URL. So a ClusterRole
-// like the following opens /metrics to whom it is bound:
+// like the following opens /metrics to its subjects:
 //
 //	rules:
 //	- nonResourceURLs: ["/metrics"]
 //	  verbs: ["get"]
 //
 // Our own account needs to create both kinds of reviews (the ClusterRole
-// system:auth-delegator). Verdicts are remembered for a minute, refusals for
-// ten seconds. While the API server cannot be asked, the answer is 503. The
-// client's scheme must know both kinds.
+// system:auth-delegator). The client's scheme must know both kinds.
+//
+// A verdict is remembered for a minute, a refusal for ten seconds, and of each
+// no more than 1024 of a few hundred bytes. Equal requests that come together
+// are decided together. At most 16 reviews are under way for strangers, and 256
+// more may wait for them; callers that were allowed lately do not wait behind
+// strangers. While the API server cannot be asked, or too many wait, the answer
+// is 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	return &access{
-		next: next, log: logger, verdicts: map[question]verdict{},
-		tokens: rest.ResourceForMapping[*authenticationv1.TokenReview](client, discovery.Mapping{
-			Kind:     authenticationv1.SchemeGroupVersion.WithKind("TokenReview"),
-			Resource: authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
-		}),
-		rights: rest.ResourceForMapping[*authorizationv1.SubjectAccessReview](client, discovery.Mapping{
-			Kind:     authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"),
-			Resource: authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
-		}),
+		next: next, log: logger,
+		reviews: reviews{
+			tokens: rest.ResourceForMapping[*authenticationv1.TokenReview](client, discovery.Mapping{
+				Kind:     authenticationv1.SchemeGroupVersion.WithKind("TokenReview"),
+				Resource: authenticationv1.SchemeGroupVersion.WithResource("tokenreviews"),
+			}),
+			rights: rest.ResourceForMapping[*authorizationv1.SubjectAccessReview](client, discovery.Mapping{
+				Kind:     authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"),
+				Resource: authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews"),
+			}),
+			strangers: make(chan struct{}, maxReviews), known: make(chan struct{}, maxKnownReviews),
+			flights: map[question]*flight{},
+		},
 	}
 }
 
 type access struct {
-	next   http.Handler
-	log    *slog.Logger
-	tokens *rest.Resource[*authenticationv1.TokenReview]
-	rights *rest.Resource[*authorizationv1.SubjectAccessReview]
+	next    http.Handler
+	log     *slog.Logger
+	reviews reviews
 
-	mu       sync.Mutex // guards verdicts; not held while the server is asked
-	verdicts map[question]verdict
+	mu     sync.Mutex // guards warned
+	warned time.Time
 }
 
-// question is what a verdict answers. It holds no token, only its hash.
-type question struct {
-	token      [sha256.Size]byte
-	verb, path string
-}
-
-type verdict struct {
-	code   int // 200, 401 or 403
-	reason string
-	until  time.Time
-}
+// warnEvery is how often a log says that the API server cannot be asked. Anybody
+// can make it be asked.
+const warnEvery = 10 * time.Second
 
 func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if token = strings.TrimSpace(token); token == "" || !strings.EqualFold(scheme, "Bearer") {
+	token = strings.TrimSpace(token)
+	switch {
+	case len(r.Method) > maxMethod:
+		http.Error(w, "the method is too long", http.StatusBadRequest)
+		return
+	case len(r.URL.Path) > maxPath:
+		http.Error(w, "the path is too long", http.StatusRequestURITooLong)
+		return
+	case token == "" || !strings.EqualFold(scheme, "Bearer"):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "a bearer token is required", http.StatusUnauthorized)
 		return
+	case len(token) > maxToken:
+		http.Error(w, "the token is too long", http.StatusUnauthorized)
+		return
 	}
-	v, err := a.judge(r.Context(), token, strings.ToLower(r.Method), r.URL.Path)
+	verb, path := strings.ToLower(r.Method), r.URL.Path
+	v, err := a.reviews.judge(r.Context(), token, verb, path)
 	switch {
+	case errors.Is(err, errBusy):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	case err != nil:
-		a.log.Warn("the API server could not be asked who may read", "path", r.URL.Path, "err", err)
+		a.warn(r.Context(), path, err)
 		http.Error(w, "the API server could not be asked", http.StatusServiceUnavailable)
-	case v.code != http.StatusOK:
-		http.Error(w, v.reason, v.code)
+	case v.code == http.StatusUnauthorized:
+		http.Error(w, "the token is not valid", v.code)
+	case v.code == http.StatusForbidden:
+		http.Error(w, fmt.Sprintf("%s may not %s %s", v.user, verb, path), v.code)
 	default:
 		a.next.ServeHTTP(w, r)
 	}
 }
 
-func (a *access) judge(ctx context.Context, token, verb, path string) (verdict, error) {
-	q := question{token: sha256.Sum256([]byte(token)), verb: verb, path: path}
+// warn says why nobody could be let in, unless it was said just now or the caller
+// has gone.
+func (a *access) warn(ctx context.Context, path string, err error) {
 	a.mu.Lock()
-	v, known := a.verdicts[q]
+	now := time.Now()
+	said := ctx.Err() != nil || now.Sub(a.warned) < warnEvery
+	if !said {
+		a.warned = now
+	}
 	a.mu.Unlock()
-	if known && time.Now().Before(v.until) {
-		return v, nil
+	if !said {
+		a.log.Warn("the API server could not be asked who may read", "path", path, "err", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, reviewPatience)
-	defer cancel()
-	code, reason, err := a.ask(ctx, token, verb, path)
-	if err != nil {
-		return verdict{}, err
-	}
-	v = verdict{code: code, reason: reason, until: time.Now().Add(refusedFor)}
-	if code == http.StatusOK {
-		v.until = time.Now().Add(allowedFor)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.verdicts) >= maxVerdicts {
-		clear(a.verdicts)
-	}
-	a.verdicts[q] = v
-	return v, nil
-}
-
-// ask has the token and the right reviewed.
-func (a *access) ask(ctx context.Context, token, verb, path string) (code int, reason string, err error) {
-	who, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
-	if err != nil {
-		return 0, "", err
-	}
-	if !who.Status.Authenticated {
-		return http.StatusUnauthorized, "the token is not valid", nil
-	}
-	user := who.Status.User
-	spec := authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
-	}
-	if len(user.Extra) > 0 {
-		spec.Extra = map[string]authorizationv1.ExtraValue{}
-		for name, values := range user.Extra {
-			spec.Extra[name] = authorizationv1.ExtraValue(values)
-		}
-	}
-	may, err := a.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
-	if err != nil {
-		return 0, "", err
-	}
-	if !may.Status.Allowed {
-		return http.StatusForbidden, fmt.Sprintf("%s may not %s %s", user.Username, verb, path), nil
-	}
-	return http.StatusOK, "", nil
 }

@@ -1,9 +1,16 @@
 package serving_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	goruntime "runtime"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,17 +23,26 @@ import (
 
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
+
 	"github.com/millrace-dev/millrace/serving"
 )
 
 // reviewer is an API server that does nothing but review.
 type reviewer struct {
 	*testing.T
-	asked atomic.Int32
-	down  atomic.Bool
+	asked  atomic.Int32
+	down   atomic.Bool
+	asking chan struct{} // if not nil, a review waits until something comes
 }
 
 func (r *reviewer) RoundTrip(req *http.Request) (*http.Response, error) {
+	if r.asking != nil {
+		select {
+		case <-r.asking:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
 	w := httptest.NewRecorder()
 	r.serve(w, req)
 	return w.Result(), nil
@@ -65,17 +81,32 @@ func (r *reviewer) serve(w http.ResponseWriter, req *http.Request) {
 	require.NoError(r, json.NewEncoder(w).Encode(answer))
 }
 
+// accessFor puts Access, with api as the API server, in front of hello.
+func accessFor(t *testing.T, api http.RoundTripper, logger *slog.Logger) http.Handler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, authenticationv1.AddToScheme(scheme))
+	require.NoError(t, authorizationv1.AddToScheme(scheme))
+	client, err := rest.NewClient(&config.Config{
+		Host: "http://api", WrapTransport: func(http.RoundTripper) http.RoundTripper { return jsonOnly{api} },
+	}, scheme)
+	require.NoError(t, err)
+	return serving.Access(client, logger, hello)
+}
+
+// askAs sends one request with a token.
+func askAs(ctx context.Context, h http.Handler, token, method, path string) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(method, path, nil).WithContext(ctx)
+	req.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	return w
+}
+
 func TestTheServerDecidesWhoMayAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		scheme := runtime.NewScheme()
-		require.NoError(t, authenticationv1.AddToScheme(scheme))
-		require.NoError(t, authorizationv1.AddToScheme(scheme))
 		api := &reviewer{T: t}
-		client, err := rest.NewClient(&config.Config{
-			Host: "http://api", WrapTransport: func(http.RoundTripper) http.RoundTripper { return jsonOnly{api} },
-		}, scheme)
-		require.NoError(t, err)
-		h := serving.Access(client, nil, hello)
+		h := accessFor(t, api, nil)
 		ask := func(method, path, authorization string) int {
 			req := httptest.NewRequest(method, path, nil)
 			if authorization != "" {
@@ -124,3 +155,142 @@ func (j jsonOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return j.RoundTripper.RoundTrip(req)
 }
+
+// What a caller without any right sends is neither remembered nor long.
+func TestRefusedCallersTakeNoMemory(t *testing.T) {
+	api := &reviewer{T: t}
+	h := accessFor(t, api, nil)
+	heap := func() uint64 {
+		for range 3 {
+			goruntime.GC()
+		}
+		var m goruntime.MemStats
+		goruntime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	long := strings.Repeat("A", 900<<10)
+	for n := range 20 {
+		mallory := fmt.Sprint("mallory", n)
+		require.Equal(t, 400, askAs(t.Context(), h, mallory, "A"+long, "/metrics").Code)
+		require.Equal(t, 414, askAs(t.Context(), h, mallory, "GET", "/"+long).Code)
+		require.Equal(t, 401, askAs(t.Context(), h, mallory+long, "GET", "/metrics").Code)
+	}
+	require.Zero(t, api.asked.Load(), "refused without asking anybody")
+	path := "/" + strings.Repeat("a", 1000)
+	for n := range 1200 {
+		require.Equal(t, 401, askAs(t.Context(), h, fmt.Sprint("mallory", n), "GET", path).Code)
+		require.Equal(t, 403, askAs(t.Context(), h, "bob", "GET", fmt.Sprint(path, n)).Code)
+	}
+	require.Less(t, int64(heap()-before), int64(1<<20))
+	goruntime.KeepAlive(h)
+}
+
+func TestATokenThatIsNotValidIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &reviewer{T: t}
+		h := accessFor(t, api, nil)
+		for n := range 100 {
+			require.Equal(t, 401, askAs(t.Context(), h, "mallory", "GET", fmt.Sprint("/", n)).Code)
+		}
+		require.EqualValues(t, 1, api.asked.Load())
+		time.Sleep(11 * time.Second)
+		require.Equal(t, 401, askAs(t.Context(), h, "mallory", "GET", "/0").Code)
+		require.EqualValues(t, 2, api.asked.Load())
+	})
+}
+
+func TestEqualRequestsAreDecidedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &reviewer{T: t, asking: make(chan struct{})}
+		h := accessFor(t, api, nil)
+		gone, leave := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		callers.Go(func() { askAs(gone, h, "alice", "GET", "/metrics") })
+		synctest.Wait() // the first of them begins the review, and does not wait for its end
+		for range 100 {
+			callers.Go(func() {
+				if code := askAs(t.Context(), h, "alice", "GET", "/metrics").Code; code != 200 {
+					t.Error(code)
+				}
+			})
+		}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(api.asking)
+		callers.Wait()
+		require.EqualValues(t, 2, api.asked.Load(), "one review of the token, one of the right")
+	})
+}
+
+// Strangers may keep the API server from answering other strangers, but not those
+// that it has let in before. What nobody waits for any more is not asked.
+func TestStrangersDoNotStandInTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &reviewer{T: t}
+		h := accessFor(t, api, nil)
+		require.Equal(t, 200, askAs(t.Context(), h, "alice", "GET", "/metrics").Code)
+		time.Sleep(2 * time.Minute)
+		asked := api.asked.Load()
+
+		api.asking = make(chan struct{})
+		crowd, leave := context.WithCancel(t.Context())
+		var codes [600]int
+		var callers sync.WaitGroup
+		for n := range 400 {
+			callers.Go(func() { codes[n] = askAs(crowd, h, fmt.Sprint("mallory", n), "GET", "/metrics").Code })
+		}
+		synctest.Wait()
+		busy := 0
+		for _, code := range codes {
+			if code == 503 {
+				busy++
+			}
+		}
+		require.Equal(t, 400-276, busy, "told to come back later")
+		require.Equal(t, asked, api.asked.Load())
+
+		leave()
+		callers.Wait()
+		again, leave := context.WithCancel(t.Context())
+		for n := range 200 {
+			callers.Go(func() { askAs(again, h, fmt.Sprint("mallory", n), "GET", "/metrics") })
+		}
+		synctest.Wait()
+		callers.Go(func() { codes[500] = askAs(t.Context(), h, "alice", "GET", "/metrics").Code })
+		synctest.Wait()
+		for range 2 * 17 { // her two reviews, each after those of 16 strangers
+			api.asking <- struct{}{}
+			synctest.Wait()
+			if codes[500] != 0 {
+				break
+			}
+		}
+		require.Equal(t, 200, codes[500])
+		leave()
+		callers.Wait()
+	})
+}
+
+// A transport of the user's that panics or ends its goroutine lets nobody in, and
+// ends neither the process nor the wait.
+func TestATransportThatPanicsLetsNobodyIn(t *testing.T) {
+	for name, fail := range map[string]func(){"panic": func() { panic("boom") }, "exit": goruntime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var logged bytes.Buffer
+				h := accessFor(t, failing(fail), slog.New(slog.NewTextHandler(&logged, nil)))
+				for range 50 {
+					require.Equal(t, 503, askAs(t.Context(), h, "alice", "GET", "/metrics").Code)
+				}
+				require.Equal(t, 1, strings.Count(logged.String(), "could not be asked"), "said once:\n%s", &logged)
+			})
+		})
+	}
+}
+
+// failing is a transport that does not return.
+type failing func()
+
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { f(); return nil, nil }

@@ -12,10 +12,16 @@
 //
 // # Guarantees
 //
-// Certificates are read again when their files change, without a restart; one
-// that cannot be used leaves the one before in use. When ctx is done no new
-// connection is taken, and Run returns when the requests in progress have been
+// Certificates are read again when their files change, without a restart. If the
+// new one cannot be used, the old one stays in use. When ctx is done the server
+// takes no new connection, and Run returns when the requests in progress have been
 // answered, or after Options.Drain.
+//
+// No caller can hold a connection for nothing: headers must come within 10 s and
+// have 64 KiB at most, a body must come within 30 s, an answer must be read within
+// two minutes, and an idle connection is closed after 90 s. The number of
+// connections is not limited. What Access remembers of callers, and what it asks
+// the API server for strangers, is bounded.
 //
 // # Concurrency
 //

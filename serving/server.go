@@ -27,6 +27,10 @@ type Options struct {
 	// Listener, if not nil, is used instead of Address.
 	Listener net.Listener
 
+	// Handler answers. A request whose body does not come within 30 s is broken
+	// off, and so is an answer that takes longer than two minutes, unless the
+	// handler extends these deadlines with an http.ResponseController. A panic is
+	// logged and breaks the connection off.
 	Handler http.Handler
 
 	// TLS makes it an HTTPS server. Nil is HTTP.
@@ -80,10 +84,11 @@ func New(opts Options) (*Server, error) {
 // Name is what messages call the server.
 func (s *Server) Name() string { return s.opts.Name + " server" }
 
-// SelfSigned is the certificate that was made for want of files, in PEM, for
-// clients that are told to trust it: an API server's webhook configuration has a
-// field caBundle. It is good for the names of this host and of the loopback
-// interface. Nil where the certificate comes from files, or without TLS.
+// SelfSigned returns, in PEM, the certificate that the server made because it was
+// given no files. Clients can be told to trust it: an API server's webhook
+// configuration has a field caBundle. It is good for the names of this host and of
+// the loopback interface. It is nil where the certificate comes from files, and
+// without TLS.
 func (s *Server) SelfSigned() []byte {
 	if s.tls == nil || len(s.tls.Certificates) == 0 {
 		return nil
@@ -128,9 +133,9 @@ func (s *Server) Close() error {
 }
 
 // Check fails while the server does not serve, because Run has not been called or
-// is ending, and while its certificate is one that clients refuse because of its
-// time. Files that cannot be read again leave the last certificate in use, so that
-// they are of no harm before that has expired.
+// is ending, and while clients refuse its certificate because it has expired or is
+// not valid yet. Where files cannot be read again the last certificate stays in
+// use, and Check passes until that one expires.
 func (s *Server) Check() error {
 	if !s.serving.Load() {
 		return fmt.Errorf("%s: it does not serve", s.Name())
@@ -153,10 +158,12 @@ func (s *Server) Run(ctx context.Context) error {
 	logger := s.opts.Logger.With("server", s.opts.Name)
 	// Requests outlive ctx: they are drained.
 	server := &http.Server{
-		Handler:           s.opts.Handler,
+		Handler:           guarded(logger, s.opts.Handler),
 		TLSConfig:         s.tls,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       90 * time.Second,
+		ReadHeaderTimeout: headerPatience,
+		WriteTimeout:      answerPatience,
+		IdleTimeout:       idlePatience,
+		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}

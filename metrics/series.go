@@ -1,0 +1,82 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace-dev/millrace/failure"
+)
+
+// metric is one figure of a status.
+type metric[S any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(S) float64
+	merge merge
+}
+
+// merge makes one figure of those of several things with the same labels.
+type merge func(a, b float64) float64
+
+func add(a, b float64) float64   { return a + b }
+func worst(a, b float64) float64 { return max(a, b) }
+func all(a, b float64) float64   { return min(a, b) }
+
+// series is one time series: a metric and the values of its labels.
+type series struct {
+	desc   *prometheus.Desc
+	kind   prometheus.ValueType
+	labels [3]string
+	len    int // how many labels there are; a value may be empty
+}
+
+// figures are what one scrape finds. Prometheus wants each series once, so those
+// of one name become one.
+type figures map[series]float64
+
+func (f figures) put(desc *prometheus.Desc, kind prometheus.ValueType, value float64, merge merge, labels ...string) {
+	s := series{desc: desc, kind: kind, len: len(labels)}
+	for n, label := range labels {
+		s.labels[n] = text(label)
+	}
+	if before, ok := f[s]; ok {
+		value = merge(before, value)
+	}
+	f[s] = value
+}
+
+// send hands the figures to a scrape.
+func (f figures) send(out chan<- prometheus.Metric) {
+	for s, value := range f {
+		m, err := prometheus.NewConstMetric(s.desc, s.kind, value, s.labels[:s.len]...)
+		if err != nil {
+			m = prometheus.NewInvalidMetric(s.desc, err)
+		}
+		out <- m
+	}
+}
+
+// text makes a label value of what a user has called something. Prometheus takes
+// UTF-8 alone, and panics at the rest.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// read calls what tells a status. A panic in it spoils desc and no other metric;
+// the goroutine of a scrape would end the process.
+func read[S any](out chan<- prometheus.Metric, desc *prometheus.Desc, status func() S) (s S, ok bool) {
+	err := failure.Apart("a status for metrics", func() error {
+		s = status()
+		return nil
+	})
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(desc, err)
+	}
+	return s, err == nil
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

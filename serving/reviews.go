@@ -1,0 +1,194 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+const (
+	// maxReviews is how many questions of strangers the API server is asked at a
+	// time, and maxKnownReviews how many of callers that were allowed lately.
+	maxReviews      = 16
+	maxKnownReviews = 4
+
+	// maxFlights is how many questions may be open: those that the server is
+	// asked and those that wait for their turn.
+	maxFlights = 256 + maxReviews + maxKnownReviews
+
+	// reviewPatience is how long it may take to decide on one question, the wait
+	// for its turn included.
+	reviewPatience = 10 * time.Second
+)
+
+// errBusy: too many questions are open.
+var errBusy = errors.New("too many requests wait to be decided")
+
+// reviews has the API server decide, and remembers what it said.
+type reviews struct {
+	tokens *rest.Resource[*authenticationv1.TokenReview]
+	rights *rest.Resource[*authorizationv1.SubjectAccessReview]
+
+	strangers, known chan struct{} // a token for each question that is being asked
+
+	mu      sync.Mutex // guards what follows; not held while the server is asked
+	allowed verdicts
+	refused verdicts
+	flights map[question]*flight
+}
+
+// flight is a question that is open. Its goroutine ends with a verdict, with an
+// error, or when nobody waits for it any more.
+type flight struct {
+	callers int // guarded by reviews.mu
+	cancel  context.CancelFunc
+
+	done    chan struct{} // closed when what follows is set
+	verdict verdict
+	err     error
+}
+
+// judge returns the verdict on a request: the one remembered, or a new one.
+func (r *reviews) judge(ctx context.Context, token, verb, path string) (verdict, error) {
+	q := ask(token, verb, path)
+	r.mu.Lock()
+	if v, ok := r.remembered(q, ask(token)); ok {
+		r.mu.Unlock()
+		return v, nil
+	}
+	f := r.flights[q]
+	if f == nil {
+		if len(r.flights) >= maxFlights {
+			r.mu.Unlock()
+			return verdict{}, errBusy
+		}
+		f = r.begin(ctx, q, token, verb, path)
+	}
+	f.callers++
+	r.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.verdict, f.err
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f.callers--; f.callers == 0 {
+		f.cancel()
+		r.forget(q, f) // whoever comes now begins anew
+	}
+	return verdict{}, context.Cause(ctx)
+}
+
+// remembered looks for a verdict that still counts, on the question or on the
+// token alone. It is called with mu held.
+func (r *reviews) remembered(q, token question) (verdict, bool) {
+	now := time.Now()
+	if v, ok := r.allowed[q]; ok && now.Sub(v.when) < allowedFor {
+		return v, true
+	}
+	for _, q := range []question{q, token} {
+		if v, ok := r.refused[q]; ok && now.Sub(v.when) < refusedFor {
+			return v, true
+		}
+	}
+	return verdict{}, false
+}
+
+// begin opens a question. It is called with mu held. Several callers may come to
+// wait for it, so that it outlives the first one's context.
+func (r *reviews) begin(ctx context.Context, q question, token, verb, path string) *flight {
+	turns := r.strangers
+	if v, ok := r.allowed[q]; ok && time.Since(v.when) < knownFor {
+		turns = r.known
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewPatience)
+	f := &flight{cancel: cancel, done: make(chan struct{})}
+	r.flights[q] = f
+	token, verb, path = strings.Clone(token), strings.Clone(verb), strings.Clone(path)
+	go func() {
+		defer cancel()
+		defer close(f.done)
+		guard := failure.Guard{In: "the client's transport"}
+		defer func() { r.end(q, token, f) }()
+		defer guard.End(&f.err, func(err error) { f.err = err })
+		select {
+		case turns <- struct{}{}:
+			defer func() { <-turns }()
+			f.verdict, f.err = r.ask(ctx, token, verb, path)
+		case <-ctx.Done():
+			f.err = context.Cause(ctx)
+		}
+		guard.Returned()
+	}()
+	return f
+}
+
+// end remembers what came of a question.
+func (r *reviews) end(q question, token string, f *flight) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget(q, f)
+	if f.err != nil {
+		return
+	}
+	if r.allowed == nil {
+		r.allowed, r.refused = verdicts{}, verdicts{}
+	}
+	switch f.verdict.code {
+	case http.StatusOK:
+		r.allowed.add(q, f.verdict, knownFor)
+		return
+	case http.StatusUnauthorized:
+		q = ask(token) // whatever else is asked with it
+	}
+	r.refused.add(q, f.verdict, refusedFor)
+}
+
+// forget closes a question, unless it was asked anew. It is called with mu held.
+func (r *reviews) forget(q question, f *flight) {
+	if r.flights[q] == f {
+		delete(r.flights, q)
+	}
+}
+
+// ask has the token and the right reviewed.
+func (r *reviews) ask(ctx context.Context, token, verb, path string) (verdict, error) {
+	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return verdict{}, err
+	}
+	if !who.Status.Authenticated {
+		return verdict{code: http.StatusUnauthorized, when: time.Now()}, nil
+	}
+	user := who.Status.User
+	spec := authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb},
+	}
+	if len(user.Extra) > 0 {
+		spec.Extra = map[string]authorizationv1.ExtraValue{}
+		for name, values := range user.Extra {
+			spec.Extra[name] = authorizationv1.ExtraValue(values)
+		}
+	}
+	may, err := r.rights.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	if err != nil {
+		return verdict{}, err
+	}
+	v := verdict{code: http.StatusForbidden, user: user.Username, when: time.Now()}
+	if may.Status.Allowed {
+		v.code = http.StatusOK
+	}
+	return v, nil
+}
