@@ -57,6 +57,7 @@ type Manager struct {
 	informers map[string]metrics.InformerSource // by the name of their cluster
 	caches    []cache
 	listeners []listener
+	hooks     []*webhook.Server
 	readiers  []*Readier // those whose Run has been called and has not returned
 	errs      []error
 }
@@ -170,6 +171,11 @@ func (m *Manager) AddTo(group Group, r Runnable) error {
 		if err := m.addCluster(cluster); err != nil {
 			return fmt.Errorf("add %s: %w", name, err)
 		}
+	} else if hooks, ok := r.(*webhook.Server); ok {
+		var err error
+		if name, err = m.addWebhooks(hooks); err != nil { // the API server must not send us anything before
+			return fmt.Errorf("add %s: %w", name, err)
+		}
 	} else if unique {
 		if err := m.claim(name); err != nil {
 			return fmt.Errorf("add: %w", err)
@@ -198,11 +204,6 @@ func (m *Manager) AddTo(group Group, r Runnable) error {
 	} else if _, ok := r.(Readier); !ok && group >= Others {
 		run = m.afterCaches(name, run)
 	}
-	if hooks, ok := r.(*webhook.Server); ok { // the API server must not be sent to us before
-		if err := m.ready.add("webhooks", func(*http.Request) error { return hooks.Check() }); err != nil {
-			return fmt.Errorf("add %s: %w", name, err)
-		}
-	}
 	if err := m.groups[group].add(task{name, run}); err != nil {
 		if l, ok := r.(listener); ok {
 			err = errors.Join(err, l.Close())
@@ -210,6 +211,29 @@ func (m *Manager) AddTo(group Group, r Runnable) error {
 		return fmt.Errorf("add %s: %w", name, err)
 	}
 	return nil
+}
+
+// addWebhooks lets /readyz ask a webhook server, and returns the name for it: a
+// second server of one name gets a number.
+func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
+	name, check := hooks.Name(), "webhooks"
+	m.mu.Lock()
+	if slices.Contains(m.hooks, hooks) {
+		m.mu.Unlock()
+		return name, errors.New("it was added already")
+	}
+	m.hooks = append(m.hooks, hooks)
+	if n := len(m.hooks); n > 1 {
+		check = fmt.Sprintf("%s-%d", check, n)
+		if m.names[name] {
+			name = fmt.Sprintf("%s %d", name, n)
+		}
+	}
+	m.mu.Unlock()
+	if err := m.claim(name); err != nil {
+		return name, err
+	}
+	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
 }
 
 // claim makes sure that a name occurs once.

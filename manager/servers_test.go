@@ -216,6 +216,33 @@ func TestReadyWhenWebhooksAreServed(t *testing.T) {
 	})
 }
 
+// Two servers of webhooks have two addresses, two names and two checks.
+func TestTwoServersOfWebhooks(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		m := r.manager(options{})
+		for n, name := range []string{"", "", "tenant"} {
+			opts := m.WebhookOptions()
+			opts.Name, opts.Listener, opts.TLS = name, idle{make(chan struct{})}, &serving.TLS{}
+			hooks, err := webhook.New(opts)
+			require.NoError(r, err)
+			hooks.Handle("/validate", http.NotFoundHandler())
+			require.NoError(r, m.Add(hooks))
+			if n == 0 {
+				require.EqualError(r, m.Add(hooks), "add webhook server: it was added already")
+			}
+		}
+		require.Equal(r, []string{"webhook server", "webhook server 2", "tenant server"}, m.Report().Groups[manager.Webhooks].Waiting)
+		for check, name := range map[string]string{"webhooks": "webhook", "webhooks-2": "webhook", "webhooks-3": "tenant"} {
+			_, body := probe(m, "/readyz/"+check)
+			require.Equal(r, "[-] "+check+": "+name+" server: it does not serve\n", body)
+		}
+		run := r.start(m)
+		synctest.Wait()
+		require.True(r, ready(m))
+		require.NoError(r, run.end())
+	})
+}
+
 // informers are those of somebody else.
 type informers []sharedinformer.Status
 

@@ -7,14 +7,12 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
-
-// maxAdmission is the largest admission review that is read: two objects of the
-// size that etcd takes, with room to spare.
-const maxAdmission = 16 << 20
 
 // Request is one object that somebody wants to write.
 type Request[T object.Object] struct {
@@ -41,6 +39,7 @@ func (r *Request[T]) Warn(format string, args ...any) {
 // check returns nil, and else refused with the error's text.
 func Validate[T object.Object](check func(context.Context, *Request[T]) error) http.Handler {
 	mustBePointer[T]()
+	mustHave(check != nil, "the function for Validate")
 	return admit(func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
 		return &admissionv1.AdmissionResponse{Allowed: true}, check(ctx, r)
 	})
@@ -51,6 +50,7 @@ func Validate[T object.Object](check func(context.Context, *Request[T]) error) h
 // refuses the request with its text.
 func Mutate[T object.Object](change func(context.Context, *Request[T]) error) http.Handler {
 	mustBePointer[T]()
+	mustHave(change != nil, "the function for Mutate")
 	return admit(func(ctx context.Context, r *Request[T]) (*admissionv1.AdmissionResponse, error) {
 		allowed := &admissionv1.AdmissionResponse{Allowed: true}
 		if len(r.AdmissionRequest.Object.Raw) == 0 {
@@ -79,23 +79,33 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error) ht
 	})
 }
 
-// admit answers reviews by decide. An error refuses.
+// admit answers reviews by decide. An error refuses, and so does a panic.
 func admit[T object.Object](decide func(context.Context, *Request[T]) (*admissionv1.AdmissionResponse, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		call := callOf(r.Context())
 		var review admissionv1.AdmissionReview
-		if !read(w, r, maxAdmission, &review) {
+		release, ok := read(w, r, maxAdmission, call.admission, &review)
+		if !ok {
 			return
 		}
+		defer release()
 		if review.Request == nil || review.APIVersion != admissionv1.SchemeGroupVersion.String() {
 			http.Error(w, fmt.Sprintf("want an AdmissionReview of %s with a request, got %s %s",
 				admissionv1.SchemeGroupVersion, review.APIVersion, review.Kind), http.StatusBadRequest)
 			return
 		}
 		request := &Request[T]{AdmissionRequest: *review.Request}
-		response, err := decideOn(r.Context(), request, decide)
+		var response *admissionv1.AdmissionResponse
+		err := failure.Apart("the webhook", func() (err error) {
+			response, err = decideOn(r.Context(), request, decide)
+			return err
+		})
+		if call.failed(err) {
+			err = apierrors.NewInternalError(err)
+		}
 		if err != nil {
 			response = &admissionv1.AdmissionResponse{Result: statusOf(err, http.StatusForbidden, metav1.StatusReasonForbidden)}
-			logger(r.Context()).Debug("refused", "operation", request.Operation, "kind", request.Kind.Kind,
+			call.log.Debug("refused", "operation", request.Operation, "kind", request.Kind.Kind,
 				"namespace", request.Namespace, "name", request.Name, "user", request.UserInfo.Username, "reason", err)
 		}
 		response.UID, response.Warnings = review.Request.UID, request.warnings

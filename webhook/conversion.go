@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
-
-// maxConversion is the largest conversion review that is read: the API server
-// has a whole list converted at once.
-const maxConversion = 256 << 20
 
 // Conversion converts the objects of a custom resource between its versions, by
 // way of one of them, the hub H:
@@ -51,10 +49,15 @@ func NewConversion[H object.Object](hub schema.GroupVersion) *Conversion[H] {
 }
 
 // Spoke adds a version. up and down fill out from in; out has the metadata
-// already, of which only labels and annotations may be changed. Call it before
-// the conversion is served.
+// already, and may change labels and annotations there. Call Spoke before the
+// conversion is served. It panics if the version is known already.
 func Spoke[S, H object.Object](c *Conversion[H], version schema.GroupVersion, up func(ctx context.Context, in S, out H) error, down func(ctx context.Context, in H, out S) error) {
 	mustBePointer[S]()
+	mustHave(c != nil, "the Conversion for Spoke")
+	mustHave(up != nil && down != nil, "one of the functions for Spoke")
+	if _, known := c.spokes[version]; known {
+		panic(fmt.Sprintf("webhook: %s is a version of this conversion already", version))
+	}
 	c.spokes[version] = spoke[H]{
 		up: func(ctx context.Context, raw []byte) (out H, err error) {
 			in, err := decode[S](raw)
@@ -121,19 +124,29 @@ type conversionResponse struct {
 
 // ServeHTTP implements http.Handler.
 func (c *Conversion[H]) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	call := callOf(r.Context())
 	var review conversionReview
-	if !read(w, r, maxConversion, &review) {
+	release, ok := read(w, r, maxConversion, call.conversion, &review)
+	if !ok {
 		return
 	}
+	defer release()
 	if review.Request == nil {
 		http.Error(w, "want a ConversionReview with a request", http.StatusBadRequest)
 		return
 	}
 	response := &conversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
-	var err error
-	if response.ConvertedObjects, err = c.convert(r.Context(), review.Request); err != nil {
+	err := failure.Apart("the conversion", func() (err error) {
+		response.ConvertedObjects, err = c.convert(r.Context(), review.Request)
+		return err
+	})
+	if call.failed(err) {
+		err = apierrors.NewInternalError(err)
+	}
+	if err != nil {
+		response.ConvertedObjects = nil
 		response.Result = *statusOf(err, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
-		logger(r.Context()).Debug("not converted", "to", review.Request.DesiredAPIVersion, "reason", err)
+		call.log.Debug("not converted", "to", review.Request.DesiredAPIVersion, "reason", err)
 	}
 	answer(w, conversionReview{TypeMeta: review.TypeMeta, Response: response})
 }

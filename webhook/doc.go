@@ -21,21 +21,27 @@
 //
 // A mutation says only what the function changed: fields that our Go type does
 // not know are kept. An error of the function refuses the request, with its text;
-// an *errors.StatusError of apimachinery is sent as it is. A panic refuses, and
-// is logged with its stack.
+// an *errors.StatusError of apimachinery is sent as it is. A panic or a
+// runtime.Goexit refuses too, and is logged with its stack: the answer is a review
+// that is not allowed, so that a failurePolicy of Ignore does not let the object in.
+//
+// Nobody can fill the memory: of admission reviews a server holds 64 MiB at a time,
+// of conversion reviews 256 MiB, counted as they arrive.
 //
 // # Concurrency
 //
-// Functions are called by several goroutines at once. The context ends when the
-// API server gives up.
+// Functions are called by several goroutines at once, each in one of its own. The
+// context ends when the API server gives up.
 //
 // # Failure
 //
-// What is not a review, or too large, is answered with 400 or 413.
+// What is not a review is answered with 400. A review that is too large (16 MiB,
+// for a conversion 256 MiB) is answered with 413, and one for which there is no room
+// with 503; the API server then does what the failurePolicy says.
 //
 // # Debugging
 //
 // Options.Logger hears of panics, and at level debug of every refusal.
-// Options.Metrics hears of every request. Server.Check says whether the server
-// serves, and with a certificate that has not expired; /readyz of a manager tells.
+// Options.Metrics hears of every request. Server.Check fails where the server does
+// not serve or its certificate has expired; /readyz of a manager shows it.
 package webhook

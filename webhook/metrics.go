@@ -3,6 +3,8 @@ package webhook
 import (
 	"net/http"
 	"time"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // Metrics hears how the webhooks of a server are doing. Its methods may be called
@@ -18,27 +20,35 @@ type Recorder interface {
 	// Started is called when a request has come.
 	Started()
 
-	// Ended is called when it was answered with an HTTP status; a request that was
-	// refused is one that was answered with 200. Panicked says that the function
-	// has panicked, which is answered with 500.
+	// Ended is called when the request was answered with an HTTP status; a request
+	// that was refused was answered with 200. Panicked says that the webhook
+	// panicked or ended its goroutine. Validate, Mutate and Conversion make a
+	// refusal of that; another handler breaks the connection off, which counts as 500.
 	Ended(code int, took time.Duration, panicked bool)
 }
 
-// measured tells recorder of every request to h.
+// measured tells recorder of every request to h. A recorder that panics is logged,
+// and is of no harm to the answer.
 func measured(recorder Recorder, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began := time.Now()
-		recorder.Started()
+		began, call := time.Now(), callOf(r.Context())
+		tell := func(what func()) {
+			var err error
+			defer func() { call.failedMetrics(err) }()
+			defer failure.Recover("the webhook's metrics", &err)
+			what()
+		}
+		tell(recorder.Started)
 		answer := &answered{ResponseWriter: w, code: http.StatusOK}
-		panicked := true // until h has returned
+		returned := false
 		defer func() {
-			if panicked {
+			if !returned {
 				answer.code = http.StatusInternalServerError
 			}
-			recorder.Ended(answer.code, time.Since(began), panicked)
+			tell(func() { recorder.Ended(answer.code, time.Since(began), !returned || call.panicked) })
 		}()
 		h.ServeHTTP(answer, r)
-		panicked = false
+		returned = true
 	})
 }
 

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
+	"runtime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,22 +15,29 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// read decodes the body of a review of at most limit bytes. Where it fails it
-// has answered.
-func read(w http.ResponseWriter, r *http.Request, limit int64, review any) bool {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		http.Error(w, fmt.Sprintf("the review is larger than %d bytes", limit), http.StatusRequestEntityTooLarge)
-		return false
-	}
+// read decodes the body of a review of at most limit bytes. Where it fails it has
+// answered. The caller calls release when it is done with the review.
+func read(w http.ResponseWriter, r *http.Request, limit int64, held *budget, review any) (release func(), ok bool) {
+	body, taken, err := held.readAll(http.MaxBytesReader(w, r.Body, limit))
+	release = func() { held.give(taken) }
 	if err == nil {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(body, review)
 	}
-	if err != nil {
-		http.Error(w, fmt.Sprintf("not a review: %v", err), http.StatusBadRequest)
-		return false
+	if err == nil {
+		return release, true
 	}
-	return true
+	release()
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case large:
+		http.Error(w, fmt.Sprintf("the review is larger than %d bytes", limit), http.StatusRequestEntityTooLarge)
+	case errors.Is(err, errFull):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	default:
+		http.Error(w, fmt.Sprintf("not a review: %v", err), http.StatusBadRequest)
+	}
+	return nil, false
 }
 
 // answer writes a review.
@@ -68,6 +75,16 @@ func mustBePointer[T object.Object]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer {
 		panic(fmt.Sprintf("webhook: %v is not a pointer to an API type: use one, or *unstructured.Unstructured", t))
 	}
+}
+
+// mustHave panics where a function is missing, and names the line that called the
+// exported function which needs it.
+func mustHave(here bool, what string) {
+	if here {
+		return
+	}
+	_, file, line, _ := runtime.Caller(2)
+	panic(fmt.Sprintf("webhook: %s:%d: %s is nil", file, line, what))
 }
 
 // statusOf is what the API server passes on to its client.

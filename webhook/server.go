@@ -1,13 +1,11 @@
 package webhook
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/millrace-dev/millrace/serving"
 )
@@ -15,6 +13,10 @@ import (
 // Options configure a Server. CertDir or TLS is required: the API server speaks
 // to webhooks by HTTPS only, and verifies whom it speaks to.
 type Options struct {
+	// Name tells several servers of one process apart, in messages and in /readyz.
+	// Default "webhook".
+	Name string
+
 	// Address is where to listen. Default ":9443".
 	Address string
 
@@ -34,7 +36,7 @@ type Options struct {
 	// Metrics hears of every request. Package metrics has one for Prometheus.
 	Metrics Metrics
 
-	// Logger hears of panics and refusals. Nil is silent.
+	// Logger hears of panics, and at level debug of refusals. Nil is silent.
 	Logger *slog.Logger
 }
 
@@ -43,6 +45,9 @@ type Server struct {
 	*serving.Server
 	mux     *http.ServeMux
 	metrics Metrics // nil: none
+	log     *slog.Logger
+
+	admission, conversion *budget // of all paths together
 }
 
 // New checks the options and reads the certificate.
@@ -53,57 +58,35 @@ func New(opts Options) (*Server, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Name == "" {
+		opts.Name = "webhook"
+	}
 	switch {
 	case opts.TLS != nil && opts.CertDir != "":
-		return nil, fmt.Errorf("webhook server: CertDir and TLS are both set: leave one of them out")
+		return nil, fmt.Errorf("%s server: CertDir and TLS are both set: leave one of them out", opts.Name)
 	case opts.TLS == nil && opts.CertDir == "":
-		return nil, fmt.Errorf("webhook server: no certificate: set CertDir to where the Secret is mounted")
+		return nil, fmt.Errorf("%s server: no certificate: set CertDir to where the Secret is mounted", opts.Name)
 	case opts.TLS == nil:
 		opts.TLS = &serving.TLS{CertFile: filepath.Join(opts.CertDir, "tls.crt"), KeyFile: filepath.Join(opts.CertDir, "tls.key")}
 	}
-	s := &Server{mux: http.NewServeMux(), metrics: opts.Metrics}
+	s := &Server{
+		mux: http.NewServeMux(), metrics: opts.Metrics, log: opts.Logger,
+		admission: newBudget(admissionBudget), conversion: newBudget(conversionBudget),
+	}
 	var err error
 	s.Server, err = serving.New(serving.Options{
-		Name: "webhook", Address: opts.Address, Listener: opts.Listener, TLS: opts.TLS, Logger: opts.Logger,
-		Handler: withLogger(opts.Logger, s.mux),
+		Name: opts.Name, Address: opts.Address, Listener: opts.Listener, TLS: opts.TLS, Logger: opts.Logger,
+		Handler: http.HandlerFunc(s.begin),
 	})
 	return s, err
 }
 
-// Handle lets h answer at a path. It panics where the path is taken, as
+// Handle lets h answer at a path. It panics if h is nil or the path is taken, as
 // http.ServeMux does.
 func (s *Server) Handle(path string, h http.Handler) {
+	mustHave(h != nil, "the handler for "+path)
 	if s.metrics != nil {
 		h = measured(s.metrics.Register(path), h)
 	}
 	s.mux.Handle(path, h)
-}
-
-type loggerKey struct{}
-
-// withLogger hands the server's logger to the handlers, and makes an answer of
-// a panic.
-func withLogger(log *slog.Logger, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			switch p := recover(); p {
-			case nil:
-			case http.ErrAbortHandler:
-				panic(p)
-			default:
-				log.Error("a webhook panicked", "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-				http.Error(w, "the webhook panicked", http.StatusInternalServerError)
-			}
-		}()
-		log := log.With("path", r.URL.Path)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), loggerKey{}, log)))
-	})
-}
-
-// logger is the one of the server that handles ctx.
-func logger(ctx context.Context) *slog.Logger {
-	if log, ok := ctx.Value(loggerKey{}).(*slog.Logger); ok {
-		return log
-	}
-	return slog.New(slog.DiscardHandler)
 }

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
@@ -39,7 +40,7 @@ func ask(t *testing.T, h http.Handler, operation admissionv1.Operation, obj, old
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
 			UID: "u1", Operation: operation, Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
-			Object: runtime.RawExtension{Raw: []byte(obj)}, OldObject: runtime.RawExtension{Raw: []byte(old)},
+			Object: k8sruntime.RawExtension{Raw: []byte(obj)}, OldObject: k8sruntime.RawExtension{Raw: []byte(old)},
 		},
 	}
 	body, err := json.Marshal(review)
@@ -174,6 +175,7 @@ func TestAServerOfWebhooks(t *testing.T) {
 	s, err := webhook.New(webhook.Options{Listener: listener, TLS: &serving.TLS{}, Metrics: counted, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	require.NoError(t, err)
 	s.Handle("/panic", webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { panic("boom") }))
+	s.Handle("/exit", webhook.Mutate(func(context.Context, *webhook.Request[*corev1.Pod]) error { runtime.Goexit(); return nil }))
 	s.Handle("/refuse", webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error { return errors.New("never") }))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -190,7 +192,13 @@ func TestAServerOfWebhooks(t *testing.T) {
 		return resp.StatusCode, string(body)
 	}
 	code, body := post("/panic")
-	require.Equal(t, 500, code, body)
+	require.Equal(t, 200, code, "an error would be admitted with failurePolicy Ignore")
+	require.Contains(t, body, `"allowed":false`)
+	require.Contains(t, body, "the webhook panicked: boom")
+	code, body = post("/exit")
+	require.Equal(t, 200, code)
+	require.Contains(t, body, `"allowed":false`)
+	require.Contains(t, body, "the webhook called runtime.Goexit")
 	code, body = post("/refuse")
 	require.Equal(t, 200, code)
 	require.Contains(t, body, "never")
@@ -198,9 +206,13 @@ func TestAServerOfWebhooks(t *testing.T) {
 	require.Equal(t, 404, code)
 	cancel()
 	require.NoError(t, <-ended)
-	require.Contains(t, log.String(), "a webhook panicked")
+	require.Contains(t, log.String(), `msg="a webhook panicked" path=/panic`)
+	require.Contains(t, log.String(), `msg="a webhook ended its goroutine" path=/exit`)
 	require.Contains(t, log.String(), "TestAServerOfWebhooks.func1", "the stack is that of the panic")
-	require.Equal(t, []string{"register /panic", "register /refuse", "started /panic", "ended /panic 500 true", "started /refuse", "ended /refuse 200 false"}, counted.log)
+	require.Equal(t, []string{
+		"register /panic", "register /exit", "register /refuse", "started /panic", "ended /panic 200 true",
+		"started /exit", "ended /exit 200 true", "started /refuse", "ended /refuse 200 false",
+	}, counted.log)
 	require.Contains(t, log.String(), "reason=never")
 }
 
@@ -217,8 +229,8 @@ type two struct {
 	Size              int `json:"size"`
 }
 
-func (o *one) DeepCopyObject() runtime.Object { c := *o; return &c }
-func (o *two) DeepCopyObject() runtime.Object { c := *o; return &c }
+func (o *one) DeepCopyObject() k8sruntime.Object { c := *o; return &c }
+func (o *two) DeepCopyObject() k8sruntime.Object { c := *o; return &c }
 
 func TestConversion(t *testing.T) {
 	group := func(v string) schema.GroupVersion { return schema.GroupVersion{Group: "example.com", Version: v} }
@@ -272,6 +284,133 @@ func TestConversion(t *testing.T) {
 	require.Empty(t, got, "all or none")
 	result, _ = convert("v9", obj("v1", `"7"`))
 	require.Contains(t, result.Message, "no conversion is known for example.com/v9")
+
+	webhook.Spoke(c, group("v4"), func(context.Context, *one, *two) error { panic("boom") },
+		func(context.Context, *two, *one) error { runtime.Goexit(); return nil })
+	result, got = convert("v2", obj("v2", `7`), obj("v4", `"7"`))
+	require.Equal(t, "Failure", result.Status)
+	require.Contains(t, result.Message, "the conversion panicked: boom")
+	require.Empty(t, got)
+	result, _ = convert("v4", obj("v2", `7`))
+	require.Equal(t, "Failure", result.Status)
+	require.Contains(t, result.Message, "the conversion called runtime.Goexit")
+}
+
+func TestWhatIsMissingOrTwiceIsSaidWhereItIsCalled(t *testing.T) {
+	s, err := webhook.New(webhook.Options{TLS: &serving.TLS{}})
+	require.NoError(t, err)
+	v := func(v string) schema.GroupVersion { return schema.GroupVersion{Version: v} }
+	up := func(context.Context, *one, *two) error { return nil }
+	down := func(context.Context, *two, *one) error { return nil }
+	for want, call := range map[string]func(){
+		"the function for Validate is nil":           func() { webhook.Validate[*corev1.Pod](nil) },
+		"the function for Mutate is nil":             func() { webhook.Mutate[*corev1.Pod](nil) },
+		"the handler for /x is nil":                  func() { s.Handle("/x", nil) },
+		"the Conversion for Spoke is nil":            func() { webhook.Spoke[*one, *two](nil, v("v1"), up, down) },
+		"one of the functions for Spoke is nil":      func() { webhook.Spoke(webhook.NewConversion[*two](v("v2")), v("v1"), up, nil) },
+		"v2 is a version of this conversion already": func() { webhook.Spoke(webhook.NewConversion[*two](v("v2")), v("v2"), up, down) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			defer func() {
+				p := fmt.Sprint(recover())
+				require.Contains(t, p, want)
+				if strings.HasSuffix(want, "is nil") {
+					require.Contains(t, p, "webhook_test.go:")
+				}
+			}()
+			call()
+		})
+	}
+}
+
+// Bodies that have come, and are worked on, count. What callers say will come does
+// not, and what has been answered does not.
+func TestAServerHoldsABoundedAmountOfReviews(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s, err := webhook.New(webhook.Options{Listener: listener, TLS: &serving.TLS{}})
+	require.NoError(t, err)
+	working, end := make(chan struct{}, 100), make(chan struct{})
+	s.Handle("/", webhook.Validate(func(context.Context, *webhook.Request[*corev1.Pod]) error {
+		working <- struct{}{}
+		<-end
+		return nil
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + pod + `}}` + strings.Repeat(" ", 15<<20)
+	post := func() int {
+		resp, err := client.Post("https://"+listener.Addr().String(), "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode
+	}
+	silent := make([]*io.PipeWriter, 20) // they say that much will come
+	var requests sync.WaitGroup
+	for n := range silent {
+		r, w := io.Pipe()
+		silent[n] = w
+		req, err := http.NewRequest(http.MethodPost, "https://"+listener.Addr().String(), r)
+		require.NoError(t, err)
+		req.ContentLength = 16 << 20
+		requests.Go(func() {
+			if resp, err := client.Do(req); err == nil {
+				resp.Body.Close()
+			}
+		})
+		_, err = w.Write([]byte("{"))
+		require.NoError(t, err)
+	}
+	codes := make([]int, 3)
+	for n := range codes {
+		requests.Go(func() { codes[n] = post() })
+		<-working
+	}
+	require.Equal(t, 503, post(), "the fourth of 16 MiB, beside 20 of 8 KiB")
+	close(end)
+	for _, w := range silent {
+		w.CloseWithError(errors.New("given up"))
+	}
+	requests.Wait()
+	require.Equal(t, []int{200, 200, 200}, codes)
+	for range 6 {
+		require.Equal(t, 200, post(), "what was held was given back")
+	}
+	cancel()
+	require.NoError(t, <-ended)
+}
+
+// broken are metrics that panic.
+type broken struct{}
+
+func (broken) Register(string) webhook.Recorder { return broken{} }
+func (broken) Started()                         { panic("no registry") }
+func (broken) Ended(int, time.Duration, bool)   { panic("no registry") }
+
+func TestMetricsThatPanicAreOfNoHarm(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var log bytes.Buffer
+	s, err := webhook.New(webhook.Options{Name: "tenant", Listener: listener, TLS: &serving.TLS{}, Metrics: broken{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	require.Equal(t, "tenant server", s.Name())
+	s.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	resp, err := client.Get("https://" + listener.Addr().String())
+	require.NoError(t, err)
+	resp.Body.Close()
+	require.Equal(t, http.StatusNoContent, resp.StatusCode)
+	cancel()
+	require.NoError(t, <-ended)
+	require.Equal(t, 2, strings.Count(log.String(), "the metrics of a webhook failed"))
 }
 
 // counts are metrics that write down what they hear.

@@ -1,0 +1,81 @@
+package webhook
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+)
+
+// The API server does not say who it is, so that anybody who reaches the port can
+// send a review.
+const (
+	// maxAdmission is the largest admission review that is read. The API server
+	// reads 3 MiB of a request; a review may hold two objects of that size, and
+	// JSON writes some characters with six.
+	maxAdmission = 16 << 20
+
+	// maxConversion is the largest conversion review that is read. The API server
+	// has up to 10,000 objects converted at once.
+	maxConversion = 256 << 20
+
+	// admissionBudget and conversionBudget are how many bytes of reviews a server
+	// holds at one time, those that it works on included.
+	admissionBudget  = 64 << 20
+	conversionBudget = 256 << 20
+
+	// firstRead is what a body takes from the budget before its first byte has
+	// come. After that it takes as much again whenever it is full.
+	firstRead = 8 << 10
+)
+
+// errFull: the budget is used up.
+var errFull = errors.New("too many reviews are being answered: try again later")
+
+// budget is what is left of a number of bytes. A nil budget has no end.
+type budget struct{ left atomic.Int64 }
+
+func newBudget(bytes int64) *budget {
+	b := &budget{}
+	b.left.Store(bytes)
+	return b
+}
+
+func (b *budget) take(n int64) bool {
+	if b == nil || b.left.Add(-n) >= 0 {
+		return true
+	}
+	b.left.Add(n)
+	return false
+}
+
+func (b *budget) give(n int64) {
+	if b != nil {
+		b.left.Add(n)
+	}
+}
+
+// readAll reads a body. It takes what it holds from the budget: what has come, and
+// not what the caller says will come. The caller gives taken back when it is done
+// with the body, also after an error.
+func (b *budget) readAll(r io.Reader) (body []byte, taken int64, err error) {
+	for {
+		if len(body) == cap(body) {
+			more := max(int64(cap(body)), firstRead)
+			if !b.take(more) {
+				return nil, taken, errFull
+			}
+			taken += more
+			grown := make([]byte, len(body), int64(cap(body))+more)
+			copy(grown, body)
+			body = grown
+		}
+		n, err := r.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case err == io.EOF:
+			return body, taken, nil
+		case err != nil:
+			return nil, taken, err
+		}
+	}
+}
