@@ -111,6 +111,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.recorder != nil {
+		c.recorder.Started(c.Status)
+	}
 	if s.awaitSources() {
 		c.enter(Running)
 		c.opts.Logger.Info("reconciling", "controller", c.name, "workers", c.opts.Concurrency)
@@ -120,6 +123,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	<-s.ctx.Done()
 	c.end(s)
+	if c.recorder != nil {
+		c.recorder.Stopped(c.Status())
+	}
 	return nil
 }
 

@@ -162,13 +162,21 @@ func (s *subscription) status() SourceStatus {
 // See package metrics for Prometheus.
 type Metrics interface {
 	// Register is called once by New. The status function may be called at any
-	// time, from any goroutine.
+	// time, from any goroutine, until the Recorder hears that the controller has
+	// stopped.
 	Register(name string, status func() Status) Recorder
 }
 
-// Recorder receives the durations of one controller. It is called by the workers
-// at the same time.
+// Recorder hears of one controller. The workers call it at the same time.
 type Recorder interface {
+	// Started is called when Run begins. The status function is the one that
+	// Register was given: a controller may run again after it has stopped.
+	Started(status func() Status)
+
+	// Stopped is called when Run ends, with the controller's last status. A
+	// recorder that lets go of the status function then lets go of the controller.
+	Stopped(last Status)
+
 	// ReconcileTime is how long a reconcile took.
 	ReconcileTime(d time.Duration)
 }

@@ -104,7 +104,7 @@ type Report struct {
 	State       string // "not started", "running" or "stopping"
 	Groups      []GroupReport
 	Election    *leaderelection.Status             // nil without election
-	Controllers []controller.Status                // of those made with ControllerOptions, the oldest first
+	Controllers []controller.Status                // of those made with ControllerOptions that have not ended, the oldest first
 	Clusters    map[string][]sharedinformer.Status // informers by the cluster's name; the own one's is empty; those of AddInformers are here too
 }
 

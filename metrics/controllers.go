@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +27,9 @@ type ControllerOptions struct {
 //	prometheus.MustRegister(controllers)
 //	c, err := controller.New("pods", r, controller.Options{Metrics: controllers})
 //
-// Each metric has the label controller. Controllers of one name are added up.
+// Each metric has the label controller. Controllers of one name are added up. What
+// they counted stays for a quarter of an hour after the last of them has ended; then
+// the series of that name end.
 //
 //   - controller_runtime_reconcile_total: reconciles that ended, by label result:
 //     success, requeue, requeue_after, error
@@ -54,8 +58,8 @@ type Controllers struct {
 	figures []metric[*controller.Status]
 	sources []metric[*controller.SourceStatus]
 
-	mu       sync.Mutex // guards statuses; nothing is called while it is held
-	statuses []func() controller.Status
+	mu        sync.Mutex // guards recorders and what is in them; only Prometheus is called while it is held
+	recorders []*controllerRecorder
 }
 
 // NewControllers creates an exporter without controllers.
@@ -98,17 +102,63 @@ func NewControllers(opts ControllerOptions) *Controllers {
 
 // Register implements controller.Metrics. The controller calls it.
 func (c *Controllers) Register(name string, status func() controller.Status) controller.Recorder {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.statuses = append(c.statuses, status)
-	return reconcileTimes{c.times.WithLabelValues(name)}
+	r := &controllerRecorder{owner: c, name: text(name)}
+	r.Started(status)
+	return r
 }
 
-// reconcileTimes implements controller.Recorder.
-type reconcileTimes struct{ prometheus.Observer }
+// controllerRecorder implements controller.Recorder for one controller.
+type controllerRecorder struct {
+	owner *Controllers
+	name  string
+	times atomic.Pointer[prometheus.Observer]
+
+	status func() controller.Status // nil when it has ended
+	last   controller.Status        // how it ended
+	ended  time.Time
+}
 
 // ReconcileTime implements controller.Recorder.
-func (t reconcileTimes) ReconcileTime(d time.Duration) { t.Observe(d.Seconds()) }
+func (r *controllerRecorder) ReconcileTime(d time.Duration) { (*r.times.Load()).Observe(d.Seconds()) }
+
+// Started implements controller.Recorder.
+func (r *controllerRecorder) Started(status func() controller.Status) {
+	c := r.owner
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sweep()
+	r.times.Store(new(c.times.WithLabelValues(r.name)))
+	r.status = status
+	if !slices.Contains(c.recorders, r) {
+		c.recorders = append(c.recorders, r)
+	}
+}
+
+// Stopped implements controller.Recorder.
+func (r *controllerRecorder) Stopped(last controller.Status) {
+	r.owner.mu.Lock()
+	defer r.owner.mu.Unlock()
+	r.status, r.last, r.ended = nil, last, time.Now()
+}
+
+// sweep forgets controllers that ended a while ago, and ends the series of names
+// that none has any more. It is called with mu held.
+func (c *Controllers) sweep() {
+	gone := map[string]bool{}
+	c.recorders = slices.DeleteFunc(c.recorders, func(r *controllerRecorder) bool {
+		old := r.status == nil && time.Since(r.ended) > keptFor
+		gone[r.name] = gone[r.name] || old
+		return old
+	})
+	for _, r := range c.recorders {
+		delete(gone, r.name)
+	}
+	for name, yes := range gone {
+		if yes {
+			c.times.DeleteLabelValues(name)
+		}
+	}
+}
 
 // Describe implements prometheus.Collector.
 func (c *Controllers) Describe(out chan<- *prometheus.Desc) {
@@ -122,55 +172,59 @@ func (c *Controllers) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Prometheus wants each series once, so
-// controllers of one name become one, and so do sources of one name.
+// Collect implements prometheus.Collector. Controllers of one name become one, and
+// so do sources of one name.
 func (c *Controllers) Collect(out chan<- prometheus.Metric) {
+	live, ended := c.read(out)
 	c.times.Collect(out)
-	merged := make(map[controllerSeries]float64)
-	put := func(s controllerSeries, value float64, merge merge) {
-		if before, ok := merged[s]; ok {
-			value = merge(before, value)
-		}
-		merged[s] = value
+	found, names := figures{}, map[string]bool{}
+	for _, s := range live {
+		names[s.Name] = true
+		c.collect(found, &s, false)
 	}
-	for _, s := range c.read() {
-		for result, n := range map[string]uint64{"success": s.Successes, "requeue": s.Requeues, "requeue_after": s.RequeuesAfter, "error": s.Errors} {
-			put(controllerSeries{c.results, prometheus.CounterValue, s.Name, result}, float64(n), add)
+	for _, s := range ended {
+		c.collect(found, &s, names[s.Name])
+	}
+	found.send(out)
+}
+
+// collect puts the figures of one controller. The gauges of one that has ended do
+// not count where another has its name.
+func (c *Controllers) collect(found figures, s *controller.Status, countersOnly bool) {
+	for result, n := range map[string]uint64{"success": s.Successes, "requeue": s.Requeues, "requeue_after": s.RequeuesAfter, "error": s.Errors} {
+		found.put(c.results, prometheus.CounterValue, float64(n), add, s.Name, result)
+	}
+	for _, m := range c.figures {
+		if m.kind == prometheus.CounterValue || !countersOnly {
+			found.put(m.desc, m.kind, m.value(s), m.merge, s.Name)
 		}
-		for _, m := range c.figures {
-			put(controllerSeries{m.desc, m.kind, s.Name, ""}, m.value(&s), m.merge)
-		}
-		for _, source := range s.Sources {
-			for _, m := range c.sources {
-				put(controllerSeries{m.desc, m.kind, s.Name, source.Name}, m.value(&source), m.merge)
+	}
+	for _, source := range s.Sources {
+		for _, m := range c.sources {
+			if m.kind == prometheus.CounterValue || !countersOnly {
+				found.put(m.desc, m.kind, m.value(&source), m.merge, s.Name, source.Name)
 			}
 		}
-	}
-	for s, value := range merged {
-		labels := []string{s.controller}
-		if s.second != "" {
-			labels = append(labels, s.second)
-		}
-		out <- prometheus.MustNewConstMetric(s.desc, s.kind, value, labels...)
 	}
 }
 
 // read returns the status of every controller.
-func (c *Controllers) read() []controller.Status {
+func (c *Controllers) read(out chan<- prometheus.Metric) (live, ended []controller.Status) {
 	c.mu.Lock()
-	statuses := c.statuses[:len(c.statuses):len(c.statuses)]
-	c.mu.Unlock()
-	read := make([]controller.Status, len(statuses))
-	for n, status := range statuses {
-		read[n] = status()
+	c.sweep()
+	var ask []func() controller.Status
+	for _, r := range c.recorders {
+		if r.status != nil {
+			ask = append(ask, r.status)
+		} else {
+			ended = append(ended, r.last)
+		}
 	}
-	return read
-}
-
-// controllerSeries is one time series: a metric and its labels, of which the
-// second may be missing.
-type controllerSeries struct {
-	desc               *prometheus.Desc
-	kind               prometheus.ValueType
-	controller, second string
+	c.mu.Unlock()
+	for _, status := range ask {
+		if s, ok := read(out, c.results, status); ok {
+			live = append(live, s)
+		}
+	}
+	return live, ended
 }

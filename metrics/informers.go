@@ -41,21 +41,6 @@ type Informers struct {
 	handler  []metric[sharedinformer.HandlerStatus]
 }
 
-// metric is one figure of a status.
-type metric[S any] struct {
-	desc  *prometheus.Desc
-	kind  prometheus.ValueType
-	value func(S) float64
-	merge merge
-}
-
-// merge makes one figure of those of several informers or handlers of one name.
-type merge func(a, b float64) float64
-
-func add(a, b float64) float64   { return a + b }
-func worst(a, b float64) float64 { return max(a, b) }
-func all(a, b float64) float64   { return min(a, b) }
-
 // NewInformers returns a collector to be registered.
 func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	c := &Informers{source: source}
@@ -108,54 +93,28 @@ func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Prometheus wants each series once, so
-// handlers of one name at one place, such as those of a loop, become one, and so
-// do informers of one name: figures are added up, times and failures in a row are
-// those of the worst, and synced means all.
+// Collect implements prometheus.Collector. Handlers of one name at one place, such
+// as those of a loop, become one, and so do informers of one name: figures are added
+// up, times and failures in a row are those of the worst, and synced means all.
 func (c *Informers) Collect(out chan<- prometheus.Metric) {
-	merged := make(map[series]float64)
-	put := func(s series, value float64, merge merge) {
-		if before, ok := merged[s]; ok {
-			value = merge(before, value)
-		}
-		merged[s] = value
+	informers, ok := read(out, c.state, c.source.Status)
+	if !ok {
+		return
 	}
-	for _, i := range c.source.Status() {
+	found := figures{}
+	for _, i := range informers {
 		resource := i.Reflector.Resource
 		for state := reflector.Idle; state <= reflector.Stopped; state++ {
-			put(series{c.state, prometheus.GaugeValue, resource, state.String(), ""}, truth(i.Reflector.State == state), add)
+			found.put(c.state, prometheus.GaugeValue, truth(i.Reflector.State == state), add, resource, state.String())
 		}
 		for _, m := range c.informer {
-			put(series{m.desc, m.kind, resource, "", ""}, m.value(i), m.merge)
+			found.put(m.desc, m.kind, m.value(i), m.merge, resource)
 		}
 		for _, r := range i.Handlers {
 			for _, m := range c.handler {
-				put(series{m.desc, m.kind, resource, r.Name, r.Place}, m.value(r), m.merge)
+				found.put(m.desc, m.kind, m.value(r), m.merge, resource, r.Name, r.Place)
 			}
 		}
 	}
-	for s, value := range merged {
-		labels := []string{s.resource}
-		for _, label := range []string{s.second, s.third} {
-			if label != "" {
-				labels = append(labels, label)
-			}
-		}
-		out <- prometheus.MustNewConstMetric(s.desc, s.kind, value, labels...)
-	}
-}
-
-// series is one time series: a metric and its labels, of which the last two
-// may be missing.
-type series struct {
-	desc                    *prometheus.Desc
-	kind                    prometheus.ValueType
-	resource, second, third string
-}
-
-func truth(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
+	found.send(out)
 }

@@ -45,8 +45,13 @@ func (c *Elections) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Elections) Collect(out chan<- prometheus.Metric) {
-	s := c.source.Status()
-	for _, m := range c.figures {
-		out <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s), s.Lease.Name)
+	s, ok := read(out, c.figures[0].desc, c.source.Status)
+	if !ok {
+		return
 	}
+	found := figures{}
+	for _, m := range c.figures {
+		found.put(m.desc, m.kind, m.value(s), worst, s.Lease.Name)
+	}
+	found.send(out)
 }

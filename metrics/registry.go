@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -58,13 +60,27 @@ func (r *Registry) Requests(next http.RoundTripper) http.RoundTripper { return r
 // Webhooks is for webhook.Options.Metrics.
 func (r *Registry) Webhooks() webhook.Metrics { return r.webhooks }
 
-// Handler answers Prometheus.
+// scrapes is how many requests a Handler answers at a time, and scrapePatience how
+// long one may take. A collector of the user's may block.
+const (
+	scrapes        = 10
+	scrapePatience = time.Minute
+)
+
+// Handler answers Prometheus. What one collector cannot tell is left out and counts
+// in promhttp_metric_handler_errors_total; a collector that blocks for a minute makes
+// the answer a 503.
 func (r *Registry) Handler() http.Handler {
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r})
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
+		Registry: r, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapePatience,
+	})
 }
 
 // AddInformers exports the informers of a cluster. The name of the program's own
 // cluster is empty.
 func (r *Registry) AddInformers(cluster string, source InformerSource) error {
-	return r.Register(NewInformers(source, InformerOptions{ConstLabels: prometheus.Labels{"cluster": cluster}}))
+	if err := r.Register(NewInformers(source, InformerOptions{ConstLabels: prometheus.Labels{"cluster": cluster}})); err != nil {
+		return fmt.Errorf("metrics: the informers of cluster %q: %w", cluster, err)
+	}
+	return nil
 }

@@ -45,7 +45,7 @@ func TestARegistryShowsAProgram(t *testing.T) {
 		`leader_election_master_status{name="janitor"} 1`,
 		`millrace_leader_election_token{name="janitor"} 7`,
 		`millrace_leader_election_failing_attempts{name="janitor"} 2`,
-		`workqueue_adds_total{name="work"} 1`,
+		`workqueue_adds_total{controller="work",name="work"} 1`,
 	} {
 		require.Contains(t, lines, want)
 	}

@@ -36,6 +36,6 @@ func (t counted) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil {
 		code = strconv.Itoa(resp.StatusCode)
 	}
-	t.requests.WithLabelValues(code, req.Method, req.URL.Host).Inc()
+	t.requests.WithLabelValues(code, text(req.Method), text(req.URL.Host)).Inc()
 	return resp, err
 }

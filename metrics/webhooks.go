@@ -11,6 +11,10 @@ import (
 
 // WebhookOptions configure Webhooks. The zero value works.
 type WebhookOptions struct {
+	// Buckets are the upper bounds of the histogram of latencies, in seconds. Nil
+	// is ten nanoseconds to a thousand seconds by powers of ten, as
+	// controller-runtime has them.
+	Buckets []float64
 	// ConstLabels are added to every metric.
 	ConstLabels prometheus.Labels
 }
@@ -35,6 +39,9 @@ type Webhooks struct {
 
 // NewWebhooks creates an exporter without webhooks.
 func NewWebhooks(opts WebhookOptions) *Webhooks {
+	if opts.Buckets == nil {
+		opts.Buckets = powersOfTen()
+	}
 	const prefix = "controller_runtime_webhook_"
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + name, Help: help, ConstLabels: opts.ConstLabels}, append([]string{"webhook"}, labels...))
@@ -44,6 +51,7 @@ func NewWebhooks(opts WebhookOptions) *Webhooks {
 		panics:   counter("panics_total", "Requests in which the webhook panicked."),
 		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: prefix + "latency_seconds", Help: "How long an answer took.", ConstLabels: opts.ConstLabels,
+			Buckets: opts.Buckets,
 		}, []string{"webhook"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: prefix + "requests_in_flight", Help: "Requests that are being answered.", ConstLabels: opts.ConstLabels,
@@ -53,6 +61,7 @@ func NewWebhooks(opts WebhookOptions) *Webhooks {
 
 // Register implements webhook.Metrics. The server calls it.
 func (w *Webhooks) Register(path string) webhook.Recorder {
+	path = text(path)
 	requests := w.requests.MustCurryWith(prometheus.Labels{"webhook": path})
 	for _, code := range []string{"200", "500"} { // there from the start, so that rates begin at 0
 		requests.WithLabelValues(code)

@@ -27,9 +27,11 @@ type WorkQueueOptions struct {
 //	prometheus.MustRegister(queues)
 //	q := workqueue.New(workqueue.Options[K]{Name: "pods", Metrics: queues})
 //
-// Each metric has the label name. Queues of one name are added up, and what
-// they counted stays after they are shut down, so that a counter never falls
-// when a controller is started anew.
+// Each metric has the labels name and controller, both with the queue's name: some
+// dashboards select by the one, and others by the other. Queues of one name are
+// added up. What they counted stays for a quarter of an hour after the last of them
+// was shut down, so that no counter falls when a controller is started anew; then
+// the series of that name end.
 //
 //   - workqueue_depth: keys that wait, also by label priority
 //   - workqueue_adds_total: hand-outs asked for; adds that merge do not count,
@@ -52,7 +54,7 @@ type WorkQueues struct {
 	depth         *prometheus.Desc
 	figures       []figure
 
-	mu     sync.Mutex // guards byName; a queue's own lock may be taken under it
+	mu     sync.Mutex // guards byName; a queue's own lock and those of Prometheus may be taken under it
 	byName map[string]*queuesOfName
 }
 
@@ -65,9 +67,14 @@ type figure struct {
 
 // queuesOfName are the queues that share a name.
 type queuesOfName struct {
-	live []*queueRecorder
-	gone workqueue.Status // counters of those that have been shut down
+	live  []*queueRecorder
+	gone  workqueue.Status // counters of those that have been shut down
+	ended time.Time        // when the last of them was
 }
+
+// keptFor is how long the series of something that has ended are kept: long enough
+// for every Prometheus to read how it ended.
+const keptFor = 15 * time.Minute
 
 // otherPriorities is the label of the priorities beyond maxPriorities, so that
 // a program which makes up priorities does not make up time series.
@@ -79,15 +86,15 @@ const (
 // NewWorkQueues creates an exporter without queues.
 func NewWorkQueues(opts WorkQueueOptions) *WorkQueues {
 	if opts.Buckets == nil {
-		opts.Buckets = prometheus.ExponentialBuckets(10e-9, 10, 12)
+		opts.Buckets = powersOfTen()
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "workqueue", Name: name, Help: help, Buckets: opts.Buckets, ConstLabels: opts.ConstLabels,
-		}, []string{"name"})
+		}, []string{"name", "controller"})
 	}
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("workqueue_"+name, help, append([]string{"name"}, labels...), opts.ConstLabels)
+		return prometheus.NewDesc("workqueue_"+name, help, append([]string{"name", "controller"}, labels...), opts.ConstLabels)
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	type status = workqueue.Status
@@ -117,17 +124,22 @@ func NewWorkQueues(opts WorkQueueOptions) *WorkQueues {
 	}
 }
 
+// powersOfTen are the buckets that dashboards for Kubernetes expect.
+func powersOfTen() []float64 { return prometheus.ExponentialBuckets(10e-9, 10, 12) }
+
 // Register implements workqueue.Metrics. The queue calls it.
 func (w *WorkQueues) Register(name string, status func() workqueue.Status) workqueue.Recorder {
+	name = text(name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sweep()
 	r := &queueRecorder{
 		owner:         w,
 		name:          name,
 		status:        status,
-		queueDuration: w.queueDuration.WithLabelValues(name),
-		workDuration:  w.workDuration.WithLabelValues(name),
+		queueDuration: w.queueDuration.WithLabelValues(name, name),
+		workDuration:  w.workDuration.WithLabelValues(name, name),
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.byName[name] == nil {
 		w.byName[name] = &queuesOfName{}
 	}
@@ -140,11 +152,27 @@ func (w *WorkQueues) unregister(r *queueRecorder) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	of := w.byName[r.name]
+	if of == nil || !slices.Contains(of.live, r) {
+		return // it has said so before
+	}
 	of.live = slices.DeleteFunc(of.live, func(other *queueRecorder) bool { return other == r })
+	of.ended = time.Now()
 	last := r.status()
 	of.gone.Adds += last.Adds
 	of.gone.Retries += last.Retries
 	of.gone.Dropped += last.Dropped
+}
+
+// sweep ends the series of names that no queue has had for a while. It is called
+// with mu held.
+func (w *WorkQueues) sweep() {
+	for name, of := range w.byName {
+		if len(of.live) == 0 && time.Since(of.ended) > keptFor {
+			delete(w.byName, name)
+			w.queueDuration.DeleteLabelValues(name, name)
+			w.workDuration.DeleteLabelValues(name, name)
+		}
+	}
 }
 
 // Describe implements prometheus.Collector.
@@ -159,16 +187,18 @@ func (w *WorkQueues) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (w *WorkQueues) Collect(out chan<- prometheus.Metric) {
-	w.queueDuration.Collect(out)
-	w.workDuration.Collect(out)
+	found := figures{}
 	for name, s := range w.sums() {
 		for priority, waiting := range s.depth {
-			out <- prometheus.MustNewConstMetric(w.depth, prometheus.GaugeValue, float64(waiting), name, priority)
+			found.put(w.depth, prometheus.GaugeValue, float64(waiting), add, name, name, priority)
 		}
 		for _, f := range w.figures {
-			out <- prometheus.MustNewConstMetric(f.desc, f.kind, f.of(&s.Status), name)
+			found.put(f.desc, f.kind, f.of(&s.Status), add, name, name)
 		}
 	}
+	w.queueDuration.Collect(out)
+	w.workDuration.Collect(out)
+	found.send(out)
 }
 
 // sum is the figures of all queues of one name.
@@ -182,6 +212,7 @@ type sum struct {
 func (w *WorkQueues) sums() map[string]*sum {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.sweep()
 	all := make(map[string]*sum, len(w.byName))
 	for name, of := range w.byName {
 		total := &sum{Status: of.gone, depth: map[string]int{}}

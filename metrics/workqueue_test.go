@@ -17,46 +17,46 @@ import (
 const queueFigures = `
 # HELP workqueue_adds_total Keys added to the queue; adds that merged do not count.
 # TYPE workqueue_adds_total counter
-workqueue_adds_total{name="pods"} 5
+workqueue_adds_total{controller="pods",name="pods"} 5
 # HELP workqueue_delayed Keys whose delayed add is not due yet.
 # TYPE workqueue_delayed gauge
-workqueue_delayed{name="pods"} 1
+workqueue_delayed{controller="pods",name="pods"} 1
 # HELP workqueue_depth Keys that wait in the queue, by priority.
 # TYPE workqueue_depth gauge
-workqueue_depth{name="pods",priority="-100"} 1
-workqueue_depth{name="pods",priority="0"} 1
+workqueue_depth{controller="pods",name="pods",priority="-100"} 1
+workqueue_depth{controller="pods",name="pods",priority="0"} 1
 # HELP workqueue_dropped_total Adds and keys dropped because the queue was shut down.
 # TYPE workqueue_dropped_total counter
-workqueue_dropped_total{name="pods"} 0
+workqueue_dropped_total{controller="pods",name="pods"} 0
 # HELP workqueue_longest_running_processor_seconds How long the key that is worked on longest has taken so far.
 # TYPE workqueue_longest_running_processor_seconds gauge
-workqueue_longest_running_processor_seconds{name="pods"} 2
+workqueue_longest_running_processor_seconds{controller="pods",name="pods"} 2
 # HELP workqueue_oldest_waiting_seconds How long the key that waits longest has waited.
 # TYPE workqueue_oldest_waiting_seconds gauge
-workqueue_oldest_waiting_seconds{name="pods"} 3
+workqueue_oldest_waiting_seconds{controller="pods",name="pods"} 3
 # HELP workqueue_queue_duration_seconds How long a key waited in the queue before it was handed out, in seconds.
 # TYPE workqueue_queue_duration_seconds histogram
-workqueue_queue_duration_seconds_bucket{name="pods",le="0.5"} 0
-workqueue_queue_duration_seconds_bucket{name="pods",le="5"} 2
-workqueue_queue_duration_seconds_bucket{name="pods",le="+Inf"} 2
-workqueue_queue_duration_seconds_sum{name="pods"} 2
-workqueue_queue_duration_seconds_count{name="pods"} 2
+workqueue_queue_duration_seconds_bucket{controller="pods",name="pods",le="0.5"} 0
+workqueue_queue_duration_seconds_bucket{controller="pods",name="pods",le="5"} 2
+workqueue_queue_duration_seconds_bucket{controller="pods",name="pods",le="+Inf"} 2
+workqueue_queue_duration_seconds_sum{controller="pods",name="pods"} 2
+workqueue_queue_duration_seconds_count{controller="pods",name="pods"} 2
 # HELP workqueue_retries_total Rate-limited adds.
 # TYPE workqueue_retries_total counter
-workqueue_retries_total{name="pods"} 1
+workqueue_retries_total{controller="pods",name="pods"} 1
 # HELP workqueue_running Keys that are being worked on.
 # TYPE workqueue_running gauge
-workqueue_running{name="pods"} 1
+workqueue_running{controller="pods",name="pods"} 1
 # HELP workqueue_unfinished_work_seconds How long the keys that are being worked on have taken so far, added up. Growth without end shows a worker that hangs.
 # TYPE workqueue_unfinished_work_seconds gauge
-workqueue_unfinished_work_seconds{name="pods"} 2
+workqueue_unfinished_work_seconds{controller="pods",name="pods"} 2
 # HELP workqueue_work_duration_seconds How long work on a key took, in seconds.
 # TYPE workqueue_work_duration_seconds histogram
-workqueue_work_duration_seconds_bucket{name="pods",le="0.5"} 0
-workqueue_work_duration_seconds_bucket{name="pods",le="5"} 1
-workqueue_work_duration_seconds_bucket{name="pods",le="+Inf"} 1
-workqueue_work_duration_seconds_sum{name="pods"} 2
-workqueue_work_duration_seconds_count{name="pods"} 1
+workqueue_work_duration_seconds_bucket{controller="pods",name="pods",le="0.5"} 0
+workqueue_work_duration_seconds_bucket{controller="pods",name="pods",le="5"} 1
+workqueue_work_duration_seconds_bucket{controller="pods",name="pods",le="+Inf"} 1
+workqueue_work_duration_seconds_sum{controller="pods",name="pods"} 2
+workqueue_work_duration_seconds_count{controller="pods",name="pods"} 1
 `
 
 func TestWorkQueueMetricsHaveTheNamesOfTheField(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWorkQueuesOfOneNameAddUpAndCountersNeverFall(t *testing.T) {
 		require.NoError(t, testutil.CollectAndCompare(queues, strings.NewReader(`
 # HELP workqueue_adds_total Keys added to the queue; adds that merged do not count.
 # TYPE workqueue_adds_total counter
-workqueue_adds_total{app="x",name="pods"} `+want+"\n"), "workqueue_adds_total"))
+workqueue_adds_total{app="x",controller="pods",name="pods"} `+want+"\n"), "workqueue_adds_total"))
 	}
 	opts := workqueue.Options[int]{Name: "pods", Metrics: queues}
 	first, second := workqueue.New(opts), workqueue.New(opts)

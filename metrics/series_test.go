@@ -1,0 +1,156 @@
+package metrics_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	goruntime "runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+func done(context.Context, controller.Request) (controller.Result, error) {
+	return controller.Result{}, nil
+}
+
+func bell(name string) controller.Source {
+	return controller.Channel(name, make(chan int), func(context.Context, int) ([]controller.Request, error) { return nil, nil })
+}
+
+// Names are free texts. One that is empty, or is not UTF-8, is a label value like any
+// other; it used to end the process at the first scrape.
+func TestAnyNameIsALabel(t *testing.T) {
+	for _, name := range []string{"", "\xff"} {
+		r := metrics.NewRegistry()
+		c, err := controller.New("pods"+name, controller.Func(done), controller.Options{Metrics: r.Controllers()})
+		require.NoError(t, err)
+		c.Watch(bell(name))
+		q := workqueue.New(workqueue.Options[int]{Name: name, Metrics: r.WorkQueues()})
+		defer q.ShutDown()
+		require.NoError(t, r.AddInformers("", statuses{{
+			Reflector: reflector.Status{Resource: name}, Handlers: []sharedinformer.HandlerStatus{{Name: name, Place: name}},
+		}}))
+		require.NoError(t, r.Register(metrics.NewElections(nobodys{})))
+		r.Webhooks().Register(name).Started()
+		asked := r.Requests(roundTripper(func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil }))
+		_, err = asked.RoundTrip(&http.Request{Method: name, URL: &url.URL{Host: name}})
+		require.NoError(t, err)
+		_, err = r.Gather()
+		require.NoError(t, err)
+	}
+}
+
+// failing is a source of the user's, whose Status does what it is.
+type failing func()
+
+func (f failing) Status() []sharedinformer.Status { f(); return nil }
+
+// A source that panics spoils its own metrics alone.
+func TestASourceThatFailsSpoilsItsOwnMetricsAlone(t *testing.T) {
+	for name, f := range map[string]func(){"panic": func() { panic("boom") }, "exit": goruntime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			r := metrics.NewRegistry()
+			require.NoError(t, r.AddInformers("far", failing(f)))
+			require.NoError(t, r.Register(metrics.NewElections(nobodys{})))
+			_, err := r.Gather()
+			require.ErrorContains(t, err, "a status for metrics")
+			w := httptest.NewRecorder()
+			r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			require.Equal(t, 200, w.Code)
+			require.Contains(t, w.Body.String(), "leader_election_master_status")
+			w = httptest.NewRecorder()
+			r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			require.Contains(t, w.Body.String(), `promhttp_metric_handler_errors_total{cause="gathering"}`)
+		})
+	}
+}
+
+func TestAScrapeThatBlocksIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		r := metrics.NewRegistry()
+		require.NoError(t, r.AddInformers("far", failing(func() { <-end })))
+		h := r.Handler()
+		began := time.Now()
+		for range 12 {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			require.Equal(t, 503, w.Code)
+		}
+		require.Equal(t, 10*time.Minute, time.Since(began), "ten were waited for, and no more are begun")
+		close(end)
+	})
+}
+
+// nobodys is an election without a leader.
+type nobodys struct{}
+
+func (nobodys) Status() leaderelection.Status { return leaderelection.Status{} }
+
+// ended makes a controller that nobody holds when it has ended.
+func ended(t *testing.T, m controller.Metrics, name string) weak.Pointer[controller.Controller] {
+	t.Helper()
+	c, err := controller.New(name, controller.Func(done), controller.Options{Metrics: m})
+	require.NoError(t, err)
+	c.Watch(bell("bell"))
+	for range 2 { // it may run again
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.NoError(t, c.Run(ctx))
+	}
+	return weak.Make(c)
+}
+
+func TestAControllerThatHasEndedIsForgotten(t *testing.T) {
+	exporter := metrics.NewControllers(metrics.ControllerOptions{})
+	kept := ended(t, exporter, "tenant")
+	for range 5 {
+		goruntime.GC()
+	}
+	require.Nil(t, kept.Value(), "nobody has it any more")
+	require.Equal(t, 4, testutil.CollectAndCount(exporter, "controller_runtime_reconcile_total"), "its figures can still be read")
+	goruntime.KeepAlive(exporter)
+}
+
+func TestSeriesEndAfterThoseThatTheyAreAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		controllers := metrics.NewControllers(metrics.ControllerOptions{})
+		queues := metrics.NewWorkQueues(metrics.WorkQueueOptions{})
+		count := func(c prometheus.Collector, names ...string) int { return testutil.CollectAndCount(c, names...) }
+		stays, err := controller.New("stays", controller.Func(done), controller.Options{Metrics: controllers})
+		require.NoError(t, err)
+		for _, name := range []string{"a", "b", "stays"} {
+			ended(t, controllers, name)
+			q := workqueue.New(workqueue.Options[int]{Name: name, Metrics: queues})
+			q.Add(1)
+			q.ShutDown()
+		}
+		q := workqueue.New(workqueue.Options[int]{Name: "stays", Metrics: queues})
+		defer q.ShutDown()
+		time.Sleep(14 * time.Minute)
+		require.Equal(t, 3, count(controllers, "controller_runtime_reconcile_time_seconds"))
+		require.Equal(t, 3*4, count(controllers, "controller_runtime_reconcile_total"))
+		require.Equal(t, 3, count(queues, "workqueue_adds_total"))
+		require.Equal(t, 3, count(queues, "workqueue_work_duration_seconds"))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, 1, count(controllers, "controller_runtime_reconcile_time_seconds"))
+		require.Equal(t, 4, count(controllers, "controller_runtime_reconcile_total"))
+		require.Equal(t, 1, count(queues, "workqueue_adds_total"))
+		require.Equal(t, 1, count(queues, "workqueue_work_duration_seconds"))
+		goruntime.KeepAlive(stays)
+	})
+}
