@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -41,8 +43,10 @@ type Elector struct {
 
 	turn chan struct{} // a token while Run runs
 
-	mu     sync.Mutex // guards status; nothing is called while it is held
+	mu     sync.Mutex // guards all below; nothing is called while it is held
 	status Status
+	told   time.Time     // when the log last heard of the trouble that there is
+	next   time.Duration // how long after that it hears again
 }
 
 // New checks the options; it sends nothing. The client's scheme must know
@@ -51,6 +55,9 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if client == nil {
+		return nil, errors.New("leader election: the client is nil")
 	}
 	if s := client.Scheme(); s == nil || !s.Recognizes(leases.Kind) {
 		return nil, errors.New("leader election: the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
@@ -71,8 +78,13 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 // and then released.
 //
 // Run returns nil when ctx was done before we led, and else what lead returned,
-// joined with ErrLost if the lease was lost.
+// joined with ErrLost if the lease was lost. It panics if lead is nil. A panic of
+// lead goes on to the caller; the lease is then renewed no more, and not released.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
+	if lead == nil {
+		_, file, line, _ := runtime.Caller(1)
+		panic(fmt.Sprintf("leader election: %s:%d: Run was called without a function", file, line))
+	}
 	select {
 	case e.turn <- struct{}{}:
 		defer func() { <-e.turn }()
@@ -120,8 +132,12 @@ func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
 	switch {
 	case apierrors.IsNotFound(err):
 		write = e.create
-		if seen.lease == nil { // else its token is the one to exceed
+		switch {
+		case seen.lease == nil:
 			seen.lease = &coordinationv1.Lease{}
+		case !seen.free(e.opts.LeaseDuration):
+			// Somebody has deleted it, and its holder works on.
+			return term{}, false
 		}
 	case err != nil:
 		e.failed("the lease could not be read", err)
@@ -163,7 +179,7 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 	end := func() {
 		stop()
 		<-kept
-		e.update(func(s *Status) { s.Leading = false })
+		e.update(func(s *Status) { s.Leading, s.Lost = false, nil })
 	}
 	defer end() // also when lead panics or ends its goroutine
 	err := lead(working)
@@ -184,6 +200,7 @@ func (e *Elector) keep(ctx context.Context, held *term, lose context.CancelCause
 	report := func(err error) {
 		if lost == nil {
 			lost = fmt.Errorf("leader election: %s: %w: %w", e.status.Lease, ErrLost, err)
+			e.update(func(s *Status) { s.Lost = &Failure{err, time.Now()} })
 			e.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
 			lose(lost)
 		}
@@ -198,17 +215,14 @@ func (e *Elector) keep(ctx context.Context, held *term, lose context.CancelCause
 		if !sleep(ctx, wait) {
 			return lost
 		}
-		// One attempt takes a part of the time, so that a connection that is
-		// dead does not take all of it.
-		patience := e.opts.RenewDeadline / 3
+		patience := e.opts.RenewDeadline
 		if remaining := left(); lost == nil && remaining > 0 {
-			patience = min(patience, remaining)
+			patience = remaining
 		} else {
 			report(fmt.Errorf("not renewed for %s: %w", e.opts.RenewDeadline, last))
 		}
 		limited, cancel := context.WithTimeout(ctx, patience)
-		sent := time.Now()
-		now, err := e.renew(limited, held.lease)
+		now, sent, err := e.attempts(limited, held.lease)
 		cancel()
 		switch {
 		case errors.Is(err, errTaken):
@@ -220,10 +234,62 @@ func (e *Elector) keep(ctx context.Context, held *term, lose context.CancelCause
 			last, wait = err, e.opts.RetryPeriod/4 // the deadline comes nearer
 			e.failed("the lease could not be renewed", err)
 		default:
-			held.lease, held.sent, wait = now, sent, e.opts.RetryPeriod
+			held.lease, held.sent = now, sent
+			wait = max(e.opts.RetryPeriod-time.Since(sent), 0)
 			e.saw(now, sent)
 		}
 	}
+}
+
+// renewal is what came of one attempt to renew.
+type renewal struct {
+	lease *coordinationv1.Lease
+	sent  time.Time
+	err   error
+}
+
+// attempts renews, and has all the time that ctx has. An attempt without an answer
+// is joined by another one after a third of RenewDeadline, since its connection may
+// be dead, and goes on, since it may only be slow: it may wait for a credential. The
+// first that succeeds counts. It returns when all that it began has ended.
+func (e *Elector) attempts(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, time.Time, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan renewal)
+	pending := 0
+	try := func() {
+		pending++
+		go func() {
+			r := renewal{sent: time.Now()}
+			err := failure.Apart("the client's transport", func() (err error) {
+				r.lease, err = e.renew(ctx, last)
+				return err
+			})
+			r.err = err
+			answers <- r
+		}()
+	}
+	again := time.NewTicker(e.opts.RenewDeadline / 3)
+	defer again.Stop()
+	var came renewal
+	for try(); pending > 0; {
+		select {
+		case r := <-answers:
+			pending--
+			decided := r.err == nil || errors.Is(r.err, errTaken)
+			if came.sent.IsZero() || decided && ctx.Err() == nil {
+				came = r
+			}
+			if decided {
+				cancel()
+			}
+		case <-again.C:
+			if ctx.Err() == nil {
+				try()
+			}
+		}
+	}
+	return came.lease, came.sent, came.err
 }
 
 // errTaken: the lease is another term's.
@@ -272,9 +338,14 @@ func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 
 // saw notes what the lease is like.
 func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
+	failed := 0
 	changed := e.update(func(s *Status) {
+		failed = s.Attempts
 		s.Holder, s.Token, s.Renewed, s.Attempts = holder(l), token(l), when, 0
 	})
+	if failed > 0 {
+		e.opts.Logger.Info("the API server answers again", "failed", failed)
+	}
 	switch {
 	case changed && holder(l) == "":
 		e.opts.Logger.Info("the lease is free", "token", token(l))
@@ -283,10 +354,33 @@ func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 	}
 }
 
-// failed notes and logs trouble with the server.
+// How often the log hears that trouble goes on.
+const (
+	firstReminder = 10 * time.Second
+	lastReminder  = 10 * time.Minute
+)
+
+// failed notes trouble with the server, and logs it: at once, and while it goes on
+// after times that get longer.
 func (e *Elector) failed(what string, err error) {
-	e.update(func(s *Status) { s.Attempts, s.Failure = s.Attempts+1, &Failure{err, time.Now()} })
-	e.opts.Logger.Warn(what, "err", err)
+	now := time.Now()
+	e.mu.Lock()
+	s := &e.status
+	if s.Attempts == 0 {
+		e.told, e.next = time.Time{}, firstReminder
+	}
+	s.Attempts, s.Failure = s.Attempts+1, &Failure{err, now}
+	tell, attempts := now.Sub(e.told) >= e.next, s.Attempts
+	if tell {
+		if !e.told.IsZero() {
+			e.next = min(2*e.next, lastReminder)
+		}
+		e.told = now
+	}
+	e.mu.Unlock()
+	if tell {
+		e.opts.Logger.Warn(what, "err", err, "attempts", attempts)
+	}
 }
 
 // sleep waits for d. It reports false when ctx is done.

@@ -1,10 +1,13 @@
 package leaderelection_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,25 +299,133 @@ func TestADeletedLeaseIsCreatedAgainByItsHolder(t *testing.T) {
 	})
 }
 
-func TestADeletedLeaseGoesToOneOfTheTwo(t *testing.T) {
+// A candidate that has seen the lease held waits for its holder, Lease or not.
+func TestADeletedLeaseIsLeftToItsHolder(t *testing.T) {
+	for n := range 20 {
+		inBubble(t, func(r *rig) {
+			a := r.join(options{Identity: "a"})
+			settle(time.Minute)
+			b := r.join(options{Identity: "b"})
+			settle(20*time.Second + time.Duration(n)*100*time.Millisecond)
+			require.Equal(r, "a", b.Status().Holder)
+			require.NoError(r, r.srv.Delete(leases, key))
+			settle(time.Minute)
+			require.Len(r, a.tokens(), 1)
+			require.True(r, a.leads())
+			require.Empty(r, b.tokens())
+
+			a.network.cut.Store(true) // and where the holder does not create it again
+			settle(0)
+			require.NoError(r, r.srv.Delete(leases, key))
+			settle(12 * time.Second)
+			require.False(r, b.leads())
+			settle(8 * time.Second)
+			require.Equal(r, []int64{2}, b.tokens())
+		})
+	}
+}
+
+// A candidate that begins where there is no Lease takes it, and the leader notices,
+// also where both have one name and one token.
+func TestADeletedLeaseMakesAtMostOneLeader(t *testing.T) {
+	for _, names := range [][2]string{{"a", "b"}, {"same", "same"}} {
+		inBubble(t, func(r *rig) {
+			a := r.joinSlow(options{Identity: names[0]}, time.Hour)
+			settle(time.Minute + time.Millisecond)
+			require.NoError(r, r.srv.Delete(leases, key))
+			b := r.join(options{Identity: names[1]})
+			settle(time.Millisecond)
+			require.True(r, b.leads())
+			require.NoError(r, a.Check(), "it cannot know yet")
+			settle(2100 * time.Millisecond)
+			require.Error(r, a.Status().Lost)
+			require.EqualError(r, a.Check(), `leader election: the lease shop/janitor was taken over by "`+names[1]+`" with token 1 0s ago and the work has not stopped`)
+			settle(2 * time.Hour)
+			require.True(r, b.leads())
+			require.NoError(r, b.Check())
+			err, ended := a.end()
+			require.True(r, ended)
+			require.ErrorIs(r, err, leaderelection.ErrLost)
+			require.NoError(r, a.Check())
+			require.Nil(r, a.Status().Lost)
+		})
+	}
+}
+
+// Requests may be slow for good reasons, such as an exec plugin that fetches a
+// credential. The lease is lost at the deadline and not before.
+func TestARenewalMayTakeAllTheTimeThereIs(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})
-		b := r.join(options{Identity: "b"})
-		settle(10 * time.Second)
-		if b.leads() {
-			a, b = b, a
+		settle(time.Second)
+		for range 10 {
+			r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Count: 3, Do: []apiserver.Action{apiserver.Delay{For: 7 * time.Second}}})
+			settle(20 * time.Second)
+			r.srv.Faults().Clear()
+			settle(10 * time.Second)
 		}
-		require.NoError(r, r.srv.Delete(leases, key))
-		settle(time.Minute)
-		switch {
-		case a.leads():
-			require.False(r, b.leads())
-		default: // b was faster, with a greater token
-			require.True(r, b.leads())
-			require.Equal(r, []int64{2}, b.tokens())
-			err, _ := a.end()
-			require.ErrorIs(r, err, leaderelection.ErrLost)
+		r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Do: []apiserver.Action{apiserver.Delay{For: 4 * time.Second}}})
+		settle(10 * time.Minute)
+		require.True(r, a.leads())
+		require.Len(r, a.tokens(), 1)
+		require.Zero(r, a.Status().Attempts)
+		r.srv.Faults().Clear()
+		r.srv.Faults().Add(apiserver.Fault{Verb: "update", Resource: "leases", Do: []apiserver.Action{apiserver.Delay{For: 11 * time.Second}}})
+		settle(20 * time.Second)
+		require.False(r, a.leads())
+	})
+}
+
+// A connection that is dead takes a third of the time.
+func TestADeadConnectionDoesNotLoseTheLease(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		for range 20 {
+			a.network.lose.Store(true) // the next request
+			settle(10 * time.Second)
+			require.False(r, a.network.lose.Load())
+			require.True(r, a.leads())
 		}
+		require.Len(r, a.tokens(), 1)
+	})
+}
+
+func TestAnOutageIsToldLessAndLessOften(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var log bytes.Buffer
+		a := r.join(options{Identity: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		settle(time.Second)
+		told := func() int { return strings.Count(log.String(), "could not be") }
+		a.network.refuse.Store(true)
+		settle(8 * time.Second)
+		require.Equal(r, 1, told(), "%d attempts: %s", a.Status().Attempts, &log)
+		a.network.refuse.Store(false)
+		settle(5 * time.Second)
+		require.Equal(r, 1, strings.Count(log.String(), "the API server answers again"))
+
+		log.Reset()
+		b := r.join(options{Identity: "b", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		settle(5 * time.Second)
+		b.network.refuse.Store(true)
+		settle(time.Hour)
+		require.InDelta(r, 11, told(), 1, "after 10 s, 20 s, ... and then every 10 minutes")
+		require.Contains(r, log.String(), "attempts=")
+	})
+}
+
+// The goroutines of renewals must not end the process.
+func TestATransportThatPanicsIsTrouble(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		a.network.panics.Store(true)
+		settle(5 * time.Second)
+		require.True(r, a.leads())
+		require.ErrorContains(r, a.Status().Failure, "the client's transport panicked: boom")
+		a.network.panics.Store(false)
+		settle(5 * time.Second)
+		require.Zero(r, a.Status().Attempts)
 	})
 }
 
@@ -365,7 +476,7 @@ func TestWorkThatEndsByItselfReleasesTheLease(t *testing.T) {
 		require.NoError(r, e.Run(r.ctx, func(ctx context.Context) error {
 			token, _ := leaderelection.Token(ctx)
 			require.EqualValues(r, 2, token, "a new term, though the holder is the same")
-			require.ErrorIs(r, e.Run(ctx, nil), leaderelection.ErrRunning)
+			require.ErrorIs(r, e.Run(ctx, func(context.Context) error { return nil }), leaderelection.ErrRunning)
 			return nil
 		}))
 	})
@@ -388,7 +499,17 @@ func TestAPanicOfTheWorkKeepsTheLease(t *testing.T) {
 	})
 }
 
+func TestRunNeedsAFunction(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		e, _ := r.elector(options{Identity: "a"})
+		defer func() { require.Contains(r, recover(), "elector_test.go:") }()
+		_ = e.Run(r.ctx, nil)
+	})
+}
+
 func TestBadOptionsSayWhatToChange(t *testing.T) {
+	_, err := leaderelection.New(nil, options{Namespace: "shop", Name: "janitor"})
+	require.EqualError(t, err, "leader election: the client is nil")
 	scheme := runtime.NewScheme()
 	require.NoError(t, coordinationv1.AddToScheme(scheme))
 	client, err := rest.NewClient(&config.Config{Host: "http://127.0.0.1:1"}, scheme)

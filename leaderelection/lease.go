@@ -64,8 +64,10 @@ func released(last *coordinationv1.Lease) *coordinationv1.Lease {
 }
 
 // sameTerm reports whether two states of a lease are of one term of one holder.
+// Holder and token alone do not tell where the Lease was deleted, which starts the
+// token anew, and two processes have one identity.
 func sameTerm(a, b *coordinationv1.Lease) bool {
-	return holder(a) == holder(b) && token(a) == token(b)
+	return holder(a) == holder(b) && token(a) == token(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
 }
 
 // sighting is a lease and since when it was seen like this, by our own clock.
@@ -74,8 +76,8 @@ type sighting struct {
 	since time.Time
 }
 
-// see takes note of the lease as it is now. Only a change of the spec counts as
-// life of its holder: whoever writes a label into the Lease is somebody else.
+// see takes note of the lease as it is now. Only a change of the spec is a sign of
+// life: anybody may write a label into a Lease.
 func (s *sighting) see(l *coordinationv1.Lease, now time.Time) {
 	if s.lease == nil || !equality.Semantic.DeepEqual(s.lease.Spec, l.Spec) {
 		s.since = now

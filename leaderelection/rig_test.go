@@ -67,14 +67,17 @@ type candidate struct {
 }
 
 // network is a RoundTripper that can be cut: requests then hang until they are
-// given up. It can also refuse them at once.
+// given up. It can also lose the next one, refuse all at once, or panic.
 type network struct {
 	http.RoundTripper
-	cut, refuse atomic.Bool
+	cut, lose, refuse, panics atomic.Bool
 }
 
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
-	if n.cut.Load() {
+	if n.panics.Load() {
+		panic("boom")
+	}
+	if n.cut.Load() || n.lose.Swap(false) {
 		<-req.Context().Done()
 		return nil, req.Context().Err()
 	}

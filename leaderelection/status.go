@@ -1,6 +1,7 @@
 package leaderelection
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,8 @@ type Status struct {
 	Token   int64     // of the holder's term
 	Since   time.Time // when it was seen that the term began; local time
 	Renewed time.Time // when the lease was last seen to change or, leading, when the last renewal was sent; local time
+
+	Lost *Failure // why the lease was lost while the work still runs; nil when it was not
 
 	Attempts int      // failures since the last success; 0 means that all is well
 	Failure  *Failure // the last one ever, nil if there was none
@@ -44,12 +47,17 @@ func (e *Elector) Status() Status {
 	return e.status
 }
 
-// Check fails when the work still runs although its lease may have passed to
-// somebody else: LeaseDuration after the last renewal. Only the end of the
-// process helps then, which is what a health endpoint brings about.
+// Check fails when the work still runs although somebody else may lead: when the
+// lease was seen to be another's, and LeaseDuration after the last renewal. Only the
+// end of the process helps then, and a health endpoint brings it about.
 func (e *Elector) Check() error {
 	s := e.Status()
-	if over := time.Since(s.Renewed) - e.opts.LeaseDuration; s.Leading && over > 0 {
+	switch over := time.Since(s.Renewed) - e.opts.LeaseDuration; {
+	case !s.Leading:
+		return nil
+	case s.Lost != nil && errors.Is(s.Lost.Err, errTaken):
+		return fmt.Errorf("leader election: the lease %s was %w %s ago and the work has not stopped", s.Lease, s.Lost.Err, time.Since(s.Lost.When).Round(time.Second))
+	case over > 0:
 		return fmt.Errorf("leader election: the lease %s ran out %s ago and the work has not stopped", s.Lease, over.Round(time.Second))
 	}
 	return nil
