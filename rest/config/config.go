@@ -21,8 +21,8 @@ import (
 // NewClient takes a copy, so a Config may be changed and used again afterwards.
 // It is not safe to change while it is being used by NewClient.
 //
-// A Config prints without its secrets, whatever the verb (%v, %+v, %#v, %x), and
-// in log/slog. That cannot hold inside an unexported field of another struct,
+// A Config prints without its secrets, whatever the verb (%v, %+v, %#v, %x), in
+// log/slog and in JSON, which is therefore no way to store it. That cannot hold inside an unexported field of another struct,
 // where package fmt may not call methods: keep a *Config there, not a Config.
 //
 // At most one of these authenticates by the Authorization header. In order of
@@ -80,9 +80,9 @@ type Config struct {
 	// protobuf are here, and nothing is shared.
 	CBOR bool
 
-	// Timeout limits the wait for the head of each response. Zero means no limit.
-	// It does not limit the reading of the body, so watches live on; use the
-	// context for that.
+	// Timeout limits the wait for the head of each response. Zero means 90 seconds,
+	// half as long again as a server takes by default. It does not limit the reading
+	// of the body, so watches live on; use the context for that.
 	Timeout time.Duration
 
 	// UserAgent is the User-Agent header. Empty means the program's name, the
@@ -206,7 +206,7 @@ func (c *Config) validate() error {
 	complain(c.Password != "" && c.Username == "", "a password without a user name: set both or neither")
 	complain(hasControl(c.BearerToken), "the bearer token holds a line break or another control character: remove it")
 	complain(hasControl(c.UserAgent), "the user agent holds a line break or another control character: remove it")
-	complain(c.Timeout < 0, "the timeout %v is negative: use zero for no limit", c.Timeout)
+	complain(c.Timeout < 0, "the timeout %v is negative: use zero for the default", c.Timeout)
 	if c.Exec != nil {
 		errs = append(errs, c.Exec.validate())
 	}

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/source"
 )
 
 // answer is what a plugin prints.
@@ -202,28 +204,60 @@ func TestExecSharesFailureButNotCancellation(t *testing.T) {
 		_, err := s.get(t.Context())
 		require.ErrorIs(t, err, broken)
 		require.Equal(t, 2, f.runs, "a later request tries again")
+	})
+}
 
-		f.output = tokens
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+// Callers in a hurry, one after another, get what a plugin that is slower than each
+// of them brings: it is not begun anew for each.
+func TestExecGoesOnForTheNextCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakePlugin{output: func(run int) (pluginOutput, error) {
+			time.Sleep(9 * time.Second) // 10 in all
+			return tokens(run)
+		}}
+		s := f.source(io.Discard)
+		for try := range 3 {
+			progress := new(source.Progress)
+			ctx, cancel := context.WithTimeout(source.WithProgress(t.Context(), progress), 3*time.Second)
+			_, err := s.get(ctx)
+			stuck, ok := errors.AsType[*source.StuckError](err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, time.Duration(try+1)*3*time.Second, stuck.For)
+			require.EqualError(t, err, fmt.Sprintf(`waiting for exec plugin "fake" since %ds: context deadline exceeded`, 3*(try+1)))
+			require.Equal(t, `exec plugin "fake"`, progress.Waiting(nil).What)
+			cancel()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		wg.Go(func() {
-			if _, err := s.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
-			}
-		})
-		synctest.Wait()
-		wg.Go(func() {
-			if cred, err := s.get(t.Context()); err != nil || cred.authorization != "Bearer token-4" {
-				t.Errorf("got %v, %v: another request's cancellation is no failure", cred.authorization, err)
-			}
-		})
-		wg.Go(func() { // waits for its turn, and gives up in time
-			start := time.Now()
-			if _, err := s.get(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Second/2 {
-				t.Errorf("got %v after %v", err, time.Since(start))
-			}
-		})
-		wg.Wait()
+		cred, err := s.get(ctx)
+		require.NoError(t, err)
+		require.Equal(t, "Bearer token-1", cred.authorization)
+		require.Equal(t, 1, f.runs)
+	})
+}
+
+// A plugin is not left running for nobody, nor for ever.
+func TestExecRunsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		s := (&fakePlugin{}).source(io.Discard)
+		s.run = func(ctx context.Context, _ *Exec, _ string, _ bool) (pluginOutput, error) {
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return pluginOutput{}, ctx.Err()
+		}
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.get(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, <-ended, errAbandoned)
+		require.Equal(t, time.Second+abandonedAfter, time.Since(start))
+
+		start = time.Now()
+		_, err = s.get(t.Context())
+		require.ErrorContains(t, err, "it took longer than 5m0s")
+		require.Equal(t, maxPluginTime, time.Since(start))
 	})
 }
 
@@ -343,22 +377,23 @@ func TestExecFailures(t *testing.T) {
 		change func(*Exec)
 		want   []string
 	}{
-		"missing":        {"", func(e *Exec) { e.Command = "no-such-plugin-here" }, []string{`"no-such-plugin-here"`, "cannot be run", "install it", "brew install it"}},
-		"exit status":    {"echo marked-secret-token >&2; echo why >&2; exit 3", nil, []string{"exit status 3", "it wrote: [redacted]\nwhy", "brew install it"}},
-		"own token":      {`echo '{"status":{"token":"marked-secret-own"}}'; echo marked-secret-own >&2; exit 1`, nil, []string{"it wrote: [redacted]"}},
-		"long stderr":    {`i=0; while [ $i -lt 3000 ]; do echo "line $i" >&2; i=$((i+1)); done; exit 1`, nil, []string{"it wrote: ...", "line 2999"}},
-		"nothing":        {"exit 0", nil, []string{"printed nothing"}},
-		"bare token":     {"echo marked-secret-token", nil, []string{"not an ExecCredential"}},
-		"garbled":        {`printf '{"kind": marked-secret'`, nil, []string{"not an ExecCredential"}},
-		"alias":          {`echo '{"status": {"token": *marked-secret}}'`, nil, []string{"put it in quotes"}},
-		"wrong version":  {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"marked-secret"}}'`, nil, []string{"v1beta1", "make them the same"}},
-		"wrong kind":     {`echo '{"kind":"Pod","apiVersion":"v1"}'`, nil, []string{`kind "Pod"`}},
-		"no status":      {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}'`, nil, []string{"no status"}},
-		"empty status":   {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}}'`, nil, []string{"neither a token nor a certificate"}},
-		"key alone":      {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"marked-secret"}}'`, nil, []string{"without its certificate"}},
-		"bad key":        {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"marked-secret","clientCertificateData":"x"}}'`, nil, []string{"its client certificate"}},
-		"too much":       {"head -c 2000000 /dev/zero", nil, []string{"more than 1048576 bytes"}},
-		"needs terminal": {"exit 0", mode(ExecAlways), []string{"needs a terminal"}},
+		"missing":         {"", func(e *Exec) { e.Command = "no-such-plugin-here" }, []string{`"no-such-plugin-here"`, "cannot be run", "install it", "brew install it"}},
+		"exit status":     {"echo marked-secret-token >&2; echo why >&2; exit 3", nil, []string{"exit status 3", "it wrote: [redacted]\nwhy", "brew install it"}},
+		"own token":       {`echo '{"status":{"token":"marked-secret-own"}}'; echo marked-secret-own >&2; exit 1`, nil, []string{"it wrote: [redacted]"}},
+		"token on stderr": {`echo '{"kind":"ExecCredential","status":{"token":"marked-secret-other"}}' >&2; exit 1`, nil, []string{"it wrote: {"}},
+		"long stderr":     {`i=0; while [ $i -lt 3000 ]; do echo "line $i" >&2; i=$((i+1)); done; exit 1`, nil, []string{"it wrote: ...", "line 2999"}},
+		"nothing":         {"exit 0", nil, []string{"printed nothing"}},
+		"bare token":      {"echo marked-secret-token", nil, []string{"not an ExecCredential"}},
+		"garbled":         {`printf '{"kind": marked-secret'`, nil, []string{"not an ExecCredential"}},
+		"alias":           {`echo '{"status": {"token": *marked-secret}}'`, nil, []string{"put it in quotes"}},
+		"wrong version":   {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","status":{"token":"marked-secret"}}'`, nil, []string{"v1beta1", "make them the same"}},
+		"wrong kind":      {`echo '{"kind":"Pod","apiVersion":"v1"}'`, nil, []string{`kind "Pod"`}},
+		"no status":       {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}'`, nil, []string{"no status"}},
+		"empty status":    {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}}'`, nil, []string{"neither a token nor a certificate"}},
+		"key alone":       {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"marked-secret"}}'`, nil, []string{"without its certificate"}},
+		"bad key":         {`echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"marked-secret","clientCertificateData":"x"}}'`, nil, []string{"its client certificate"}},
+		"too much":        {"head -c 2000000 /dev/zero", nil, []string{"more than 1048576 bytes"}},
+		"needs terminal":  {"exit 0", mode(ExecAlways), []string{"needs a terminal"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &Exec{Command: script(t, tc.body), Args: []string{"--secret", "marked-secret-token"}, APIVersion: execV1, InteractiveMode: ExecIfAvailable, InstallHint: "brew install it"}
@@ -381,7 +416,7 @@ func TestExecFailures(t *testing.T) {
 	}
 }
 
-func TestExecStopsWithItsContext(t *testing.T) {
+func TestExecIsKilledWhenNobodyWaits(t *testing.T) {
 	// The script leaves a child behind which holds its output open for as long as
 	// the test's directory is there, says that it runs, and waits: only killing
 	// it and letting go of the output ends the run.
@@ -391,6 +426,7 @@ func TestExecStopsWithItsContext(t *testing.T) {
 		Env:     []string{"STARTED=" + started}, APIVersion: execV1beta1}}
 	s := newExecSource(c)
 	s.stdin = func() bool { return false }
+	s.abandoned = time.Millisecond
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("enough")
 	var wg sync.WaitGroup
@@ -406,6 +442,13 @@ func TestExecStopsWithItsContext(t *testing.T) {
 	})
 	_, err := s.get(ctx)
 	require.ErrorIs(t, err, stop)
+	s.mu.Lock()
+	run := s.running
+	s.mu.Unlock()
+	if run != nil {
+		<-run.done
+		require.ErrorContains(t, run.err, errAbandoned.Error())
+	}
 }
 
 func TestExecGivesWayToOwnCredentials(t *testing.T) {

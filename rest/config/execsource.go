@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/source"
 )
 
 const (
@@ -20,21 +22,30 @@ const (
 	// slowPlugin is when a plugin that is still running is reported: it may wait
 	// for a login that nobody sees.
 	slowPlugin = 30 * time.Second
+
+	// maxPluginTime bounds a run. Somebody may have to log in, in a browser or, with
+	// a terminal, at a prompt.
+	maxPluginTime      = 5 * time.Minute
+	maxInteractiveTime = 15 * time.Minute
+
+	// abandonedAfter ends a run that nobody has waited for during so long: those who
+	// retry would have come back.
+	abandonedAfter = 30 * time.Second
 )
 
 // execSource gets credentials from a plugin and keeps them until they expire.
 //
-// To get one: take it from the cache; or else wait for the turn and run the
-// plugin. Who waited while a run finished shares its outcome instead, be it a
-// failure or a credential that is past its time already; a run whose own
-// request was cancelled does not count.
+// To get one: take it from the cache; or else wait for the run that is under way,
+// or begin one. Whoever waits for a run shares its outcome, whether that is a
+// failure or a credential that is past its time already. A run is nobody's own: it
+// goes on when a caller gives up, so that callers in a hurry, one after another, get
+// the credential of a plugin that is slower than each of them.
 type execSource struct {
-	config *Config
-	log    *slog.Logger
-	run    func(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error)
-	stdin  func() bool // whether standard input is a terminal
-
-	turn chan struct{} // holds one element while somebody runs the plugin; taken before mu
+	config    *Config
+	log       *slog.Logger
+	run       func(ctx context.Context, e *Exec, info string, interactive bool) (pluginOutput, error)
+	stdin     func() bool   // whether standard input is a terminal
+	abandoned time.Duration // abandonedAfter, but in tests
 
 	mu      sync.Mutex // guards the fields below
 	current credential
@@ -42,38 +53,85 @@ type execSource struct {
 	valid   bool       // false before the first run, and after a refusal
 	expires time.Time  // zero for never
 	refusal time.Time  // when a refusal last made the plugin run
-	runs    int        // finished ones, without those whose request was cancelled
-	failure error      // of the last of them, or nil
+	running *pluginRun // nil while no plugin runs
 }
 
+// pluginRun is a plugin at work. Its goroutine ends with the plugin: after
+// maxPluginTime at most, or when nobody waits for it any more.
+type pluginRun struct {
+	began time.Time
+	stop  context.CancelCauseFunc
+
+	waiting int         // callers; guarded by the source's mu, as is idle
+	idle    *time.Timer // ends the run, while nobody waits for it
+
+	done chan struct{} // closed when the rest is set
+	cred credential
+	err  error
+}
+
+var errAbandoned = errors.New("nobody waits for it any more")
+
 func newExecSource(c *Config) *execSource {
-	return &execSource{config: c, log: c.logger(), run: runPlugin, stdin: stdinIsTerminal, turn: make(chan struct{}, 1)}
+	return &execSource{config: c, log: c.logger(), run: runPlugin, stdin: stdinIsTerminal, abandoned: abandonedAfter}
 }
 
 func (s *execSource) get(ctx context.Context) (credential, error) {
+	what := fmt.Sprintf("exec plugin %q", s.config.Exec.Command)
 	s.mu.Lock()
-	runs, cred, good := s.runs, s.current, s.good()
-	s.mu.Unlock()
-	if good {
-		return cred, nil
+	if s.good() {
+		defer s.mu.Unlock()
+		return s.current, nil
 	}
+	if s.running == nil {
+		s.start()
+	}
+	run := s.running
+	run.waiting++
+	if run.idle != nil {
+		run.idle.Stop()
+	}
+	s.mu.Unlock()
+	defer s.leave(run)
+
+	source.ProgressOf(ctx).Step("", what)
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case <-run.done:
+		return run.cred, run.err
 	case <-ctx.Done():
-		return credential{}, fmt.Errorf("wait for exec plugin %q: %w", s.config.Exec.Command, context.Cause(ctx))
+		return credential{}, &source.StuckError{What: what, For: time.Since(run.began), Err: context.Cause(ctx)}
 	}
+}
+
+// start begins a run; mu is held.
+func (s *execSource) start() {
+	ctx, stop := context.WithCancelCause(context.Background())
+	run := &pluginRun{began: time.Now(), stop: stop, done: make(chan struct{})}
+	s.running = run
+	go func() {
+		defer stop(nil)
+		cred, err := s.ask(ctx)
+		if err != nil {
+			err = fmt.Errorf("exec plugin %q: %w", s.config.Exec.Command, err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		run.cred, run.err = cred, err
+		s.running = nil
+		close(run.done)
+		if run.idle != nil {
+			run.idle.Stop()
+		}
+	}()
+}
+
+// leave is called by a caller who no longer waits for the run.
+func (s *execSource) leave(run *pluginRun) {
 	s.mu.Lock()
-	cred, failure := s.current, s.failure
-	shared := s.runs != runs && (failure != nil || s.valid)
-	s.mu.Unlock()
-	switch {
-	case shared && failure != nil:
-		return credential{}, failure
-	case shared:
-		return cred, nil
+	defer s.mu.Unlock()
+	if run.waiting--; run.waiting == 0 && s.running == run {
+		run.idle = time.AfterFunc(s.abandoned, func() { run.stop(errAbandoned) })
 	}
-	return s.refresh(ctx)
 }
 
 // good reports whether the current credential may be used; mu is held.
@@ -102,22 +160,7 @@ func (s *execSource) certificate() *tls.Certificate {
 	return s.current.certificate
 }
 
-// refresh runs the plugin. The caller has the turn.
-func (s *execSource) refresh(ctx context.Context) (credential, error) {
-	cred, err := s.ask(ctx)
-	if err != nil {
-		err = fmt.Errorf("exec plugin %q: %w", s.config.Exec.Command, err)
-		if ctx.Err() != nil {
-			return credential{}, err
-		}
-	}
-	s.mu.Lock()
-	s.runs++
-	s.failure = err
-	s.mu.Unlock()
-	return cred, err
-}
-
+// ask runs the plugin, and reads its answer.
 func (s *execSource) ask(ctx context.Context) (credential, error) {
 	e := s.config.Exec
 	interactive := s.stdin() && e.InteractiveMode != ExecNever
@@ -128,6 +171,12 @@ func (s *execSource) ask(ctx context.Context) (credential, error) {
 	if err != nil {
 		return credential{}, err
 	}
+	limit := maxPluginTime
+	if interactive {
+		limit = maxInteractiveTime
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
+	defer cancel()
 	defer s.reportSlow()()
 	out, err := s.run(ctx, e, info, interactive)
 	status, answerErr := parseExecAnswer(out.stdout, e.APIVersion)

@@ -80,9 +80,9 @@ func withStderr(err error, stderr string) error {
 	return fmt.Errorf("%w; it wrote: %s", err, stderr)
 }
 
-// showStderr takes the secrets out of what a plugin wrote and returns the end.
+// showStderr returns the end of what a plugin wrote, as far as it reads as prose.
 func showStderr(stderr string, secrets []string) string {
-	text := scrub(stderr, secrets...)
+	text := prose(scrub(stderr, secrets...))
 	if cut := len(text) - shownPluginStderr; cut > 0 {
 		text = "..." + text[cut:]
 	}

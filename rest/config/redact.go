@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -100,6 +99,9 @@ func (c Config) GoString() string { return "config.Config" + c.String() }
 // Format implements fmt.Formatter, so that no verb gets at the secrets.
 func (c Config) Format(f fmt.State, verb rune) { formatRedacted(f, verb, c) }
 
+// MarshalText makes JSON, and whatever else asks for a text, a String.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // LogValue implements slog.LogValuer.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
@@ -140,6 +142,9 @@ func (t TLS) GoString() string { return "config.TLS" + t.String() }
 // Format implements fmt.Formatter, so that no verb gets at the private key.
 func (t TLS) Format(f fmt.State, verb rune) { formatRedacted(f, verb, t) }
 
+// MarshalText makes JSON, and whatever else asks for a text, a String.
+func (t TLS) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
 // LogValue implements slog.LogValuer.
 func (t TLS) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
@@ -169,6 +174,9 @@ func (e Exec) GoString() string { return "config.Exec" + e.String() }
 // Format implements fmt.Formatter, so that no verb gets at the secrets.
 func (e Exec) Format(f fmt.State, verb rune) { formatRedacted(f, verb, e) }
 
+// MarshalText makes JSON, and whatever else asks for a text, a String.
+func (e Exec) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
 // LogValue implements slog.LogValuer.
 func (e Exec) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
@@ -196,6 +204,9 @@ func (o LoadOptions) GoString() string { return "config.LoadOptions" + o.String(
 // Format implements fmt.Formatter, so that no verb gets at the token.
 func (o LoadOptions) Format(f fmt.State, verb rune) { formatRedacted(f, verb, o) }
 
+// MarshalText makes JSON, and whatever else asks for a text, a String.
+func (o LoadOptions) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // LogValue implements slog.LogValuer.
 func (o LoadOptions) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
@@ -218,16 +229,4 @@ func formatRedacted(f fmt.State, verb rune, v redactor) {
 	}
 	// A State that cannot be written to has no one to tell.
 	_, _ = io.WriteString(f, text)
-}
-
-// scrub replaces every occurrence of the secrets in a text. Secrets shorter
-// than four bytes are left, since they would blot out ordinary words.
-func scrub(text string, secrets ...string) string {
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	for _, s := range secrets {
-		if len(s) >= 4 {
-			text = strings.ReplaceAll(text, s, redacted)
-		}
-	}
-	return text
 }

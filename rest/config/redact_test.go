@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 )
 
 func TestConfigPrintsWithoutSecrets(t *testing.T) {
@@ -36,7 +38,21 @@ func TestConfigPrintsWithoutSecrets(t *testing.T) {
 		}
 	}
 	for _, h := range []slog.Handler{slog.NewTextHandler(&texts, nil), slog.NewJSONHandler(&texts, nil)} {
-		slog.New(h).Info("all", "c", c, "cp", &c, "tls", c.TLS, "exec", c.Exec, "o", o)
+		slog.New(h).Info("all", "c", c, "cp", &c, "tls", c.TLS, "exec", c.Exec, "o", o, "in", values)
+	}
+	for _, v := range values {
+		if _, isFunc := v.(*http.Client); isFunc {
+			continue // has a function, which no JSON can hold
+		}
+		if _, isFunc := v.(http.Client); isFunc {
+			continue
+		}
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		texts.Write(text)
+		text, err = yaml.Marshal(v)
+		require.NoError(t, err)
+		texts.Write(text)
 	}
 	for _, form := range []string{mark, base64.StdEncoding.EncodeToString([]byte(mark)), fmt.Sprintf("%x", mark), fmt.Sprintf("%X", mark), strings.Trim(fmt.Sprint([]byte(mark)), "[]")} {
 		require.NotContains(t, texts.String(), form)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -22,6 +23,11 @@ const (
 	dialTimeout         = 30 * time.Second
 	tlsHandshakeTimeout = 10 * time.Second
 	idleConnTimeout     = 90 * time.Second
+
+	// headTimeout is how long to wait for the head of a response where Config.Timeout
+	// does not say it. An API server gives up after 60 seconds by default
+	// (--request-timeout); watches and lists begin sooner.
+	headTimeout = 90 * time.Second
 
 	// maxReadFrame is the largest HTTP/2 frame to accept, in bytes. Each frame
 	// hands over from the goroutine that reads the connection to the one that
@@ -210,7 +216,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
 		ReadBufferSize:        readBuffer,
 		MaxIdleConnsPerHost:   maxIdleConnsPerHost,
 		IdleConnTimeout:       idleConnTimeout,
-		ResponseHeaderTimeout: c.Timeout,
+		ResponseHeaderTimeout: cmp.Or(c.Timeout, headTimeout),
 		DialContext:           c.Dial,
 	}
 	if c.Dial == nil {
