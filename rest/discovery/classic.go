@@ -85,8 +85,8 @@ func readClassicVersions(ctx context.Context, get Get, versions []servedVersion)
 
 // readClassicVersion reads the resources of one group version.
 func readClassicVersion(ctx context.Context, get Get, gv schema.GroupVersion) ([]Mapping, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	body, _, err := get(ctx, versionPath(gv), "application/json")
 	if err != nil {

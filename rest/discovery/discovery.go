@@ -40,12 +40,14 @@ type Failure struct {
 	Err error
 }
 
-func (f Failure) String() string {
-	what := f.Path
-	if !f.GroupVersion.Empty() {
-		what = f.GroupVersion.String()
+// String names the part and the reason.
+func (f Failure) String() string { return fmt.Sprintf("%s: %v", f.name(), f.Err) }
+
+func (f Failure) name() string {
+	if f.GroupVersion.Empty() {
+		return f.Path
 	}
-	return fmt.Sprintf("%s: %v", what, f.Err)
+	return f.GroupVersion.String()
 }
 
 // covers reports whether resources of a group could be hidden by the failure.
@@ -60,11 +62,16 @@ func (f Failure) covers(group string) bool {
 	}
 }
 
-// Error names every failed part with its reason, in one line.
+// Error names every failed part with its reason, in one line. Neighbours that
+// failed for one reason share it.
 func (e *Error) Error() string {
-	parts := make([]string, len(e.Failures))
-	for i, failure := range e.Failures {
-		parts[i] = failure.String()
+	var parts []string
+	for i := 0; i < len(e.Failures); {
+		reason, names := fmt.Sprint(e.Failures[i].Err), []string{e.Failures[i].name()}
+		for i++; i < len(e.Failures) && fmt.Sprint(e.Failures[i].Err) == reason; i++ {
+			names = append(names, e.Failures[i].name())
+		}
+		parts = append(parts, strings.Join(names, " and ")+": "+reason)
 	}
 	return "discovery failed for " + strings.Join(parts, "; ")
 }
@@ -96,6 +103,8 @@ type servedVersion struct {
 // takes one request; a server that does not know that form answers with the
 // classic one, and then every group version is asked for its resources.
 //
+// It takes maxRun at most: what has not answered by then failed.
+//
 // Errors: the context's error when it ended; otherwise a *Error, with
 // whatever was learned beside it. When nothing was learned the first result is
 // nil.
@@ -103,9 +112,11 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	roots := []string{coreRoot, groupsRoot}
 	served := make([][]servedVersion, len(roots))
 	errs := make([]error, len(roots))
+	limited, cancel := context.WithTimeoutCause(ctx, maxRun, errSlow)
+	defer cancel()
 	var asking sync.WaitGroup
 	for i, root := range roots {
-		asking.Go(func() { served[i], errs[i] = discoverRoot(ctx, get, root) })
+		asking.Go(func() { served[i], errs[i] = discoverRoot(limited, get, root) })
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
@@ -180,6 +191,9 @@ func decodeDocument(body []byte, kind string, doc any) error {
 	}
 	return nil
 }
+
+// errSlow ends the requests of a run that takes too long.
+var errSlow = fmt.Errorf("discovery gave up after %v: check what is between here and the API server", maxRun)
 
 // errStale is the failure of a group version whose document the server could
 // not refresh.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 )
 
 const (
@@ -21,8 +22,12 @@ const (
 	// maxRediscovery is the longest time for which the same question is
 	// answered from what is known before the server is asked again. It bounds
 	// how late a custom resource definition is noticed by somebody who asks for
-	// it over and over.
-	maxRediscovery = 30 * time.Second
+	// it over and over, and who has a back-off besides.
+	maxRediscovery = 10 * time.Second
+
+	// maxRun bounds a run. A server answers in a second; one request that is never
+	// answered, on a connection that lives, must not keep everybody waiting.
+	maxRun = 30 * time.Second
 
 	// maxMisses bounds the questions whose back-off is remembered.
 	maxMisses = 1024
@@ -41,10 +46,11 @@ const (
 //     after the one before it ended: a caller may wait for that.
 //  3. What the new run does not know either is a *NoMatchError. The same
 //     question asked again is answered with that error at once for one second,
-//     then two, four, up to 30 seconds, before the server is asked again. Its
-//     back-off is forgotten when it was not asked for 30 seconds beyond that.
+//     then two, four, up to 10 seconds, before the server is asked again. Its
+//     back-off is forgotten when it was not asked for 10 seconds beyond that.
 //
-// A run that fails altogether leaves what is known in place; lookups that need
+// A run takes 30 seconds at most; what has not answered by then failed. A run that
+// fails altogether leaves what is known in place; lookups that need
 // it return the reason, and for a second the same reason without a request. A
 // run in which some groups fail counts, with what was known earlier of those
 // groups; see Error.
@@ -215,8 +221,13 @@ func (m *Mapper) known() (known *catalog, asked uint64) {
 func (m *Mapper) learn(ctx context.Context, asked uint64) (*catalog, error) {
 	select {
 	case m.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for discovery: %w", context.Cause(ctx))
+	default:
+		source.ProgressOf(ctx).Step("", "discovery, which another caller began")
+		select {
+		case m.turn <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for discovery: %w", context.Cause(ctx))
+		}
 	}
 	defer func() { <-m.turn }()
 

@@ -200,7 +200,7 @@ func TestMapperDoesNotWaitWhenItHasJustAsked(t *testing.T) {
 }
 
 // A kind that is not there, asked for without pause, costs runs at 0, 1, 3, 7,
-// 15, 31 seconds, then every 30.
+// 15 seconds, then every 10.
 func TestMapperMakesNoDiscoveryStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
@@ -219,7 +219,7 @@ func TestMapperMakesNoDiscoveryStorm(t *testing.T) {
 			at = append(at, call.Sub(start))
 		}
 		s := time.Second
-		assert.Equal(t, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 31 * s, 61 * s, 91 * s}, at)
+		assert.Equal(t, []time.Duration{0, 1 * s, 3 * s, 7 * s, 15 * s, 25 * s, 35 * s, 45 * s, 55 * s, 65 * s, 75 * s, 85 * s, 95 * s}, at)
 
 		// Somebody who asks for something else does not wait for that back-off.
 		server.set(func(s *fakeServer) { s.groups = append(s.groups, gizmoGroup) })
@@ -331,7 +331,7 @@ func TestMapperCallersWhoMissShareARun(t *testing.T) {
 func TestMapperWaitingCallerReturnsWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newFakeServer()
-		server.latency = time.Minute
+		server.latency = 20 * time.Second
 		m := NewMapper(server.get, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -350,7 +350,7 @@ func TestMapperWaitingCallerReturnsWhenItsContextEnds(t *testing.T) {
 			time.Sleep(time.Second)
 			_, err := m.MappingForKind(t.Context(), podKind)
 			assert.NoError(t, err, "the end of another caller's context is not its own")
-			assert.Equal(t, 65*time.Second, time.Since(start))
+			assert.Equal(t, 25*time.Second, time.Since(start))
 		})
 		callers.Wait()
 
@@ -366,6 +366,39 @@ func TestMapperWaitingCallerReturnsWhenItsContextEnds(t *testing.T) {
 		_, err = m.MappingForKind(ctx, gizmoKind)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, calls, server.count(groupsRoot), "no request for a caller who is gone")
+	})
+}
+
+// One request that is never answered ends by the limit of the run. What another
+// root said counts, and the next run asks again.
+func TestMapperGivesUpARequestThatIsNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newFakeServer()
+		lost := false
+		m := NewMapper(func(ctx context.Context, path, accept string) ([]byte, string, error) {
+			if path == groupsRoot && !lost {
+				lost = true
+				<-ctx.Done()
+				return nil, "", context.Cause(ctx)
+			}
+			return server.get(ctx, path, accept)
+		}, nil)
+		start := time.Now()
+		ended := make(chan error)
+		go func() {
+			_, err := m.MappingForKind(t.Context(), object.GVK{Group: "apps", Version: "v1", Kind: "Deployment"})
+			ended <- err
+		}()
+		err := <-ended
+		assert.Equal(t, maxRun, time.Since(start))
+		assert.ErrorIs(t, err, errSlow)
+		assert.False(t, meta.IsNoMatchError(err), "silence proves nothing: %v", err)
+
+		_, err = m.MappingForKind(t.Context(), podKind)
+		assert.NoError(t, err, "the core group answered")
+		time.Sleep(minRediscovery)
+		_, err = m.MappingForKind(t.Context(), object.GVK{Group: "apps", Version: "v1", Kind: "Deployment"})
+		assert.NoError(t, err)
 	})
 }
 

@@ -1,0 +1,91 @@
+package discovery
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Builtin returns where every API server serves a built-in kind in a stable
+// version, so that nobody needs to ask: discovery may be slow, refused, or answered
+// by something else. It sets Kind, Resource, Namespaced and Singular, and leaves
+// the rest to discovery. It reports false for all other kinds.
+//
+// An older server may lack a kind of a newer release, and then answers 404.
+func Builtin(kind object.GVK) (Mapping, bool) {
+	namespaced, cluster := builtinKinds(kind.GroupVersion().String())
+	m := Mapping{Kind: kind, Singular: strings.ToLower(kind.Kind)}
+	switch {
+	case slices.Contains(strings.Fields(namespaced), kind.Kind):
+		m.Namespaced = true
+	case !slices.Contains(strings.Fields(cluster), kind.Kind):
+		return Mapping{}, false
+	}
+	m.Resource = kind.GroupVersion().WithResource(plural(m.Singular))
+	return m, true
+}
+
+// plural makes the name of a built-in resource of its singular.
+func plural(singular string) string {
+	switch {
+	case singular == "endpoints":
+		return singular
+	case strings.HasSuffix(singular, "s"):
+		return singular + "es"
+	case strings.HasSuffix(singular, "y"):
+		return strings.TrimSuffix(singular, "y") + "ies"
+	}
+	return singular + "s"
+}
+
+// builtinKinds returns the kinds of a stable group version that have a resource of
+// their own: those within namespaces, and those without. A test compares them with
+// the markers in the source of k8s.io/api.
+func builtinKinds(groupVersion string) (namespaced, cluster string) {
+	switch groupVersion {
+	case "v1":
+		return "ConfigMap Endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount", "ComponentStatus Namespace Node PersistentVolume"
+	case "admissionregistration.k8s.io/v1":
+		return "", "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration"
+	case "apps/v1":
+		return "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet", ""
+	case "authentication.k8s.io/v1":
+		return "", "SelfSubjectReview TokenReview"
+	case "authorization.k8s.io/v1":
+		return "LocalSubjectAccessReview", "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview"
+	case "autoscaling/v1":
+		return "HorizontalPodAutoscaler", ""
+	case "autoscaling/v2":
+		return "HorizontalPodAutoscaler", ""
+	case "batch/v1":
+		return "CronJob Job", ""
+	case "certificates.k8s.io/v1":
+		return "PodCertificateRequest", "CertificateSigningRequest ClusterTrustBundle"
+	case "coordination.k8s.io/v1":
+		return "Lease", ""
+	case "discovery.k8s.io/v1":
+		return "EndpointSlice", ""
+	case "events.k8s.io/v1":
+		return "Event", ""
+	case "flowcontrol.apiserver.k8s.io/v1":
+		return "", "FlowSchema PriorityLevelConfiguration"
+	case "networking.k8s.io/v1":
+		return "Ingress NetworkPolicy", "IPAddress IngressClass ServiceCIDR"
+	case "node.k8s.io/v1":
+		return "", "RuntimeClass"
+	case "policy/v1":
+		return "PodDisruptionBudget", ""
+	case "rbac.authorization.k8s.io/v1":
+		return "Role RoleBinding", "ClusterRole ClusterRoleBinding"
+	case "resource.k8s.io/v1":
+		return "ResourceClaim ResourceClaimTemplate", "DeviceClass DeviceTaintRule ResourceSlice"
+	case "scheduling.k8s.io/v1":
+		return "", "PriorityClass"
+	case "storage.k8s.io/v1":
+		return "CSIStorageCapacity", "CSIDriver CSINode StorageClass VolumeAttachment VolumeAttributesClass"
+	case "storagemigration.k8s.io/v1":
+		return "", "StorageVersionMigration"
+	}
+	return "", ""
+}
