@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -27,7 +28,8 @@ type call[T object.Object] struct {
 	key    object.Key
 	query  url.Values
 	list   bool // the answer is a list
-	retry  bool
+	repeat repeat
+	stream bool // the body of the answer is read as it comes
 
 	object      *T     // what to send, encoded as the server likes it
 	body        []byte // or what to send as it is
@@ -53,7 +55,7 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
 	resp, err := r.client.do(ctx, req)
-	if apierrors.IsNotFound(err) && (c.verb == "list" || c.verb == "watch") {
+	if placeMissing(err, c.stream) {
 		r.location.forget() // no resource is served there; it may be elsewhere now
 	}
 	refused := apierrors.IsNotAcceptable(err) ||
@@ -67,6 +69,18 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 	}
 	resp, err = r.client.do(ctx, req)
 	return req, resp, err
+}
+
+// placeMissing reports whether the server knows nothing of the whole resource. A
+// list and a watch are about nothing else; with other verbs an object may be
+// missing, which the server says with its name, where a path that it does not know
+// is answered by its web server.
+func placeMissing(err error, stream bool) bool {
+	if !apierrors.IsNotFound(err) {
+		return false
+	}
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return stream || ok && (status.ErrStatus.Details == nil || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse))
 }
 
 func (r *Resource[T]) request(m discovery.Mapping, c call[T], plain bool) (*request, error) {
@@ -90,7 +104,8 @@ func (r *Resource[T]) request(m discovery.Mapping, c call[T], plain bool) (*requ
 		accept:      r.codec.accept(c.list, plain),
 		contentType: c.contentType,
 		body:        c.body,
-		retry:       c.retry,
+		repeat:      c.repeat,
+		stream:      c.stream,
 	}, nil
 }
 
@@ -102,7 +117,7 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 		return none, err
 	}
 	defer finishBody(resp)
-	decoder, err := r.codec.decoder(resp)
+	decoder, err := r.codec.decoder(r.client.base.Host, resp)
 	if err != nil {
 		return none, req.wrap(err)
 	}

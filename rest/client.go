@@ -67,7 +67,7 @@ func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
-	c.learned = discovery.NewMapper(c.getRaw, c.log)
+	c.learned = discovery.NewMapper(c.document, c.log)
 	c.mapper = c.learned
 	return c, nil
 }
@@ -87,31 +87,41 @@ func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 // returns the body of the answer, which may be of 64 MiB at most. An answer
 // that is not a success is an *errors.StatusError.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
-	body, _, err := c.getRaw(ctx, path, wire.MediaJSON+", */*")
-	return body, err
-}
-
-// getRaw implements discovery.Get.
-func (c *Client) getRaw(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
 	path, rawQuery, _ := strings.Cut(path, "?")
 	if !strings.HasPrefix(path, "/") {
-		return nil, "", fmt.Errorf("get %q: want an absolute path such as \"/version\"", path)
+		return nil, fmt.Errorf("get %q: want an absolute path such as \"/version\"", path)
 	}
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return nil, "", fmt.Errorf("get %q: the query is malformed: %w", path, err)
+		return nil, fmt.Errorf("get %q: the query is malformed: %w", path, err)
 	}
-	req := &request{verb: "get", method: http.MethodGet, what: path, path: path, query: query, accept: accept, retry: true}
+	req := &request{verb: "get", method: http.MethodGet, what: path, path: path, query: query, accept: wire.MediaJSON + ", */*", repeat: idempotent}
+	resp, err := c.do(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	defer finishBody(resp)
+	body, err := readBody(resp, maxRawBytes)
+	if err != nil {
+		return nil, req.wrap(err)
+	}
+	return body, nil
+}
+
+// document implements discovery.Get. Its errors do not name the path, since those of
+// discovery do.
+func (c *Client) document(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
+	req := &request{verb: "get", method: http.MethodGet, path: path, accept: accept, repeat: idempotent}
 	resp, err := c.do(ctx, req)
 	if err != nil {
 		return nil, "", err
 	}
 	defer finishBody(resp)
-	body, err = readBody(resp, maxRawBytes)
-	if err != nil {
-		return nil, "", req.wrap(err)
+	if !isJSON(resp) {
+		return nil, "", notTheAPI(c.base.Host, resp)
 	}
-	return body, resp.Header.Get("Content-Type"), nil
+	body, err = readBody(resp, maxRawBytes)
+	return body, resp.Header.Get("Content-Type"), err
 }
 
 // wantsPlain reports whether the server has refused, for gvr, what is more than

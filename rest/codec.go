@@ -112,22 +112,13 @@ func (c *codec[T]) media(plain bool) (media []string) {
 }
 
 // decoder returns the decoder for the body of an answer.
-func (c *codec[T]) decoder(resp *http.Response) (wire.Decoder[T], error) {
-	contentType := resp.Header.Get("Content-Type")
-	media, _, _ := strings.Cut(contentType, ";")
+func (c *codec[T]) decoder(host string, resp *http.Response) (wire.Decoder[T], error) {
+	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	decoder, ok := c.decoders[strings.ToLower(strings.TrimSpace(media))]
 	if !ok {
-		return nil, notTheAPI(resp, contentType)
+		return nil, notTheAPI(host, resp)
 	}
 	return decoder()
-}
-
-// notTheAPI describes a successful answer that no API server gives.
-func notTheAPI(resp *http.Response, contentType string) error {
-	start := make([]byte, 512)
-	n, _ := resp.Body.Read(start)
-	return fmt.Errorf("the answer (%s, content type %q) is not from the Kubernetes API; is a proxy or a login page in the way? it begins %q",
-		resp.Status, excerpt(contentType), excerpt(string(start[:n])))
 }
 
 // encode writes an object with its kind, and returns the media type.

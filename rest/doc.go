@@ -29,9 +29,12 @@
 //   - An answer that is not a success is an *errors.StatusError of apimachinery,
 //     whoever it came from. RetryAfter tells when to come back.
 //   - List and Watch are sent once: what went wrong is for the caller to judge,
-//     who has a back-off (L19). Other calls are sent again only if that cannot
-//     do harm and the server asked for it: after 429 or 503 with a Retry-After,
-//     at most ten times within 30 seconds.
+//     who has a back-off (L19). Other calls are sent again where the server asks
+//     for it with a Retry-After, at most ten times within 30 seconds: after 429,
+//     when it has not begun with them, and after 503 if doing it twice does no harm.
+//   - Every request is bounded in time: the head of an answer by Config.Timeout, the
+//     body of a single object by a minute, discovery by half a minute. Only the body
+//     of a list or a watch may last; what limits it is the caller's context.
 //   - Objects that are sent are not changed: they may come from a cache (L16).
 //   - There is no limit on the rate of requests; the server's priority and
 //     fairness does that.
@@ -46,7 +49,7 @@
 //
 // Client and Resource may be used from many goroutines. A list and the events
 // of a watch belong to one. The package starts no goroutine that outlives the
-// call, but for those of net/http's connections.
+// call, but for those of net/http's connections and one for each exec plugin at work.
 //
 // # Failure
 //
@@ -56,7 +59,12 @@
 // *wire.Error where the bytes of an answer are no good, and apimachinery's
 // predicates such as apierrors.IsForbidden apply to all that the server said.
 //
+// Where nothing came for too long, errors.As finds a *source.StuckError, which says
+// what was waited for: a connection, the TLS handshake, an exec plugin, the answer.
+//
 // # Debugging
+//
+// A source.Progress in the context of a call tells what it waits for now.
 //
 // config.Config.Logger gets a line per request at level debug, with the verb, the
 // path, the status and the time until the header of the answer came, and each

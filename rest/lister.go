@@ -79,7 +79,7 @@ func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield f
 		return false, fmt.Errorf("list %s: %w", l.resource, err)
 	}
 	r := l.resource
-	req, resp, err := r.send(ctx, call[T]{verb: "list", method: http.MethodGet, query: values, list: true})
+	req, resp, err := r.send(ctx, call[T]{verb: "list", method: http.MethodGet, query: values, list: true, repeat: once, stream: true})
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +91,7 @@ func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield f
 			resp.Body.Close()
 		}
 	}()
-	decoder, err := r.codec.decoder(resp)
+	decoder, err := r.codec.decoder(r.client.base.Host, resp)
 	if err != nil {
 		return false, req.wrap(err)
 	}

@@ -2,7 +2,7 @@ package rest
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"math"
 	"mime"
 	"net/http"
@@ -34,19 +34,20 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.status.Error() }
 
-// newRefusal reads the Status in the body, or makes one where there is none.
+// newRefusal reads the Status in the body, or makes one where there is none: then
+// something between here and the API server answered, or its own error page.
 // The delay that the server asked for is in its details, rounded up to seconds,
 // whether it came as seconds, as a date, or in the body.
-func newRefusal(r *request, resp *http.Response) *refusal {
+func newRefusal(host string, r *request, resp *http.Response) *refusal {
 	f := &refusal{code: resp.StatusCode}
 	f.after, f.asked = retryAfterHeader(resp.Header)
 	seconds := int(min(math.Ceil(f.after.Seconds()), math.MaxInt32))
 
-	body, readErr := io.ReadAll(io.LimitReader(resp.Body, maxStatusBytes))
+	body, readErr := readBody(resp, maxStatusBytes)
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil && readErr == nil {
 		f.status = status
 	} else {
-		f.status = apierrors.NewGenericServerResponse(resp.StatusCode, r.verb, r.resource, r.name, describe(r, resp, body), seconds, true)
+		f.status = foreignStatus(host, r, resp, body, seconds)
 	}
 	s := &f.status.ErrStatus
 	if s.Code == 0 {
@@ -79,18 +80,29 @@ func readStatus(contentType string, body []byte) *apierrors.StatusError {
 	return status
 }
 
-// describe says what came instead of a Status. Something between here and the
-// API server answers so, and its words help to tell what.
-func describe(r *request, resp *http.Response, body []byte) string {
+// foreignStatus makes a Status of an answer without one. Apimachinery knows what to
+// say of a code that the API server gives; of a page, and of other codes such as
+// 502, the code, the host and the title say more.
+func foreignStatus(host string, r *request, resp *http.Response, body []byte, seconds int) *apierrors.StatusError {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text := excerpt(string(body))
-	switch {
-	case text == "":
-		return "unknown"
-	case strings.HasPrefix(media, "text/plain"):
-		return text
+	page := text != "" && media != "text/plain" && media != wire.MediaJSON
+	if text == "" {
+		text = "unknown"
 	}
-	return "not from the Kubernetes API but " + excerpt(media) + ": " + text
+	status := apierrors.NewGenericServerResponse(resp.StatusCode, r.verb, r.resource, r.name, text, seconds, true)
+	s := &status.ErrStatus
+	foreign := s.Reason == metav1.StatusReasonInternalError && resp.StatusCode != http.StatusInternalServerError
+	if foreign {
+		s.Reason = metav1.StatusReason(strings.ReplaceAll(http.StatusText(resp.StatusCode), " ", ""))
+	}
+	switch answer := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))); {
+	case page:
+		s.Message = fmt.Sprintf("%s from %s with %s (%s)", answer, host, describePage(media, body), r.describe())
+	case foreign:
+		s.Message = fmt.Sprintf("%s from %s: %s (%s)", answer, host, text, r.describe())
+	}
+	return status
 }
 
 // excerpt makes foreign text fit for a message: one line of at most 100

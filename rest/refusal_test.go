@@ -84,9 +84,11 @@ func TestEveryRefusalIsAStatusError(t *testing.T) {
 		"status in protobuf":  {403, wire.MediaProtobuf, encode(t, wire.MediaProtobuf, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
 		"status in CBOR":      {403, wire.MediaCBOR, encode(t, wire.MediaCBOR, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
 		"plain text":          {403, "text/plain", []byte("go away\n"), apierrors.IsForbidden, `go away (get pods a)`},
-		"404 of a web server": {404, "text/html", []byte("<html>\x00nothing"), apierrors.IsNotFound, `the server could not find the requested resource (get pods a)`},
+		"404 of a web server": {404, "text/html", []byte("<html>\x00nothing"), apierrors.IsNotFound, `404 Not Found from HOST with text/html that begins "<html>.nothing" (get pods default/a)`},
 		"empty 401":           {401, "", nil, apierrors.IsUnauthorized, `the server has asked for the client to provide credentials (get pods a)`},
-		"502 of a proxy":      {502, "text/html", []byte("<h1>Bad gateway</h1>"), apierrors.IsInternalError, `an error on the server ("not from the Kubernetes API but text/html: <h1>Bad gateway</h1>") has prevented the request from succeeding (get pods a)`},
+		"502 of a proxy":      {502, "text/html", []byte("<h1>Upstream is down</h1>"), isBadGateway, `502 Bad Gateway from HOST with text/html that begins "<h1>Upstream is down</h1>" (get pods default/a)`},
+		"502 in plain text":   {502, "text/plain", []byte("upstream is down\n"), isBadGateway, `502 Bad Gateway from HOST: upstream is down (get pods default/a)`},
+		"503 with a page":     {503, "text/html", []byte("<html><head><title>\n We&#39;ll be\n back </title>"), apierrors.IsServiceUnavailable, `503 Service Unavailable from HOST with text/html titled "We'll be back" (get pods default/a)`},
 		"503 without a delay": {503, wire.MediaJSON, []byte("{"), apierrors.IsServiceUnavailable, `the server is currently unable to handle the request (get pods a)`},
 		"status of a success": {500, wire.MediaJSON, []byte(`{"kind":"Status","apiVersion":"v1","status":"Success"}`), apierrors.IsInternalError, ""},
 	} {
@@ -101,11 +103,13 @@ func TestEveryRefusalIsAStatusError(t *testing.T) {
 			require.True(t, c.is(err), "%v", err)
 			require.EqualValues(t, c.code, err.(*apierrors.StatusError).ErrStatus.Code)
 			if c.text != "" {
-				require.EqualError(t, err, c.text)
+				require.EqualError(t, err, strings.ReplaceAll(c.text, "HOST", client.base.Host))
 			}
 		})
 	}
 }
+
+func isBadGateway(err error) bool { return apierrors.ReasonForError(err) == "BadGateway" }
 
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -154,14 +158,16 @@ func TestRetryAfterDateByTheClientsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		at := time.Now().Add(3500 * time.Millisecond).Truncate(time.Second)
-		r := newRefusal(&request{}, &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}})
+		r := newRefusal("api.example.com", &request{}, &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}})
 		got, ok := source.RetryAfter(r.status)
 		require.True(t, ok)
 		require.Equal(t, 4*time.Second, got)
 	})
 }
 
-func TestIdempotentCallsAreRepeated(t *testing.T) {
+// After 429 every call is sent again, after 503 those that may have been done already
+// are not.
+func TestCallsAreRepeatedWhereThatIsSafe(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
 		name string
@@ -174,15 +180,18 @@ func TestIdempotentCallsAreRepeated(t *testing.T) {
 			return second(r.Apply(ctx, pod("a"), metav1.ApplyOptions{FieldManager: "me"}))
 		}, 3},
 		{"delete", func(r *Resource[*corev1.Pod]) error { return r.Delete(ctx, key, metav1.DeleteOptions{}) }, 3},
-		{"create", func(r *Resource[*corev1.Pod]) error { return second(r.Create(ctx, pod("a"), metav1.CreateOptions{})) }, 1},
+		{"create", func(r *Resource[*corev1.Pod]) error { return second(r.Create(ctx, pod("a"), metav1.CreateOptions{})) }, 2},
 		{"update without a version", func(r *Resource[*corev1.Pod]) error {
 			p := pod("a")
 			p.ResourceVersion = ""
 			return second(r.Update(ctx, p, metav1.UpdateOptions{}))
-		}, 1},
+		}, 2},
 		{"patch", func(r *Resource[*corev1.Pod]) error {
 			return second(r.Patch(ctx, key, types.JSONPatchType, []byte("[]"), metav1.PatchOptions{}))
-		}, 1},
+		}, 2},
+		{"delete collection", func(r *Resource[*corev1.Pod]) error {
+			return r.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		}, 2},
 		{"watch", func(r *Resource[*corev1.Pod]) error { return second(r.Watch(ctx, metav1.ListOptions{})) }, 1},
 		{"list", func(r *Resource[*corev1.Pod]) error {
 			for _, err := range r.List(ctx, metav1.ListOptions{}).Items {
@@ -208,9 +217,14 @@ func TestIdempotentCallsAreRepeated(t *testing.T) {
 				err := c.do(ResourceFor[*corev1.Pod](client))
 				require.Equal(t, c.want, n)
 				waited := time.Since(start)
-				if c.want == 1 {
+				switch c.want {
+				case 1:
 					require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
 					require.Zero(t, waited)
+					return
+				case 2:
+					require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+					require.GreaterOrEqual(t, waited, 2*time.Second)
 					return
 				}
 				require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,12 +27,19 @@ type request struct {
 	accept      string
 	contentType string // of body
 	body        []byte
-	retry       bool // whether sending it twice does the same as sending it once
+	repeat      repeat
+	stream      bool // the body of the answer may last: that of a list or a watch
 }
 
-// wrap says what failed.
+// describe says what the request is, for messages: "list pods in namespace x".
+func (r *request) describe() string { return strings.TrimSpace(r.verb + " " + r.what) }
+
+// wrap says what failed, unless the caller does.
 func (r *request) wrap(err error) error {
-	return fmt.Errorf("%s %s: %w", r.verb, r.what, err)
+	if r.what == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", r.describe(), err)
 }
 
 // do sends the request, again where the server asked for that, and returns a
@@ -46,13 +54,13 @@ func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
 			return resp, err
 		}
 		wait, again := spent.next(refused)
-		if !r.retry || !again {
+		if !again || !r.repeat.after(refused.code) {
 			return nil, refused.status
 		}
 		c.log.LogAttrs(ctx, slog.LevelDebug, "the server asks to come back later",
 			slog.String("verb", r.verb), slog.String("path", r.path), slog.Int("status", refused.code), slog.Duration("wait", wait))
 		if err := sleep(ctx, wait); err != nil {
-			return nil, fmt.Errorf("%s %s: waiting to try again (%w) after: %w", r.verb, r.what, err, refused.status)
+			return nil, r.wrap(fmt.Errorf("waiting to try again (%w) after: %w", err, refused.status))
 		}
 	}
 }
@@ -62,6 +70,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // the server has no part in it
 	}
+	ctx, progress := traced(ctx, c.base.Host)
 	req, err := c.newRequest(ctx, r)
 	if err != nil {
 		return nil, r.wrap(err)
@@ -69,14 +78,16 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	start := time.Now()
 	resp, err := c.http.Do(req)
 	if err != nil {
-		c.logRequest(ctx, r, start, slog.Any("error", withoutURL(err)))
-		return nil, r.wrap(fmt.Errorf("no answer from %s: %w", c.base.Host, withoutURL(err)))
+		err = withoutURL(err)
+		c.logRequest(ctx, r, start, slog.Any("error", err))
+		return nil, r.wrap(noAnswer(ctx, c.base.Host, progress, err))
 	}
+	resp.Body = &body{ReadCloser: resp.Body, host: c.base.Host, progress: progress}
 	c.logRequest(ctx, r, start, slog.Int("status", resp.StatusCode))
 	c.warnings.report(ctx, c.log, r.what, resp.Header["Warning"])
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer finishBody(resp)
-		return nil, newRefusal(r, resp)
+		return nil, newRefusal(c.base.Host, r, resp)
 	}
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		finishBody(resp)
@@ -129,6 +140,10 @@ const (
 
 	// maxDrainTime bounds that too, for bodies that come slowly.
 	maxDrainTime = time.Second
+
+	// maxBodyTime bounds the reading of a body that is no stream. A server sends
+	// the few megabytes that it may have at once.
+	maxBodyTime = time.Minute
 )
 
 // finishBody closes the body of an answer. What is left of it is read first if
@@ -145,13 +160,18 @@ func finishBody(resp *http.Response) {
 	resp.Body.Close()
 }
 
-// readBody reads a body that must not be larger than limit.
+// readBody reads a body that must not be larger than limit, nor take longer than
+// maxBodyTime.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if n := resp.ContentLength; n > 0 && n <= 1<<20 {
 		buf.Grow(int(n) + bytes.MinRead)
 	}
+	late := time.AfterFunc(maxBodyTime, func() { resp.Body.Close() }) // which ends a read
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
+	if !late.Stop() {
+		return nil, fmt.Errorf("the body did not end within %v; %d bytes of it came", maxBodyTime, n)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the body after %d bytes: %w", n, err)
 	}

@@ -20,8 +20,9 @@ import (
 
 // Resource is what the server offers for one kind: its objects can be read,
 // watched and written. Where the kind is served is found out at the first verb,
-// and only then. A Resource is immutable and safe for concurrent use; Namespace,
-// Subresource and Fields return narrower ones, Sharing and Keeping cheaper ones,
+// and only then; the places of the built-in kinds are known, and discovery is asked
+// about them only after the server answered 404. A Resource is immutable and safe for concurrent use; Namespace,
+// Subresource and Fields return narrower ones, Sharing and Reusing cheaper ones,
 // that have in common what was found out.
 //
 // Every verb fails with an *errors.StatusError of apimachinery where the server
@@ -55,7 +56,8 @@ func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 }
 
 // ResourceForMapping returns the resource at a place that is known, so that no
-// discovery is needed. For T see ResourceForKind.
+// discovery is needed. The place is believed for good, even where the server
+// answers 404. For T see ResourceForKind.
 func ResourceForMapping[T object.Object](c *Client, m discovery.Mapping) *Resource[T] {
 	return newResource[T](c, m.Kind, nil, &location{kind: m.Kind, known: true, mapping: m})
 }
@@ -88,9 +90,6 @@ func subresource[S, T object.Object](r *Resource[T], name string, kind object.GV
 
 func newResource[T object.Object](c *Client, kind object.GVK, err error, at *location) *Resource[T] {
 	r := &Resource[T]{client: c, kind: kind, kindErr: err, location: at}
-	if at.mapper == nil && !at.known {
-		at.mapper = noDiscovery{}
-	}
 	if err == nil {
 		r.codec = newCodec[T](wire.Options{Scheme: c.scheme, Kind: kind}, c.cbor)
 	}
@@ -149,7 +148,7 @@ func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return r.decoding(func(opts *wire.Options) { opts.Pool = pool })
 }
 
-// ForgetParts implements Sharer, for all that share a pool with the resource.
+// ForgetParts implements source.Sharer, for all that share a pool with the resource.
 func (r *Resource[T]) ForgetParts() {
 	if r.codec != nil && r.codec.opts.Pool != nil {
 		r.codec.opts.Pool.Forget()
@@ -167,14 +166,14 @@ func (r *Resource[T]) decoding(change func(*wire.Options)) *Resource[T] {
 	return &changed
 }
 
-// Reusing implements Keeper.
+// Reusing implements source.Reuser.
 func (r *Resource[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 	keeping := *r
 	keeping.known = known
 	return &keeping
 }
 
-// In implements Namespacer; it does not fail.
+// In implements source.Namespacer; it does not fail.
 func (r *Resource[T]) In(namespace string) (source.ListerWatcher[T], error) {
 	return r.Namespace(namespace), nil
 }
@@ -182,8 +181,9 @@ func (r *Resource[T]) In(namespace string) (source.ListerWatcher[T], error) {
 // Kind returns the kind of the objects; an empty one where the type does not tell.
 func (r *Resource[T]) Kind() object.GVK { return r.kind }
 
-// Mapping returns where the kind is served, and finds that out if need be. It
-// fails with a *source.ResolveError.
+// Mapping returns where the kind is served, and finds that out if need be. Of a
+// built-in kind it may know the place alone; see discovery.Builtin. It fails with a
+// *source.ResolveError.
 func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	if r.kindErr != nil {
 		return discovery.Mapping{}, &source.ResolveError{Kind: r.kind, Err: r.kindErr}
@@ -270,11 +270,4 @@ func (r *Resource[T]) path(m discovery.Mapping, key object.Key) (string, error) 
 		segments[i] = url.PathEscape(s)
 	}
 	return "/" + strings.Join(segments, "/"), nil
-}
-
-// noDiscovery stands for the mapper of a client that has none.
-type noDiscovery struct{}
-
-func (noDiscovery) MappingForKind(context.Context, object.GVK) (discovery.Mapping, error) {
-	return discovery.Mapping{}, errors.New("the client has no discovery: use ResourceForMapping")
 }

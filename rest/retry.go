@@ -8,12 +8,36 @@ import (
 
 const (
 	maxTries     = 10
-	maxRetryWait = 30 * time.Second // for all tries together
+	minRetryWait = 100 * time.Millisecond // also where the server asks for none
+	maxRetryWait = 30 * time.Second       // for all tries together
 )
 
-// patience is what is left of the will to try a call again. A call is tried
-// again only after 429 or 503 with a Retry-After: the server then says that it
-// has not begun with it. Everything else is for the caller to judge.
+// repeat says after which answers a request may be sent again, where the server
+// asks for that with a Retry-After. Everything else is for the caller to judge.
+type repeat uint8
+
+const (
+	// unbegun is sent again after 429: the server says that it has not begun with
+	// the request. That is safe for every verb.
+	unbegun repeat = iota
+	// idempotent is sent again after 503 too, which a proxy may answer when the
+	// server has done its work: sending it twice does the same as sending it once.
+	idempotent
+	// once is never sent again. Its caller has a back-off of its own.
+	once
+)
+
+func (r repeat) after(code int) bool {
+	switch code {
+	case http.StatusTooManyRequests:
+		return r != once
+	case http.StatusServiceUnavailable:
+		return r == idempotent
+	}
+	return false
+}
+
+// patience is what is left of the will to try a call again.
 type patience struct {
 	tries  int
 	waited time.Duration
@@ -23,11 +47,12 @@ type patience struct {
 // none. Up to a quarter is added to what the server asked for, because it asks
 // many at once.
 func (p *patience) next(r *refusal) (time.Duration, bool) {
-	if !r.asked || r.code != http.StatusTooManyRequests && r.code != http.StatusServiceUnavailable {
+	if !r.asked {
 		return 0, false
 	}
 	p.tries++
-	wait := r.after + time.Duration(rand.Float64()*float64(r.after)/4)
+	after := max(r.after, minRetryWait)
+	wait := after + time.Duration(rand.Float64()*float64(after)/4)
 	p.waited += wait
 	if p.tries >= maxTries || p.waited > maxRetryWait {
 		return 0, false

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -239,7 +240,7 @@ func TestAnswersThatAreNotTheAPI(t *testing.T) {
 		io.WriteString(w, "<!DOCTYPE html>\n<title>Please log in</title>"+strings.Repeat("x", 1000))
 	})
 	pods := ResourceFor[*corev1.Pod](c)
-	const reason = `the answer (200 OK, content type "text/html; charset=utf-8") is not from the Kubernetes API; is a proxy or a login page in the way? it begins "<!DOCTYPE html> <title>Please log in</title>`
+	reason := c.base.Host + ` answered 200 OK with text/html titled "Please log in", which is not from the Kubernetes API; is a proxy or a login page in the way?`
 	_, err := pods.Get(t.Context(), key, metav1.GetOptions{})
 	require.ErrorContains(t, err, "get pods default/a: "+reason)
 	require.Less(t, len(err.Error()), 350)
@@ -248,6 +249,9 @@ func TestAnswersThatAreNotTheAPI(t *testing.T) {
 	for _, err := range pods.List(t.Context(), metav1.ListOptions{}).Items {
 		require.ErrorContains(t, err, "list pods: "+reason)
 	}
+	_, err = c.Mapper().MappingForKind(t.Context(), object.GVK{Group: "example.com", Version: "v1", Kind: "Widget"})
+	require.ErrorContains(t, err, "discovery failed for /api and /apis: "+reason)
+	require.Equal(t, 1, strings.Count(err.Error(), "Please log in"), "%v", err)
 }
 
 func TestCompressedAnswerThatNobodyAskedFor(t *testing.T) {

@@ -16,16 +16,17 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Get reads one object. It is tried again after 429 and 503 with a Retry-After,
-// at most ten times within 30 seconds.
+// Get reads one object. It is sent again after 429 and 503 with a Retry-After, at
+// most ten times within 30 seconds.
 func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOptions) (T, error) {
-	c := call[T]{verb: "get", method: http.MethodGet, key: key, retry: true}
+	c := call[T]{verb: "get", method: http.MethodGet, key: key, repeat: idempotent}
 	return r.named(ctx, c, &opts)
 }
 
 // Create creates obj and returns it as the server has it. Its namespace, or
-// that of the resource, says where. obj is not changed. A failed call is never
-// repeated, because the object may have been created.
+// that of the resource, says where. obj is not changed. It is sent again after 429
+// with a Retry-After alone, since the server has then not begun with it; after any
+// other failure the object may have been created.
 //
 // On a subresource such as "eviction" the name of obj says which object it is
 // about. Where the server answers with a mere success instead of an object, the
@@ -45,7 +46,7 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 // Update replaces an object and returns it as the server has it. obj is not
 // changed. With a resource version in obj the server refuses to overwrite newer
 // changes (apierrors.IsConflict), and the call is repeated as Get is; without
-// one it overwrites whatever is there, and is not repeated. What a cache or a
+// one it overwrites whatever is there, and is repeated as Create is. What a cache or a
 // Resource holds of an object in part must not be sent; see Fields.
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	c := call[T]{verb: "update", method: http.MethodPut, object: &obj}
@@ -55,15 +56,17 @@ func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptio
 	if r.codec != nil && !r.codec.writable() {
 		return obj, fmt.Errorf("update %s: %w", r.describe(c.key), errPartial)
 	}
-	c.retry = obj.GetResourceVersion() != ""
+	if obj.GetResourceVersion() != "" {
+		c.repeat = idempotent
+	}
 	return r.named(ctx, c, &opts)
 }
 
 // Patch changes an object by a patch of one of the types that
 // k8s.io/apimachinery/pkg/types names (JSON patch, merge patch, strategic merge
 // patch, which custom resources do not support, and apply) and returns it as
-// the server has it. Only an apply patch is repeated as Get is: the others may
-// do something else the second time.
+// the server has it. An apply patch is repeated as Get is; the others, which may do
+// something else the second time, as Create is.
 func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
 	c := call[T]{verb: "patch", method: http.MethodPatch, key: key, body: patch, contentType: string(pt)}
 	var none T
@@ -73,7 +76,7 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 		if cmp.Or(opts.FieldManager, r.client.fieldManager) == "" {
 			return none, fmt.Errorf("patch %s: an apply patch needs a field manager", r.describe(key))
 		}
-		c.retry = true
+		c.repeat = idempotent
 	default:
 		return none, fmt.Errorf("patch %s: unknown patch type %q", r.describe(key), pt)
 	}
@@ -91,7 +94,7 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 // even when they are empty. Where that matters, use an unstructured object or
 // Patch with an apply patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
-	c := call[T]{verb: "apply", method: http.MethodPatch, retry: true}
+	c := call[T]{verb: "apply", method: http.MethodPatch, repeat: idempotent}
 	if err := r.takeKey(&c, obj); err != nil {
 		return obj, err
 	}
@@ -107,7 +110,7 @@ func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions
 }
 
 // Delete deletes an object. Unless opts says otherwise, it may live on for its
-// grace period or until its finalizers are done. Repeated as Get is.
+// grace period or until its finalizers are done. It is repeated as Get is.
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
 	if key.Name == "" {
 		return fmt.Errorf("delete %s: the name is empty", r.describe(key))
@@ -117,12 +120,12 @@ func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.De
 		return fmt.Errorf("delete %s: %w", r.describe(key), err)
 	}
 	return r.none(ctx, call[T]{
-		verb: "delete", method: http.MethodDelete, key: key, body: body, contentType: wire.MediaJSON, retry: true,
+		verb: "delete", method: http.MethodDelete, key: key, body: body, contentType: wire.MediaJSON, repeat: idempotent,
 	})
 }
 
 // DeleteCollection deletes the objects that list selects, all of the resource's
-// namespace if it selects none. It is not repeated.
+// namespace if it selects none. It is repeated as Create is.
 func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
 	if err := validateList(list); err != nil {
 		return fmt.Errorf("delete collection of %s: %w", r, err)

@@ -293,10 +293,12 @@ func TestRaw(t *testing.T) {
 
 func TestResourceString(t *testing.T) {
 	c := clientOf(t, &config.Config{Host: "http://127.0.0.1:1"})
-	deployments := ResourceFor[*appsv1.Deployment](c)
-	require.Equal(t, "Deployment.apps", deployments.String(), "not looked up yet")
-	_, err := deployments.Mapping(t.Context())
+	widgets := ResourceForKind[*unstructured.Unstructured](c, kindWidget)
+	require.Equal(t, kindWidget.GroupKind().String(), widgets.String(), "not looked up yet")
+	_, err := widgets.Mapping(t.Context())
 	require.NoError(t, err)
+	require.Equal(t, "widgets.example.com", widgets.String())
+	deployments := ResourceFor[*appsv1.Deployment](c)
 	require.Equal(t, "deployments.apps", deployments.String())
 	require.Equal(t, "deployments.apps in namespace x", deployments.Namespace("x").String())
 	require.Equal(t, "deployments.apps/status", deployments.Subresource("status").String())

@@ -33,11 +33,11 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", r, err)
 	}
-	req, resp, err := r.send(ctx, call[T]{verb: "watch", method: http.MethodGet, query: values})
+	req, resp, err := r.send(ctx, call[T]{verb: "watch", method: http.MethodGet, query: values, repeat: once, stream: true})
 	if err != nil {
 		return nil, err
 	}
-	decoder, err := r.codec.decoder(resp)
+	decoder, err := r.codec.decoder(r.client.base.Host, resp)
 	if err != nil {
 		resp.Body.Close()
 		return nil, req.wrap(err)

@@ -1,0 +1,58 @@
+package rest
+
+import (
+	"fmt"
+	"html"
+	"io"
+	"mime"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// maxPageStart is how much of a foreign answer is looked at for its title.
+const maxPageStart = 4 << 10
+
+// notTheAPI describes a successful answer that no API server gives.
+func notTheAPI(host string, resp *http.Response) error {
+	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxPageStart)) // what came says enough
+	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",
+		host, resp.Status, describePage(resp.Header.Get("Content-Type"), start))
+}
+
+// describePage tells a foreign answer by its title, or else by how it begins.
+func describePage(contentType string, start []byte) string {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		media = contentType
+	}
+	what := "a body without a content type"
+	if media != "" {
+		what = excerpt(media)
+	}
+	if title := pageTitle(start); title != "" {
+		return fmt.Sprintf("%s titled %q", what, title)
+	}
+	if text := excerpt(string(start)); text != "" {
+		return fmt.Sprintf("%s that begins %q", what, text)
+	}
+	return what
+}
+
+// pageTitle returns the title of an HTML page, empty where it has none.
+func pageTitle(page []byte) string {
+	page = page[:min(len(page), maxPageStart)]
+	match := regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`).FindSubmatch(page)
+	if match == nil {
+		return ""
+	}
+	return excerpt(strings.Join(strings.Fields(html.UnescapeString(string(match[1]))), " "))
+}
+
+// isJSON reports whether an answer says that it is JSON.
+func isJSON(resp *http.Response) bool {
+	media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return err == nil && media == wire.MediaJSON
+}

@@ -1,0 +1,86 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http/httptrace"
+	"strings"
+
+	"github.com/millrace-dev/millrace/source"
+)
+
+// The steps of a request, as a source.StuckError names them.
+const (
+	stepConnection = "waiting for a connection"
+	stepLookup     = "name lookup"
+	stepConnect    = "connecting"
+	stepHandshake  = "TLS handshake"
+	stepSend       = "sending the request"
+	stepHead       = "the request is sent"
+	stepBody       = "in the middle of the answer"
+)
+
+// traced returns a context whose request notes its steps, in the caller's Progress
+// if there is one.
+func traced(ctx context.Context, host string) (context.Context, *source.Progress) {
+	p := source.ProgressOf(ctx)
+	if p == nil {
+		p = new(source.Progress)
+		ctx = source.WithProgress(ctx, p)
+	}
+	p.Step(host, stepConnection)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:           func(string) { p.Step(host, stepConnection) },
+		DNSStart:          func(httptrace.DNSStartInfo) { p.Step(host, stepLookup) },
+		ConnectStart:      func(string, string) { p.Step(host, stepConnect) },
+		TLSHandshakeStart: func() { p.Step(host, stepHandshake) },
+		GotConn:           func(httptrace.GotConnInfo) { p.Step(host, stepSend) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				p.Step(host, stepHead)
+			}
+		},
+	}), p
+}
+
+// noAnswer says why there is no answer. Where the request waited until somebody gave
+// up, it says for what and how long.
+func noAnswer(ctx context.Context, host string, p *source.Progress, err error) error {
+	if _, ok := errors.AsType[*source.StuckError](err); ok {
+		return err // who waited for something else said so
+	}
+	if ctx.Err() != nil || timedOut(err) {
+		if stuck := p.Waiting(withCause(ctx, err)); stuck != nil {
+			return stuck
+		}
+	}
+	return fmt.Errorf("no answer from %s: %w", host, err)
+}
+
+// timedOut reports whether err says that nothing came for too long. What net/http
+// says of a connection that answers no ping has no type.
+func timedOut(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost")
+}
+
+// body is the body of an answer. A connection that died in the middle of it is
+// reported with how long it was silent.
+type body struct {
+	io.ReadCloser
+	host     string
+	progress *source.Progress
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	b.progress.Step(b.host, stepBody)
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF && timedOut(err) {
+		err = b.progress.Waiting(err)
+	}
+	return n, err
+}

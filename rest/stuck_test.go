@@ -1,0 +1,94 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// frozen dials a server that accepts connections and never says a word.
+func frozen(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		t.Cleanup(func() { far.Close() })
+		go io.Copy(io.Discard, far)
+		return near, nil
+	}
+}
+
+func TestStuckInTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clientOf(t, &config.Config{Host: "https://api.example.com", TLS: config.TLS{Insecure: true}, Dial: frozen(t)})
+		defer c.CloseIdleConnections()
+		pods := ResourceFor[*corev1.Pod](c)
+		_, err := pods.Get(t.Context(), key, metav1.GetOptions{})
+		require.EqualError(t, err, "get pods default/a: no answer from api.example.com for 10s (TLS handshake): net/http: TLS handshake timeout")
+
+		// The caller can see it while it lasts, and its own limit is told apart.
+		progress := new(source.Progress)
+		enough := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(source.WithProgress(t.Context(), progress), 5*time.Second, enough)
+		defer cancel()
+		go func() {
+			time.Sleep(4 * time.Second)
+			require.EqualError(t, progress.Waiting(nil), "no answer from api.example.com for 4s (TLS handshake)")
+		}()
+		_, err = pods.Watch(ctx, metav1.ListOptions{})
+		stuck, ok := errors.AsType[*source.StuckError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, 5*time.Second, stuck.For)
+		require.ErrorIs(t, err, enough)
+		synctest.Wait()
+	})
+}
+
+// A request that nobody limits has a limit all the same.
+func TestARequestThatIsNeverAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipeServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		_, err := ResourceFor[*corev1.Pod](c).Get(context.Background(), key, metav1.GetOptions{})
+		require.ErrorContains(t, err, "get pods default/a: no answer from pipe for 1m30s (the request is sent): ")
+	})
+}
+
+func TestABodyThatNeverEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", wire.MediaJSON)
+			io.WriteString(w, `{"kind":`)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		})
+		_, err := ResourceFor[*corev1.Pod](c).Get(context.Background(), key, metav1.GetOptions{})
+		require.EqualError(t, err, "get pods default/a: the body did not end within 1m0s; 8 bytes of it came")
+	})
+}
+
+// lost is the body of an answer whose connection answers no ping.
+type lost struct{ io.ReadCloser }
+
+func (lost) Read([]byte) (int, error) {
+	time.Sleep(45 * time.Second)
+	return 0, errors.New("http2: client connection lost")
+}
+
+func TestAConnectionThatDiesSaysHowLongItWasSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &body{ReadCloser: lost{}, host: "api.example.com", progress: new(source.Progress)}
+		_, err := b.Read(nil)
+		require.EqualError(t, err, "no answer from api.example.com for 45s (in the middle of the answer): http2: client connection lost")
+	})
+}
