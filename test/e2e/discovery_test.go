@@ -60,6 +60,18 @@ func TestDiscovery(t *testing.T) {
 		require.True(t, meta.IsNoMatchError(err), "%v", err)
 	}
 
+	// The places that are taken for granted are those of the server.
+	known := 0
+	for _, m := range builtins(t, aggregated) {
+		if b, ok := discovery.Builtin(m.Kind); ok && m.Kind.GroupVersion() == m.Resource.GroupVersion() {
+			known++
+			require.Equal(t, m.Resource, b.Resource)
+			require.Equal(t, m.Namespaced, b.Namespaced, "%v", m.Resource)
+			require.Equal(t, m.Singular, b.Singular, "%v", m.Resource)
+		}
+	}
+	require.Greater(t, known, 50)
+
 	mapper := aggregated.Mapper().RESTMapper(t.Context())
 	mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "apps", Kind: "StatefulSet"})
 	require.NoError(t, err)

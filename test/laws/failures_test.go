@@ -59,7 +59,7 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 		},
 		"unreachable": {
 			kind: podKind, arrange: func(r *rig) { r.srv.Down() },
-			want: `^not synced: Pod: resolve: .*connection refused.* \(\d+ attempts, last \d+s ago\); `,
+			want: `^not synced: pods: list: .*connection refused.* \(\d+ attempts, last \d+s ago\); `,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,13 +127,10 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 		key       string
 		at        func(sharedinformer.Status) *failure.Failure
 	}{
-		"resolve": {before: func(r *rig, _ informer) {
-			r.srv.Faults().Add(apiserver.Fault{Verb: "get", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
-		}, phase: failure.PhaseResolve, at: reflected},
 		"list":       {before: func(r *rig, _ informer) { r.once("list", apiserver.Fail{Code: 500}) }, phase: failure.PhaseList, at: reflected},
 		"watch open": {before: func(r *rig, _ informer) { r.once("watch", apiserver.Fail{Code: 500}) }, phase: failure.PhaseWatchOpen, at: reflected},
 		"watch":      {after: func(r *rig, _ informer) { r.srv.Restart() }, phase: failure.PhaseWatch, at: reflected},
-		"decode":     {before: func(r *rig, _ informer) { r.once("list", apiserver.Garble{}) }, phase: failure.PhaseDecode, at: reflected},
+		"decode":     {before: func(r *rig, _ informer) { r.once("list", apiserver.Garble{}) }, phase: failure.PhaseDecode, key: "a", at: reflected},
 		"transform": {transform: func(p *corev1.Pod) (*corev1.Pod, error) {
 			if p.Labels["bad"] != "" {
 				return nil, broken
@@ -202,6 +199,27 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestL22_AKindThatIsNotServedShowsAtOnce(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		var i *sharedinformer.Informer[*unstructured.Unstructured]
+		var seen []*failure.Failure
+		opts := listing()
+		opts.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {
+			seen = append(seen, f)
+			assert.Same(r, f, i.Status().Reflector.Failure, "the status is never behind the error handler")
+			return failure.Retry
+		}
+		order := object.GVK{Group: "shop.example.com", Version: "v1", Kind: "Order"}
+		i = sharedinformer.New(rest.ResourceForKind[*unstructured.Unstructured](r.client, order), opts)
+		defer r.run(i)()
+		settle(time.Second)
+		require.NotEmpty(r, seen)
+		require.Equal(r, failure.PhaseResolve, seen[0].Phase)
+		require.Equal(r, 1, seen[0].Attempts)
+		require.Equal(r, "Order.shop.example.com", seen[0].Resource)
+	})
 }
 
 func TestL22_BadOptionsAreAFailureLikeAnyOther(t *testing.T) {

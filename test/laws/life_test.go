@@ -26,13 +26,17 @@ func TestL23_ACancelEndsEveryWaitAtOnce(t *testing.T) {
 	faulty := func(verb string, do apiserver.Action) func(r *rig) {
 		return func(r *rig) { r.srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{do}}) }
 	}
+	undiscovered := func(r *rig) {
+		r.once("list", apiserver.Fail{Code: 404}) // the built-in place is not believed any more
+		faulty("get", apiserver.Silence{})(r)
+	}
 	for name, tc := range map[string]struct {
 		opts  sharedinformer.Options
 		first func(r *rig)
 		after time.Duration
 		state reflector.State
 	}{
-		"discovery":             {listing(), faulty("get", apiserver.Silence{}), time.Second, reflector.Listing},
+		"discovery":             {listing(), undiscovered, 4 * time.Second, reflector.Listing},
 		"a list's first byte":   {listing(), faulty("list", apiserver.Silence{}), time.Second, reflector.Listing},
 		"a list":                {listing(), faulty("list", apiserver.Silence{AfterFrames: 2}), time.Second, reflector.Listing},
 		"a stream's first byte": {streaming(), faulty("watch", apiserver.Silence{}), time.Second, reflector.InitialWatch},
