@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -77,6 +78,20 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 			assert.Equal(t, exitTimeout, err.(*exitError).code, "%v\n%s", err, stderr)
 			assert.Contains(t, err.Error(), want)
 			assert.Equal(t, 9*time.Second, time.Since(began))
+		})
+	}
+}
+
+// A namespace that does not exist looks like an empty one: the view has to say it.
+func TestMissingNamespaceGetsAHint(t *testing.T) {
+	for namespace, hinted := range map[string]bool{"shp": true, "empty": false, "shop": false} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, j, _, stderr := bubbled(t, 0)
+			_, err := srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "empty"}})
+			require.NoError(t, err)
+			j.flags.timeout, j.flags.allNamespaces, j.config.Namespace = time.Minute, false, namespace
+			require.Error(t, j.run(t.Context()))
+			assert.Equal(t, hinted, strings.Contains(stderr.String(), "shp does not exist (yet): check -n; -A shows all namespaces"), stderr)
 		})
 	}
 }

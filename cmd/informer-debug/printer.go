@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,14 +32,15 @@ func newPrinter(s surroundings, f *viewFlags, resource object.GVR, measure func(
 	}
 }
 
-// namePrinter writes resource/name, which kubectl takes as an argument.
+// namePrinter writes three words: the kind of change, the namespace ("-" where there is
+// none), and resource/name, which kubectl takes as an argument.
 type namePrinter struct {
 	w        io.Writer
 	resource object.GVR
 }
 
 func (p *namePrinter) print(c *change) error {
-	_, err := fmt.Fprintf(p.w, "%s/%s\n", object.ResourceName(p.resource), c.object.GetName())
+	_, err := fmt.Fprintf(p.w, "%s %s %s/%s\n", c.kind, cmp.Or(c.object.GetNamespace(), "-"), object.ResourceName(p.resource), c.object.GetName())
 	return err
 }
 

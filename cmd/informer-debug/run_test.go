@@ -206,7 +206,7 @@ func TestWatchJSON(t *testing.T) {
 	assert.True(t, json.Valid([]byte(r.out)), r.out)
 
 	r = invoke(t, "watch", "pods", "-A", "-o", "name", "-c", "3", server)
-	assert.Equal(t, "pods/api-1\npods/cart-1\npods/web-1\n", r.out)
+	assert.Equal(t, "add bank pods/api-1\nadd shop pods/cart-1\nadd shop pods/web-1\n", r.out)
 }
 
 // The first line shows which objects pass: without any scope it would be
@@ -228,7 +228,7 @@ func TestWatchScopes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := invoke(t, append([]string{"watch", "pods", "-o", "name", "-c", "1", server}, c.args...)...)
 			assert.Equal(t, exitOK, r.code, r.errOut)
-			assert.Equal(t, "pods/"+c.want+"\n", r.out)
+			assert.Equal(t, "add shop pods/"+c.want+"\n", r.out)
 			assert.Equal(t, name == "list", strings.Contains(r.errOut, "Listing"), r.errOut)
 		})
 	}
@@ -266,7 +266,7 @@ func TestWatchCustomResource(t *testing.T) {
 	for _, name := range []string{"crontabs", "crontab.v1.stable.example.com", "CronTab.stable.example.com"} {
 		r := invoke(t, "watch", name, "-o", "name", "-c", "1", server)
 		assert.Equal(t, exitOK, r.code, r.errOut)
-		assert.Equal(t, "crontabs.stable.example.com/nightly\n", r.out)
+		assert.Equal(t, "add default crontabs.stable.example.com/nightly\n", r.out)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -28,6 +30,10 @@ var (
 // firstTries is how often a first list is tried before the server counts as
 // not available: about three seconds.
 const firstTries = 3
+
+// namespacePatience bounds the question whether a namespace exists, which is asked in
+// passing.
+const namespacePatience = 3 * time.Second
 
 // view shows one informer until it has shown enough.
 type view struct {
@@ -79,6 +85,9 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
 			v.console.state(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), short(time.Since(began)))
+			if informer.Cache().Len() == 0 {
+				v.doubtNamespace(ctx)
+			}
 		}
 		<-ctx.Done()
 		stop()
@@ -90,6 +99,22 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		v.summary(status, time.Since(began))
 	}
 	return v.outcome(context.Cause(ctx), failure, unsynced)
+}
+
+// doubtNamespace warns where the namespace that is watched does not exist. The server
+// says nothing of that: a list of it is merely empty. Nor does it say anything to those
+// who may not read namespaces.
+func (v *view) doubtNamespace(ctx context.Context) {
+	if v.target.namespace == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, namespacePatience)
+	defer cancel()
+	namespaces := rest.ResourceForKind[*metav1.PartialObjectMetadata](v.target.client, corev1.SchemeGroupVersion.WithKind("Namespace"))
+	_, err := namespaces.Get(ctx, object.Key{Name: v.target.namespace}, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		v.console.trouble(time.Now(), "%-12s  %s does not exist (yet): check -n; -A shows all namespaces", "namespace", v.target.namespace)
+	}
 }
 
 // handle shows one change and ends the view when it was the last one wanted.

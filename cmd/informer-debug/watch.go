@@ -26,8 +26,10 @@ AGE is the object's. The latencies are those of the change:
   APPLY    from there into the cache
   DELIVER  from there to the handler
 For a change that was found by a list, DECODE is the time of the whole list.
--o wide adds the UID and the first changed fields; -o jsonl writes one JSON
-object a line, with all changed paths, latencies in ns, and the object.
+-o wide adds the UID and the first changed fields. -o jsonl writes one JSON
+object a line, with all changed paths, latencies in nanoseconds (decodeNs and so
+on), and the object. -o name writes three words: add, update or delete, the
+namespace or "-", and TYPE/NAME.
 
 stderr tells of the reflector's states (·), of trouble (!), and at the end sums
 up. Once synced, trouble never ends it: the reflector tries again for ever.`
@@ -45,6 +47,7 @@ func newWatch(s surroundings) *cobra.Command {
 ` + exitHelp,
 		Example: `  informer-debug watch pods -A
   informer-debug watch deployments.v1.apps -n shop -o wide
+  informer-debug watch pods -A -o name | while read change ns pod; do echo $change $ns $pod; done
   informer-debug watch pods --field-selector metadata.name=web-1 -o jsonl | jq .changed
   informer-debug watch crontabs.stable.example.com --watch-only -c 1 --timeout 30s`,
 		Args: oneType,
