@@ -54,10 +54,10 @@ fuzz: ## Fuzz everything that parses, FUZZTIME (1m) for each target
 		done; done
 
 .PHONY: kube
-kube: ## Run a real API server and print the kubeconfig to use
+kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D" keeps it
 	@echo "building the real API server (minutes the first time)"
 	@$(GO) -C test/kube build -ldflags="-s -w" -o $(CURDIR)/bin/kube .
-	@exec ./bin/kube
+	@exec ./bin/kube $(ARGS)
 
 .PHONY: bench
 bench: bin/informer-bench ## Measure against client-go and make BENCHMARKS.md

@@ -121,6 +121,18 @@ func TestOneDirectoryHasOneServer(t *testing.T) {
 	c.call(201, "POST", configMaps, configMap("still-works"))
 }
 
+// A directory that is kept brings back the same server: its port, CA, tokens and data.
+func TestADirectoryIsAServer(t *testing.T) {
+	dir := t.TempDir()
+	first := Start(t, Options{Dir: dir})
+	newCaller(t, first, first.AdminToken).call(201, "POST", configMaps, configMap("kept"))
+	require.NoError(t, first.Stop())
+
+	second := Start(t, Options{Dir: dir})
+	require.Equal(t, first.URL, second.URL)
+	newCaller(t, first, first.AdminToken).call(200, "GET", configMaps+"/kept", nil)
+}
+
 func TestLaunchHonoursItsContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")

@@ -23,7 +23,8 @@ type Options struct {
 	// directory of an earlier server continues that server. Empty: a temporary
 	// directory, which Stop removes.
 	Dir string
-	// Port on 127.0.0.1. Zero: a free one, the same after each Restart.
+	// Port on 127.0.0.1. Zero: that of the earlier server in Dir, or else a free
+	// one, which stays the same.
 	Port int
 	// Flags for kube-apiserver, after those that test/kube gives it, such as
 	// "--watch-cache=false".

@@ -25,11 +25,26 @@ const (
 // readyPoll is the pause between two looks whether the server is ready.
 const readyPoll = 50 * time.Millisecond
 
-// choosePort returns the wanted port, or a free one for 0.
-func choosePort(want int) (int, error) {
+// choosePort returns the wanted port. For 0 it returns that of the directory's last
+// run, so that a kubeconfig that somebody has copied goes on to work, or a free one.
+func (h *home) choosePort(want int) (int, error) {
 	if want != 0 {
-		return want, nil
+		return want, h.keepPort(want)
 	}
+	port, err := h.lastPort()
+	if err != nil {
+		return 0, err
+	}
+	if port != 0 {
+		return port, nil
+	}
+	if port, err = freePort(); err != nil {
+		return 0, err
+	}
+	return port, h.keepPort(port)
+}
+
+func freePort() (int, error) {
 	var last error
 	for range 100 {
 		port := minPort + rand.IntN(maxPort-minPort)
@@ -45,7 +60,7 @@ func choosePort(want int) (int, error) {
 
 // apiserverArgs is the command line of kube-apiserver.
 func apiserverArgs(h *home, port int, extra []string) []string {
-	args := []string{
+	return append([]string{
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),
 		"--etcd-servers=" + etcdSocket,
@@ -67,8 +82,7 @@ func apiserverArgs(h *home, port int, extra []string) []string {
 		// Without it a shutdown waits a minute for open watches, and cuts them.
 		"--shutdown-watch-termination-grace-period=200ms",
 		"--feature-gates=ShardedListAndWatch=true,CBORServingAndStorage=true",
-	}
-	return append(args, extra...)
+	}, extra...)
 }
 
 // awaitReady returns when the server says that it is ready and has made the

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -102,6 +104,26 @@ func (h *home) makeTokens() error {
 	}
 	h.adminToken, h.nobodyToken = rand.Text(), rand.Text()
 	return os.WriteFile(name, fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,nobody,2,strangers\n", h.adminToken, h.nobodyToken), 0o600)
+}
+
+// lastPort is the port of the last run in this directory, or 0.
+func (h *home) lastPort() (int, error) {
+	text, err := os.ReadFile(h.path("port"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("%s holds no port: remove it: %w", h.path("port"), err)
+	}
+	return port, nil
+}
+
+func (h *home) keepPort(port int) error {
+	return os.WriteFile(h.path("port"), fmt.Appendln(nil, port), 0o600)
 }
 
 // writeKubeconfig writes the kubeconfig with everything inline.

@@ -3,7 +3,7 @@
 // nothing to install.
 //
 //	go -C test/kube run .                    # until Ctrl-C; prints the kubeconfig to use
-//	go -C test/kube run . --dir /tmp/k       # keeps its data for the next run
+//	go -C test/kube run . --dir /tmp/k       # keeps data, CA, tokens and port for the next run
 //	go -C test/kube run . -- --v=4           # what follows -- goes to kube-apiserver
 //
 // It is a module of its own, because kube-apiserver needs other versions of
@@ -69,8 +69,8 @@ const shutdownGrace = 10 * time.Second
 
 func main() {
 	var o options
-	flag.StringVar(&o.dir, "dir", "", "keep data, keys, kubeconfig and log in this `directory` (default: a temporary one, removed at the end)")
-	flag.IntVar(&o.port, "port", 0, "`port` of the API server on 127.0.0.1 (default: a free one)")
+	flag.StringVar(&o.dir, "dir", "", "keep data, keys, port, kubeconfig and log in this `directory` (default: a temporary one, removed at the end)")
+	flag.IntVar(&o.port, "port", 0, "`port` of the API server on 127.0.0.1 (default: that of the last run in --dir, or a free one)")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "write the kubeconfig to this `file` (default: kubeconfig in --dir)")
 	flag.BoolVar(&o.control, "control", false, "talk JSON on stdout, obey commands on stdin, end when stdin closes")
 	flag.Usage = func() {
@@ -112,7 +112,8 @@ type Ready struct {
 // run starts everything, says when it is ready, and returns when everything
 // has ended.
 func run(o options, stdin io.Reader, stdout io.Writer) error {
-	if o.dir == "" {
+	keeps := o.dir != ""
+	if !keeps {
 		tmp, err := os.MkdirTemp("", "millrace-kube-")
 		if err != nil {
 			return err
@@ -132,7 +133,7 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	}
 	defer db.Close()
 
-	port, err := choosePort(o.port)
+	port, err := h.choosePort(o.port)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,12 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	if err := awaitReady(cmd.Context(), url, h, served); err != nil {
 		return fmt.Errorf("%w; the log is %s", err, h.log)
 	}
-	if err := announce(stdout, o.control, url, h); err != nil {
+	if o.control {
+		err = announce(stdout, url, h)
+	} else {
+		err = greet(stdout, url, h, keeps)
+	}
+	if err != nil {
 		return err
 	}
 	if err := <-served; err != nil {
@@ -172,21 +178,27 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	return nil
 }
 
-// announce says on stdout where the API server is: to a program as JSON, to a
-// person as text.
-func announce(stdout io.Writer, control bool, url string, h *home) error {
-	if control {
-		return json.NewEncoder(stdout).Encode(Ready{
-			URL: url, CA: h.caFile(), ClientCert: h.path("admin.crt"), ClientKey: h.path("admin.key"),
-			Kubeconfig: h.kubeconfig, AdminToken: h.adminToken, NobodyToken: h.nobodyToken, Log: h.log,
-		})
+// announce tells a program where the API server is.
+func announce(stdout io.Writer, url string, h *home) error {
+	return json.NewEncoder(stdout).Encode(Ready{
+		URL: url, CA: h.caFile(), ClientCert: h.path("admin.crt"), ClientKey: h.path("admin.key"),
+		Kubeconfig: h.kubeconfig, AdminToken: h.adminToken, NobodyToken: h.nobodyToken, Log: h.log,
+	})
+}
+
+// greet tells a person.
+func greet(stdout io.Writer, url string, h *home, keeps bool) error {
+	after := "Ctrl-C stops it, and everything in it is gone; to keep it, give it a --dir."
+	if keeps {
+		after = "Ctrl-C stops it. The same --dir brings it back, with its data, CA, tokens and port."
 	}
 	_, err := fmt.Fprintf(stdout, `kube-apiserver is ready at %s, its log is %s
 
     export KUBECONFIG=%s
 
 Contexts: admin (all rights), admin-cert (the same by a client certificate), nobody (no rights).
-There are no controllers and no nodes: Pods stay Pending. Ctrl-C stops it.
-`, url, filepath.Clean(h.log), h.kubeconfig)
+There are no controllers and no nodes: Pods stay Pending.
+%s
+`, url, filepath.Clean(h.log), h.kubeconfig, after)
 	return err
 }
