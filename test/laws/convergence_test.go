@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 1000, "how many fault schedules TestL17_AnyScheduleOfFaultsConverges plays")
+	schedules = flag.Int("schedules", defaultSchedules, "how many fault schedules TestL17_AnyScheduleOfFaultsConverges plays")
 	onlySeed  = flag.Int64("seed", -1, "play only the schedule of this seed, and say what happens")
 )
 
