@@ -22,7 +22,11 @@ import (
 // with many custom resources is the largest, at some ten megabytes.
 const maxRawBytes = 64 << 20
 
-// Client talks to one API server. It is safe for concurrent use. It holds
+// maxPlain bounds how many resources are remembered for which plain JSON alone is
+// spoken. No server has as many.
+const maxPlain = 10_000
+
+// Client talks to one API server. It is safe for concurrent use, and has
 // connections but no goroutines of its own.
 type Client struct {
 	http     *http.Client
@@ -40,9 +44,9 @@ type Client struct {
 	plain map[object.GVR]bool
 }
 
-// NewClient returns a client for the server of cfg. It sends nothing, so that
-// an unreachable server shows at the first verb. Go types are looked up in
-// scheme; nil will do for unstructured and metadata-only objects.
+// NewClient returns a client for the server of cfg. It sends nothing: an
+// unreachable server shows at the first verb. Go types are looked up in scheme; nil
+// will do for unstructured and metadata-only objects.
 func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	if cfg == nil {
 		return nil, errors.New("new client: the config is nil: use config.Load or fill in Config.Host")
@@ -72,20 +76,27 @@ func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 	return c, nil
 }
 
+// mustExist names the mistake where a nil pointer would not.
+func (c *Client) mustExist() {
+	if c == nil {
+		panic("rest: the client is nil: make one with rest.NewClient")
+	}
+}
+
 // Scheme returns the scheme that Go types are looked up in.
 func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
 
-// Mapper returns what knows where kinds are served. It asks the server when it
-// is first asked itself.
+// Mapper returns the mapper, which knows where kinds are served. It asks the server
+// when it is first asked.
 func (c *Client) Mapper() *discovery.Mapper { return c.learned }
 
-// CloseIdleConnections closes the connections that serve no request, when a
-// client is no longer needed.
+// CloseIdleConnections closes the connections that serve no request. Call it when
+// the client is no longer needed.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 // Raw gets an absolute path, such as "/version" or "/healthz?verbose", and
-// returns the body of the answer, which may be of 64 MiB at most. An answer
-// that is not a success is an *errors.StatusError.
+// returns the body of the answer: 64 MiB at most. An answer that is not a success
+// is an *errors.StatusError.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	path, rawQuery, _ := strings.Cut(path, "?")
 	if !strings.HasPrefix(path, "/") {
@@ -135,5 +146,8 @@ func (c *Client) wantsPlain(gvr object.GVR) bool {
 func (c *Client) setPlain(gvr object.GVR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.plain) >= maxPlain {
+		clear(c.plain) // each is learned again, at the cost of a request
+	}
 	c.plain[gvr] = true
 }

@@ -12,16 +12,15 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// List reads the objects of the resource, one by one while they arrive: there
-// is never more than one item in memory that was not yielded. Nothing is sent
-// until Items is ranged over. Options that contradict each other are an error.
+// List reads the objects of the resource one by one, as they arrive. At most one
+// item that was not yielded is in memory. Nothing is sent until Items is ranged
+// over. Options that contradict each other are an error.
 //
-// Where the server returns pages, which it does when opts.Limit is set, they
-// are followed. If the continue token of a later page has expired in the
-// meantime, the server's 410 (apierrors.IsResourceExpired) ends the iteration,
-// and the caller should list anew. A list is never retried here: the caller
-// has a back-off of its own and should see each failure. RetryAfter tells what
-// the server asked for.
+// Pages, which the server returns if opts.Limit is set, are followed. If the
+// continue token of a later page has expired, the server's 410
+// (apierrors.IsResourceExpired) ends the iteration, and the caller should list
+// anew. List does not try again: its caller has a back-off and should see each
+// failure. source.RetryAfter tells how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	l := &pageReader[T]{resource: r, opts: opts, meta: new(metav1.ListMeta)}
 	return source.List[T]{Meta: l.meta, Items: func(yield func(T, error) bool) {
@@ -32,6 +31,10 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 	}}
 }
 
+// maxEmptyPages is how many pages without an item a list may have in a row. A
+// selector may leave some empty; a server that always promises more is broken.
+const maxEmptyPages = 1000
+
 // pageReader is a list that is being read, page by page.
 type pageReader[T object.Object] struct {
 	resource *Resource[T]
@@ -39,6 +42,7 @@ type pageReader[T object.Object] struct {
 	meta     *metav1.ListMeta
 	begun    bool
 	pages    int
+	empty    int // pages without an item, in a row
 }
 
 // run reads all pages. It returns nil when the consumer has stopped it, too.
@@ -62,6 +66,9 @@ func (l *pageReader[T]) run(ctx context.Context, yield func(T, error) bool) erro
 		}
 		if page.Continue == "" {
 			return nil
+		}
+		if l.empty >= maxEmptyPages {
+			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.resource, l.empty)
 		}
 		if page.Continue == l.opts.Continue {
 			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.resource, l.pages)
@@ -95,10 +102,12 @@ func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield f
 	if err != nil {
 		return false, req.wrap(err)
 	}
+	l.empty++
 	for item, err := range decoder.List(resp.Body, meta, r.known) {
 		if err != nil {
 			return false, req.wrap(withCause(ctx, err))
 		}
+		l.empty = 0
 		if !yield(item, nil) {
 			return false, nil
 		}

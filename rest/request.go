@@ -82,7 +82,8 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		c.logRequest(ctx, r, start, slog.Any("error", err))
 		return nil, r.wrap(noAnswer(ctx, c.base.Host, progress, err))
 	}
-	resp.Body = &body{ReadCloser: resp.Body, host: c.base.Host, progress: progress}
+	progress.Step(c.base.Host, stepBody)
+	resp.Body = &body{ReadCloser: resp.Body, host: c.base.Host}
 	c.logRequest(ctx, r, start, slog.Int("status", resp.StatusCode))
 	c.warnings.report(ctx, c.log, r.what, resp.Header["Warning"])
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

@@ -18,17 +18,18 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Resource is what the server offers for one kind: its objects can be read,
-// watched and written. Where the kind is served is found out at the first verb,
-// and only then; the places of the built-in kinds are known, and discovery is asked
-// about them only after the server answered 404. A Resource is immutable and safe for concurrent use; Namespace,
-// Subresource and Fields return narrower ones, Sharing and Reusing cheaper ones,
-// that have in common what was found out.
+// Resource reads, watches and writes the objects of one kind. The first verb finds
+// out where the kind is served. The places of the built-in kinds are known; discovery
+// is asked about them only after the server answered 404.
 //
-// Every verb fails with an *errors.StatusError of apimachinery where the server
-// refused (test it with apierrors.IsNotFound and its kin), with a *source.ResolveError
-// where the kind is not served, with a *wire.Error where the answer cannot be
-// decoded, and with the wrapped error of the network otherwise.
+// A Resource is immutable and safe for concurrent use. Namespace, Subresource and
+// Fields return narrower ones, Sharing and Reusing cheaper ones; all of them share
+// what was found out.
+//
+// If the server refuses, a verb fails with apimachinery's *errors.StatusError (test
+// it with apierrors.IsNotFound and the like). If the kind is not served, it fails
+// with a *source.ResolveError, if the answer cannot be decoded with a *wire.Error,
+// and otherwise with the wrapped error of the network.
 type Resource[T object.Object] struct {
 	client      *Client
 	kind        object.GVK
@@ -41,8 +42,8 @@ type Resource[T object.Object] struct {
 }
 
 // ResourceFor returns the resource of a Go type that the client's scheme knows
-// under one kind, such as *corev1.Pod. Where it does not, each verb fails with
-// a *source.ResolveError that says so.
+// under one kind, such as *corev1.Pod. If the scheme does not know it, each verb
+// fails with a *source.ResolveError that says so. A nil client panics.
 func ResourceFor[T object.Object](c *Client) *Resource[T] {
 	kind, err := kindOf[T](c)
 	return newResource[T](c, kind, err, &location{kind: kind, mapper: c.mapper})
@@ -52,6 +53,7 @@ func ResourceFor[T object.Object](c *Client) *Resource[T] {
 // *unstructured.Unstructured, *metav1.PartialObjectMetadata for the metadata
 // alone, or object.Object for the Go type that the scheme has for the kind.
 func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
+	c.mustExist()
 	return newResource[T](c, kind, nil, &location{kind: kind, mapper: c.mapper})
 }
 
@@ -89,6 +91,7 @@ func subresource[S, T object.Object](r *Resource[T], name string, kind object.GV
 }
 
 func newResource[T object.Object](c *Client, kind object.GVK, err error, at *location) *Resource[T] {
+	c.mustExist()
 	r := &Resource[T]{client: c, kind: kind, kindErr: err, location: at}
 	if err == nil {
 		r.codec = newCodec[T](wire.Options{Scheme: c.scheme, Kind: kind}, c.cbor)
@@ -98,6 +101,7 @@ func newResource[T object.Object](c *Client, kind object.GVK, err error, at *loc
 
 // kindOf returns the kind of a Go type by the client's scheme.
 func kindOf[T object.Object](c *Client) (object.GVK, error) {
+	c.mustExist()
 	t := reflect.TypeFor[T]()
 	if t.Kind() != reflect.Pointer || t == reflect.TypeFor[*unstructured.Unstructured]() || t == reflect.TypeFor[*metav1.PartialObjectMetadata]() {
 		return object.GVK{}, fmt.Errorf("the kind of %v cannot be told from the type: use ResourceForKind or ResourceForMapping, or say it in factory.For", t)
@@ -112,9 +116,9 @@ func kindOf[T object.Object](c *Client) (object.GVK, error) {
 	return kinds[0], nil
 }
 
-// Namespace returns the resource within one namespace. List and Watch see only
-// that namespace, and keys and objects without a namespace are taken to be in
-// it. The empty namespace means all.
+// Namespace returns the resource within one namespace. List and Watch see that
+// namespace alone, and keys and objects without a namespace belong to it. The empty
+// namespace means all.
 func (r *Resource[T]) Namespace(namespace string) *Resource[T] {
 	scoped := *r
 	scoped.namespace = namespace
@@ -129,21 +133,21 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 	return &scoped
 }
 
-// Fields returns the resource with objects that have the wanted fields alone, in
-// the answers to all verbs. Where fields are named that the objects do not have,
-// each verb fails with wire.ErrFields. Where managed fields are not wanted, the
-// server is asked not to send them, which not all can do.
+// Fields returns the resource with objects that hold the wanted fields alone. If
+// the objects do not have such a field, each verb fails with wire.ErrFields. If
+// managed fields are not wanted, the server is asked not to send them; not every
+// server can do that.
 //
-// Update is refused, since what was read in part would replace the whole; with
-// wire.WithoutManagedFields it is safe, and allowed.
+// Update is refused, since a part would replace the whole. With
+// wire.WithoutManagedFields alone it is safe, and allowed.
 func (r *Resource[T]) Fields(wanted wire.Fields) *Resource[T] {
 	return r.decoding(func(opts *wire.Options) { opts.Fields = wanted })
 }
 
 // Sharing returns the resource with lists and watches whose objects share equal
-// parts with all that were decoded with the same pool, and which must therefore
-// not be changed. The other verbs return objects that are the caller's alone. A
-// nil pool shares nothing.
+// parts with all others of the same pool. Such objects must not be changed. The
+// other verbs still return objects that belong to the caller. A nil pool shares
+// nothing.
 func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return r.decoding(func(opts *wire.Options) { opts.Pool = pool })
 }
@@ -178,11 +182,11 @@ func (r *Resource[T]) In(namespace string) (source.ListerWatcher[T], error) {
 	return r.Namespace(namespace), nil
 }
 
-// Kind returns the kind of the objects; an empty one where the type does not tell.
+// Kind returns the kind of the objects. It is empty if the Go type does not tell.
 func (r *Resource[T]) Kind() object.GVK { return r.kind }
 
-// Mapping returns where the kind is served, and finds that out if need be. Of a
-// built-in kind it may know the place alone; see discovery.Builtin. It fails with a
+// Mapping returns where the kind is served, and finds it out first if need be. Of a
+// built-in kind it may hold the place alone; see discovery.Builtin. It fails with a
 // *source.ResolveError.
 func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 	if r.kindErr != nil {
@@ -192,8 +196,7 @@ func (r *Resource[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {
 }
 
 // String names the resource for messages: "pods", "deployments.apps in
-// namespace x", "pods/eviction". As long as it is not known where the kind is
-// served, the kind stands for it.
+// namespace x", "pods/eviction". Until its place is known, the kind stands for it.
 func (r *Resource[T]) String() string {
 	name := r.kind.GroupKind().String()
 	if m, ok := r.location.peek(); ok {

@@ -114,6 +114,23 @@ func TestListStopsAtATokenThatLeadsNowhere(t *testing.T) {
 	require.ErrorContains(t, failure, "leads to itself")
 }
 
+func TestListStopsWhereOnlyEmptyPagesCome(t *testing.T) {
+	pages := 0
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		list := podList()
+		pages++
+		list.Continue = fmt.Sprint(pages)
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), list))
+	})
+	var failure error
+	for _, err := range ResourceFor[*corev1.Pod](c).List(t.Context(), metav1.ListOptions{Limit: 1}).Items {
+		failure = err
+	}
+	require.ErrorContains(t, failure, "1000 pages in a row held nothing")
+	require.Equal(t, maxEmptyPages, pages)
+}
+
 // A body that ends early is never a shorter list, and says so as the
 // transport's fault or the bytes'.
 func TestTruncatedListIsAnError(t *testing.T) {

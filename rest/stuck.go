@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -50,7 +51,7 @@ func traced(ctx context.Context, host string) (context.Context, *source.Progress
 // up, it says for what and how long.
 func noAnswer(ctx context.Context, host string, p *source.Progress, err error) error {
 	if _, ok := errors.AsType[*source.StuckError](err); ok {
-		return err // who waited for something else said so
+		return err // it names what it waited for already
 	}
 	if ctx.Err() != nil || timedOut(err) {
 		if stuck := p.Waiting(withCause(ctx, err)); stuck != nil {
@@ -71,16 +72,14 @@ func timedOut(err error) bool {
 // reported with how long it was silent.
 type body struct {
 	io.ReadCloser
-	host     string
-	progress *source.Progress
+	host string
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	b.progress.Step(b.host, stepBody)
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && timedOut(err) {
-		err = b.progress.Waiting(err)
+	if err != nil && err != io.EOF && timedOut(err) && !errors.Is(err, context.DeadlineExceeded) {
+		err = &source.StuckError{Host: b.host, What: stepBody, For: config.DeadAfter, Err: err}
 	}
 	return n, err
 }

@@ -73,3 +73,16 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 		require.Equal(t, "Bearer three", cred.authorization, "the refused token had been replaced already")
 	})
 }
+
+// A file that never ends is no credential, and does not fill the memory.
+func TestFilesAreBounded(t *testing.T) {
+	if _, err := os.Stat("/dev/zero"); err != nil {
+		t.Skip("needs /dev/zero")
+	}
+	for _, c := range []Config{{Host: "x", BearerTokenFile: "/dev/zero"}, {Host: "x", TLS: TLS{CAFile: "/dev/zero"}}} {
+		_, _, err := c.HTTPClient()
+		require.ErrorContains(t, err, "/dev/zero is larger than")
+	}
+	_, err := LoadWith(LoadOptions{Kubeconfig: "/dev/zero"})
+	require.ErrorContains(t, err, "/dev/zero is larger than")
+}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -100,7 +99,7 @@ type kubeExec struct {
 
 // readKubeconfig reads one file and makes the paths in it absolute.
 func readKubeconfig(path string) (*kubeconfig, error) {
-	data, err := os.ReadFile(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 )
 
 // pemSet is what the TLS settings amount to at one moment: PEM text, inline or
@@ -33,7 +32,7 @@ func (t *TLS) load() (pemSet, error) {
 		if f.path == "" {
 			continue
 		}
-		data, err := os.ReadFile(f.path)
+		data, err := readFile(f.path)
 		if err != nil {
 			return pemSet{}, fmt.Errorf("%s: %w", f.what, err)
 		}

@@ -13,12 +13,21 @@ import (
 	"time"
 )
 
+// DeadAfter is how long nothing arrives on a connection until it is given up as
+// dead.
+const DeadAfter = pingAfter + pingTimeout
+
 const (
 	// A connection on which nothing arrives for pingAfter is asked for a sign of
-	// life and given up pingTimeout later, so a half-open one is found in 45
-	// seconds. Watches on quiet resources are kept alive by the same pings.
+	// life and given up pingTimeout later. Watches on quiet resources are kept alive
+	// by the same pings.
 	pingAfter   = 30 * time.Second
 	pingTimeout = 15 * time.Second
+
+	// On HTTP/1.1 there are no pings: TCP's probes find a dead peer as soon.
+	probeAfter    = 15 * time.Second
+	probeInterval = 10 * time.Second
+	probeCount    = 3
 
 	dialTimeout         = 30 * time.Second
 	tlsHandshakeTimeout = 10 * time.Second
@@ -220,11 +229,9 @@ func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
 		DialContext:           c.Dial,
 	}
 	if c.Dial == nil {
-		// On HTTP/1.1 there are no pings: TCP's probes find a dead peer in the
-		// same 45 seconds.
 		d := &net.Dialer{
 			Timeout:         dialTimeout,
-			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3},
+			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeAfter, Interval: probeInterval, Count: probeCount},
 		}
 		t.DialContext = d.DialContext
 	}

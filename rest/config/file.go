@@ -1,0 +1,28 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// maxFile bounds the files that a configuration names, in bytes: kubeconfigs of
+// hundreds of clusters and bundles of authorities are well below.
+const maxFile = 16 << 20
+
+// readFile is os.ReadFile for a file that may be anything.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxFile)
+	}
+	return data, nil
+}
