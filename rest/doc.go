@@ -16,34 +16,33 @@
 //	events, err := pods.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 //	for ev, err := range events { ... }
 //
-// ResourceForKind takes a kind instead of a type, for unstructured objects, for
-// metadata alone, and for object.Object. ResourceForMapping takes a place that
-// is known, so that nothing needs to be discovered. SubresourceFor is for
-// subresources with a body of their own, such as scale and eviction.
+// ResourceForKind takes a kind instead of a type: for unstructured objects, for
+// metadata alone, and for object.Object. ResourceForMapping takes a known place and
+// discovers nothing. SubresourceFor is for subresources with a body of their own,
+// such as scale and eviction.
 //
 // # Guarantees
 //
-//   - Bodies are read as they come. Of a list there is one item in memory that
-//     was not yielded, whatever its length.
+//   - Bodies are read as they come. Of a list, however long, one item that was not
+//     yielded is in memory.
 //   - A list that was cut is an error, never a shorter list (L18).
-//   - An answer that is not a success is an *errors.StatusError of apimachinery,
-//     whoever it came from. RetryAfter tells when to come back.
-//   - List and Watch are sent once: what went wrong is for the caller to judge,
-//     who has a back-off (L19). Other calls are sent again where the server asks
+//   - An answer that is not a success is apimachinery's *errors.StatusError, whether
+//     the API server or a proxy sent it. source.RetryAfter tells when to come back.
+//   - List and Watch are sent once: their caller judges what went wrong, and has a
+//     back-off (L19). Other calls are sent again where the server asks
 //     for it with a Retry-After, at most ten times within 30 seconds: after 429,
 //     when it has not begun with them, and after 503 if doing it twice does no harm.
 //   - Every request is bounded in time: the head of an answer by Config.Timeout, the
 //     body of a single object by a minute, discovery by half a minute. Only the body
 //     of a list or a watch may last; what limits it is the caller's context.
 //   - Objects that are sent are not changed: they may come from a cache (L16).
-//   - There is no limit on the rate of requests; the server's priority and
-//     fairness does that.
-//   - No credential and no part of an object is written to the log or into an
-//     error.
+//   - The rate of requests is not limited; priority and fairness in the server
+//     does that.
+//   - No credential and no part of an object goes to the log or into an error.
 //
-// Built-in types are asked for in protobuf, all others in JSON; with config.Config.CBOR,
-// in CBOR before either. A server that refuses that for a resource is spoken to in
-// plain JSON from then on.
+// Built-in types are asked for in protobuf, all others in JSON, and with
+// config.Config.CBOR in CBOR before either. If a server refuses that for a resource,
+// the client speaks plain JSON from then on.
 //
 // # Concurrency
 //
@@ -53,11 +52,11 @@
 //
 // # Failure
 //
-// The text of an error begins with the verb and the resource: "list
-// deployments.apps in namespace x: ...", unless it is the server's own text.
-// errors.As finds a *source.ResolveError where the kind is not known or not served, a
-// *wire.Error where the bytes of an answer are no good, and apimachinery's
-// predicates such as apierrors.IsForbidden apply to all that the server said.
+// An error begins with the verb and the resource: "list deployments.apps in
+// namespace x: ...", unless it is the server's own text. errors.As finds a
+// *source.ResolveError if the kind is not known or not served, and a *wire.Error if
+// the answer could not be decoded. Apimachinery's predicates, such as
+// apierrors.IsForbidden, apply to whatever the server said.
 //
 // Where nothing came for too long, errors.As finds a *source.StuckError, which says
 // what was waited for: a connection, the TLS handshake, an exec plugin, the answer.

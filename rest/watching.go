@@ -12,18 +12,17 @@ import (
 )
 
 // Watch opens a watch and returns when the server has accepted it. It sets
-// opts.Watch; how long the watch may last is up to opts.TimeoutSeconds. Options
-// that contradict each other are an error. Opening is never retried here: the
-// caller has a back-off of its own and should see each failure. RetryAfter
-// tells what the server asked for.
+// opts.Watch; opts.TimeoutSeconds says how long the watch may last. Options that
+// contradict each other are an error. Watch does not try again: its caller has a
+// back-off and should see each failure. source.RetryAfter tells how long the server
+// asked to wait.
 //
-// The iteration can be ranged over once. It ends without an error where the
-// server ended the watch between two events, which it does in the normal course
-// of things. It ends with the server's *errors.StatusError after an ERROR
-// event, with a *wire.Error at a frame that cannot be decoded, and with the
-// cause of ctx when that is done. The connection is closed when the iteration
-// ends, breaks or panics, or when ctx is done; so one that is never begun holds
-// its connection until then.
+// The iteration can be ranged over once. It ends without an error when the server
+// ends the watch between two events, as servers do every few minutes. It ends with
+// the server's *errors.StatusError after an ERROR event, with a *wire.Error at a
+// frame that cannot be decoded, and with the cause of ctx when ctx is done. The
+// connection is closed when the iteration ends, breaks or panics, or when ctx is
+// done; an iteration that never begins holds its connection until then.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
 	opts.Watch = true
 	if err := validateWatch(opts); err != nil {

@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// authTransport adds to every request who sends it. When the server answers 401
-// it renews the credential and sends the request once more, if its body can be
-// had again.
+// authTransport adds to every request the headers that say who sends it. When the
+// server answers 401 it renews the credential and sends the request once more, if
+// the body can be had again.
 //
 // A request that carries an Authorization header already is left as it is.
 type authTransport struct {

@@ -21,15 +21,15 @@ import (
 // NewClient takes a copy, so a Config may be changed and used again afterwards.
 // It is not safe to change while it is being used by NewClient.
 //
-// A Config prints without its secrets, whatever the verb (%v, %+v, %#v, %x), in
-// log/slog and in JSON, which is therefore no way to store it. That cannot hold inside an unexported field of another struct,
-// where package fmt may not call methods: keep a *Config there, not a Config.
+// A Config prints without its secrets: with every verb (%v, %+v, %#v, %x), in
+// log/slog and in JSON, which is therefore no way to store it. Inside an unexported
+// field of another struct, package fmt may not call methods: keep a *Config there,
+// not a Config.
 //
-// At most one of these authenticates by the Authorization header. In order of
-// precedence: BearerToken and BearerTokenFile; Username and Password; Exec. A
-// token and a user name together are refused, since one of them must be a
-// mistake. A client certificate goes along with any of them, and the API server
-// then looks at the certificate first.
+// One of these authenticates by the Authorization header, in this order:
+// BearerTokenFile and BearerToken; Username and Password; Exec. A token together
+// with a user name is refused, since one of them must be a mistake. A client
+// certificate may go with any of them; the API server looks at it first.
 type Config struct {
 	// Host is the server's URL, such as https://10.0.0.1:6443. It may have a path,
 	// which is put before the path of every request. Without a scheme it means
@@ -57,7 +57,7 @@ type Config struct {
 	// Exec is a program that hands out credentials.
 	Exec *Exec
 
-	// Impersonate is whom to act as, if the server allows it.
+	// Impersonate is the identity to act as, if the server allows it.
 	Impersonate Impersonation
 
 	// ProxyURL is the proxy for all requests, with scheme http, https or socks5.

@@ -125,7 +125,7 @@ func (s *execSource) start() {
 	}()
 }
 
-// leave is called by a caller who no longer waits for the run.
+// leave is called when a caller no longer waits for the run.
 func (s *execSource) leave(run *pluginRun) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,13 +16,13 @@ const (
 	// minRediscovery is the least time between the end of one discovery run and
 	// the start of the next. It is also how long a new question may have to wait
 	// for an answer that is not out of date. One or two requests a second at
-	// most are nothing to a server; a second is little to somebody who waits.
+	// most are nothing to a server, and a second is not long to wait.
 	minRediscovery = time.Second
 
 	// maxRediscovery is the longest time for which the same question is
 	// answered from what is known before the server is asked again. It bounds
-	// how late a custom resource definition is noticed by somebody who asks for
-	// it over and over, and who has a back-off besides.
+	// how late a new custom resource definition is noticed when it is asked for over
+	// and over; callers have a back-off besides.
 	maxRediscovery = 10 * time.Second
 
 	// maxRun bounds a run. A server answers in a second; one request that is never
@@ -33,10 +33,9 @@ const (
 	maxMisses = 1024
 )
 
-// Mapper finds out where a kind is served: a RESTMapper that learns. It asks
-// the server on first use, and again when it is asked for something that it
-// does not know, so that a custom resource definition that is installed later
-// is found.
+// Mapper finds out where a kind is served: a RESTMapper that learns. It asks the
+// server on first use, and again about what it does not know. So it finds custom
+// resource definitions that are installed later.
 //
 // To look something up:
 //
@@ -55,14 +54,13 @@ const (
 // run in which some groups fail counts, with what was known earlier of those
 // groups; see Error.
 //
-// What goes away is not noticed by itself: a lookup keeps finding a definition
-// that was removed. A caller to whom the server answers 404 for a whole
-// resource calls Invalidate.
+// A lookup keeps finding a definition that was removed. If the server answers 404
+// for a whole resource, call Invalidate.
 //
 // All methods may be called by many goroutines. The slices within a Mapping
 // are shared and must not be changed. Mapper starts no goroutine that outlives
-// a call: discovery runs under the context of the caller who began it, and if
-// that ends, another caller who waits begins anew.
+// a call: discovery runs under the context of the caller that began it. If that
+// ends, the next caller that waits begins anew.
 type Mapper struct {
 	get Get
 	log *slog.Logger
