@@ -67,9 +67,9 @@ func (c *codec[T]) plain() bool { return !c.protobuf && !c.cbor && !c.dropsManag
 
 // writable reports whether an object that was read can be sent back. The server
 // keeps the managed fields of an object that comes without them.
-func (c *codec[T]) writable() bool { return c.opts.Fields.Whole() }
+func (c *codec[T]) writable() bool { return c.opts.Keep.Whole() }
 
-func (c *codec[T]) dropsManagedFields() bool { return !c.opts.Fields.Keeps("metadata.managedFields") }
+func (c *codec[T]) dropsManagedFields() bool { return !c.opts.Keep.Keeps("metadata.managedFields") }
 
 // dropManagedFields asks a server not to send managed fields (KEP-5958). One
 // that does not know it ignores it; one that refuses it takes what comes next in

@@ -7,7 +7,7 @@ func (r *Resource[T]) Kept() wire.Fields {
 	if r.codec == nil {
 		return wire.Fields{}
 	}
-	return r.codec.opts.Fields
+	return r.codec.opts.Keep
 }
 
 // Altered implements source.Limited.

@@ -141,7 +141,7 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 // Update is refused, since a part would replace the whole. With
 // wire.WithoutManagedFields alone it is safe, and allowed.
 func (r *Resource[T]) Fields(wanted wire.Fields) *Resource[T] {
-	return r.decoding(func(opts *wire.Options) { opts.Fields = wanted })
+	return r.decoding(func(opts *wire.Options) { opts.Keep = wanted })
 }
 
 // Sharing returns the resource with lists and watches whose objects share equal

@@ -98,7 +98,7 @@ func BenchmarkUntyped(b *testing.B) {
 	body := indentedList(b, kind, "", widgets)
 	for _, f := range []Fields{{}, WithoutManagedFields, Only("metadata.labels", "status")} {
 		b.Run(f.String(), func(b *testing.B) {
-			d := decoder[*unstructured.Unstructured](b, MediaJSON, Options{Kind: kind, Fields: f, Pool: NewPool()})
+			d := decoder[*unstructured.Unstructured](b, MediaJSON, Options{Kind: kind, Keep: f, Pool: NewPool()})
 			kept := make([]*unstructured.Unstructured, n)
 			b.SetBytes(int64(len(body) / n))
 			b.ReportAllocs()

@@ -193,12 +193,12 @@ func TestW04_CBORIsProjected(t *testing.T) {
 			widget, _ = json.Marshal(tree)
 		}
 		f := randomPaths(random)
-		opts := Options{Kind: widgetKind, Fields: f, Reference: true}
+		opts := Options{Kind: widgetKind, Keep: f, Reference: true}
 		want, err := decoder[*unstructured.Unstructured](t, MediaJSON, opts).Object(widget)
 		require.NoError(t, err)
 		whole, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind}).Object(widget)
 		require.NoError(t, err)
-		got, err := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind, Fields: f, Pool: NewPool()}).Object(encodeAs(t, MediaCBOR, widgetKind, whole))
+		got, err := decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: widgetKind, Keep: f, Pool: NewPool()}).Object(encodeAs(t, MediaCBOR, widgetKind, whole))
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%d: %s of %s", n, f, widget)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Why a body was refused. An *Error wraps one of them, or io.ErrUnexpectedEOF
-// where the body ended too early.
+// Reasons to refuse a body. An *Error wraps one of them, or io.ErrUnexpectedEOF if
+// the body ended too early.
 var (
 	ErrMedia     = errors.New("media type not supported")
 	ErrSyntax    = errors.New("malformed body")
@@ -28,21 +28,21 @@ var (
 	ErrQuantity  = errors.New("quantity with too many digits or too large an exponent")
 )
 
-// ErrFields says that Options.Fields names a field that the objects do not have.
+// ErrFields means that Options.Keep names a field that the objects do not have.
 var ErrFields = errors.New("no such field")
 
-// Error says which part of a body could not be decoded and why. Neither its
-// text nor what it wraps holds any of the object's content, which may be a
-// secret: only names of fields and types, offsets, sizes, and the object's key.
+// An Error says which part of a body could not be decoded, and why. Neither its
+// text nor what it wraps holds any of the object's content, which may be a secret.
+// It has only the names of fields and types, offsets, sizes, and the object's key.
 type Error struct {
 	Media string     // media type of the body
 	Where string     // "object", "list", "item 17" or "frame 3", counted from 0
-	Key   object.Key // of the object, where it could be read; its Name is empty otherwise
-	Bytes int        // size of the object or frame, 0 where it is not known
+	Key   object.Key // of the object; its Name is empty if it could not be read
+	Bytes int        // size of the object or frame, 0 if unknown
 	Err   error
 }
 
-// Error returns the place, the key, the size and the reason in one line.
+// Error returns the place, the key, the size and the reason on one line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "decode %s: %s", e.Media, e.Where)
@@ -59,11 +59,10 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// errStopped ends the reading of a list whose consumer has had enough. It is
-// never seen outside.
+// errStopped ends the reading when the consumer has stopped. Callers never see it.
 var errStopped = errors.New("stopped by the consumer")
 
-// truncated is the cause of a body that ends inside a value.
+// truncated is the error for a body that ends inside a value.
 func truncated(err error) error {
 	if err == io.EOF {
 		return fmt.Errorf("the body ends early: %w", io.ErrUnexpectedEOF)
@@ -71,8 +70,8 @@ func truncated(err error) error {
 	return err
 }
 
-// listFailed says where in a list it went wrong, unless err says so already.
-// Errors of the transport pass as they are: they say nothing about the bytes.
+// listFailed says where in a list it went wrong, unless err already does. Errors
+// of the transport say nothing about the bytes and stay as they are.
 func listFailed(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
 	if isTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)
@@ -88,9 +87,9 @@ func listFailed(fail func(where string, raw []byte, err error) *Error, items int
 
 func whereItem(number int) string { return "item " + strconv.Itoa(number) }
 
-// withoutContent replaces an error of a JSON or protobuf decoder by one that
-// does not quote the object. Such errors may hold any value (time.Parse quotes
-// what it was given), so only what is known to be harmless is kept.
+// withoutContent replaces an error of the reference by one that does not quote the
+// object. Such an error may hold any value (time.Parse quotes its input), so only
+// what is known to be harmless is kept.
 func withoutContent(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
@@ -106,7 +105,7 @@ func withoutContent(err error) error {
 	return fmt.Errorf("%w: a field was refused by its type (%T)", ErrSyntax, err)
 }
 
-// excerpt makes foreign text fit for a message: at most 64 printable runes.
+// excerpt makes foreign text safe for a message: at most 64 printable runes.
 func excerpt(s string) string {
 	n := 0
 	for i, r := range s {

@@ -5,30 +5,27 @@ import (
 	"strings"
 )
 
-// Fields says which fields of objects are wanted. What is not is left out while
-// an object is decoded: it costs neither time nor memory. The zero value wants
-// all of them.
+// Fields selects fields of objects. Other fields are left out while an object is
+// decoded and cost neither time nor memory. The zero value selects all fields.
 //
-// A field is named by its path in JSON, such as "spec.nodeName" or
-// "metadata.labels", and stands for all that is below it. A path passes through
-// pointers, through the elements of lists and through the values of maps:
-// "spec.containers.image" is the image of every container. Of an unstructured
-// object, where a map cannot be told from an object, a path names the keys of
-// both. Keys that hold a dot or a comma cannot be named; several paths may stand
-// in one string, separated by commas.
+// A path names a field as in JSON, such as "spec.nodeName" or "metadata.labels",
+// with everything below it. A path leads through pointers, the elements of lists
+// and the values of maps: "spec.containers.image" is the image of every container.
+// In an unstructured object a map looks like an object, so a path names the keys
+// of both. A key with a dot or a comma cannot be named. One string may hold several
+// paths, separated by commas.
 //
-// Name, namespace, UID and resource version of an object are always wanted, and
-// its apiVersion and kind are as Decoder says. What is left out reads as if it
-// were empty: a zero value in Go, no key in an unstructured object. What is on
-// the way to a wanted field stays as it was: a pointer is nil only where the
-// object has nothing there, and lists keep their lengths.
+// The name, namespace, UID and resource version of an object are always selected;
+// see Decoder for its apiVersion and kind. A field that is left out looks empty: a
+// zero value in Go, no key in an unstructured object. What leads to a selected
+// field stays as it was: a pointer is nil only if the object has nothing there, and
+// lists keep their lengths.
 //
-// An object that lacks fields must not be written back whole: to the server,
-// what is missing is what somebody deleted. Patch it, or read it anew. Without
-// managed fields alone an object may be updated, since the server keeps them
-// where an update has none.
+// Do not write back an object that lacks fields: the server would delete them.
+// Patch it, or read it again. An object that lacks only its managed fields may be
+// updated, because the server keeps them if an update has none.
 //
-// Fields are immutable, and equal (==) where they say the same.
+// Fields are immutable. Two that select the same are equal (==).
 type Fields struct {
 	mode  fieldsMode
 	paths string // sorted, none of them below another; separated by commas
@@ -42,16 +39,16 @@ const (
 	fieldsWithout
 )
 
-// WithoutManagedFields wants all but metadata.managedFields, which are
-// long in most objects and of use to nearly nobody.
+// WithoutManagedFields selects all fields but metadata.managedFields, which are
+// long in most objects and rarely read.
 var WithoutManagedFields = Without("metadata.managedFields")
 
-// Only wants the fields at the paths and no others. Paths that a type does not
-// have are found out by NewDecoder.
+// Only selects the fields at the paths and no others. NewDecoder fails if the type
+// lacks one of them.
 func Only(paths ...string) Fields { return Fields{fieldsOnly, canonicalPaths(paths)} }
 
-// Without wants all fields but those at the paths; without any, it says that all
-// are wanted. Paths that a type does not have are found out by NewDecoder.
+// Without selects all fields but those at the paths. Without() selects all fields
+// explicitly. NewDecoder fails if the type lacks one of the paths.
 func Without(paths ...string) Fields { return Fields{fieldsWithout, canonicalPaths(paths)} }
 
 func canonicalPaths(paths []string) string {
@@ -64,11 +61,11 @@ func canonicalPaths(paths []string) string {
 	return strings.Join(slices.Compact(kept), ",")
 }
 
-// IsZero reports whether nothing was said. Without() is not zero, although it
-// wants the same: all fields.
+// IsZero reports whether f is the zero value. Without() is not, although it also
+// selects all fields.
 func (f Fields) IsZero() bool { return f == Fields{} }
 
-// Keeps reports whether the field at path is wanted, or something of it.
+// Keeps reports whether f selects the field at path or something below it.
 func (f Fields) Keeps(path string) bool {
 	s, kept := f.selection(), true
 	for name := range strings.SplitSeq(path, ".") {

@@ -49,7 +49,7 @@ func TestW04_EveryKindIsProjectedExactly(t *testing.T) {
 		fill.Fill(obj)
 		for range 2 {
 			f := randomFields(random, reflect.TypeOf(obj))
-			checkProjection(t, Options{Scheme: all, Kind: kind, Fields: f}, pool, kinds[kind], obj)
+			checkProjection(t, Options{Scheme: all, Kind: kind, Keep: f}, pool, kinds[kind], obj)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestW04_MapsArePassed(t *testing.T) {
 	}}}}
 	paths := []string{"spec.devices.attributes.string", "spec.devices.capacity.requestPolicy.default"}
 	for _, f := range []Fields{Only(paths...), Without(paths...)} {
-		opts := Options{Scheme: scheme.New(), Kind: resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), Fields: f}
+		opts := Options{Scheme: scheme.New(), Kind: resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), Keep: f}
 		checkProjection(t, opts, NewPool(), reflect.TypeFor[resourcev1.ResourceSliceList](), slice)
 	}
 }
@@ -83,10 +83,10 @@ func checkProjection(t *testing.T, opts Options, pool *Pool, list reflect.Type, 
 	}
 	listKind := opts.Kind.GroupVersion().WithKind(opts.Kind.Kind + "List")
 	whole, reference, shared, wholeShared := opts, opts, opts, opts
-	whole.Fields, whole.Reference = Fields{}, true
+	whole.Keep, whole.Reference = Fields{}, true
 	reference.Reference = true
 	shared.Pool = pool
-	wholeShared.Fields, wholeShared.Pool = Fields{}, pool
+	wholeShared.Keep, wholeShared.Pool = Fields{}, pool
 	for _, media := range allMedia {
 		if media == MediaProtobuf && !SupportsProtobuf[object.Object](opts) {
 			continue
@@ -102,7 +102,7 @@ func checkProjection(t *testing.T, opts Options, pool *Pool, list reflect.Type, 
 		full := read(whole)
 		for name, o := range map[string]Options{"reference": reference, "compiled": opts, "shared": shared, "whole": wholeShared} {
 			for i, got := range read(o) {
-				oracle{o.Fields, t.Errorf, fmt.Sprintf("%s %s from %s, %s decoder", opts.Kind, o.Fields, media, name)}.
+				oracle{o.Keep, t.Errorf, fmt.Sprintf("%s %s from %s, %s decoder", opts.Kind, o.Keep, media, name)}.
 					compare("", reflect.ValueOf(full[i]).Elem(), reflect.ValueOf(got).Elem())
 			}
 		}
@@ -212,7 +212,7 @@ func (o oracle) descend(path string, full, got reflect.Value) {
 
 func projected[T object.Object](t *testing.T, media string, f Fields, kind object.GVK, body []byte) T {
 	t.Helper()
-	obj, err := decoder[T](t, media, Options{Kind: kind, Fields: f}).Object(body)
+	obj, err := decoder[T](t, media, Options{Kind: kind, Keep: f}).Object(body)
 	require.NoError(t, err)
 	return obj
 }
@@ -265,7 +265,7 @@ func TestW04_BookmarksAreWhole(t *testing.T) {
 	for _, media := range allMedia {
 		for _, typ := range []watch.EventType{watch.Added, watch.Bookmark} {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
-			events, err := readWatch(podDecoder(t, media, Options{Fields: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
+			events, err := readWatch(podDecoder(t, media, Options{Keep: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
 			require.NoError(t, err)
 			require.Len(t, events, 1)
 			require.Equal(t, typ == watch.Bookmark, len(events[0].Object.Annotations) == 1, "%s from %s", typ, media)
@@ -273,7 +273,7 @@ func TestW04_BookmarksAreWhole(t *testing.T) {
 			if media == MediaProtobuf {
 				continue
 			}
-			untyped, err := readWatch(decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, Fields: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
+			untyped, err := readWatch(decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, Keep: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
 			require.NoError(t, err)
 			require.Equal(t, typ == watch.Bookmark, len(untyped[0].Object.GetAnnotations()) == 1, "%s in maps", typ)
 		}
@@ -289,7 +289,7 @@ func TestW04_DroppedFieldsCostNothing(t *testing.T) {
 	pool := NewPool()
 	var all []*corev1.Pod // what is shared must be in use
 	read := func(f Fields) *corev1.Pod {
-		pods, _, err := readList(podDecoder(t, MediaProtobuf, Options{Fields: f, Pool: pool}), bytes.NewReader(body))
+		pods, _, err := readList(podDecoder(t, MediaProtobuf, Options{Keep: f, Pool: pool}), bytes.NewReader(body))
 		require.NoError(t, err)
 		all = append(all, pods...)
 		return pods[15]
@@ -309,7 +309,7 @@ func TestW04_DroppedFieldsCostNothing(t *testing.T) {
 	unknown, err := (&apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: garbage}).Marshal()
 	require.NoError(t, err)
 	for f, fine := range map[Fields]bool{{}: false, WithoutManagedFields: true} {
-		_, err := podDecoder(t, MediaProtobuf, Options{Fields: f}).Object(append([]byte(magic), unknown...))
+		_, err := podDecoder(t, MediaProtobuf, Options{Keep: f}).Object(append([]byte(magic), unknown...))
 		require.Equal(t, fine, err == nil, "%s: %v", f, err)
 	}
 }
@@ -328,18 +328,18 @@ func TestFieldsThatDoNotExistAreRefused(t *testing.T) {
 	} {
 		for _, f := range []Fields{Only(path), Without("metadata.annotations", path)} {
 			for _, media := range allMedia {
-				_, err := NewDecoder[*corev1.Pod](media, Options{Kind: podKind, Fields: f})
+				_, err := NewDecoder[*corev1.Pod](media, Options{Kind: podKind, Keep: f})
 				require.ErrorIs(t, err, ErrFields)
 				require.ErrorContains(t, err, want)
 			}
 		}
 	}
-	_, err := NewDecoder[*unstructured.Unstructured](MediaJSON, Options{Kind: widgetKind, Fields: Only("spec.", "anything")})
+	_, err := NewDecoder[*unstructured.Unstructured](MediaJSON, Options{Kind: widgetKind, Keep: Only("spec.", "anything")})
 	require.ErrorIs(t, err, ErrFields)
-	_, err = NewDecoder[*metav1.PartialObjectMetadata](MediaJSON, Options{Kind: podKind, Fields: Only("spec.nodeName")})
+	_, err = NewDecoder[*metav1.PartialObjectMetadata](MediaJSON, Options{Kind: podKind, Keep: Only("spec.nodeName")})
 	require.ErrorIs(t, err, ErrFields)
 	for _, path := range []string{"spec.volumes.hostPath.path", "spec.containers.livenessProbe.httpGet", "status.conditions.type", "metadata.managedFields.fieldsV1", "spec.containers.resources.limits"} {
-		_, err := NewDecoder[*corev1.Pod](MediaProtobuf, Options{Kind: podKind, Fields: Only(path)})
+		_, err := NewDecoder[*corev1.Pod](MediaProtobuf, Options{Kind: podKind, Keep: Only(path)})
 		require.NoError(t, err)
 	}
 }
@@ -382,7 +382,7 @@ func BenchmarkProjectedPod(b *testing.B) {
 	for _, media := range allMedia {
 		body := encodeAs(b, media, podKind, pod)
 		for _, f := range []Fields{{}, WithoutManagedFields, Only("metadata.labels", "spec.nodeName", "status.phase")} {
-			d := podDecoder(b, media, Options{Fields: f})
+			d := podDecoder(b, media, Options{Keep: f})
 			b.Run(media[len("application/"):]+"/"+f.String(), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

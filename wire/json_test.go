@@ -359,7 +359,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 	pod := objects.Pod(1, 1, objects.Options{})
 	body := encodeAs(t, MediaJSON, podKind, pod)
 	for _, wanted := range []Fields{WithoutManagedFields, Only("spec.containers.image", "metadata.labels"), Without("status", "spec.volumes")} {
-		opts := Options{Fields: wanted, Pool: NewPool()}
+		opts := Options{Keep: wanted, Pool: NewPool()}
 		d := podDecoder(t, MediaJSON, opts).(*jsonDecoder[*corev1.Pod])
 		i, err := d.scan(bytesSource(body)).value()
 		require.NoError(t, err)

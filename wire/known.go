@@ -2,15 +2,15 @@ package wire
 
 import "github.com/millrace-dev/millrace/object"
 
-// Known gives the object that the caller of a Decoder has under a key. What a
-// server sends again in the same version is not decoded then: the caller gets
-// back what it has. It may be called from any goroutine. It must not wait, since
-// the body is not read meanwhile, and must not keep the key, whose text lies in a
-// buffer that is used again.
+// Known returns the object that the caller of a Decoder already has under a key.
+// If the server sends the same version again, it is not decoded and the caller
+// gets its own object back. Known may be called from any goroutine. It must not
+// block, because the body is not read meanwhile. It must not keep the key, because
+// the key's text lies in a buffer that is reused.
 type Known[T object.Object] func(key object.Key) (T, bool)
 
-// version returns the object that the caller has, where it is this version of
-// this object and no other of the same name (L04).
+// version returns the caller's object if it is this version of this object, and
+// not of another one with the same name (L04).
 func (k Known[T]) version(key object.Key, uid, rv string) (have T, ok bool) {
 	if k == nil || key.Name == "" || rv == "" {
 		return have, false

@@ -17,56 +17,53 @@ const (
 	MediaProtobuf = "application/vnd.kubernetes.protobuf"
 	MediaCBOR     = "application/cbor"
 
-	// MediaCBORSequence is what a server calls a watch in CBOR, for which it is
-	// asked by MediaCBOR.
+	// MediaCBORSequence is the content type of a watch in CBOR. Ask for it with
+	// MediaCBOR.
 	MediaCBORSequence = "application/cbor-seq"
 )
 
-// DefaultMaxObjectBytes bounds one object on the wire. etcd takes requests of
-// 1.5 MiB and the API server bodies of 3 MiB; JSON is at most a few times
-// larger than what etcd stores. 16 MiB therefore never refuses what a server
-// could have stored, and still bounds what one bad frame can cost.
+// DefaultMaxObjectBytes is the size of the largest object that is read. etcd
+// takes requests of 1.5 MiB, the API server bodies of 3 MiB, and JSON is at most a
+// few times larger than what etcd stores. 16 MiB is therefore enough for anything
+// that a server could store, and limits what one bad frame can cost.
 const DefaultMaxObjectBytes = 16 << 20
 
-// DefaultMaxDepth bounds how deeply arrays and objects of JSON or CBOR nest in
-// one object. Schemas of custom resources, the deepest objects in practice, stay
-// below a hundred; the recursion of a decoder at 1000 needs well under a
-// megabyte of stack.
+// DefaultMaxDepth is how deeply arrays and objects may nest in one JSON or CBOR
+// object. Schemas of custom resources, the deepest objects in practice, stay below
+// a hundred. At 1000 a decoder needs less than a megabyte of stack.
 const DefaultMaxDepth = 1000
 
 // Options says what a Decoder decodes and what it refuses.
 type Options struct {
-	// Scheme gives the kind of a Go type where Kind is empty, and the Go type
-	// of Kind where T is an interface. It may be nil where neither is asked.
+	// Scheme names the kind of T if Kind is empty, and the Go type of Kind if T
+	// is an interface. If neither is needed, it may be nil.
 	Scheme *runtime.Scheme
 
-	// Kind is the kind of the objects. Anything else in a body is ErrKind. It
-	// may be empty where T is a pointer to a type that Scheme has once.
+	// Kind is the kind of the objects. Any other kind in a body is ErrKind. Kind
+	// may be empty if T points to a type that Scheme knows under one kind.
 	Kind object.GVK
 
-	// MaxObjectBytes bounds one object or watch frame, in bytes. Zero means
-	// DefaultMaxObjectBytes.
+	// MaxObjectBytes is the size of the largest object or watch frame, in bytes.
+	// Zero means DefaultMaxObjectBytes.
 	MaxObjectBytes int
 
-	// MaxDepth bounds the nesting of JSON or CBOR within one object. Zero means
-	// DefaultMaxDepth. Protobuf has no such bound because types that contain
-	// themselves are not read from protobuf at all (see SupportsProtobuf).
+	// MaxDepth is how deeply JSON or CBOR may nest in one object. Zero means
+	// DefaultMaxDepth. Protobuf needs no such limit, because types that contain
+	// themselves are not read from protobuf (see SupportsProtobuf).
 	MaxDepth int
 
-	// Fields says which fields of the objects are wanted. What is not wanted is
-	// skipped: that it could be read is not checked. Bookmarks are read whole,
-	// since what they have to say is in their annotations.
-	Fields Fields
+	// Keep selects the fields of objects to decode. Others are skipped without a
+	// check that they could be read. Bookmarks are read whole, because their
+	// message is in their annotations.
+	Keep Fields
 
-	// Pool, if not nil, lets the objects of lists and watches share equal parts
-	// with all others that were decoded with the same pool. It is for objects
-	// that nobody changes. What Object decodes is the caller's alone, and so is
-	// what comes as CBOR.
+	// Pool, if not nil, lets objects of lists and watches share equal parts with
+	// all others decoded with the same pool. Nobody may change such objects. What
+	// Object returns, and what is decoded from CBOR, belongs to the caller alone.
 	Pool *Pool
 
-	// Reference has every object decoded by apimachinery's own code and by
-	// nothing else: slower, without sharing, and the measure of the compiled
-	// decoders.
+	// Reference decodes every object with apimachinery's own code only. It is
+	// slower, shares nothing, and is what the compiled decoders are measured by.
 	Reference bool
 }
 
@@ -80,12 +77,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// NewDecoder returns the decoder for the media type that contentType
-// names; parameters such as "charset" or "stream=watch" are ignored. It fails
-// with ErrMedia where there is no decoder for the media type or T cannot be
-// read from it, with ErrKind where the kind or the Go type of the objects cannot be
-// told from T and opts, and with ErrFields where opts names fields that the Go
-// type does not have.
+// NewDecoder returns the decoder for a content type. Parameters such as "charset"
+// or "stream=watch" are ignored. It fails with
+//
+//   - ErrMedia if no decoder reads the media type, or T cannot be read from it
+//   - ErrKind if T and opts do not determine the kind or the Go type of the objects
+//   - ErrFields if opts.Keep names a field that the Go type does not have
 func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], error) {
 	opts = opts.withDefaults()
 	media, err := mediaType(contentType)

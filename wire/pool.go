@@ -8,19 +8,21 @@ import (
 	"weak"
 )
 
-// Pool lets the objects that informers hold share their equal parts: the same
-// environment, the same probes, the same labels are decoded once and pointed at
-// by all objects that have them. It is for objects that nobody changes (L16).
-// See NewPool.
+// A Pool lets objects share equal parts. The same environment, probes or labels
+// are decoded once, and all objects that have them point to the one copy. Nobody
+// may change objects that share parts (L16). Use NewPool to make one.
 //
-// A part is a pointer, a slice, a map or a string inside an object, and it is
-// known by the bytes that it was decoded from. The pool holds these bytes, and
-// the part itself only weakly: when the last object that uses a part is gone,
-// the garbage collector takes the part and the pool forgets the bytes (W03).
-// What has been seen only once is not remembered, so that content that never
-// repeats costs a hash and no memory.
+// A part is a pointer, a slice, a map or a string inside an object. A pool knows it
+// by the bytes from which it was decoded, and refers to it weakly: when the last
+// object that uses a part is gone, the pool forgets the part and its bytes (W03).
+// A part is remembered when it is seen in a second object, so content that never
+// repeats costs a hash and no memory. Sharing begins to pay with the third object
+// that has a part; if there are only two, the copied bytes cost up to a tenth of
+// their memory. Versions of one object in a watch do not count as different
+// objects, and a part within a part that is being remembered is not remembered by
+// itself.
 //
-// All methods may be called from any goroutine; none waits for another.
+// A Pool is safe for concurrent use.
 type Pool struct {
 	seed  maphash.Seed
 	parts *parts
@@ -29,7 +31,7 @@ type Pool struct {
 	turn  atomic.Uint64 // a part of every hash; another one after Forget
 }
 
-// part is a remembered part. It does not change.
+// part is a remembered part. It is immutable.
 type part struct {
 	unit  *unit
 	hash  uint64
@@ -39,8 +41,8 @@ type part struct {
 	holds int // bytes: those of raw, and of the parts within it
 }
 
-// unit says what kind of part some bytes stand for: parts are shared only where
-// type, encoding and projection agree. Its address is its identity.
+// unit is a kind of part: a type, an encoding and a projection. Parts are shared
+// only within a unit. Its address is its identity.
 type unit struct {
 	salt uint64
 }
@@ -56,8 +58,8 @@ const oddSalt = 0x9e3779b97f4a7c15
 // stringUnit is that of strings, which are the same whatever they are for.
 var stringUnit = newUnit()
 
-// NewPool returns an empty pool. It takes about 1 KB, and grows with the number
-// of parts in use.
+// NewPool returns an empty pool. It takes about a kilobyte, and grows with the
+// number of parts in use.
 func NewPool() *Pool {
 	p := &Pool{seed: maphash.MakeSeed(), parts: newParts()}
 	p.small.Store(newSmallValues())
@@ -104,13 +106,13 @@ func (p *Pool) rememberString(hash uint64, raw []byte) string {
 	return stringOf(own)
 }
 
-// Forget is for when a part was changed, against L16: no object that is decoded
-// from now on gets a part that is known now, nor one that has such a part in it.
-// Who has them keeps them.
+// Forget makes the pool forget all parts. Call it when somebody has changed a
+// shared part in spite of L16: objects decoded later get none of the parts known
+// now. Objects that have such parts keep them.
 func (p *Pool) Forget() {
 	p.small.Store(newSmallValues())
 	p.turn.Add(oddSalt) // what was remembered by another hash is not found any more
 }
 
-// Len returns how many parts the pool knows now.
+// Len returns the number of parts that the pool knows now.
 func (p *Pool) Len() int { return int(p.parts.len.Load()) }

@@ -108,8 +108,8 @@ func TestW03_SharingTakesLittleMemory(t *testing.T) {
 		"versions of long texts":     {widget, MediaJSON, widgets(3, chart), Fields{}, 1.02},
 	} {
 		t.Run(name, func(t *testing.T) {
-			alone, n := c.held(t, c.media, Options{Fields: c.keep}, c.body)
-			shared, _ := c.held(t, c.media, Options{Fields: c.keep, Pool: NewPool()}, c.body)
+			alone, n := c.held(t, c.media, Options{Keep: c.keep}, c.body)
+			shared, _ := c.held(t, c.media, Options{Keep: c.keep, Pool: NewPool()}, c.body)
 			t.Logf("%d objects hold %d bytes each, and %d with a pool", n, alone/n, shared/n)
 			require.Less(t, float64(shared-poolBytes), c.most*float64(alone))
 		})
@@ -149,7 +149,7 @@ func TestW03_DeepPartsHoldLittle(t *testing.T) {
 func TestW04_MapsHoldNothingThatIsDropped(t *testing.T) {
 	body := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"k":{"kept":"short","dropped":"` + strings.Repeat("x", 1<<20) + `"}}}`)
 	for _, pool := range []*Pool{nil, NewPool()} {
-		d := decoder[*atlas](t, MediaJSON, Options{Kind: widgetKind, Fields: Only("spec.kept"), Pool: pool})
+		d := decoder[*atlas](t, MediaJSON, Options{Kind: widgetKind, Keep: Only("spec.kept"), Pool: pool})
 		before := heapInUse()
 		got, err := d.Object(body)
 		require.NoError(t, err)

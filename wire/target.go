@@ -20,16 +20,15 @@ const (
 	formMetadata                 // metadata alone, under the real kind
 )
 
-// target says what to make of the bytes of one object: which Go type to
-// allocate, which kinds are welcome, and what the finished object must have.
-// It is immutable.
+// target says what to make of the bytes of one object: which Go type to allocate,
+// which kinds to accept, and what a finished object must have. It is immutable.
 type target[T object.Object] struct {
 	kind       object.GVK
 	apiVersion string
 	form       form
 	goType     reflect.Type // what T points to
 	guard      *fieldGuard  // of what the reference reads; nil where there is no Go type
-	fields     *selection   // what of an object is wanted; nil for all
+	fields     *selection   // of an object; nil for all of it
 }
 
 func newTarget[T object.Object](opts Options) (*target[T], error) {
@@ -71,7 +70,7 @@ func newTarget[T object.Object](opts Options) (*target[T], error) {
 	if t.form != formUnstructured {
 		t.guard = fieldGuardOf(t.goType)
 	}
-	return t, t.setFields(opts.Fields)
+	return t, t.setFields(opts.Keep)
 }
 
 func (t *target[T]) setFields(f Fields) error {
@@ -91,14 +90,14 @@ func (t *target[T]) whole() *target[T] {
 
 func (t *target[T]) kindFromScheme(opts Options) error {
 	if t.form != formTyped || opts.Scheme == nil {
-		return fmt.Errorf("%w: the kind of %v must be given", ErrKind, t.goType)
+		return fmt.Errorf("%w: set Options.Kind, the kind of %v cannot be inferred", ErrKind, t.goType)
 	}
 	kinds, _, err := opts.Scheme.ObjectKinds(t.new())
 	if err != nil {
-		return fmt.Errorf("%w: %v is not in the scheme: register it or give its kind", ErrKind, t.goType)
+		return fmt.Errorf("%w: %v is not in the scheme: register it or set Options.Kind", ErrKind, t.goType)
 	}
 	if len(kinds) > 1 {
-		return fmt.Errorf("%w: the scheme has %v under several kinds (%v): give one", ErrKind, t.goType, kinds)
+		return fmt.Errorf("%w: the scheme has %v under several kinds (%v): set Options.Kind", ErrKind, t.goType, kinds)
 	}
 	t.kind = kinds[0]
 	return nil
@@ -155,8 +154,8 @@ func (t *target[T]) wrongKind(apiVersion, kind string) error {
 	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, excerpt(apiVersion), excerpt(kind), t.apiVersion, t.kind.Kind)
 }
 
-// finish gives a decoded object the TypeMeta that its form promises, and
-// refuses it where it has no name but needs one.
+// finish sets the TypeMeta that the object's form promises. It refuses an object
+// without a name if it needs one.
 func (t *target[T]) finish(obj T, named bool) error {
 	switch t.form {
 	case formTyped:
@@ -175,12 +174,11 @@ func (t *target[T]) finish(obj T, named bool) error {
 	return nil
 }
 
-// SupportsProtobuf reports whether NewDecoder can read objects of the Go type
-// that T and opts name from protobuf: the type has a generated Unmarshal and
-// does not contain itself. Generated code recurses as deeply as the bytes say,
-// so that a few hostile megabytes for a type that contains itself would
-// overflow the stack, which no caller can recover from; such types are read
-// from JSON.
+// SupportsProtobuf reports whether NewDecoder can read the Go type that T and opts
+// determine from protobuf: the type has a generated Unmarshal method and does not
+// contain itself. Generated code recurses as deeply as the bytes say. For a type
+// that contains itself, a few hostile megabytes would overflow the stack, from
+// which no caller can recover. Read such types from JSON.
 func SupportsProtobuf[T object.Object](opts Options) bool {
 	t, err := newTarget[T](opts)
 	return err == nil && protobufObstacle(t.goType) == ""
@@ -188,7 +186,7 @@ func SupportsProtobuf[T object.Object](opts Options) bool {
 
 type unmarshaler interface{ Unmarshal(data []byte) error }
 
-// protobufObstacle says why a type cannot be read from protobuf, or nothing.
+// protobufObstacle returns why a type cannot be read from protobuf, or "".
 func protobufObstacle(t reflect.Type) string {
 	if !reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]()) {
 		return "it has no Unmarshal method"
