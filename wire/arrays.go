@@ -6,16 +6,16 @@ import (
 	"unsafe"
 )
 
-// arrays allocates the elements of slices of one type. reflect.MakeSlice would
-// allocate a slice header as well, which nobody needs.
+// arrays allocates the elements of slices of one type. reflect.MakeSlice would also
+// allocate a slice header, which is not needed here.
 type arrays struct {
 	element reflect.Type
 	slice   reflect.Type
 	short   [maxShort + 1]atomic.Pointer[reflect.Type] // array types by length
 }
 
-// maxShort is the longest slice that an array type is made for, since array
-// types stay in memory for ever.
+// maxShort is the longest slice for which an array type is made, because array
+// types are never freed.
 const maxShort = 8
 
 func newArrays(element reflect.Type) *arrays {

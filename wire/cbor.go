@@ -14,13 +14,13 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body by
-// itself, and has apimachinery's codec decode each: there is no faster way here,
-// nothing is shared, and what is not wanted is taken out afterwards.
+// cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
+// itself, but apimachinery's codec decodes them. Nothing is shared, and a
+// projection is applied afterwards.
 type cborDecoder[T object.Object] struct {
 	*target[T]
 	opts      Options
-	bookmarks *cborDecoder[T] // reads what is never projected
+	bookmarks *cborDecoder[T] // decodes bookmarks, which are never projected
 }
 
 func newCBORDecoder[T object.Object](t *target[T], opts Options) *cborDecoder[T] {
@@ -31,8 +31,8 @@ func newCBORDecoder[T object.Object](t *target[T], opts Options) *cborDecoder[T]
 	return d
 }
 
-// scan returns a scanner for values of no more than an object may have, and so
-// many bytes.
+// scan returns a scanner for values of at most overhead bytes more than an object
+// may have.
 func (d *cborDecoder[T]) scan(s *source, overhead int) *cborScanner {
 	return &cborScanner{source: s, maxBytes: d.opts.MaxObjectBytes + overhead, maxDepth: d.opts.MaxDepth}
 }
@@ -56,8 +56,8 @@ func (d *cborDecoder[T]) Object(body []byte) (T, error) {
 	return d.decode(raw, false)
 }
 
-// decode makes an object of raw, which must name its kind itself. A Status
-// instead of an object is returned as an *errors.StatusError.
+// decode decodes an object that must name its own kind. A Status instead of an
+// object is returned as an *errors.StatusError.
 func (d *cborDecoder[T]) decode(raw []byte, named bool) (T, error) {
 	var none T
 	obj, bare, err := d.decodeItem(raw, named)
@@ -72,8 +72,8 @@ func (d *cborDecoder[T]) decode(raw []byte, named bool) (T, error) {
 	return none, d.fail("object", raw, err)
 }
 
-// decodeItem makes an object of raw. bare says that it does not name its kind, or
-// not fully.
+// decodeItem decodes an object. bare means that the object does not fully name its
+// kind.
 func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, err error) {
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
@@ -109,27 +109,26 @@ func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
 	return unmarshalCBOR(raw, obj)
 }
 
-// unmarshalCBOR decodes a map with apimachinery's codec, whatever kind it says
-// that it is.
+// unmarshalCBOR decodes a map with apimachinery's codec, whatever kind it claims.
 func unmarshalCBOR(raw []byte, into runtime.Object) error {
 	w := cborWalk{raw: raw}
 	if h, ok := w.enter(); !ok || h.major != cborMap {
 		return fmt.Errorf("%w: want a CBOR map", ErrSyntax)
 	}
-	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // for what names none
+	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
 	if _, _, err := cbor.NewSerializer(cborInto{into}, nil).Decode(raw, &anyKind, nil); err != nil {
 		return withoutContent(err)
 	}
 	return nil
 }
 
-// cborInto has a codec decode into an object that is there already.
+// cborInto makes a codec decode into an existing object.
 type cborInto struct{ object runtime.Object }
 
 func (i cborInto) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
 
-// cborTree is a map of no Go type. The codec's own way to read such objects
-// refuses those that do not name their kind, as items of a list may.
+// cborTree is an object without a Go type. The codec's own unstructured decoding
+// refuses objects that do not name their kind, which items of a list may not.
 type cborTree map[string]any
 
 func (t *cborTree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }

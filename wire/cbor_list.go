@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// cborList is the state of reading one list body: a map, of which one field has
-// the items. The others are small, come in any order, and are kept until the end.
+// cborList reads one list body: a map with the items in one field. The other fields
+// are small and come in any order. They are kept until the end.
 type cborList[T object.Object] struct {
 	*cborDecoder[T]
 	*cborScanner
@@ -20,10 +20,10 @@ type cborList[T object.Object] struct {
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
 	seenItems bool
-	bare      bool // some items did not name their kind
+	bare      bool // an item did not name its kind
 }
 
-// cborItem is an item that was decoded. bare says that it did not name its kind.
+// cborItem is a decoded item. bare means that it did not name its kind.
 type cborItem[T object.Object] struct {
 	object T
 	bare   bool
@@ -132,7 +132,7 @@ func (l *cborList[T]) readItems() error {
 	}
 }
 
-// itemFailed says which item could not be found whole.
+// itemFailed says at which item the body is broken.
 func (l *cborList[T]) itemFailed(err error) error {
 	if err == errStopped || isTransport(err) {
 		return err
@@ -143,8 +143,8 @@ func (l *cborList[T]) itemFailed(err error) error {
 	return l.fail(whereItem(l.count()), nil, err)
 }
 
-// check judges a list that was read as a whole. But for its items, it is made of
-// what a Status is made of.
+// check checks a list after its last byte. Apart from its items, its fields are
+// those of a Status.
 func (l *cborList[T]) check() error {
 	var list metav1.Status
 	if err := unmarshalCBOR(l.others, &list); err != nil {

@@ -24,20 +24,20 @@ const (
 	cborBreak         = 0xff  // ends what is of indefinite length
 )
 
-// cborHead is the head of a data item: its major type and its argument, which is
-// a number, a length, a count or a tag.
+// cborHead is the head of a data item: its major type and its argument, which is a
+// number, a length, a count or a tag.
 type cborHead struct {
 	major      byte
 	value      uint64
-	indefinite bool // the length is told by a break; or it is one
+	indefinite bool // a break ends the item; or this is the break
 	size       int  // of the head, in bytes
 }
 
 func (h cborHead) isBreak() bool { return h.major == cborSimple && h.indefinite }
 func (h cborHead) isNull() bool  { return h.major == cborSimple && h.size == 1 && h.value == cborNull }
 
-// readCBORHead reads the head at the beginning of b. ok is false where it is not
-// there as a whole.
+// readCBORHead reads the head at the beginning of b. ok is false if b ends within
+// it.
 func readCBORHead(b []byte) (h cborHead, ok bool, err error) {
 	if len(b) == 0 {
 		return h, false, nil
@@ -63,9 +63,9 @@ func readCBORHead(b []byte) (h cborHead, ok bool, err error) {
 	return h, true, nil
 }
 
-// cborScanner finds the data items in a CBOR body without decoding them. It
-// checks what it must to find their ends, and size and depth; whether an item is
-// valid otherwise is found out by whoever decodes it.
+// cborScanner finds the data items in a CBOR body without decoding them. It checks
+// size, depth, and what is needed to find the end of an item. Decoding checks the
+// rest.
 type cborScanner struct {
 	*source
 	maxBytes int
@@ -77,9 +77,9 @@ type cborScanner struct {
 // untilBreak stands for the number of items that a break ends.
 const untilBreak = ^uint64(0)
 
-// maxEndless bounds how deeply items of indefinite length nest. The codec counts
-// the elements of each before it reads them, and so reads them as often as they
-// nest. API servers write none.
+// maxEndless is how deeply items of indefinite length may nest. The codec counts
+// the elements of each item before it reads them, so it reads the innermost once
+// for each level. API servers write no such items.
 const maxEndless = 32
 
 func (s *cborScanner) syntax(want string) error {
@@ -103,8 +103,9 @@ func (s *cborScanner) head() (cborHead, error) {
 	}
 }
 
-// value consumes a data item and returns it; it is valid until the next call. It
-// fails with ErrTooLarge or ErrTooDeep before the item is in memory as a whole.
+// value consumes a data item and returns it. The result is valid until the next
+// call. value fails with ErrTooLarge or ErrTooDeep before the whole item is in
+// memory.
 func (s *cborScanner) value() ([]byte, error) {
 	s.open, s.endless = s.open[:0], 0
 	for n := 0; ; {
@@ -143,7 +144,7 @@ func (s *cborScanner) more(h cborHead, n uint64) (bool, error) {
 	return false, nil
 }
 
-// atEnd fails where anything follows.
+// atEnd fails if anything follows.
 func (s *cborScanner) atEnd() error {
 	switch _, err := s.peek(); err {
 	case io.EOF:
@@ -155,9 +156,9 @@ func (s *cborScanner) atEnd() error {
 	}
 }
 
-// scan goes on with a data item of which the first n bytes are done; they may be
-// more than have been seen. It returns how many are done now, and whether that is
-// the whole item.
+// scan continues with a data item after its first n bytes, which may be more than
+// have been seen. It returns how many bytes are done now, and whether the item is
+// complete.
 func (s *cborScanner) scan(seen []byte, n int) (int, bool, error) {
 	for n < len(seen) {
 		h, ok, err := readCBORHead(seen[n:])

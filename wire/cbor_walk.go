@@ -2,8 +2,8 @@ package wire
 
 import "github.com/millrace-dev/millrace/object"
 
-// cborWalk is a place in a data item that a scanner has found. Its methods go on
-// from there, and report whether what was there is as expected.
+// cborWalk is a place in a data item. Its methods move on from there, and report
+// whether they found what they expected.
 type cborWalk struct {
 	raw []byte
 	at  int
@@ -15,7 +15,7 @@ func (w *cborWalk) head() (cborHead, bool) {
 	return h, ok && err == nil
 }
 
-// enter returns the head behind a tag that says no more than that this is CBOR.
+// enter returns the next head, after the tag that only marks CBOR as such.
 func (w *cborWalk) enter() (cborHead, bool) {
 	h, ok := w.head()
 	if ok && h.major == cborTag && h.value == cborSelfDescribed {
@@ -71,7 +71,8 @@ type cborIdentity struct {
 	sound   bool // it could be read as a whole
 }
 
-// readCBORIdentity reads it without decoding the rest, as far as it can be read.
+// readCBORIdentity reads as much of the identity as it can, and decodes nothing
+// else.
 func readCBORIdentity(raw []byte) (i cborIdentity) {
 	w := cborWalk{raw: raw}
 	set := func(into *string) bool {
@@ -112,8 +113,7 @@ func readCBORIdentity(raw []byte) (i cborIdentity) {
 	return i
 }
 
-// known returns the object that the caller has, where raw is the same version of
-// it.
+// known returns the caller's object if raw is the same version of it.
 func (d *cborDecoder[T]) known(known Known[T], raw []byte) (have T, ok bool) {
 	if known == nil {
 		return have, false

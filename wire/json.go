@@ -13,15 +13,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// jsonDecoder reads JSON with the semantics of Kubernetes: field names match
-// with their case, integers stay integers, unknown fields are ignored. It reads
-// objects by the kind of their Go type or as they come, and leaves to the
-// reference what is out of the ordinary.
+// jsonDecoder reads JSON with the semantics of Kubernetes: field names are
+// case-sensitive, integers stay integers, unknown fields are ignored. It decodes
+// objects with the table of their Go type, or without one, and leaves anything
+// unusual to the reference.
 type jsonDecoder[T object.Object] struct {
 	*target[T]
 	opts      Options
-	how       *jsonKind       // nil where the reference reads all, and for unstructured objects
-	bookmarks *jsonDecoder[T] // reads what is never projected
+	how       *jsonKind       // nil for unstructured objects, and if the reference reads all
+	bookmarks *jsonDecoder[T] // decodes bookmarks, which are never projected
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
@@ -55,8 +55,8 @@ func (d *jsonDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	return e
 }
 
-// head is what an object says about itself. It is read for the sake of error
-// messages, and of bodies whose kind decides what they are.
+// head is what an object says about itself. It is read for error messages, and
+// for bodies that may be a Status.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -72,8 +72,8 @@ func (h head) key() object.Key {
 	return object.Key{Namespace: excerpt(h.Metadata.Namespace), Name: excerpt(h.Metadata.Name)}
 }
 
-// readHead reads as much of the head as can be read: it is for objects that
-// were refused already, so that a second failure says nothing new.
+// readHead reads as much of the head as it can. The object was already refused, so
+// a second failure would say nothing new.
 func readHead(raw []byte) (h head) {
 	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
 	return h
@@ -92,7 +92,7 @@ func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 	return d.decode(newJSONRun(nil, d.fields), i, false)
 }
 
-// atEnd fails where anything but white space follows.
+// atEnd fails if anything but white space follows.
 func (s *scanner) atEnd() error {
 	switch _, err := s.space(); err {
 	case io.EOF:
@@ -104,8 +104,8 @@ func (s *scanner) atEnd() error {
 	}
 }
 
-// decode makes an object of i, which must name its kind itself. A Status
-// instead of an object is returned as an *errors.StatusError.
+// decode decodes an object that must name its own kind. A Status instead of an
+// object is returned as an *errors.StatusError.
 func (d *jsonDecoder[T]) decode(run *jsonRun, i item, named bool) (T, error) {
 	var none T
 	obj, bare, err := d.decodeItem(run, i, named)
@@ -120,8 +120,8 @@ func (d *jsonDecoder[T]) decode(run *jsonRun, i item, named bool) (T, error) {
 	return none, d.fail("object", i.raw, err)
 }
 
-// decodeItem makes an object of i. bare says that it does not name its kind, or
-// not fully.
+// decodeItem decodes an object. bare means that the object does not fully name its
+// kind.
 func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, bare bool, err error) {
 	obj, err = d.unmarshal(run, i)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, ba
 
 func (t *target[T]) isStatus() bool { return t.kind.Kind == "Status" && t.apiVersion == "v1" }
 
-// unmarshal makes an object of i, with what is wanted of it.
+// unmarshal decodes the selected fields of an object.
 func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (obj T, err error) {
 	obj, err = d.new(), errUnusual
 	u, untyped := any(obj).(*unstructured.Unstructured)

@@ -5,13 +5,13 @@ import (
 	"unsafe"
 )
 
-// freeform decodes values of no Go type: objects become map[string]any, arrays
-// []any, and numbers int64 where they are whole and fit, else float64.
+// freeform decodes values without a Go type: objects become map[string]any, arrays
+// []any, and numbers int64 if they are whole and fit, else float64.
 //
-// A value is decoded in two steps. The first takes it apart into a row of nodes
-// and so learns how many strings, numbers and elements there are; the second
-// makes the value, with one piece of memory for all of its text, one for all
-// string headers, and so on, exactly as large as they must be.
+// It decodes a value in two steps. The first takes the value apart into a row of
+// nodes and counts its strings, numbers and elements. The second builds the value
+// with one allocation of the exact size for all text, one for all string headers,
+// and so on.
 type freeform struct {
 	*walk
 	sharer
@@ -55,8 +55,8 @@ type freeNeed struct{ text, strings, numbers, arrays, elements int }
 // idleNodes is the longest row that is kept for the next value.
 const idleNodes = 1 << 12
 
-// begin makes ready for an object. What was learned of too many places is not
-// kept.
+// begin prepares for an object. It forgets what was learned if there were too many
+// places.
 func (f *freeform) begin() {
 	if f.objects++; f.known >= maxShapes {
 		f.forget()
@@ -64,8 +64,7 @@ func (f *freeform) begin() {
 	}
 }
 
-// end is called when an object is done. The row that a huge one needed is not
-// kept.
+// end is called after each object. It drops the row that a huge object needed.
 func (f *freeform) end() {
 	if cap(f.nodes) > idleNodes {
 		f.nodes = nil
@@ -78,7 +77,7 @@ func (f *freeform) value(s *shape) (any, error) {
 	return f.whole(f.take, s, lasting{})
 }
 
-// whole reads a value for which it gets memory of its own.
+// whole reads a value into memory of its own.
 func (f *freeform) whole(read func(*shape) error, s *shape, own lasting) (v any, err error) {
 	first, need, was := len(f.nodes), f.need, f.own
 	f.need, f.own = freeNeed{}, own
@@ -169,7 +168,7 @@ func (f *freeform) digits() error {
 // part appends an object or an array: one that is shared, or its elements.
 func (f *freeform) part(s *shape) error {
 	raw := f.inside()
-	// A part of which not all is wanted would hold all its bytes.
+	// A projected part would hold all its bytes, also those that are left out.
 	if s.wanted != nil || !f.worth(s.share, len(raw)) {
 		return f.container(s)
 	}
@@ -269,8 +268,8 @@ func (f *freeform) fieldValue(at *shape, name string) error {
 	return nil
 }
 
-// name reads the name of a field. Where its place is not known, the name points
-// to memory of the moment.
+// name reads the name of a field. If its place is unknown, the name points into the
+// body.
 func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 	if f.peek() != '"' {
 		return nil, "", errUnusual

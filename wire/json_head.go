@@ -6,8 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// known returns the object that the caller has, where i is the same version of
-// it.
+// known returns the caller's object if i is the same version of it.
 func (d *jsonDecoder[T]) known(known Known[T], i item) (have T, ok bool) {
 	if known == nil {
 		return have, false
@@ -19,10 +18,9 @@ func (d *jsonDecoder[T]) known(known Known[T], i item) (have T, ok bool) {
 	return known.version(key, string(uid), rv)
 }
 
-// head reads what tells an object and its version from others, without decoding
-// the rest. ok says that all of it is there and in the usual form: what decoding
-// gives for the same bytes, if they can be decoded, has the same in it. The
-// strings point into i.raw.
+// head reads the key, UID and resource version of an object and decodes nothing
+// else. ok means that all of them are there in their usual form, so that decoding
+// the object would give the same. The strings point into i.raw.
 func (i item) head() (key object.Key, uid types.UID, rv string, ok bool) {
 	if len(i.tape) == 0 {
 		return key, "", "", false
@@ -42,8 +40,7 @@ func (i item) head() (key object.Key, uid types.UID, rv string, ok bool) {
 	return key, uid, rv, ok && key.Name != "" && uid != "" && rv != ""
 }
 
-// name returns the name of the object, or nothing where it is not found with
-// little trouble.
+// name returns the name of the object, or nil if it is not easily found.
 func (i item) name() (name []byte) {
 	if len(i.tape) == 0 {
 		return nil
@@ -107,7 +104,7 @@ func (w *walk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// pass passes over a value without looking into it.
+// pass skips a value without looking into it.
 func (w *walk) pass() bool {
 	if c := w.peek(); c == '{' || c == '[' {
 		w.jump()

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// jsonList is the state of reading one list body. The fields of a list may
-// come in any order, so that items may be read before the list says what it is.
+// jsonList reads one list body. The fields of a list come in any order, so items
+// may come before the list says what it is.
 type jsonList[T object.Object] struct {
 	*jsonDecoder[T]
 	*scanner
@@ -25,10 +25,10 @@ type jsonList[T object.Object] struct {
 	kind       string
 	status     metav1.Status // what the body is if it turns out to be one
 	seenItems  bool
-	bare       bool // some items did not name their kind
+	bare       bool // an item did not name its kind
 }
 
-// jsonItem is an item that was decoded. bare says that it did not name its kind.
+// jsonItem is a decoded item. bare means that it did not name its kind.
 type jsonItem[T object.Object] struct {
 	object T
 	bare   bool
@@ -86,7 +86,7 @@ func (l *jsonList[T]) run() error {
 	}
 }
 
-// check judges a list that was read as a whole.
+// check checks a list after its last byte.
 func (l *jsonList[T]) check() error {
 	if l.kind == "Status" && l.apiVersion == "v1" {
 		return apierrors.FromObject(&l.status)
@@ -171,7 +171,7 @@ func (l *jsonList[T]) readNull() error {
 	return err
 }
 
-// itemFailed says which item could not be found whole.
+// itemFailed says at which item the body is broken.
 func (l *jsonList[T]) itemFailed(err error) error {
 	if err == errStopped || isTransport(err) {
 		return err

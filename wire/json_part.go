@@ -44,8 +44,8 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 	return nil
 }
 
-// pays reports whether a part of which not all is wanted is worth all its bytes,
-// which it would hold.
+// pays reports whether a projected part may be remembered. It would hold all its
+// bytes, so they must not be more than its memory.
 func (d *jsonRun) pays(k *jsonKind, raw []byte) bool {
 	n := 1
 	if k.op != jsonPointer {
@@ -65,8 +65,8 @@ func (d *jsonRun) make(k *jsonKind, at unsafe.Pointer) error {
 	if d.peek() != '{' {
 		return errUnusual
 	}
-	// A map's strings cannot be moved, so that it has its own from the
-	// beginning.
+	// The strings of a map cannot be moved later, so they get their own memory
+	// now.
 	was := d.own
 	switch {
 	case was.raw != nil:
@@ -94,8 +94,7 @@ func (d *jsonRun) pointer(k *jsonKind, at unsafe.Pointer) error {
 	return nil
 }
 
-// small returns what to point at instead of the value at p: values that are met
-// again and again are there already.
+// small returns the shared copy of the value at p if it is a common one, else p.
 func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
 	if d.pool == nil {
 		return p
@@ -143,8 +142,8 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 	return nil
 }
 
-// strings reads a map whose keys and values are strings, of whatever named
-// types: they lie in memory alike.
+// strings reads a map of strings by strings, or of named types with the same
+// layout.
 func (d *jsonRun) strings(at unsafe.Pointer) error {
 	n := d.count(0)
 	if n == uncountable {

@@ -18,9 +18,9 @@ import (
 // kind of their Go type, others as they come (see freeform). It belongs to one
 // goroutine.
 //
-// It reads what every API server writes, and what it can be sure of. At
-// anything else, valid or not, it gives up with errUnusual, and the object is
-// read again by the reference decoder. So it need not know what is an error.
+// It reads the forms that API servers write. At anything else, valid or not, it
+// gives up with errUnusual, and the reference decodes the object again. So it need
+// not know what is an error.
 type jsonRun struct {
 	walk
 	sharer
@@ -31,30 +31,29 @@ type jsonRun struct {
 
 	versions bool // of one object there may be several, as for protoRun
 
-	// By the place of a field, what was met there the last time and is likely to
-	// be met again.
-	after []*jsonField   // the field that followed
-	texts recall[string] // the text of the field, where it is one that many share
+	// By the place of a field, what came there last and probably comes again.
+	after []*jsonField   // the next field
+	texts recall[string] // the text of the field, if many share it
 }
 
-// lasting is memory that the part at hand will keep: a copy of some bytes of
-// the item, from start on. Strings may stay in there.
+// lasting is memory that the current part will keep: a copy of the item's bytes
+// from start on. Strings may point into it.
 type lasting struct {
 	raw    []byte
 	start  int
-	copies bool // there is none, and each string gets memory of its own
+	copies bool // there is no such memory, and each string is allocated
 }
 
-// newJSONRun returns a run for objects of which so much is wanted: of typed ones,
-// their kind says it too.
+// newJSONRun returns a run for objects with the wanted fields. For typed objects,
+// their kind says the same.
 func newJSONRun(pool *Pool, wanted *selection) *jsonRun {
 	d := &jsonRun{sharer: sharer{pool: pool}}
 	d.free = freeform{walk: &d.walk, sharer: sharer{pool: pool}, shapes: newShapes(wanted)}
 	return d
 }
 
-// decode makes an object of i in the zeroed struct at at. On an error the
-// struct is of no use.
+// decode decodes i into the zeroed struct at at. After an error the struct is
+// useless.
 func (d *jsonRun) decode(kind *jsonKind, at unsafe.Pointer, i item) error {
 	d.begin(i)
 	err := d.value(kind, at)
@@ -267,8 +266,7 @@ func (d *jsonRun) keepText(at *string, text []byte, plain bool) (err error) {
 	return err
 }
 
-// unescape is unescape into memory that lasts as long as the object is being
-// decoded.
+// unescape unescapes text into memory that lasts until the object is decoded.
 func (d *jsonRun) unescape(text []byte) ([]byte, error) {
 	start := len(d.note)
 	note, err := unescape(d.note, text)
@@ -328,7 +326,7 @@ func (d *jsonRun) base64(at *[]byte) error {
 	return unusual(err)
 }
 
-// time is metav1.Time.UnmarshalJSON without the detour.
+// time does what metav1.Time.UnmarshalJSON does, with fewer allocations.
 func (d *jsonRun) time(at *metav1.Time) error {
 	if d.peek() == 'n' {
 		return d.word("null")
@@ -359,8 +357,7 @@ func (d *jsonRun) quantity(at *resource.Quantity) error {
 	return unusual(at.UnmarshalJSON(raw))
 }
 
-// foreign reads a value of a type that reads itself, or that is the
-// reference's.
+// foreign reads a value with its own method or with the reference.
 func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 	d.peek()
 	start := d.at

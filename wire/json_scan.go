@@ -6,8 +6,7 @@ import (
 )
 
 // scanner finds the values in a JSON body without decoding them. It checks
-// brackets, strings, size and depth; whether the value is valid otherwise is
-// found out by whoever decodes it.
+// brackets, strings, size and depth. Decoding checks the rest.
 type scanner struct {
 	*source
 	maxBytes int // at most 1 GB, so that a tape can hold every offset
@@ -96,9 +95,9 @@ func unquote(raw []byte) (string, error) {
 	return v, err
 }
 
-// value consumes the next value and returns it; it is valid until the next
-// call. It fails with ErrTooLarge or ErrTooDeep before the value is in memory
-// as a whole.
+// value consumes the next value and returns it. The result is valid until the next
+// call. value fails with ErrTooLarge or ErrTooDeep before the whole value is in
+// memory.
 func (s *scanner) value() (item, error) {
 	c, err := s.space()
 	if err != nil {
@@ -132,8 +131,8 @@ func (s *scanner) value() (item, error) {
 	}
 }
 
-// scan goes on with a value of which the first n bytes are done. It returns how
-// many are done now, and whether that is the whole value.
+// scan continues with a value after its first n bytes. It returns how many bytes
+// are done now, and whether the value is complete.
 func (s *scanner) scan(value []byte, n int) (int, bool, error) {
 	for n < len(value) {
 		if s.inString {

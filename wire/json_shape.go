@@ -2,15 +2,15 @@ package wire
 
 import "hash/maphash"
 
-// shape is what a run has learned of one place in the objects without a Go type
-// that it decodes, such as "metadata.labels": which fields come there and in
-// which order, and whether sharing pays. Objects of one kind are of nearly the
-// same shape, so that the next name is known, mostly, before it is read.
+// shape is what a run has learned about one place in objects without a Go type,
+// such as "metadata.labels": which fields come there, in which order, and whether
+// sharing pays. Objects of one kind have nearly the same shape, so the next name is
+// usually known before it is read.
 type shape struct {
 	name    string     // of the field; shared by all objects that have it
-	wanted  *selection // what of the value is wanted
-	dropped bool       // nothing of it is
-	stray   bool       // it is no place, but all that are not known and of which the same is wanted
+	wanted  *selection // of the value; nil for all of it
+	dropped bool       // nothing of the value is wanted
+	stray   bool       // stands for all unknown places with the same selection
 
 	share  *site             // within the run; nil where nothing is shared
 	fields map[string]*shape // those of an object here
@@ -42,7 +42,7 @@ const (
 	seenNames    = 1024 // places for two marks each, 8 KB
 )
 
-// newShapes returns the shapes of objects of which so much is wanted.
+// newShapes returns the shapes of objects with the wanted fields.
 func newShapes(wanted *selection) shapes {
 	s := shapes{wanted: wanted, seed: maphash.MakeSeed(), dropped: &shape{stray: true, dropped: true}}
 	s.forget()
@@ -53,14 +53,13 @@ func (s *shapes) forget() {
 	s.known, s.texts = 0, recall[*string]{}
 	s.strays = make(map[*selection]*shape)
 	s.inner = s.place("", nil)
-	// An object and its metadata are its own: no other has the same, and
-	// whoever completes an object may write to them.
+	// An object and its metadata are never shared: no other object has the same,
+	// and completing an object writes to them.
 	metadata, _ := s.wanted.field("metadata")
 	s.root = &shape{wanted: s.wanted, fields: map[string]*shape{"metadata": {name: "metadata", wanted: metadata}}}
 }
 
-// stray returns the shape of the places that are not known and of which so much
-// is wanted.
+// stray returns the shape of all unknown places with this selection.
 func (s *shapes) stray(wanted *selection) *shape {
 	at := s.strays[wanted]
 	if at == nil {
@@ -140,8 +139,8 @@ func (s *shapes) repeats(name []byte) bool {
 // longestHabit is the longest text, in bytes, that a place learns.
 const longestHabit = 64
 
-// habit returns a string like text where that is what comes here again and
-// again, or nil. It has memory of its own.
+// habit returns a string equal to text if that text comes here again and again,
+// else nil. The string has its own memory.
 func (s *shapes) habit(at *shape, text []byte) *string {
 	if at.stray || at.share == nil || len(text) > longestHabit {
 		return nil

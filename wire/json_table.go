@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// jsonKind says how values of one Go type are read from JSON. It is built once
-// for each type, from its layout and its tags, and is immutable then. Only what
-// its op needs is set.
+// jsonKind says how to read values of one Go type from JSON. It is built once for
+// each type from the type's layout and tags, and then immutable. Only the fields
+// that its op needs are set.
 type jsonKind struct {
 	op       jsonOp
 	typ      reflect.Type
@@ -101,7 +101,7 @@ type jsonKindKey struct {
 	wanted string // key of a selection
 }
 
-// jsonKindOf returns the kind of a type of which s is wanted. A type may contain
+// jsonKindOf returns the kind of a type for a selection. The type may contain
 // itself.
 func jsonKindOf(t reflect.Type, s *selection) *jsonKind {
 	jsonKinds.Lock()
@@ -109,8 +109,8 @@ func jsonKindOf(t reflect.Type, s *selection) *jsonKind {
 	return makeJSONKind(t, s)
 }
 
-// makeJSONKind needs jsonKinds to be locked. Nobody sees a kind before all that
-// it leads to is complete.
+// makeJSONKind requires that jsonKinds is locked. The lock is released when the kind
+// and everything it leads to is complete.
 func makeJSONKind(t reflect.Type, s *selection) *jsonKind {
 	key := jsonKindKey{t, s.key()}
 	k := jsonKinds.known[key]
@@ -177,8 +177,8 @@ func (k *jsonKind) setAll(s *selection) {
 	}
 }
 
-// leave has values of the type read by the reference, or, where a value would
-// have methods that it does not have as a part, the whole object.
+// leave leaves values of the type to the reference. If a value by itself has methods
+// that it does not have as a part, the reference reads the whole object.
 func (k *jsonKind) leave() {
 	k.op, k.quantity = jsonReference, holdsQuantity(k.typ, nil)
 	if k.typ.Name() == "" && reflect.PointerTo(k.typ).NumMethod() > 0 {
@@ -259,8 +259,7 @@ func newPlace() int {
 	return jsonKinds.places
 }
 
-// add adds the fields of a struct that lies at an offset of the table's, as far as
-// they are wanted.
+// add adds the wanted fields of a struct at an offset of the table's.
 func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection) error {
 	for i := range of.NumField() {
 		f := of.Field(i)

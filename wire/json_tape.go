@@ -1,15 +1,15 @@
 package wire
 
-// item is a JSON value that was found in a body but not decoded yet: its bytes,
-// and the way through them. It can be decoded by another goroutine than the one
-// that reads the body, as long as that one does not go on, or works on a copy.
+// item is a value that was found in a body but not decoded yet: its bytes, and for
+// JSON a tape. Another goroutine may decode it while the one that reads the body
+// waits.
 type item struct {
 	raw  []byte
-	tape tape // empty where the value is neither an object nor an array
+	tape tape // empty unless the value is a JSON object or array
 }
 
-// tape tells where each object and array of a value ends, in the order in which
-// they begin, so that they can be passed over without reading them again.
+// tape holds where each object and array of a value ends, in the order in which they
+// begin, so that they can be skipped without reading them again.
 type tape []extent
 
 // extent is one object or array on a tape.

@@ -5,9 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// walk is a place in an item. Its methods go on from there; they fail with
-// errUnusual at what is not valid JSON. As a value is read or passed over from
-// bracket to bracket, the place on the tape goes along.
+// walk is a place in an item and on its tape. Its methods move on from there, and
+// fail with errUnusual at invalid JSON.
 type walk struct {
 	item
 	at   int // the next byte
@@ -170,8 +169,8 @@ func wholeNumber(text []byte) (int64, error) {
 	return v, nil
 }
 
-// skip passes over a value and makes sure that it is valid, as the reference
-// does with values that nobody wants.
+// skip skips a value and checks that it is valid, as the reference does with
+// unknown fields.
 func (w *walk) skip() error {
 	switch w.peek() {
 	case '{':
@@ -250,10 +249,10 @@ func (w *walk) skipText() error {
 // uncountable is the count of what is not valid.
 const uncountable = -1
 
-// count returns how many elements the array, or fields the object, that begins
-// here has. first, if not 0, is the byte with which each value must begin that is
-// not null. What an array or object holds is believed only as far as it was
-// looked at: its memory is made before its elements are read.
+// count returns the number of elements of the array, or of fields of the object,
+// that begins here. If first is not 0, each value must be null or begin with that
+// byte. The memory for all elements is allocated before any is decoded, so count
+// checks that they are there.
 func (w *walk) count(first byte) int {
 	at, next := w.at, w.next
 	defer func() { w.at, w.next = at, next }()
@@ -278,7 +277,7 @@ func (w *walk) count(first byte) int {
 	return n
 }
 
-// over passes over a value that is known to be valid, whatever its text.
+// over skips a value that is known to be valid.
 func (w *walk) over() {
 	switch w.peek() {
 	case '{', '[':

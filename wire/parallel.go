@@ -10,11 +10,10 @@ import (
 // goroutine.
 const batchBytes = 32 << 10
 
-// parallel decodes the values of a body on all processors and hands them over in
-// order. The goroutine that ranges over the body reads it and finds where each
-// value begins and ends. Whenever it has found a batch, another goroutine may
-// begin to decode it. Before it reads on, it takes part itself until all that was
-// found is decoded and yielded:
+// parallel decodes the values of a body on all processors and yields them in order.
+// The goroutine that ranges over the body reads it and finds the values. When it
+// has found a batch, another goroutine may decode it. Before the first goroutine
+// reads more, it helps until everything found is decoded and yielded:
 //
 //	body → source → batch | batch | batch | rest     found in what has arrived
 //	                  ↓       ↓       ↓      ↓
@@ -22,14 +21,14 @@ const batchBytes = 32 << 10
 //	                  ↓       ↓       ↓      ↓
 //	                yield → yield → yield → yield    the caller
 //
-// So nothing waits for the network that could be told already, the values lie in
-// the source's buffer until they are decoded, and of the body no more is in memory
-// than this buffer. Where less than a batch arrives at once, the caller alone
-// decodes it, value by value.
+// So every value is yielded before the source waits for more, values stay in the
+// source's buffer until they are decoded, and no more of the body is in memory than
+// this buffer. If less than a batch arrives at once, the caller alone decodes it,
+// value by value.
 type parallel[V any] struct {
 	*source
 	yield     func(V) bool
-	newDecode func() decodeFunc[V] // for each goroutine one
+	newDecode func() decodeFunc[V] // called for each goroutine
 
 	decode  decodeFunc[V]    // the caller's
 	crew    resting[crew[V]] // for when there is more than the caller can do
@@ -38,18 +37,18 @@ type parallel[V any] struct {
 	tape    tape             // of these
 	before  int              // values found before items
 	batches []*batch[V]      // since the last reading, in order
-	work    chan *batch[V]   // batches that nobody decodes yet; nil while there are no workers
+	work    chan *batch[V]   // batches to decode; nil while there are no workers
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
-	failure error // of a value, or errStopped: nothing follows it
+	failure error // of a value, or errStopped; nothing is yielded after it
 }
 
 // decodeFunc decodes a value, whose number is for messages.
 type decodeFunc[V any] func(i item, number int) (V, error)
 
-// batch is some values of a body, with a tape that they have for themselves:
-// whoever decodes a value may write to its part of it.
+// batch is some values of a body with their own tape. Decoding a value may write to
+// its part of the tape.
 type batch[V any] struct {
 	items  []item
 	tape   tape
@@ -61,7 +60,7 @@ type batch[V any] struct {
 	panic any
 }
 
-// crew is what workers need.
+// crew is what workers use again in the next burst.
 type crew[V any] struct {
 	decode []decodeFunc[V] // for each one
 	free   []*batch[V]
@@ -70,15 +69,15 @@ type crew[V any] struct {
 // idleItems is how many items are kept room for between two readings.
 const idleItems = 1 << 10
 
-// newParallel returns a parallel for the values of a body. Before s reads on, the
-// values found are seen to.
+// newParallel returns a parallel for the values of a body. It flushes before s reads
+// more.
 func newParallel[V any](s *source, newDecode func() decodeFunc[V], yield func(V) bool) *parallel[V] {
 	p := &parallel[V]{source: s, yield: yield, newDecode: newDecode, decode: newDecode()}
 	s.idle = p.flush
 	return p
 }
 
-// found is told of a value that lies in the source's buffer.
+// found takes a value that lies in the source's buffer.
 func (p *parallel[V]) found(i item) {
 	start := len(p.tape)
 	p.tape = append(p.tape, i.tape...)
@@ -91,8 +90,8 @@ func (p *parallel[V]) found(i item) {
 // count returns how many values were found.
 func (p *parallel[V]) count() int { return p.before + len(p.items) }
 
-// flush yields all values found so far. Once it has returned an error it does
-// so always.
+// flush yields all values found so far. After an error it always returns that
+// error.
 func (p *parallel[V]) flush() error {
 	if len(p.batches) > 0 && len(p.items) > 0 {
 		p.dispatch()
@@ -122,7 +121,7 @@ func (p *parallel[V]) flush() error {
 	return p.failure
 }
 
-// dispatch makes a batch of the values found, for whoever has time first.
+// dispatch makes a batch of the values found. Any goroutine may decode it.
 func (p *parallel[V]) dispatch() {
 	b := p.unused()
 	b.items, p.items = p.items, b.items
@@ -190,13 +189,13 @@ func (p *parallel[V]) dismiss() {
 	p.work, p.running, p.batches = nil, 0, p.batches[:0]
 }
 
-// close ends the workers, whatever they are at.
+// close stops the workers.
 func (p *parallel[V]) close() {
 	p.failure = errStopped
 	p.dismiss()
 }
 
-// await returns when b is decoded. Meanwhile it decodes what nobody else does.
+// await decodes other batches until b is decoded.
 func (p *parallel[V]) await(b *batch[V]) {
 	for {
 		select {

@@ -5,20 +5,18 @@ import (
 	"sync/atomic"
 )
 
-// parts is a table of parts by their hash. Reading takes no lock. Each hash has
-// a few places, side by side; a part that finds them all taken takes the first,
-// and what was there is forgotten, which costs nothing but a chance to share.
-// The table grows and shrinks with the number of parts.
+// parts is a table of parts by hash. Reading takes no lock. A hash has a few places
+// side by side. If all are taken, a new part replaces the first, which only costs a
+// chance to share. The table grows and shrinks with the number of parts.
 type parts struct {
 	slots atomic.Pointer[[]slot] // their number is a power of two
 	len   atomic.Int64
 
-	mu sync.Mutex // held by those who write
+	mu sync.Mutex // guards writes
 }
 
-// slot is a place for a part. Its hash is beside the pointer so that a look at
-// the wrong part costs no access to memory; it may be that of a part before or
-// after the one that is there.
+// slot is a place for a part. The hash beside the pointer saves a memory access for
+// the wrong part. It may belong to the part before or after the current one.
 type slot struct {
 	hash atomic.Uint64
 	part atomic.Pointer[part]
@@ -69,8 +67,8 @@ func (p *parts) add(made *part) {
 	}
 }
 
-// crowded reports whether there are too many parts for the slots, or quite a few
-// and no place for one with this hash.
+// crowded reports whether there are too many parts for the slots: half as many, or
+// an eighth and no place for one with this hash.
 func (p *parts) crowded(slots []slot, hash uint64) bool {
 	n := p.len.Load()
 	if n <= int64(len(slots)/8) || n > int64(len(slots)/2) {
@@ -106,8 +104,8 @@ func place(slots []slot, made *part) bool {
 	return free >= 0
 }
 
-// resize moves all parts into n slots. Of those that had places in which they
-// cannot all stay, some are forgotten.
+// resize moves all parts into n slots. If some find no place there, they are
+// forgotten.
 func (p *parts) resize(slots []slot, n int) []slot {
 	resized := make([]slot, n)
 	for i := range slots {
@@ -119,7 +117,7 @@ func (p *parts) resize(slots []slot, n int) []slot {
 	return resized
 }
 
-// remove takes out a part that nobody uses any more, if it is still there.
+// remove removes a part that is no longer used, if it is still there.
 func (p *parts) remove(gone *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// frameOverhead is what a watch frame may have beyond its object: the type of
-// the event and the envelope, with their lengths.
+// frameOverhead is how many bytes a watch frame may have beside its object: the
+// event's type and the envelope.
 const frameOverhead = 1 << 10
 
 // maxSmallField bounds the fields of a list body that are not items.
 const maxSmallField = 1 << 20
 
-// protobufDecoder reads protobuf by the table of the Go type, and what the table
-// does not know with its Unmarshal method.
+// protobufDecoder decodes protobuf with the table of the Go type, and falls back to
+// the type's Unmarshal method.
 type protobufDecoder[T object.Object] struct {
 	*target[T]
 	opts      Options
 	table     *protoTable         // nil for the reference alone
 	messages  *protoGuard         // of what the reference reads
-	bookmarks *protobufDecoder[T] // reads what is never projected
+	bookmarks *protobufDecoder[T] // decodes bookmarks, which are never projected
 }
 
 func newProtobufDecoder[T object.Object](t *target[T], opts Options) (*protobufDecoder[T], error) {
@@ -57,8 +57,8 @@ func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
 	return d.open(new(protoRun), body, nil, false)
 }
 
-// open decodes an object in its envelope, which must name its kind, unless it is
-// known.
+// open decodes an object in its envelope, which must name its kind. A known object
+// is returned instead.
 func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], named bool) (T, error) {
 	var none T
 	if len(body) > d.opts.MaxObjectBytes+frameOverhead {
@@ -87,7 +87,7 @@ func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], na
 	return obj, nil
 }
 
-// decode makes an object of raw by the table, or else by the reference.
+// decode decodes raw with the table, or else with the reference.
 func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, named bool) (T, error) {
 	obj := d.new()
 	if d.table == nil || run.decode(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {

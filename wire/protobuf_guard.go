@@ -10,7 +10,7 @@ import (
 )
 
 // protoGuard says which fields of a message lead to what generated code reads
-// without a bound: quantities, and the entries of maps.
+// without a limit: quantities, and entries of maps.
 type protoGuard struct {
 	quantity bool          // the message is a quantity
 	entry    bool          // the message is an entry of a map
@@ -64,9 +64,9 @@ func protoGuardOfFields(t reflect.Type, known map[reflect.Type]*protoGuard) *pro
 	return &g
 }
 
-// check fails where generated code must not read the message msg. It sees the
-// bytes as that code does, in which numbers wrap around and unknown groups are
-// passed over. Where that code would give up, there is nothing more to look at.
+// check fails if generated code must not read the message msg. It reads the bytes
+// as that code does: numbers wrap around, and unknown groups are skipped. It stops
+// where that code would fail.
 func (g *protoGuard) check(msg []byte) error {
 	if g == nil {
 		return nil
@@ -161,8 +161,8 @@ func looseBytes(msg []byte, at int) (start, end int) {
 	return start, start + int(size)
 }
 
-// looseSkip returns where the field that begins at at ends, or -1. A group ends
-// with its end, whatever its number.
+// looseSkip returns where the field at at ends, or -1. Any end of a group ends it,
+// as in generated code.
 func looseSkip(msg []byte, at int) int {
 	for depth := 0; at < len(msg); {
 		tag, after := looseVarint(msg, at)

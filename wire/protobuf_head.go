@@ -72,8 +72,7 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 	return true
 }
 
-// known returns the object that the caller has, where raw is the same version
-// of it.
+// known returns the caller's object if raw is the same version of it.
 func (d *protobufDecoder[T]) known(k Known[T], raw []byte) (have T, ok bool) {
 	if k == nil {
 		return have, false

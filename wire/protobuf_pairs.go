@@ -35,8 +35,8 @@ func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 	return msg[1+n : end : end], msg[end:], true
 }
 
-// readStringPairs reads a map whose keys and values are strings, of whatever
-// named types: they lie in memory alike.
+// readStringPairs reads a map of strings by strings, or of named types with the
+// same layout.
 func readStringPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]string, count)
 	for len(run) > 0 {
@@ -51,7 +51,7 @@ func readStringPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, 
 	return nil
 }
 
-// readQuantityPairs reads a map of quantities by strings, of whatever named type.
+// readQuantityPairs reads a map of quantities by strings or a named type of them.
 func readQuantityPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]resource.Quantity, count)
 	for len(run) > 0 {

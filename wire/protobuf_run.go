@@ -7,18 +7,17 @@ import (
 	"unsafe"
 )
 
-// errUnusual says that bytes are not what the API server writes: invalid,
-// perhaps, or valid in a form that it never uses. The reference decoder has the
-// last word on them.
+// errUnusual means that bytes are not as API servers write them: invalid, or valid
+// in a form that they never use. The reference then has the last word.
 var errUnusual = errors.New("not in canonical form")
 
 // protoRun decodes objects from protobuf by their tables, one after the other.
 // It belongs to one goroutine.
 //
-// What it reads is the form that every API server writes: fields of a list or a
-// map side by side, messages once, lists unpacked. At anything else it gives up
-// with errUnusual, and the object is read again by the reference decoder, which
-// knows what to make of it. So it need not know what is an error.
+// It reads the form that API servers write: elements of a list or a map side by
+// side, messages once, lists unpacked. At anything else it gives up with
+// errUnusual, and the reference decodes the object again. So it need not know what
+// is an error.
 type protoRun struct {
 	sharer
 	text     loose
@@ -27,17 +26,17 @@ type protoRun struct {
 	own textOf
 }
 
-// textOf says where the text goes that is read.
+// textOf says where text goes that is read.
 type textOf uint8
 
 const (
-	ownObject textOf = iota // into memory that is one for the whole object
-	ownRaw                  // nowhere: it lies in memory that the part at hand will keep
-	ownCopies               // each into memory of its own
+	ownObject textOf = iota // into one piece of memory for the whole object
+	ownRaw                  // nowhere: the current part keeps the memory it lies in
+	ownCopies               // each string into memory of its own
 )
 
-// decode decodes raw into the zeroed struct at at, of the table's type. On an
-// error the struct is of no use.
+// decode decodes raw into the zeroed struct at at, of the table's type. After an
+// error the struct is useless.
 func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) error {
 	d.begin(d.nextObject(raw), len(raw))
 	d.own = ownObject
@@ -327,7 +326,7 @@ func (d *protoRun) part(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 	if found != nil {
 		return found, n, nil
 	}
-	// A part of which not all is wanted would hold all its bytes.
+	// A projected part would hold all its bytes, also those that are left out.
 	if !keep || f.partly && len(raw) > count*int(f.typ.Size()) {
 		return d.make(f, raw, count)
 	}
@@ -353,8 +352,8 @@ func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 		p := reflect.New(f.typ).UnsafePointer()
 		return p, 1, unusual(f.own(p, raw))
 	case opMap:
-		// A map's strings cannot be moved, so that it has its own from the
-		// beginning.
+		// The strings of a map cannot be moved later, so they get their own memory
+		// now.
 		was := d.own
 		switch {
 		case was == ownRaw:

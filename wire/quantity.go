@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// resource.ParseQuantity computes with numbers as long as their text, and as
-// long as their exponent is large: "1e-999999999" keeps it busy for hours, and a
-// million digits for seconds. Quantities end at 2^63 and at nine decimals, so
-// that these bounds are far from any sound one.
+// resource.ParseQuantity computes with numbers as long as their text or as their
+// exponent is large: "1e-999999999" keeps it busy for hours, a million digits for
+// seconds. Quantities end at 2^63 and at nine decimals, so no sound one comes near
+// these limits.
 const (
 	maxExponentDigits = 3
 	maxNumerals       = 1024
 )
 
-// isAbsurd reports whether the text of a quantity would take long to parse:
-// whether it is, but for white space around it, a number with too many digits or
-// with too long an exponent.
+// isAbsurd reports whether the text of a quantity would take long to parse: whether
+// it is a number with too many digits or too long an exponent. White space around
+// it does not count.
 func isAbsurd(s []byte) bool {
 	s = bytes.TrimSpace(s)
 	n := 0
@@ -40,12 +40,15 @@ func isAbsurd(s []byte) bool {
 	return len(exponent) > maxExponentDigits && digits(exponent, 0) == len(exponent)
 }
 
-// fieldGuard says where the values of one Go type hold what the reference must
-// not read unseen, by the names of their fields: quantities, so that those alone
-// are looked at, since names and hashes may read like such a number too; and
-// large structs, for each of which a list would get memory even where its
-// elements are something else. Pointers and lists do not show in it: what holds
-// for an element holds for all.
+// fieldGuard says where values of one Go type hold what must be checked before the
+// reference reads it, by field name:
+//
+//   - quantities; other fields are not checked, because names and hashes may look
+//     like absurd numbers too
+//   - lists of large structs, for which the reference allocates memory even if the
+//     elements are something else
+//
+// Pointers and lists have no guard of their own, but that of their elements.
 type fieldGuard struct {
 	isQuantity bool
 	isLarge    bool                     // a struct that is read field by field, from an object
@@ -107,7 +110,7 @@ func (g *fieldGuard) drawFields(known map[reflect.Type]*fieldGuard) {
 	}
 }
 
-// smallObject is the size, in bytes, below which lists cannot do harm.
+// smallObject is the size, in bytes, below which lists can do no harm.
 const smallObject = 64 << 10
 
 // below returns what is known of the value of a field, or of a map's entry.
@@ -214,8 +217,7 @@ func (g *fieldGuard) checkValue(v any) error {
 }
 
 // mayHoldAbsurd reports whether a string or number of the JSON text raw may be
-// absurd as a quantity. It is the quick test before a slow one: nearly all
-// objects pass it.
+// absurd as a quantity. It is a quick test that saves most objects a slow one.
 func mayHoldAbsurd(raw []byte) bool {
 	for n := 0; n < len(raw); n++ {
 		start := n
@@ -240,7 +242,7 @@ func mayHoldAbsurd(raw []byte) bool {
 }
 
 // hidesNumerals reports whether raw writes a character of a number as an escape,
-// such as \u0065 for an e, which nobody does in good faith.
+// such as \u0065 for an e, which no honest writer does.
 func hidesNumerals(raw []byte) bool {
 	for {
 		_, after, found := bytes.Cut(raw, []byte(`\u00`))
@@ -255,8 +257,6 @@ func hidesNumerals(raw []byte) bool {
 }
 
 func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
-
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // holdsQuantity reports whether a value of t can hold a resource.Quantity.
 func holdsQuantity(t reflect.Type, path []reflect.Type) bool {

@@ -1,8 +1,8 @@
 package wire
 
-// recall is what a run remembers of each place and must not keep alive: texts
-// that objects have in common. It is held while an object is being decoded, and
-// rests between two objects. What objects use they hold themselves (W03).
+// recall is what a run remembers about each place but must not keep alive: texts
+// that objects have in common. It is held while an object is decoded, and rests
+// between objects. Objects hold the texts they use (W03).
 type recall[V any] struct {
 	table []V // by place; nil between two objects
 	held  resting[[]V]
@@ -16,7 +16,7 @@ func (r *recall[V]) at(place int) *V {
 	return r.reach(place)
 }
 
-// reach is at for a place that the table does not have, or for want of a table.
+// reach is at when there is no table, or none that has the place.
 func (r *recall[V]) reach(place int) *V {
 	held := r.held.take()
 	if held == nil {

@@ -2,10 +2,9 @@ package wire
 
 import "weak"
 
-// resting holds what is of use while there is work, such as a large buffer. It
-// is kept while in use, and between times no more than weakly: the next garbage
-// collection takes it, however long the wait for more work. The zero value holds
-// nothing.
+// resting holds something useful while there is work, such as a large buffer. In
+// between it holds it weakly: if no work comes until the next garbage collection,
+// it is gone. The zero value holds nothing.
 type resting[V any] struct {
 	used *V
 	rest weak.Pointer[V]
@@ -25,5 +24,5 @@ func (r *resting[V]) hold(v *V) *V {
 	return v
 }
 
-// pause lets go of what is held unless work comes soon.
+// pause is called when there is no work for now.
 func (r *resting[V]) pause() { r.used = nil }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// selection is Fields as a tree, in which a decoder walks down along with the
-// object: what of a value is wanted. nil is all of it. It is immutable once it
-// has been made.
+// selection is Fields as a tree, down which a decoder walks along with the object.
+// It says what is wanted of a value. nil means all of it. A selection is immutable
+// once made.
 //
 //	sub, kept := s.field("spec") // at the field "spec"
 //	if !kept { skip the value }
@@ -25,11 +25,10 @@ type selection struct {
 	others bool                  // whether fields that are not named are wanted
 }
 
-// identity is what every object keeps. What it is, a decoder has to know; whether
-// it says so in the end is a matter of its form.
+// identity is what every object keeps.
 var identity = [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
 
-// selection returns the tree, whatever the type of the objects.
+// selection returns f as a tree.
 func (f Fields) selection() *selection {
 	if f.mode != fieldsOnly && f.paths == "" {
 		return nil

@@ -5,24 +5,24 @@ import (
 	"unsafe"
 )
 
-// sharer looks for parts in a pool on behalf of one goroutine. It stops asking
-// for kinds of parts that are never found, but for a sample, so that content
-// that does not repeat costs next to nothing. Without a pool it finds nothing.
+// sharer looks for parts in a pool on behalf of one goroutine. If a kind of part is
+// never found, it only takes samples of it, so content that does not repeat costs
+// almost nothing. Without a pool it finds nothing.
 type sharer struct {
 	pool   *Pool
 	trials []trial // by site
 	object uint8   // which object is at hand, counted round
 	left   int     // how many bytes of the object may still be looked for
 
-	// While a part is decoded that is to be remembered, parts within it are
-	// looked for and not remembered: its own bytes hold theirs already. What
-	// those that are found hold must not be more than room.
+	// While a part that will be remembered is decoded, parts within it are looked
+	// for but not remembered, because its bytes include theirs. Those found must
+	// not hold more than room bytes.
 	keeping bool
 	room    int
 }
 
-// trial is how often a kind of part was looked for and found of late, and how
-// many questions are to be left out.
+// trial is how often a kind of part was lately looked for and found, and how many
+// looks to leave out.
 type trial struct{ asked, found, rest, pause int }
 
 const (
@@ -69,8 +69,8 @@ func (s *sharer) worth(at *site, size int) bool {
 	return true
 }
 
-// find looks for a part. Where there is none, keep says whether to remember
-// the one that is decoded now.
+// find looks for a part. If there is none, keep says whether to remember the one
+// that is decoded now.
 func (s *sharer) find(at *site, raw []byte) (part unsafe.Pointer, n int, hash uint64, keep bool) {
 	hash = s.pool.hash(at.unit, raw)
 	part, n, holds := s.pool.lookup(at.unit, hash, raw)
@@ -86,15 +86,15 @@ func (s *sharer) find(at *site, raw []byte) (part unsafe.Pointer, n int, hash ui
 	return part, n, hash, keep
 }
 
-// keep begins a part that is to be remembered, and returns a copy of its bytes.
+// keep begins a part that will be remembered, and returns a copy of its bytes.
 func (s *sharer) keep(raw []byte) []byte {
 	s.keeping, s.room = true, len(raw)
 	return bytes.Clone(raw)
 }
 
-// kept ends what keep began. It returns how many bytes the part will hold: its
-// own, and those of the parts within it, which are no more. However deep parts
-// nest, each holds at most twice as many bytes as it was decoded from.
+// kept ends the part. It returns how many bytes the part will hold: its own, and
+// those of the parts within it, which are at most as many. However deep parts nest,
+// each holds at most twice its own bytes.
 func (s *sharer) kept(raw []byte) (holds int) {
 	s.keeping = false
 	return 2*len(raw) - s.room

@@ -5,12 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// sightings tells what was met before from what is met for the first time, as far as
-// can be told from hashes. It begins small, and grows with what it is told up to
-// a bound; then what is new takes the place of what is old.
+// sightings remembers hashes, to tell what is seen again from what is new. It begins
+// small and grows up to a limit. From then on, new hashes replace old ones.
 //
-// A mark is a hash, whose lowest bits are exchanged for the object in which it was
-// met. The hash tells where it may be, in one of a few places side by side.
+// A mark is a hash with its lowest bits replaced by the object in which it was seen.
+// The hash says where the mark may be: in one of a few places side by side.
 type sightings struct {
 	marks atomic.Pointer[[]atomic.Uint64] // their number is a power of two
 	noted atomic.Int64                    // those since the marks grew, until there are as many as there can be

@@ -2,16 +2,16 @@ package wire
 
 import "sync"
 
-// site is a kind of part that may be shared, together with a number under which
-// each run counts how often looking for it has paid.
+// site is a kind of part that may be shared, with a number under which each run
+// counts how often it was found.
 type site struct {
 	unit   *unit
 	number int
 }
 
-// ownMemory is the size, in bytes, from which a value is sure to have memory of
-// its own. Smaller ones may lie beside others, or, without a size, nowhere: the
-// pool would hear late that they are gone, or never.
+// ownMemory is the size, in bytes, from which a value certainly has memory of its
+// own. The allocator may put smaller values beside others, and values without a size
+// nowhere. The pool would learn late that they are gone, or never.
 const ownMemory = 16
 
 // protoPart names a kind of part in protobuf: the type of what is pointed to,

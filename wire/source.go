@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	waitBuffer = 4 << 10   // what a source waits with for the first bytes, or for more
-	busyBuffer = 256 << 10 // what it reads at once where so much is there
+	waitBuffer = 4 << 10   // for waiting
+	busyBuffer = 256 << 10 // how much is read at once if so much is there
 
 	// idleBuffer is the largest buffer that is used again: one huge object must
 	// not stay in memory for the hours that a watch lasts.
@@ -16,10 +16,9 @@ const (
 )
 
 // source reads a body through a buffer in which the value at hand is always
-// contiguous, so that it can be decoded in place. The buffer grows with what
-// has arrived, never with what a length announces. When all that had arrived is
-// consumed, the source waits for more with a small one, and lets the large one go
-// unless more comes soon.
+// contiguous, so that it can be decoded in place. The buffer grows with what has
+// arrived, never with what a length announces. When everything is consumed, the
+// source waits with a small buffer, and the large one rests.
 //
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]

@@ -2,10 +2,10 @@ package wire
 
 import "unsafe"
 
-// loose are the strings and byte slices of an object that is being decoded.
-// They point into the body at first; settle moves them together into one piece
-// of memory that is exactly as large as they are, so that an object holds on to
-// nothing of the body and costs one allocation for all its text.
+// loose is the strings and byte slices of an object that is being decoded. At first
+// they point into the body. settle moves them into one piece of memory of their
+// exact size, so an object keeps nothing of the body alive and costs one allocation
+// for all its text.
 type loose struct {
 	ends []looseEnd
 	size int

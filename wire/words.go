@@ -1,9 +1,8 @@
 package wire
 
-// words are what the API and its components put into object after object. An
-// object that has one of them points at the word here, which costs neither
-// memory nor a look into a pool. The list holds what is in nearly every object;
-// anything else is found by a pool.
+// words are strings that the API and its components put into nearly every object.
+// An object with one of them points to the word here, which costs neither memory
+// nor a look into a pool.
 var words = spell(
 	// Metadata.
 	"v1", "apps/v1", "batch/v1", "status", "scale", "Update", "Apply", "FieldsV1",
