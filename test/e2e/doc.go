@@ -21,8 +21,8 @@
 //
 // # Failure
 //
-// A condition that does not come true in time fails the test with the status of
-// the informer, and with what the handler knows too much, too little or wrong.
+// If a condition does not come true in time, the test fails with the status of the
+// informer, and with what the handler knows in excess, too little or wrong.
 //
 // # Debugging
 //

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -146,4 +147,35 @@ func slug(heading string) string {
 		}
 		return -1
 	}, strings.TrimSpace(heading))
+}
+
+// standard are packages of Go that look like folders of ours.
+var standard = []string{"`testing/synctest`", "`log/slog`"}
+
+// path is code that names a file or a folder of the repository.
+var path = regexp.MustCompile("^`[a-z][a-z0-9_-]*(/[a-zA-Z0-9_.-]+)+`$")
+
+// A file or a folder that the map or a page names is there.
+func TestPathsLeadSomewhere(t *testing.T) {
+	checked := 0
+	for _, document := range documents(t) {
+		if strings.Contains(document, "/adapters/") || strings.Contains(document, "/examples/") || filepath.Base(document) == "CHANGELOG.md" {
+			continue // they have folders of their own to speak of
+		}
+		for n, line := range prose(t, document) {
+			if filepath.Base(document) == "controller-runtime.md" {
+				line = claims(line)
+			}
+			for _, span := range code.FindAllString(line, -1) {
+				if !path.MatchString(span) || slices.Contains(standard, span) {
+					continue
+				}
+				checked++
+				if _, err := os.Stat(filepath.Join(root, strings.Trim(span, "`"))); err != nil {
+					t.Errorf("%s:%d: there is no %s", document, n+1, span)
+				}
+			}
+		}
+	}
+	require.Greater(t, checked, 20, "the paths were not found")
 }

@@ -1,6 +1,5 @@
-// Package objects makes API objects for measurements: of the size and shape
-// that objects in real clusters have, as many as are wanted, and the same ones
-// from the same seed.
+// Package objects makes API objects for measurements: of the size and shape of objects
+// in real clusters, as many as you want, and the same ones from the same seed.
 //
 // # Usage
 //
@@ -13,10 +12,10 @@
 //
 // # What repeats, and what does not
 //
-// A decoder that shares equal parts between objects lives on repetition, so
-// what repeats here decides what is measured. Objects are replicas of 200
-// applications in 50 namespaces on 1000 nodes. Replicas have in common what the
-// controllers and the API server of a real cluster give them in common:
+// A decoder that shares equal parts between objects lives on repetition, so what
+// repeats here decides what is measured. Objects are replicas of 200 applications in 50
+// namespaces on 1000 nodes. They have in common what the controllers and the API server
+// of a real cluster give to replicas:
 //
 //   - labels, the owner, and which fields the controller manages;
 //   - of each container the image, command, environment, ports, resources and
@@ -44,7 +43,7 @@
 //
 // # Failure
 //
-// There is none: every seed and every index that is not negative has an object.
+// There is none: every seed and every index from 0 has an object.
 // [Touch] and [Next] change nothing but the metadata of types that are not made
 // here.
 //
