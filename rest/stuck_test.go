@@ -55,6 +55,19 @@ func TestStuckInTheHandshake(t *testing.T) {
 	})
 }
 
+func TestADialerThatNeverConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clientOf(t, &config.Config{Host: "http://api.example.com", Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		start := time.Now()
+		_, err := ResourceFor[*corev1.Pod](c).Get(context.Background(), key, metav1.GetOptions{})
+		require.ErrorContains(t, err, "the dialer of the configuration took longer than 30s")
+		require.Equal(t, 30*time.Second, time.Since(start))
+	})
+}
+
 // A request that nobody limits has a limit all the same.
 func TestARequestThatIsNeverAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -65,9 +65,9 @@ type Config struct {
 	// Dial is set: a dialer already knows the way.
 	ProxyURL string
 
-	// Dial opens the connections, to the server or to the proxy. Nil means TCP
-	// with keep-alive probes and a limit of 30 seconds. Tests set it to reach a
-	// server in memory.
+	// Dial opens the connections, to the server or to the proxy. Its context ends
+	// after 30 seconds at most. Nil means TCP with keep-alive probes. Tests set it to
+	// reach a server in memory.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// AcceptGzip asks the server for compressed responses and decompresses them

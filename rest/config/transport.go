@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -226,7 +227,7 @@ func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
 		MaxIdleConnsPerHost:   maxIdleConnsPerHost,
 		IdleConnTimeout:       idleConnTimeout,
 		ResponseHeaderTimeout: cmp.Or(c.Timeout, headTimeout),
-		DialContext:           c.Dial,
+		DialContext:           dialer(c.Dial),
 	}
 	if c.Dial == nil {
 		d := &net.Dialer{
@@ -246,3 +247,21 @@ func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
 	}
 	return t, nil
 }
+
+// dialer bounds a dialer of the user's, as our own is.
+func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	if dial == nil {
+		return nil
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, errDial)
+		defer cancel()
+		conn, err := dial(ctx, network, address)
+		if err != nil && context.Cause(ctx) == errDial {
+			err = fmt.Errorf("%w: %w", errDial, err)
+		}
+		return conn, err
+	}
+}
+
+var errDial = fmt.Errorf("the dialer of the configuration took longer than %v", dialTimeout)
