@@ -23,14 +23,14 @@ func (r *Resource[T]) Get(ctx context.Context, key object.Key, opts metav1.GetOp
 	return r.named(ctx, c, &opts)
 }
 
-// Create creates obj and returns it as the server has it. Its namespace, or
-// that of the resource, says where. obj is not changed. It is sent again after 429
-// with a Retry-After alone, since the server has then not begun with it; after any
-// other failure the object may have been created.
+// Create creates obj, in its own namespace or that of the resource, and returns it
+// as the server has it. obj is not changed. Create is sent again only after 429 with
+// a Retry-After, when the server has not begun with it. After any other failure the
+// object may have been created.
 //
-// On a subresource such as "eviction" the name of obj says which object it is
-// about. Where the server answers with a mere success instead of an object, the
-// result is obj itself.
+// On a subresource such as "eviction", the name of obj says which object is meant. If
+// the server answers with a mere success instead of an object, the result is obj
+// itself.
 func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptions) (T, error) {
 	c := call[T]{verb: "create", method: http.MethodPost, object: &obj}
 	if err := r.takeKey(&c, obj); err != nil {
@@ -44,10 +44,10 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 }
 
 // Update replaces an object and returns it as the server has it. obj is not
-// changed. With a resource version in obj the server refuses to overwrite newer
-// changes (apierrors.IsConflict), and the call is repeated as Get is; without
-// one it overwrites whatever is there, and is repeated as Create is. What a cache or a
-// Resource holds of an object in part must not be sent; see Fields.
+// changed. If obj has a resource version, the server refuses to overwrite newer
+// changes (apierrors.IsConflict), and the call is repeated as Get is. If it has none,
+// Update overwrites whatever is there, and is repeated as Create is. Never send an
+// object of which only a part was read; see Fields.
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	c := call[T]{verb: "update", method: http.MethodPut, object: &obj}
 	if err := r.takeKey(&c, obj); err != nil {
@@ -62,11 +62,11 @@ func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptio
 	return r.named(ctx, c, &opts)
 }
 
-// Patch changes an object by a patch of one of the types that
-// k8s.io/apimachinery/pkg/types names (JSON patch, merge patch, strategic merge
-// patch, which custom resources do not support, and apply) and returns it as
-// the server has it. An apply patch is repeated as Get is; the others, which may do
-// something else the second time, as Create is.
+// Patch changes an object and returns it as the server has it. The types of patches
+// are those of k8s.io/apimachinery/pkg/types: JSON patch, merge patch, strategic
+// merge patch (not for custom resources) and apply. An apply patch is repeated as
+// Get is. The others may do something else the second time, and are repeated as
+// Create is.
 func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte, opts metav1.PatchOptions) (T, error) {
 	c := call[T]{verb: "patch", method: http.MethodPatch, key: key, body: patch, contentType: string(pt)}
 	var none T
@@ -86,13 +86,13 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 	return r.named(ctx, c, &opts)
 }
 
-// Apply sends obj as a server-side apply: the fields that it has are set and
-// owned by opts.FieldManager or, where that is empty, Config.FieldManager; one of
-// them is required. An object that does not exist is created.
+// Apply sends obj as a server-side apply: the server sets the fields of obj, and
+// opts.FieldManager owns them, or Config.FieldManager if that is empty. One of the
+// two is required. An object that does not exist is created.
 //
-// A typed object has more fields than one means to own: those that Go writes
-// even when they are empty. Where that matters, use an unstructured object or
-// Patch with an apply patch.
+// Go writes some fields of a typed object even when they are empty, and Apply then
+// owns them. If that matters, use an unstructured object, or Patch with an apply
+// patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
 	c := call[T]{verb: "apply", method: http.MethodPatch, repeat: idempotent}
 	if err := r.takeKey(&c, obj); err != nil {
@@ -109,8 +109,8 @@ func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions
 	return r.Patch(ctx, c.key, types.ApplyYAMLPatchType, body, opts.ToPatchOptions())
 }
 
-// Delete deletes an object. Unless opts says otherwise, it may live on for its
-// grace period or until its finalizers are done. It is repeated as Get is.
+// Delete deletes an object, which may live on for its grace period or until its
+// finalizers are done. Delete is repeated as Get is.
 func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.DeleteOptions) error {
 	if key.Name == "" {
 		return fmt.Errorf("delete %s: the name is empty", r.describe(key))
@@ -124,8 +124,8 @@ func (r *Resource[T]) Delete(ctx context.Context, key object.Key, opts metav1.De
 	})
 }
 
-// DeleteCollection deletes the objects that list selects, all of the resource's
-// namespace if it selects none. It is repeated as Create is.
+// DeleteCollection deletes the objects that list selects; without a selector, all
+// objects in the namespace of the resource. It is repeated as Create is.
 func (r *Resource[T]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, list metav1.ListOptions) error {
 	if err := validateList(list); err != nil {
 		return fmt.Errorf("delete collection of %s: %w", r, err)

@@ -21,9 +21,9 @@ const (
 
 // Exec is a program that prints a credential: an ExecCredential object of
 // client.authentication.k8s.io, v1 or v1beta1. The credential is used until its
-// expirationTimestamp and replaced when the server answers 401. Requests that
-// need it at the same time share one run, whose output or failure goes to all of
-// them.
+// expirationTimestamp, and replaced when the server answers 401. Requests that need
+// it at the same time share one run and its outcome. A run goes on when a request
+// gives up, for the next one; it may take five minutes, with a terminal fifteen.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 type Exec struct {
 	// Command is a path, or a name to look up in PATH.

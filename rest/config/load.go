@@ -74,11 +74,10 @@ func Load() (*Config, error) { return LoadWith(LoadOptions{}) }
 //  4. If 2 and 3 find nothing and no context, cluster, user or server is asked
 //     for: the service account of the pod that the program runs in.
 //
-// When files are merged, the first to set current-context wins, and so does the
-// first to define a cluster, a user or a context of a given name: entries of the
-// same name are not mixed. Relative paths are relative to the file in which they
-// stand. To a server whose address is http, a kubeconfig's credentials are not
-// sent; the Logger is told.
+// Of merged files, the first that sets current-context wins, and so does the first
+// that defines a cluster, user or context of a name; entries are not mixed. A
+// relative path is relative to its file. The credentials of a kubeconfig are not
+// sent to a server whose address is http; the Logger is told.
 //
 // If there is nothing to load, the error wraps ErrNoConfig.
 // https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/

@@ -21,8 +21,8 @@ const (
 )
 
 // Error says which parts of the server's API could not be discovered.
-// The usual reason for a part is an APIService whose backend is down. Whatever
-// is not named in it was discovered.
+// The usual reason is an APIService whose backend is down. All other parts were
+// discovered.
 type Error struct {
 	Failures []Failure // at least one
 }
