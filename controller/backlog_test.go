@@ -116,7 +116,7 @@ func TestManyDeletionsAreAwaitedInTurn(t *testing.T) {
 				return c.deleted[n]
 			}}
 		}, parked)
-		require.LessOrEqual(t, at.change(func() {}), someDeletions)
+		require.LessOrEqual(t, at.change(func() {}), 2*someDeletions)
 		at.change(func() { // all but one at once
 			for n := range parked - 1 {
 				at.deleted[n] = true

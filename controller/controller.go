@@ -139,6 +139,15 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	if len(c.sources) == 0 {
 		return nil, fmt.Errorf("controller %s: %w", c.name, ErrNoSource)
 	}
+	var misuse []error
+	for _, s := range c.sources {
+		if err := s.source.misuse; err != nil {
+			misuse = append(misuse, fmt.Errorf("controller %s: source %s (%s): %w", c.name, s.source, s.place, err))
+		}
+	}
+	if misuse != nil {
+		return nil, errors.Join(misuse...)
+	}
 	c.session = newSession(ctx, c)
 	c.state, c.since = Waiting, time.Now()
 	for _, s := range c.sources {
@@ -154,9 +163,9 @@ func (c *Controller) end(s *session) {
 	s.close()
 	s.tasks.Wait()
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.session = nil
 	c.state, c.since = Stopped, time.Now()
+	c.mu.Unlock()
 }
 
 func (c *Controller) enter(state State) {

@@ -419,7 +419,7 @@ func TestASuccessForgetsFailures(t *testing.T) {
 		e.Start(newController(e, r, controller.Options{}, controller.For(pods)))
 		e.Settle(time.Minute)
 		controllertest.Put(e, pod("a", labelled("x", "y")))
-		require.Equal(e, []int{1, 2, 3, 1, 2, 1}, attempts)
+		require.Equal(e, []int{1, 2, 1, 1, 2, 1}, attempts)
 	})
 }
 

@@ -44,16 +44,18 @@
 //     Options.Patience, which is counted.
 //   - What an initial list asks for goes behind live changes.
 //   - A map function that fails is called again, by object, with a back-off.
+//   - What a cache has of an object in part, or changed by a transform, is not
+//     written back.
 //   - Run returns when everything that it started has ended (L23).
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. A controller owns its workers, one
-// goroutine for each source, one more for a source with a map function, and one
-// for each parked request. Handlers run in goroutines of their informers. Of
+// Everything may be called from any goroutine. A controller owns its workers, two
+// goroutines for each source, one more for a source with a map function, and one
+// for each cache that requests are parked for. Handlers run in goroutines of their informers. Of
 // Controller.mu and the lock of a queue, of causes, of parking, of a mapping and
 // of an attempt, Controller.mu is taken first and the others under none but it
-// and that of a mapping. No lock is held while a reconciler or a predicate runs;
+// and that of a mapping; under that of parking, those of queues and caches are. No lock is held while a reconciler or a predicate runs;
 // a map function runs under the lock of its mapping, which orders its calls.
 //
 // # Failure

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -18,9 +20,18 @@ import (
 // Where the function fails or panics, that is reported and it is called again for
 // the object after a back-off, until it succeeds. It is called one call at a
 // time, and may be called for a state that is no longer the newest. Its objects
-// are shared and must not be changed.
+// are shared and must not be changed. As long as it fails for every object that
+// was there when the source began, the source is not synced, unless the reason is
+// that a kind is not served.
 func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o T) ([]Request, error), predicates ...Predicate[T]) Source {
-	s := informerSource(i, nil)
+	if requests == nil {
+		panic(failure.Place(1) + ": the function of a source is nil")
+	}
+	return mapSource(i, requests, predicates)
+}
+
+func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o T) ([]Request, error), predicates []Predicate[T]) Source {
+	s := informerSource[T](i, nil, nil)
 	if i == nil {
 		return s
 	}
@@ -33,15 +44,19 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 		defer m.retries.ShutDown()
 		var retrying sync.WaitGroup
 		defer retrying.Wait()
-		retrying.Go(m.retry)
-		return informerSource(i, func(context.Context, *Inbox) sharedinformer.HandlerFunc[T] { return m.handle }).run(ctx, in)
+		retrying.Go(func() { m.retry(&retrying) })
+		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[T] { return m.handle }
+		return informerSource(i, handler, m.synced).run(ctx, in)
 	}
 	return s
 }
 
 // MapFunc is Map for a function that needs nothing but the object and cannot fail.
 func MapFunc[T object.Object](i *sharedinformer.Informer[T], requests func(o T) []Request, predicates ...Predicate[T]) Source {
-	return Map(i, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
+	if requests == nil {
+		panic(failure.Place(1) + ": the function of a source is nil")
+	}
+	return mapSource(i, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates)
 }
 
 // mapping makes requests of objects, by a function that may fail.
@@ -54,6 +69,8 @@ type mapping[T object.Object] struct {
 
 	mu       sync.Mutex // orders calls of requests, and guards unmapped
 	unmapped map[object.Key]*unmapped[T]
+	mapped   bool // one has been, or its kind is not served
+	waiting  bool // to be synced, until one is mapped
 }
 
 // unmapped is what is known of one object and was not mapped yet.
@@ -68,9 +85,14 @@ const maxStates = 8
 
 // handle is told of every event.
 func (m *mapping[T]) handle(_ context.Context, e sharedinformer.Event[T]) error {
-	if m.ctx.Err() != nil || !admits(m.in, m.predicates, e) {
-		return nil
+	if m.ctx.Err() == nil && admits(m.in, m.predicates, e, func() { m.take(e) }) {
+		m.take(e)
 	}
+	return nil
+}
+
+// take maps the objects of an event, or sees to it that they are mapped later.
+func (m *mapping[T]) take(e sharedinformer.Event[T]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := object.KeyOf(e.Object)
@@ -87,15 +109,26 @@ func (m *mapping[T]) handle(_ context.Context, e sharedinformer.Event[T]) error 
 	if len(u.states) > maxStates {
 		u.states = slices.Delete(u.states, 1, 2)
 	}
-	if !waits && !m.try(key, u) {
+	if waits {
+		return
+	}
+	later := func() {
 		m.unmapped[key] = u
 		m.retries.AddRateLimited(key)
 	}
-	return nil
+	if !m.try(key, u, later) {
+		later()
+	}
 }
 
 // retry tries again what has failed, until ctx is done.
-func (m *mapping[T]) retry() {
+func (m *mapping[T]) retry(tasks *sync.WaitGroup) {
+	exited := true
+	defer func() {
+		if exited { // by the function
+			tasks.Go(func() { m.retry(tasks) })
+		}
+	}()
 	for key := range m.retries.Work(m.ctx) {
 		if m.again(key) {
 			m.retries.Forget(key)
@@ -103,23 +136,28 @@ func (m *mapping[T]) retry() {
 			m.retries.AddRateLimited(key)
 		}
 	}
+	exited = false
 }
 
 func (m *mapping[T]) again(key object.Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	done := m.try(key, m.unmapped[key])
+	done := m.try(key, m.unmapped[key], func() { m.retries.AddRateLimited(key) })
 	if done {
 		delete(m.unmapped, key)
 	}
 	return done
 }
 
-// try maps the states of u that are left, and reports whether none is. It is
-// called under mu.
-func (m *mapping[T]) try(key object.Key, u *unmapped[T]) bool {
+// try maps the states of u that are left, and reports whether none is. Where the
+// function ends the goroutine, exited is called. It is called under mu.
+func (m *mapping[T]) try(key object.Key, u *unmapped[T], exited func()) bool {
 	for len(u.states) > 0 {
-		reqs, err := m.call(u.states[0])
+		reqs, err := m.call(u.states[0], func(err error) {
+			m.in.Failed(err)
+			exited()
+		})
+		m.note(err)
 		if err != nil {
 			m.in.Failed(err)
 			return false
@@ -131,7 +169,32 @@ func (m *mapping[T]) try(key object.Key, u *unmapped[T]) bool {
 }
 
 // call turns a panic of the function into an error.
-func (m *mapping[T]) call(o T) (reqs []Request, err error) {
-	defer failure.Recover("map function", &err)
-	return m.requests(m.ctx, o)
+func (m *mapping[T]) call(o T, exited func(error)) (reqs []Request, err error) {
+	guard := failure.Guard{In: "map function"}
+	defer guard.End(&err, exited)
+	reqs, err = m.requests(m.ctx, o)
+	guard.Returned()
+	return reqs, err
+}
+
+// note says that the function works, if it does: where a kind is missing, nothing
+// is to be asked for before it is there. It is called under mu.
+func (m *mapping[T]) note(err error) {
+	if m.mapped || err != nil && !meta.IsNoMatchError(err) {
+		return
+	}
+	m.mapped = true
+	if m.waiting {
+		m.in.Synced()
+	}
+}
+
+// synced is called when the function has been called for all that was there.
+func (m *mapping[T]) synced() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = !m.mapped && len(m.unmapped) > 0 && !m.in.subscription.source.optional
+	if !m.waiting {
+		m.in.Synced()
+	}
 }

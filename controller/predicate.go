@@ -2,7 +2,6 @@ package controller
 
 import (
 	"maps"
-	"runtime/debug"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,7 +13,8 @@ import (
 
 // Predicate says whether an event matters. A source drops those that do not pass
 // all of its predicates. It must be quick and must not change the objects. If it
-// panics, that is a failure of the source, and the event passes.
+// panics, or ends its goroutine, that is a failure of the source, and the event
+// passes.
 type Predicate[T object.Object] func(e sharedinformer.Event[T]) bool
 
 func passes[T object.Object](predicates []Predicate[T], e sharedinformer.Event[T]) bool {
@@ -26,15 +26,27 @@ func passes[T object.Object](predicates []Predicate[T], e sharedinformer.Event[T
 	return true
 }
 
-// admits is passes for the predicates of a source.
-func admits[T object.Object](in *Inbox, predicates []Predicate[T], e sharedinformer.Event[T]) (pass bool) {
+// admits is passes for the predicates of a source. Where one ends the goroutine,
+// otherwise is called, since the event passes then too.
+func admits[T object.Object](in *Inbox, predicates []Predicate[T], e sharedinformer.Event[T], otherwise func()) (pass bool) {
+	if len(predicates) == 0 {
+		return true
+	}
+	var err error
 	defer func() {
-		if p := recover(); p != nil {
-			in.Failed(&failure.PanicError{In: "predicate", Value: p, Stack: debug.Stack()})
+		if err != nil {
+			in.Failed(err)
 			pass = true
 		}
 	}()
-	return passes(predicates, e)
+	guard := failure.Guard{In: "predicate"}
+	defer guard.End(&err, func(exited error) {
+		in.Failed(exited)
+		otherwise()
+	})
+	pass = passes(predicates, e)
+	guard.Returned()
+	return pass
 }
 
 // And passes what all pass.

@@ -21,10 +21,18 @@ type Source struct {
 	optional bool
 	run      func(ctx context.Context, in *Inbox) error
 	unsynced func() error // what is not synced and why, nil if there is nothing to say
+	misuse   error        // why it can never work
 }
 
-// String returns the source's name.
-func (s Source) String() string { return s.name() }
+// String returns the source's name; "source" where it was given none.
+func (s Source) String() string {
+	if s.name != nil {
+		if name := s.name(); name != "" {
+			return name
+		}
+	}
+	return "source"
+}
 
 // Named returns the source under another name, for status, causes and messages.
 func (s Source) Named(name string) Source {
@@ -56,6 +64,9 @@ func (s Source) Optional() Source {
 // in.Synced is called. An error or a panic is reported, and the function is
 // called again after a back-off. When it returns nil, the source has ended.
 func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Source {
+	if run == nil {
+		panic(failure.Place(1) + ": the function of a source is nil")
+	}
 	return Source{run: run}.Named(name)
 }
 
@@ -63,6 +74,9 @@ func SourceFunc(name string, run func(ctx context.Context, in *Inbox) error) Sou
 // each value from ch, until ch is closed. An error is reported with the source
 // and the value is dropped: a channel has nothing that could be read again.
 func Channel[E any](name string, ch <-chan E, requests func(ctx context.Context, e E) ([]Request, error)) Source {
+	if requests == nil {
+		panic(failure.Place(1) + ": the function of a source is nil")
+	}
 	return SourceFunc(name, func(ctx context.Context, in *Inbox) error {
 		in.Synced()
 		for e := range received(ctx, ch) {
@@ -186,10 +200,9 @@ func (s *subscription) serve(ctx context.Context, in *Inbox) {
 	}
 }
 
-// call turns a panic of the source into an error.
-func (s *subscription) call(ctx context.Context, in *Inbox) (err error) {
-	defer failure.Recover("source "+s.source.String(), &err)
-	return s.source.run(ctx, in)
+// call makes an error of a panic, and of a source that ends its goroutine.
+func (s *subscription) call(ctx context.Context, in *Inbox) error {
+	return failure.Apart("source "+s.source.String(), func() error { return s.source.run(ctx, in) })
 }
 
 // waiting names the source and says why the controller has to wait for it, nil if
@@ -208,7 +221,9 @@ func (s *subscription) waiting() error {
 // tell.
 func (s *subscription) unsynced() error {
 	if s.source.unsynced != nil {
-		return s.source.unsynced()
+		if err := s.source.unsynced(); err != nil {
+			return err
+		}
 	}
 	if failure := s.failure.Load(); failure != nil && !s.synced.Load() {
 		return fmt.Errorf("%s: %w", s.source, *failure)

@@ -122,8 +122,9 @@ func TestObjectsOfAKindThatBypassesTheCache(t *testing.T) {
 		require.Equal(e, []string{"s"}, seen)
 
 		c := newController(e, r, controller.Options{}, controller.For(secrets.Informer()), controller.MapFunc(secrets.Informer(), func(*corev1.Secret) []controller.Request { return nil }))
-		e.Start(c)
-		require.ErrorContains(e, c.Ready(), "*v1.Secret: the kind bypasses the cache (factory.Options.DisableFor): for a source, ask factory.Informer")
+		err := c.Run(e.Context())
+		require.ErrorContains(e, err, "controller test: source *v1.Secret (controller/controller_test.go:")
+		require.ErrorContains(e, err, "the source's informer is nil, as that of a client is whose kind bypasses the cache (factory.Options.DisableFor)")
 	})
 }
 

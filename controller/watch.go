@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -20,10 +21,10 @@ import (
 // For returns a source that asks for a reconcile of each object of an informer
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	return Handle(i, func(_ context.Context, e sharedinformer.Event[T], in *Inbox) error {
+	return handleSource(i, func(_ context.Context, e sharedinformer.Event[T], in *Inbox) error {
 		in.Add(causeOf(e), object.KeyOf(e.Object), RequestFor(e.Object))
 		return nil
-	}, predicates...)
+	}, predicates)
 }
 
 // Kind is something that knows where a kind is served: a *rest.Resource or a
@@ -38,13 +39,13 @@ type Kind interface {
 // asked for. Whether owners have a namespace is learnt from the server; until
 // that succeeds it is tried again.
 func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return Map(i, owners[T](owner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }), predicates...)
+	return mapSource(i, owners[T](owner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }), predicates)
 }
 
 // OwnsAny is Owns for every owner of the kind, whether it controls the object or
 // not.
 func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return Map(i, owners[T](owner, func(metav1.OwnerReference) bool { return true }), predicates...)
+	return mapSource(i, owners[T](owner, func(metav1.OwnerReference) bool { return true }), predicates)
 }
 
 // owners maps an object to those of its owners that are of a kind, whatever the
@@ -79,28 +80,48 @@ func owners[T object.Object](kind Kind, which func(metav1.OwnerReference) bool) 
 // order of the server. An error is reported, and the event is not told again; to
 // retry is what Map is for.
 func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates ...Predicate[T]) Source {
-	return informerSource(i, func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[T] {
+	if handle == nil {
+		panic(failure.Place(1) + ": the function of a source is nil")
+	}
+	return handleSource(i, handle, predicates)
+}
+
+func handleSource[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates []Predicate[T]) Source {
+	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[T] {
 		return func(_ context.Context, e sharedinformer.Event[T]) error {
-			if ctx.Err() != nil || !admits(in, predicates, e) {
+			otherwise := func() {
+				if err := handle(ctx, e, in); err != nil {
+					in.Failed(err)
+				}
+			}
+			if ctx.Err() != nil || !admits(in, predicates, e, otherwise) {
 				return nil
 			}
 			return handle(ctx, e, in)
 		}
-	})
+	}
+	return informerSource(i, handler, nil)
 }
 
-// informerSource is a source whose handler is registered while it runs.
-func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[T]) Source {
+// informerSource is a source whose handler is registered while it runs. synced is
+// called when the handler is; nil means Inbox.Synced.
+func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[T], synced func()) Source {
 	if i == nil {
-		return SourceFunc(reflect.TypeFor[T]().String(), func(context.Context, *Inbox) error { return errUncached })
+		s := SourceFunc(reflect.TypeFor[T]().String(), func(context.Context, *Inbox) error { return errUncached })
+		s.misuse = errUncached
+		return s
 	}
 	s := Source{name: i.Name, unsynced: func() error { return unsynced(i) }}
 	s.run = func(ctx context.Context, in *Inbox) error {
+		synced := synced
+		if synced == nil {
+			synced = in.Synced
+		}
 		registration := i.AddHandlerWith(handler(ctx, in), sharedinformer.HandlerOptions{
 			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
 			Place:  in.subscription.place,
 			Resync: spread(in.session.controller.opts.Resync),
-			OnSync: in.Synced,
+			OnSync: synced,
 		})
 		if in.subscription.source.optional {
 			awaitServed(ctx, i, in)
@@ -112,7 +133,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 }
 
 // errUncached: an informer is needed, and the client of the kind has none.
-var errUncached = errors.New("the kind bypasses the cache (factory.Options.DisableFor): for a source, ask factory.Informer for an informer of it")
+var errUncached = errors.New("the source's informer is nil, as that of a client is whose kind bypasses the cache (factory.Options.DisableFor): ask factory.Informer for one")
 
 // spread makes a period up to a tenth longer or shorter, so that not everything
 // comes due at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,11 +75,12 @@ func TestControllers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exporter := metrics.NewControllers(metrics.ControllerOptions{Buckets: []float64{0.5}})
 		ctx, cancel := context.WithCancel(t.Context())
+		var asked atomic.Bool
 		opts := controller.Options{Metrics: exporter, Concurrency: 3, Timeout: 2 * time.Second}
 		c, err := controller.New("pods", controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
 			switch req.Name {
 			case "requeue":
-				return controller.Result{Requeue: controller.Attempt(ctx) == 1}, nil
+				return controller.Result{Requeue: !asked.Swap(true)}, nil
 			case "after":
 				return controller.Result{RequeueAfter: time.Hour}, nil
 			case "terminal":

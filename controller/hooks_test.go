@@ -1,0 +1,124 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// A function that ends its goroutine, as FailNow does, is reported, and nothing is
+// lost by it.
+func TestAFunctionThatEndsItsGoroutine(t *testing.T) {
+	exit := func(times *int) {
+		if *times++; *times <= 2 {
+			runtime.Goexit()
+		}
+	}
+	one := func(o *corev1.Pod) []controller.Request { return []controller.Request{controller.RequestFor(o)} }
+	for name, source := range map[string]func(pods *sharedinformer.Informer[*corev1.Pod]) controller.Source{
+		"map function": func(pods *sharedinformer.Informer[*corev1.Pod]) controller.Source {
+			times := 0
+			return controller.MapFunc(pods, func(o *corev1.Pod) []controller.Request { exit(&times); return one(o) })
+		},
+		"predicate": func(pods *sharedinformer.Informer[*corev1.Pod]) controller.Source {
+			times := 0
+			return controller.For(pods, func(sharedinformer.Event[*corev1.Pod]) bool { exit(&times); return true })
+		},
+		"predicate of a map": func(pods *sharedinformer.Informer[*corev1.Pod]) controller.Source {
+			times := 0
+			return controller.MapFunc(pods, one, func(sharedinformer.Event[*corev1.Pod]) bool { exit(&times); return true })
+		},
+		"source": func(*sharedinformer.Informer[*corev1.Pod]) controller.Source {
+			times := 0
+			return controller.SourceFunc("source", func(ctx context.Context, in *controller.Inbox) error {
+				exit(&times)
+				for _, name := range []string{"a", "b", "c"} {
+					in.Add(controller.Generic, object.Key{}, controller.Request{Key: object.Key{Namespace: "shop", Name: name}})
+				}
+				in.Synced()
+				<-ctx.Done()
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			controllertest.Run(t, func(e *controllertest.Env) {
+				pods := factory.Informer[*corev1.Pod](e.Factory)
+				j := &journal{}
+				for _, name := range []string{"a", "b"} {
+					controllertest.Put(e, pod(name))
+				}
+				c := newController(e, j, controller.Options{}, source(pods))
+				e.Start(c)
+				controllertest.Put(e, pod("c"))
+				e.Settle(time.Minute)
+				require.ElementsMatch(e, []string{"shop/a", "shop/b", "shop/c"}, j.read())
+				s := c.Status().Sources[0]
+				require.EqualValues(e, 2, s.Failures)
+				require.ErrorContains(e, s.Failure, " called runtime.Goexit")
+				require.True(e, s.Synced)
+			})
+		})
+	}
+}
+
+// A source whose function fails for all that is there has asked for nothing.
+func TestASourceThatMapsNothingIsNotSynced(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		controllertest.Put(e, pod("a"))
+		controllertest.Put(e, pod("b"))
+		var works atomic.Pointer[string] // the names for which the function works
+		works.Store(new(""))
+		j := &journal{}
+		c := newController(e, j, controller.Options{}, controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) {
+			if !strings.Contains(*works.Load(), p.Name) {
+				return nil, errors.New("not yet")
+			}
+			return []controller.Request{controller.RequestFor(p)}, nil
+		}))
+		e.Start(c)
+		e.Settle(time.Hour)
+		require.False(e, c.Status().Sources[0].Synced)
+		require.ErrorContains(e, c.Ready(), "waiting for pods: not yet")
+		works.Store(new("b"))
+		e.Settle(time.Hour)
+		require.NoError(e, c.Ready(), "one object of many holds up nobody")
+		require.Equal(e, []string{"shop/b"}, j.read())
+		works.Store(new("ab"))
+		e.Settle(time.Hour)
+		require.Equal(e, []string{"shop/a"}, j.read())
+	})
+}
+
+func TestAFunctionThatIsNilIsFoundAtOnce(t *testing.T) {
+	for name, call := range map[string]func(){
+		"Map":        func() { controller.Map[*corev1.Pod](nil, nil) },
+		"MapFunc":    func() { controller.MapFunc[*corev1.Pod](nil, nil) },
+		"Handle":     func() { controller.Handle[*corev1.Pod](nil, nil) },
+		"SourceFunc": func() { controller.SourceFunc("x", nil) },
+		"Channel":    func() { controller.Channel[int]("x", nil, nil) },
+		"Objects":    func() { controller.Objects[*corev1.Pod](nil, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				require.Contains(t, recover(), "controller/hooks_test.go:")
+			}()
+			call()
+			t.Fatal("it was taken")
+		})
+	}
+}
