@@ -22,6 +22,7 @@
 //	Servers        metrics, health, debugging: first to start, last to stop
 //	Webhooks       the API server may need them before it answers a list
 //	Caches         factories of informers
+//	               recorders of events, which outlive all that may record some
 //	Others         what every replica runs
 //	               warm-ups, see Warmer
 //	LeaderElected  what only the leader runs: the default

@@ -71,16 +71,21 @@ func (g *group) start(t task) {
 	g.running[running] = struct{}{}
 	go func() {
 		defer g.end(running)
-		if err := t.call(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
-			g.failed(fmt.Errorf("%s: %w", t.name, err))
+		failed := func(err error) { g.failed(fmt.Errorf("%s: %w", t.name, err)) }
+		if err := t.call(ctx, failed); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
+			failed(err)
 		}
 	}()
 }
 
-// call runs the task and makes an error of a panic.
-func (t task) call(ctx context.Context) (err error) {
-	defer failure.Recover("Run", &err)
-	return t.run(ctx)
+// call runs the task and makes an error of a panic. Where it ends the goroutine,
+// exited is called.
+func (t task) call(ctx context.Context, exited func(error)) (err error) {
+	guard := failure.Guard{In: "Run"}
+	defer guard.End(&err, exited)
+	err = t.run(ctx)
+	guard.Returned()
+	return err
 }
 
 func (g *group) end(t *task) {

@@ -90,8 +90,8 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	m := &Manager{
 		Cluster: own, cfg: cfg, opts: opts, logger: opts.Logger,
 		metrics: registry, controllers: &controllers{Metrics: registry.Controllers()},
-		health:  &checks{prefix: "/healthz", named: map[string]Check{"ping": Ping}},
-		ready:   &checks{prefix: "/readyz", named: map[string]Check{}},
+		health:  newChecks("/healthz", opts.Logger),
+		ready:   newChecks("/readyz", opts.Logger),
 		elected: make(chan struct{}), failing: make(chan struct{}, 1),
 		state: idle, names: map[string]bool{}, informers: map[string]metrics.InformerSource{},
 	}
@@ -99,10 +99,15 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 		m.groups[n] = newGroup(m.fail)
 	}
 	m.election = newGroup(m.fail)
-	m.ready.named["manager"] = m.checkState
-	m.ready.named["warm-up"] = m.checkWarm
-	m.ready.named["runnables"] = m.checkRunnables
-	if err := m.Add(own); err != nil {
+	for name, check := range map[string]Check{"manager": m.checkState, "warm-up": m.checkWarm, "runnables": m.checkRunnables} {
+		if err := m.ready.add(name, check); err != nil {
+			return nil, fmt.Errorf("manager: %w", err)
+		}
+	}
+	if err := m.health.add("ping", Ping); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if err := m.add(Caches, own); err != nil {
 		return nil, err
 	}
 	if err := m.addElection(); err != nil {
@@ -150,19 +155,38 @@ func (m *Manager) addElection() error {
 	if m.elector, err = leaderelection.New(client, *m.opts.LeaderElection); err != nil {
 		return err
 	}
-	m.health.named["leader-election"] = m.checkElection
+	if err := m.health.add("leader-election", m.checkElection); err != nil {
+		return err
+	}
 	return m.metrics.Register(metrics.NewElections(m.elector))
 }
 
-// Add lets r run as a part of the program, in the group that r itself names
-// (LeaderElectionRunnable), clusters in Caches, servers in Servers, and all others in
-// LeaderElected. If the group has started, r starts at once.
+// Add lets r run as a part of the program: where r itself says
+// (LeaderElectionRunnable), clusters in Caches, servers in Servers, recorders of
+// events before all that may record some, and all others in LeaderElected. If the
+// group has started, r starts at once.
 //
-// Add fails if another runnable has r's name, and with ErrStopped once the group stops.
-func (m *Manager) Add(r Runnable) error { return m.AddTo(groupOf(r), r) }
+// It fails where r was added before or another runnable has its name, and with
+// ErrStopped when the group stops.
+func (m *Manager) Add(r Runnable) error {
+	if r == nil {
+		panic(failure.Place(1) + ": the runnable is nil")
+	}
+	return m.add(groupOf(r), r)
+}
 
 // AddTo is Add to a group of the caller's choice.
 func (m *Manager) AddTo(group Group, r Runnable) error {
+	if r == nil {
+		panic(failure.Place(1) + ": the runnable is nil")
+	}
+	if group == recorders {
+		return fmt.Errorf("add %T: there is no Group(%d)", r, int(group))
+	}
+	return m.add(group, r)
+}
+
+func (m *Manager) add(group Group, r Runnable) error {
 	name, unique := nameOf(r)
 	if group < Servers || group > LeaderElected || group == warmUps {
 		return fmt.Errorf("add %s: there is no %v", name, group)

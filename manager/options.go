@@ -51,10 +51,13 @@ type Options struct {
 	MetricsAccess bool
 
 	// HealthProbeBindAddress is where /healthz and /readyz are served, such as
-	// ":8081". Empty or "0" means nowhere.
+	// ":8081". Empty or "0" means nowhere. Anybody may ask, so the answers name the
+	// checks that fail and not the reasons: those are in the log, and in the same
+	// paths at PprofBindAddress.
 	HealthProbeBindAddress string
 
-	// PprofBindAddress is where /debug/pprof/ and /debug/status are served.
+	// PprofBindAddress is where /debug/pprof/ and /debug/status are served, and the
+	// probes with their reasons.
 	// Without a host, such as in ":6060", it means the loopback interface. Empty
 	// or "0" means nowhere.
 	PprofBindAddress string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/webhook"
 )
@@ -66,6 +67,7 @@ const (
 	Servers Group = iota
 	Webhooks
 	Caches
+	recorders
 	Others
 	warmUps
 	LeaderElected
@@ -81,6 +83,8 @@ func (g Group) String() string {
 		return "Webhooks"
 	case Caches:
 		return "Caches"
+	case recorders:
+		return "Recorders"
 	case Others:
 		return "Others"
 	case warmUps:
@@ -100,6 +104,8 @@ func groupOf(r Runnable) Group {
 		return Webhooks
 	case *Cluster:
 		return Caches
+	case *controller.Events:
+		return recorders
 	case LeaderElectionRunnable:
 		if !r.NeedLeaderElection() {
 			return Others

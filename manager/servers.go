@@ -32,7 +32,7 @@ func (m *Manager) addServers() error {
 		}
 	}
 	if served(m.opts.HealthProbeBindAddress) {
-		if err := m.serve("health", m.opts.HealthProbeBindAddress, m.Probes(), nil); err != nil {
+		if err := m.serve("health", m.opts.HealthProbeBindAddress, m.probes(false), nil); err != nil {
 			return err
 		}
 	}
@@ -68,12 +68,17 @@ func (m *Manager) metricsHandler() (http.Handler, error) {
 	return serving.Access(client, m.logger, m.metrics.Handler()), nil
 }
 
-// Probes answers /healthz and /readyz, for programs with a server of their own.
-func (m *Manager) Probes() http.Handler {
+// Probes answers /healthz and /readyz, for programs with a server of their own. Its
+// answers give reasons, which name objects and quote the API server: mind who may
+// ask.
+func (m *Manager) Probes() http.Handler { return m.probes(true) }
+
+func (m *Manager) probes(reasons bool) http.Handler {
 	mux := http.NewServeMux()
 	for _, c := range []*checks{m.health, m.ready} {
-		mux.Handle(c.prefix, c)
-		mux.Handle(c.prefix+"/", c)
+		answer := func(w http.ResponseWriter, r *http.Request) { c.answer(w, r, reasons) }
+		mux.HandleFunc(c.prefix, answer)
+		mux.HandleFunc(c.prefix+"/", answer)
 	}
 	return mux
 }
@@ -81,6 +86,9 @@ func (m *Manager) Probes() http.Handler {
 // debugHandler shows what goes on inside.
 func (m *Manager) debugHandler() http.Handler {
 	mux := http.NewServeMux()
+	for _, path := range []string{"/healthz", "/healthz/", "/readyz", "/readyz/"} {
+		mux.Handle(path, m.Probes())
+	}
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)

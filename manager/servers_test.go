@@ -96,6 +96,12 @@ func TestTheServersOfAManager(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(body), &report))
 	require.Equal(t, "running", report["State"])
 	require.Contains(t, body, `"Resource": "pods"`)
+	require.NoError(t, m.AddHealthzCheck("disk", func(*http.Request) error { return errors.New("the key of bob is full") }))
+	_, body = get(t, "http://"+health+"/healthz")
+	require.Contains(t, body, "[-] disk: failed\n")
+	require.NotContains(t, body, "bob", "anybody may ask")
+	_, body = get(t, "http://"+debug+"/healthz")
+	require.Contains(t, body, "[-] disk: the key of bob is full\n")
 	if outside := otherAddress(); outside != "" {
 		_, err = net.DialTimeout("tcp", net.JoinHostPort(outside, debugPort), time.Second)
 		require.Error(t, err, "debug pages are for the loopback interface")
