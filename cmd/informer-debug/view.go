@@ -196,7 +196,7 @@ func (v *view) state(s reflector.Status) {
 	case reflector.InitialWatch, reflector.Listing:
 		text := v.target.String()
 		if s.RV != "" {
-			text = "again, the changes after rv " + s.RV + " are not to be had"
+			text = "again, the changes after rv " + s.RV + " are gone"
 		}
 		v.console.state(s.Since, "%s", name(text))
 	case reflector.Watching:

@@ -41,7 +41,7 @@ func newController(f *factory.Factory, events *controller.Events, opts controlle
 		d, did, err := controller.CreateOrUpdate(ctx, deployments, d, func(d *appsv1.Deployment) error {
 			pod, node := &d.Spec.Template, labels.Merge(ours, labels.Set{nodeLabel: m.Name})
 			d.Spec.Replicas, d.Spec.Selector, pod.Labels = &m.Spec.Size, &metav1.LabelSelector{MatchLabels: node}, node
-			if len(pod.Spec.Containers) == 0 { // else the server's defaults are in it, which are to stay
+			if len(pod.Spec.Containers) == 0 { // else it has the server's defaults, which must stay
 				pod.Spec.Containers = []corev1.Container{{Name: "memcached"}}
 			}
 			pod.Spec.Containers[0].Image = m.Spec.Image

@@ -128,7 +128,7 @@ func protoBody(gvk object.GVK, obj any) (body, raw []byte, err error) {
 var protoTail = []byte{0x1a, 0, 0x22, 0}
 
 // protoHead is the magic number and the runtime.Unknown up to the object's
-// bytes, of which there are size.
+// bytes; size says how many.
 func protoHead(gvk object.GVK, size int) ([]byte, error) {
 	kind := runtime.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}
 	typeMeta, err := kind.Marshal()

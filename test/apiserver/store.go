@@ -25,8 +25,7 @@ func (s *Server) put(c *collection, prev *version, obj object.Object) *version {
 	return v
 }
 
-// remove deletes the object of which v is the newest state. The mutex must be
-// held.
+// remove deletes the object whose newest state is v. The mutex must be held.
 func (s *Server) remove(c *collection, v *version) *version {
 	s.rv++
 	last := v.at(s.rv)
@@ -86,8 +85,8 @@ func (s *Server) replace(c *collection, cur *version, obj object.Object) *versio
 		return cur
 	}
 	if old.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
-		// Watchers see the object as it was stored last, finalizers and all;
-		// the one who let it go sees what was asked for, at the old version.
+		// Watchers see the object as it was stored last, finalizers and all; the
+		// answer shows what was asked for, at the old version.
 		s.remove(c, cur)
 		return &version{res: cur.res, rv: cur.rv, path: cur.path, obj: obj}
 	}

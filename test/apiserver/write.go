@@ -48,7 +48,7 @@ func (c *call) create() error {
 func (c *call) createNew(obj object.Object) error {
 	c.dropDecided(obj)
 	if c.coll.defaults != nil {
-		c.coll.defaults(obj) // the one who creates an object owns its defaults
+		c.coll.defaults(obj) // the creator of an object owns its defaults
 	}
 	obj, err := c.owned(nil, obj)
 	if err != nil {

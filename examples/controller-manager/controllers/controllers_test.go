@@ -278,7 +278,7 @@ func TestADyingOrphanIsNotAdopted(t *testing.T) {
 }
 
 // The garbage controllers delete what has lost an owner of their kind, and leave alone
-// what another kind of that name controls, be it there or not.
+// what another kind of that name controls, whether that is there or not.
 func TestGarbageIsOfItsKind(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		start(e)

@@ -1,5 +1,5 @@
-// Package deployment rolls out the Pod template of a Deployment: one ReplicaSet for
-// each template there was, of which the newest gets the Pods step by step.
+// Package deployment rolls out the Pod template of a Deployment. Each template that
+// there was has a ReplicaSet, and the newest gets the Pods step by step.
 package deployment
 
 import (

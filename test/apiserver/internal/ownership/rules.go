@@ -20,7 +20,7 @@ var rulesFile []byte
 // the default of the format: a list is replaced as a whole, a map is merged by key.
 type rule struct {
 	Keys    []string `json:"keys"`    // a list whose items are told apart by these fields
-	Set     bool     `json:"set"`     // a list of scalars, each of which stands for itself
+	Set     bool     `json:"set"`     // a list of scalars that each stand for themselves
 	Atomic  bool     `json:"atomic"`  // a map or struct that is replaced as a whole
 	Default any      `json:"default"` // of a key that an item leaves out
 }
