@@ -35,7 +35,7 @@ type Index[T object.Object, V comparable] struct {
 	name      string
 	x         *Indexer[T]
 	values    func(T) []V
-	looseType bool                // a value of V may turn out not to be comparable
+	looseType bool                // a value of V may turn out not to be comparable, or not to equal itself
 	buckets   table[V, bucket[T]] // what they hold is guarded by x.mu
 }
 
@@ -54,7 +54,7 @@ type anyIndex[T object.Object] interface {
 func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := &Index[T, V]{name: name, x: x, values: values}
 	switch reflect.TypeFor[V]().Kind() {
-	case reflect.Interface, reflect.Struct, reflect.Array:
+	case reflect.Interface, reflect.Struct, reflect.Array, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
 		i.looseType = true
 	}
 	failures := x.Write(func(Writer[T]) {
@@ -207,6 +207,9 @@ func (i *Index[T, V]) valuesOf(e *entry[T], o T, report bool) (values []V) {
 	if i.looseType {
 		for _, v := range values {
 			i.buckets.get(v) // panics where v cannot be a key
+			if v != v {
+				panic(fmt.Sprintf("the value %v does not equal itself, so that nobody can look for it", v))
+			}
 		}
 	}
 	return values

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -563,4 +564,17 @@ func TestARemovedIndexFindsNothing(t *testing.T) {
 	require.Empty(t, gone.Values())
 	require.Empty(t, slices.Collect(before), "an iteration that begins later")
 	require.Equal(t, 2, stays.Len("all"))
+}
+
+// What does not equal itself would make a list that nobody finds and nobody empties.
+func TestL15_AValueThatDoesNotEqualItself(t *testing.T) {
+	x := New[meta]()
+	i, _ := AddIndex(x, "f", func(meta) []float64 { return []float64{math.NaN()} })
+	for n := range 3 {
+		failures := x.Write(func(w Writer[meta]) { w.Set(object.Key{Name: "a"}, obj("", "a", n+1)) })
+		require.Len(t, failures, 1)
+		require.ErrorContains(t, failures[0], "does not equal itself")
+	}
+	require.Empty(t, i.Values())
+	require.Equal(t, 1, x.Reader().Len())
 }
