@@ -52,35 +52,21 @@ func (t Type) String() string {
 
 // Delta is one entry of the queue. The zero Key, Object and RV mean that the
 // type of delta has none.
+//
+// RV is a promise (L13): once the batch of this delta is applied, the cache has every
+// change of its reflector up to RV. With Options.Compact it holds for the batch as a
+// whole, since a change may have been folded into a later delta.
 type Delta[T object.Object] struct {
 	Type   Type
 	Key    object.Key // of Object; for Replaced and Bookmark the namespace that they are about, empty for all
 	Object T          // for Deleted, the last state that the server told
 	Items  []T        // for Replaced, the whole set in list order
-	RV     string     // the cache's resource version once this and all before it are applied
+	RV     string     // the resource version that it brings the cache to
 
 	Received time.Time // when the last byte of it had been read
 	Decoded  time.Time // when Object was ready
 	Queued   time.Time // when it was added here; see Add
-
-	// gone marks an entry that was popped by key or folded into a later one
-	// while it waits for the entries before it to leave.
-	gone bool
-	// next is the position of the next entry of the same key, 0 if none.
-	next uint64
 }
 
 // ofObject reports whether d is about one object.
 func (d *Delta[T]) ofObject() bool { return d.Type <= Deleted }
-
-// Batch is what a consumer gets: deltas in order, and the promise that goes
-// with them.
-type Batch[T object.Object] struct {
-	Deltas []Delta[T]
-
-	// RV is the resource version up to which every change has been handed out
-	// with this batch or before it; the consumer's cache is complete up to it
-	// once the batch is applied (L13). Empty where nothing can be promised yet. A
-	// queue that several reflectors fill promises nothing with it: see Delta.RV.
-	RV string
-}

@@ -17,19 +17,15 @@ type Options struct {
 	Compact bool
 }
 
-// DeltaFIFO is a queue of deltas in arrival order with one consumer.
+// DeltaFIFO is a queue of deltas in arrival order with one consumer, who takes all
+// of them at once: Pop swaps two slices, whatever is in them.
 //
-//	entries:  [A added][B added][A updated][bookmark][C deleted]
-//	position:     1        2         3          4         5
-//	byKey:      A → 3, via A's next from 1; B → 2   (up to the last barrier)
+//	entries:  [A added][B added][bookmark][A updated][C deleted]
+//	newest:    A → 3, C → 4, with Options.Compact only
 //
-// PopBatch takes everything and is what an informer uses: it swaps slices and
-// touches no key. Pop takes one object's deltas; the view by key that it needs
-// (first and last position of each key since the last barrier) is built when
-// Pop is first called, or from the start with Options.Compact.
-//
-// A barrier (Replaced, Sync, Bookmark, Trim) is about all objects: Pop never takes an
-// entry from behind one, and compaction never folds across one.
+// A barrier (Replaced, Sync, Bookmark, Trim) is about all objects: compaction never
+// folds across one, so that newest has what came behind the last of them. What was
+// folded leaves a hole in entries; when there are more holes than deltas, they close.
 type DeltaFIFO[T object.Object] struct {
 	compact bool
 	wake    chan struct{} // holds one token while there may be something to pop
@@ -37,14 +33,9 @@ type DeltaFIFO[T object.Object] struct {
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	entries []Delta[T]
-	base    uint64 // position of entries[0]; positions start at 1
-	live    int    // entries that are not gone
-	rv      string // the last promise handed out
-	heldTo  uint64 // no new promise before the entry at this position has left
+	holes   int                // entries without a type
+	newest  map[object.Key]int // position in entries of the last delta of each object
 	merged  uint64
-
-	keyed bool
-	byKey map[object.Key]uint64 // position of the key's last entry since the last barrier
 }
 
 // maxReuse bounds the buffer that is used again, so that one burst does not
@@ -57,9 +48,9 @@ const MaxAhead = maxReuse
 
 // New returns an empty queue.
 func New[T object.Object](opts Options) *DeltaFIFO[T] {
-	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1), base: 1}
+	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 	if opts.Compact {
-		f.keyed, f.byKey = true, make(map[object.Key]uint64)
+		f.newest = make(map[object.Key]int)
 	}
 	return f
 }
@@ -72,16 +63,66 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 		d.Queued = time.Now()
 	}
 	f.mu.Lock()
-	if d.Queued.IsZero() && f.live == 0 {
+	if len(f.entries) == 0 && d.Queued.IsZero() {
 		d.Queued = time.Now()
 	}
-	f.entries = append(f.entries, d)
-	f.live++
-	if f.keyed {
-		f.index(len(f.entries) - 1)
+	if f.compact {
+		f.fold(&d)
 	}
+	f.entries = append(f.entries, d)
 	f.mu.Unlock()
 	signal(f.wake)
+}
+
+// fold lets the delta of the same object that is still queued disappear in favour of
+// d, where a consumer that sees only d misses nothing but a state in between. The
+// place that d takes is the later one, so that arrival order holds.
+func (f *DeltaFIFO[T]) fold(d *Delta[T]) {
+	if !d.ofObject() {
+		clear(f.newest)
+		return
+	}
+	at, ok := f.newest[d.Key]
+	if ok {
+		prior := &f.entries[at]
+		if prior.Type != Deleted && prior.Object.GetUID() == d.Object.GetUID() {
+			if prior.Type == Added && d.Type == Updated {
+				d.Type = Added
+			}
+			*prior = Delta[T]{Queued: prior.Queued} // the age of the queue stays
+			f.merged++
+			f.holes++
+		}
+	}
+	if f.holes > len(f.entries)/2+minHoles {
+		f.close()
+	}
+	f.newest[d.Key] = len(f.entries)
+}
+
+// minHoles spares a short queue from being gone through at every second delta.
+const minHoles = 64
+
+// close closes the holes. It costs each delta that is added a constant time at most,
+// since there are more holes than deltas.
+func (f *DeltaFIFO[T]) close() {
+	oldest := f.entries[0].Queued
+	kept := f.entries[:0]
+	for at := range f.entries {
+		d := f.entries[at]
+		if d.Type == 0 {
+			continue
+		}
+		if last, ok := f.newest[d.Key]; ok && last == at && d.ofObject() {
+			f.newest[d.Key] = len(kept)
+		}
+		kept = append(kept, d)
+	}
+	clear(f.entries[len(kept):])
+	f.entries, f.holes = kept, 0
+	if len(kept) > 0 && kept[0].Queued.IsZero() {
+		kept[0].Queued = oldest
+	}
 }
 
 // WaitForRoom waits while MaxAhead deltas or more are queued, so that memory for
@@ -106,70 +147,6 @@ func signal(token chan struct{}) {
 	}
 }
 
-// index enters entries[i] into the view by key, folding its predecessor into
-// it where that is allowed.
-func (f *DeltaFIFO[T]) index(i int) {
-	d := &f.entries[i]
-	if !d.ofObject() {
-		clear(f.byKey)
-		return
-	}
-	position := f.base + uint64(i)
-	if last, ok := f.byKey[d.Key]; ok {
-		prior := &f.entries[last-f.base]
-		if f.compact && foldable(prior, d) {
-			f.fold(prior, d, position)
-		} else {
-			prior.next = position
-		}
-	}
-	f.byKey[d.Key] = position
-}
-
-// foldable reports whether a consumer that sees only d misses nothing but
-// intermediate states of one object.
-func foldable[T object.Object](prior, d *Delta[T]) bool {
-	return prior.Type != Deleted && prior.Object.GetUID() == d.Object.GetUID()
-}
-
-// fold lets prior disappear in favour of d. The place that d takes is the
-// later one, so that arrival order holds; the promise is held back until d
-// itself leaves, because prior's change is not applied before.
-func (f *DeltaFIFO[T]) fold(prior, d *Delta[T], position uint64) {
-	if prior.Type == Added && d.Type == Updated {
-		d.Type = Added
-	}
-	var none T
-	prior.gone, prior.Object = true, none
-	f.heldTo = position
-	f.live--
-	f.merged++
-}
-
-// PopBatch waits until something is queued and takes all of it. The slice
-// reuse, if not nil, becomes the queue's next buffer: a consumer hands back
-// the Deltas of the batch before and no memory is allocated. It fails only
-// with the cause of ctx.
-func (f *DeltaFIFO[T]) PopBatch(ctx context.Context, reuse []Delta[T]) (Batch[T], error) {
-	if cap(reuse) > maxReuse {
-		reuse = nil
-	}
-	clear(reuse)
-	for {
-		if b, ok := f.takeAll(reuse); ok {
-			return b, nil
-		}
-		if err := wait(ctx, f.wake); err != nil {
-			return Batch[T]{}, err
-		}
-	}
-}
-
-// TryPopBatch is PopBatch without waiting: ok is false when nothing is queued.
-func (f *DeltaFIFO[T]) TryPopBatch() (b Batch[T], ok bool) {
-	return f.takeAll(nil)
-}
-
 // wait waits for a token.
 func wait(ctx context.Context, token <-chan struct{}) error {
 	select {
@@ -180,108 +157,42 @@ func wait(ctx context.Context, token <-chan struct{}) error {
 	}
 }
 
-func (f *DeltaFIFO[T]) takeAll(reuse []Delta[T]) (Batch[T], bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.live == 0 {
-		return Batch[T]{}, false
-	}
-	taken := f.entries
-	for i := range taken {
-		if rv := taken[i].RV; rv != "" {
-			f.rv = rv
-		}
-	}
-	if f.live < len(taken) {
-		taken = present(taken)
-	}
-	f.base += uint64(len(f.entries))
-	f.entries, f.live = reuse[:0], 0
-	if f.keyed {
-		clear(f.byKey)
-	}
-	signal(f.taken)
-	return Batch[T]{Deltas: taken, RV: f.rv}, true
-}
-
-// present drops the entries that are gone, in place.
-func present[T object.Object](entries []Delta[T]) []Delta[T] {
-	kept := entries[:0]
-	for i := range entries {
-		if !entries[i].gone {
-			kept = append(kept, entries[i])
-		}
-	}
-	clear(entries[len(kept):])
-	return kept
-}
-
-// Pop waits until something is queued and takes the oldest entry, with the
-// later ones of the same object up to the next barrier. It fails only with the
+// Pop waits until something is queued and takes all of it, in order. The slice
+// reuse, if not nil, becomes the queue's next buffer: a consumer hands back the
+// deltas of the batch before, and no memory is allocated. It fails only with the
 // cause of ctx.
-func (f *DeltaFIFO[T]) Pop(ctx context.Context) (Batch[T], error) {
+func (f *DeltaFIFO[T]) Pop(ctx context.Context, reuse []Delta[T]) ([]Delta[T], error) {
+	if cap(reuse) > maxReuse {
+		reuse = nil
+	}
+	clear(reuse)
 	for {
-		if b, ok := f.takeKey(); ok {
-			return b, nil
+		if deltas := f.take(reuse); deltas != nil {
+			return deltas, nil
 		}
 		if err := wait(ctx, f.wake); err != nil {
-			return Batch[T]{}, err
+			return nil, err
 		}
 	}
 }
 
-func (f *DeltaFIFO[T]) takeKey() (Batch[T], bool) {
+// TryPop is Pop without waiting: it returns nil where nothing is queued.
+func (f *DeltaFIFO[T]) TryPop() []Delta[T] { return f.take(nil) }
+
+func (f *DeltaFIFO[T]) take(reuse []Delta[T]) []Delta[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.live == 0 {
-		return Batch[T]{}, false
+	if len(f.entries) == 0 {
+		return nil
 	}
-	if !f.keyed {
-		f.keyed, f.byKey = true, make(map[object.Key]uint64)
-		for i := range f.entries {
-			f.index(i)
-		}
+	if f.holes > 0 {
+		f.close()
 	}
-	f.leave() // so that the head is an entry that is present
-	var deltas []Delta[T]
-	for at := f.base; at != 0; {
-		d := &f.entries[at-f.base]
-		next := d.next
-		out := *d
-		out.next = 0
-		deltas = append(deltas, out)
-		var none T
-		d.gone, d.Object, d.Items = true, none, nil
-		f.live--
-		if next == 0 && d.ofObject() && f.byKey[d.Key] == at {
-			delete(f.byKey, d.Key)
-		}
-		at = next
-	}
-	f.leave()
-	if f.live > 0 {
-		signal(f.wake)
-	}
+	taken := f.entries
+	f.entries = reuse[:0]
+	clear(f.newest)
 	signal(f.taken)
-	return Batch[T]{Deltas: deltas, RV: f.rv}, true
-}
-
-// leave drops the entries at the head that are gone and moves the promise
-// over them, unless one of them was folded into an entry that still waits.
-func (f *DeltaFIFO[T]) leave() {
-	n := 0
-	last := ""
-	for n < len(f.entries) && f.entries[n].gone {
-		if rv := f.entries[n].RV; rv != "" {
-			last = rv
-		}
-		n++
-		if f.base+uint64(n) > f.heldTo && last != "" {
-			f.rv = last
-		}
-	}
-	f.base += uint64(n)
-	f.entries = f.entries[n:]
+	return taken
 }
 
 // Len is how many deltas wait. A number that keeps growing means that the
@@ -289,7 +200,7 @@ func (f *DeltaFIFO[T]) leave() {
 func (f *DeltaFIFO[T]) Len() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.live
+	return len(f.entries) - f.holes
 }
 
 // Merged counts the deltas that compaction folded into later ones.
@@ -299,16 +210,13 @@ func (f *DeltaFIFO[T]) Merged() uint64 {
 	return f.merged
 }
 
-// Oldest is when the delta at the head was queued; zero when nothing waits, or
-// where a delta of unknown time came to the head by Pop. Its age is how far the
-// consumer lags.
+// Oldest is when the first delta of the queue came, or one that was folded into
+// another; zero when nothing waits. Its age is how far the consumer lags.
 func (f *DeltaFIFO[T]) Oldest() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i := range f.entries {
-		if !f.entries[i].gone {
-			return f.entries[i].Queued
-		}
+	if len(f.entries) == 0 {
+		return time.Time{}
 	}
-	return time.Time{}
+	return f.entries[0].Queued
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,12 +35,12 @@ func barrier(t Type, rv int) Delta[meta] {
 	return d
 }
 
-func show(b Batch[meta]) string {
-	s := ""
-	for _, d := range b.Deltas {
-		s += fmt.Sprintf("%s %s@%s; ", d.Type, d.Key.Name, d.RV)
+func show(deltas []Delta[meta]) string {
+	var s []string
+	for _, d := range deltas {
+		s = append(s, fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV))
 	}
-	return s + "promise " + b.RV
+	return strings.Join(s, "; ")
 }
 
 func fill(f *DeltaFIFO[meta], deltas ...Delta[meta]) *DeltaFIFO[meta] {
@@ -52,30 +54,11 @@ func TestL02_BatchKeepsArrivalOrder(t *testing.T) {
 	f := fill(New[meta](Options{}),
 		delta(Added, "a", "1", 1), delta(Added, "b", "2", 2), delta(Updated, "a", "1", 3),
 		barrier(Bookmark, 4), delta(Deleted, "b", "2", 5))
-	b, err := f.PopBatch(t.Context(), nil)
+	deltas, err := f.Pop(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, "added a@1; added b@2; updated a@3; bookmark @4; deleted b@5; promise 5", show(b))
+	require.Equal(t, "added a@1; added b@2; updated a@3; bookmark @4; deleted b@5", show(deltas))
 	require.Zero(t, f.Len())
-	_, ok := f.TryPopBatch()
-	require.False(t, ok)
-}
-
-func TestPopTakesOneObjectUpToTheNextBarrier(t *testing.T) {
-	f := fill(New[meta](Options{}),
-		delta(Added, "a", "1", 1), delta(Added, "b", "2", 2), delta(Updated, "a", "1", 3),
-		barrier(Replaced, 4), delta(Updated, "a", "1", 5), delta(Deleted, "b", "2", 6))
-	for _, want := range []string{
-		"added a@1; updated a@3; promise 1",
-		"added b@2; promise 3",
-		"replaced @4; promise 4",
-		"updated a@5; promise 5",
-		"deleted b@6; promise 6",
-	} {
-		b, err := f.Pop(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, want, show(b))
-	}
-	require.Zero(t, f.Len())
+	require.Nil(t, f.TryPop())
 }
 
 func TestCompactionKeepsTheNewestState(t *testing.T) {
@@ -84,83 +67,78 @@ func TestCompactionKeepsTheNewestState(t *testing.T) {
 		in   []Delta[meta]
 		want string
 	}{
-		{"updates fold", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "a", "1", 2)}, "updated a@2; promise 2"},
-		{"an add stays an add", []Delta[meta]{delta(Added, "a", "1", 1), delta(Updated, "a", "1", 2)}, "added a@2; promise 2"},
-		{"the later place is taken", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "b", "2", 2), delta(Updated, "a", "1", 3)}, "updated b@2; updated a@3; promise 3"},
-		{"a deletion swallows what came before", []Delta[meta]{delta(Added, "a", "1", 1), delta(Deleted, "a", "1", 2)}, "deleted a@2; promise 2"},
-		{"nothing folds into a deletion", []Delta[meta]{delta(Deleted, "a", "1", 1), delta(Added, "a", "2", 2), delta(Updated, "a", "2", 3)}, "deleted a@1; added a@3; promise 3"},
-		{"another UID is another object", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "a", "2", 2)}, "updated a@1; updated a@2; promise 2"},
-		{"not across a barrier", []Delta[meta]{delta(Updated, "a", "1", 1), barrier(Bookmark, 2), delta(Updated, "a", "1", 3)}, "updated a@1; bookmark @2; updated a@3; promise 3"},
+		{"updates fold", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "a", "1", 2)}, "updated a@2"},
+		{"an add stays an add", []Delta[meta]{delta(Added, "a", "1", 1), delta(Updated, "a", "1", 2)}, "added a@2"},
+		{"the later place is taken", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "b", "2", 2), delta(Updated, "a", "1", 3)}, "updated b@2; updated a@3"},
+		{"a deletion swallows what came before", []Delta[meta]{delta(Added, "a", "1", 1), delta(Deleted, "a", "1", 2)}, "deleted a@2"},
+		{"nothing folds into a deletion", []Delta[meta]{delta(Deleted, "a", "1", 1), delta(Added, "a", "2", 2), delta(Updated, "a", "2", 3)}, "deleted a@1; added a@3"},
+		{"another UID is another object", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "a", "2", 2)}, "updated a@1; updated a@2"},
+		{"not across a barrier", []Delta[meta]{delta(Updated, "a", "1", 1), barrier(Bookmark, 2), delta(Updated, "a", "1", 3)}, "updated a@1; bookmark @2; updated a@3"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			f := fill(New[meta](Options{Compact: true}), c.in...)
-			b, ok := f.TryPopBatch()
-			require.True(t, ok)
-			require.Equal(t, c.want, show(b))
+			require.Equal(t, c.want, show(f.TryPop()))
 		})
 	}
 }
 
-// A promise must never cover a change that is still queued, whatever mixture of
-// adding, popping by key, popping batches and compaction came before.
-func TestL13_PromiseNeverCoversAQueuedChange(t *testing.T) {
+// Whatever is added and folded, a batch brings each object to its newest state, by
+// its own order, and covers every change that came before.
+func TestL13_ABatchHasEveryChange(t *testing.T) {
 	for seed := range uint64(300) {
-		for _, compact := range []bool{false, true} {
-			r := rand.New(rand.NewPCG(seed, 1))
-			f := New[meta](Options{Compact: compact})
-			type change struct {
-				name string
-				rv   int
-			}
-			var changes []change
-			newest := map[string]int{}  // name → RV of its last change
-			applied := map[string]int{} // name → RV applied
-			rv := 1
-			apply := func(b Batch[meta]) {
-				for _, d := range b.Deltas {
+		r := rand.New(rand.NewPCG(seed, 1))
+		f := New[meta](Options{Compact: seed%2 == 0})
+		newest, applied := map[string]int{}, map[string]int{} // name to RV
+		for rv := 1; rv < 2000; rv++ {
+			switch n := r.IntN(200); {
+			case n == 0:
+				for _, d := range f.TryPop() {
+					require.NotZero(t, d.Type, "seed %d", seed)
 					if d.ofObject() {
 						at, _ := strconv.Atoi(d.RV)
 						require.Greater(t, at, applied[d.Key.Name], "seed %d: order of %s", seed, d.Key.Name)
+						require.Equal(t, d.RV, d.Object.ResourceVersion)
 						applied[d.Key.Name] = at
 					}
 				}
-				promise, _ := strconv.Atoi(b.RV)
-				for _, c := range changes {
-					if c.rv <= promise {
-						require.GreaterOrEqual(t, applied[c.name], c.rv, "seed %d compact %v: promise %d without %s", seed, compact, promise, c.name)
-					}
+				require.Equal(t, newest, applied, "seed %d", seed)
+				require.Zero(t, f.Len())
+			case n < 4:
+				f.Add(barrier(Bookmark, rv))
+			default:
+				name, kind := string(rune('a'+r.IntN(4))), Updated
+				if n < 40 {
+					kind = Deleted
 				}
+				newest[name] = rv
+				f.Add(delta(kind, name, "1", rv))
 			}
-			for range 200 {
-				switch n := r.IntN(10); {
-				case n < 6:
-					rv++
-					name := string(rune('a' + r.IntN(4)))
-					newest[name] = rv
-					changes = append(changes, change{name, rv})
-					f.Add(delta(Updated, name, "1", rv))
-				case n == 6:
-					f.Add(barrier(Bookmark, rv))
-				case n < 9 && f.Len() > 0:
-					b, err := f.Pop(t.Context())
-					require.NoError(t, err)
-					apply(b)
-				default:
-					if b, ok := f.TryPopBatch(); ok {
-						apply(b)
-						require.Equal(t, strconv.Itoa(rv), b.RV, "seed %d: a whole batch promises all", seed)
-					}
-				}
-			}
-			for f.Len() > 0 {
-				b, err := f.Pop(t.Context())
-				require.NoError(t, err)
-				apply(b)
-			}
-			require.Equal(t, newest, applied, "seed %d", seed)
 		}
 	}
+}
+
+// What was folded takes no room for long, holds nothing of its object, and does not
+// hide how long the consumer has been away.
+func TestFoldedDeltasTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New[meta](Options{Compact: true})
+		f.Add(delta(Updated, "hot", "1", 1))
+		first := f.Oldest()
+		require.False(t, first.IsZero())
+		time.Sleep(time.Second)
+		f.Add(delta(Updated, "cold", "2", 2))
+		for n := range 20_000 {
+			require.NoError(t, f.WaitForRoom(t.Context()))
+			f.Add(delta(Updated, "hot", "1", n+3))
+			require.LessOrEqual(t, len(f.entries), 4*minHoles)
+		}
+		require.Equal(t, 2, f.Len())
+		require.EqualValues(t, 20_000, f.Merged())
+		require.Equal(t, first, f.Oldest())
+		require.Equal(t, "updated cold@2; updated hot@20002", show(f.TryPop()))
+		require.True(t, f.Oldest().IsZero())
+	})
 }
 
 func TestL23_PopEndsWithItsContext(t *testing.T) {
@@ -168,29 +146,27 @@ func TestL23_PopEndsWithItsContext(t *testing.T) {
 		f := New[meta](Options{})
 		cause := errors.New("going home")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		ends := make(chan error, 2)
-		go func() { _, err := f.PopBatch(ctx, nil); ends <- err }()
+		ended := make(chan error, 1)
+		go func() { _, err := f.Pop(ctx, nil); ended <- err }()
 		synctest.Wait()
 		cancel(cause)
-		require.ErrorIs(t, <-ends, cause)
-		go func() { _, err := f.Pop(ctx); ends <- err }()
-		require.ErrorIs(t, <-ends, cause)
+		require.ErrorIs(t, <-ended, cause)
 	})
 }
 
-func TestPopBatchWaitsForTheFirstDelta(t *testing.T) {
+func TestPopWaitsForTheFirstDelta(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := New[meta](Options{})
-		got := make(chan Batch[meta])
-		go func() { b, _ := f.PopBatch(t.Context(), nil); got <- b }()
+		got := make(chan []Delta[meta])
+		go func() { deltas, _ := f.Pop(t.Context(), nil); got <- deltas }()
 		synctest.Wait()
 		f.Add(delta(Added, "a", "1", 1))
-		require.Equal(t, "added a@1; promise 1", show(<-got))
+		require.Equal(t, "added a@1", show(<-got))
 		require.True(t, f.Oldest().IsZero())
 	})
 }
 
-func BenchmarkAddPopBatch(b *testing.B) {
+func BenchmarkAddPop(b *testing.B) {
 	f := New[meta](Options{})
 	d := delta(Updated, "a", "1", 1)
 	var reuse []Delta[meta]
@@ -198,39 +174,30 @@ func BenchmarkAddPopBatch(b *testing.B) {
 		for range 64 {
 			f.Add(d)
 		}
-		batch, _ := f.PopBatch(b.Context(), reuse)
-		reuse = batch.Deltas
+		reuse, _ = f.Pop(b.Context(), reuse)
 	}
 }
 
 func TestRoomIsMadeByPopping(t *testing.T) {
-	pops := map[string]func(*DeltaFIFO[meta]){
-		"a batch": func(f *DeltaFIFO[meta]) { f.TryPopBatch() },
-		"a key":   func(f *DeltaFIFO[meta]) { _, _ = f.Pop(context.Background()) },
-	}
-	for name, pop := range pops {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := New[meta](Options{})
-				for i := range MaxAhead {
-					require.NoError(t, f.WaitForRoom(t.Context()))
-					f.Add(delta(Added, strconv.Itoa(i), "1", i+1))
-				}
-				full := errors.New("full")
-				ctx, cancel := context.WithCancelCause(t.Context())
-				cancel(full)
-				require.ErrorIs(t, f.WaitForRoom(ctx), full)
-				waited := make(chan error, 2)
-				for range cap(waited) {
-					go func() { waited <- f.WaitForRoom(t.Context()) }()
-				}
-				synctest.Wait()
-				require.Empty(t, waited)
-				pop(f)
-				synctest.Wait()
-				require.Len(t, waited, cap(waited))
-				require.NoError(t, errors.Join(<-waited, <-waited))
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f := New[meta](Options{})
+		for i := range MaxAhead {
+			require.NoError(t, f.WaitForRoom(t.Context()))
+			f.Add(delta(Added, strconv.Itoa(i), "1", i+1))
+		}
+		full := errors.New("full")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(full)
+		require.ErrorIs(t, f.WaitForRoom(ctx), full)
+		waited := make(chan error, 2)
+		for range cap(waited) {
+			go func() { waited <- f.WaitForRoom(t.Context()) }()
+		}
+		synctest.Wait()
+		require.Empty(t, waited)
+		f.TryPop()
+		synctest.Wait()
+		require.Len(t, waited, cap(waited))
+		require.NoError(t, errors.Join(<-waited, <-waited))
+	})
 }

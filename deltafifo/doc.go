@@ -5,15 +5,15 @@
 //
 //	f := deltafifo.New[*corev1.Pod](deltafifo.Options{})
 //	f.Add(deltafifo.Delta[*corev1.Pod]{Type: deltafifo.Added, Key: key, Object: pod, RV: pod.ResourceVersion})
-//	batch, err := f.PopBatch(ctx, nil)
+//	deltas, err := f.Pop(ctx, nil)
 //
 // # Guarantees
 //
 // Deltas leave in the order in which they came (L02). A whole set (Replaced),
 // a resync (Sync) and a bookmark are one entry each, so that a consumer can
-// let each take effect at once (L12, L13). What a batch promises as its
-// resource version covers every delta that was queued up to it (L13), also
-// where compaction or popping by key changed the order.
+// let each take effect at once (L12, L13). One Pop takes everything, so that what
+// the deltas of a batch promise as resource versions covers every change that was
+// queued up to them (L13), also where compaction folded some (L01).
 //
 // # Concurrency
 //

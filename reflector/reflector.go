@@ -214,7 +214,11 @@ func (r *Reflector[T]) log(f *failure.Failure) {
 	if apierrors.IsTooManyRequests(f.Err) && f.Attempts <= patientTries {
 		level = slog.LevelDebug
 	}
-	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "attempts", f.Attempts, "err", failure.Reason(f.Err)}
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase)}
+	if f.Key != (object.Key{}) {
+		attrs = append(attrs, "key", object.FormatKey(f.Key))
+	}
+	attrs = append(attrs, "attempts", f.Attempts, "err", failure.Reason(f.Err))
 	if f.Key != (object.Key{}) {
 		attrs = append(attrs, "key", object.FormatKey(f.Key))
 	}

@@ -118,8 +118,8 @@ func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[
 		time.Sleep(4 * time.Minute)
 		cancel()
 		require.NoError(t, <-ended)
-		if batch, ok := queue.TryPopBatch(); ok {
-			for _, d := range batch.Deltas {
+		if deltas := queue.TryPop(); deltas != nil {
+			for _, d := range deltas {
 				line := fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV)
 				for _, item := range d.Items {
 					line += " " + item.Name + "@" + item.ResourceVersion
@@ -244,10 +244,10 @@ func TestWatchWaitsForTheConsumer(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		synctest.Wait()
 		require.Equal(t, deltafifo.MaxAhead, queue.Len())
-		batch, _ := queue.TryPopBatch()
+		batch := queue.TryPop()
 		synctest.Wait()
-		rest, _ := queue.TryPopBatch()
-		require.Equal(t, events+1, len(batch.Deltas)+len(rest.Deltas), "with that of the list")
+		rest := queue.TryPop()
+		require.Equal(t, events+1, len(batch)+len(rest), "with that of the list")
 		cancel()
 		require.NoError(t, <-ended)
 	})

@@ -38,7 +38,7 @@ func TestTheServerIsNotBlamedForASlowConsumer(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		queue.TryPopBatch()
+		queue.TryPop()
 		synctest.Wait()
 		status := r.Status()
 		require.Equal(t, []string{`watch rv="" initial`}, s.asked, "last failure: %v", status.Failure)

@@ -11,12 +11,12 @@
 //
 // # The flow
 //
-//	reflector → DeltaFIFO → PopBatch → HandleDeltas ─┬─► Indexer        (one write a batch)
-//	                                                 └─► log of batches (one append a batch)
-//	                                                      ▲   ▲    ▲
-//	                                                      │   │    └─ cursor of handler C
-//	                                                      │   └────── cursor of handler B
-//	                                                      └────────── cursor of handler A
+//	reflector → DeltaFIFO → Pop → HandleDeltas ─┬─► Indexer        (one write a batch)
+//	                                            └─► log of batches (one append a batch)
+//	                                                 ▲   ▲    ▲
+//	                                                 │   │    └─ cursor of handler C
+//	                                                 │   └────── cursor of handler B
+//	                                                 └────────── cursor of handler A
 //
 // The log is a linked list. Each handler walks it in a goroutine of its own at
 // its own pace; what every handler has passed is garbage, the last batch too. A handler whose lag

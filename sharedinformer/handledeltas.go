@@ -2,62 +2,88 @@ package sharedinformer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 )
 
 // process applies what the feeds queue until ctx is done, which is when they have
 // ended, and nothing is left in the queue.
-func (i *Informer[T]) process(ctx context.Context) {
+func (i *Informer[T]) process(ctx context.Context, r *run) {
+	ended := false
+	defer func() {
+		if !ended {
+			i.torn(r)
+		}
+	}()
+	i.drain(ctx)
+	ended = true
+}
+
+// torn ends the run, and all later ones, where an index function has called
+// runtime.Goexit in the middle of a batch: what it was at is in part of the cache.
+func (i *Informer[T]) torn(r *run) {
+	err := &failure.GoexitError{In: "an index function"}
+	now := time.Now()
+	f := &failure.Failure{
+		Resource: i.Name(), Phase: failure.PhaseIndex, Attempts: 1, Since: now, Last: now,
+		Err: fmt.Errorf("%w; the cache is of no use any more: mend the function and make the informer anew", err),
+	}
+	i.failure.Store(f)
+	i.broken.Store(f)
+	r.fail(f)
+	i.report(context.WithoutCancel(r.ctx), f)
+}
+
+// drain is process without its end.
+func (i *Informer[T]) drain(ctx context.Context) {
 	var reuse []deltafifo.Delta[T]
 	for {
-		batch, err := i.queue.PopBatch(ctx, reuse)
+		deltas, err := i.queue.Pop(ctx, reuse)
 		if err != nil {
 			break
 		}
-		i.handleDeltas(batch)
-		reuse = batch.Deltas
+		i.handleDeltas(deltas)
+		reuse = deltas
 	}
-	for {
-		batch, ok := i.queue.TryPopBatch()
-		if !ok {
-			return
-		}
-		i.handleDeltas(batch)
+	for deltas := i.queue.TryPop(); deltas != nil; deltas = i.queue.TryPop() {
+		i.handleDeltas(deltas)
 	}
 }
 
 // handleDeltas applies one batch to the cache, in one write, and appends what
 // it changed to the log, in one append. It is the informer's own step, called
 // by Run's goroutine alone.
-func (i *Informer[T]) handleDeltas(batch deltafifo.Batch[T]) {
+func (i *Informer[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 	changes := applier[T]{informer: i}
-	changes.expect(batch, !i.synced.Load())
-	var left []*original[T]
-	i.join.Lock()
-	failures := i.cache.Write(func(w indexer.Writer[T]) {
-		for n := range batch.Deltas {
-			changes.apply(w, &batch.Deltas[n])
-		}
-		if i.division != nil {
-			i.note(w, batch.Deltas)
-		} else if batch.RV != "" {
-			w.SetRV(batch.RV)
-		}
-		if i.mutations != nil { // before anybody sees the objects
-			left = i.mutations.learn(changes.events)
-		}
-	})
-	i.publish(&changes)
-	i.join.Unlock()
+	changes.expect(deltas, !i.synced.Load())
+	failures, left := i.change(deltas, &changes)
 	i.indexFailed(failures)
 	if i.mutations != nil {
 		i.mutations.checkLeft(left)
 	}
 	i.changed.broadcast()
+}
+
+// change is the part of handleDeltas that is done under join.
+func (i *Informer[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (failures []*indexer.IndexError, left []*original[T]) {
+	i.join.Lock()
+	defer i.join.Unlock() // an index function may end the goroutine
+	failures = i.cache.Write(func(w indexer.Writer[T]) {
+		for n := range deltas {
+			changes.apply(w, &deltas[n])
+		}
+		i.note(w, deltas)
+		if i.mutations != nil { // before anybody sees the objects
+			left = i.mutations.learn(changes.events)
+		}
+	})
+	i.publish(changes)
+	return failures, left
 }
 
 // publish appends what a batch changed to the log and wakes the handlers. It
@@ -118,13 +144,13 @@ type applier[T object.Object] struct {
 	events   []Event[T]
 }
 
-// expect makes room for the events that batch is likely to cause. A set that
+// expect makes room for the events that deltas are likely to cause. A set that
 // replaces another as a rule changes little of it.
-func (a *applier[T]) expect(batch deltafifo.Batch[T], initial bool) {
-	n := len(batch.Deltas)
+func (a *applier[T]) expect(deltas []deltafifo.Delta[T], initial bool) {
+	n := len(deltas)
 	if initial {
-		for i := range batch.Deltas {
-			n += len(batch.Deltas[i].Items)
+		for i := range deltas {
+			n += len(deltas[i].Items)
 		}
 	}
 	a.events = make([]Event[T], 0, n)

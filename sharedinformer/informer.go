@@ -35,6 +35,7 @@ type Informer[T object.Object] struct {
 	synced  atomic.Bool
 	stopped atomic.Bool                     // the last Run has returned
 	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
+	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations
@@ -70,6 +71,8 @@ var (
 	ErrStopped = errors.New("the informer has stopped")
 	// ErrNotSynced: the initial state is not in the cache.
 	ErrNotSynced = errors.New("not synced")
+	// ErrNotWatched: the informer has other namespaces.
+	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
 )
 
 // New returns an informer that is not running. It reports contradicting
@@ -201,7 +204,9 @@ func (i *Informer[T]) live(r *run) error {
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}
-	i.process(feeding)
+	processed := make(chan struct{})
+	go func() { defer close(processed); i.process(feeding, r) }()
+	<-processed
 	r.tasks.Wait()
 	r.cancel(nil)
 	i.mu.Lock()
@@ -221,6 +226,12 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 	defer i.mu.Unlock()
 	if i.current != nil {
 		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
+	}
+	if f := i.broken.Load(); f != nil {
+		return nil, f
+	}
+	if f := i.division.invalid(); f != nil {
+		return nil, f
 	}
 	r := &run{began: time.Now()}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
@@ -348,17 +359,11 @@ func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) {
 	}
 }
 
-// verdict asks the error handler. Its panic must not end the process from a
-// goroutine that its author does not know of.
-func (i *Informer[T]) verdict(ctx context.Context, f *failure.Failure) (v failure.Verdict) {
-	if i.onError == nil {
-		return failure.Retry
+// verdict asks the error handler. One that fails has said nothing.
+func (i *Informer[T]) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
+	v := failure.Retry
+	if i.onError != nil {
+		i.callHook("OnError", nil, func() { v = i.onError(ctx, f) })
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			i.logger.Error("OnError panicked; going on as if it had said Retry", "resource", f.Resource, "panic", fmt.Sprint(p))
-			v = failure.Retry
-		}
-	}()
-	return i.onError(ctx, f)
+	return v
 }

@@ -3,6 +3,7 @@ package sharedinformer
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -115,4 +116,43 @@ func TestAHandlerMayBeAddedForSomebodyElse(t *testing.T) {
 	require.Equal(t, "handler their/file.go:7", theirs.String())
 	require.Equal(t, "their/file.go:7", theirs.Status().Name)
 	require.Equal(t, "their/file.go:7", theirs.Status().Place)
+}
+
+func TestNilIsRefusedWhereItIsGiven(t *testing.T) {
+	i := New(quiet{}, Options{})
+	for name, call := range map[string]func(){
+		"handler":          func() { i.AddHandler(nil) },
+		"handler with":     func() { i.AddHandlerWith(nil, HandlerOptions{}) },
+		"function":         func() { i.AddHandler(HandlerFunc[partial](nil)) },
+		"index":            func() { AddIndex[partial, string](i, "n", nil) },
+		"source":           func() { New[partial](nil, Options{}) },
+		"filter's match":   func() { Filter(nil, Handler[partial](&joiner{})) },
+		"filter's handler": func() { Filter(func(partial) bool { return true }, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() { require.Regexp(t, `^sharedinformer/join_test.go:\d+: `, recover()) }()
+			call()
+		})
+	}
+}
+
+// An index function that ends its goroutine ends the run, and says so; nobody else
+// waits for a lock that is never let go.
+func TestGoexitInAnIndexFunctionEndsTheRun(t *testing.T) {
+	i := New(quiet{}, Options{Initial: reflector.List})
+	AddIndex(i, "n", func(p partial) []string {
+		if p.Name == "bad" {
+			runtime.Goexit()
+		}
+		return nil
+	})
+	ended := make(chan error)
+	go func() { ended <- i.Run(t.Context()) }()
+	require.NoError(t, i.WaitForSync(t.Context()))
+	o := thing("bad", 1, 5)
+	i.queue.Add(deltafifo.Delta[partial]{Type: deltafifo.Added, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion})
+	err := <-ended
+	require.ErrorContains(t, err, "an index function called runtime.Goexit")
+	i.AddHandler(HandlerFuncs[partial]{}).Close()
+	require.ErrorIs(t, i.Run(t.Context()), err, "what the cache has is not known")
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -39,6 +40,17 @@ type division[T object.Object] struct {
 
 	trims    int    // that have not left the queue, or are still to be queued; guarded by Informer.join
 	promised string // the least of what the feeds promise; guarded by Informer.join
+}
+
+// invalid returns what is wrong with the options, which no feed may be there to tell.
+func (d *division[T]) invalid() *failure.Failure {
+	if d == nil {
+		return nil
+	}
+	if f := d.whole.Status().Failure; f != nil && f.Phase == failure.PhaseOptions {
+		return f
+	}
+	return nil
 }
 
 // NamespaceSet makes the same of all ways to write a set of namespaces: sorted, each
@@ -208,6 +220,15 @@ func feedOf[T object.Object](feeds []*feed[T], namespace string) *feed[T] {
 // with that the whole. What an earlier feed queued of a namespace counts too: the
 // cache has kept what it had. It is called under join.
 func (i *Informer[T]) note(w indexer.Writer[T], deltas []deltafifo.Delta[T]) {
+	if i.division == nil {
+		for n := len(deltas) - 1; n >= 0; n-- {
+			if rv := deltas[n].RV; rv != "" {
+				w.SetRV(rv)
+				return
+			}
+		}
+		return
+	}
 	feeds := *i.feeds.Load()
 	division := i.division
 	again := division.promised == ""

@@ -43,8 +43,8 @@ type HandlerOptions struct {
 	Lag Lag
 
 	// OnSync, if set, is called once, when the handler's last initial Add has
-	// returned (L18), in the goroutine in which the handler is called. Namespaces
-	// that come later do not call it again.
+	// returned (L18), and before the handler hears of anything else. Namespaces that
+	// come later do not call it again.
 	OnSync func()
 
 	// CrashOnPanic lets a panic of the handler end the process after it was
@@ -63,8 +63,7 @@ type Registration[T object.Object] struct {
 	run     indexer.View[T] // objects to be told before anything else
 	runNext int             // the first of them that is still to be told
 	runType EventType
-	runMark *Event[T] // stands for the run in telling
-	runEnds bool      // the handler is synced after run
+	runEnds bool // the handler is synced after run
 	cursor  cursor[T]
 	box     *coalescer[T] // instead of cursor, with the policy Coalesce
 	watch   stopwatch
@@ -84,11 +83,12 @@ type Registration[T object.Object] struct {
 	resyncing  atomic.Bool // one is in the log, or being told; without meaning with a box
 	nextResync time.Time   // guarded by Informer.mu
 
-	telling atomic.Pointer[Event[T]] // what the call in progress is about, nil while idle
-	passed  atomic.Uint64            // events of the log that the handler has heard, or that were there before it
-	joined  uint64                   // passed at the beginning
-	runLeft atomic.Int64             // objects of run, the one in progress included
-	others  atomic.Uint64            // calls about anything but the log
+	telling atomic.Pointer[Event[T]]  // what the call in progress is about, nil while idle
+	runFrom atomic.Pointer[time.Time] // when the run was put before everything else, nil where there is none
+	passed  atomic.Uint64             // events of the log that the handler has heard, or that were there before it
+	joined  uint64                    // passed at the beginning
+	runLeft atomic.Int64              // objects of run, the one in progress included
+	others  atomic.Uint64             // calls about anything but the log
 	panics  atomic.Uint64
 	errors  atomic.Uint64
 	failure atomic.Pointer[failure.Failure]
@@ -116,12 +116,16 @@ func (r *Registration[T]) HasSynced() bool { return r.awaiting.Load() == 0 }
 // WaitForSync waits for HasSynced. It fails with the cause of ctx, with
 // ErrStopped, and with ErrClosed, and says what it was waiting for.
 func (r *Registration[T]) WaitForSync(ctx context.Context) error {
-	return r.informer.waitUntil(ctx, func() (bool, error) {
-		if r.closed.Load() {
-			return false, ErrClosed
-		}
-		return r.HasSynced(), nil
-	}, func() error { return r.informer.unsynced(r) })
+	return r.informer.waitUntil(ctx, wait{
+		reached: func() (bool, error) {
+			if r.closed.Load() {
+				return false, ErrClosed
+			}
+			return r.HasSynced(), nil
+		},
+		waiting:  func() error { return r.informer.unsynced(r) },
+		patience: func() (time.Duration, bool) { return r.informer.patienceWith(r) },
+	})
 }
 
 // ErrClosed: the registration was closed.
@@ -243,10 +247,10 @@ func (r *Registration[T]) end() {
 func (r *Registration[T]) step(ctx context.Context) bool {
 	switch {
 	case r.runNext < r.run.Len():
-		r.telling.Store(r.runMark)
-		o := r.run.At(r.runNext)
+		e := &Event[T]{Type: r.runType, Object: r.run.At(r.runNext), Initial: r.runType == Add}
 		r.runNext++
-		r.deliver(ctx, &Event[T]{Type: r.runType, Object: o, Initial: r.runType == Add})
+		r.telling.Store(e)
+		r.deliver(ctx, e)
 		return true
 	case r.runEnds:
 		r.runEnds = false
@@ -294,6 +298,7 @@ func (r *Registration[T]) heard() {
 		r.others.Add(1)
 		if r.runLeft.Add(-1) == 0 {
 			r.run, r.runNext = indexer.View[T]{}, 0
+			r.runFrom.Store(nil)
 			r.resyncing.Store(false)
 		}
 	case r.box != nil:
@@ -305,8 +310,11 @@ func (r *Registration[T]) heard() {
 
 // tell puts a run of objects before everything else.
 func (r *Registration[T]) tell(objects indexer.View[T], as EventType) {
-	r.run, r.runNext, r.runType, r.runMark = objects, 0, as, &Event[T]{Received: time.Now()}
+	r.run, r.runNext, r.runType = objects, 0, as
 	r.runLeft.Store(int64(objects.Len()))
+	if objects.Len() > 0 {
+		r.runFrom.Store(new(time.Now()))
+	}
 }
 
 func (r *Registration[T]) sync() {
@@ -314,7 +322,7 @@ func (r *Registration[T]) sync() {
 	r.informer.changed.broadcast()
 	if first := !r.told; first && r.opts.OnSync != nil {
 		r.told = true
-		r.opts.OnSync()
+		r.informer.callHook("OnSync", r, r.opts.OnSync)
 	}
 }
 
@@ -325,45 +333,45 @@ func (r *Registration[T]) deliver(ctx context.Context, e *Event[T]) {
 	if mutations != nil {
 		mutations.look(e.Object, "")
 	}
-	err := r.call(ctx, e)
+	panicked, err := r.call(ctx, e)
 	if mutations != nil {
 		mutations.look(e.Object, r.String())
 	}
 	r.heard()
 	r.watch.lap()
 	if err != nil {
-		r.failed(ctx, e, err)
+		r.failed(ctx, e, panicked, err)
 	}
 }
 
 // call turns a panic of the handler into an error.
-func (r *Registration[T]) call(ctx context.Context, e *Event[T]) (err error) {
+func (r *Registration[T]) call(ctx context.Context, e *Event[T]) (panicked bool, err error) {
+	panicked = true // until it has returned
 	guard := failure.Guard{In: "handler"}
 	defer guard.End(&err, func(err error) {
 		r.heard() // nothing but the deferred calls of work follows
-		r.failed(ctx, e, fmt.Errorf("%w; the next change is told in another goroutine", err))
+		r.failed(ctx, e, false, fmt.Errorf("%w; the next change is told in another goroutine", err))
 		r.exited = true
 	})
 	err = r.handler.Handle(ctx, *e)
 	guard.Returned()
-	return err
+	return false, err
 }
 
-func (r *Registration[T]) failed(ctx context.Context, e *Event[T], err error) {
+func (r *Registration[T]) failed(ctx context.Context, e *Event[T], panicked bool, err error) {
 	now := time.Now()
 	f := &failure.Failure{
 		Resource: r.informer.Name(), Phase: failure.PhaseHandler, Key: object.KeyOf(e.Object),
 		Handler: r.String(), Err: err, Attempts: 1, Since: now, Last: now,
 	}
 	r.failure.Store(f)
-	var p *failure.PanicError
-	if errors.As(err, &p) {
+	if panicked {
 		r.panics.Add(1)
 	} else {
 		r.errors.Add(1)
 	}
 	r.informer.report(ctx, f)
-	if p != nil && r.opts.CrashOnPanic {
+	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && r.opts.CrashOnPanic {
 		panic(fmt.Sprintf("%s\n%s", f.Error(), p.Stack))
 	}
 }

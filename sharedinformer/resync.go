@@ -9,8 +9,12 @@ import (
 
 // resync queues a Sync whenever a handler's resync is due. Who is due is noted
 // at the handler; who gets it is decided where the Sync leaves the queue, so
-// that it stands behind every change that came before (L11).
+// that it stands behind every change that came before (L11). Now and then it also looks
+// for handlers that block.
 func (i *Informer[T]) resync(ctx context.Context) {
+	handlers := newAttendance[T]()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
 		timer := time.NewTimer(time.Until(i.nextResync()))
 		select {
@@ -19,6 +23,8 @@ func (i *Informer[T]) resync(ctx context.Context) {
 				i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Sync})
 			}
 		case <-i.tuned:
+		case <-look.C:
+			handlers.look(i)
 		case <-ctx.Done():
 			timer.Stop()
 			return

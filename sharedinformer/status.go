@@ -55,7 +55,7 @@ type HandlerStatus struct {
 	Panics    uint64 // calls that panicked
 	Errors    uint64 // calls that returned an error
 
-	Slowest time.Duration    // the longest call; quick ones are measured by the dozen, so that it may be off by a millisecond
+	Slowest time.Duration    // the longest call, that in progress included; quick ones are measured by the dozen, so that it may be off by a millisecond
 	Failure *failure.Failure // the last panic or error
 }
 
@@ -154,15 +154,15 @@ func (r *Registration[T]) Status() HandlerStatus {
 	s := HandlerStatus{
 		Name: r.Name(), Place: r.opts.Place, Lag: r.opts.Lag, Synced: r.HasSynced(),
 		Delivered: r.others.Load(), Panics: r.panics.Load(), Errors: r.errors.Load(),
-		Slowest: r.watch.longest(), Failure: r.failure.Load(),
+		Slowest: max(r.watch.longest(), r.watch.running()), Failure: r.failure.Load(),
 	}
-	telling := r.telling.Load()
+	telling, runFrom := r.telling.Load(), r.runFrom.Load()
 	s.Pending = int(r.runLeft.Load())
 	if r.box != nil {
 		waiting, merged := r.box.held()
 		s.Pending += waiting
 		s.Coalesced = merged
-		if telling != nil && telling != r.runMark {
+		if telling != nil && runFrom == nil {
 			s.Pending++
 		}
 	} else {
@@ -170,7 +170,11 @@ func (r *Registration[T]) Status() HandlerStatus {
 		s.Pending += int(r.informer.log.total.Load() - passed)
 		s.Delivered += passed - r.joined
 	}
-	if telling != nil && !telling.Received.IsZero() {
+	switch {
+	case telling == nil:
+	case runFrom != nil:
+		s.Behind = time.Since(*runFrom)
+	case !telling.Received.IsZero():
 		s.Behind = time.Since(telling.Received)
 	}
 	return s

@@ -15,6 +15,7 @@ type stopwatch struct {
 	calls   int       // in this lap
 	length  int       // of this lap, in calls
 	slowest atomic.Int64
+	since   atomic.Int64 // began, for others to read: Unix time in nanoseconds, 0 while stopped
 }
 
 const (
@@ -27,7 +28,7 @@ const (
 // start is called before a call.
 func (w *stopwatch) start() {
 	if w.began.IsZero() {
-		w.began = time.Now()
+		w.begin(time.Now())
 	}
 }
 
@@ -38,7 +39,12 @@ func (w *stopwatch) lap() {
 	}
 	now := time.Now()
 	w.note(now)
+	w.begin(now)
+}
+
+func (w *stopwatch) begin(now time.Time) {
 	w.began = now
+	w.since.Store(now.UnixNano())
 }
 
 // note ends a lap at now.
@@ -62,7 +68,17 @@ func (w *stopwatch) stop() {
 		w.note(time.Now())
 	}
 	w.began = time.Time{}
+	w.since.Store(0)
 }
 
 // longest is the longest call so far. It may be called by anybody.
 func (w *stopwatch) longest() time.Duration { return time.Duration(w.slowest.Load()) }
+
+// running is how long the call in progress has taken so far; 0 where there is none. It
+// may be called by anybody.
+func (w *stopwatch) running() time.Duration {
+	if since := w.since.Load(); since != 0 {
+		return time.Duration(time.Now().UnixNano() - since)
+	}
+	return 0
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -20,7 +22,8 @@ func (i *Informer[T]) HasSynced() bool { return i.synced.Load() }
 // last (L22):
 //   - when ctx is done, with its cause;
 //   - with ErrStopped when Run has returned;
-//   - when the informer has been failing for Options.SyncPatience.
+//   - when what is missing has been failing for Options.SyncPatience, or a handler has
+//     been in one call for that long.
 //
 // Before Run is called it waits for Run.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
@@ -33,9 +36,11 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 		}
 		return nil
 	}
-	return i.waitUntil(ctx, func() (bool, error) {
-		return i.HasSynced() && waitingFor() == nil, nil
-	}, func() error { return i.unsynced(waitingFor()) })
+	return i.waitUntil(ctx, wait{
+		reached:  func() (bool, error) { return i.HasSynced() && waitingFor() == nil, nil },
+		waiting:  func() error { return i.unsynced(waitingFor()) },
+		patience: func() (time.Duration, bool) { return i.patienceWith(waitingFor()) },
+	})
 }
 
 // WaitForRV waits until the cache holds every change up to rv, such as that of
@@ -50,7 +55,12 @@ func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
 // WaitForRVIn is WaitForRV for the changes in one namespace. Where each namespace is
 // watched on its own (Options.Namespaces) it need not wait for the others: a quiet
 // one may learn only from a bookmark, every minute or so, that it has missed nothing.
+// Of a namespace that is not among the informer's it fails at once, with
+// ErrNotWatched.
 func (i *Informer[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
+	if namespace == metav1.NamespaceAll {
+		return i.waitForRV(ctx, rv)
+	}
 	return i.waitForRV(ctx, rv, namespace)
 }
 
@@ -62,21 +72,32 @@ func (i *Informer[T]) waitForRV(ctx context.Context, rv string, namespace ...str
 	if _, err := object.CompareRV(rv, rv); err != nil {
 		return fmt.Errorf("%s: wait for resource version %q: %w", i.Name(), rv, err)
 	}
-	return i.waitUntil(ctx, func() (bool, error) {
-		have := cached()
-		return have != "" && object.ReachedRV(have, rv), nil
-	}, func() error { return i.behind(rv, cached(), namespace) }, namespace...)
+	return i.waitUntil(ctx, wait{
+		reached: func() (bool, error) {
+			if len(namespace) > 0 && feedOf(*i.feeds.Load(), namespace[0]) == nil {
+				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace[0], ErrNotWatched)
+			}
+			have := cached()
+			return have != "" && object.ReachedRV(have, rv), nil
+		},
+		waiting:  func() error { return i.behind(rv, cached(), namespace) },
+		patience: func() (time.Duration, bool) { return i.patienceLeft(namespace) },
+	})
 }
 
 // WaitUntil waits until reached is true. It is asked at once and after every
 // change of the cache, of the reflector's state and of who is synced, while no
 // lock is held; it must be quick. Otherwise WaitUntil ends as WaitForRV does.
 func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
-	return i.waitUntil(ctx, func() (bool, error) { return reached(), nil }, func() error {
-		if !i.HasSynced() {
-			return i.unsynced(nil)
-		}
-		return fmt.Errorf("%s: waiting for a change", i.Name())
+	return i.waitUntil(ctx, wait{
+		reached: func() (bool, error) { return reached(), nil },
+		waiting: func() error {
+			if !i.HasSynced() {
+				return i.unsynced(nil)
+			}
+			return fmt.Errorf("%s: waiting for a change", i.Name())
+		},
+		patience: func() (time.Duration, bool) { return i.patienceLeft(nil) },
 	})
 }
 
@@ -96,22 +117,28 @@ func (i *Informer[T]) behind(rv, have string, namespace []string) error {
 	return errors.New(waiting)
 }
 
-// waitUntil waits for a condition that only changes with a broadcast. What it
-// returns otherwise wraps both what waiting says it was waiting for and why
-// that ended. Failures to read a namespace that is not named, where one is, do not
-// end it.
-func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error), waiting func() error, namespace ...string) error {
+// wait is what somebody waits for: a condition that only changes with a broadcast,
+// what to say while it is not met, and how long to bear with what stands in its way.
+type wait struct {
+	reached  func() (bool, error)
+	waiting  func() error
+	patience func() (left time.Duration, failing bool)
+}
+
+// waitUntil waits. What it returns otherwise wraps both what it was waiting for and
+// why that ended.
+func (i *Informer[T]) waitUntil(ctx context.Context, w wait) error {
 	for {
 		changed := i.changed.next()
-		if ok, err := reached(); ok || err != nil {
+		if ok, err := w.reached(); ok || err != nil {
 			return err
 		}
 		if i.stopped.Load() {
-			return fmt.Errorf("%w: %w", waiting(), ErrStopped)
+			return fmt.Errorf("%w: %w", w.waiting(), ErrStopped)
 		}
-		patience, failing := i.patienceLeft(namespace)
+		patience, failing := w.patience()
 		if failing && patience <= 0 {
-			return waiting()
+			return w.waiting()
 		}
 		timer := time.NewTimer(patience)
 		if !failing {
@@ -122,7 +149,7 @@ func (i *Informer[T]) waitUntil(ctx context.Context, reached func() (bool, error
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w: %w", waiting(), context.Cause(ctx))
+			return fmt.Errorf("%w: %w", w.waiting(), context.Cause(ctx))
 		}
 		timer.Stop()
 	}
@@ -140,20 +167,43 @@ func (i *Informer[T]) reading(namespace []string) (s reflector.Status, synced bo
 	return s, i.HasSynced()
 }
 
-// patienceLeft is how long a failing informer is still waited for.
+// patienceLeft is how long what is missing is still waited for while it fails: the
+// initial list of a namespace, if one is named, or else those of all. What fails but
+// has its list stands in nobody's way.
 func (i *Informer[T]) patienceLeft(namespace []string) (left time.Duration, failing bool) {
-	s, synced := i.reading(namespace)
-	if s.Attempts == 0 || i.patience < 0 || synced {
+	if i.patience < 0 || i.HasSynced() {
 		return 0, false
 	}
-	if s.Failure.Phase == failure.PhaseOptions {
-		return 0, true
+	var missing []reflector.Status
+	if s, synced := i.reading(namespace); len(namespace) > 0 && !synced {
+		missing = []reflector.Status{s}
+	} else if len(namespace) == 0 {
+		missing = i.Status().Unsynced()
 	}
-	since := s.Failure.Since
-	if began := i.began(); began.After(since) {
-		since = began
+	for _, s := range missing {
+		switch {
+		case s.Attempts == 0 || s.RV != "":
+			continue
+		case s.Failure.Phase == failure.PhaseOptions:
+			return 0, true
+		}
+		since := s.Failure.Since
+		if began := i.began(); began.After(since) {
+			since = began
+		}
+		if mine := i.patience - time.Since(since); !failing || mine < left {
+			left, failing = mine, true
+		}
 	}
-	return i.patience - time.Since(since), true
+	return left, failing
+}
+
+// patienceWith is patienceLeft where a handler is waited for as well, if r is not nil.
+func (i *Informer[T]) patienceWith(r *Registration[T]) (left time.Duration, failing bool) {
+	if left, failing = i.patienceLeft(nil); failing || r == nil || i.patience < 0 || !i.HasSynced() {
+		return left, failing
+	}
+	return i.patience - r.watch.running(), true
 }
 
 // began is when the run in progress began. Until its reflector has begun too,
@@ -177,7 +227,7 @@ func (i *Informer[T]) unsynced(r *Registration[T]) error {
 	case each != nil:
 		return fmt.Errorf("%w: %w", ErrNotSynced, errors.Join(each...))
 	case r != nil:
-		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced", ErrNotSynced, i.Name(), r, r.Status().Pending)
+		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), r, r.Status().Pending, r.inCall())
 	}
 	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
 }

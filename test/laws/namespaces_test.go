@@ -338,7 +338,7 @@ func TestL18_HandlersSyncAgain(t *testing.T) {
 				require.NoError(r, i.WaitForSync(r.ctx))
 				require.NoError(r, i.SetNamespaces([]string{"bank", "shop"}))
 				late := i.AddHandlerWith(handler(func(event) {}), sharedinformer.HandlerOptions{Lag: lag})
-				settle(time.Minute)
+				settle(30 * time.Second)
 				require.True(r, i.HasSynced())
 				require.True(r, late.HasSynced())
 				require.False(r, slow.HasSynced())
@@ -598,5 +598,53 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 
 		fixed := factory.New(r.client, factory.Options{})
 		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), sharedinformer.ErrUndivided)
+	})
+}
+
+// A namespace whose list is there and whose watch fails stands in nobody's way.
+func TestL22_WaitForSyncBlamesOnlyWhatIsMissing(t *testing.T) {
+	for name, set := range map[string][]string{"one comes": {"bank", "mail", "shop"}, "one goes": {"bank"}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				for _, namespace := range three {
+					r.put(podIn(namespace, namespace+"-1"))
+				}
+				i := r.informer(in("bank", "shop"))
+				defer r.run(i)()
+				require.NoError(r, i.WaitForSync(r.ctx))
+				r.forbid("bank")
+				r.srv.Restart()
+				settle(10 * time.Minute)
+				require.NoError(r, i.SetNamespaces(set))
+				require.NoError(r, i.WaitForSync(r.ctx))
+			})
+		})
+	}
+}
+
+// Nothing is promised of a namespace that is not watched.
+func TestL14_OfANamespaceThatIsNotWatched(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		i, _ := r.synced(in("shop"))
+		rv := r.put(podIn("bank", "mine"))
+		r.put(podIn("shop", "s"))
+		err := i.WaitForRVIn(r.ctx, rv, "bank")
+		require.ErrorIs(r, err, sharedinformer.ErrNotWatched)
+		require.ErrorContains(r, err, "in namespace bank")
+		require.NoError(r, i.SetNamespaces([]string{"bank", "shop"}))
+		require.NoError(r, i.WaitForRVIn(r.ctx, rv, "bank"))
+	})
+}
+
+// Options are wrong whether there is a namespace or not.
+func TestL22_BadOptionsWithoutANamespace(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		opts := in()
+		opts.Namespaces, opts.PageSize = []string{}, -1
+		i := r.informer(opts)
+		require.ErrorContains(r, i.WaitForSync(r.ctx), "PageSize")
+		require.ErrorContains(r, i.Run(r.ctx), "PageSize")
+		require.ErrorContains(r, i.WaitForSync(r.ctx), "PageSize")
+		require.False(r, i.HasSynced())
 	})
 }

@@ -148,11 +148,11 @@ func TestL18_AHandlerIsSyncedWhenItsLastInitialAddHasReturned(t *testing.T) {
 					if !late {
 						defer r.run(i)()
 					}
-					settle(time.Minute)
+					settle(30 * time.Second)
 					require.Equal(r, 3, adds)
 					require.True(r, i.HasSynced())
 					require.False(r, registration.HasSynced(), "the last Add has not returned")
-					ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+					ctx, cancel := context.WithTimeout(r.ctx, 10*time.Second)
 					defer cancel()
 					require.ErrorContains(r, i.WaitForSync(ctx), `handler "slow" (`)
 					require.Error(r, registration.WaitForSync(ctx))

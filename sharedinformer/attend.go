@@ -1,0 +1,98 @@
+package sharedinformer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+)
+
+const (
+	// slowCall is how long a call of a handler or hook takes that is named in the log.
+	slowCall = 10 * time.Second
+	// farBehind is how far behind a handler is that is named in the log.
+	farBehind = time.Minute
+	// lookEvery is how often it is looked for such.
+	lookEvery = slowCall / 2
+)
+
+// attendance names in the log each handler that is in one call for long, once for that
+// call, and each that is far behind, once until it has heard all. It belongs to one
+// goroutine.
+type attendance[T object.Object] struct {
+	inCall map[*Registration[T]]*Event[T] // named for that call
+	behind map[*Registration[T]]bool
+}
+
+func newAttendance[T object.Object]() attendance[T] {
+	return attendance[T]{inCall: make(map[*Registration[T]]*Event[T]), behind: make(map[*Registration[T]]bool)}
+}
+
+// look is called every lookEvery.
+func (a attendance[T]) look(i *Informer[T]) {
+	handlers := *i.handlers.Load()
+	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some have left
+		clear(a.inCall)
+		clear(a.behind)
+	}
+	for _, r := range handlers {
+		telling, took := r.telling.Load(), r.watch.running()
+		if telling == nil {
+			delete(a.inCall, r)
+			delete(a.behind, r)
+			continue
+		}
+		switch s := r.Status(); {
+		case took >= slowCall && a.inCall[r] != telling:
+			a.inCall[r], a.behind[r] = telling, true
+			i.warn("a handler blocks: it hears of nothing else before it returns", r, s)
+		case s.Behind >= farBehind && !a.behind[r]:
+			a.behind[r] = true
+			i.warn("a handler is slower than the changes", r, s)
+		}
+	}
+}
+
+func (i *Informer[T]) warn(what string, r *Registration[T], s HandlerStatus) {
+	i.logger.Warn(what, "resource", i.Name(), "handler", r.String(), "key", r.key(),
+		"for", r.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
+}
+
+// key is that of the object of the call in progress; empty where there is none.
+func (r *Registration[T]) key() string {
+	if e := r.telling.Load(); e != nil {
+		return object.FormatKey(object.KeyOf(e.Object))
+	}
+	return ""
+}
+
+// inCall says which call is in progress where that takes long.
+func (r *Registration[T]) inCall() string {
+	if took := r.watch.running(); took >= time.Second {
+		return fmt.Sprintf("; the call about %s has not returned for %s", r.key(), took.Round(time.Second))
+	}
+	return ""
+}
+
+// callHook calls a hook of the user's, of the registration r if that is not nil.
+// Whatever it does, the caller goes on; as long as it blocks, the caller waits, which
+// the log says.
+func (i *Informer[T]) callHook(name string, r *Registration[T], hook func()) {
+	handler := ""
+	if r != nil {
+		handler = r.String()
+	}
+	slow := time.AfterFunc(slowCall, func() {
+		i.logger.Warn("a hook blocks: it must return soon", "resource", i.Name(), "hook", name, "handler", handler, "for", slowCall.String())
+	})
+	defer slow.Stop()
+	err := failure.Apart(name, func() error { hook(); return nil })
+	switch {
+	case err == nil:
+	case r != nil:
+		i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Handler: handler, Err: err})
+	default: // OnError itself
+		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)
+	}
+}

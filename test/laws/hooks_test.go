@@ -1,0 +1,113 @@
+package laws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// unruly is what a hook may do.
+var unruly = map[string]func(){"panic": func() { panic("oh") }, "exit": runtime.Goexit}
+
+// A hook that panics or ends its goroutine leaves handlers, informer and process as
+// they were, and somebody hears of it.
+func TestL08_AnUnrulyHookHarmsNobody(t *testing.T) {
+	for name, misbehave := range unruly {
+		for _, hook := range []string{"OnSync", "OnError", "OnState"} {
+			t.Run(hook+" "+name, func(t *testing.T) {
+				inBubble(t, apiserver.Options{}, func(r *rig) {
+					r.put(pod("a"))
+					var log strings.Builder
+					reported := &failures{}
+					opts := sharedinformer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), OnError: reported.handle}
+					var of sharedinformer.HandlerOptions
+					switch hook {
+					case "OnSync":
+						of = sharedinformer.HandlerOptions{Name: "unlucky", OnSync: misbehave}
+					case "OnError":
+						opts.OnError = func(context.Context, *failure.Failure) failure.Verdict { misbehave(); return failure.Stop }
+					case "OnState":
+						opts.OnState = func(reflector.Status) { misbehave() }
+					}
+					i := r.informer(opts)
+					calls := 0
+					registration := i.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, event) error {
+						if calls++; calls == 1 {
+							return errors.New("once")
+						}
+						return nil
+					}), of)
+					stop := r.run(i)
+					require.NoError(r, i.WaitForSync(r.ctx))
+					r.put(pod("b"))
+					synctest.Wait()
+					require.Equal(r, 2, calls, "the handler hears of b")
+					stop()
+					require.Contains(r, log.String(), hook)
+					if hook == "OnSync" {
+						all := reported.heard()
+						require.Len(r, all, 2, "with that of the call")
+						require.Equal(r, failure.PhaseHook, all[1].Phase)
+						require.Equal(r, registration.String(), all[1].Handler)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An error is an error, whatever it wraps.
+func TestL10_AnErrorThatWrapsAPanicIsAnError(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.put(pod("a"))
+		i, _ := r.synced(sharedinformer.Options{})
+		theirs := fmt.Errorf("a worker: %w", &failure.PanicError{In: "worker", Value: "oh"})
+		registration := i.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, event) error { return theirs }),
+			sharedinformer.HandlerOptions{CrashOnPanic: true})
+		synctest.Wait()
+		s := registration.Status()
+		require.Zero(r, s.Panics)
+		require.EqualValues(r, 1, s.Errors)
+	})
+}
+
+// A handler that blocks is named in the log once, with what it is at and what waits for
+// it; its call counts as slow, and nobody waits for it for ever.
+func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(3)
+		var log strings.Builder
+		i := r.informer(sharedinformer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		release := make(chan struct{})
+		blocked := i.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, event) error { <-release; return nil }),
+			sharedinformer.HandlerOptions{Name: "stuck"})
+		defer r.run(i)()
+		defer close(release)
+		began := time.Now()
+		for _, wait := range []func(context.Context) error{i.WaitForSync, blocked.WaitForSync} {
+			err := wait(r.ctx)
+			require.ErrorIs(r, err, sharedinformer.ErrNotSynced)
+			require.ErrorContains(r, err, `handler "stuck" (laws/hooks_test.go:`)
+			require.ErrorContains(r, err, "has 3 events to hear before it is synced; the call about shop/p")
+			require.Equal(r, time.Minute, time.Since(began).Round(time.Second))
+		}
+		require.GreaterOrEqual(r, blocked.Status().Slowest, time.Minute)
+		settle(time.Hour)
+		require.Equal(r, 1, strings.Count(log.String(), "a handler blocks"), log.String())
+		require.Regexp(r, `a handler blocks.*handler="handler \\"stuck\\" \(laws/hooks_test.go:\d+\)" key=shop/p\w+ for=1\ds pending=3 behind=1\ds`, log.String())
+	})
+}
