@@ -3,8 +3,8 @@ package workqueue
 import "time"
 
 // Add asks for the key to be handed out as soon as its turn comes. If the key
-// waits already nothing changes; if it is running, it waits again after its
-// Done; if it is delayed, it waits from now on and the delay is forgotten. After
+// waits already nothing changes; if it is running, it waits again from its Done
+// on, behind what waits by then; if it is delayed, it waits from now on and the delay is forgotten. After
 // ShutDown or Drain has been called, Add drops the key and counts it in
 // Status.Dropped.
 func (q *Queue[K]) Add(key K) {
@@ -104,7 +104,7 @@ func (q *Queue[K]) merge(it *item[K], priority int) {
 		it.priority = max(it.priority, priority)
 	case q.order != nil:
 		it.priority = max(it.priority, priority)
-		q.order.Touch(Waiting[K]{it.key, it.priority})
+		q.order.touch(Waiting[K]{it.key, it.priority})
 	case raised:
 		q.ranking.remove(it)
 		it.priority = priority
@@ -128,7 +128,7 @@ func (q *Queue[K]) owe(it *item[K], priority int, now int64) {
 func (q *Queue[K]) enqueue(it *item[K]) {
 	q.waiting.pushBack(it)
 	if q.order != nil {
-		q.order.Push(Waiting[K]{it.key, it.priority})
+		q.order.push(Waiting[K]{it.key, it.priority})
 	} else {
 		q.ranking.push(it)
 	}

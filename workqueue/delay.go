@@ -6,21 +6,35 @@ import (
 	"time"
 )
 
-// delays is the heap of delayed adds, earliest first.
+// delays is the heap of delayed adds, earliest first. Those due at one moment come
+// out in the order in which they were asked for.
 type delays[K comparable] struct {
 	slots []delaySlot[K]
+	asked uint64 // how many there have been
 }
 
 // delaySlot repeats the item's time, so that sifting compares neighbours in
 // the slice and does not chase pointers.
 type delaySlot[K comparable] struct {
-	at int64
-	it *item[K]
+	at    int64
+	asked uint64
+	it    *item[K]
+}
+
+// before reports whether s comes out before t.
+func (s delaySlot[K]) before(t delaySlot[K]) bool {
+	return s.at < t.at || s.at == t.at && s.asked < t.asked
+}
+
+// slot makes the slot of an item that is asked for now.
+func (d *delays[K]) slot(it *item[K]) delaySlot[K] {
+	d.asked++
+	return delaySlot[K]{it.at, d.asked, it}
 }
 
 func (d *delays[K]) push(it *item[K]) {
 	d.slots = append(d.slots, delaySlot[K]{})
-	d.up(len(d.slots)-1, delaySlot[K]{it.at, it})
+	d.up(len(d.slots)-1, d.slot(it))
 }
 
 func (d *delays[K]) remove(it *item[K]) {
@@ -35,11 +49,11 @@ func (d *delays[K]) remove(it *item[K]) {
 
 // move puts an item whose time has changed where it belongs.
 func (d *delays[K]) move(it *item[K]) {
-	d.place(it.slot, delaySlot[K]{it.at, it})
+	d.place(it.slot, d.slot(it))
 }
 
 func (d *delays[K]) place(at int, s delaySlot[K]) {
-	if at > 0 && d.slots[(at-1)/2].at > s.at {
+	if at > 0 && s.before(d.slots[(at-1)/2]) {
 		d.up(at, s)
 	} else {
 		d.down(at, s)
@@ -49,7 +63,7 @@ func (d *delays[K]) place(at int, s delaySlot[K]) {
 func (d *delays[K]) up(at int, s delaySlot[K]) {
 	for at > 0 {
 		parent := (at - 1) / 2
-		if d.slots[parent].at <= s.at {
+		if !s.before(d.slots[parent]) {
 			break
 		}
 		d.set(at, d.slots[parent])
@@ -64,10 +78,10 @@ func (d *delays[K]) down(at int, s delaySlot[K]) {
 		if child >= len(d.slots) {
 			break
 		}
-		if right := child + 1; right < len(d.slots) && d.slots[right].at < d.slots[child].at {
+		if right := child + 1; right < len(d.slots) && d.slots[right].before(d.slots[child]) {
 			child = right
 		}
-		if s.at <= d.slots[child].at {
+		if !d.slots[child].before(s) {
 			break
 		}
 		d.set(at, d.slots[child])

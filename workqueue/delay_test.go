@@ -123,3 +123,42 @@ func TestL29_a_delayed_add_can_be_postponed_advanced_and_cancelled(t *testing.T)
 		q.ShutDown()
 	})
 }
+
+func TestDelayedAddsThatAreDueTogetherKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[int]{Timestamps: true, FairEvery: 1})
+		const n = 100
+		for key := range n {
+			q.AddAfter(key, time.Second)
+		}
+		for key := 0; key < n; key += 3 { // asked for anew
+			require.True(t, q.Reschedule(key, time.Second))
+		}
+		for key := 1; key < n; key += 3 { // of two adds the first one counts
+			q.AddAfter(key, time.Second)
+		}
+		var want []int
+		for key := range n {
+			if key%3 != 0 {
+				want = append(want, key)
+			}
+		}
+		for key := 0; key < n; key += 3 {
+			want = append(want, key)
+		}
+		var listed, got []int
+		for _, held := range q.Contents(n).Delayed {
+			listed = append(listed, held.Key)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for range n {
+			key := get(t, q)
+			got = append(got, key)
+			q.Done(key)
+		}
+		require.Equal(t, want, got)
+		require.Equal(t, want, listed)
+		q.ShutDown()
+	})
+}

@@ -69,9 +69,10 @@ type Waiting[K comparable] struct {
 // the queue never pushes a key that the order has.
 //
 // The queue calls its order under a lock, one call at a time. So an order needs no
-// lock of its own and must be quick. It must not call the queue, and must not panic:
-// that would leave the queue locked for ever. The queue itself knows which key has
-// waited longest; see Options.FairEvery.
+// lock of its own and must be quick. It must not call the queue nor end its
+// goroutine, which would leave the queue locked for ever. A panic is noted in the
+// Status, and the queue hands out the key that has waited longest. The queue itself
+// knows which one that is; see Options.FairEvery.
 type Order[K comparable] interface {
 	// Push adds a key that begins to wait.
 	Push(w Waiting[K])
@@ -100,7 +101,8 @@ type Metrics interface {
 }
 
 // Recorder receives the durations of one queue. Its methods are called by the
-// workers, outside the queue's lock and concurrently.
+// workers, outside the queue's lock and concurrently. A panic is noted in the Status
+// of the queue. They must not end the goroutine.
 type Recorder interface {
 	// QueueDuration is how long a key waited from the Add, or from the moment
 	// when its delay was over, to the Get.

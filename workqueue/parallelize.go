@@ -2,11 +2,12 @@ package workqueue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // chunksPerWorker is how many chunks a worker gets if all are equally fast:
@@ -32,16 +33,15 @@ func (p *PiecePanic) Unwrap() error {
 	return err
 }
 
-// errGoexit is why pieces are left when neither a panic nor the context is.
-var errGoexit = errors.New("a piece ended its goroutine with runtime.Goexit, as FailNow of a test does")
-
 // Parallelize calls do for each of 0 to pieces-1, on at most the given number
 // of goroutines, and returns when all calls have returned and all goroutines
 // have ended. Pieces are taken in order, in chunks of a size that suits pieces
 // of like duration; see ParallelizeChunks.
 //
 // It returns nil if every piece was done, and otherwise an error that tells how
-// many were and the cause of the context's end: after that no piece is begun.
+// many were and the cause of the context's end: after that no piece is begun. A
+// piece that ends its goroutine leaves others undone; the error is then a
+// *failure.GoexitError.
 // If a piece panics no further one is begun, and Parallelize panics in the
 // caller's goroutine with a *PiecePanic of the first.
 func Parallelize(ctx context.Context, workers, pieces int, do func(piece int)) error {
@@ -124,5 +124,5 @@ func (p *parallel) stopCause() error {
 	if err := context.Cause(p.ctx); err != nil {
 		return err
 	}
-	return errGoexit
+	return &failure.GoexitError{In: "a piece"}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -95,5 +96,6 @@ func TestParallelizePanicsInTheCallerAfterAllWorkersEnded(t *testing.T) {
 func TestParallelizeTellsOfPiecesThatLeft(t *testing.T) {
 	err := workqueue.Parallelize(t.Context(), 1, 3, func(int) { runtime.Goexit() })
 	require.ErrorContains(t, err, "0 of 3 pieces done")
-	require.ErrorContains(t, err, "Goexit")
+	require.EqualError(t, err, "parallelize: 0 of 3 pieces done: a piece called runtime.Goexit, as FailNow of a test does")
+	require.ErrorAs(t, err, new(*failure.GoexitError))
 }

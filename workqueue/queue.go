@@ -32,8 +32,8 @@ import (
 type Queue[K comparable] struct {
 	name      string
 	limiter   RateLimiter[K]
-	recorder  Recorder // nil: no metrics
-	order     Order[K] // nil: ranking
+	recorder  *recording  // nil: no metrics
+	order     *ordered[K] // nil: ranking
 	fairEvery int
 	timed     bool
 	base      time.Time // zero of the queue's clock
@@ -66,12 +66,14 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	q := &Queue[K]{
 		name:      opts.Name,
 		limiter:   opts.RateLimiter,
-		order:     opts.Order,
 		fairEvery: opts.FairEvery,
 		timed:     opts.Timestamps || opts.Metrics != nil,
 		base:      time.Now(),
 		drained:   make(chan struct{}),
 		items:     newTable[K](),
+	}
+	if opts.Order != nil {
+		q.order = &ordered[K]{order: opts.Order, count: &q.counts}
 	}
 	if q.limiter == nil {
 		q.limiter = NewExponential[K](ExponentialOptions{})
@@ -81,7 +83,9 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	}
 	q.alarm.ring = q.ring
 	if opts.Metrics != nil {
-		q.recorder = opts.Metrics.Register(q.name, q.Status)
+		if r := opts.Metrics.Register(q.name, q.Status); r != nil {
+			q.recorder = &recording{recorder: r, failed: q.hookFailed}
+		}
 	}
 	return q
 }
@@ -133,7 +137,7 @@ func (q *Queue[K]) deliver(ctx context.Context, it *item[K], w *sleeper, err err
 		return key, err
 	}
 	if q.recorder != nil {
-		q.recorder.QueueDuration(it.waited)
+		q.recorder.queueDuration(it.waited)
 	}
 	return it.key, nil
 }
@@ -209,17 +213,18 @@ func (q *Queue[K]) choose() *item[K] {
 		q.ranking.remove(it)
 		return it
 	case fair:
-		q.order.Remove(oldest.key)
+		q.order.remove(oldest.key)
 		return oldest
 	}
-	key := q.order.Pop()
-	it := q.items.find(key, q.items.hash(key))
-	if it == nil || it.want != wantNow || it.running {
+	if key, ok := q.order.pop(); ok {
+		it := q.items.find(key, q.items.hash(key))
+		if it != nil && it.want == wantNow && !it.running {
+			return it
+		}
 		q.counts.orderFaults++
-		q.order.Remove(oldest.key)
-		return oldest
 	}
-	return it
+	q.order.remove(oldest.key)
+	return oldest
 }
 
 // Done ends the work on a key. If the key was added meanwhile it waits again
@@ -248,9 +253,9 @@ type ending struct {
 
 // record tells the recorder, without the lock.
 func (q *Queue[K]) record(end ending) {
-	q.recorder.WorkDuration(end.took)
+	q.recorder.workDuration(end.took)
 	if end.settled {
-		q.recorder.Unregister()
+		q.recorder.unregister()
 	}
 }
 
@@ -326,7 +331,8 @@ func (q *Queue[K]) exchange(ctx context.Context, key K) (K, error) {
 }
 
 // Len returns how many keys wait to be handed out. Keys that are delayed or
-// running do not count.
+// running do not count, nor do running keys that were added again: they take their
+// place at the end of the line when they are done.
 func (q *Queue[K]) Len() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

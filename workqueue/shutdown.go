@@ -100,7 +100,7 @@ func (q *Queue[K]) close(to State) {
 	// waits for microseconds, and then no goroutine is left.
 	q.alarm.flights.Wait()
 	if settled && q.recorder != nil {
-		q.recorder.Unregister()
+		q.recorder.unregister()
 	}
 }
 
@@ -134,7 +134,7 @@ func (q *Queue[K]) dropWaiting() {
 	for it := q.waiting.head; it != nil; it = q.waiting.head {
 		q.waiting.remove(it)
 		if q.order != nil {
-			q.order.Remove(it.key)
+			q.order.remove(it.key)
 		} else {
 			q.ranking.remove(it)
 		}

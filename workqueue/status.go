@@ -8,6 +8,8 @@ import (
 // counts are what a queue has done since it was created.
 type counts struct {
 	adds, merged, gets, retries, cancelled, dropped, orderFaults uint64
+
+	hookFailure string
 }
 
 // Status is what a queue looks like at one instant. Counters start at zero with
@@ -49,9 +51,12 @@ type Status struct {
 	// Dropped is how many adds came after ShutDown or Drain, and how many
 	// waiting or delayed keys these threw away.
 	Dropped uint64
-	// OrderFaults is how often the Order named a key that did not wait. Any
-	// number but zero is a bug in the Order.
+	// OrderFaults is how often the Order named a key that did not wait, or
+	// panicked. Any number but zero is a bug in the Order.
 	OrderFaults uint64
+	// HookFailure is what the Order or the Recorder panicked with last; empty if
+	// they never did.
+	HookFailure string `json:",omitempty"`
 
 	// OldestWaiting is how long the key that waits longest has waited.
 	OldestWaiting time.Duration
@@ -89,6 +94,7 @@ func (q *Queue[K]) Status() Status {
 		Cancelled:   q.counts.cancelled,
 		Dropped:     q.counts.dropped,
 		OrderFaults: q.counts.orderFaults,
+		HookFailure: q.counts.hookFailure,
 	}
 	if q.order == nil {
 		s.ByPriority = make([]PriorityDepth, len(q.ranking.levels))
@@ -207,8 +213,8 @@ func (d *delays[K]) earliest(n int) func(yield func(*item[K]) bool) {
 				return
 			}
 			for child := 2*at + 1; child <= 2*at+2 && child < len(d.slots); child++ {
-				place, _ := slices.BinarySearchFunc(border, d.slots[child].at, func(b int, t int64) int {
-					if d.slots[b].at > t {
+				place, _ := slices.BinarySearchFunc(border, d.slots[child], func(b int, t delaySlot[K]) int {
+					if t.before(d.slots[b]) {
 						return -1
 					}
 					return 1

@@ -1,0 +1,61 @@
+package workqueue_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// broken is an order and a recorder that panic, whatever is asked of them.
+type broken struct{}
+
+func (broken) Push(workqueue.Waiting[int])  { panic("push") }
+func (broken) Touch(workqueue.Waiting[int]) { panic("touch") }
+func (broken) Pop() int                     { panic("pop") }
+func (broken) Remove(int)                   { panic("remove") }
+
+func (broken) Register(string, func() workqueue.Status) workqueue.Recorder { return broken{} }
+func (broken) QueueDuration(time.Duration)                                 { panic("queue duration") }
+func (broken) WorkDuration(time.Duration)                                  { panic("work duration") }
+func (broken) Unregister()                                                 { panic("unregister") }
+
+func TestHooksThatPanicLoseNoKey(t *testing.T) {
+	q := workqueue.New(workqueue.Options[int]{Order: broken{}, Metrics: broken{}})
+	for key := range 10 {
+		q.Add(key)
+		q.Add(key)
+	}
+	want := 0
+	for key := range q.Work(t.Context()) {
+		require.Equal(t, want, key, "first come first served")
+		if want++; want == 9 {
+			break
+		}
+	}
+	key, err := q.Get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 9, key)
+	q.Done(key)
+	s := q.Status()
+	require.Positive(t, s.OrderFaults)
+	require.Contains(t, s.HookFailure, "the recorder panicked: work duration")
+	q.Add(1)
+	require.Contains(t, q.Status().HookFailure, "the order panicked: push")
+	q.ShutDown()
+	require.NoError(t, q.Drain(t.Context()))
+}
+
+// silent are metrics without a recorder.
+type silent struct{}
+
+func (silent) Register(string, func() workqueue.Status) workqueue.Recorder { return nil }
+
+func TestMetricsMayBeWithoutARecorder(t *testing.T) {
+	q := workqueue.New(workqueue.Options[int]{Metrics: silent{}})
+	q.Add(1)
+	q.Done(get(t, q))
+	q.ShutDown()
+}
