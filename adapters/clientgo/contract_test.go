@@ -3,6 +3,8 @@ package clientgo_test
 import (
 	"context"
 	"errors"
+	"github.com/go-logr/logr/funcr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -306,6 +308,8 @@ func TestAnInformerRunsOnce(t *testing.T) {
 		i.RunWithContext(r.ctx) // returns at once
 		require.True(r, i.HasSynced())
 		require.False(r, i.IsStopped())
+		require.ErrorContains(r, i.SetTransform(nil), "informer has already started")
+		require.ErrorContains(r, i.SetWatchErrorHandler(nil), "informer has already started")
 		close(stop)
 		<-ended
 		require.True(r, i.IsStopped())
@@ -314,9 +318,31 @@ func TestAnInformerRunsOnce(t *testing.T) {
 		require.True(r, i.IsStopped())
 		require.True(r, i.HasSynced(), "what was read stays there to be read")
 		_, err = i.AddEventHandler(&diary{})
-		require.ErrorContains(r, err, "stopped")
-		require.Error(r, i.AddIndexers(cache.Indexers{"app": byApp}))
+		require.ErrorContains(r, err, "has stopped already")
+		require.ErrorContains(r, i.AddIndexers(cache.Indexers{"app": byApp}), "has stopped already")
 		require.NoError(r, i.RemoveEventHandler(h))
+	})
+}
+
+func TestAHandlersLoggerHearsOfItsPanic(t *testing.T) {
+	defer func(before bool) { utilruntime.ReallyCrash = before }(utilruntime.ReallyCrash)
+	utilruntime.ReallyCrash = false
+	onBoth(t, func(r *rig) {
+		r.put(pod("a"))
+		i := r.pods(0)
+		var mu sync.Mutex
+		var logged []string
+		logger := funcr.New(func(prefix, args string) {
+			mu.Lock()
+			defer mu.Unlock()
+			logged = append(logged, prefix+" "+args)
+		}, funcr.Options{}).WithName("mine")
+		_, err := i.AddEventHandlerWithOptions(&diary{hook: func(string) { panic("oh") }}, cache.HandlerOptions{Logger: &logger})
+		require.NoError(r, err)
+		r.run(i)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Contains(r, strings.Join(logged, "\n"), `mine "msg"="Observed a panic"`)
 	})
 }
 

@@ -47,6 +47,9 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 	fake := watchlist.DoesClientNotSupportWatchListSemantics(lw)
 	objects := newSource(lw, example, name)
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
+	if example != nil {
+		i.holds = fmt.Sprintf("%T", example)
+	}
 	i.lists = fake
 	i.stall = decodedListTime
 	i.reflector = cache.NewReflectorWithOptions(lw, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
@@ -81,6 +84,7 @@ type transform = func(object.Object) (object.Object, error)
 // be said before it runs is noted here; Run makes the informer from that.
 type informer struct {
 	name      string
+	holds     string // the Go type of the objects; empty where it is not known
 	open      func(transform) source.ListerWatcher[object.Object]
 	lists     bool             // the source cannot stream a list
 	stall     time.Duration    // how long a list may be silent; 0 for the default
@@ -109,8 +113,9 @@ func newInformer(name string, resync time.Duration, indexers cache.Indexers) *in
 	}
 }
 
-// errStarted is what cannot be done any more.
-var errStarted = errors.New("the informer has been started: set this before Run")
+// errStarted is what cannot be done any more. Tests of programs look for some of the
+// words that client-go says, here and where an informer has stopped.
+var errStarted = errors.New("informer has already started: set this before Run")
 
 // Run is RunWithContext until stop is closed.
 func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
@@ -241,10 +246,10 @@ func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.stopped.has() {
-		return nil, fmt.Errorf("the informer of %s has stopped and takes no handler (%T)", i.name, h)
+		return nil, fmt.Errorf("handler %T was not added to the informer of %s: it has stopped already", h, i.name)
 	}
 	r := &registration{
-		informer: i, handler: h, place: place, ended: make(chan struct{}),
+		informer: i, handler: h, place: place, logger: opts.Logger, ended: make(chan struct{}),
 		synced: newDone(i.synced.Name() + " + event handler " + place),
 		resync: ptr.Deref(opts.ResyncPeriod, i.resync),
 	}
@@ -321,7 +326,7 @@ func (i *informer) GetIndexer() cache.Indexer { return i.store }
 // AddIndexers adds indexes at any time before the informer has stopped.
 func (i *informer) AddIndexers(indexers cache.Indexers) error {
 	if i.IsStopped() {
-		return fmt.Errorf("the informer of %s has stopped and takes no index", i.name)
+		return fmt.Errorf("indexer was not added to the informer of %s: it has stopped already", i.name)
 	}
 	return i.store.AddIndexers(indexers)
 }
@@ -387,9 +392,12 @@ func (i *informer) status() sharedinformer.Status {
 	running := i.running
 	i.mu.Unlock()
 	if running != nil {
-		return running.Status()
+		s := running.Status()
+		s.Type = i.holds
+		return s
 	}
 	return sharedinformer.Status{
+		Type:      i.holds,
 		Reflector: reflector.Status{Resource: i.name, State: reflector.Idle},
 		Objects:   len(i.store.ListKeys()),
 	}

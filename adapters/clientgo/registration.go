@@ -10,6 +10,7 @@ import (
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -22,6 +23,7 @@ type registration struct {
 	informer *informer
 	handler  cache.ResourceEventHandler
 	place    string        // file:line of the call that added it
+	logger   *klog.Logger  // of cache.HandlerOptions; nil for the context's
 	resync   time.Duration // as asked for; see informer.period
 
 	synced *done
@@ -43,11 +45,14 @@ func (r *registration) ShutdownChan() <-chan struct{} { return r.ended }
 
 func (r *registration) finished() { r.end.Do(func() { close(r.ended) }) }
 
-// Handle implements sharedinformer.Handler. What utilruntime.PanicHandlers are
-// there for hears of a panic, as with stock client-go; then it goes on to the
-// informer, which counts it and ends the process where
-// utilruntime.ReallyCrash says so.
+// Handle implements sharedinformer.Handler. As with stock client-go,
+// utilruntime.PanicHandlers hear of a panic, with the handler's logger; then it goes
+// on to the informer, which counts it and ends the process if utilruntime.ReallyCrash
+// says so.
 func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object.Object]) error {
+	if r.logger != nil {
+		ctx = klog.NewContext(ctx, *r.logger)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			for _, hear := range utilruntime.PanicHandlers {

@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"context"
+	"reflect"
 	"iter"
 	"maps"
 	"slices"
@@ -40,6 +41,7 @@ type ResourceOptions struct {
 func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOptions) cache.SharedIndexInformer {
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
+	i.holds = reflect.TypeFor[T]().String()
 	i.lists = opts.Pages
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {

@@ -59,8 +59,14 @@ type Options struct {
 	Keep wire.Fields
 }
 
+// errNewInformer says how to have what NewInformer is set for.
+var errNewInformer = errors.New("cache.Options.NewInformer: this cache makes its own informers. " +
+	"If it is set for metrics, leave it nil: metrics.NewInformers exports this cache. " +
+	"Otherwise keep controller-runtime's cache, and let NewInformer call clientgo.NewInformerWithOptions, which takes what cache.NewSharedIndexInformerWithOptions does")
+
 // NewCache fits manager.Options.NewCache. All that the options say holds, but
-// for NewInformer, which is refused; to have it, use cache.New.
+// for NewInformer, which is refused. Where NewInformer is needed, keep cache.New and
+// let it call clientgo.NewInformerWithOptions.
 func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	return Options{}.NewCache(cfg, opts)
 }
@@ -68,7 +74,7 @@ func NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 // NewCache is the function NewCache with more options.
 func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cache, error) {
 	if opts.NewInformer != nil {
-		return nil, errors.New("cache.Options.NewInformer: the informers of this cache are Millrace's; leave it nil, or use cache.New")
+		return nil, errNewInformer
 	}
 	if opts.Scheme == nil {
 		opts.Scheme = scheme.Scheme
@@ -208,7 +214,7 @@ func (c *Cache) begin(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx != nil {
-		return errors.New("the cache was started before")
+		return errors.New("informer already started: a cache runs once")
 	}
 	c.ctx = ctx
 	for _, k := range c.kinds {

@@ -346,7 +346,7 @@ func TestWithoutBookmarks(t *testing.T) {
 func TestStartTwice(t *testing.T) {
 	onAll(t, func(r *rig) {
 		c := r.running(cache.Options{})
-		require.Error(r, c.Start(r.ctx))
+		require.ErrorContains(r, c.Start(r.ctx), "informer already started")
 	})
 }
 
@@ -400,6 +400,7 @@ func TestMetadataIsNotReadFromTransformedObjects(t *testing.T) {
 func TestNewInformerIsRefused(t *testing.T) {
 	on(t, newCache, func(r *rig) {
 		_, err := r.side.newCache(r.cfg, cache.Options{NewInformer: toolscache.NewSharedIndexInformer})
-		require.ErrorContains(r, err, "NewInformer")
+		require.ErrorContains(r, err, "metrics.NewInformers")
+		require.ErrorContains(r, err, "clientgo.NewInformerWithOptions")
 	})
 }
