@@ -2,9 +2,9 @@ package clientgo
 
 import (
 	"context"
-	"reflect"
 	"iter"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
