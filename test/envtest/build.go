@@ -13,6 +13,10 @@ import (
 	"time"
 )
 
+// versionVariable is the environment variable that chooses the minor version of
+// Kubernetes, such as "1.37". Unset or empty: that of test/kube/go.mod.
+const versionVariable = "MILLRACE_KUBERNETES"
+
 // staleAfter is how long a program of other sources is kept after its last use.
 const staleAfter = 7 * 24 * time.Hour
 
@@ -22,7 +26,8 @@ const staleAfter = 7 * 24 * time.Hour
 //
 // The sources are found from the working directory upwards, so that it works
 // from every package of the repository. It needs the go command; GOFLAGS,
-// GOTOOLCHAIN and GOPROXY are respected.
+// GOTOOLCHAIN and GOPROXY are respected. MILLRACE_KUBERNETES chooses the minor
+// version of Kubernetes, of those in test/kube/minors.
 func Build(ctx context.Context) (string, error) {
 	program, err := build(ctx)
 	if err != nil {
@@ -36,7 +41,11 @@ func build(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum, err := fingerprint(ctx, src)
+	mod, err := modFile(src, os.Getenv(versionVariable))
+	if err != nil {
+		return "", err
+	}
+	sum, err := fingerprint(ctx, src, mod)
 	if err != nil {
 		return "", err
 	}
@@ -57,10 +66,10 @@ func build(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if used(program) { // built by the one who had the lock
+	if used(program) { // built by whoever had the lock
 		return program, nil
 	}
-	if err := compile(ctx, src, program); err != nil {
+	if err := compile(ctx, src, mod, program); err != nil {
 		return "", err
 	}
 	removeStale(cache)
@@ -90,9 +99,29 @@ func sources() (string, error) {
 	}
 }
 
+// modFile is the go.mod file for a minor version, relative to the sources.
+func modFile(src, version string) (string, error) {
+	if version == "" {
+		return "go.mod", nil
+	}
+	mod := filepath.Join("minors", "v"+strings.TrimPrefix(version, "v")+".mod")
+	if _, err := os.Stat(filepath.Join(src, mod)); err == nil {
+		return mod, nil
+	}
+	have, err := filepath.Glob(filepath.Join(src, "minors", "v*.mod"))
+	if err != nil {
+		return "", err
+	}
+	for i, file := range have {
+		have[i] = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "v"), ".mod")
+	}
+	return "", fmt.Errorf("%s=%s: there is only %s; leave it empty for the version of test/kube/go.mod, or make another with test/kube/minor",
+		versionVariable, version, strings.Join(have, ", "))
+}
+
 // fingerprint is a hash of all that decides what the build makes: the files of
-// the module, with the versions in go.mod, and the Go environment.
-func fingerprint(ctx context.Context, src string) (string, error) {
+// the module, with the versions in its go.mod, and the Go environment.
+func fingerprint(ctx context.Context, src, mod string) (string, error) {
 	h := sha256.New()
 	env := goCommand(ctx, src, "env", "GOVERSION", "GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "CGO_ENABLED")
 	out, err := env.Output()
@@ -104,13 +133,17 @@ func fingerprint(ctx context.Context, src string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	files := []string{mod, strings.TrimSuffix(mod, ".mod") + ".sum"}
 	for _, e := range entries {
-		name := e.Name()
-		isSource := strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go")
-		if !isSource && name != "go.mod" && name != "go.sum" {
-			continue
+		if name := e.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			files = append(files, name)
 		}
+	}
+	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(src, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a module without requirements has no .sum file
+		}
 		if err != nil {
 			return "", err
 		}
@@ -130,11 +163,11 @@ func withStderr(err error) error {
 
 // compile builds into a temporary file and renames it, so that the program
 // either is whole or is not there.
-func compile(ctx context.Context, src, program string) error {
+func compile(ctx context.Context, src, mod, program string) error {
 	fmt.Fprintf(os.Stderr, "envtest: building kube-apiserver from %s; the first time takes some minutes\n", src)
 	begin := time.Now()
 	tmp := program + ".tmp" // one at a time: the lock is held
-	cmd := goCommand(ctx, src, "build", "-buildvcs=false", "-ldflags=-s -w", "-o", tmp, ".")
+	cmd := goCommand(ctx, src, "build", "-modfile="+mod, "-buildvcs=false", "-ldflags=-s -w", "-o", tmp, ".")
 	var said strings.Builder
 	cmd.Stdout = os.Stderr
 	cmd.Stderr = &teeWriter{&said}

@@ -21,11 +21,11 @@ func TestFingerprintFollowsSourcesAndEnvironment(t *testing.T) {
 	seen := map[string]string{}
 	differs := func(after string) {
 		t.Helper()
-		sum, err := fingerprint(t.Context(), dir)
+		sum, err := fingerprint(t.Context(), dir, "go.mod")
 		require.NoError(t, err)
 		require.Empty(t, seen[sum], "after %s", after)
 		seen[sum] = after
-		again, err := fingerprint(t.Context(), dir)
+		again, err := fingerprint(t.Context(), dir, "go.mod")
 		require.NoError(t, err)
 		require.Equal(t, sum, again)
 	}
@@ -40,13 +40,32 @@ func TestFingerprintFollowsSourcesAndEnvironment(t *testing.T) {
 	t.Setenv("GOFLAGS", "-tags=other")
 	differs("other GOFLAGS")
 
-	before, err := fingerprint(t.Context(), dir)
+	before, err := fingerprint(t.Context(), dir, "go.mod")
 	require.NoError(t, err)
 	write("main_test.go", "package main\n")
 	write("notes.txt", "hello")
-	after, err := fingerprint(t.Context(), dir)
+	after, err := fingerprint(t.Context(), dir, "go.mod")
 	require.NoError(t, err)
 	require.Equal(t, before, after, "files that are not built")
+
+	write("other.mod", "module m\n\ngo 1.26.1\n")
+	other, err := fingerprint(t.Context(), dir, "other.mod")
+	require.NoError(t, err)
+	require.NotEqual(t, after, other, "another go.mod file")
+}
+
+func TestVersionsAreChosenByMinor(t *testing.T) {
+	src, err := sources()
+	require.NoError(t, err)
+	for version, want := range map[string]string{
+		"": "go.mod", "1.37": filepath.Join("minors", "v1.37.mod"), "v1.37": filepath.Join("minors", "v1.37.mod"),
+	} {
+		got, err := modFile(src, version)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err = modFile(src, "1.2")
+	require.ErrorContains(t, err, "MILLRACE_KUBERNETES=1.2: there is only 1.37")
 }
 
 func TestSourcesAreFoundFromBelow(t *testing.T) {

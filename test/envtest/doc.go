@@ -24,6 +24,13 @@
 // have this outside of a test's time limit. A start then takes 2 seconds and
 // 300 MB of memory.
 //
+// # Versions
+//
+// The environment variable MILLRACE_KUBERNETES chooses the minor version of
+// Kubernetes, of those that have a file in test/kube/minors:
+//
+//	MILLRACE_KUBERNETES=1.37 go test ./test/e2e ./test/protocol
+//
 // # Guarantees
 //
 // The API server listens on 127.0.0.1, etcd on a unix socket in the server's

@@ -11,7 +11,10 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
 
 // Free ports are chosen below the range from which systems take the source
@@ -81,8 +84,19 @@ func apiserverArgs(h *home, port int, extra []string) []string {
 		"--endpoint-reconciler-type=none",
 		// Without it a shutdown waits a minute for open watches, and cuts them.
 		"--shutdown-watch-termination-grace-period=200ms",
-		"--feature-gates=ShardedListAndWatch=true,CBORServingAndStorage=true",
+		"--feature-gates=" + features(),
 	}, extra...)
+}
+
+// features are the alpha features that are on, of those that this version has.
+func features() string {
+	var on []string
+	for f := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		if f == "ShardedListAndWatch" || f == "CBORServingAndStorage" {
+			on = append(on, string(f)+"=true")
+		}
+	}
+	return strings.Join(on, ",")
 }
 
 // awaitReady returns when the server says that it is ready and has made the

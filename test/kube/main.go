@@ -9,6 +9,15 @@
 // It is a module of its own, because kube-apiserver needs other versions of
 // the k8s.io libraries than the root module.
 //
+// # Versions
+//
+// go.mod is for one minor version of Kubernetes; folder minors has files for others, to be
+// used with -modfile:
+//
+//	go -C test/kube run -modfile=minors/v1.37.mod .
+//
+// Command ./minor makes such a file.
+//
 // # What is there and what is not
 //
 // There is the API: every built-in group, custom resources, RBAC, priority and

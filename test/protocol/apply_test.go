@@ -267,10 +267,10 @@ func TestApplyRefusals(t *testing.T) {
 			{"no name", "configmaps/c?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap"}`, 200, ""},
 			{"no name of a new one", "configmaps/d?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap"}`, 400, "the name of the object (d based on URL) was undeterminable: name must be provided"},
 			{"another namespace", "configmaps/c?fieldManager=me", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"x"}}`, 400, "the namespace of the provided object does not match the namespace sent on the request"},
-			{"no YAML", "configmaps/c?fieldManager=me", "a: [", 400, "error decoding YAML: error converting YAML to JSON: yaml: line 1: did not find expected node content"},
+			{"no YAML", "configmaps/c?fieldManager=me", "a: [", 400, "yaml: line 1: did not find expected node content"}, // before it each version has its own words
 		} {
 			code, raw := s.do("PATCH", tc.path, tc.body, "Content-Type", applyPatch)
-			require.Equal(s.t, tc.message, parse[item](s.t, raw).Message, tc.what)
+			require.True(s.t, strings.HasSuffix(parse[item](s.t, raw).Message, tc.message), "%s: %s", tc.what, raw)
 			require.Equal(s.t, tc.code, code, tc.what)
 		}
 	})

@@ -101,8 +101,7 @@ var refusals = []struct {
 		want: `422 Invalid the server rejected our request due to an error in our request`},
 	{name: "patch of missing path", method: "PATCH", path: "configmaps/c", body: `[{"op":"remove","path":"/data/zz"}]`, contentType: jsonPatch,
 		want: `422 Invalid the server rejected our request due to an error in our request`},
-	{name: "patch with nonsense", method: "PATCH", path: "configmaps/c", body: `{bad`, contentType: mergePatch,
-		want: `400 BadRequest error decoding patch: invalid character 'b' looking for beginning of object key string`},
+	{name: "patch with nonsense", method: "PATCH", path: "configmaps/c", body: `{bad`, contentType: mergePatch, want: `400 BadRequest`}, // 1.37 has other words
 	{name: "patch of the name", method: "PATCH", path: "configmaps/c", body: `{"metadata":{"name":"q"}}`, contentType: mergePatch,
 		want: `400 BadRequest the name of the object (q) does not match the name on the URL (c)`},
 	{name: "patch of old version", method: "PATCH", path: "configmaps/c", body: `{"metadata":{"resourceVersion":"1"}}`, contentType: mergePatch, want: `409 Conflict`},
