@@ -1,5 +1,5 @@
-// Package leaderelection lets one of several processes do the work, by means of
-// a Lease object (coordination.k8s.io/v1).
+// Package leaderelection lets one of several processes do the work, by a Lease object
+// (coordination.k8s.io/v1).
 //
 // # Usage
 //
@@ -11,8 +11,8 @@
 //
 // # Guarantees
 //
-//   - The lease outlives the work. It is renewed until the work has returned,
-//     also after ctx is done, and only then given back.
+//   - The lease outlives the work. It is renewed until the work has returned, even
+//     after ctx is done, and only then given back.
 //   - The work's context is done RenewDeadline after the last renewal was sent.
 //     Nobody else takes the lease before LeaseDuration has passed since they saw
 //     that renewal, which is later. The difference is what the work has to stop.

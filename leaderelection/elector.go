@@ -32,10 +32,10 @@ var (
 //  1. Read the lease every RetryPeriod, until it is free: held by nobody, or not
 //     seen to change for as long as its holder said.
 //  2. Write our name into it, and a token greater by one, on the condition that
-//     it is still as we read it. Who loses this race goes on with 1.
-//  3. Call the work. Meanwhile renew every RetryPeriod, after a failure sooner.
-//     RenewDeadline after the last renewal was sent, or when the lease is seen to be another term's, end
-//     the work's context.
+//     it is still as we read it. The losers of this race go on with 1.
+//  3. Call the work. Meanwhile renew every RetryPeriod, sooner after a failure. End
+//     the work's context RenewDeadline after the last renewal was sent, or when the
+//     lease turns out to be another term's.
 //  4. When the work has returned, stop renewing and release the lease.
 type Elector struct {
 	opts   Options
@@ -49,8 +49,7 @@ type Elector struct {
 	next   time.Duration // how long after that it hears again
 }
 
-// New checks the options; it sends nothing. The client's scheme must know
-// Lease.
+// New checks the options and sends nothing. The client's scheme must know Lease.
 func New(client *rest.Client, opts Options) (*Elector, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -315,8 +314,8 @@ func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coord
 	return now, err
 }
 
-// release gives the lease back if it is still of our term, so that others need
-// not wait. If that fails they have to wait.
+// release gives the lease back if it is still of our term, so others need not wait. If
+// that fails, they wait.
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
 	defer cancel()

@@ -35,8 +35,8 @@ func token(l *coordinationv1.Lease) int64 {
 	return int64(*l.Spec.LeaseTransitions)
 }
 
-// taken returns the lease as it is at the beginning of a term of ours. What
-// else stands in it is kept.
+// taken returns the lease as it is at the beginning of a term of ours. It keeps
+// everything else in it.
 func (e *Elector) taken(last *coordinationv1.Lease) *coordinationv1.Lease {
 	now := metav1.NowMicro()
 	next := last.DeepCopy()
@@ -54,7 +54,7 @@ func renewed(last *coordinationv1.Lease) *coordinationv1.Lease {
 	return next
 }
 
-// released returns our lease as nobody's. The time that it is held for must be
+// released returns our lease as nobody's. The time for which it is held must be
 // positive.
 func released(last *coordinationv1.Lease) *coordinationv1.Lease {
 	next := renewed(last)

@@ -14,29 +14,28 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Request is one object that somebody wants to write.
+// Request asks whether one object may be written.
 type Request[T object.Object] struct {
 	// AdmissionRequest says who wants what: user, operation, resource, dry run.
 	admissionv1.AdmissionRequest
 
-	// Object is the state that is wanted; nil for a deletion. It is the
-	// function's own.
+	// Object is the new state; nil for a deletion. The function may change it.
 	Object T
 
-	// Old is the state that there is; nil for a creation.
+	// Old is the present state; nil for a creation.
 	Old T
 
 	warnings []string
 }
 
-// Warn adds a warning for the client, which it shows whether the request is
-// allowed or not. The API server cuts long ones: 120 characters are fine.
+// Warn adds a warning, which the client shows whether the request is allowed or not.
+// The API server cuts long ones: 120 characters are fine.
 func (r *Request[T]) Warn(format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 }
 
-// Validate answers whether an object may be written: the request is allowed if
-// check returns nil, and else refused with the error's text.
+// Validate answers whether an object may be written. The request is allowed if check
+// returns nil, and otherwise refused with the error's text.
 func Validate[T object.Object](check func(context.Context, *Request[T]) error) http.Handler {
 	mustBePointer[T]()
 	mustHave(check != nil, "the function for Validate")
@@ -46,7 +45,7 @@ func Validate[T object.Object](check func(context.Context, *Request[T]) error) h
 }
 
 // Mutate lets change alter Request.Object before it is written; it is not called
-// for deletions. What it changed is answered as a JSON patch (RFC 6902). An error
+// for deletions. The answer is a JSON patch (RFC 6902) of what it changed. An error
 // refuses the request with its text.
 func Mutate[T object.Object](change func(context.Context, *Request[T]) error) http.Handler {
 	mustBePointer[T]()

@@ -16,16 +16,15 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// Conversion converts the objects of a custom resource between its versions, by
-// way of one of them, the hub H:
+// Conversion converts the objects of a custom resource between its versions, through one
+// of them, the hub H:
 //
 //	c := webhook.NewConversion[*v2.Memcached](v2.GroupVersion)
 //	webhook.Spoke(c, v1.GroupVersion, v1ToV2, v2ToV1)
 //	hooks.Handle("/convert", c)
 //
-// A conversion must lose nothing: an object that goes to another version and
-// comes back has to be the same. What a version has no field for may be kept in
-// an annotation.
+// A conversion must lose nothing: an object that goes to another version and comes back
+// has to be the same. Keep what a version has no field for in an annotation.
 type Conversion[H object.Object] struct {
 	hub    schema.GroupVersion
 	spokes map[schema.GroupVersion]spoke[H]

@@ -1,6 +1,6 @@
-// Package webhook answers the API server's questions about objects: whether they
-// may be written (validating and mutating admission), and how they look in
-// another version (conversion of custom resources).
+// Package webhook answers the API server's questions about objects: may they be written
+// (validating and mutating admission), and what do they look like in another version
+// (conversion of custom resources).
 //
 // # Usage
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// Options configure a Server. CertDir or TLS is required: the API server speaks
-// to webhooks by HTTPS only, and verifies whom it speaks to.
+// Options configure a Server. CertDir or TLS is required: the API server speaks to
+// webhooks by HTTPS only, and verifies their certificates.
 type Options struct {
 	// Name tells several servers of one process apart, in messages and in /readyz.
 	// Default "webhook".
@@ -28,9 +28,8 @@ type Options struct {
 	CertDir string
 
 	// TLS says more than CertDir, such as which clients may ask. &serving.TLS{}
-	// makes a certificate, which Server.SelfSigned gives to put into the
-	// caBundle: for an API server that reaches us by localhost or a loopback
-	// address.
+	// makes a certificate for an API server that reaches us by localhost or a
+	// loopback address; put Server.SelfSigned into the caBundle.
 	TLS *serving.TLS
 
 	// Metrics hears of every request. Package metrics has one for Prometheus.
