@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -54,6 +55,7 @@ type Manager struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
 	state     state
 	names     map[string]bool
+	added     map[Runnable]bool                 // those that can be told apart
 	informers map[string]metrics.InformerSource // by the name of their cluster
 	caches    []cache
 	listeners []listener
@@ -93,7 +95,7 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 		health:  newChecks("/healthz", opts.Logger),
 		ready:   newChecks("/readyz", opts.Logger),
 		elected: make(chan struct{}), failing: make(chan struct{}, 1),
-		state: idle, names: map[string]bool{}, informers: map[string]metrics.InformerSource{},
+		state: idle, names: map[string]bool{}, added: map[Runnable]bool{}, informers: map[string]metrics.InformerSource{},
 	}
 	for n := range m.groups {
 		m.groups[n] = newGroup(m.fail)
@@ -191,6 +193,9 @@ func (m *Manager) add(group Group, r Runnable) error {
 	if group < Servers || group > LeaderElected || group == warmUps {
 		return fmt.Errorf("add %s: there is no %v", name, group)
 	}
+	if err := m.once(r); err != nil {
+		return fmt.Errorf("add %s: %w", name, err)
+	}
 	if cluster, ok := r.(*Cluster); ok {
 		if err := m.addCluster(cluster); err != nil {
 			return fmt.Errorf("add %s: %w", name, err)
@@ -258,6 +263,22 @@ func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
 		return name, err
 	}
 	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
+}
+
+// once makes sure that a runnable which has no name is not run twice at a time. Where
+// there is a name, claim says more. Only pointers can be told apart.
+func (m *Manager) once(r Runnable) error {
+	_, unique := nameOf(r)
+	if t := reflect.TypeOf(r); unique || t.Kind() != reflect.Pointer || t.Elem().Size() == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.added[r] {
+		return errors.New("it was added before")
+	}
+	m.added[r] = true
+	return nil
 }
 
 // claim makes sure that a name occurs once.

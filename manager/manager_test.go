@@ -388,6 +388,9 @@ func TestBadConfigurationSaysWhatToChange(t *testing.T) {
 		m := r.manager(options{})
 		require.NoError(r, m.Add(&part{rig: r, name: "pods"}))
 		require.ErrorContains(r, m.Add(&part{rig: r, name: "pods"}), `two runnables are named "pods": give one of them another name`)
+		events := controller.NewEvents(m.Client(), "example.com/pods", controller.EventOptions{})
+		require.NoError(r, m.Add(events))
+		require.ErrorContains(r, m.Add(events), "add events of example.com/pods: it was added before")
 		require.ErrorContains(r, m.AddTo(manager.Group(17), &part{rig: r, name: "x"}), "there is no Group(17)")
 
 		empty := func(name string) *controller.Controller {
