@@ -58,6 +58,22 @@ func (i *Informer[T]) start(r *run, f *feed[T], before ...*feed[T]) {
 	})
 }
 
+// retryUnserved lets the feeds that wait for their kind to be served ask again at
+// once when one of them, in state s, has found that it is. Each would find out by
+// itself, but not before its own back-off ends.
+func (i *Informer[T]) retryUnserved(s reflector.Status) {
+	switch {
+	case s.State == reflector.BackingOff && s.Failure.NotServed():
+		i.unserved.Store(true)
+	case s.State == reflector.Watching && i.unserved.Swap(false):
+		for _, f := range *i.feeds.Load() {
+			if s := f.reflector.Status(); s.Attempts > 0 && s.Failure.NotServed() {
+				f.reflector.RetryNow()
+			}
+		}
+	}
+}
+
 // within is a queue that is told of one namespace: it notes that with what is
 // about all of it.
 type within[T object.Object] struct {

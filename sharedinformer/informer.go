@@ -38,6 +38,8 @@ type Informer[T object.Object] struct {
 	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 
+	unserved atomic.Bool // a feed has found that the kind is not served, and none since that it is
+
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations
 	current *run       // nil while not running
 
@@ -109,6 +111,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	onState := opts.OnState
 	opts.OnState = func(s reflector.Status) {
 		i.changed.broadcast()
+		i.retryUnserved(s)
 		if onState != nil {
 			onState(s)
 		}

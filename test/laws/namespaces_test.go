@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -375,6 +376,37 @@ func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A kind that is installed later is found in all namespaces when it is found in one.
+func TestL17_NamespacesFindAKindTogether(t *testing.T) {
+	widgets := apiserver.Resource{GVR: object.GVR{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true}
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		synced := map[string]time.Time{}
+		var mu sync.Mutex
+		opts := in("a", "b", "c", "d", "e", "f")
+		opts.OnState = func(s reflector.Status) {
+			mu.Lock()
+			defer mu.Unlock()
+			if _, before := synced[s.Resource]; s.State == reflector.Watching && !before {
+				synced[s.Resource] = time.Now()
+			}
+		}
+		i := sharedinformer.New(rest.ResourceForKind[untyped](r.client, widgets.GVK()), opts)
+		defer r.run(i)()
+		settle(10 * time.Minute)
+		require.NoError(r, r.srv.AddResource(widgets))
+		settle(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Len(r, synced, 6)
+		var times []time.Time
+		for _, at := range synced {
+			times = append(times, at)
+		}
+		slices.SortFunc(times, time.Time.Compare)
+		require.Less(r, times[5].Sub(times[0]), time.Second)
+	})
 }
 
 func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
