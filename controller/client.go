@@ -49,7 +49,7 @@ type Client[T object.Object] struct {
 // what most programs want.
 func NewClient[T object.Object](i *sharedinformer.Informer[T], r *rest.Resource[T]) *Client[T] {
 	if i != nil && !i.Kept().IsZero() {
-		r = r.Fields(i.Kept()) // so that it does not write parts back either
+		r = r.Keep(i.Kept()) // so that it does not write parts back either
 	}
 	return &Client[T]{informer: i, resource: r}
 }

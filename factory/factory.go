@@ -252,7 +252,7 @@ func newInformer[T object.Object](f *Factory, want For[T], namespaces []string, 
 	} else if namespaces != nil {
 		resource = resource.Namespace(namespaces[0])
 	}
-	resource = resource.Fields(want.Keep)
+	resource = resource.Keep(want.Keep)
 	if want.Transform != nil {
 		return sharedinformer.New(reflector.Transformed(resource, want.Transform), opts)
 	}

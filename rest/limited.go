@@ -2,7 +2,7 @@ package rest
 
 import "github.com/millrace-dev/millrace/wire"
 
-// Kept implements source.Limited; see Fields.
+// Kept implements source.Limited; see Keep.
 func (r *Resource[T]) Kept() wire.Fields {
 	if r.codec == nil {
 		return wire.Fields{}

@@ -23,7 +23,7 @@ import (
 // is asked about them only after the server answered 404.
 //
 // A Resource is immutable and safe for concurrent use. Namespace, Subresource and
-// Fields return narrower ones, Sharing and Reusing cheaper ones; all of them share
+// Keep return narrower ones, Sharing and Reusing cheaper ones; all of them share
 // what was found out.
 //
 // If the server refuses, a verb fails with apimachinery's *errors.StatusError (test
@@ -133,14 +133,14 @@ func (r *Resource[T]) Subresource(name string) *Resource[T] {
 	return &scoped
 }
 
-// Fields returns the resource with objects that hold the wanted fields alone. If
+// Keep returns the resource with objects that hold the wanted fields alone. If
 // the objects do not have such a field, each verb fails with wire.ErrFields. If
 // managed fields are not wanted, the server is asked not to send them; not every
 // server can do that.
 //
 // Update is refused, since a part would replace the whole. With
 // wire.WithoutManagedFields alone it is safe, and allowed.
-func (r *Resource[T]) Fields(wanted wire.Fields) *Resource[T] {
+func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 	return r.decoding(func(opts *wire.Options) { opts.Keep = wanted })
 }
 

@@ -341,7 +341,7 @@ func TestCBORIsAskedForFirst(t *testing.T) {
 	get()
 	_, err := pods.Create(t.Context(), pod("a"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = ResourceForKind[*unstructured.Unstructured](c, kindPod).Fields(wire.WithoutManagedFields).Get(t.Context(), key, metav1.GetOptions{})
+	_, err = ResourceForKind[*unstructured.Unstructured](c, kindPod).Keep(wire.WithoutManagedFields).Get(t.Context(), key, metav1.GetOptions{})
 	require.NoError(t, err)
 	_, err = ResourceForKind[*metav1.PartialObjectMetadata](c, kindPod).Get(t.Context(), key, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -383,16 +383,16 @@ func TestW04_ManagedFieldsAreNotAskedFor(t *testing.T) {
 		w.Write(encode(t, wire.MediaJSON, kindPod, p))
 	})
 	get := func(f wire.Fields) {
-		p, err := ResourceFor[*corev1.Pod](c).Fields(f).Get(t.Context(), key, metav1.GetOptions{})
+		p, err := ResourceFor[*corev1.Pod](c).Keep(f).Get(t.Context(), key, metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Empty(t, p.ManagedFields)
 		require.Equal(t, "u-1", string(p.UID))
 	}
 	get(wire.WithoutManagedFields)
 	get(wire.Only("spec.nodeName"))
-	_, err := ResourceForKind[*unstructured.Unstructured](c, kindPod).Fields(wire.WithoutManagedFields).Get(t.Context(), key, metav1.GetOptions{})
+	_, err := ResourceForKind[*unstructured.Unstructured](c, kindPod).Keep(wire.WithoutManagedFields).Get(t.Context(), key, metav1.GetOptions{})
 	require.NoError(t, err)
-	_, err = ResourceForKind[*metav1.PartialObjectMetadata](c, kindPod).Fields(wire.Without("metadata")).Get(t.Context(), key, metav1.GetOptions{})
+	_, err = ResourceForKind[*metav1.PartialObjectMetadata](c, kindPod).Keep(wire.Without("metadata")).Get(t.Context(), key, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{inProtobuf, inProtobuf, inJSON, metadata}, accepts)
 
@@ -405,7 +405,7 @@ func TestW04_ManagedFieldsAreNotAskedFor(t *testing.T) {
 // Nothing is sent where fields are wanted that the objects do not have.
 func TestW04_FieldsAreCheckedFirst(t *testing.T) {
 	c := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") })
-	pods := ResourceFor[*corev1.Pod](c).Fields(wire.Only("spec.nodename")).Namespace("default")
+	pods := ResourceFor[*corev1.Pod](c).Keep(wire.Only("spec.nodename")).Namespace("default")
 	_, err := pods.Watch(t.Context(), metav1.ListOptions{})
 	require.ErrorIs(t, err, wire.ErrFields)
 	require.EqualError(t, err, `watch pods in namespace default: no such field: "spec.nodename" of v1.Pod: "spec" has no "nodename", did you mean "nodeName"?`)
@@ -423,7 +423,7 @@ func TestW04_PartsAreNotWrittenBack(t *testing.T) {
 		wire.Only("spec"): false, wire.Without("status"): false, wire.Without(): true, wire.WithoutManagedFields: true,
 	} {
 		before := updates
-		_, err := ResourceFor[*corev1.Pod](c).Fields(f).Update(t.Context(), pod("a"), metav1.UpdateOptions{})
+		_, err := ResourceFor[*corev1.Pod](c).Keep(f).Update(t.Context(), pod("a"), metav1.UpdateOptions{})
 		require.Equal(t, allowed, err == nil, "%s: %v", f, err)
 		require.Equal(t, allowed, updates > before)
 	}

@@ -111,7 +111,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 }
 
 func informerOf[T object.Object](c *Cache, place discovery.Mapping, namespace string, opts clientgo.ResourceOptions) toolscache.SharedIndexInformer {
-	return clientgo.NewInformerFor(rest.ResourceForMapping[T](c.client, place).Namespace(namespace).Fields(c.keep), opts)
+	return clientgo.NewInformerFor(rest.ResourceForMapping[T](c.client, place).Namespace(namespace).Keep(c.keep), opts)
 }
 
 // informer returns what handlers are added to.
