@@ -35,11 +35,16 @@ func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 
+	ctx, answered := r.ask(ctx)
+	defer answered()
 	list := r.source.List(ctx, r.listOptions())
 	var items []T
 	for item, err := range list.Items {
 		if err != nil {
 			return r.listFailed(ctx, err)
+		}
+		if len(items) == 0 {
+			answered()
 		}
 		dog.feed(r.opts.Timing.StallTimeout)
 		items = append(items, item)

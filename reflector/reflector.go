@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,8 @@ type Reflector[T object.Object] struct {
 	unreadable     int // watches in a row that broke at a change behind rv that cannot be read
 	pace           pacer
 	nudge          chan struct{} // holds a token when a back-off is to end
+
+	asking atomic.Pointer[source.Progress] // of the request that has not been answered
 
 	mu     sync.Mutex // guards status; nothing is called while it is held
 	status Status
@@ -80,11 +83,11 @@ func (r *Reflector[T]) Name() string {
 
 // Status returns the reflector as it is now.
 func (r *Reflector[T]) Status() Status {
-	name := r.Name()
+	name, waiting := r.Name(), r.waiting()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
-	s.Resource = name
+	s.Resource, s.Waiting = name, waiting
 	return s
 }
 

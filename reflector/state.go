@@ -66,6 +66,7 @@ type Status struct {
 	State    State     // where it is
 	Since    time.Time // when it came there
 	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise
+	Waiting  string    // what a request without an answer waits for, from the first second on: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
 	RV       string           // the last resource version that is queued; empty before the first list
 	Attempts int              // failures since the last success; 0 means that all is well

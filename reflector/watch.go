@@ -128,7 +128,9 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	defer dog.stop()
 
 	r.update(func(s *Status) { s.Watches++ })
+	ctx, answered := r.ask(ctx)
 	events, err := r.source.Watch(ctx, opts)
+	answered()
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
 	}

@@ -1,8 +1,10 @@
 package reflector
 
 import (
+	"bytes"
 	"context"
 	"iter"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -82,6 +85,48 @@ func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// As long as an answer is missing, the status says what is waited for.
+func TestStatusSaysWhatARequestWaitsFor(t *testing.T) {
+	for name, initial := range map[string]Initial{"list": List, "streaming list": Auto} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				r := New(&plugged{}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: initial, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+					Timing: Timing{StreamIdle: time.Minute}})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				synctest.Wait()
+				require.Empty(t, r.Status().Waiting)
+				time.Sleep(12 * time.Second)
+				synctest.Wait()
+				require.Equal(t, `waiting for exec plugin "x" since 12s`, r.Status().Waiting)
+				cancel()
+				require.NoError(t, <-ended)
+				require.Empty(t, r.Status().Waiting)
+				require.Contains(t, log.String(), `exec plugin \"x\" since 10s`)
+			})
+		})
+	}
+}
+
+// plugged is a source whose credentials come from a plugin that hangs.
+type plugged struct{}
+
+func (plugged) hang(ctx context.Context) error {
+	source.ProgressOf(ctx).Step("", `exec plugin "x"`)
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (p plugged) List(ctx context.Context, _ metav1.ListOptions) source.List[partial] {
+	return source.List[partial]{Items: func(yield func(partial, error) bool) { yield(nil, p.hang(ctx)) }}
+}
+
+func (p plugged) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return nil, p.hang(ctx)
 }
 
 // A watch that was not accepted yet is not announced as one.

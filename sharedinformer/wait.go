@@ -235,6 +235,9 @@ func (i *Informer[T]) unsynced(r *Registration[T]) error {
 // missing says why there is no initial list of a reflector.
 func missing(s reflector.Status) error {
 	inState := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
+	if s.Waiting != "" {
+		inState += ": " + s.Waiting
+	}
 	switch {
 	case s.Attempts > 0:
 		return fmt.Errorf("%w; %s", s.Failure, inState)
