@@ -456,8 +456,7 @@ func TestAttemptsCountFailures(t *testing.T) {
 		failed := errors.New("no")
 		outcomes := []error{nil, nil, failed, failed, nil, failed, controller.Terminal(failed)}
 		var attempts []int
-		var c *controller.Controller
-		c = newController(e, controller.Func(func(ctx context.Context, _ controller.Request) (controller.Result, error) {
+		c := newController(e, controller.Func(func(ctx context.Context, _ controller.Request) (controller.Result, error) {
 			err := outcomes[len(attempts)]
 			attempts = append(attempts, controller.Attempt(ctx))
 			return controller.Result{Requeue: true}, err

@@ -17,9 +17,9 @@ const (
 type repeat uint8
 
 const (
-	// unbegun is sent again after 429: the server says that it has not begun with
-	// the request. That is safe for every verb.
-	unbegun repeat = iota
+	// By default it is sent again after 429: the server says that it has not begun
+	// with the request. That is safe for every verb.
+	_ repeat = iota
 	// idempotent is sent again after 503 too, which a proxy may answer when the
 	// server has done its work: sending it twice does the same as sending it once.
 	idempotent

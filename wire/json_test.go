@@ -539,7 +539,7 @@ func TestW02_JSONRunsStaySmall(t *testing.T) {
 	_, err = d.content(value)
 	require.NoError(t, err)
 	require.LessOrEqual(t, cap(d.free.nodes), idleNodes)
-	value, err = s.value()
+	_, err = s.value()
 	require.NoError(t, err)
 	require.Less(t, cap(s.tape), idleTape)
 }
