@@ -65,7 +65,7 @@ func TestNothingEndsASyncedView(t *testing.T) {
 
 func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 	for verb, want := range map[string]string{
-		"list": "--timeout of 9s is over: not synced: pods: Listing for 9s, no failure so far",
+		"list": "--timeout of 9s is over: not synced: pods: Listing for 9s: no answer from apiserver.pipe for 9s (the request is sent), no failure so far",
 		"get":  `--timeout of 9s is over: look up resource "pods": discovery: `,
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestController(t *testing.T) {
 		if err != nil {
 			return controller.Result{}, err
 		}
-		events.Record(m, controller.Event{Reason: "Counted", Action: "Count", Note: fmt.Sprintf("to %d", count), Related: secret})
+		events.Record(m, controller.Event{Reason: "Counted", Action: "Count", Note: "once more", Related: secret})
 		mu.Lock()
 		defer mu.Unlock()
 		counts[m.Name] = count

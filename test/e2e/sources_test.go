@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -174,6 +175,13 @@ func TestAKindComesAndGoes(t *testing.T) {
 		guests.await(t, visits, "bob", false)
 		ready()
 		work(n + 1)
+		poll(t, "the definition is gone", func() error { // the server stops serving the kind before that
+			_, err := crds.Get(t.Context(), object.Key{Name: "guests.comes.example.com"}, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("it is still there, or cannot be read: %v", err)
+		})
 	}
 	r.stop()
 	require.NoError(t, <-r.ended)

@@ -395,7 +395,7 @@ func TestL25_WaitForSyncDoesNotWaitForTheSlowWhereOneHasFailed(t *testing.T) {
 		err := f.WaitForSync(r.ctx)
 		require.Equal(r, 20*time.Second, time.Since(began))
 		require.ErrorContains(r, err, "not synced: pods: list: forbidden: ")
-		require.ErrorContains(r, err, "not synced: configmaps: InitialWatch for 20s, no failure so far")
+		require.ErrorContains(r, err, "not synced: configmaps: InitialWatch for 20s: no answer from apiserver.pipe for 20s (the request is sent), no failure so far")
 	})
 }
 
