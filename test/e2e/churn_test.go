@@ -54,11 +54,16 @@ func TestChurn(t *testing.T) {
 	stopStart = restarts(t, restarted)
 	churn(t, maps)
 	stopStart()
-	for _, f := range []*follower[*corev1.ConfigMap]{steady, restarted, slow, late} {
+	for _, f := range []*follower[*corev1.ConfigMap]{steady, restarted, slow} {
 		f.agree()
 		require.Equal(t, uint64(1), f.Status().Reflector.Lists, "one list is enough: %s", f)
 		require.Zero(t, f.Status().Reflector.Failures, "%s", f)
 	}
+	// The server bounds what it holds for a watch that is still getting its initial
+	// events. A busy one may end that of the late informer, and a list takes its place.
+	late.agree()
+	require.LessOrEqual(t, late.Status().Reflector.Lists, uint64(2), "%s", late)
+	require.LessOrEqual(t, late.Status().Reflector.Failures, uint64(1), "%s", late)
 
 	t.Log("delete all")
 	restarted.stop()
