@@ -129,6 +129,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.ask(ctx)
+	defer answered() // also if the source panics
 	events, err := r.source.Watch(ctx, opts)
 	answered()
 	if err != nil {
