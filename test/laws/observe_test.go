@@ -88,12 +88,16 @@ func (s *spy[T]) heard() []asked {
 	return log
 }
 
-// verbs names the requests: "list", "stream" for a streaming list, "watch".
+// verbs names the requests: "list", "stream" for a streaming list, "watch", and
+// "probe" for the list of one item that compares resource versions.
 func verbs(log []asked) []string {
 	var names []string
 	for _, a := range log {
 		if a.opts.SendInitialEvents != nil {
 			a.verb = "stream"
+		}
+		if a.verb == "list" && a.opts.Limit == 1 {
+			a.verb = "probe"
 		}
 		names = append(names, a.verb)
 	}

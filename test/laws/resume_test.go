@@ -130,9 +130,11 @@ func TestL19_NoOtherFailureLeadsToAList(t *testing.T) {
 				settle(10 * time.Minute)
 				require.Positive(r, r.srv.Faults().Remove(id))
 				settle(3 * time.Minute)
-				for _, a := range i.source.heard() {
-					require.Equal(r, "watch", a.verb)
-					require.Nil(r, a.opts.SendInitialEvents)
+				for _, verb := range verbs(i.source.heard()) {
+					if name == "no bookmarks" && verb == "probe" {
+						continue // a watch that was mute to its end is asked about
+					}
+					require.Equal(r, "watch", verb)
 				}
 				r.inStep(i.Informer)
 				require.Equal(r, []string{"update pa"}, i.handler.heard())
