@@ -135,13 +135,20 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 	return none, req.wrap(err)
 }
 
-// none sends a call whose answer says no more than that it succeeded.
+// none sends a call whose answer says no more than that it succeeded. What is not
+// from the API says nothing.
 func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
-	_, resp, err := r.send(ctx, c)
+	req, resp, err := r.send(ctx, c)
 	if err != nil {
 		return err
 	}
-	finishBody(resp)
+	defer finishBody(resp)
+	if resp.StatusCode == http.StatusNoContent || resp.ContentLength == 0 && resp.Header.Get("Content-Type") == "" {
+		return nil
+	}
+	if _, err := r.codec.decoder(r.client.base.Host, resp); err != nil {
+		return req.wrap(err)
+	}
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (p *patience) next(r *refusal) (time.Duration, bool) {
 		return 0, false
 	}
 	p.tries++
-	after := max(r.after, minRetryWait)
+	after := max(min(r.after, maxRetryWait+1), minRetryWait) // a date may be centuries away
 	wait := after + time.Duration(rand.Float64()*float64(after)/4)
 	p.waited += wait
 	if p.tries >= maxTries || p.waited > maxRetryWait {
