@@ -108,7 +108,7 @@ func (c *Client[T]) Cache() indexer.Reader[T] {
 func (c *Client[T]) Read(ctx context.Context, key object.Key) (T, error) {
 	var why error
 	if c.informer != nil && !c.informer.HasSynced() && !notServed(c.informer) {
-		why = unsynced(c.informer) // before the look: it may sync at any moment
+		why = c.informer.Unsynced() // before the look: it may sync at any moment
 	}
 	o, err := c.read(ctx, key)
 	if err != nil && why != nil {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // Errors of the making and the life of a controller.
@@ -70,10 +70,7 @@ func (c *Controller) Name() string { return c.name }
 // when all that belonged to the source has ended. It may be called more than
 // once, also from inside the source.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
-	s := &subscription{source: source, ended: make(chan struct{})}
-	if _, file, line, ok := runtime.Caller(1); ok {
-		s.place = fmt.Sprintf("%s/%s:%d", path.Base(path.Dir(file)), path.Base(file), line)
-	}
+	s := &subscription{source: source, place: failure.Place(1), ended: make(chan struct{})}
 	close(s.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -111,7 +110,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 		s.misuse = errUncached
 		return s
 	}
-	s := Source{name: i.Name, unsynced: func() error { return unsynced(i) }}
+	s := Source{name: i.Name, unsynced: i.Unsynced}
 	s.run = func(ctx context.Context, in *Inbox) error {
 		synced := synced
 		if synced == nil {
@@ -164,29 +163,7 @@ func awaitServed[T object.Object](ctx context.Context, i *sharedinformer.Informe
 
 // notServed reports whether the last that i heard is that its kind is not served.
 func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
-	s := i.Status().Reflector
-	return s.Attempts > 0 && s.Failure.NotServed()
-}
-
-// unsynced says which informer is not synced, and why.
-func unsynced[T object.Object](i *sharedinformer.Informer[T]) error {
-	var each []error
-	for _, s := range i.Status().Unsynced() {
-		each = append(each, missing(s))
-	}
-	return errors.Join(each...)
-}
-
-// missing says why there is no initial list of a reflector.
-func missing(s reflector.Status) error {
-	state := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
-	switch {
-	case s.Attempts > 0:
-		return fmt.Errorf("%w; %s", s.Failure, state) // it begins with the name
-	case s.State == reflector.Idle, s.State == reflector.Stopped:
-		return fmt.Errorf("%s: the informer does not run: start its factory", s.Resource)
-	}
-	return fmt.Errorf("%s: %s", s.Resource, state)
+	return i.Status().Reflector.NotServed()
 }
 
 // causeOf names an event as a cause.

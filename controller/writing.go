@@ -117,11 +117,7 @@ func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (
 				return o, nil
 			}
 		}
-		w := write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion()}
-		if c.informer.Namespaces() != nil {
-			w.namespace = o.GetNamespace()
-		}
-		a.wrote(w)
+		a.wrote(write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()})
 		return o, nil
 	}
 }

@@ -42,7 +42,6 @@ type identity struct {
 	kind       object.GVK
 	follows    bool   // the namespaces are the factory's, whatever these are
 	namespaces string // otherwise
-	divided    bool   // into namespaces, of which there may be none
 	labels     string
 	fields     string
 }
@@ -107,8 +106,7 @@ func (e entry) synced(ctx context.Context) error {
 // absent reports whether the last that the informer heard is that its kind is not
 // served.
 func (e entry) absent() bool {
-	s := e.informer.Status().Reflector
-	return s.Attempts > 0 && s.Failure.NotServed()
+	return e.informer.Status().Reflector.NotServed()
 }
 
 // New returns a factory without informers. It panics where client is nil.
@@ -172,7 +170,7 @@ func use[T object.Object](f *Factory, want For[T]) *entry {
 		if follows {
 			namespaces = f.namespaces
 		}
-		e = &entry{id: id, informer: newInformer(f, want, namespaces, follows), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
+		e = &entry{id: id, informer: newInformer(f, want, namespaces), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
 		e.known, e.forget = context.WithCancel(context.Background())
 		f.informers[id] = e
 		f.start(e)
@@ -195,7 +193,7 @@ func kindless[T object.Object](client *rest.Client, want For[T]) error {
 
 // misuse says what cannot be had of an informer that exists.
 func misuse[T object.Object](e *entry, want For[T], id identity) error {
-	if id.divided && strings.Join(e.informer.Namespaces(), ",") != id.namespaces {
+	if !id.follows && textOf(e.informer.Namespaces()) != id.namespaces {
 		return fmt.Errorf("%s: asked for in the namespaces %q, but somebody has changed those of the informer: only Factory.SetNamespaces may", e.informer.Name(), id.namespaces)
 	}
 	if want.Transform != nil {
@@ -213,7 +211,10 @@ const nothing = "\x00"
 // identify makes one identity of all ways to say the same: the kind of a Go type
 // may be given or not, and selectors may be written in any order.
 func identify[T object.Object](client *rest.Client, want For[T], namespaces []string, follows bool) identity {
-	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, follows: follows, namespaces: strings.Join(namespaces, ","), divided: divided(namespaces)}
+	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, follows: follows}
+	if !follows {
+		id.namespaces = textOf(sharedinformer.NamespaceSet(namespaces))
+	}
 	if id.kind.Empty() && id.goType.Kind() == reflect.Pointer {
 		kinds, _, err := client.Scheme().ObjectKinds(reflect.New(id.goType.Elem()).Interface().(T))
 		if err == nil && len(kinds) == 1 {
@@ -238,20 +239,21 @@ func identify[T object.Object](client *rest.Client, want For[T], namespaces []st
 	return id
 }
 
-// divided reports whether namespaces are listed and watched each on its own.
-func divided(namespaces []string) bool { return namespaces != nil && len(namespaces) != 1 }
+// textOf writes a set of namespaces, so that none is not all.
+func textOf(namespaces []string) string {
+	if len(namespaces) == 0 {
+		return nothing
+	}
+	return strings.Join(namespaces, ",")
+}
 
-func newInformer[T object.Object](f *Factory, want For[T], namespaces []string, follows bool) *sharedinformer.Informer[T] {
+func newInformer[T object.Object](f *Factory, want For[T], namespaces []string) *sharedinformer.Informer[T] {
 	resource := rest.ResourceFor[T](f.client)
 	if !want.Kind.Empty() {
 		resource = rest.ResourceForKind[T](f.client, want.Kind)
 	}
 	opts := f.opts.informer(want.Scope)
-	if follows || divided(namespaces) {
-		opts.Namespaces = namespaces
-	} else if namespaces != nil {
-		resource = resource.Namespace(namespaces[0])
-	}
+	opts.Namespaces = namespaces
 	resource = resource.Keep(want.Keep)
 	if want.Transform != nil {
 		return sharedinformer.New(reflector.Transformed(resource, want.Transform), opts)
@@ -262,7 +264,7 @@ func newInformer[T object.Object](f *Factory, want For[T], namespaces []string, 
 // SetNamespaces changes Options.Namespaces, and with them those of every informer
 // that was asked for without naming any, as sharedinformer.Informer.SetNamespaces
 // does. Kinds without namespaces are not affected. It fails with
-// sharedinformer.ErrUndivided where Options.Namespaces was nil.
+// ErrUndivided where Options.Namespaces was nil.
 func (f *Factory) SetNamespaces(namespaces []string) error {
 	f.narrowing.Lock()
 	defer f.narrowing.Unlock()
@@ -277,12 +279,16 @@ func (f *Factory) SetNamespaces(namespaces []string) error {
 	return errors.Join(errs...)
 }
 
+// ErrUndivided: the factory was made without Options.Namespaces, so that its
+// informers have all namespaces for good.
+var ErrUndivided = errors.New("made without Options.Namespaces: give it some, metav1.NamespaceAll for all, to change them later")
+
 // narrow takes note of other namespaces, and returns the informers that follow.
 func (f *Factory) narrow(namespaces []string) (following []informer, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.namespaces == nil {
-		return nil, fmt.Errorf("factory: %w", sharedinformer.ErrUndivided)
+		return nil, fmt.Errorf("factory: %w", ErrUndivided)
 	}
 	f.namespaces = namespaces
 	for id, e := range f.informers {

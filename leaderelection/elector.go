@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"time"
 
@@ -81,8 +80,7 @@ func New(client *rest.Client, opts Options) (*Elector, error) {
 // lead goes on to the caller; the lease is then renewed no more, and not released.
 func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) error {
 	if lead == nil {
-		_, file, line, _ := runtime.Caller(1)
-		panic(fmt.Sprintf("leader election: %s:%d: Run was called without a function", file, line))
+		panic(fmt.Sprintf("leader election: %s: Run was called without a function", failure.Place(1)))
 	}
 	select {
 	case e.turn <- struct{}{}:

@@ -20,7 +20,6 @@ import (
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -64,7 +63,7 @@ func TestNamespacesChangeAtRunTime(t *testing.T) {
 		require.Equal(r, 1, nodes.Cache().Len())
 		require.NoError(r, run.end())
 
-		require.ErrorIs(r, r.manager(options{}).SetNamespaces([]string{"shop"}), sharedinformer.ErrUndivided)
+		require.ErrorIs(r, r.manager(options{}).SetNamespaces([]string{"shop"}), factory.ErrUndivided)
 	})
 }
 

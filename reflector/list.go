@@ -68,7 +68,7 @@ func (r *Reflector[T]) listOptions() metav1.ListOptions {
 	case r.unpaged:
 	case r.opts.PageSize > 0:
 		opts.Limit = r.opts.PageSize
-	case r.expired, r.rv != "":
+	case r.expired, r.rv != "", r.opts.Consistent:
 		opts.Limit = relistPage
 	default:
 		opts.ResourceVersion = "0"
@@ -78,7 +78,7 @@ func (r *Reflector[T]) listOptions() metav1.ListOptions {
 
 func (r *Reflector[T]) listFailed(ctx context.Context, err error) *failure.Failure {
 	if expired(err) {
-		r.unpaged = r.expired || r.opts.PageSize > 0
+		r.unpaged = r.expired || r.opts.Consistent || r.opts.PageSize > 0
 		r.expired = true
 	}
 	return failed(ctx, failure.PhaseList, err)

@@ -57,10 +57,14 @@ type Options struct {
 	Initial Initial
 
 	// PageSize, if not 0, makes every list a consistent read in pages of that
-	// many items, and Auto a List, since a stream has no pages. The default reads a first list in one response from the
-	// server's cache, which may lag a little behind, and one that follows an
-	// expired resource version as a consistent read in pages of 500.
+	// many items, and Auto a List, since a stream has no pages. The default reads a
+	// first list in one response from the server's cache, which may lag a little
+	// behind, and a later one as a consistent read in pages of 500.
 	PageSize int64
+
+	// Consistent makes the first list a consistent read too. Set it where others may
+	// have read newer states of the same objects before.
+	Consistent bool
 
 	// Timing says how long to wait for a server and between attempts.
 	Timing Timing

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -79,4 +80,24 @@ type Status struct {
 	Bookmarks  uint64 // bookmarks queued; none on a quiet watch for minutes means that every reconnect may expire
 	Duplicates uint64 // events that were dropped because they were queued before
 	Failures   uint64 // failures of all phases
+}
+
+// NotServed reports whether the last that was heard is that the server does not serve
+// the kind.
+func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed() }
+
+// Missing says why there is no initial list. The error wraps the failure in progress,
+// if there is one.
+func (s Status) Missing() error {
+	inState := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
+	if s.Waiting != "" {
+		inState += ": " + s.Waiting
+	}
+	switch {
+	case s.Attempts > 0:
+		return fmt.Errorf("%w; %s", s.Failure, inState) // which begins with the name
+	case s.State == Idle, s.State == Stopped:
+		return fmt.Errorf("%s: the informer does not run: call its Run, or start its factory", s.Resource)
+	}
+	return fmt.Errorf("%s: %s, no failure so far", s.Resource, inState)
 }

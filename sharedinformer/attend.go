@@ -21,12 +21,12 @@ const (
 // call, and each that is far behind, once until it has heard all. It belongs to one
 // goroutine.
 type attendance[T object.Object] struct {
-	inCall map[*Registration[T]]*Event[T] // named for that call
+	inCall map[*Registration[T]]uint64 // the number of the call that was named
 	behind map[*Registration[T]]bool
 }
 
 func newAttendance[T object.Object]() attendance[T] {
-	return attendance[T]{inCall: make(map[*Registration[T]]*Event[T]), behind: make(map[*Registration[T]]bool)}
+	return attendance[T]{inCall: make(map[*Registration[T]]uint64), behind: make(map[*Registration[T]]bool)}
 }
 
 // look is called every lookEvery.
@@ -37,15 +37,16 @@ func (a attendance[T]) look(i *Informer[T]) {
 		clear(a.behind)
 	}
 	for _, r := range handlers {
-		telling, took := r.telling.Load(), r.watch.running()
-		if telling == nil {
+		d := r.delivery
+		if !d.watch.on() {
 			delete(a.inCall, r)
 			delete(a.behind, r)
 			continue
 		}
-		switch s := r.Status(); {
-		case took >= slowCall && a.inCall[r] != telling:
-			a.inCall[r], a.behind[r] = telling, true
+		s := r.Status()
+		switch call := s.Delivered + 1; {
+		case d.watch.running() >= slowCall && a.inCall[r] != call:
+			a.inCall[r], a.behind[r] = call, true
 			i.warn("a handler blocks: it hears of nothing else before it returns", r, s)
 		case s.Behind >= farBehind && !a.behind[r]:
 			a.behind[r] = true
@@ -55,34 +56,30 @@ func (a attendance[T]) look(i *Informer[T]) {
 }
 
 func (i *Informer[T]) warn(what string, r *Registration[T], s HandlerStatus) {
-	i.logger.Warn(what, "resource", i.Name(), "handler", r.String(), "key", r.key(),
-		"for", r.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
+	i.logger.Warn(what, "resource", i.Name(), "handler", r.String(), "key", r.delivery.key(),
+		"for", r.delivery.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
 }
 
 // key is that of the object of the call in progress; empty where there is none.
-func (r *Registration[T]) key() string {
-	if e := r.telling.Load(); e != nil {
-		return object.FormatKey(object.KeyOf(e.Object))
+func (d *delivery[T]) key() string {
+	if o, _, ok := d.telling(); ok {
+		return object.FormatKey(object.KeyOf(o))
 	}
 	return ""
 }
 
 // inCall says which call is in progress where that takes long.
-func (r *Registration[T]) inCall() string {
-	if took := r.watch.running(); took >= time.Second {
-		return fmt.Sprintf("; the call about %s has not returned for %s", r.key(), took.Round(time.Second))
+func (d *delivery[T]) inCall() string {
+	if took := d.watch.running(); took >= time.Second {
+		return fmt.Sprintf("; the call about %s has not returned for %s", d.key(), took.Round(time.Second))
 	}
 	return ""
 }
 
-// callHook calls a hook of the user's, of the registration r if that is not nil.
-// Whatever it does, the caller goes on; as long as it blocks, the caller waits, which
-// the log says.
-func (i *Informer[T]) callHook(name string, r *Registration[T], hook func()) {
-	handler := ""
-	if r != nil {
-		handler = r.String()
-	}
+// callHook calls a user's hook; handler names the registration that it belongs to, if
+// any. The caller goes on whatever the hook does. As long as the hook blocks, the
+// caller waits, and the log says so.
+func (i *Informer[T]) callHook(name, handler string, hook func()) {
 	slow := time.AfterFunc(slowCall, func() {
 		i.logger.Warn("a hook blocks: it must return soon", "resource", i.Name(), "hook", name, "handler", handler, "for", slowCall.String())
 	})
@@ -90,7 +87,7 @@ func (i *Informer[T]) callHook(name string, r *Registration[T], hook func()) {
 	err := failure.Apart(name, func() error { hook(); return nil })
 	switch {
 	case err == nil:
-	case r != nil:
+	case handler != "":
 		i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Handler: handler, Err: err})
 	default: // OnError itself
 		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)

@@ -72,3 +72,33 @@ func BenchmarkFanOut(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLateHandler is what a handler costs that joins 10,000 cached objects: one
+// operation is all of its initial Adds.
+func BenchmarkLateHandler(b *testing.B) {
+	b.ReportAllocs()
+	i := New(quiet{}, Options{Initial: reflector.List})
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error)
+	go func() { ended <- i.Run(ctx) }()
+	const objects = 10_000
+	d := deltafifo.Delta[partial]{Type: deltafifo.Replaced, RV: "2"}
+	for n := range objects {
+		d.Items = append(d.Items, thing(fmt.Sprint(n), n, 2))
+	}
+	i.queue.Add(d)
+	if err := i.WaitForRV(ctx, "2"); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		r := i.AddHandler(HandlerFunc[partial](func(context.Context, Event[partial]) error { return nil }))
+		if err := r.WaitForSync(ctx); err != nil {
+			b.Fatal(err)
+		}
+		r.Close()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		b.Fatal(err)
+	}
+}

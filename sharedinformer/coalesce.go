@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// coalescer holds what a handler with the policy Coalesce has not heard yet: at
-// most one entry per object, in the order in which the objects first changed.
+// coalescer is the mailbox of a handler with the policy Coalesce. It holds at most
+// one entry per object, in the order in which the objects first changed.
 //
 //	pending    + event   = pending
 //	Add        + Update  = Add of the newer state
@@ -20,29 +20,31 @@ import (
 //	Delete-Add + Delete  = Delete, as it was
 //	Resync     + any     = any
 type coalescer[T object.Object] struct {
-	mu      sync.Mutex // guards all below; nothing is called while it is held
-	order   list.List  // of *pending[T]
-	byKey   map[object.Key]*list.Element
-	waiting int    // events to be told
-	merged  uint64 // events that need no telling any more
-	closed  bool
+	mu        sync.Mutex // guards all below; nothing is called while it is held
+	order     list.List  // of *pending[T]
+	byKey     map[object.Key]*list.Element
+	waiting   int    // events to be told
+	telling   bool   // one more is being told
+	delivered uint64 // events that have been told
+	merged    uint64 // events that need not be told any more
+	closed    bool
 }
 
-// pending is one entry; either first, or first and then, is to be told. A mark
-// is told of neither: it says that the initial list ends here.
+// pending is one entry. Either first, or first and then, is to be told; of an entry
+// with a mark, neither.
 type pending[T object.Object] struct {
 	key         object.Key
 	first, then Event[T]
 	both        bool
-	mark        bool
+	mark        *segment[T]
 }
 
 func newCoalescer[T object.Object]() *coalescer[T] {
 	return &coalescer[T]{byKey: make(map[object.Key]*list.Element)}
 }
 
-// offer takes over what s says, if it is for r.
-func (c *coalescer[T]) offer(s *segment[T], r *Registration[T]) {
+// offer takes over what s says.
+func (c *coalescer[T]) offer(s *segment[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -52,12 +54,9 @@ func (c *coalescer[T]) offer(s *segment[T], r *Registration[T]) {
 		c.add(s.events[i])
 	}
 	if s.synced {
-		c.order.PushBack(&pending[T]{mark: true})
+		c.order.PushBack(&pending[T]{mark: s})
 	}
-	if s.resync == nil {
-		return
-	}
-	if _, wanted := s.resync.targets[r]; !wanted {
+	if !s.resync.wantedBy(c) {
 		return
 	}
 	for o := range s.resync.objects.All() {
@@ -110,39 +109,53 @@ func (c *coalescer[T]) add(e Event[T]) {
 	}
 }
 
-// next returns what is to be told next, or the mark, or neither. Nobody else
-// has the event that it returns.
-func (c *coalescer[T]) next() (e *Event[T], mark bool) {
+// next returns an event that nobody else has, or a mark, or neither.
+func (c *coalescer[T]) next() (e *Event[T], mark *segment[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	front := c.order.Front()
 	if front == nil {
-		return nil, false
+		return nil, nil
 	}
 	p := front.Value.(*pending[T])
-	if p.mark {
+	if p.mark != nil {
 		c.order.Remove(front)
-		return nil, true
+		return nil, p.mark
 	}
 	c.waiting--
+	c.telling = true
 	if p.both {
 		first := p.first
 		p.first, p.then, p.both = p.then, Event[T]{}, false
-		return &first, false
+		return &first, nil
 	}
 	c.order.Remove(front)
 	delete(c.byKey, p.key)
-	return &p.first, false
+	return &p.first, nil
 }
 
-// held is how many calls are pending, and how many were saved.
-func (c *coalescer[T]) held() (waiting int, merged uint64) {
+func (c *coalescer[T]) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.waiting, c.merged
+	c.telling = false
+	c.delivered++
 }
 
-// clear drops everything; what is offered afterwards is dropped too.
+// claimResync is always granted: a resync merges with the one before it.
+func (c *coalescer[T]) claimResync() bool { return true }
+
+func (c *coalescer[T]) resynced() {}
+
+func (c *coalescer[T]) load() load {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held := load{pending: c.waiting, delivered: c.delivered, merged: c.merged}
+	if c.telling {
+		held.pending++
+	}
+	return held
+}
+
 func (c *coalescer[T]) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

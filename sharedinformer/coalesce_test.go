@@ -56,10 +56,8 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			box := newCoalescer[partial]()
-			box.offer(&segment[partial]{events: c.in}, nil)
-			waiting, merged := box.held()
-			require.Equal(t, len(c.want), waiting)
-			require.Equal(t, c.merged, merged)
+			box.offer(&segment[partial]{events: c.in})
+			require.Equal(t, load{pending: len(c.want), merged: c.merged}, box.load())
 			var got []string
 			for e, _ := box.next(); e != nil; e, _ = box.next() {
 				got = append(got, show(*e))
@@ -73,9 +71,8 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 
 func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 	box := newCoalescer[partial]()
-	r := &Registration[partial]{}
 	a1, a2, b := thing("a", 1, 1), thing("a", 1, 2), thing("b", 2, 3)
-	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: a1, Object: a2}}}, r)
+	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: a1, Object: a2}}})
 	view := func(objects ...partial) indexer.View[partial] {
 		x := indexer.New[partial]()
 		x.Write(func(w indexer.Writer[partial]) {
@@ -86,11 +83,11 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 		v, _ := x.Snapshot()
 		return v
 	}
-	mark := &resync[partial]{objects: view(a2, b), targets: map[*Registration[partial]]struct{}{r: {}}}
-	box.offer(&segment[partial]{resync: mark}, r)
-	box.offer(&segment[partial]{resync: &resync[partial]{objects: view(thing("c", 3, 3))}}, r)
+	mark := &resync[partial]{objects: view(a2, b), targets: map[mailbox[partial]]struct{}{box: {}}}
+	box.offer(&segment[partial]{resync: mark})
+	box.offer(&segment[partial]{resync: &resync[partial]{objects: view(thing("c", 3, 3))}})
 	b2 := thing("b", 2, 4)
-	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}}, r)
+	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}})
 	var got []string
 	for e, _ := box.next(); e != nil; e, _ = box.next() {
 		got = append(got, show(*e))
@@ -105,13 +102,13 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		box := newCoalescer[partial]()
 		truth, told := map[string]partial{}, map[string]partial{}
-		offered, delivered := uint64(0), uint64(0)
+		offered := uint64(0)
 		take := func() bool {
 			e, _ := box.next()
 			if e == nil {
 				return false
 			}
-			delivered++
+			box.heard()
 			before := told[e.Object.Name]
 			switch e.Type {
 			case Add:
@@ -148,10 +145,10 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 				truth[name] = e.Object
 			}
 			offered++
-			box.offer(&segment[partial]{events: []Event[partial]{e}}, nil)
+			box.offer(&segment[partial]{events: []Event[partial]{e}})
 			require.LessOrEqual(t, box.order.Len(), 4, "seed %d", seed)
-			waiting, merged := box.held()
-			require.Equal(t, offered, delivered+uint64(waiting)+merged, "seed %d: the count", seed)
+			held := box.load()
+			require.Equal(t, offered, held.delivered+uint64(held.pending)+held.merged, "seed %d: the count", seed)
 		}
 		for take() {
 		}
@@ -164,6 +161,6 @@ func BenchmarkCoalescer(b *testing.B) {
 	old, now := thing("a", 1, 1), thing("a", 1, 2)
 	s := &segment[partial]{events: []Event[partial]{{Type: Update, Old: old, Object: now}}}
 	for b.Loop() {
-		box.offer(s, nil)
+		box.offer(s)
 	}
 }

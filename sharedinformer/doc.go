@@ -18,20 +18,20 @@
 //	                                                 │   └────── cursor of handler B
 //	                                                 └────────── cursor of handler A
 //
-// The log is a linked list. Each handler walks it in a goroutine of its own at
-// its own pace; what every handler has passed is garbage, the last batch too. A handler whose lag
-// policy is Coalesce does not hold on to the log: what it has not heard yet is
-// merged into one entry per object.
+// The log is a linked list. Each handler walks it at its own pace, in a goroutine of
+// its own; what every handler has passed is garbage. A handler whose lag policy is
+// Coalesce does not hold the log: what it has not heard yet is merged into one entry
+// per object.
 //
 // # Namespaces
 //
-// An informer with Options.Namespaces has a reflector for each of them. They fill
-// one queue, so that there is one cache and one timeline, and each resumes, backs
-// off, lists again and fails for itself (L17, L19, L22). What is promised of all
-// holds for the one that knows least: synced means every namespace (L18), the
-// cache's RV is the least of theirs (L13). A list replaces one namespace at once
-// (L12); two of different namespaces may be of different moments, as two events
-// are. SetNamespaces changes the set while the informer runs.
+// Options.Namespaces narrows an informer to some namespaces. Each has a reflector that
+// resumes, backs off, lists again and fails by itself (L17, L19, L22). They fill one
+// queue, so there is one cache and one timeline. What is promised of all holds for the
+// least of them: the informer is synced when every namespace is (L18), and the cache's
+// RV is the smallest of theirs (L13). A list replaces one namespace at once (L12); two
+// namespaces may be of different moments, as two events are. SetNamespaces changes the
+// set while the informer runs.
 //
 // # Guarantees
 //
@@ -46,10 +46,10 @@
 // All methods may be called from any goroutine, handlers included. Locks, in
 // the order in which they may be taken: Informer.mu, Informer.join, that of the
 // indexer, and then those of the queue, of a coalescer and of the mutation
-// detector, of which none is taken under another. A registration's own lock is
-// taken under none of these, and under it that of its coalescer alone. No lock is
-// held while a handler, OnError or OnState runs; index functions run under
-// Informer.join and the indexer's lock and must be pure.
+// detector. None of these last is taken under another. A delivery's own lock is taken
+// under none of these; under it, only its coalescer's is. No lock is held while a
+// handler or a hook runs. Index functions run under Informer.join and the indexer's
+// lock and must be pure.
 //
 // # Failure
 //
@@ -59,9 +59,8 @@
 // # Debugging
 //
 // Status tells how the reflector, the queue, the cache and each handler are
-// doing. WaitForSync says what it was waiting for. Options.DetectMutations
-// finds who changes cached objects, and names the handler that did it in a call;
-// what objects shared then goes to no later one.
-// Goroutines of handlers carry pprof labels
-// "informer" and "handler".
+// doing. WaitForSync says what it was waiting for. Options.DetectMutations finds
+// code that changes cached objects, and names the handler if it happened in a call;
+// objects that come later share nothing with the changed ones. Goroutines of handlers
+// carry the pprof labels "informer" and "handler".
 package sharedinformer

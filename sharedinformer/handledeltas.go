@@ -77,7 +77,7 @@ func (i *Informer[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (
 		for n := range deltas {
 			changes.apply(w, &deltas[n])
 		}
-		i.note(w, deltas)
+		i.feeds.note(w, deltas)
 		if i.mutations != nil { // before anybody sees the objects
 			left = i.mutations.learn(changes.events)
 		}
@@ -98,19 +98,17 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 		}
 		i.append(&segment[T]{events: changes.events})
 	}
-	if changes.whole && !i.synced.Load() && i.complete() {
+	if changes.whole && !i.synced.Load() && i.feeds.complete() {
 		i.synced.Store(true)
 		i.append(&segment[T]{synced: true})
 	}
 	if !changes.resync {
 		return
 	}
-	targets := make(map[*Registration[T]]struct{})
+	targets := make(map[mailbox[T]]struct{})
 	for _, r := range *i.handlers.Load() {
-		// Resyncs must not pile up before a handler that takes longer than
-		// their period: changes would come ever later. A box merges them.
-		if r.resyncDue.Swap(false) && r.HasSynced() && (r.box != nil || r.resyncing.CompareAndSwap(false, true)) {
-			targets[r] = struct{}{}
+		if m := r.delivery.mailbox; r.resyncDue.Swap(false) && r.HasSynced() && m.claimResync() {
+			targets[m] = struct{}{}
 		}
 	}
 	if len(targets) > 0 {
@@ -119,18 +117,11 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 	}
 }
 
-// append links s to the log, hands it to those who do not walk the log, and
-// wakes everybody.
+// append links s to the log and offers it to every handler.
 func (i *Informer[T]) append(s *segment[T]) {
 	i.log.append(s)
 	for _, r := range *i.handlers.Load() {
-		if r.box != nil {
-			r.box.offer(s, r)
-		}
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		r.delivery.offer(s)
 	}
 }
 
@@ -177,7 +168,7 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 // replaced tells of what a whole set changed. One of a namespace that has gone
 // meanwhile is no feed's.
 func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
-	f := feedOf(*a.informer.feeds.Load(), d.Key.Namespace)
+	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
 	if f != nil && f.namespace != d.Key.Namespace {
 		f = nil
 	}
@@ -190,11 +181,11 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 
 // trimmed tells of what goes with the namespaces that are no longer wanted.
 func (a *applier[T]) trimmed(w indexer.Writer[T], d *deltafifo.Delta[T]) {
-	division := a.informer.division
-	if division.trims--; division.trims > 0 {
+	feeds := &a.informer.feeds
+	if feeds.trims--; feeds.trims > 0 {
 		return
 	}
-	w.Trim(a.informer.wanted, func(c indexer.Change[T]) { a.add(d, Event[T]{Type: Delete, Object: c.Old}) })
+	w.Trim(feeds.cover, func(c indexer.Change[T]) { a.add(d, Event[T]{Type: Delete, Object: c.Old}) })
 	a.whole = true
 }
 

@@ -29,7 +29,7 @@ type Informer[T object.Object] struct {
 	patience  time.Duration
 	mutations *mutationDetector[T] // nil if off
 	scope     scope
-	division  *division[T] // nil without Options.Namespaces
+	feeds     feeds[T]
 
 	changed broadcaster // something that somebody may be waiting for has changed
 	synced  atomic.Bool
@@ -38,14 +38,11 @@ type Informer[T object.Object] struct {
 	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 
-	unserved atomic.Bool // a feed has found that the kind is not served, and none since that it is
-
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations
 	current *run       // nil while not running
 
 	join     sync.Mutex                         // orders what the cache holds and what the log says of it
 	handlers atomic.Pointer[[]*Registration[T]] // replaced under join
-	feeds    atomic.Pointer[[]*feed[T]]         // by namespace; replaced under mu and join
 }
 
 // run is one call of Run.
@@ -111,43 +108,24 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	onState := opts.OnState
 	opts.OnState = func(s reflector.Status) {
 		i.changed.broadcast()
-		i.retryUnserved(s)
+		i.feeds.retryUnserved(s)
 		if onState != nil {
 			onState(s)
 		}
 	}
-	i.feeds.Store(new([]*feed[T]))
-	if opts.Namespaces == nil {
-		i.feeds.Store(&[]*feed[T]{{reflector: reflector.New(i.reusing(from), i.queue, opts.reflector())}})
-		return i
+	i.feeds.source, i.feeds.opts = from, opts.reflector()
+	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
+	i.feeds.wanted = NamespaceSet(opts.Namespaces)
+	var each []*feed[T]
+	for _, namespace := range i.feeds.wanted {
+		each = append(each, i.newFeed(namespace, false))
 	}
-	i.division = &division[T]{
-		source: from, opts: opts.reflector(), wanted: NamespaceSet(opts.Namespaces),
-		whole: reflector.New(from, i.queue, opts.reflector()),
-	}
-	i.divide(i.division.wanted, false)
+	i.feeds.each.Store(&each)
 	return i
 }
 
-// reusing returns the source as one that gives back what the cache has, where it
-// can. It never waits for the cache.
-func (i *Informer[T]) reusing(from source.ListerWatcher[T]) source.ListerWatcher[T] {
-	if reuser, ok := from.(source.Reuser[T]); ok {
-		return reuser.Reusing(i.cache.Peek)
-	}
-	return from
-}
-
 // Name is what messages call the resource.
-func (i *Informer[T]) Name() string {
-	switch feeds := *i.feeds.Load(); len(feeds) {
-	case 0:
-		return i.division.whole.Name() + " in no namespace"
-	case 1:
-		return feeds[0].reflector.Name()
-	}
-	return i.division.whole.Name() + " in several namespaces"
-}
+func (i *Informer[T]) Name() string { return i.feeds.name() }
 
 // Cache returns the read side of the cache. It may be read before, during and
 // after Run.
@@ -233,7 +211,7 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 	if f := i.broken.Load(); f != nil {
 		return nil, f
 	}
-	if f := i.division.invalid(); f != nil {
+	if f := i.feeds.invalid(); f != nil {
 		return nil, f
 	}
 	r := &run{began: time.Now()}
@@ -241,9 +219,9 @@ func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
 	i.current = r
 	i.stopped.Store(false)
 	for _, h := range *i.handlers.Load() {
-		r.tasks.Go(func() { h.work(r.ctx) })
+		r.tasks.Go(func() { h.delivery.work(r.ctx) })
 	}
-	for _, f := range *i.feeds.Load() {
+	for _, f := range i.feeds.all() {
 		i.start(r, f)
 	}
 	return r, nil
@@ -268,37 +246,30 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 	if f, ok := h.(HandlerFunc[T]); h == nil || ok && f == nil {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	r := &Registration[T]{
-		informer: i, handler: h, opts: opts,
-		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
-	}
-	if r.opts.Lag == Coalesce {
-		r.box = newCoalescer[T]()
-	}
-	r.awaiting.Store(1)
+	r := &Registration[T]{delivery: newDelivery(i, h, opts)}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.enlist(r)
-	if r.opts.Resync > 0 {
-		r.nextResync = time.Now().Add(r.opts.Resync)
+	if opts.Resync > 0 {
+		r.nextResync = time.Now().Add(opts.Resync)
 		i.tune()
 	}
-	i.employ(r)
+	i.employ(r.delivery)
 	return r
 }
 
-// employ starts a goroutine that tells r of everything. It is called under mu.
-func (i *Informer[T]) employ(r *Registration[T]) {
+// employ starts a goroutine for d. It is called under mu.
+func (i *Informer[T]) employ(d *delivery[T]) {
 	if current := i.current; current != nil && !current.ending {
-		current.tasks.Go(func() { r.work(current.ctx) })
+		current.tasks.Go(func() { d.work(current.ctx) })
 	}
 }
 
-// again is employ for a registration whose goroutine its handler has ended.
-func (i *Informer[T]) again(r *Registration[T]) {
+// again is employ for a delivery whose goroutine its handler has ended.
+func (i *Informer[T]) again(d *delivery[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.employ(r)
+	i.employ(d)
 }
 
 // enlist makes r one of the handlers at one point of the log, with the cache
@@ -307,13 +278,7 @@ func (i *Informer[T]) enlist(r *Registration[T]) {
 	i.join.Lock()
 	defer i.join.Unlock()
 	objects, _ := i.cache.Snapshot()
-	r.tell(objects, Add)
-	r.runEnds = i.synced.Load()
-	if r.box == nil { // a cursor that does not move holds the log from there on
-		r.cursor = cursor[T]{after: i.log.end}
-	}
-	r.joined = i.log.total.Load()
-	r.passed.Store(r.joined)
+	r.delivery.join(i.log, objects, i.synced.Load())
 	handlers := append(slices.Clone(*i.handlers.Load()), r)
 	i.handlers.Store(&handlers)
 }
@@ -366,7 +331,7 @@ func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) {
 func (i *Informer[T]) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
 	v := failure.Retry
 	if i.onError != nil {
-		i.callHook("OnError", nil, func() { v = i.onError(ctx, f) })
+		i.callHook("OnError", "", func() { v = i.onError(ctx, f) })
 	}
 	return v
 }

@@ -17,19 +17,28 @@ type segment[T object.Object] struct {
 }
 
 // joint is where the next segment will be found. It is apart from the segment
-// before it, so that who waits for what comes does not hold what was: after an
-// initial list, that is an event for each object.
+// before it, so that a cursor that waits for the next one does not hold the last: after
+// an initial list, that is an event for each object.
 type joint[T object.Object] struct{ next atomic.Pointer[segment[T]] }
 
 // resync is the state of the cache at one point of the log, for those handlers
 // that asked.
 type resync[T object.Object] struct {
 	objects indexer.View[T]
-	targets map[*Registration[T]]struct{}
+	targets map[mailbox[T]]struct{}
 }
 
-// eventLog is what the informer appends to. It holds only its end; cursors hold
-// what they have not passed.
+// wantedBy reports whether r is for the handler of m. A nil r is for nobody.
+func (r *resync[T]) wantedBy(m mailbox[T]) bool {
+	if r == nil {
+		return false
+	}
+	_, wanted := r.targets[m]
+	return wanted
+}
+
+// eventLog is what the informer appends to. It holds only its end; each cursor holds
+// what it has not passed.
 type eventLog[T object.Object] struct {
 	end   *joint[T]     // guarded by Informer.join
 	total atomic.Uint64 // events ever appended
@@ -45,31 +54,4 @@ func (l *eventLog[T]) append(s *segment[T]) {
 	s.after = new(joint[T])
 	l.end.next.Store(s)
 	l.end = s.after
-}
-
-// cursor is a place in the log.
-type cursor[T object.Object] struct {
-	events []Event[T] // of the segment at hand
-	index  int        // of the next of them
-	after  *joint[T]  // what follows them
-}
-
-// next returns the next event. At a mark it returns the segment instead, once.
-func (c *cursor[T]) next() (e *Event[T], mark *segment[T]) {
-	for {
-		if c.index < len(c.events) {
-			e = &c.events[c.index]
-			c.index++
-			return e, nil
-		}
-		c.events, c.index = nil, 0
-		following := c.after.next.Load()
-		if following == nil {
-			return nil, nil
-		}
-		c.events, c.after = following.events, following.after
-		if following.synced || following.resync != nil {
-			return nil, following
-		}
-	}
 }

@@ -11,7 +11,7 @@ import (
 // What every cursor has passed is garbage, the last segment too.
 func TestThePassedLogIsGarbage(t *testing.T) {
 	log := newLog[partial]()
-	c := cursor[partial]{after: log.end}
+	c := newCursor(log)
 	passed := func() weak.Pointer[segment[partial]] {
 		s := &segment[partial]{events: make([]Event[partial], 3)}
 		log.append(s)

@@ -114,7 +114,7 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	}
 	i := New(stubborn{}, Options{Namespaces: []string{"shop"}})
 	require.NoError(t, i.SetNamespaces([]string{metav1.NamespaceAll}))
-	apply(i, of("shop", 5, inNamespace("shop", 5)), trim, trim)
+	apply(i, of("shop", 5, inNamespace("shop", 5)), trim)
 	require.False(t, i.HasSynced())
 	require.Empty(t, i.Cache().RV())
 	require.Equal(t, 1, i.Cache().Len(), "it stays wanted")
@@ -130,4 +130,110 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	apply(i, of("shop", 9, inNamespace("shop", 5)))
 	require.True(t, i.HasSynced())
 	require.Equal(t, "8", i.Cache().RV())
+}
+
+// turncoat is a source whose kind has no namespaces, until it is told that it has.
+type turncoat struct {
+	namespace  string
+	namespaced *atomic.Bool
+	turned     chan struct{}
+}
+
+func (s turncoat) In(namespace string) (source.ListerWatcher[partial], error) {
+	s.namespace = namespace
+	return s, nil
+}
+
+func (s turncoat) List(context.Context, metav1.ListOptions) source.List[partial] {
+	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(partial, error) bool) {
+		switch {
+		case !s.namespaced.Load() && s.namespace != metav1.NamespaceAll:
+			yield(nil, source.ErrNotNamespaced)
+		case !s.namespaced.Load():
+			yield(thing("x", 1, 4), nil)
+		default:
+			for _, namespace := range []string{"bank", "shop"} {
+				if (s.namespace == metav1.NamespaceAll || s.namespace == namespace) && !yield(inNamespace(namespace, 5), nil) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+func (s turncoat) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return func(yield func(wire.Event[partial], error) bool) {
+		if s.namespaced.Load() {
+			<-ctx.Done()
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.turned:
+			gone := thing("x", 1, 4)
+			gone.ResourceVersion = "6"
+			if yield(wire.Event[partial]{Type: watch.Deleted, Object: gone}, nil) {
+				yield(wire.Event[partial]{Type: watch.Added, Object: inNamespace("bank", 7)}, nil)
+			}
+		}
+	}, nil
+}
+
+// A kind that comes back with namespaces is read in those that are wanted, and
+// nobody hears of the others.
+func TestAKindThatComesBackWithNamespaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		namespaces []string
+		heard      []string
+	}{
+		"some": {[]string{"shop"}, []string{"add x", "delete x", "add shop/x"}},
+		"all":  {nil, []string{"add x", "delete x", "add bank/x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from := turncoat{namespaced: new(atomic.Bool), turned: make(chan struct{})}
+				i := New(from, Options{Initial: reflector.List, Namespaces: c.namespaces})
+				var heard []string
+				i.AddHandler(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
+					heard = append(heard, e.Type.String()+" "+object.FormatKey(object.KeyOf(e.Object)))
+					return nil
+				}))
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- i.Run(ctx) }()
+				require.NoError(t, i.WaitForSync(ctx))
+				from.namespaced.Store(true)
+				close(from.turned)
+				time.Sleep(time.Minute)
+				require.NoError(t, i.WaitForSync(ctx))
+				synctest.Wait()
+				require.Equal(t, c.heard, heard)
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}
+
+// An informer of all namespaces may be narrowed and widened again.
+func TestNamespacesOfAnInformerOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := turncoat{namespaced: new(atomic.Bool), turned: make(chan struct{})}
+		from.namespaced.Store(true)
+		i := New(from, Options{Initial: reflector.List})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		for _, step := range []struct {
+			set    []string
+			cached int
+		}{{nil, 2}, {[]string{"shop"}, 1}, {[]string{}, 0}, {[]string{"bank", metav1.NamespaceAll}, 2}} {
+			require.NoError(t, i.SetNamespaces(step.set))
+			require.NoError(t, i.WaitForSync(ctx))
+			require.Equal(t, step.cached, i.Cache().Len(), "%q", step.set)
+			require.Equal(t, NamespaceSet(step.set), i.Namespaces())
+		}
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }

@@ -24,10 +24,10 @@ type Options struct {
 	Timing        reflector.Timing
 
 	// Namespaces are those whose objects are wanted, each listed and watched on its
-	// own; SetNamespaces changes them. Nil means all, as does metav1.NamespaceAll
-	// among others, and an empty slice means none. The order does not matter. For a
-	// kind without namespaces they mean nothing: it is cached whole. Unless it is nil,
-	// the source must be a source.Namespacer, as rest.Resource is.
+	// own; SetNamespaces changes them. Nil means all that the source has, as does
+	// metav1.NamespaceAll among others, and an empty slice means none. The order does
+	// not matter. For a kind without namespaces they mean nothing: it is cached whole.
+	// To name some, the source must be a source.Namespacer, as rest.Resource is.
 	Namespaces []string
 
 	// Compact lets the queue keep only the newest state of an object while the

@@ -41,7 +41,7 @@ func (i *Informer[T]) nextResync() time.Time {
 	defer i.mu.Unlock()
 	next := time.Now().Add(noResync)
 	for _, r := range *i.handlers.Load() {
-		if r.opts.Resync > 0 && r.nextResync.Before(next) {
+		if r.delivery.opts.Resync > 0 && r.nextResync.Before(next) {
 			next = r.nextResync
 		}
 	}
@@ -53,9 +53,9 @@ func (i *Informer[T]) markDue(now time.Time) (any bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, r := range *i.handlers.Load() {
-		if r.opts.Resync > 0 && !r.nextResync.After(now) {
+		if r.delivery.opts.Resync > 0 && !r.nextResync.After(now) {
 			r.resyncDue.Store(true)
-			r.nextResync = now.Add(r.opts.Resync)
+			r.nextResync = now.Add(r.delivery.opts.Resync)
 			any = true
 		}
 	}

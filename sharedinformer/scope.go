@@ -76,5 +76,5 @@ func (i *Informer[T]) Watches(namespace string) bool {
 		return false
 	}
 	set := i.Namespaces()
-	return set == nil || slices.Contains(set, namespace) || slices.Contains(set, metav1.NamespaceAll)
+	return slices.Contains(set, namespace) || slices.Contains(set, metav1.NamespaceAll)
 }

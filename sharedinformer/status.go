@@ -21,8 +21,8 @@ type Status struct {
 	// state and failure are those of the one that is worst off.
 	Reflector reflector.Status
 
-	// Namespaces are those of each of Options.Namespaces, in their order; nil
-	// without.
+	// Namespaces are those of each namespace that is listed and watched on its own,
+	// sorted; nil where all are read at once.
 	Namespaces []reflector.Status
 
 	Synced  bool   // a whole initial list is in the cache
@@ -63,7 +63,7 @@ type HandlerStatus struct {
 // other, so that they may differ by what happened meanwhile.
 func (i *Informer[T]) Status() Status {
 	cache := i.Cache()
-	all, each := i.reflectors()
+	all, each := i.feeds.status()
 	s := Status{
 		Type:      reflect.TypeFor[T]().String(),
 		Reflector: all, Namespaces: each,
@@ -82,41 +82,24 @@ func (i *Informer[T]) Status() Status {
 
 // Unsynced returns the reflectors whose initial list is missing: nil if Synced is
 // true, and otherwise those of the namespaces concerned, or the only one.
-func (s Status) Unsynced() (missing []reflector.Status) {
+func (s Status) Unsynced() []reflector.Status {
 	if s.Synced {
 		return nil
 	}
-	for _, n := range s.Namespaces {
-		if n.RV == "" {
-			missing = append(missing, n)
-		}
-	}
-	if missing == nil { // all that was read is still to be applied
-		missing = []reflector.Status{s.Reflector}
-	}
-	return missing
+	return missing(s.Reflector, s.Namespaces)
 }
 
-// reflectors returns what all come to and, of a divided informer, each.
-func (i *Informer[T]) reflectors() (all reflector.Status, each []reflector.Status) {
-	feeds := *i.feeds.Load()
-	if i.division == nil {
-		return feeds[0].reflector.Status(), nil
-	}
-	each = []reflector.Status{}
-	for n, f := range feeds {
-		s := f.reflector.Status()
-		if each = append(each, s); n == 0 {
-			all = s
-		} else {
-			all = together(all, s)
+// missing returns those of each without an initial list; all if there are none.
+func missing(all reflector.Status, each []reflector.Status) (without []reflector.Status) {
+	for _, s := range each {
+		if s.RV == "" {
+			without = append(without, s)
 		}
 	}
-	if len(each) == 0 {
-		all = i.division.whole.Status()
+	if without == nil { // all that was read is still to be applied
+		without = []reflector.Status{all}
 	}
-	all.Resource = i.Name()
-	return all, each
+	return without
 }
 
 // together is what two reflectors of one resource come to.
@@ -151,31 +134,19 @@ func worse(a, b reflector.Status) bool {
 
 // Status returns the registration as it is now.
 func (r *Registration[T]) Status() HandlerStatus {
+	d := r.delivery
+	load := d.mailbox.load()
 	s := HandlerStatus{
-		Name: r.Name(), Place: r.opts.Place, Lag: r.opts.Lag, Synced: r.HasSynced(),
-		Delivered: r.others.Load(), Panics: r.panics.Load(), Errors: r.errors.Load(),
-		Slowest: max(r.watch.longest(), r.watch.running()), Failure: r.failure.Load(),
+		Name: r.Name(), Place: d.opts.Place, Lag: d.opts.Lag, Synced: r.HasSynced(),
+		Pending: load.pending, Delivered: load.delivered + d.others.Load(), Coalesced: load.merged,
+		Panics: d.panics.Load(), Errors: d.errors.Load(),
+		Slowest: max(d.watch.longest(), d.watch.running()), Failure: d.failure.Load(),
 	}
-	telling, runFrom := r.telling.Load(), r.runFrom.Load()
-	s.Pending = int(r.runLeft.Load())
-	if r.box != nil {
-		waiting, merged := r.box.held()
-		s.Pending += waiting
-		s.Coalesced = merged
-		if telling != nil && runFrom == nil {
-			s.Pending++
-		}
-	} else {
-		passed := r.passed.Load() // before total, which it never passes
-		s.Pending += int(r.informer.log.total.Load() - passed)
-		s.Delivered += passed - r.joined
+	if a := d.ahead.Load(); a != nil {
+		s.Pending += a.left()
 	}
-	switch {
-	case telling == nil:
-	case runFrom != nil:
-		s.Behind = time.Since(*runFrom)
-	case !telling.Received.IsZero():
-		s.Behind = time.Since(telling.Received)
+	if _, since, ok := d.telling(); ok && !since.IsZero() {
+		s.Behind = time.Since(since)
 	}
 	return s
 }

@@ -74,6 +74,9 @@ func (w *stopwatch) stop() {
 // longest is the longest call so far. It may be called by anybody.
 func (w *stopwatch) longest() time.Duration { return time.Duration(w.slowest.Load()) }
 
+// on reports whether a call is in progress. It may be called by anybody.
+func (w *stopwatch) on() bool { return w.since.Load() != 0 }
+
 // running is how long the call in progress has taken so far; 0 where there is none. It
 // may be called by anybody.
 func (w *stopwatch) running() time.Duration {

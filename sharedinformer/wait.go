@@ -30,7 +30,7 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	handlers := *i.handlers.Load()
 	waitingFor := func() *Registration[T] {
 		for _, r := range handlers {
-			if !r.HasSynced() && !r.closed.Load() {
+			if !r.HasSynced() && !r.delivery.closed.Load() {
 				return r
 			}
 		}
@@ -74,7 +74,7 @@ func (i *Informer[T]) waitForRV(ctx context.Context, rv string, namespace ...str
 	}
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) {
-			if len(namespace) > 0 && feedOf(*i.feeds.Load(), namespace[0]) == nil {
+			if len(namespace) > 0 && feedOf(i.feeds.all(), namespace[0]) == nil {
 				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace[0], ErrNotWatched)
 			}
 			have := cached()
@@ -106,7 +106,7 @@ func (i *Informer[T]) behind(rv, have string, namespace []string) error {
 	s, _ := i.reading(namespace)
 	switch {
 	case have == "" && len(namespace) > 0:
-		return fmt.Errorf("waiting for resource version %s: %w: %w", rv, ErrNotSynced, missing(s))
+		return fmt.Errorf("waiting for resource version %s: %w: %w", rv, ErrNotSynced, s.Missing())
 	case have == "":
 		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
 	}
@@ -159,11 +159,11 @@ func (i *Informer[T]) waitUntil(ctx context.Context, w wait) error {
 // whether the cache has its initial list.
 func (i *Informer[T]) reading(namespace []string) (s reflector.Status, synced bool) {
 	if len(namespace) > 0 {
-		if f := feedOf(*i.feeds.Load(), namespace[0]); f != nil {
+		if f := feedOf(i.feeds.all(), namespace[0]); f != nil {
 			return f.reflector.Status(), i.Cache().NamespaceRV(namespace[0]) != ""
 		}
 	}
-	s, _ = i.reflectors()
+	s, _ = i.feeds.status()
 	return s, i.HasSynced()
 }
 
@@ -178,7 +178,7 @@ func (i *Informer[T]) patienceLeft(namespace []string) (left time.Duration, fail
 	if s, synced := i.reading(namespace); len(namespace) > 0 && !synced {
 		missing = []reflector.Status{s}
 	} else if len(namespace) == 0 {
-		missing = i.Status().Unsynced()
+		missing = i.missing()
 	}
 	for _, s := range missing {
 		switch {
@@ -203,7 +203,7 @@ func (i *Informer[T]) patienceWith(r *Registration[T]) (left time.Duration, fail
 	if left, failing = i.patienceLeft(nil); failing || r == nil || i.patience < 0 || !i.HasSynced() {
 		return left, failing
 	}
-	return i.patience - r.watch.running(), true
+	return i.patience - r.delivery.watch.running(), true
 }
 
 // began is when the run in progress began. Until its reflector has begun too,
@@ -217,32 +217,30 @@ func (i *Informer[T]) began() time.Time {
 	return i.current.began
 }
 
-// unsynced says why the informer, or else the handler r, is not synced.
-func (i *Informer[T]) unsynced(r *Registration[T]) error {
+// Unsynced says which initial lists are missing and why; nil where HasSynced.
+func (i *Informer[T]) Unsynced() error {
 	var each []error
-	for _, s := range i.Status().Unsynced() {
-		each = append(each, missing(s))
+	for _, s := range i.missing() {
+		each = append(each, s.Missing())
 	}
-	switch {
-	case each != nil:
-		return fmt.Errorf("%w: %w", ErrNotSynced, errors.Join(each...))
-	case r != nil:
-		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), r, r.Status().Pending, r.inCall())
-	}
-	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
+	return errors.Join(each...)
 }
 
-// missing says why there is no initial list of a reflector.
-func missing(s reflector.Status) error {
-	inState := fmt.Sprintf("%s for %s", s.State, time.Since(s.Since).Round(time.Second))
-	if s.Waiting != "" {
-		inState += ": " + s.Waiting
+// missing returns the reflectors whose initial list is missing.
+func (i *Informer[T]) missing() []reflector.Status {
+	if i.HasSynced() {
+		return nil
 	}
-	switch {
-	case s.Attempts > 0:
-		return fmt.Errorf("%w; %s", s.Failure, inState)
-	case s.State == reflector.Idle:
-		return fmt.Errorf("%s: Run has not been called", s.Resource)
+	return missing(i.feeds.status())
+}
+
+// unsynced says why the informer, or else the handler r, is not synced.
+func (i *Informer[T]) unsynced(r *Registration[T]) error {
+	switch err := i.Unsynced(); {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrNotSynced, err)
+	case r != nil:
+		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), r, r.Status().Pending, r.delivery.inCall())
 	}
-	return fmt.Errorf("%s: %s, no failure so far", s.Resource, inState)
+	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"runtime"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -83,8 +83,7 @@ func mustHave(here bool, what string) {
 	if here {
 		return
 	}
-	_, file, line, _ := runtime.Caller(2)
-	panic(fmt.Sprintf("webhook: %s:%d: %s is nil", file, line, what))
+	panic(fmt.Sprintf("webhook: %s: %s is nil", failure.Place(2), what))
 }
 
 // statusOf is what the API server passes on to its client.

@@ -414,9 +414,9 @@ func TestL22_ASourceThatCannotBeNarrowed(t *testing.T) {
 		i := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source()}, in("shop"))
 		defer r.run(i)()
 		require.ErrorContains(r, i.WaitForSync(r.ctx), "pods cannot be narrowed to a namespace: it is no source.Namespacer")
-		undivided := r.informer(sharedinformer.Options{})
-		require.ErrorIs(r, undivided.SetNamespaces([]string{"shop"}), sharedinformer.ErrUndivided)
-		require.Nil(r, undivided.Namespaces())
+		whole := sharedinformer.New[*corev1.Pod](&spy[*corev1.Pod]{ListerWatcher: r.source()}, sharedinformer.Options{})
+		require.ErrorContains(r, whole.SetNamespaces([]string{"shop"}), "SetNamespaces: pods cannot be narrowed to a namespace: it is no source.Namespacer")
+		require.Equal(r, []string{metav1.NamespaceAll}, whole.Namespaces())
 	})
 }
 
@@ -629,7 +629,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 		require.ErrorContains(r, f.WaitForSync(r.ctx), "somebody has changed those of the informer: only Factory.SetNamespaces may")
 
 		fixed := factory.New(r.client, factory.Options{})
-		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), sharedinformer.ErrUndivided)
+		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), factory.ErrUndivided)
 	})
 }
 

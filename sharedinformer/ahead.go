@@ -1,0 +1,30 @@
+package sharedinformer
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// ahead is a set of objects of which a handler is told before anything else: those that
+// were there when it joined, or those of a resync.
+type ahead[T object.Object] struct {
+	objects indexer.View[T]
+	as      EventType
+	since   time.Time
+	heard   atomic.Int64 // calls that have returned; more are only made by the handler's goroutine
+}
+
+// next returns the next event, and false where the handler has heard all.
+func (a *ahead[T]) next() (e Event[T], ok bool) {
+	n := int(a.heard.Load())
+	if n == a.objects.Len() {
+		return e, false
+	}
+	return Event[T]{Type: a.as, Object: a.objects.At(n), Initial: a.as == Add}, true
+}
+
+// left is how many objects the handler has not heard to the end.
+func (a *ahead[T]) left() int { return a.objects.Len() - int(a.heard.Load()) }

@@ -1,0 +1,65 @@
+package sharedinformer
+
+import (
+	"sync/atomic"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// cursor is a mailbox that is a place in the log. It holds every segment from there
+// on.
+type cursor[T object.Object] struct {
+	log *eventLog[T]
+
+	// The handler's goroutine's own.
+	events []Event[T] // of the segment at hand
+	index  int        // of the next of them
+	after  *joint[T]  // what follows them
+
+	joined    uint64        // how many events the log had before
+	passed    atomic.Uint64 // those, and the events that have been heard
+	resyncing atomic.Bool   // a resync is in the log, or is being told
+}
+
+// newCursor returns a cursor at the end of the log. It is called under
+// Informer.join.
+func newCursor[T object.Object](log *eventLog[T]) *cursor[T] {
+	c := &cursor[T]{log: log, after: log.end, joined: log.total.Load()}
+	c.passed.Store(c.joined)
+	return c
+}
+
+// offer has nothing to do: the log holds s.
+func (c *cursor[T]) offer(*segment[T]) {}
+
+func (c *cursor[T]) next() (e *Event[T], mark *segment[T]) {
+	for {
+		if c.index < len(c.events) {
+			e = &c.events[c.index]
+			c.index++
+			return e, nil
+		}
+		c.events, c.index = nil, 0
+		following := c.after.next.Load()
+		if following == nil {
+			return nil, nil
+		}
+		c.events, c.after = following.events, following.after
+		if following.synced || following.resync.wantedBy(c) {
+			return nil, following
+		}
+	}
+}
+
+func (c *cursor[T]) heard() { c.passed.Add(1) }
+
+func (c *cursor[T]) claimResync() bool { return c.resyncing.CompareAndSwap(false, true) }
+
+func (c *cursor[T]) resynced() { c.resyncing.Store(false) }
+
+func (c *cursor[T]) load() load {
+	passed := c.passed.Load() // before total, which it never passes
+	return load{pending: int(c.log.total.Load() - passed), delivered: passed - c.joined}
+}
+
+func (c *cursor[T]) clear() { c.events, c.index, c.after = nil, 0, nil }

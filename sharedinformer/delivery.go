@@ -1,0 +1,308 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// delivery tells one handler of everything, one call at a time, in a goroutine that
+// each run of the informer starts anew.
+type delivery[T object.Object] struct {
+	informer *Informer[T]
+	handler  Handler[T]
+	opts     HandlerOptions
+	mailbox  mailbox[T]
+	wake     chan struct{} // holds one token while there may be something to tell
+
+	ahead  atomic.Pointer[ahead[T]] // comes before the mailbox; nil for none
+	ends   bool                     // the handler is synced after ahead
+	exited bool                     // the handler has ended the goroutine
+	synced bool                     // OnSync was called
+	watch  stopwatch
+
+	mu        sync.Mutex  // guards the three below; nothing but mailbox.clear is called while it is held
+	closed    atomic.Bool // written under mu, read anywhere
+	running   bool
+	goroutine uint64 // its number, to know a close from inside the handler
+
+	closing chan struct{} // closed by close
+	ended   chan struct{} // closed when a closed delivery has no goroutine (any more)
+
+	awaiting atomic.Int32             // marks of a whole list that it has to pass before it is synced
+	current  atomic.Pointer[Event[T]] // the last event from the mailbox, nil while idle
+	others   atomic.Uint64            // calls about anything that was ahead
+	panics   atomic.Uint64
+	errors   atomic.Uint64
+	failure  atomic.Pointer[failure.Failure]
+}
+
+// newDelivery returns a delivery that begins with what join is told.
+func newDelivery[T object.Object](i *Informer[T], h Handler[T], opts HandlerOptions) *delivery[T] {
+	d := &delivery[T]{
+		informer: i, handler: h, opts: opts,
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
+	}
+	d.awaiting.Store(1)
+	return d
+}
+
+// join begins at the end of the log with the objects that the cache has there. Synced
+// says that they are an initial list. It is called under Informer.join.
+func (d *delivery[T]) join(log *eventLog[T], objects indexer.View[T], synced bool) {
+	if d.opts.Lag == Coalesce {
+		d.mailbox = newCoalescer[T]()
+	} else {
+		d.mailbox = newCursor(log)
+	}
+	d.put(objects, Add)
+	d.ends = synced
+}
+
+// offer hands over what has been appended to the log. It is called under
+// Informer.join.
+func (d *delivery[T]) offer(s *segment[T]) {
+	d.mailbox.offer(s)
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// work tells the handler of everything until ctx is done or it is closed. The
+// informer's Run starts it and waits for it.
+func (d *delivery[T]) work(ctx context.Context) {
+	pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("informer", d.informer.Name(), "handler", d.opts.name())))
+	if !d.begin() {
+		return
+	}
+	defer func() {
+		d.end()
+		if d.exited {
+			d.exited = false
+			d.informer.again(d)
+		}
+	}()
+	for ctx.Err() == nil && !d.closed.Load() {
+		if !d.step(ctx) {
+			d.idle(ctx)
+		}
+	}
+}
+
+func (d *delivery[T]) begin() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return false
+	}
+	d.running, d.goroutine = true, goroutineID()
+	return true
+}
+
+func (d *delivery[T]) end() {
+	d.rest()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = false
+	if d.closed.Load() {
+		d.forget()
+	}
+}
+
+// inside reports whether it is called by a call of the handler.
+func (d *delivery[T]) inside() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running && d.goroutine == goroutineID()
+}
+
+// close ends the delivery. It reports whether it was the first to do so.
+func (d *delivery[T]) close() (first bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return false
+	}
+	d.closed.Store(true)
+	close(d.closing)
+	if !d.running {
+		d.forget()
+	}
+	return true
+}
+
+// forget lets go of all that was held for a closed delivery. It is called
+// under mu when no goroutine works for it (any more).
+func (d *delivery[T]) forget() {
+	d.ahead.Store(nil)
+	d.mailbox.clear()
+	close(d.ended)
+}
+
+// idle waits until there may be something to tell.
+func (d *delivery[T]) idle(ctx context.Context) {
+	d.rest()
+	select {
+	case <-d.wake:
+	case <-d.closing:
+	case <-ctx.Done():
+	}
+}
+
+// rest notes that no call is in progress.
+func (d *delivery[T]) rest() {
+	d.watch.stop()
+	d.current.Store(nil)
+}
+
+// step makes the next call, or passes a mark. It returns false where there is
+// nothing to do.
+func (d *delivery[T]) step(ctx context.Context) bool {
+	if a := d.ahead.Load(); a != nil {
+		if e, ok := a.next(); ok {
+			d.deliver(ctx, &e)
+			return true
+		}
+	}
+	if d.ends {
+		d.ends = false
+		d.sync()
+		return true
+	}
+	e, mark := d.mailbox.next()
+	switch {
+	case e != nil:
+		d.current.Store(e)
+		d.deliver(ctx, e)
+	case mark == nil:
+		return false
+	case mark.synced:
+		d.sync()
+	default:
+		d.put(mark.resync.objects, Resync)
+	}
+	return true
+}
+
+// put lets objects be told before everything else.
+func (d *delivery[T]) put(objects indexer.View[T], as EventType) {
+	if objects.Len() > 0 {
+		d.current.Store(nil)
+		d.ahead.Store(&ahead[T]{objects: objects, as: as, since: time.Now()})
+	} else if as == Resync {
+		d.mailbox.resynced()
+	}
+}
+
+// heard counts the call that has returned.
+func (d *delivery[T]) heard() {
+	a := d.ahead.Load()
+	if a == nil {
+		d.mailbox.heard()
+		return
+	}
+	d.others.Add(1)
+	if a.heard.Add(1); a.left() > 0 {
+		return
+	}
+	d.ahead.Store(nil)
+	if a.as == Resync {
+		d.mailbox.resynced()
+	}
+}
+
+// sync passes the end of an initial list.
+func (d *delivery[T]) sync() {
+	d.awaiting.Add(-1)
+	d.informer.changed.broadcast()
+	if !d.synced && d.opts.OnSync != nil {
+		d.synced = true
+		d.informer.callHook("OnSync", d.opts.label(), d.opts.OnSync)
+	}
+}
+
+// deliver makes one call and counts it.
+func (d *delivery[T]) deliver(ctx context.Context, e *Event[T]) {
+	d.watch.start()
+	mutations := d.informer.mutations
+	if mutations != nil {
+		mutations.look(e.Object, "")
+	}
+	panicked, err := d.call(ctx, e)
+	if mutations != nil {
+		mutations.look(e.Object, d.opts.label())
+	}
+	d.heard()
+	d.watch.lap()
+	if err != nil {
+		d.failed(ctx, e, panicked, err)
+	}
+}
+
+// call turns a panic of the handler into an error.
+func (d *delivery[T]) call(ctx context.Context, e *Event[T]) (panicked bool, err error) {
+	panicked = true // until it has returned
+	guard := failure.Guard{In: "handler"}
+	defer guard.End(&err, func(err error) {
+		d.heard() // nothing but the deferred calls of work follows
+		d.failed(ctx, e, false, fmt.Errorf("%w; the next change is told in another goroutine", err))
+		d.exited = true
+	})
+	err = d.handler.Handle(ctx, *e)
+	guard.Returned()
+	return false, err
+}
+
+func (d *delivery[T]) failed(ctx context.Context, e *Event[T], panicked bool, err error) {
+	now := time.Now()
+	f := &failure.Failure{
+		Resource: d.informer.Name(), Phase: failure.PhaseHandler, Key: object.KeyOf(e.Object),
+		Handler: d.opts.label(), Err: err, Attempts: 1, Since: now, Last: now,
+	}
+	d.failure.Store(f)
+	if panicked {
+		d.panics.Add(1)
+	} else {
+		d.errors.Add(1)
+	}
+	d.informer.report(ctx, f)
+	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && d.opts.CrashOnPanic {
+		panic(fmt.Sprintf("%s\n%s", f.Error(), p.Stack))
+	}
+}
+
+// telling returns the object that the call in progress is about, and since when it has
+// been waiting to be told; zero where that is not known.
+func (d *delivery[T]) telling() (o T, since time.Time, ok bool) {
+	if !d.watch.on() {
+		return o, since, false
+	}
+	if a := d.ahead.Load(); a != nil {
+		e, ok := a.next()
+		return e.Object, a.since, ok
+	}
+	if e := d.current.Load(); e != nil {
+		return e.Object, e.Received, true
+	}
+	return o, since, false
+}
+
+// goroutineID is the number of the calling goroutine, as it stands in the
+// first line of its stack trace: "goroutine 18 [running]:".
+func goroutineID() uint64 {
+	var buf [40]byte
+	n := runtime.Stack(buf[:], false)
+	var id uint64
+	_, _ = fmt.Sscanf(string(buf[:n]), "goroutine %d ", &id)
+	return id
+}

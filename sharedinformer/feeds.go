@@ -1,0 +1,220 @@
+package sharedinformer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// feeds are the reflectors that fill an informer's queue: one for all namespaces, or
+// one for each that is wanted. The set may change while the informer runs. What
+// stays true:
+//
+//  1. wanted is sorted, has each namespace once, and metav1.NamespaceAll only alone.
+//  2. There is one feed for each wanted namespace, in that order, and no other. Where
+//     the kind turns out to have no namespaces, there is the one of all instead.
+//  3. A feed that has left never comes back: a namespace that returns gets a new one.
+//  4. A feed starts when all those that left have ended. So nothing that they queued
+//     comes after what it queues.
+//  5. A feed that leaves while it runs queues one Trim, behind its last change. Where
+//     none of those that leave runs, the change of the set queues one. trims counts
+//     the Trims that have not left the queue.
+//  6. The cache lets go of the namespaces that are not covered when trims falls to 0,
+//     and not before. So an object that is wanted before and after a change is never
+//     deleted in between.
+//  7. The informer is synced when the cache has the initial list of each feed and trims
+//     is 0. The RV that the cache promises is the least of the feeds', and empty until
+//     then.
+//  8. A change takes back what was said of the whole: the sync, the RV, and of each
+//     handler one more mark that it has to pass.
+type feeds[T object.Object] struct {
+	source source.ListerWatcher[T]
+	opts   reflector.Options
+	whole  *reflector.Reflector[T] // of all namespaces; it does not run, and knows the name
+
+	each     atomic.Pointer[[]*feed[T]] // replaced under Informer.mu and Informer.join
+	unserved atomic.Bool                // one has found that the kind is not served, and none since that it is
+
+	// Guarded by Informer.mu.
+	wanted        []string
+	clusterScoped bool       // the kind has no namespaces: wanted means nothing
+	leaving       []*feed[T] // that may not have ended
+
+	// Guarded by Informer.join.
+	trims    int
+	promised string
+}
+
+// all returns the feeds, sorted by namespace. The slice never changes.
+func (f *feeds[T]) all() []*feed[T] { return *f.each.Load() }
+
+// invalid returns what is wrong with the options.
+func (f *feeds[T]) invalid() *failure.Failure {
+	if fail := f.whole.Status().Failure; fail != nil && fail.Phase == failure.PhaseOptions {
+		return fail
+	}
+	return nil
+}
+
+// name is what messages call the resource.
+func (f *feeds[T]) name() string {
+	switch each := f.all(); len(each) {
+	case 0:
+		return f.whole.Name() + " in no namespace"
+	case 1:
+		return each[0].reflector.Name()
+	}
+	return f.whole.Name() + " in several namespaces"
+}
+
+// status returns what the reflectors come to and, where there is not just that of all
+// namespaces, each of them.
+func (f *feeds[T]) status() (all reflector.Status, each []reflector.Status) {
+	feeds := f.all()
+	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
+		return feeds[0].reflector.Status(), nil
+	}
+	each = []reflector.Status{}
+	for n, one := range feeds {
+		s := one.reflector.Status()
+		if each = append(each, s); n == 0 {
+			all = s
+		} else {
+			all = together(all, s)
+		}
+	}
+	if len(each) == 0 {
+		all = f.whole.Status()
+	}
+	all.Resource = f.name()
+	return all, each
+}
+
+// feedOf returns the feed of exactly that namespace, or else the one of all.
+func feedOf[T object.Object](feeds []*feed[T], namespace string) *feed[T] {
+	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed[T], namespace string) int {
+		return strings.Compare(f.namespace, namespace)
+	}); ok {
+		return feeds[n]
+	}
+	if len(feeds) > 0 && feeds[0].namespace == metav1.NamespaceAll {
+		return feeds[0]
+	}
+	return nil
+}
+
+// cover reports whether a namespace is one of those that are fed.
+func (f *feeds[T]) cover(namespace string) bool { return feedOf(f.all(), namespace) != nil }
+
+// note writes down up to where each namespace is complete after some deltas, and
+// with that the whole. What an earlier feed queued of a namespace counts too: the
+// cache has kept what it had. It is called under join.
+func (f *feeds[T]) note(w indexer.Writer[T], deltas []deltafifo.Delta[T]) {
+	feeds := f.all()
+	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
+		// Every delta is its own, and the last one says it all.
+		for n := len(deltas) - 1; n >= 0; n-- {
+			if rv := deltas[n].RV; rv != "" {
+				feeds[0].rv = rv
+				break
+			}
+		}
+		f.promise(w)
+		return
+	}
+	again := f.promised == ""
+	var of *feed[T]
+	for n := range deltas {
+		d := &deltas[n]
+		if of == nil || of.namespace != d.Key.Namespace {
+			of = feedOf(feeds, d.Key.Namespace)
+		}
+		if of == nil || d.RV == "" {
+			continue
+		}
+		again = again || of.rv == f.promised
+		of.rv = d.RV
+		w.SetNamespaceRV(of.namespace, of.rv)
+	}
+	if again {
+		f.promise(w)
+	}
+}
+
+// promise promises the least of what the feeds do; nothing where one has none. It is
+// called under join.
+func (f *feeds[T]) promise(w indexer.Writer[T]) {
+	if least := f.least(); least != f.promised {
+		f.promised = least
+		w.SetRV(least)
+	}
+}
+
+func (f *feeds[T]) least() (least string) {
+	if !f.complete() {
+		return ""
+	}
+	for _, one := range f.all() {
+		switch order, err := object.CompareRV(one.rv, least); {
+		case one.rv == least:
+		case least == "", err == nil && order < 0:
+			least = one.rv
+		case err != nil:
+			return ""
+		}
+	}
+	return least
+}
+
+// complete reports whether the cache has the initial list of each feed, and
+// nothing of others. It is called under join.
+func (f *feeds[T]) complete() bool {
+	for _, one := range f.all() {
+		if !one.whole {
+			return false
+		}
+	}
+	return f.trims == 0
+}
+
+// retryUnserved lets the feeds that wait for their kind to be served ask again at
+// once when one of them, in state s, has found that it is. Each would find out by
+// itself, but not before its own back-off ends.
+func (f *feeds[T]) retryUnserved(s reflector.Status) {
+	switch {
+	case s.State == reflector.BackingOff && s.NotServed():
+		f.unserved.Store(true)
+	case s.State == reflector.Watching && f.unserved.Swap(false):
+		for _, one := range f.all() {
+			if one.reflector.Status().NotServed() {
+				one.reflector.RetryNow()
+			}
+		}
+	}
+}
+
+// in returns the source of one namespace. All are those that the source has.
+func (f *feeds[T]) in(namespace string) (source.ListerWatcher[T], error) {
+	if namespace == metav1.NamespaceAll {
+		return f.source, nil
+	}
+	narrow, ok := f.source.(source.Namespacer[T])
+	if !ok {
+		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", nameOf(f.source))
+	}
+	from, err := narrow.In(namespace)
+	if err == nil && from == nil {
+		err = fmt.Errorf("%s in namespace %s is a nil source", nameOf(f.source), namespace)
+	}
+	return from, err
+}

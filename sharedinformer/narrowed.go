@@ -1,0 +1,133 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// nameOf is what messages call a source.
+func nameOf(from any) string {
+	if named, ok := from.(fmt.Stringer); ok {
+		return named.String()
+	}
+	return fmt.Sprintf("%T", from)
+}
+
+// unusable stands for a source that there cannot be, and fails with the reason.
+type unusable[T object.Object] struct {
+	of  source.ListerWatcher[T]
+	err error
+}
+
+// String names the source.
+func (u unusable[T]) String() string { return nameOf(u.of) }
+
+// List fails.
+func (u unusable[T]) List(context.Context, metav1.ListOptions) source.List[T] {
+	return source.List[T]{Meta: new(metav1.ListMeta), Items: func(yield func(T, error) bool) {
+		var none T
+		yield(none, u.err)
+	}}
+}
+
+// Watch fails.
+func (u unusable[T]) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	return nil, u.err
+}
+
+// narrowed is the source of one namespace. It tells when it learns that the kind has
+// none.
+type narrowed[T object.Object] struct {
+	source.ListerWatcher[T]
+	notNamespaced func()
+}
+
+// String names the source.
+func (n *narrowed[T]) String() string { return nameOf(n.ListerWatcher) }
+
+// List lists the namespace.
+func (n *narrowed[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+	list := n.ListerWatcher.List(ctx, opts)
+	items := list.Items
+	list.Items = func(yield func(T, error) bool) {
+		for item, err := range items {
+			n.learn(err)
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+	return list
+}
+
+// Watch watches the namespace.
+func (n *narrowed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	events, err := n.ListerWatcher.Watch(ctx, opts)
+	n.learn(err)
+	return events, err
+}
+
+func (n *narrowed[T]) learn(err error) {
+	if errors.Is(err, source.ErrNotNamespaced) {
+		n.notNamespaced()
+	}
+}
+
+// errNamespaced: a kind that had no namespaces came back with them, as a custom
+// resource may whose definition was made anew.
+var errNamespaced = errors.New("the kind has namespaces now: only those that are wanted are read from here on")
+
+// scoped is the source of all objects of a kind without namespaces. It tells when it
+// learns that the kind has them after all, and fails unless all are wanted.
+type scoped[T object.Object] struct {
+	source.ListerWatcher[T]
+	namespaced func() (wanted bool)
+}
+
+// String names the source.
+func (s *scoped[T]) String() string { return nameOf(s.ListerWatcher) }
+
+// List lists all objects.
+func (s *scoped[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+	list := s.ListerWatcher.List(ctx, opts)
+	items := list.Items
+	list.Items = func(yield func(T, error) bool) {
+		for item, err := range items {
+			if err == nil && !s.wants(item) {
+				err = errNamespaced
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+	return list
+}
+
+// Watch watches all objects.
+func (s *scoped[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	events, err := s.ListerWatcher.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[T], error) bool) {
+		for e, err := range events {
+			if err == nil && !s.wants(e.Object) {
+				err = errNamespaced
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+func (s *scoped[T]) wants(o T) bool { return o.GetNamespace() == "" || s.namespaced() }
