@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // The two documents that everything else is found from: the legacy group and
@@ -109,6 +111,7 @@ type servedVersion struct {
 // whatever was learned beside it. When nothing was learned the first result is
 // nil.
 func discover(ctx context.Context, get Get) ([]servedVersion, error) {
+	get = get.guarded()
 	roots := []string{coreRoot, groupsRoot}
 	served := make([][]servedVersion, len(roots))
 	errs := make([]error, len(roots))
@@ -145,6 +148,19 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 		return all, &Error{Failures: failures}
 	}
 	return all, nil
+}
+
+// guarded makes an error of a panic and of a runtime.Goexit: what is asked for comes
+// through functions of the user's, and in goroutines that nobody else watches over. An
+// exit without an error would read as a server that serves nothing.
+func (get Get) guarded() Get {
+	return func(ctx context.Context, path, accept string) (body []byte, contentType string, err error) {
+		err = failure.Apart("the transport", func() (err error) {
+			body, contentType, err = get(ctx, path, accept)
+			return err
+		})
+		return body, contentType, err
+	}
 }
 
 // discoverRoot reads what is served below one root, in whichever form the

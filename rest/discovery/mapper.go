@@ -277,7 +277,7 @@ func (m *Mapper) run(ctx context.Context) (*catalog, error) {
 
 	started := time.Now()
 	served, err := discover(ctx, m.get)
-	if ctx.Err() != nil {
+	if served == nil && err != nil && ctx.Err() != nil {
 		return nil, err
 	}
 	if served == nil && err != nil {
