@@ -422,7 +422,7 @@ func TestATransportThatPanicsIsTrouble(t *testing.T) {
 		a.network.panics.Store(true)
 		settle(5 * time.Second)
 		require.True(r, a.leads())
-		require.ErrorContains(r, a.Status().Failure, "the client's transport panicked: boom")
+		require.ErrorContains(r, a.Status().Failure, "Config.WrapTransport panicked: boom")
 		a.network.panics.Store(false)
 		settle(5 * time.Second)
 		require.Zero(r, a.Status().Attempts)

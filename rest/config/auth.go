@@ -11,6 +11,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // authTransport adds to every request the headers that say who sends it. When the
@@ -111,7 +114,7 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	if cred.authorization != "" {
 		req.Header.Set("Authorization", cred.authorization)
 	}
-	resp, err := t.next.RoundTrip(req)
+	resp, err := t.roundTrip(req)
 	if err != nil {
 		return nil, advise(req, err)
 	}
@@ -120,6 +123,20 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		return nil, err
 	}
 	return resp, nil
+}
+
+// roundTrip calls what may be the user's, in goroutines where nobody could recover:
+// those of discovery, of an election, of http.Client's callers.
+func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err error) {
+	defer failure.Recover("Config.WrapTransport", &err)
+	resp, err = t.next.RoundTrip(req)
+	switch {
+	case err == nil && resp == nil:
+		return nil, errors.New("the RoundTripper of Config.WrapTransport returned no response, and no error")
+	case err == nil && resp.Body == nil:
+		resp.Body = http.NoBody
+	}
+	return resp, err
 }
 
 // advise adds what the user can do to an error of the network, where that is
@@ -168,13 +185,16 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// discard reads the rest of a short answer, so that its connection can be used
-// again.
+// discard reads the rest of a short answer that comes soon, so that its connection can
+// be used again.
 func discard(resp *http.Response) {
-	const limit = 64 << 10
+	const limit, patience = 64 << 10, time.Second
+	late := time.AfterFunc(patience, func() { _ = resp.Body.Close() }) // which ends a read
 	// An error here costs the connection and nothing else.
 	_, _ = io.CopyN(io.Discard, resp.Body, limit)
-	_ = resp.Body.Close()
+	if late.Stop() {
+		_ = resp.Body.Close()
+	}
 }
 
 // foreignRedirect returns an error if the answer redirects to another server:

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // DeadAfter is how long nothing arrives on a connection until it is given up as
@@ -248,7 +250,9 @@ func (c *Config) newTransport(tlsConfig *tls.Config) (*http.Transport, error) {
 	return t, nil
 }
 
-// dialer bounds a dialer of the user's, as our own is.
+// dialer bounds a dialer of the user's, as our own is. net/http calls it in a goroutine
+// of its own, where a panic would end the process, and an exit leave the request to wait
+// for ever.
 func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	if dial == nil {
 		return nil
@@ -256,7 +260,13 @@ func dialer(dial func(context.Context, string, string) (net.Conn, error)) func(c
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, errDial)
 		defer cancel()
-		conn, err := dial(ctx, network, address)
+		var conn net.Conn
+		err := failure.Apart("Config.Dial", func() (err error) {
+			if conn, err = dial(ctx, network, address); conn == nil && err == nil {
+				err = errors.New("Config.Dial returned no connection, and no error")
+			}
+			return err
+		})
 		if err != nil && context.Cause(ctx) == errDial {
 			err = fmt.Errorf("%w: %w", errDial, err)
 		}
