@@ -202,6 +202,7 @@ func TestAKindThatComesBackWithNamespaces(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- i.Run(ctx) }()
 				require.NoError(t, i.WaitForSync(ctx))
+				synctest.Wait() // it watches
 				from.namespaced.Store(true)
 				close(from.turned)
 				time.Sleep(time.Minute)
