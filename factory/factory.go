@@ -5,12 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
-
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -34,79 +30,6 @@ type Factory struct {
 	informers  map[identity]*entry
 	running    int           // goroutines in which informers run
 	idle       chan struct{} // closed when the last of them ends; nil before the first
-}
-
-// identity is what makes two requests mean the same informer.
-type identity struct {
-	goType     reflect.Type
-	kind       object.GVK
-	follows    bool   // the namespaces are the factory's, whatever these are
-	namespaces string // otherwise
-	labels     string
-	fields     string
-}
-
-// informer is what the factory needs of an informer of whatever type.
-type informer interface {
-	Start(context.Context) (wait func() error, err error)
-	WaitForSync(context.Context) error
-	WaitUntil(ctx context.Context, reached func() bool) error
-	HasSynced() bool
-	Status() sharedinformer.Status
-	Name() string
-	Namespaces() []string
-	SetNamespaces([]string) error
-}
-
-// entry is one informer and its life.
-type entry struct {
-	id       identity
-	informer informer
-	keep     wire.Fields
-	optional bool // all users say so
-	users    int
-	misuse   error              // by one of them
-	cancel   context.CancelFunc // nil before it is started
-	begun    chan struct{}      // closed when the last run has begun
-	ended    chan struct{}      // closed when the last run has ended
-
-	known  context.Context // done when the last user has given it back
-	forget context.CancelFunc
-}
-
-// waitForSync waits for the run that Start asked for, not for the one before. One
-// that its last user gives back meanwhile is not waited for any longer.
-func (e entry) waitForSync(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(e.known, cancel)()
-	err := e.synced(ctx)
-	if e.known.Err() != nil {
-		return nil
-	}
-	return err
-}
-
-func (e entry) synced(ctx context.Context) error {
-	if e.begun != nil {
-		select {
-		case <-e.begun:
-		case <-ctx.Done():
-		}
-	}
-	if e.optional {
-		err := e.informer.WaitUntil(ctx, func() bool { return e.informer.HasSynced() || e.absent() })
-		if err != nil || !e.informer.HasSynced() {
-			return err
-		}
-	}
-	return e.informer.WaitForSync(ctx)
-}
-
-// absent reports whether the last that the informer heard is that its kind is not
-// served.
-func (e entry) absent() bool {
-	return e.informer.Status().Reflector.NotServed()
 }
 
 // New returns a factory without informers. It panics where client is nil.
@@ -143,10 +66,10 @@ func InformerWith[T object.Object](f *Factory, want For[T]) *sharedinformer.Info
 	return use(f, want).informer.(*sharedinformer.Informer[T])
 }
 
-// Borrow is InformerWith for a caller who gives the informer back. Where everybody
-// who asked for it has borrowed it, the last to give it back stops it, and the factory
-// forgets it. The channel is closed when it has stopped, or at once while others use
-// it. To give it back again does nothing and returns the same channel.
+// Borrow is InformerWith for callers that give the informer back. When all that asked
+// for it have borrowed it, the last to give it back stops it, and the factory forgets
+// it. The channel is closed when it has stopped, or at once while others use it. Giving
+// it back again does nothing and returns the same channel.
 func Borrow[T object.Object](f *Factory, want For[T]) (i *sharedinformer.Informer[T], giveBack func() (stopped <-chan struct{})) {
 	e := use(f, want)
 	return e.informer.(*sharedinformer.Informer[T]), sync.OnceValue(func() <-chan struct{} { return f.release(e) })
@@ -180,71 +103,6 @@ func use[T object.Object](f *Factory, want For[T]) *entry {
 	e.optional = e.optional && want.Optional
 	e.users++
 	return e
-}
-
-// kindless says what to do where nobody knows the kind of what is wanted, which to
-// wait does not change.
-func kindless[T object.Object](client *rest.Client, want For[T]) error {
-	if !want.Kind.Empty() || !rest.ResourceFor[T](client).Kind().Empty() {
-		return nil
-	}
-	return fmt.Errorf("%v: asked for without a kind, which neither the type nor the client's scheme tells: say it in For.Kind, or register the type in the scheme", reflect.TypeFor[T]())
-}
-
-// misuse says what cannot be had of an informer that exists.
-func misuse[T object.Object](e *entry, want For[T], id identity) error {
-	if !id.follows && textOf(e.informer.Namespaces()) != id.namespaces {
-		return fmt.Errorf("%s: asked for in the namespaces %q, but somebody has changed those of the informer: only Factory.SetNamespaces may", e.informer.Name(), id.namespaces)
-	}
-	if want.Transform != nil {
-		return fmt.Errorf("%s: asked for with a transform, but the informer exists already: ask with the transform first, and without it everywhere else", e.informer.Name())
-	}
-	if have, wanted := e.keep.String(), want.Keep.String(); have != wanted {
-		return fmt.Errorf("%s: asked for with Keep %q, but the informer exists already with %q: ask for the same fields everywhere", e.informer.Name(), wanted, have)
-	}
-	return nil
-}
-
-// nothing stands for a selector that selects nothing, whose text is that of everything.
-const nothing = "\x00"
-
-// identify makes one identity of all ways to say the same: the kind of a Go type
-// may be given or not, and selectors may be written in any order.
-func identify[T object.Object](client *rest.Client, want For[T], namespaces []string, follows bool) identity {
-	id := identity{goType: reflect.TypeFor[T](), kind: want.Kind, follows: follows}
-	if !follows {
-		id.namespaces = textOf(sharedinformer.NamespaceSet(namespaces))
-	}
-	if id.kind.Empty() && id.goType.Kind() == reflect.Pointer {
-		kinds, _, err := client.Scheme().ObjectKinds(reflect.New(id.goType.Elem()).Interface().(T))
-		if err == nil && len(kinds) == 1 {
-			id.kind = kinds[0]
-		}
-	}
-	if s := want.Scope.Labels; s != nil {
-		if id.labels = s.String(); id.labels == "" && !s.Empty() {
-			id.labels = nothing
-		}
-	}
-	if s := want.Scope.Fields; s != nil && !s.Empty() && s.String() == "" {
-		id.fields = nothing
-	} else if s != nil {
-		var parts []string
-		for _, r := range want.Scope.Fields.Requirements() {
-			parts = append(parts, r.Field+string(r.Operator)+fields.EscapeValue(r.Value))
-		}
-		slices.Sort(parts)
-		id.fields = strings.Join(parts, ",")
-	}
-	return id
-}
-
-// textOf writes a set of namespaces, so that none is not all.
-func textOf(namespaces []string) string {
-	if len(namespaces) == 0 {
-		return nothing
-	}
-	return strings.Join(namespaces, ",")
 }
 
 func newInformer[T object.Object](f *Factory, want For[T], namespaces []string) *sharedinformer.Informer[T] {
@@ -283,7 +141,7 @@ func (f *Factory) SetNamespaces(namespaces []string) error {
 // informers have all namespaces for good.
 var ErrUndivided = errors.New("made without Options.Namespaces: give it some, metav1.NamespaceAll for all, to change them later")
 
-// narrow takes note of other namespaces, and returns the informers that follow.
+// narrow stores the namespaces and returns the informers that follow them.
 func (f *Factory) narrow(namespaces []string) (following []informer, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -300,7 +158,7 @@ func (f *Factory) narrow(namespaces []string) (following []informer, err error) 
 }
 
 // Start runs every informer, and those that are asked for later, until ctx is
-// done. To call it again does nothing while it runs; after ctx is done it runs
+// done. Calling it again does nothing while they run. After ctx is done it runs
 // them again, and they go on from where they were (L24).
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
@@ -336,7 +194,7 @@ func (f *Factory) start(e *entry) {
 		wait, err := e.informer.Start(ctx)
 		close(begun)
 		if err != nil {
-			return // somebody else runs it, and hears of its end
+			return // another caller runs it, and hears of its end
 		}
 		// The error is a failure to which an error handler said Stop: it has
 		// been reported there, and is in the informer's status.
@@ -353,9 +211,9 @@ func (f *Factory) ended() {
 	}
 }
 
-// Wait returns when no informer runs any more, which is soon after the context
-// given to Start is done. The factory may be started again before all who wait
-// have returned, which is why this is no sync.WaitGroup.
+// Wait returns when no informer runs any more, soon after the context given to
+// Start is done. The factory may be started again before every Wait has returned,
+// so this is no sync.WaitGroup.
 func (f *Factory) Wait() {
 	f.mu.Lock()
 	idle := f.idle
@@ -386,12 +244,11 @@ func (f *Factory) release(e *entry) (stopped <-chan struct{}) {
 // errOther ends the wait for one informer when another one's has failed.
 var errOther = errors.New("not waited for any longer")
 
-// WaitForSync waits until every informer that the factory has now is synced,
-// with its handlers, but for those that are For.Optional and of a kind that the
-// server does not serve. It gives up with the first that fails as
-// sharedinformer.Informer.WaitForSync does, and then names each that is not
-// synced, with its state and last failure. Misuse of the factory is reported
-// at once.
+// WaitForSync waits until every informer that the factory has now is synced, with
+// its handlers. It does not wait for a kind that the server does not serve if the
+// informer is For.Optional. It gives up when the first informer does (see
+// sharedinformer.Informer.WaitForSync), and names each that is not synced, with its
+// state and last failure. Misuse of the factory is reported at once.
 func (f *Factory) WaitForSync(ctx context.Context) error {
 	var misuse []error
 	waiting := f.entries()

@@ -15,8 +15,8 @@ import (
 // Options hold for all informers of a factory. The zero value works.
 type Options struct {
 	// Namespaces are those of the informers that are asked for without naming any,
-	// and Factory.SetNamespaces changes them. Nil means all, an empty slice none.
-	// Whoever wants such an informer to have all namespaces for good names
+	// and Factory.SetNamespaces changes them. Nil means all, an empty slice none. To
+	// have all namespaces for good, whatever the factory's are, ask for
 	// metav1.NamespaceAll in Scope.Namespaces.
 	Namespaces []string
 
@@ -28,15 +28,15 @@ type Options struct {
 	Keep wire.Fields
 
 	// DisableFor are kinds that clients read from the server, without an informer
-	// (controller.ClientFor): those that are read once in a while, or must not be in
-	// memory, such as Secrets, and those that may be got but not listed. The version
-	// does not matter. Informers of them are to be had all the same.
+	// (controller.ClientFor): kinds that are seldom read, that must not stay in memory,
+	// such as Secrets, or that may be got but not listed. The version does not matter.
+	// The factory still gives informers of them to callers that ask.
 	DisableFor []object.GVK
 
-	// NoSharing gives every cached object memory of its own. By default equal
-	// parts of objects are there once for all informers of the factory, but for
-	// those with a Transform (W03): a program that changes cached objects,
-	// against L16, thereby changes many at once.
+	// NoSharing gives every cached object memory of its own. By default all informers
+	// of the factory hold equal parts of objects once (W03), except those with a
+	// Transform. A program that breaks L16 by changing a cached object then changes
+	// many at once.
 	NoSharing bool
 
 	// Initial, PageSize and Timing are those of reflector.Options.

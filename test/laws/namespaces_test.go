@@ -626,7 +626,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 
 		require.NoError(r, pair.SetNamespaces([]string{"bank", "shop"}))
 		require.Same(r, pair, of("mail", "shop"))
-		require.ErrorContains(r, f.WaitForSync(r.ctx), "somebody has changed those of the informer: only Factory.SetNamespaces may")
+		require.ErrorContains(r, f.WaitForSync(r.ctx), "the informer was given others: change namespaces with Factory.SetNamespaces only")
 
 		fixed := factory.New(r.client, factory.Options{})
 		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), factory.ErrUndivided)
