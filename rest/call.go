@@ -43,7 +43,14 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
-	if c.key, err = r.complete(m, c.key); err != nil {
+	key, err := r.complete(m, c.key)
+	if err != nil {
+		if other, changed := r.location.doubt(ctx); changed {
+			m = other
+			key, err = r.complete(m, c.key)
+		}
+	}
+	if c.key = key; err != nil {
 		return nil, nil, fmt.Errorf("%s %s: %w", c.verb, r.describe(c.key), err)
 	}
 	if err := r.codec.check(); err != nil {

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -17,9 +18,12 @@ type kindMapper interface {
 // location is where a kind is served, found when it is first needed. Only a
 // success is remembered, so that a kind may be installed later.
 //
-// To find it: what is remembered; or else, for a built-in kind, the place that it
-// has on every server; or else what the mapper says. After the server answered 404
-// for the place itself, forget makes the mapper be asked, for a built-in kind too.
+// To find it: what the mapper knows by now, without asking anybody; or what is
+// remembered; or else, for a built-in kind, the place that it has on every server; or
+// else what the mapper says. After the server answered 404 for the place itself, forget
+// makes the mapper be asked, for a built-in kind too. A definition that returns with
+// another scope makes no 404 where the scope is what a caller is refused for; doubt
+// makes the mapper be asked then.
 type location struct {
 	kind   object.GVK
 	mapper kindMapper // nil where the place was given, and is kept
@@ -29,7 +33,13 @@ type location struct {
 	seen    bool       // mapping was known at some time
 	wrong   bool       // the server has answered 404: the built-in place is not believed
 	mapping discovery.Mapping
+	asked   time.Time // when the mapper was asked last; zero if it was not
 }
+
+// doubtEvery is how often the scope of a kind is looked up again because a caller's key
+// has another, and how long after it was looked up at first. As a rule the caller is
+// wrong.
+const doubtEvery = 30 * time.Second
 
 func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
 	if m, ok := l.remembered(); ok {
@@ -41,8 +51,35 @@ func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mapping, l.known, l.seen = m, true, true
+	l.mapping, l.known, l.seen, l.asked = m, true, true, time.Now()
 	return m, nil
+}
+
+// doubt looks the place up again after a caller was refused because of its scope, and
+// reports whether the scope has changed. Others go on with what is remembered.
+func (l *location) doubt(ctx context.Context) (discovery.Mapping, bool) {
+	l.mu.Lock()
+	before, builtin := l.mapping, false
+	if !l.wrong {
+		_, builtin = discovery.Builtin(l.kind)
+	}
+	if l.mapper == nil || builtin || time.Since(l.asked) < doubtEvery {
+		l.mu.Unlock()
+		return discovery.Mapping{}, false
+	}
+	l.asked = time.Now()
+	l.mu.Unlock()
+	if learned, ok := l.mapper.(*discovery.Mapper); ok {
+		learned.Invalidate()
+	}
+	m, err := l.mapper.MappingForKind(ctx, l.kind)
+	if err != nil || m.Namespaced == before.Namespaced {
+		return discovery.Mapping{}, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mapping, l.known, l.seen = m, true, true
+	return m, true
 }
 
 // forget makes the next call ask the mapper, after the server did not know the
@@ -63,6 +100,11 @@ func (l *location) forget() {
 func (l *location) remembered() (discovery.Mapping, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if learned, ok := l.mapper.(*discovery.Mapper); ok && l.known {
+		if m, ok := learned.Known(l.kind); ok {
+			l.mapping = m // which may be newer
+		}
+	}
 	if l.known || l.wrong || l.mapper == nil {
 		return l.mapping, l.known
 	}

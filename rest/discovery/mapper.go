@@ -159,6 +159,24 @@ func (m *Mapper) Mappings(ctx context.Context) ([]Mapping, error) {
 	return all, nil
 }
 
+// Known returns where gvk is served by what the last run found out, also after
+// Invalidate, and reports false where that does not tell. It asks nobody and does not
+// wait.
+func (m *Mapper) Known(gvk object.GVK) (Mapping, bool) {
+	m.mu.Lock()
+	known := m.catalog
+	m.mu.Unlock()
+	if known == nil || gvk.Kind == "" {
+		return Mapping{}, false
+	}
+	found := known.find(question{kind: gvk})
+	if len(found) == 0 {
+		return Mapping{}, false
+	}
+	mapping, err := pick(question{kind: gvk}, found)
+	return mapping, err == nil
+}
+
 // Invalidate makes the next lookup ask the server again, for example after a
 // 404 for a resource that was there before. Many calls within a second cost
 // one run. Mappings that were returned before stay as they are.
