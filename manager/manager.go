@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -161,192 +159,6 @@ func (m *Manager) addElection() error {
 		return err
 	}
 	return m.metrics.Register(metrics.NewElections(m.elector))
-}
-
-// Add lets r run as a part of the program: where r itself says
-// (LeaderElectionRunnable), clusters in Caches, servers in Servers, recorders of
-// events before all that may record some, and all others in LeaderElected. If the
-// group has started, r starts at once.
-//
-// It fails where r was added before or another runnable has its name, and with
-// ErrStopped when the group stops.
-func (m *Manager) Add(r Runnable) error {
-	if r == nil {
-		panic(failure.Place(1) + ": the runnable is nil")
-	}
-	return m.add(groupOf(r), r)
-}
-
-// AddTo is Add to a group of the caller's choice.
-func (m *Manager) AddTo(group Group, r Runnable) error {
-	if r == nil {
-		panic(failure.Place(1) + ": the runnable is nil")
-	}
-	if group == recorders {
-		return fmt.Errorf("add %T: there is no Group(%d)", r, int(group))
-	}
-	return m.add(group, r)
-}
-
-func (m *Manager) add(group Group, r Runnable) error {
-	name, unique := nameOf(r)
-	if group < Servers || group > LeaderElected || group == warmUps {
-		return fmt.Errorf("add %s: there is no %v", name, group)
-	}
-	if err := m.once(r); err != nil {
-		return fmt.Errorf("add %s: %w", name, err)
-	}
-	if cluster, ok := r.(*Cluster); ok {
-		if err := m.addCluster(cluster); err != nil {
-			return fmt.Errorf("add %s: %w", name, err)
-		}
-	} else if hooks, ok := r.(*webhook.Server); ok {
-		var err error
-		if name, err = m.addWebhooks(hooks); err != nil { // the API server must not send us anything before
-			return fmt.Errorf("add %s: %w", name, err)
-		}
-	} else if unique {
-		if err := m.claim(name); err != nil {
-			return fmt.Errorf("add: %w", err)
-		}
-	}
-	if l, ok := r.(listener); ok {
-		if err := m.addListener(l); err != nil {
-			return fmt.Errorf("add %s: %w", name, err)
-		}
-	}
-	if c, ok := r.(cache); ok && group == Caches {
-		m.mu.Lock()
-		m.caches = append(m.caches, c)
-		m.mu.Unlock()
-	}
-	run := r.Run
-	if ready, ok := r.(Readier); ok {
-		run = m.watched(ready)
-	}
-	if w, ok := r.(Warmer); ok && group >= Others {
-		warm := make(chan struct{})
-		if err := m.groups[warmUps].add(warmUp(name, w, warm)); err != nil {
-			return fmt.Errorf("add %s: %w", name, err)
-		}
-		run = afterWarmUp(run, warm)
-	} else if _, ok := r.(Readier); !ok && group >= Others {
-		run = m.afterCaches(name, run)
-	}
-	if err := m.groups[group].add(task{name, run}); err != nil {
-		if l, ok := r.(listener); ok {
-			err = errors.Join(err, l.Close())
-		}
-		return fmt.Errorf("add %s: %w", name, err)
-	}
-	return nil
-}
-
-// addWebhooks lets /readyz ask a webhook server, and returns the name for it: a
-// second server of one name gets a number.
-func (m *Manager) addWebhooks(hooks *webhook.Server) (name string, err error) {
-	name, check := hooks.Name(), "webhooks"
-	m.mu.Lock()
-	if slices.Contains(m.hooks, hooks) {
-		m.mu.Unlock()
-		return name, errors.New("it was added already")
-	}
-	m.hooks = append(m.hooks, hooks)
-	if n := len(m.hooks); n > 1 {
-		check = fmt.Sprintf("%s-%d", check, n)
-		if m.names[name] {
-			name = fmt.Sprintf("%s %d", name, n)
-		}
-	}
-	m.mu.Unlock()
-	if err := m.claim(name); err != nil {
-		return name, err
-	}
-	return name, m.ready.add(check, func(*http.Request) error { return hooks.Check() })
-}
-
-// once makes sure that a runnable which has no name is not run twice at a time. Where
-// there is a name, claim says more. Only pointers can be told apart.
-func (m *Manager) once(r Runnable) error {
-	_, unique := nameOf(r)
-	if t := reflect.TypeOf(r); unique || t.Kind() != reflect.Pointer || t.Elem().Size() == 0 {
-		return nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.added[r] {
-		return errors.New("it was added before")
-	}
-	m.added[r] = true
-	return nil
-}
-
-// claim makes sure that a name occurs once.
-func (m *Manager) claim(name string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.names[name] {
-		return fmt.Errorf("two runnables are named %q: give one of them another name", name)
-	}
-	m.names[name] = true
-	return nil
-}
-
-// addCluster makes a cluster's informers visible. Add runs them.
-func (m *Manager) addCluster(c *Cluster) error {
-	if c.name == "" && c != m.Cluster {
-		return errors.New("the manager's own cluster has no name, so that others need one: set ClusterOptions.Name")
-	}
-	if err := m.claim(c.Name()); err != nil {
-		return err
-	}
-	return m.show(c.name, c, c.factory.Unsynced)
-}
-
-// AddInformers shows informers that the manager does not run, such as client-go's, like
-// those of a cluster of that name: in /metrics, in /debug/status, and in /readyz while
-// one has not synced.
-func (m *Manager) AddInformers(name string, source metrics.InformerSource) error {
-	if name == "" {
-		return errors.New("add informers: the manager's own have no name, so that others need one")
-	}
-	if err := m.claim("cluster " + name); err != nil {
-		return fmt.Errorf("add informers: %w", err)
-	}
-	return m.show(name, source, source.Status)
-}
-
-// show makes the informers of a cluster visible. /readyz waits for those that
-// unsynced returns.
-func (m *Manager) show(cluster string, source metrics.InformerSource, unsynced func() []sharedinformer.Status) error {
-	if err := m.metrics.AddInformers(cluster, source); err != nil {
-		return err
-	}
-	check := "informers"
-	if cluster != "" {
-		check += "-" + cluster
-	}
-	if err := m.ready.add(check, synced(unsynced)); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.informers[cluster] = source
-	return nil
-}
-
-// addListener lets Run open the port, or opens it now if Run has begun.
-func (m *Manager) addListener(l listener) error {
-	m.mu.Lock()
-	later := m.state == idle
-	if later {
-		m.listeners = append(m.listeners, l)
-	}
-	m.mu.Unlock()
-	if later {
-		return nil
-	}
-	return l.Listen()
 }
 
 // AddHealthzCheck adds a question to /healthz: should the process go on living?

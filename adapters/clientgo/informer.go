@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/watchlist"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -221,100 +220,6 @@ func (i *informer) transforming() transform {
 		}
 		return transformed, nil
 	}
-}
-
-// AddEventHandler implements cache.SharedInformer.
-func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{})
-}
-
-// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, resync time.Duration) (cache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &resync})
-}
-
-// minimumResync is the shortest time between two resyncs of a handler, as in
-// client-go.
-const minimumResync = time.Second
-
-// AddEventHandlerWithOptions adds a handler at any time before the informer has
-// stopped. Resyncs are as in client-go: there are none where the informer has
-// none; a handler's period is rounded up to a multiple of the shortest one that
-// was asked for before the informer ran.
-func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, opts cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
-	place := caller()
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.stopped.has() {
-		return nil, fmt.Errorf("handler %T was not added to the informer of %s: it has stopped already", h, i.name)
-	}
-	r := &registration{
-		informer: i, handler: h, place: place, logger: opts.Logger, ended: make(chan struct{}),
-		synced: newDone(i.synced.Name() + " + event handler " + place),
-		resync: ptr.Deref(opts.ResyncPeriod, i.resync),
-	}
-	if r.resync > 0 && r.resync < minimumResync {
-		ptr.Deref(opts.Logger, klog.Background()).Info("A handler asks for resyncs more often than they are made", "informer", i.name, "asked", r.resync, "made", minimumResync)
-		r.resync = minimumResync
-	}
-	i.handlers[r] = struct{}{}
-	if i.running != nil {
-		i.join(r)
-		return r, nil
-	}
-	if r.resync > 0 && r.resync < i.check {
-		i.check = r.resync
-	}
-	i.order = append(i.order, r)
-	return r, nil
-}
-
-// join adds r to the informer that runs. It is called under mu.
-func (i *informer) join(r *registration) {
-	if _, wanted := i.handlers[r]; !wanted {
-		return
-	}
-	r.inner = i.running.AddHandlerWith(r, sharedinformer.HandlerOptions{
-		Place: r.place, Resync: i.period(r.resync), CrashOnPanic: utilruntime.ReallyCrash,
-		OnSync: func() {
-			i.synced.happened()
-			r.synced.happened()
-		},
-	})
-}
-
-// period is the resync period that somebody gets who asks for one.
-func (i *informer) period(resync time.Duration) time.Duration {
-	if resync <= 0 || i.check <= 0 {
-		return 0
-	}
-	return (resync + i.check - 1) / i.check * i.check
-}
-
-// RemoveEventHandler takes a handler off the informer. Nothing more is told to
-// it, but for a call in progress, the end of which ShutdownChan tells. To
-// remove it again does nothing.
-func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error {
-	r, ok := handle.(*registration)
-	if !ok {
-		return fmt.Errorf("invalid key type %T", handle)
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if _, mine := i.handlers[r]; !mine {
-		return nil
-	}
-	delete(i.handlers, r)
-	if r.inner == nil {
-		r.finished()
-	} else {
-		r.inner.Close()
-		i.leaving.Go(func() { // waits for the call in progress, which may be the caller's own
-			_ = r.inner.CloseAndWait(context.Background())
-			r.finished()
-		})
-	}
-	return nil
 }
 
 // GetStore implements cache.SharedInformer.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -104,44 +102,6 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 		failMissing: opts.ReaderFailOnMissingInformer, onWatchError: opts.DefaultWatchErrorHandler,
 		started: make(chan struct{}), kinds: make(map[form]*kind),
 	}, nil
-}
-
-// form is a kind of objects, and what they are in Go.
-type form struct {
-	gvk schema.GroupVersionKind
-	as  shape
-}
-
-// shape is what objects are in Go.
-type shape uint8
-
-const (
-	typed   shape = iota
-	untyped       // unstructured
-	partial       // metadata alone
-)
-
-// shapeOf returns the shape of an object or, of a list, that of its items.
-func shapeOf(obj runtime.Object) shape {
-	switch obj.(type) {
-	case runtime.Unstructured:
-		return untyped
-	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
-		return partial
-	}
-	return typed
-}
-
-// formOf returns the form of an object or, of a list, that of its items.
-func (c *Cache) formOf(obj runtime.Object) (form, error) {
-	gvk, err := apiutil.GVKForObject(obj, c.scheme)
-	if err != nil {
-		return form{}, err
-	}
-	if _, list := obj.(client.ObjectList); list {
-		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
-	}
-	return form{gvk, shapeOf(obj)}, nil
 }
 
 // kind returns the informers of a form. They are made if there are none.

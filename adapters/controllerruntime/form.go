@@ -1,0 +1,49 @@
+package controllerruntime
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// form is a kind of objects, and what they are in Go.
+type form struct {
+	gvk schema.GroupVersionKind
+	as  shape
+}
+
+// shape is what objects are in Go.
+type shape uint8
+
+const (
+	typed   shape = iota
+	untyped       // unstructured
+	partial       // metadata alone
+)
+
+// shapeOf returns the shape of an object or, of a list, that of its items.
+func shapeOf(obj runtime.Object) shape {
+	switch obj.(type) {
+	case runtime.Unstructured:
+		return untyped
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return partial
+	}
+	return typed
+}
+
+// formOf returns the form of an object or, of a list, that of its items.
+func (c *Cache) formOf(obj runtime.Object) (form, error) {
+	gvk, err := apiutil.GVKForObject(obj, c.scheme)
+	if err != nil {
+		return form{}, err
+	}
+	if _, list := obj.(client.ObjectList); list {
+		gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	}
+	return form{gvk, shapeOf(obj)}, nil
+}
