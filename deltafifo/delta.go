@@ -58,6 +58,7 @@ func (t Type) String() string {
 // whole, since a change may have been folded into a later delta.
 type Delta[T object.Object] struct {
 	Type   Type
+	Late   bool       // of Added, Updated and Deleted; see Outdates
 	Key    object.Key // of Object; for Replaced and Bookmark the namespace that they are about, empty for all
 	Object T          // for Deleted, the last state that the server told
 	Items  []T        // for Replaced, the whole set in list order
@@ -66,6 +67,20 @@ type Delta[T object.Object] struct {
 	Received time.Time // when the last byte of it had been read
 	Decoded  time.Time // when Object was ready
 	Queued   time.Time // when it was added here; see Add
+}
+
+// Outdates reports whether a late delta tells of a later state than have, which the
+// consumer holds under the same key. A delta is Late if its object's version is not
+// above those that came before it, and then has no RV. From most servers that is an
+// old event, sent again; where versions do not grow over all objects it may be news.
+// A consumer takes it only if it outdates what it holds, or if it holds nothing and
+// does not remember the end of that object.
+func (d *Delta[T]) Outdates(have T) bool {
+	order, err := object.CompareRV(d.Object.GetResourceVersion(), have.GetResourceVersion())
+	if d.Type == Deleted { // some servers send it with the version of the last state
+		return d.Object.GetUID() == have.GetUID() && (err != nil || order >= 0)
+	}
+	return err != nil || order > 0
 }
 
 // ofObject reports whether d is about one object.

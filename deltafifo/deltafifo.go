@@ -66,26 +66,32 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 	if len(f.entries) == 0 && d.Queued.IsZero() {
 		d.Queued = time.Now()
 	}
-	if f.compact {
-		f.fold(&d)
+	if !f.compact || f.fold(&d) {
+		f.entries = append(f.entries, d)
 	}
-	f.entries = append(f.entries, d)
 	f.mu.Unlock()
 	signal(f.wake)
 }
 
 // fold lets the delta of the same object that is still queued disappear in favour of
 // d, where a consumer that sees only d misses nothing but a state in between. The
-// place that d takes is the later one, so that arrival order holds.
-func (f *DeltaFIFO[T]) fold(d *Delta[T]) {
+// place that d takes is the later one, so that arrival order holds. A late delta takes
+// no place: it lacks the RV. Fold reports false if d is not to be queued, since it tells
+// of an earlier state than that delta.
+func (f *DeltaFIFO[T]) fold(d *Delta[T]) bool {
 	if !d.ofObject() {
 		clear(f.newest)
-		return
+		return true
 	}
 	at, ok := f.newest[d.Key]
 	if ok {
 		prior := &f.entries[at]
-		if prior.Type != Deleted && prior.Object.GetUID() == d.Object.GetUID() {
+		same := prior.Object.GetUID() == d.Object.GetUID()
+		if d.Late && same && !d.Outdates(prior.Object) {
+			f.merged++
+			return false
+		}
+		if prior.Type != Deleted && same && !d.Late {
 			if prior.Type == Added && d.Type == Updated {
 				d.Type = Added
 			}
@@ -98,6 +104,7 @@ func (f *DeltaFIFO[T]) fold(d *Delta[T]) {
 		f.close()
 	}
 	f.newest[d.Key] = len(f.entries)
+	return true
 }
 
 // minHoles spares a short queue from being gone through at every second delta.

@@ -27,6 +27,12 @@ func delta(t Type, name, uid string, rv int) Delta[meta] {
 	return Delta[meta]{Type: t, Key: object.KeyOf(o), Object: o, RV: o.ResourceVersion}
 }
 
+func late(t Type, name, uid string, rv int) Delta[meta] {
+	d := delta(t, name, uid, rv)
+	d.Late, d.RV = true, ""
+	return d
+}
+
 func barrier(t Type, rv int) Delta[meta] {
 	d := Delta[meta]{Type: t}
 	if rv != 0 {
@@ -73,6 +79,11 @@ func TestCompactionKeepsTheNewestState(t *testing.T) {
 		{"a deletion swallows what came before", []Delta[meta]{delta(Added, "a", "1", 1), delta(Deleted, "a", "1", 2)}, "deleted a@2"},
 		{"nothing folds into a deletion", []Delta[meta]{delta(Deleted, "a", "1", 1), delta(Added, "a", "2", 2), delta(Updated, "a", "2", 3)}, "deleted a@1; added a@3"},
 		{"another UID is another object", []Delta[meta]{delta(Updated, "a", "1", 1), delta(Updated, "a", "2", 2)}, "updated a@1; updated a@2"},
+		{"what is late and older goes", []Delta[meta]{delta(Added, "a", "1", 2), late(Added, "a", "1", 2), late(Updated, "a", "1", 1), late(Deleted, "a", "1", 1)}, "added a@2"},
+		{"what is late and newer takes no place", []Delta[meta]{delta(Added, "a", "1", 2), delta(Added, "b", "2", 9), late(Updated, "a", "1", 3)}, "added a@2; added b@9; updated a@"},
+		{"a late deletion may have the last version", []Delta[meta]{delta(Added, "a", "1", 2), late(Deleted, "a", "1", 2)}, "added a@2; deleted a@"},
+		{"what is late folds into a newer one", []Delta[meta]{delta(Added, "a", "1", 2), late(Updated, "a", "1", 3), delta(Updated, "a", "1", 4)}, "added a@2; updated a@4"},
+		{"what is late and of another UID stays", []Delta[meta]{delta(Added, "a", "1", 2), late(Added, "a", "2", 1)}, "added a@2; added a@"},
 		{"not across a barrier", []Delta[meta]{delta(Updated, "a", "1", 1), barrier(Bookmark, 2), delta(Updated, "a", "1", 3)}, "updated a@1; bookmark @2; updated a@3"},
 	}
 	for _, c := range cases {

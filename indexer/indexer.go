@@ -133,6 +133,9 @@ func (x *Indexer[T]) get(key object.Key) (T, bool) {
 	return none, false
 }
 
+// Get returns what is under key.
+func (w Writer[T]) Get(key object.Key) (T, bool) { return w.to.get(key) }
+
 // Set puts o under key and returns what was there. If o has the UID and resource
 // version of the cached object, it is the same: the cached pointer stays, and changed
 // is false.

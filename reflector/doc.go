@@ -43,6 +43,9 @@
 // version never passes a change that was not queued (L21). Every failure is in Status
 // and goes to Options.OnError (L22).
 //
+// Where the server's versions do not grow over all objects, changes are queued all the
+// same, marked as late, and Status says so.
+//
 // # Concurrency
 //
 // Run belongs to one goroutine. It waits for those in which it calls the source,

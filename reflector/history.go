@@ -12,13 +12,6 @@ import (
 // watch whose resource version they have yet to reach.
 const muteWatch = 2 * time.Minute
 
-// heard counts what watches have brought so far.
-func (r *Reflector[T]) heard() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status.Events + r.status.Bookmarks + r.status.Duplicates
-}
-
 // wentBack asks the server for one item, to compare its resource version with the
 // one that the next watch would wait for. Without an answer it is not known to have
 // gone back: whatever is wrong, the next watch meets it too.
@@ -36,7 +29,7 @@ func (r *Reflector[T]) wentBack(ctx context.Context) bool {
 			break // of the second page
 		}
 	}
-	return list.Meta != nil && older(list.Meta.ResourceVersion, r.rv)
+	return list.Meta != nil && older(list.Meta.ResourceVersion, r.from())
 }
 
 // older reports whether a is known to be an earlier resource version than b.

@@ -118,7 +118,7 @@ func (r *Reflector[T]) countList() {
 func (r *Reflector[T]) replace(items []T, rv string, began time.Time) {
 	now := time.Now()
 	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, RV: rv, Received: began, Decoded: now, Queued: now})
-	r.rv, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, false, false, 0, 0
+	r.rv, r.last, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, 0, 0
 	r.update(func(s *Status) { s.RV = rv })
 	r.succeeded()
 }

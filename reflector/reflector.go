@@ -29,6 +29,8 @@ type Reflector[T object.Object] struct {
 
 	// Run's own, kept between two runs.
 	rv             string // all changes up to here are queued; empty before the first list
+	last           string // that of the last change or bookmark, which is below rv if versions are not ordered
+	heard          uint64 // changes and bookmarks that watches have brought
 	expired        bool   // rv is of no use to the server: list with a consistent read
 	unpaged        bool   // a page's token expired: list in one response
 	noStream       bool   // streaming lists are not to be tried (again)
@@ -37,7 +39,8 @@ type Reflector[T object.Object] struct {
 	pace           pacer
 	nudge          chan struct{} // holds a token when a back-off is to end
 
-	asking atomic.Pointer[source.Progress] // of the request that has not been answered
+	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
+	unordered atomic.Bool                     // the consumer took a late change
 
 	mu     sync.Mutex // guards status; nothing is called while it is held
 	status Status

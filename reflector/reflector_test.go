@@ -121,6 +121,9 @@ func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[
 		if deltas := queue.TryPop(); deltas != nil {
 			for _, d := range deltas {
 				line := fmt.Sprintf("%s %s@%s", d.Type, d.Key.Name, d.RV)
+				if d.Late {
+					line = fmt.Sprintf("late %s%s", line, d.Object.ResourceVersion)
+				}
 				for _, item := range d.Items {
 					line += " " + item.Name + "@" + item.ResourceVersion
 				}
@@ -214,7 +217,7 @@ func TestUnreadableChangeIsLookedPastByAList(t *testing.T) {
 	require.Equal(t, object.Key{Name: "odd"}, r.Status().Failure.Key)
 }
 
-func TestDuplicatesAndRepeatedBookmarksAreNotQueued(t *testing.T) {
+func TestWhatIsNotNewForSureIsQueuedAsLate(t *testing.T) {
 	s := &script{
 		lists: []answer{{rv: "5"}},
 		watches: []answer{{block: true, events: []wire.Event[partial]{
@@ -223,9 +226,14 @@ func TestDuplicatesAndRepeatedBookmarksAreNotQueued(t *testing.T) {
 		}}},
 	}
 	queued, r := play(t, s, Options{Initial: List})
-	require.Equal(t, []string{"replaced @5", "added a@6", "updated a@7", "bookmark @9"}, queued)
-	require.EqualValues(t, 2, r.Status().Duplicates)
+	require.Equal(t, []string{"replaced @5", "added a@6", "late added a@6", "updated a@7", "late deleted old@4", "bookmark @9"}, queued)
+	require.EqualValues(t, 2, r.Status().Events, "without those that the consumer has not settled")
 	require.EqualValues(t, 3, r.Status().Bookmarks)
+	require.Equal(t, "9", r.Status().RV)
+	r.Settle(false)
+	require.Equal(t, []any{uint64(1), uint64(2), false}, []any{r.Status().Duplicates, r.Status().Events, r.Status().Unordered})
+	r.Settle(true)
+	require.Equal(t, []any{uint64(1), uint64(3), true}, []any{r.Status().Duplicates, r.Status().Events, r.Status().Unordered})
 }
 
 // What was decoded and waits for a slow consumer is bounded, and the wait ends with

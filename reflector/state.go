@@ -78,8 +78,13 @@ type Status struct {
 	Watches    uint64 // watches begun, streaming lists included
 	Events     uint64 // changes queued
 	Bookmarks  uint64 // bookmarks queued; none on a quiet watch for minutes means that every reconnect may expire
-	Duplicates uint64 // events that were dropped because they were queued before
+	Duplicates uint64 // events that were dropped because they told nothing new
 	Failures   uint64 // failures of all phases
+
+	// Unordered: a change with a version below RV turned out to be news. The server's
+	// resource versions do not grow over all objects, so that nobody can tell up to
+	// where the cache is complete: RV and waiting for one mean little (see Settle).
+	Unordered bool
 }
 
 // NotServed reports whether the last that was heard is that the server does not serve

@@ -85,13 +85,13 @@ func refusesStream(f *failure.Failure) bool {
 func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 	r.enter(Connecting)
 	opts := r.opts.selectors()
-	opts.ResourceVersion = r.rv
-	heard, opened := r.heard(), time.Now()
+	opts.ResourceVersion = r.from()
+	heard, opened := r.heard, time.Now()
 	next, fail := r.follow(ctx, opts, nil)
-	if opts.ResourceVersion != r.rv {
+	if opts.ResourceVersion != r.from() {
 		r.unreadable = 0
 	}
-	if fail == nil && r.heard() == heard && time.Since(opened) >= muteWatch && r.wentBack(ctx) {
+	if fail == nil && r.heard == heard && time.Since(opened) >= muteWatch && r.wentBack(ctx) {
 		r.expired = true
 		return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
 	}
@@ -143,7 +143,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		opened = time.Now()
 		dog.expect(patience, ErrNoEnd)
 	}
-	from := r.rv
+	from := r.from()
 	for e, err := range events {
 		if err != nil {
 			return r.watchFailed(ctx, failure.PhaseWatch, err)
@@ -169,7 +169,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		return r.watchFailed(ctx, failure.PhaseWatch, ctx.Err())
 	case initial != nil && !initial.done:
 		return InitialWatch, &failure.Failure{Phase: failure.PhaseWatch, Err: errEarlyEnd}
-	case r.rv == from && time.Since(opened) < shortWatch:
+	case r.from() == from && time.Since(opened) < shortWatch:
 		return Watching, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
 	}
 	r.succeeded()
@@ -228,20 +228,14 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 
 // apply queues one change. Its RV counts as seen only then.
 func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
-	d := deltafifo.Delta[T]{RV: e.Object.GetResourceVersion(), Received: e.Received, Decoded: e.Decoded}
-	if d.RV == "" {
+	rv := e.Object.GetResourceVersion()
+	if rv == "" {
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
 	}
-	order, err := object.CompareRV(d.RV, r.rv)
-	stale := err == nil && order <= 0
-	switch {
-	case stale && e.Type != watch.Bookmark:
-		r.update(func(s *Status) { s.Duplicates++ })
-		return nil
-	case stale && order < 0:
-		r.expired = true
-		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", d.RV, r.rv, ErrWentBack)}
+	if e.Type == watch.Bookmark {
+		return r.bookmark(rv, e)
 	}
+	d := deltafifo.Delta[T]{Key: object.KeyOf(e.Object), Object: e.Object, Received: e.Received, Decoded: e.Decoded}
 	switch e.Type {
 	case watch.Added:
 		d.Type = deltafifo.Added
@@ -249,25 +243,40 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
 		d.Type = deltafifo.Updated
 	case watch.Deleted:
 		d.Type = deltafifo.Deleted
-	case watch.Bookmark:
-		d.Type = deltafifo.Bookmark
 	default:
 		return unknownEvent(e.Type)
 	}
-	if d.Type != deltafifo.Bookmark {
-		d.Object, d.Key = e.Object, object.KeyOf(e.Object)
-	}
-	if !stale { // a quiet server repeats its last bookmark
+	r.heard++
+	r.last = rv
+	if d.Late = !r.ahead(rv); d.Late {
 		r.queue.Add(d)
-		r.rv = d.RV
+		return nil
 	}
+	d.RV = rv
+	r.queue.Add(d)
+	r.rv = rv
 	r.update(func(s *Status) {
-		s.RV, s.Attempts = r.rv, 0
-		if d.Type == deltafifo.Bookmark {
-			s.Bookmarks++
-		} else {
-			s.Events++
-		}
+		s.RV, s.Attempts = rv, 0
+		s.Events++
+	})
+	return nil
+}
+
+// bookmark queues one. A quiet server repeats its last one.
+func (r *Reflector[T]) bookmark(rv string, e wire.Event[T]) *failure.Failure {
+	if older(rv, r.rv) {
+		r.expired = true
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, ErrWentBack)}
+	}
+	if r.ahead(rv) {
+		r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Bookmark, RV: rv, Received: e.Received, Decoded: e.Decoded})
+		r.rv = rv
+	}
+	r.heard++
+	r.last = rv
+	r.update(func(s *Status) {
+		s.RV, s.Attempts = rv, 0
+		s.Bookmarks++
 	})
 	return nil
 }

@@ -63,6 +63,9 @@ func (i *Informer[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 	changes.expect(deltas, !i.synced.Load())
 	failures, left := i.change(deltas, &changes)
 	i.indexFailed(failures)
+	for _, s := range changes.settled {
+		s.feed.reflector.Settle(s.taken)
+	}
 	if i.mutations != nil {
 		i.mutations.checkLeft(left)
 	}
@@ -133,6 +136,13 @@ type applier[T object.Object] struct {
 	whole    bool // the cache may have become whole
 	resync   bool
 	events   []Event[T]
+	settled  []settled[T]
+}
+
+// settled is what became of a late delta.
+type settled[T object.Object] struct {
+	feed  *feed[T]
+	taken bool
 }
 
 // expect makes room for the events that deltas are likely to cause. A set that
@@ -148,6 +158,9 @@ func (a *applier[T]) expect(deltas []deltafifo.Delta[T], initial bool) {
 }
 
 func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+	if d.Late && !a.takes(w, d) {
+		return
+	}
 	switch d.Type {
 	case deltafifo.Added, deltafifo.Updated:
 		if old, existed, changed := w.Set(d.Key, d.Object); changed {
@@ -163,6 +176,23 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		a.trimmed(w, d)
 	case deltafifo.Bookmark: // its RV is the batch's
 	}
+}
+
+// takes reports whether a late delta is news: later than what is cached under its key,
+// or about an object that is not known to have gone.
+func (a *applier[T]) takes(w indexer.Writer[T], d *deltafifo.Delta[T]) bool {
+	have, cached := w.Get(d.Key)
+	taken := d.Type != deltafifo.Deleted
+	if cached {
+		taken = d.Outdates(have)
+	}
+	if taken && (!cached || have.GetUID() != d.Object.GetUID()) {
+		taken = !a.informer.gone.outlives(d.Object)
+	}
+	if f := feedOf(a.informer.feeds.all(), d.Key.Namespace); f != nil {
+		a.settled = append(a.settled, settled[T]{f, taken})
+	}
+	return taken
 }
 
 // replaced tells of what a whole set changed. One of a namespace that has gone
@@ -193,10 +223,12 @@ func (a *applier[T]) trimmed(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 // an older object of that name, without, because that one's own end was missed.
 func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	old, existed := w.Delete(d.Key)
+	a.informer.gone.add(d.Object, d.Object.GetResourceVersion())
 	if !existed {
 		return
 	}
 	if old.GetUID() != d.Object.GetUID() {
+		a.informer.gone.add(old, forGood)
 		a.add(d, Event[T]{Type: Delete, Object: old, FinalStateUnknown: true})
 		return
 	}
@@ -207,10 +239,12 @@ func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 	switch {
 	case !c.Exists:
+		a.informer.gone.add(c.Old, d.RV)
 		a.add(d, Event[T]{Type: Delete, Object: c.Old, FinalStateUnknown: true})
 	case !c.Existed:
 		a.add(d, Event[T]{Type: Add, Object: c.New, Initial: a.initial && d.Type == deltafifo.Replaced})
 	case c.Old.GetUID() != c.New.GetUID():
+		a.informer.gone.add(c.Old, forGood)
 		a.add(d, Event[T]{Type: Delete, Object: c.Old, FinalStateUnknown: true})
 		a.add(d, Event[T]{Type: Add, Object: c.New})
 	default:

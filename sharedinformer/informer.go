@@ -41,6 +41,7 @@ type Informer[T object.Object] struct {
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations
 	current *run       // nil while not running
 
+	gone     departed                           // guarded by join
 	join     sync.Mutex                         // orders what the cache holds and what the log says of it
 	handlers atomic.Pointer[[]*Registration[T]] // replaced under join
 }

@@ -116,6 +116,7 @@ func together(a, b reflector.Status) reflector.Status {
 	worst.Lists, worst.Relists, worst.Watches = a.Lists+b.Lists, a.Relists+b.Relists, a.Watches+b.Watches
 	worst.Events, worst.Bookmarks, worst.Duplicates = a.Events+b.Events, a.Bookmarks+b.Bookmarks, a.Duplicates+b.Duplicates
 	worst.Failures = a.Failures + b.Failures
+	worst.Unordered = a.Unordered || b.Unordered
 	return worst
 }
 

@@ -240,4 +240,5 @@ func (s *schedule) end() {
 	st := s.i.Status()
 	require.Zero(s, st.Reflector.Attempts, "all is well again")
 	require.Equal(s, reflector.Watching, st.Reflector.State)
+	require.False(s, st.Reflector.Unordered, "the versions grow")
 }

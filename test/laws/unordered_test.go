@@ -1,0 +1,255 @@
+package laws
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// teller is a source that tells what it is told to tell. Each watch lasts until the
+// next cut.
+type teller struct {
+	items  []*corev1.Pod
+	rv     int
+	events chan wire.Event[*corev1.Pod]
+	cuts   chan struct{}
+	asked  []string // the resource versions that watches began at
+}
+
+func newTeller(rv int, items ...*corev1.Pod) *teller {
+	return &teller{items: items, rv: rv}
+}
+
+func (s *teller) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
+	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: strconv.Itoa(s.rv)}, Items: func(yield func(*corev1.Pod, error) bool) {
+		for _, item := range s.items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}}
+}
+
+func (s *teller) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	s.asked = append(s.asked, opts.ResourceVersion)
+	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+		for {
+			select {
+			case e := <-s.events:
+				if !yield(e, nil) {
+					return
+				}
+			case <-s.cuts:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}, nil
+}
+
+// tell has the source tell of changes, such as "added a/1@5", where 1 is the UID.
+func (s *teller) tell(changes ...string) {
+	for _, c := range changes {
+		kind, state, _ := strings.Cut(c, " ")
+		s.events <- wire.Event[*corev1.Pod]{Type: watch.EventType(strings.ToUpper(kind)), Object: podAt(state)}
+	}
+	synctest.Wait()
+}
+
+// podAt returns the state of a pod: name/UID@RV.
+func podAt(state string) *corev1.Pod {
+	name, life, _ := strings.Cut(state, "/")
+	uid, rv, _ := strings.Cut(life, "@")
+	p := pod(name)
+	p.UID, p.ResourceVersion = types.UID(uid), rv
+	return p
+}
+
+// states is what a cache holds, in that form.
+func states(i *sharedinformer.Informer[*corev1.Pod]) []string {
+	held := []string{}
+	for _, name := range []string{"a", "b", "c"} {
+		if p, ok := i.Cache().Get(object.Key{Namespace: "shop", Name: name}); ok {
+			held = append(held, fmt.Sprintf("%s/%s@%s", name, p.UID, p.ResourceVersion))
+		}
+	}
+	return held
+}
+
+// told runs body with a synced informer of a teller.
+func told(t *testing.T, s *teller, opts sharedinformer.Options, body func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		opts.Initial = reflector.List
+		s.events, s.cuts = make(chan wire.Event[*corev1.Pod]), make(chan struct{}) // of the bubble
+		i := sharedinformer.New(s, opts)
+		h := record(t, i)
+		i.AddHandler(h)
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		require.NoError(t, i.WaitForSync(ctx))
+		body(t, i, h)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// Versions of some servers grow for each object, but not over all of them. What is news
+// of its object is taken; what is not never brings back an older state or a deleted
+// object.
+func TestL17_VersionsThatDoNotGrowOverAllObjects(t *testing.T) {
+	for name, c := range map[string]struct {
+		tell      []string
+		want      []string
+		heard     []string
+		unordered bool
+	}{
+		"a newer state":                   {[]string{"added c/3@200", "modified a/1@50"}, []string{"a/1@50", "b/2@20", "c/3@200"}, []string{"add c", "update a"}, true},
+		"an unknown object":               {[]string{"added c/3@60"}, []string{"a/1@10", "b/2@20", "c/3@60"}, []string{"add c"}, true},
+		"a deletion":                      {[]string{"deleted a/1@50"}, []string{"b/2@20"}, []string{"delete a"}, true},
+		"a deletion at the last version":  {[]string{"deleted a/1@10"}, []string{"b/2@20"}, []string{"delete a"}, true},
+		"the object of that name before":  {[]string{"added a/4@20", "modified a/1@30"}, []string{"a/4@20", "b/2@20"}, []string{"delete a unknown", "add a"}, true},
+		"another object of the same name": {[]string{"added a/4@50"}, []string{"a/4@50", "b/2@20"}, []string{"delete a unknown", "add a"}, true},
+
+		"the same state":                   {[]string{"added a/1@10", "modified b/2@20"}, []string{"a/1@10", "b/2@20"}, nil, false},
+		"an older state":                   {[]string{"modified a/1@5", "deleted a/1@5"}, []string{"a/1@10", "b/2@20"}, nil, false},
+		"a deletion of an older life":      {[]string{"deleted a/0@5", "deleted a/0@50"}, []string{"a/1@10", "b/2@20"}, nil, false},
+		"a life that has ended":            {[]string{"deleted a/1@101", "added a/1@10", "modified a/1@60", "deleted a/1@101"}, []string{"b/2@20"}, []string{"delete a"}, false},
+		"a life before the cached one":     {[]string{"deleted a/1@101", "added a/4@102", "modified a/1@99", "modified a/4@102"}, []string{"a/4@102", "b/2@20"}, []string{"delete a", "add a"}, false},
+		"a life whose end was missed":      {[]string{"added a/4@102", "modified a/1@99"}, []string{"a/4@102", "b/2@20"}, []string{"delete a unknown", "add a"}, false},
+		"a selector let go and took again": {[]string{"deleted a/1@101", "added b/2@20", "added a/1@103", "deleted a/1@101"}, []string{"a/1@103", "b/2@20"}, []string{"delete a", "add a"}, false},
+	} {
+		for _, compact := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, compact %t", name, compact), func(t *testing.T) {
+				var log strings.Builder
+				opts := sharedinformer.Options{Compact: compact, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+				s := newTeller(100, podAt("a/1@10"), podAt("b/2@20"))
+				told(t, s, opts, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+					h.heard()
+					s.tell(c.tell...)
+					require.Equal(t, c.want, states(i))
+					require.Equal(t, c.heard, h.heard())
+					status := i.Status().Reflector
+					require.Equal(t, c.unordered, status.Unordered)
+					if !compact { // which folds some in the queue
+						require.EqualValues(t, len(c.tell), status.Events+status.Duplicates)
+					}
+					s.tell(c.tell...)
+					if c.unordered {
+						s.tell("modified b/2@21")
+					}
+					require.Equal(t, btoi(c.unordered), strings.Count(log.String(), "not ordered"), "once")
+				})
+			})
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// A relist tells up to where an object that it lacks is gone.
+func TestL17_AnOldEventAfterARelist(t *testing.T) {
+	s := newTeller(100, podAt("a/1@10"), podAt("b/2@20"))
+	told(t, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+		s.items, s.rv = s.items[1:], 300
+		s.tell("bookmark /@90") // the history went back: a list follows
+		require.NoError(t, i.WaitForRV(t.Context(), "300"))
+		s.tell("modified a/1@250")
+		require.Equal(t, []string{"b/2@20"}, states(i))
+		require.False(t, i.Status().Reflector.Unordered)
+	})
+}
+
+// A watch goes on from the highest version, so that a replayed event does not move it
+// back, and from the last one where versions are not ordered.
+func TestL19_ResumingWithoutOrder(t *testing.T) {
+	s := newTeller(100, podAt("a/1@10"))
+	told(t, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+		s.tell("modified a/1@105", "modified a/1@10")
+		s.cuts <- struct{}{}
+		s.tell("added b/2@60")
+		s.cuts <- struct{}{}
+		s.tell("modified a/1@110")
+		s.cuts <- struct{}{}
+		settle(0)
+		require.Equal(t, []string{"100", "105", "60", "110"}, s.asked)
+		require.Equal(t, "110", i.Cache().RV(), "the promise does not go back")
+	})
+}
+
+// Random changes of a server with two counters, whose events come twice now and then.
+func TestL17_AnyUnorderedServerConverges(t *testing.T) {
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 23))
+		ordered := seed%2 == 0
+		s := newTeller(1)
+		told(t, s, sharedinformer.Options{Compact: seed%3 == 0}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+			counters := []int{1, 1 + random.IntN(500)}
+			lives := map[string]int{}
+			truth := map[string]string{}
+			var past []string
+			for n := range 400 {
+				name := []string{"a", "b", "c"}[random.IntN(3)]
+				counter := &counters[0]
+				if name == "c" && !ordered {
+					counter = &counters[1]
+				}
+				*counter += 1 + random.IntN(3)
+				kind := "modified"
+				switch gone := truth[name] == ""; {
+				case gone:
+					kind = "added"
+					lives[name] = n
+				case random.IntN(4) == 0:
+					kind = "deleted"
+				}
+				state := fmt.Sprintf("%s/%s%d@%d", name, name, lives[name], *counter)
+				truth[name] = state
+				if kind == "deleted" {
+					truth[name] = ""
+				}
+				past = append(past, kind+" "+state)
+				kept := len(past)
+				if random.IntN(8) == 0 { // as if the last events had not been seen
+					kept = max(0, kept-random.IntN(30))
+				}
+				for _, e := range append(past[len(past)-1:], past[kept:]...) {
+					s.tell(e)
+				}
+			}
+			want := []string{}
+			for _, name := range []string{"a", "b", "c"} {
+				if truth[name] != "" {
+					want = append(want, truth[name])
+				}
+			}
+			require.Equal(t, want, states(i), "seed %d", seed)
+			require.Equal(t, !ordered, i.Status().Reflector.Unordered, "seed %d", seed)
+		})
+	}
+}
