@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// An Order and a Recorder are the user's. A panic of theirs must not leave the queue
-// locked, nor lose a key that was handed out: it is noted in the Status, and the
-// queue goes on without what they should have done.
+// An Order, a Recorder and a RateLimiter are the user's. A panic of theirs must not
+// leave the queue locked, nor lose a key that was handed out or is to be tried again:
+// it is noted in the Status, and the queue goes on without what they should have done.
 
 // ordered is an Order that cannot panic. It is called under the queue's lock.
 type ordered[K comparable] struct {
@@ -73,7 +73,46 @@ func (r *recording) unregister() {
 	r.recorder.Unregister()
 }
 
-// hookFailed notes a panic of the recorder.
+// limiterFault is how long a key waits where the limiter has not said it.
+const limiterFault = time.Second
+
+// limited is a RateLimiter that cannot panic. It is called without the lock.
+type limited[K comparable] struct {
+	limiter RateLimiter[K]
+	failed  func(err error)
+}
+
+func (l *limited[K]) call(f func()) (ok bool) {
+	var err error
+	defer func() {
+		if err != nil {
+			l.failed(err)
+			ok = false
+		}
+	}()
+	defer failure.Recover("the rate limiter", &err)
+	f()
+	return true
+}
+
+// When implements RateLimiter.
+func (l *limited[K]) When(key K) (wait time.Duration) {
+	if !l.call(func() { wait = l.limiter.When(key) }) {
+		return limiterFault
+	}
+	return wait
+}
+
+// Forget implements RateLimiter.
+func (l *limited[K]) Forget(key K) { l.call(func() { l.limiter.Forget(key) }) }
+
+// NumRequeues implements RateLimiter.
+func (l *limited[K]) NumRequeues(key K) (n int) {
+	l.call(func() { n = l.limiter.NumRequeues(key) })
+	return n
+}
+
+// hookFailed notes a panic of the recorder or of the limiter.
 func (q *Queue[K]) hookFailed(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,6 +2,7 @@ package workqueue_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -58,4 +59,32 @@ func TestMetricsMayBeWithoutARecorder(t *testing.T) {
 	q.Add(1)
 	q.Done(get(t, q))
 	q.ShutDown()
+}
+
+// brokenLimiter is a limiter that always panics.
+type brokenLimiter struct{}
+
+func (brokenLimiter) When(string) time.Duration { panic("when") }
+func (brokenLimiter) Forget(string)             { panic("forget") }
+func (brokenLimiter) NumRequeues(string) int    { panic("requeues") }
+
+// The limiter is the user's, and is called by the workers: a panic in it must neither
+// end the process nor lose the key.
+func TestALimiterThatPanicsLosesNoKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := workqueue.New(workqueue.Options[string]{RateLimiter: brokenLimiter{}})
+		defer q.ShutDown()
+		began := time.Now()
+		q.AddRateLimited("a")
+		key, err := q.Get(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "a", key)
+		require.Equal(t, time.Second, time.Since(began), "it does not come back at once")
+		require.Equal(t, "the rate limiter panicked: when", q.Status().HookFailure)
+		require.Zero(t, q.NumRequeues("a"))
+		require.Len(t, q.Contents(1).Running, 1)
+		q.Forget("a")
+		require.False(t, q.ForgetAndCancel("a"))
+		require.Equal(t, "the rate limiter panicked: forget", q.Status().HookFailure)
+	})
 }

@@ -77,6 +77,8 @@ func New[K comparable](opts Options[K]) *Queue[K] {
 	}
 	if q.limiter == nil {
 		q.limiter = NewExponential[K](ExponentialOptions{})
+	} else {
+		q.limiter = &limited[K]{limiter: q.limiter, failed: q.hookFailed}
 	}
 	if q.fairEvery <= 0 {
 		q.fairEvery = DefaultFairEvery

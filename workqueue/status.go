@@ -54,8 +54,8 @@ type Status struct {
 	// OrderFaults is how often the Order named a key that did not wait, or
 	// panicked. Any number but zero is a bug in the Order.
 	OrderFaults uint64
-	// HookFailure is what the Order or the Recorder panicked with last; empty if
-	// they never did.
+	// HookFailure is what the Order, the Recorder or the RateLimiter panicked with
+	// last; empty if they never did.
 	HookFailure string `json:",omitempty"`
 
 	// OldestWaiting is how long the key that waits longest has waited.
