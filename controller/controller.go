@@ -14,8 +14,8 @@ import (
 
 // Errors of the making and the life of a controller.
 var (
-	// ErrRunning: Run was called while it runs.
-	ErrRunning = errors.New("the controller runs already")
+	// ErrRunning: Run was called while it runs, of a controller or of Events.
+	ErrRunning = errors.New("it runs already")
 	// ErrNoSource: Run was called before Watch: nothing would ever ask for a
 	// reconcile. One whose sources all come later begins with a Channel.
 	ErrNoSource = errors.New("it has no source: call Watch before Run, with For of the kind to reconcile")
@@ -30,7 +30,7 @@ type Controller struct {
 	reconciler Reconciler
 	opts       Options
 	count      counters
-	recorder   Recorder // nil: no metrics
+	recorder   *recording // nil: no metrics
 
 	mu      sync.Mutex // guards all below; the locks of the queue and of causes may be taken under it
 	sources []*subscription
@@ -53,7 +53,9 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	}
 	c := &Controller{name: name, reconciler: r, opts: opts, since: time.Now()}
 	if opts.Metrics != nil {
-		c.recorder = opts.Metrics.Register(name, c.Status)
+		if r := opts.Metrics.Register(name, c.Status); r != nil {
+			c.recorder = &recording{recorder: r, log: opts.Logger.With("controller", name)}
+		}
 	}
 	return c, nil
 }
@@ -108,9 +110,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.recorder != nil {
-		c.recorder.Started(c.Status)
-	}
+	c.recorder.started(c.Status)
 	if s.awaitSources() {
 		c.enter(Running)
 		c.opts.Logger.Info("reconciling", "controller", c.name, "workers", c.opts.Concurrency)
@@ -120,9 +120,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	<-s.ctx.Done()
 	c.end(s)
-	if c.recorder != nil {
-		c.recorder.Stopped(c.Status())
-	}
+	c.recorder.stopped(c.Status())
 	return nil
 }
 
@@ -138,7 +136,7 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	}
 	var misuse []error
 	for _, s := range c.sources {
-		if err := s.source.misuse; err != nil {
+		if err := s.source.wrong(); err != nil {
 			misuse = append(misuse, fmt.Errorf("controller %s: source %s (%s): %w", c.name, s.source, s.place, err))
 		}
 	}

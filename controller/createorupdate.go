@@ -36,10 +36,10 @@ const (
 // The cache may lag behind what others wrote. Then the server answers with a
 // conflict or "already exists", which is to be returned: the next try sees more.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
-	key := object.KeyOf(o)
-	if err := c.whole("create or update", key); err != nil {
+	if err := c.whole("create or update", o); err != nil {
 		return o, Unchanged, err
 	}
+	key := object.KeyOf(o)
 	there, err := c.Read(ctx, key)
 	exists := err == nil
 	switch {

@@ -81,7 +81,8 @@ type Events struct {
 	notes   map[happening]int // different notes that are known
 	waiting []*eventSeries    // that are not on the server yet, in the order in which to try
 	sent    recent            // that are, the one that repeated last at the end
-	ended   bool              // Run has returned
+	running bool
+	ended   bool // Run has returned
 	status  EventStatus
 }
 

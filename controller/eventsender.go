@@ -25,14 +25,16 @@ const (
 
 // Run sends what is recorded until ctx is done, then what is left, for
 // EventOptions.Flush at most, and returns nil. It fails at once where the API takes
-// no events in the controller's name.
+// no events in the controller's name, and with ErrRunning while it runs. It may be
+// called again when it has returned.
 func (r *Events) Run(ctx context.Context) error {
 	if err := r.valid(); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	r.ended = false
-	r.mu.Unlock()
+	if err := r.begin(); err != nil {
+		return err
+	}
+	defer r.end()
 	refresh := time.NewTicker(eventRefresh)
 	defer refresh.Stop()
 	retry := time.NewTimer(eventRefresh)
@@ -62,6 +64,23 @@ func (r *Events) Run(ctx context.Context) error {
 			retry.Reset(state.wait)
 		}
 	}
+}
+
+// begin claims the recorder for one Run: the end of another would have it drop events.
+func (r *Events) begin() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running {
+		return fmt.Errorf("%s: %w", r, ErrRunning)
+	}
+	r.running, r.ended = true, false
+	return nil
+}
+
+func (r *Events) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running, r.ended = false, true
 }
 
 // sending is how the server takes events.

@@ -122,3 +122,75 @@ func TestAFunctionThatIsNilIsFoundAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// brokenMetrics are a Metrics whose Recorder always panics.
+type brokenMetrics struct{}
+
+func (m brokenMetrics) Register(string, func() controller.Status) controller.Recorder { return m }
+func (brokenMetrics) Started(func() controller.Status)                                { panic("started") }
+func (brokenMetrics) Stopped(controller.Status)                                       { panic("stopped") }
+func (brokenMetrics) ReconcileTime(time.Duration)                                     { panic("took") }
+
+func TestARecorderThatPanicsIsOfNoHarm(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		controllertest.Put(e, pod("a"))
+		j := &journal{}
+		c := newController(e, j, controller.Options{Metrics: brokenMetrics{}}, controller.For(pods))
+		for range 2 {
+			stop := e.Start(c)
+			e.Settle(time.Minute)
+			require.Equal(e, []string{"shop/a"}, j.read())
+			stop()
+			require.Equal(e, controller.Stopped, c.Status().State)
+		}
+	})
+}
+
+func TestTheZeroSourceIsMisuse(t *testing.T) {
+	c, err := controller.New("x", &journal{}, controller.Options{})
+	require.NoError(t, err)
+	c.Watch(controller.Source{})
+	require.ErrorContains(t, c.Run(t.Context()), "it is the zero Source: make one with For")
+}
+
+// Two parts of a program may both think that the recorder is theirs to run.
+func TestEventsRunOnceAtATime(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		events := controller.NewEvents(e.Client, "example.com/test", controller.EventOptions{})
+		stop := e.Start(events)
+		e.Settle(time.Second)
+		require.ErrorIs(e, events.Run(e.Context()), controller.ErrRunning)
+		events.Recordf(pod("a"), "", "Reason", "Act", "note")
+		e.Settle(time.Second)
+		require.EqualValues(e, 1, events.Status().Created)
+		stop()
+		events.Recordf(pod("b"), "", "Reason", "Act", "note")
+		require.EqualValues(e, 1, events.Status().Dropped)
+		e.Start(events)
+		events.Recordf(pod("b"), "", "Reason", "Act", "note")
+		e.Settle(time.Second)
+		require.EqualValues(e, 2, events.Status().Created)
+	})
+}
+
+func TestANilObjectIsAnError(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods, ctx := controller.ClientFor[*corev1.Pod](e.Factory), e.Context()
+		same := func(*corev1.Pod) error { return nil }
+		for name, err := range map[string]error{
+			"create":    second(pods.Create(ctx, nil)),
+			"update":    second(pods.Update(ctx, nil)),
+			"status":    second(pods.UpdateStatus(ctx, nil)),
+			"apply":     second(pods.Apply(ctx, nil, "me")),
+			"delete":    pods.Delete(ctx, nil),
+			"or update": third(controller.CreateOrUpdate(ctx, pods, nil, same)),
+			"patch":     third(controller.PatchStatus(ctx, pods, nil, same)),
+		} {
+			require.ErrorContains(e, err, "pods: the object is nil", name)
+		}
+	})
+}
+
+func second[A any](_ A, err error) error        { return err }
+func third[A, B any](_ A, _ B, err error) error { return err }

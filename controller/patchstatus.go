@@ -32,8 +32,11 @@ import (
 // Where the cache has parts of the status, or what a transform made of it, that is
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	if err := c.given("patch the status of", o); err != nil {
+		return o, Unchanged, err
+	}
 	if c.informer != nil && (c.informer.Altered() || !c.informer.Kept().KeepsAll("status")) {
-		if err := c.whole("patch the status of", object.KeyOf(o)); err != nil {
+		if err := c.whole("patch the status of", o); err != nil {
 			return o, Unchanged, err
 		}
 	}

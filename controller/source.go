@@ -24,6 +24,17 @@ type Source struct {
 	misuse   error        // why it can never work
 }
 
+// wrong says why the source can never work, nil if it may.
+func (s Source) wrong() error {
+	if s.run == nil {
+		return errNoSource
+	}
+	return s.misuse
+}
+
+// errNoSource: the zero value is not a source.
+var errNoSource = errors.New("it is the zero Source: make one with For, Owns, Map, Handle, Channel or SourceFunc")
+
 // String returns the source's name; "source" where it was given none.
 func (s Source) String() string {
 	if s.name != nil {
@@ -202,6 +213,9 @@ func (s *subscription) serve(ctx context.Context, in *Inbox) {
 
 // call makes an error of a panic, and of a source that ends its goroutine.
 func (s *subscription) call(ctx context.Context, in *Inbox) error {
+	if s.source.run == nil {
+		return errNoSource
+	}
 	return failure.Apart("source "+s.source.String(), func() error { return s.source.run(ctx, in) })
 }
 

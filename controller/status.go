@@ -167,7 +167,8 @@ type Metrics interface {
 	Register(name string, status func() Status) Recorder
 }
 
-// Recorder hears of one controller. The workers call it at the same time.
+// Recorder hears of one controller. The workers call it at the same time. A panic is
+// logged, and of no harm to the controller. It must not end the goroutine.
 type Recorder interface {
 	// Started is called when Run begins. The status function is the one that
 	// Register was given: a controller may run again after it has stopped.

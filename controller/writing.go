@@ -29,7 +29,7 @@ func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 
 // UpdateWith is Update with options.
 func (c *Client[T]) UpdateWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	if err := c.whole("update", object.KeyOf(o)); err != nil {
+	if err := c.whole("update", o); err != nil {
 		return o, err
 	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Update(ctx, o, opts))
@@ -43,7 +43,7 @@ func (c *Client[T]) UpdateStatus(ctx context.Context, o T) (T, error) {
 
 // UpdateStatusWith is UpdateStatus with options.
 func (c *Client[T]) UpdateStatusWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	if err := c.whole("update the status of", object.KeyOf(o)); err != nil {
+	if err := c.whole("update the status of", o); err != nil {
 		return o, err
 	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
@@ -72,8 +72,11 @@ func (c *Client[T]) Apply(ctx context.Context, o T, manager string) (T, error) {
 // ApplyWith is Apply with options, which name the field manager. Without Force, a
 // conflict with another manager is an error (apierrors.IsConflict).
 func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
+	if err := c.given("apply", o); err != nil {
+		return o, err
+	}
 	if o.GetUID() != "" { // it was read
-		if err := c.whole("apply", object.KeyOf(o)); err != nil {
+		if err := c.whole("apply", o); err != nil {
 			return o, err
 		}
 	}
@@ -89,6 +92,9 @@ func (c *Client[T]) Delete(ctx context.Context, o T) error {
 
 // DeleteWith is Delete with options, such as a precondition.
 func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptions) error {
+	if err := c.given("delete", o); err != nil {
+		return err
+	}
 	key, uid := object.KeyOf(o), o.GetUID()
 	if err := c.resource.Delete(ctx, key, opts); err != nil {
 		return err
@@ -122,11 +128,19 @@ func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (
 	}
 }
 
-// whole fails where an object from the cache is not what the server has: to send it
-// back would erase the rest.
-func (c *Client[T]) whole(verb string, key object.Key) error {
-	if c.informer == nil {
-		return nil
+// given fails where there is no object.
+func (c *Client[T]) given(verb string, o T) error {
+	if absent(o) {
+		return fmt.Errorf("%s %s: the object is nil", verb, c)
+	}
+	return nil
+}
+
+// whole fails where there is no object, and where one from the cache is not what the
+// server has: to send it back would erase the rest.
+func (c *Client[T]) whole(verb string, o T) error {
+	if err := c.given(verb, o); err != nil || c.informer == nil {
+		return err
 	}
 	has := ""
 	switch kept := c.informer.Kept(); {
@@ -137,5 +151,5 @@ func (c *Client[T]) whole(verb string, key object.Key) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s %s %s: the cache has %s, which would replace the whole: use Patch or Apply", verb, c, object.FormatKey(key), has)
+	return fmt.Errorf("%s %s %s: the cache has %s, which would replace the whole: use Patch or Apply", verb, c, object.FormatKey(object.KeyOf(o)), has)
 }

@@ -84,11 +84,17 @@ func (c *Client) mustExist() {
 }
 
 // Scheme returns the scheme that Go types are looked up in.
-func (c *Client) Scheme() *runtime.Scheme { return c.scheme }
+func (c *Client) Scheme() *runtime.Scheme {
+	c.mustExist()
+	return c.scheme
+}
 
 // Mapper returns the mapper, which knows where kinds are served. It asks the server
 // when it is first asked.
-func (c *Client) Mapper() *discovery.Mapper { return c.learned }
+func (c *Client) Mapper() *discovery.Mapper {
+	c.mustExist()
+	return c.learned
+}
 
 // CloseIdleConnections closes the connections that serve no request. Call it when
 // the client is no longer needed.
