@@ -91,6 +91,9 @@ func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 // its own, which says its name to the server after the user agent of cfg.
 func Clients(cfg *config.Config, scheme *runtime.Scheme) func(controller string) (*rest.Client, error) {
 	return func(controller string) (*rest.Client, error) {
+		if cfg == nil {
+			return rest.NewClient(nil, scheme) // which says what to do
+		}
 		own := cfg.Clone()
 		if own.UserAgent == "" {
 			own.UserAgent = "controller-manager"

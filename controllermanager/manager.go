@@ -45,6 +45,12 @@ type Manager struct {
 // these; a manager.Cluster does. New fails if the options make no sense or name
 // controllers that the registry does not have.
 func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error) {
+	switch {
+	case registry == nil:
+		return nil, errors.New("controller manager: the registry is nil: make one with NewRegistry")
+	case f == nil:
+		return nil, errors.New("controller manager: the factory is nil: make one with factory.New, or take that of a manager")
+	}
 	if err := opts.complete(); err != nil {
 		return nil, fmt.Errorf("controller manager: %w", err)
 	}

@@ -2,6 +2,9 @@ package controllermanager
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"reflect"
 	"sync"
 
 	"github.com/millrace-dev/millrace/controller"
@@ -16,20 +19,43 @@ type member struct {
 	events *controller.Events // of what runs
 }
 
-// create calls the descriptor's New and makes an error of a panic.
-func create(d Descriptor, c *Context) (run manager.Runnable, err error) {
-	defer failure.Recover("New", &err)
-	return d.New(c)
+// create calls the descriptor's New, with a client and a recorder of its own, and makes
+// an error of a panic and of a runtime.Goexit.
+func (r *round) create(d Descriptor, served Resources) (c member, err error) {
+	m := r.m
+	client := m.factory.Client()
+	if m.opts.NewClient != nil {
+		err := failure.Apart("NewClient", func() (err error) {
+			client, err = m.opts.NewClient(d.Name)
+			return err
+		})
+		switch {
+		case err != nil:
+			return c, err
+		case client == nil:
+			return c, errors.New("NewClient returned no client, and no error")
+		}
+		r.clients = append(r.clients, client)
+	}
+	c.events = controller.NewEvents(client, d.Name, controller.EventOptions{Logger: m.opts.Logger})
+	of := &Context{name: d.Name, client: client, factory: m.factory, served: served, started: r.started, opts: &m.opts, events: c.events}
+	err = failure.Apart("New", func() (err error) {
+		c.run, err = d.New(of)
+		return err
+	})
+	if v := reflect.ValueOf(c.run); err == nil && v.Kind() == reflect.Pointer && v.IsNil() {
+		err = fmt.Errorf("New returned a %T that is nil: return nil itself to decline", c.run)
+	}
+	return c, err
 }
 
-// call runs the controller and makes an error of a panic. Its events are sent
-// meanwhile, and the last of them when it has returned.
-func (c *member) call(ctx context.Context) (err error) {
+// call runs the controller and makes an error of a panic and of a runtime.Goexit. Its
+// events are sent meanwhile, and the last of them when it has returned.
+func (c *member) call(ctx context.Context) error {
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var sent sync.WaitGroup
 	defer sent.Wait()
 	defer stop()
 	sent.Go(func() { _ = c.events.Run(sending) }) // it returns nil: what cannot be sent is counted and logged
-	defer failure.Recover("Run", &err)
-	return c.run.Run(ctx)
+	return failure.Apart("Run", func() error { return c.run.Run(ctx) })
 }

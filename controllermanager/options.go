@@ -1,6 +1,7 @@
 package controllermanager
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -41,7 +42,7 @@ type Options struct {
 	DiscoveryInterval time.Duration
 
 	// Controller has what the options of all controllers share, such as where their
-	// metrics go; see Context.Controller.
+	// metrics go; see Context.Controller. A RateLimiter cannot be shared.
 	Controller controller.Options
 
 	// Logger hears which controllers run and which do not. Nil is silent.
@@ -53,6 +54,8 @@ func (o *Options) complete() error {
 	switch {
 	case o.MinResyncPeriod < 0:
 		return fmt.Errorf("MinResyncPeriod is %s: want a positive duration, or 0 for %s", o.MinResyncPeriod, DefaultMinResyncPeriod)
+	case o.Controller.RateLimiter != nil:
+		return errors.New("Controller.RateLimiter is set: all controllers would count their failures together; give each its own in Descriptor.New")
 	case o.MinResyncPeriod == 0:
 		o.MinResyncPeriod = DefaultMinResyncPeriod
 	}

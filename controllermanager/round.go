@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/rest"
 )
 
@@ -110,24 +109,16 @@ func (r *round) make(served Resources) (made []*member, err error) {
 			r.m.set(d.Name, Skipped, "the server does not serve "+missing)
 			continue
 		}
-		context := &Context{name: d.Name, client: r.m.factory.Client(), factory: r.m.factory, served: served, started: r.started, opts: &r.m.opts}
-		if r.m.opts.NewClient != nil {
-			if context.client, err = r.m.opts.NewClient(d.Name); err != nil {
-				return nil, r.m.failed(d.Name, err)
-			}
-			r.clients = append(r.clients, context.client)
-		}
-		context.events = controller.NewEvents(context.client, d.Name, controller.EventOptions{Logger: r.m.opts.Logger})
-		run, err := create(d, context)
+		its, err := r.create(d, served)
 		switch {
 		case err != nil:
 			return nil, r.m.failed(d.Name, err)
-		case run == nil:
+		case its.run == nil:
 			r.m.set(d.Name, Declined, "it declined to run")
 			continue
 		}
 		r.m.mu.Lock()
-		c.State, c.Reason, c.run, c.events = Pending, "", run, context.events
+		c.State, c.Reason, c.run, c.events = Pending, "", its.run, its.events
 		r.m.mu.Unlock()
 		made = append(made, c)
 	}
