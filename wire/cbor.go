@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
@@ -117,7 +118,7 @@ func unmarshalCBOR(raw []byte, into runtime.Object) error {
 	}
 	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
 	if _, _, err := cbor.NewSerializer(cborInto{into}, nil).Decode(raw, &anyKind, nil); err != nil {
-		return withoutContent(err)
+		return fault.WithoutContent(err)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // The major types of CBOR (RFC 8949, section 3.1).
@@ -51,7 +53,7 @@ func readCBORHead(b []byte) (h cborHead, ok bool, err error) {
 		h.indefinite = true
 		return h, true, nil
 	case info > 27:
-		return h, false, fmt.Errorf("%w: a data item begins with %#x", ErrSyntax, b[0])
+		return h, false, fmt.Errorf("%w: a data item begins with %#x", fault.ErrSyntax, b[0])
 	}
 	width := 1 << (info - 24)
 	if h.size += width; len(b) < h.size {
@@ -83,7 +85,7 @@ const untilBreak = ^uint64(0)
 const maxEndless = 32
 
 func (s *cborScanner) syntax(want string) error {
-	return fmt.Errorf("%w: want %s at byte %d of the body", ErrSyntax, want, s.offset())
+	return fmt.Errorf("%w: want %s at byte %d of the body", fault.ErrSyntax, want, s.offset())
 }
 
 // head consumes the head of a data item.
@@ -98,7 +100,7 @@ func (s *cborScanner) head() (cborHead, error) {
 			return h, nil
 		}
 		if err := s.fill(); err != nil {
-			return h, truncated(err)
+			return h, fault.Truncated(err)
 		}
 	}
 }
@@ -117,15 +119,15 @@ func (s *cborScanner) value() ([]byte, error) {
 		}
 		switch {
 		case n > s.maxBytes || !whole && len(seen) > s.maxBytes:
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, s.maxBytes)
+			return nil, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.maxBytes)
 		case whole && n <= len(seen):
 			return s.next(n)
 		case whole:
 			raw, err := s.next(n)
-			return raw, truncated(err)
+			return raw, fault.Truncated(err)
 		}
 		if err := s.fill(); err != nil {
-			return nil, truncated(err)
+			return nil, fault.Truncated(err)
 		}
 	}
 }
@@ -138,7 +140,7 @@ func (s *cborScanner) more(h cborHead, n uint64) (bool, error) {
 	}
 	c, err := s.peek()
 	if err != nil || c != cborBreak {
-		return true, truncated(err)
+		return true, fault.Truncated(err)
 	}
 	s.pos++
 	return false, nil
@@ -169,17 +171,17 @@ func (s *cborScanner) scan(seen []byte, n int) (int, bool, error) {
 		switch {
 		case h.isBreak():
 			if len(s.open) == 0 || s.open[len(s.open)-1] != untilBreak {
-				return n, false, fmt.Errorf("%w: a break where nothing ends", ErrSyntax)
+				return n, false, fmt.Errorf("%w: a break where nothing ends", fault.ErrSyntax)
 			}
 			s.endless--
 			s.open = s.open[:len(s.open)-1]
 		case h.indefinite:
 			if s.endless++; s.endless > maxEndless {
-				return n, false, fmt.Errorf("%w: more than %d levels of indefinite length", ErrTooDeep, maxEndless)
+				return n, false, fmt.Errorf("%w: more than %d levels of indefinite length", fault.ErrTooDeep, maxEndless)
 			}
 			err = s.begin(untilBreak)
 		case h.value > uint64(s.maxBytes) && h.major >= cborBytes && h.major <= cborMap:
-			return n, false, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, s.maxBytes)
+			return n, false, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.maxBytes)
 		case h.major == cborBytes || h.major == cborText:
 			n += int(h.value)
 		case h.major == cborArray:
@@ -202,7 +204,7 @@ func (s *cborScanner) scan(seen []byte, n int) (int, bool, error) {
 // begin steps into a data item that so many others belong to.
 func (s *cborScanner) begin(items uint64) error {
 	if len(s.open) == s.maxDepth {
-		return fmt.Errorf("%w: more than %d levels", ErrTooDeep, s.maxDepth)
+		return fmt.Errorf("%w: more than %d levels", fault.ErrTooDeep, s.maxDepth)
 	}
 	if items != untilBreak {
 		items++ // the head itself, which ended counts

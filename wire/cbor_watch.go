@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 func (d *cborDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
@@ -91,7 +93,7 @@ func splitCBOREvent(raw []byte) (typ string, obj []byte, err error) {
 
 func (d *cborDecoder[T]) watchError(raw []byte) error {
 	if i := readCBORIdentity(raw); !i.isStatus() {
-		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, excerpt(i.APIVersion), excerpt(i.Kind)))
+		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(i.APIVersion), fault.Excerpt(i.Kind)))
 	}
 	return decodeCBORStatus(raw)
 }

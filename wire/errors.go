@@ -1,35 +1,32 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // Reasons to refuse a body. An *Error wraps one of them, or io.ErrUnexpectedEOF if
 // the body ended too early.
 var (
-	ErrMedia     = errors.New("media type not supported")
-	ErrSyntax    = errors.New("malformed body")
-	ErrTooLarge  = errors.New("larger than allowed")
-	ErrTooDeep   = errors.New("nested deeper than allowed")
-	ErrKind      = errors.New("wrong kind")
-	ErrNoName    = errors.New("object without a name")
-	ErrEventType = errors.New("unknown event type")
-	ErrQuantity  = errors.New("quantity with too many digits or too large an exponent")
+	ErrMedia     = fault.ErrMedia     // media type not supported
+	ErrSyntax    = fault.ErrSyntax    // malformed body
+	ErrTooLarge  = fault.ErrTooLarge  // larger than allowed
+	ErrTooDeep   = fault.ErrTooDeep   // nested deeper than allowed
+	ErrKind      = fault.ErrKind      // wrong kind
+	ErrNoName    = fault.ErrNoName    // object without a name
+	ErrEventType = fault.ErrEventType // unknown event type
+	ErrQuantity  = fault.ErrQuantity  // quantity with too many digits or too large an exponent
 )
 
 // ErrFields means that Options.Keep names a field that the objects do not have.
-var ErrFields = errors.New("no such field")
+var ErrFields = fault.ErrFields
 
 // An Error says which part of a body could not be decoded, and why. Neither its
 // text nor what it wraps holds any of the object's content, which may be a secret.
@@ -62,14 +59,6 @@ func (e *Error) Unwrap() error { return e.Err }
 // errStopped ends the reading when the consumer has stopped. Callers never see it.
 var errStopped = errors.New("stopped by the consumer")
 
-// truncated is the error for a body that ends inside a value.
-func truncated(err error) error {
-	if err == io.EOF {
-		return fmt.Errorf("the body ends early: %w", io.ErrUnexpectedEOF)
-	}
-	return err
-}
-
 // listFailed says where in a list it went wrong, unless err already does. Errors
 // of the transport say nothing about the bytes and stay as they are.
 func listFailed(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
@@ -86,35 +75,3 @@ func listFailed(fail func(where string, raw []byte, err error) *Error, items int
 }
 
 func whereItem(number int) string { return "item " + strconv.Itoa(number) }
-
-// withoutContent replaces an error of the reference by one that does not quote the
-// object. Such an error may hold any value (time.Parse quotes its input), so only
-// what is known to be harmless is kept.
-func withoutContent(err error) error {
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
-	}
-	if ok, offset := kjson.SyntaxErrorOffset(err); ok {
-		return fmt.Errorf("%w: invalid JSON at byte %d of the object", ErrSyntax, offset)
-	}
-	if te, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		// Value is "number 123" for a number: the word alone will do.
-		value, _, _ := strings.Cut(te.Value, " ")
-		return fmt.Errorf("%w: field %q of type %v cannot hold a JSON %s", ErrSyntax, te.Field, te.Type, value)
-	}
-	return fmt.Errorf("%w: a field was refused by its type (%T)", ErrSyntax, err)
-}
-
-// excerpt makes foreign text safe for a message: at most 64 printable runes.
-func excerpt(s string) string {
-	n := 0
-	for i, r := range s {
-		if !unicode.IsPrint(r) {
-			return s[:i] + "..."
-		}
-		if n++; n > 64 {
-			return s[:i] + "..."
-		}
-	}
-	return s
-}

@@ -11,6 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // jsonDecoder reads JSON with the semantics of Kubernetes: field names are
@@ -69,7 +70,7 @@ type head struct {
 func (h head) isStatus() bool { return h.Kind == "Status" && h.APIVersion == "v1" }
 
 func (h head) key() object.Key {
-	return object.Key{Namespace: excerpt(h.Metadata.Namespace), Name: excerpt(h.Metadata.Name)}
+	return object.Key{Namespace: fault.Excerpt(h.Metadata.Namespace), Name: fault.Excerpt(h.Metadata.Name)}
 }
 
 // readHead reads as much of the head as it can. The object was already refused, so
@@ -145,7 +146,7 @@ func (t *target[T]) isStatus() bool { return t.kind.Kind == "Status" && t.apiVer
 
 // unmarshal decodes the selected fields of an object.
 func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (obj T, err error) {
-	obj, err = d.new(), errUnusual
+	obj, err = d.new(), fault.ErrUnusual
 	u, untyped := any(obj).(*unstructured.Unstructured)
 	switch {
 	case len(i.tape) == 0 || d.opts.Reference:
@@ -176,7 +177,7 @@ func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
 		}
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
-		return withoutContent(err)
+		return fault.WithoutContent(err)
 	}
 	d.project(obj)
 	return nil
@@ -185,7 +186,7 @@ func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
 func decodeStatus(raw []byte) error {
 	status := new(metav1.Status)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, status); err != nil {
-		return &Error{Media: MediaJSON, Where: "status", Bytes: len(raw), Err: withoutContent(err)}
+		return &Error{Media: MediaJSON, Where: "status", Bytes: len(raw), Err: fault.WithoutContent(err)}
 	}
 	return apierrors.FromObject(status)
 }

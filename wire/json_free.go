@@ -3,6 +3,8 @@ package wire
 import (
 	"strconv"
 	"unsafe"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // freeform decodes values without a Go type: objects become map[string]any, arrays
@@ -162,7 +164,7 @@ func (f *freeform) digits() error {
 	}
 	v, err := strconv.ParseFloat(stringOf(text), 64)
 	f.push(node{kind: nodeFloat, at: unsafe.Pointer(&v)})
-	return unusual(err)
+	return fault.Unusual(err)
 }
 
 // part appends an object or an array: one that is shared, or its elements.
@@ -272,7 +274,7 @@ func (f *freeform) fieldValue(at *shape, name string) error {
 // body.
 func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 	if f.peek() != '"' {
-		return nil, "", errUnusual
+		return nil, "", fault.ErrUnusual
 	}
 	if likely != nil {
 		rest := f.raw[f.at+1:]

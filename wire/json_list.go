@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // jsonList reads one list body. The fields of a list come in any order, so items
@@ -128,7 +129,7 @@ func (l *jsonList[T]) field(name string) error {
 		return nil
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
-		return fmt.Errorf("field %q of the list: %w", name, withoutContent(err))
+		return fmt.Errorf("field %q of the list: %w", name, fault.WithoutContent(err))
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"reflect"
 	"unsafe"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // part reads a pointer, a slice or a map: one that is shared, or one of its own.
@@ -63,7 +65,7 @@ func (d *jsonRun) make(k *jsonKind, at unsafe.Pointer) error {
 		return d.slice(k, at)
 	}
 	if d.peek() != '{' {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	// The strings of a map cannot be moved later, so they get their own memory
 	// now.
@@ -115,17 +117,17 @@ func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
 
 func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 	if d.peek() != '[' {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	n := d.count(k.elem.first)
 	if n == uncountable {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	array := k.elements.make(n)
 	i := 0
 	for more := d.enter(']'); more; i++ {
 		if i == n {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		if err := d.value(k.elem, unsafe.Add(array, uintptr(i)*k.elem.size)); err != nil {
 			return err
@@ -136,7 +138,7 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 		}
 	}
 	if i != n {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	*(*sliceHeader)(at) = sliceHeader{array, n, n}
 	return nil
@@ -147,7 +149,7 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 func (d *jsonRun) strings(at unsafe.Pointer) error {
 	n := d.count(0)
 	if n == uncountable {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	m := make(map[string]string, n)
 	for more := d.enter('}'); more; {
@@ -179,7 +181,7 @@ func (d *jsonRun) strings(at unsafe.Pointer) error {
 func (d *jsonRun) pairs(k *jsonKind, at unsafe.Pointer) error {
 	n := d.count(k.elem.first)
 	if n == uncountable {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	m := reflect.MakeMapWithSize(k.typ, n)
 	key, value := reflect.New(k.typ.Key()), reflect.New(k.elem.typ)

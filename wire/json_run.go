@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // jsonRun decodes objects from JSON, one after the other: typed ones by the
@@ -19,7 +21,7 @@ import (
 // goroutine.
 //
 // It reads the forms that API servers write. At anything else, valid or not, it
-// gives up with errUnusual, and the reference decodes the object again. So it need
+// gives up with ErrUnusual, and the reference decodes the object again. So it need
 // not know what is an error.
 type jsonRun struct {
 	walk
@@ -66,7 +68,7 @@ func (d *jsonRun) content(i item) (map[string]any, error) {
 	v, err := d.free.value(d.free.root)
 	m, ok := v.(map[string]any)
 	if err == nil && !ok {
-		err = errUnusual
+		err = fault.ErrUnusual
 	}
 	return m, d.end(err)
 }
@@ -133,7 +135,7 @@ func (d *jsonRun) value(k *jsonKind, at unsafe.Pointer) error {
 		return d.quantity((*resource.Quantity)(at))
 	}
 	if k.op == jsonUnknown {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	return d.foreign(k, at)
 }
@@ -141,7 +143,7 @@ func (d *jsonRun) value(k *jsonKind, at unsafe.Pointer) error {
 // fields reads an object into the struct at at.
 func (d *jsonRun) fields(t *jsonTable, at unsafe.Pointer) error {
 	if d.peek() != '{' {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	var seen [maxJSONFields / 64]uint64
 	place := t.start
@@ -155,7 +157,7 @@ func (d *jsonRun) fields(t *jsonTable, at unsafe.Pointer) error {
 		} else {
 			word, bit := f.number/64, uint64(1)<<(f.number%64)
 			if seen[word]&bit != 0 {
-				return errUnusual // the second is merged into the first
+				return fault.ErrUnusual // the second is merged into the first
 			}
 			seen[word] |= bit
 			place = f.place
@@ -180,7 +182,7 @@ func (d *jsonRun) fields(t *jsonTable, at unsafe.Pointer) error {
 // or nil. place is that of the field before it.
 func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
 	if d.peek() != '"' {
-		return nil, errUnusual
+		return nil, fault.ErrUnusual
 	}
 	for place >= len(d.after) {
 		d.after = append(d.after, nil)
@@ -194,7 +196,7 @@ func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
 	}
 	name, plain, err := d.walk.text()
 	if err != nil || !plain {
-		return nil, errUnusual
+		return nil, fault.ErrUnusual
 	}
 	f := t.byName[string(name)]
 	if f != nil {
@@ -285,7 +287,7 @@ func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
 	if k.op == jsonFloat {
 		v, err := strconv.ParseFloat(stringOf(text), k.bits)
 		if err != nil {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		if k.bits == 32 {
 			*(*float32)(at) = float32(v)
@@ -295,12 +297,12 @@ func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
 		return nil
 	}
 	if !whole {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	v, err := wholeNumber(text)
 	if err != nil || k.op == jsonUint && (text[0] == '-' || k.bits < 64 && v>>k.bits != 0) ||
 		k.op == jsonInt && v<<(64-k.bits)>>(64-k.bits) != v {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	switch k.bits {
 	case 8:
@@ -318,12 +320,12 @@ func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
 func (d *jsonRun) base64(at *[]byte) error {
 	text, plain, err := d.walk.text()
 	if err != nil || !plain {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(data, text)
 	*at = data[:n]
-	return unusual(err)
+	return fault.Unusual(err)
 }
 
 // time does what metav1.Time.UnmarshalJSON does, with fewer allocations.
@@ -333,11 +335,11 @@ func (d *jsonRun) time(at *metav1.Time) error {
 	}
 	text, plain, err := d.walk.text()
 	if err != nil || !plain {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	t, err := time.Parse(time.RFC3339, stringOf(text))
 	if err != nil {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	at.Time = t.Local()
 	return nil
@@ -352,9 +354,9 @@ func (d *jsonRun) quantity(at *resource.Quantity) error {
 	}
 	raw := d.raw[start:d.at]
 	if bytes.IndexByte(raw, '\\') >= 0 || isAbsurd(bytes.Trim(raw, `"`)) {
-		return errUnusual
+		return fault.ErrUnusual
 	}
-	return unusual(at.UnmarshalJSON(raw))
+	return fault.Unusual(at.UnmarshalJSON(raw))
 }
 
 // foreign reads a value with its own method or with the reference.
@@ -367,12 +369,12 @@ func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 	raw := d.raw[start:d.at:d.at]
 	into := reflect.NewAt(k.typ, at).Interface()
 	if k.quantity && mayHoldAbsurd(raw) {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	if k.op == jsonOwn {
-		return unusual(into.(json.Unmarshaler).UnmarshalJSON(raw))
+		return fault.Unusual(into.(json.Unmarshaler).UnmarshalJSON(raw))
 	}
-	return unusual(kjson.UnmarshalCaseSensitivePreserveInts(raw, into))
+	return fault.Unusual(kjson.UnmarshalCaseSensitivePreserveInts(raw, into))
 }
 
 // any reads a value of no particular type.

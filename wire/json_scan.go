@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // scanner finds the values in a JSON body without decoding them. It checks
@@ -18,7 +20,7 @@ type scanner struct {
 }
 
 func (s *scanner) syntax(want string) error {
-	return fmt.Errorf("%w: want %s at byte %d of the body", ErrSyntax, want, s.offset())
+	return fmt.Errorf("%w: want %s at byte %d of the body", fault.ErrSyntax, want, s.offset())
 }
 
 // space consumes white space and returns the byte after it, unconsumed.
@@ -41,7 +43,7 @@ func (s *scanner) space() (byte, error) {
 func (s *scanner) expect(c byte) error {
 	got, err := s.space()
 	if err != nil {
-		return truncated(err)
+		return fault.Truncated(err)
 	}
 	if got != c {
 		return s.syntax(fmt.Sprintf("%q", c))
@@ -56,7 +58,7 @@ func (s *scanner) more(closing byte, first bool) (bool, error) {
 	c, err := s.space()
 	switch {
 	case err != nil:
-		return false, truncated(err)
+		return false, fault.Truncated(err)
 	case c == closing:
 		s.pos++
 		return false, nil
@@ -73,7 +75,7 @@ func (s *scanner) more(closing byte, first bool) (bool, error) {
 func (s *scanner) key() (string, error) {
 	c, err := s.space()
 	if err != nil {
-		return "", truncated(err)
+		return "", fault.Truncated(err)
 	}
 	if c != '"' {
 		return "", s.syntax("a field name")
@@ -101,7 +103,7 @@ func unquote(raw []byte) (string, error) {
 func (s *scanner) value() (item, error) {
 	c, err := s.space()
 	if err != nil {
-		return item{}, truncated(err)
+		return item{}, fault.Truncated(err)
 	}
 	switch c {
 	case '{', '[', '"':
@@ -123,10 +125,10 @@ func (s *scanner) value() (item, error) {
 			return item{raw: raw, tape: s.tape}, err
 		}
 		if len(seen) > s.maxBytes {
-			return item{}, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, s.maxBytes)
+			return item{}, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.maxBytes)
 		}
 		if err := s.fill(); err != nil {
-			return item{}, truncated(err)
+			return item{}, fault.Truncated(err)
 		}
 	}
 }
@@ -153,7 +155,7 @@ func (s *scanner) scan(value []byte, n int) (int, bool, error) {
 				// RFC 8259, section 7. In a watch, where each frame ends in a line
 				// break, it shows that a quote was lost in this one: to look for
 				// the next quote would be to swallow the changes that follow.
-				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of the body", ErrSyntax, s.offset()+int64(n))
+				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of the body", fault.ErrSyntax, s.offset()+int64(n))
 			}
 			continue
 		}
@@ -164,7 +166,7 @@ func (s *scanner) scan(value []byte, n int) (int, bool, error) {
 			s.inString = true
 		case markOpen:
 			if len(s.open) == s.maxDepth {
-				return n, false, fmt.Errorf("%w: more than %d levels", ErrTooDeep, s.maxDepth)
+				return n, false, fmt.Errorf("%w: more than %d levels", fault.ErrTooDeep, s.maxDepth)
 			}
 			s.open = append(s.open, int32(len(s.tape)))
 			s.tape = append(s.tape, extent{})
@@ -192,7 +194,7 @@ var marks = [256]mark{'"': markQuote, '{': markOpen, '[': markOpen, '}': markClo
 
 func (s *scanner) take(n int) ([]byte, error) {
 	if n > s.maxBytes {
-		return nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, n, s.maxBytes)
+		return nil, fmt.Errorf("%w: %d bytes, more than %d", fault.ErrTooLarge, n, s.maxBytes)
 	}
 	b := s.buf[s.pos : s.pos+n : s.pos+n]
 	s.pos += n
@@ -204,10 +206,10 @@ func (s *scanner) scalar() ([]byte, error) {
 	for n := 0; ; n++ {
 		if n == s.end-s.pos {
 			if n > s.maxBytes {
-				return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, s.maxBytes)
+				return nil, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.maxBytes)
 			}
 			if err := s.fill(); err != nil {
-				return nil, truncated(err)
+				return nil, fault.Truncated(err)
 			}
 		}
 		if endsScalar[s.buf[s.pos+n]] {

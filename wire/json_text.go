@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // Eight bytes at a time: a word that has one of these in each byte.
@@ -61,7 +63,7 @@ func isSound(text []byte) bool { return isASCII(text) || utf8.Valid(text) }
 // Of escapes that are not valid, or halves of surrogate pairs, it makes nothing.
 func unescape(dst, text []byte) ([]byte, error) {
 	if !isSound(text) {
-		return nil, errUnusual
+		return nil, fault.ErrUnusual
 	}
 	for {
 		n := textEnd(text, 0)
@@ -70,29 +72,29 @@ func unescape(dst, text []byte) ([]byte, error) {
 			return dst, nil
 		}
 		if text[n] != '\\' || n+1 == len(text) {
-			return nil, errUnusual
+			return nil, fault.ErrUnusual
 		}
 		c := text[n+1]
 		text = text[n+2:]
 		if c != 'u' {
 			if c = escapes[c]; c == 0 {
-				return nil, errUnusual
+				return nil, fault.ErrUnusual
 			}
 			dst = append(dst, c)
 			continue
 		}
 		r, ok := hexRune(text)
 		if !ok {
-			return nil, errUnusual
+			return nil, fault.ErrUnusual
 		}
 		text = text[4:]
 		if utf16.IsSurrogate(r) {
 			if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-				return nil, errUnusual
+				return nil, fault.ErrUnusual
 			}
 			low, ok := hexRune(text[2:])
 			if r = utf16.DecodeRune(r, low); !ok || r == utf8.RuneError {
-				return nil, errUnusual
+				return nil, fault.ErrUnusual
 			}
 			text = text[6:]
 		}

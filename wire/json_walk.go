@@ -3,10 +3,12 @@ package wire
 import (
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // walk is a place in an item and on its tape. Its methods move on from there, and
-// fail with errUnusual at invalid JSON.
+// fail with ErrUnusual at invalid JSON.
 type walk struct {
 	item
 	at   int // the next byte
@@ -49,7 +51,7 @@ func (w *walk) more(closing byte) (bool, error) {
 		w.at++
 		return false, nil
 	}
-	return false, errUnusual
+	return false, fault.ErrUnusual
 }
 
 // colon steps over the colon after a name.
@@ -58,7 +60,7 @@ func (w *walk) colon() error {
 		w.at++
 		return nil
 	}
-	return errUnusual
+	return fault.ErrUnusual
 }
 
 // inside returns the bytes of the object or array that begins here.
@@ -77,7 +79,7 @@ func (w *walk) jump() {
 // it stands for itself; otherwise it has escapes, and may be invalid.
 func (w *walk) text() (text []byte, plain bool, err error) {
 	if w.peek() != '"' {
-		return nil, false, errUnusual
+		return nil, false, fault.ErrUnusual
 	}
 	start := w.at + 1
 	end := textEnd(w.raw, start)
@@ -85,7 +87,7 @@ func (w *walk) text() (text []byte, plain bool, err error) {
 		w.at = end + 1
 		text = w.raw[start:end:end]
 		if !isSound(text) {
-			return nil, false, errUnusual
+			return nil, false, fault.ErrUnusual
 		}
 		return text, true, nil
 	}
@@ -93,7 +95,7 @@ func (w *walk) text() (text []byte, plain bool, err error) {
 		end = textEnd(w.raw, end+2)
 	}
 	if end >= len(w.raw) || w.raw[end] != '"' {
-		return nil, false, errUnusual
+		return nil, false, fault.ErrUnusual
 	}
 	w.at = end + 1
 	return w.raw[start:end:end], false, nil
@@ -103,7 +105,7 @@ func (w *walk) text() (text []byte, plain bool, err error) {
 func (w *walk) word(want string) error {
 	end := w.at + len(want)
 	if end > len(w.raw) || string(w.raw[w.at:end]) != want {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	w.at = end
 	return nil
@@ -119,13 +121,13 @@ func (w *walk) number() (text []byte, whole bool, err error) {
 	first := n
 	n = digits(b, n)
 	if n == first || b[first] == '0' && n > first+1 {
-		return nil, false, errUnusual
+		return nil, false, fault.ErrUnusual
 	}
 	whole = true
 	if n < len(b) && b[n] == '.' {
 		whole = false
 		if first, n = n+1, digits(b, n+1); n == first {
-			return nil, false, errUnusual
+			return nil, false, fault.ErrUnusual
 		}
 	}
 	if n < len(b) && b[n]|0x20 == 'e' {
@@ -134,7 +136,7 @@ func (w *walk) number() (text []byte, whole bool, err error) {
 			n++
 		}
 		if first, n = n, digits(b, n); n == first {
-			return nil, false, errUnusual
+			return nil, false, fault.ErrUnusual
 		}
 	}
 	text = b[w.at:n]
@@ -193,7 +195,7 @@ func (w *walk) skip() error {
 func (w *walk) skipObject() error {
 	for more := w.enter('}'); more; {
 		if w.peek() != '"' {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		if err := w.skipText(); err != nil {
 			return err
@@ -234,11 +236,11 @@ func (w *walk) skipText() error {
 		switch c := text[n+1]; {
 		case c == 'u':
 			if _, ok := hexRune(text[n+2:]); !ok {
-				return errUnusual
+				return fault.ErrUnusual
 			}
 			n += 6
 		case escapes[c] == 0 || c >= utf8.RuneSelf:
-			return errUnusual
+			return fault.ErrUnusual
 		default:
 			n += 2
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 func (d *jsonDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
@@ -121,7 +123,7 @@ func eventFields(frame item) (typ string, start, place int, err error) {
 	for more := w.enter('}'); more; {
 		name, plain, err := w.text()
 		if err != nil || !plain {
-			return "", 0, 0, errUnusual
+			return "", 0, 0, fault.ErrUnusual
 		}
 		if err := w.colon(); err != nil {
 			return "", 0, 0, err
@@ -130,28 +132,28 @@ func eventFields(frame item) (typ string, start, place int, err error) {
 		case string(name) == "type" && typ == "" && c == '"':
 			text, plain, err := w.text()
 			if err != nil || !plain {
-				return "", 0, 0, errUnusual
+				return "", 0, 0, fault.ErrUnusual
 			}
 			typ = string(text)
 		case string(name) == "object" && place == 0 && c == '{':
 			start, place = w.at, w.next
 			w.jump()
 		default:
-			return "", 0, 0, errUnusual
+			return "", 0, 0, fault.ErrUnusual
 		}
 		if more, err = w.more('}'); err != nil {
 			return "", 0, 0, err
 		}
 	}
 	if typ == "" || place == 0 || w.at != len(frame.raw) {
-		return "", 0, 0, errUnusual
+		return "", 0, 0, fault.ErrUnusual
 	}
 	return typ, start, place, nil
 }
 
 func (d *jsonDecoder[T]) watchError(raw []byte) error {
 	if h := readHead(raw); !h.isStatus() {
-		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, excerpt(h.APIVersion), excerpt(h.Kind)))
+		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(h.APIVersion), fault.Excerpt(h.Kind)))
 	}
 	return decodeStatus(raw)
 }

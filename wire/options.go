@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // The media types that a Decoder reads.
@@ -104,7 +105,7 @@ func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], 
 	case MediaCBOR, MediaCBORSequence:
 		return newCBORDecoder(t, opts), nil
 	}
-	return nil, fmt.Errorf("%w: no decoder for %q, want %s, %s or %s", ErrMedia, excerpt(media), MediaJSON, MediaProtobuf, MediaCBOR)
+	return nil, fmt.Errorf("%w: no decoder for %q, want %s, %s or %s", ErrMedia, fault.Excerpt(media), MediaJSON, MediaProtobuf, MediaCBOR)
 }
 
 func mediaType(contentType string) (string, error) {

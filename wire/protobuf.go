@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // frameOverhead is how many bytes a watch frame may have beside its object: the
@@ -49,7 +50,7 @@ func (d *protobufDecoder[T]) newRun() *protoRun {
 func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	// As much of the key as can be read: the object was refused already.
 	h, _ := protoHeadOf(raw)
-	key := object.Key{Namespace: excerpt(string(h.namespace)), Name: excerpt(string(h.name))}
+	key := object.Key{Namespace: fault.Excerpt(string(h.namespace)), Name: fault.Excerpt(string(h.name))}
 	return &Error{Media: MediaProtobuf, Where: where, Key: key, Bytes: len(raw), Err: err}
 }
 
@@ -105,7 +106,7 @@ func (d *protobufDecoder[T]) unmarshal(obj T, raw []byte) error {
 		return err
 	}
 	if err := any(obj).(unmarshaler).Unmarshal(raw); err != nil {
-		return withoutContent(err)
+		return fault.WithoutContent(err)
 	}
 	d.project(obj)
 	return nil
@@ -114,7 +115,7 @@ func (d *protobufDecoder[T]) unmarshal(obj T, raw []byte) error {
 func unmarshalStatus(raw []byte) error {
 	status := new(metav1.Status)
 	if err := status.Unmarshal(raw); err != nil {
-		return &Error{Media: MediaProtobuf, Where: "status", Bytes: len(raw), Err: withoutContent(err)}
+		return &Error{Media: MediaProtobuf, Where: "status", Bytes: len(raw), Err: fault.WithoutContent(err)}
 	}
 	return apierrors.FromObject(status)
 }

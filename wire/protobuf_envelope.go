@@ -3,6 +3,8 @@ package wire
 import (
 	"fmt"
 	"io"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // magic precedes every protobuf body of the API server. What follows is a
@@ -23,7 +25,7 @@ type envelope struct {
 func openEnvelope(body []byte) (envelope, error) {
 	var e envelope
 	if len(body) < len(magic) || string(body[:len(magic)]) != magic {
-		return e, fmt.Errorf("%w: the protobuf prefix is missing", ErrSyntax)
+		return e, fmt.Errorf("%w: the protobuf prefix is missing", fault.ErrSyntax)
 	}
 	rest := body[len(magic):]
 	for len(rest) > 0 {
@@ -56,11 +58,11 @@ func (e *envelope) set(f field) error {
 		return e.setTypeMeta(f.bytes)
 	case 3:
 		if len(f.bytes) > 0 {
-			return fmt.Errorf("%w: content encoding %q", ErrMedia, excerpt(string(f.bytes)))
+			return fmt.Errorf("%w: content encoding %q", fault.ErrMedia, fault.Excerpt(string(f.bytes)))
 		}
 	case 4:
 		if ct := string(f.bytes); ct != "" && ct != MediaProtobuf {
-			return fmt.Errorf("%w: a protobuf envelope around %q", ErrMedia, excerpt(ct))
+			return fmt.Errorf("%w: a protobuf envelope around %q", fault.ErrMedia, fault.Excerpt(ct))
 		}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // The wire types of protobuf (https://protobuf.dev/programming-guides/encoding).
@@ -16,7 +18,7 @@ const (
 	wireFixed32    = 5
 )
 
-var errProto = fmt.Errorf("%w: invalid protobuf", ErrSyntax)
+var errProto = fmt.Errorf("%w: invalid protobuf", fault.ErrSyntax)
 
 // field is one field of a message in memory. For wireBytes, bytes is a part of
 // the message, not a copy.
@@ -56,7 +58,7 @@ func nextField(msg []byte) (f field, rest []byte, err error) {
 		return f, nil, errProto
 	}
 	if size > uint64(len(msg)) {
-		return f, nil, fmt.Errorf("%w: a field runs past the end of its message", ErrSyntax)
+		return f, nil, fmt.Errorf("%w: a field runs past the end of its message", fault.ErrSyntax)
 	}
 	f.bytes = msg[:size:size]
 	return f, msg[size:], nil
@@ -93,7 +95,7 @@ func (s *source) uvarint() (uint64, error) {
 	for i := range binary.MaxVarintLen64 {
 		c, err := s.peek()
 		if err != nil {
-			return 0, truncated(err)
+			return 0, fault.Truncated(err)
 		}
 		s.pos++
 		v |= uint64(c&0x7f) << (7 * i)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // protoGuard says which fields of a message lead to what generated code reads
@@ -17,7 +19,7 @@ type protoGuard struct {
 	fields   []*protoGuard // by number; nil for those that lead nowhere
 }
 
-var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", ErrSyntax)
+var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
 
 // protoGuardOf returns the guard of a type that does not contain itself, or nil
 // where there is nothing to guard. known are the types that were met before.
@@ -92,7 +94,7 @@ func (g *protoGuard) check(msg []byte) error {
 			return nil
 		}
 		if g.quantity && isAbsurd(msg[start:end]) {
-			return ErrQuantity
+			return fault.ErrQuantity
 		}
 		if err := field.check(msg[start:end]); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // protobufList is the state of reading one list body:
@@ -55,7 +56,7 @@ func (l *protobufList[T]) read() error {
 func (l *protobufList[T]) readEnvelope() error {
 	prefix, err := l.next(len(magic))
 	if err != nil {
-		return truncated(err)
+		return fault.Truncated(err)
 	}
 	if string(prefix) != magic {
 		return fmt.Errorf("%w: the protobuf prefix is missing", ErrSyntax)
@@ -74,7 +75,7 @@ func (l *protobufList[T]) readEnvelope() error {
 		case number <= 4 && wire == wireBytes:
 			err = l.readSmall(number, size)
 		default:
-			err = truncated(l.skip(size))
+			err = fault.Truncated(l.skip(size))
 		}
 		if err != nil {
 			return err
@@ -92,7 +93,7 @@ func (l *protobufList[T]) readSmall(number int, size uint64) error {
 	}
 	b, err := l.next(int(size))
 	if err != nil {
-		return truncated(err)
+		return fault.Truncated(err)
 	}
 	return l.envelope.set(field{number: number, wire: wireBytes, bytes: b})
 }
@@ -130,7 +131,7 @@ func (l *protobufList[T]) readRaw(size uint64) error {
 			err = l.readItem(size)
 		default:
 			if err = l.flush(); err == nil {
-				err = truncated(l.skip(size))
+				err = fault.Truncated(l.skip(size))
 			}
 		}
 		if err != nil {
@@ -146,7 +147,7 @@ func (l *protobufList[T]) readStatus(size uint64) error {
 	}
 	raw, err := l.next(int(size))
 	if err != nil {
-		return truncated(err)
+		return fault.Truncated(err)
 	}
 	return unmarshalStatus(raw)
 }
@@ -157,10 +158,10 @@ func (l *protobufList[T]) readMeta(size uint64) error {
 	}
 	raw, err := l.next(int(size))
 	if err != nil {
-		return truncated(err)
+		return fault.Truncated(err)
 	}
 	if err := l.meta.Unmarshal(raw); err != nil {
-		return fmt.Errorf("list metadata: %w", withoutContent(err))
+		return fmt.Errorf("list metadata: %w", fault.WithoutContent(err))
 	}
 	return nil
 }
@@ -171,7 +172,7 @@ func (l *protobufList[T]) readItem(size uint64) error {
 	}
 	raw, err := l.next(int(size))
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return l.fail(whereItem(l.count()), nil, truncated(err))
+		return l.fail(whereItem(l.count()), nil, fault.Truncated(err))
 	}
 	if err == nil {
 		l.found(item{raw: raw})

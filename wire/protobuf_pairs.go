@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // pair splits an entry of a map, which is a message with the key in field 1 and
@@ -13,11 +15,11 @@ func pair(run []byte) (key, value, rest []byte, err error) {
 	entry, rest := next(run)
 	key, entry, ok := lengthField(entry, 1)
 	if !ok {
-		return nil, nil, nil, errUnusual
+		return nil, nil, nil, fault.ErrUnusual
 	}
 	value, entry, ok = lengthField(entry, 2)
 	if !ok || len(entry) > 0 {
-		return nil, nil, nil, errUnusual
+		return nil, nil, nil, fault.ErrUnusual
 	}
 	return key, value, rest, nil
 }
@@ -61,7 +63,7 @@ func readQuantityPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte
 		}
 		var q resource.Quantity
 		if err := unmarshalQuantity(&q, value); err != nil {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		m[stringOf(key)] = q
 		run = rest

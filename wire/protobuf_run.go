@@ -2,21 +2,18 @@ package wire
 
 import (
 	"bytes"
-	"errors"
 	"reflect"
 	"unsafe"
-)
 
-// errUnusual means that bytes are not as API servers write them: invalid, or valid
-// in a form that they never use. The reference then has the last word.
-var errUnusual = errors.New("not in canonical form")
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+)
 
 // protoRun decodes objects from protobuf by their tables, one after the other.
 // It belongs to one goroutine.
 //
 // It reads the form that API servers write: elements of a list or a map side by
 // side, messages once, lists unpacked. At anything else it gives up with
-// errUnusual, and the reference decodes the object again. So it need not know what
+// ErrUnusual, and the reference decodes the object again. So it need not know what
 // is an error.
 type protoRun struct {
 	sharer
@@ -83,12 +80,12 @@ func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) erro
 	for len(msg) > 0 {
 		tag, n := varint(msg)
 		if n == 0 {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		rest := msg[n:]
 		value, n := varint(rest)
 		if n == 0 {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		number := tag >> 3
 		var f *protoField
@@ -98,15 +95,15 @@ func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) erro
 		switch {
 		case f == nil:
 			if msg = skipField(msg); msg == nil {
-				return errUnusual
+				return fault.ErrUnusual
 			}
 		case tag != f.tag:
-			return errUnusual
+			return fault.ErrUnusual
 		case f.wire == wireVarint && f.op != opBools && f.op != opInt32s && f.op != opInt64s:
 			d.number(f, unsafe.Add(at, f.offset), value)
 			msg = rest[n:]
 		case f.wire == wireBytes && value > uint64(len(rest)-n):
-			return errUnusual
+			return fault.ErrUnusual
 		case f.op < opBools:
 			end := n + int(value)
 			if err := d.value(f, unsafe.Add(at, f.offset), rest[n:end:end]); err != nil {
@@ -116,7 +113,7 @@ func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) erro
 		default:
 			size, count := measure(msg, tag)
 			if size == 0 {
-				return errUnusual
+				return fault.ErrUnusual
 			}
 			if err := d.many(f, unsafe.Add(at, f.offset), msg[:size:size], count); err != nil {
 				return err
@@ -216,36 +213,29 @@ func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
 		if *(*string)(at) != "" {
-			return errUnusual // twice, and loose holds a place once
+			return fault.ErrUnusual // twice, and loose holds a place once
 		}
 		d.string(f, (*string)(at), raw)
 	case opBytes:
 		if len(*(*[]byte)(at)) > 0 {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		d.bytes((*[]byte)(at), raw)
 	case opStruct:
 		return d.fields(f.table, at, raw)
 	case opOwn:
-		return unusual(f.own(at, raw))
+		return fault.Unusual(f.own(at, raw))
 	case opStringPtr:
 		s := new(string)
 		d.ownString(s, raw)
 		*(**string)(at) = s
 	case opStructPtr, opOwnPtr:
 		if *(*unsafe.Pointer)(at) != nil {
-			return errUnusual
+			return fault.ErrUnusual
 		}
 		p, _, err := d.part(f, raw, 1)
 		*(*unsafe.Pointer)(at) = p
 		return err
-	}
-	return nil
-}
-
-func unusual(err error) error {
-	if err != nil {
-		return errUnusual
 	}
 	return nil
 }
@@ -302,7 +292,7 @@ type sliceHeader struct {
 // many stores the count values of a list or a map, which are all of run.
 func (d *protoRun) many(f *protoField, at unsafe.Pointer, run []byte, count int) error {
 	if *(*unsafe.Pointer)(at) != nil {
-		return errUnusual // they are not all side by side
+		return fault.ErrUnusual // they are not all side by side
 	}
 	p, n, err := d.part(f, run, count)
 	if err != nil {
@@ -350,7 +340,7 @@ func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 		return p, 1, d.fields(f.table, p, raw)
 	case opOwnPtr:
 		p := reflect.New(f.typ).UnsafePointer()
-		return p, 1, unusual(f.own(p, raw))
+		return p, 1, fault.Unusual(f.own(p, raw))
 	case opMap:
 		// The strings of a map cannot be moved later, so they get their own memory
 		// now.
@@ -400,7 +390,7 @@ func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, e
 		case opStructs:
 			err = d.fields(f.table, element, raw)
 		case opOwns:
-			err = unusual(f.own(element, raw))
+			err = fault.Unusual(f.own(element, raw))
 		}
 		if err != nil {
 			return nil, err

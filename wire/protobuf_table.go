@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // protoTable says how the fields of one Go struct are read from protobuf, or
@@ -287,7 +289,7 @@ func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 	// 1 is its only field; what else there may be, the reference looks at, and
 	// at lengths of more than one byte, too.
 	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || isAbsurd(raw[2:]) {
-		return errUnusual
+		return fault.ErrUnusual
 	}
 	return q.Unmarshal(raw)
 }

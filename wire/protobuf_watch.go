@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
@@ -28,7 +30,7 @@ func (d *protobufDecoder[T]) nextFrame(s *source) (item, error) {
 		return item{}, io.EOF
 	}
 	if err != nil {
-		return item{}, truncated(err)
+		return item{}, fault.Truncated(err)
 	}
 	size := binary.BigEndian.Uint32(prefix)
 	if uint64(size) > uint64(d.opts.MaxObjectBytes)+2*frameOverhead {
@@ -36,7 +38,7 @@ func (d *protobufDecoder[T]) nextFrame(s *source) (item, error) {
 	}
 	raw, err := s.next(int(size))
 	if err != nil {
-		return item{}, truncated(err)
+		return item{}, fault.Truncated(err)
 	}
 	return item{raw: raw}, nil
 }
@@ -83,7 +85,7 @@ func (d *protobufDecoder[T]) event(run *protoRun, raw []byte, known Known[T]) (e
 func (d *protobufDecoder[T]) watchError(obj []byte) error {
 	e, err := openEnvelope(obj)
 	if err == nil && !e.isStatus() {
-		err = fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, excerpt(e.apiVersion), excerpt(e.kind))
+		err = fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(e.apiVersion), fault.Excerpt(e.kind))
 	}
 	if err != nil {
 		return d.fail("", nil, err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // resource.ParseQuantity computes with numbers as long as their text or as their
@@ -145,7 +147,7 @@ func (g *fieldGuard) checkItem(w *walk) error {
 	case c == '[':
 		for more := w.enter(']'); more; {
 			if c := w.peek(); g.isLarge && c != '{' && c != '[' && c != 'n' {
-				return fmt.Errorf("%w: a list of %v holds something else", ErrSyntax, g.typ)
+				return fmt.Errorf("%w: a list of %v holds something else", fault.ErrSyntax, g.typ)
 			}
 			if err := g.checkItem(w); err != nil {
 				return err
@@ -157,7 +159,7 @@ func (g *fieldGuard) checkItem(w *walk) error {
 	start := w.at
 	w.over()
 	if text := w.raw[start:w.at]; g.isQuantity && (isAbsurd(bytes.Trim(text, `"`)) || isAbsurd(unquoted(text))) {
-		return ErrQuantity
+		return fault.ErrQuantity
 	}
 	return nil
 }
@@ -174,7 +176,7 @@ func (g *fieldGuard) checkFields(w *walk) error {
 		for _, field := range g.below(name) {
 			at := *w
 			if err := field.checkItem(&at); err != nil {
-				return fmt.Errorf("field %q: %w", excerpt(name), err)
+				return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
 			}
 		}
 		*w = value
@@ -196,7 +198,7 @@ func (g *fieldGuard) checkValue(v any) error {
 	switch v := v.(type) {
 	case string:
 		if g.isQuantity && isAbsurd([]byte(v)) {
-			return ErrQuantity
+			return fault.ErrQuantity
 		}
 	case []any:
 		for _, element := range v {
@@ -208,7 +210,7 @@ func (g *fieldGuard) checkValue(v any) error {
 		for name, value := range v {
 			for _, field := range g.below(name) {
 				if err := field.checkValue(value); err != nil {
-					return fmt.Errorf("field %q: %w", excerpt(name), err)
+					return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
 				}
 			}
 		}

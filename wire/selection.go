@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // selection is Fields as a tree, down which a decoder walks along with the object.
@@ -136,7 +138,7 @@ func (f Fields) check(t reflect.Type) error {
 			fields := fieldsOf(at)
 			next, ok := fields[name]
 			if !ok {
-				return fmt.Errorf("%w: %q of %v: %s", ErrFields, path, t, proposal(way, name, fields))
+				return fmt.Errorf("%w: %q of %v: %s", fault.ErrFields, path, t, proposal(way, name, fields))
 			}
 			at, way = next, strings.TrimPrefix(way+"."+name, ".")
 		}
@@ -148,7 +150,7 @@ func (f Fields) check(t reflect.Type) error {
 func (f Fields) checkUntyped() error {
 	for _, path := range f.split() {
 		if slices.Contains(strings.Split(path, "."), "") {
-			return fmt.Errorf("%w: %q has an empty name in it", ErrFields, path)
+			return fmt.Errorf("%w: %q has an empty name in it", fault.ErrFields, path)
 		}
 	}
 	return nil
@@ -195,8 +197,8 @@ func proposal(way, name string, fields map[string]reflect.Type) string {
 	for _, n := range names {
 		l := strings.ToLower(n)
 		if lower != "" && (strings.HasPrefix(l, lower) || strings.HasPrefix(lower, l)) {
-			return fmt.Sprintf("%s has no %q, did you mean %q?", where, excerpt(name), n)
+			return fmt.Sprintf("%s has no %q, did you mean %q?", where, fault.Excerpt(name), n)
 		}
 	}
-	return fmt.Sprintf("%s has no %q, only %s", where, excerpt(name), strings.Join(names, ", "))
+	return fmt.Sprintf("%s has no %q, only %s", where, fault.Excerpt(name), strings.Join(names, ", "))
 }

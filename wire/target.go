@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // form is how much of an object is decoded, and into what.
@@ -151,7 +152,7 @@ func (t *target[T]) wrongKind(apiVersion, kind string) error {
 	if apiVersion == "" && kind == "" {
 		return fmt.Errorf("%w: the body names no kind, want %s %s", ErrKind, t.apiVersion, t.kind.Kind)
 	}
-	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, excerpt(apiVersion), excerpt(kind), t.apiVersion, t.kind.Kind)
+	return fmt.Errorf("%w: got %q %q, want %s %s", ErrKind, fault.Excerpt(apiVersion), fault.Excerpt(kind), t.apiVersion, t.kind.Kind)
 }
 
 // finish sets the TypeMeta that the object's form promises. It refuses an object

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
 // A Decoder turns bodies of one media type into objects of type T. It separates
@@ -53,5 +54,5 @@ func eventType(s string) (watch.EventType, error) {
 	case watch.Added, watch.Modified, watch.Deleted, watch.Bookmark, watch.Error:
 		return t, nil
 	}
-	return "", fmt.Errorf("%w %q", ErrEventType, excerpt(s))
+	return "", fmt.Errorf("%w %q", ErrEventType, fault.Excerpt(s))
 }
