@@ -1,6 +1,9 @@
 package wire
 
-import "github.com/millrace-dev/millrace/object"
+import (
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+)
 
 // cborWalk is a place in a data item. Its methods move on from there, and report
 // whether they found what they expected.
@@ -78,7 +81,7 @@ func readCBORIdentity(raw []byte) (i cborIdentity) {
 	set := func(into *string) bool {
 		text, ok := w.text()
 		if ok = ok && *into == ""; ok {
-			*into = stringOf(text)
+			*into = memory.String(text)
 		}
 		return ok
 	}

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // freeform decodes values without a Go type: objects become map[string]any, arrays
@@ -71,7 +72,7 @@ func (f *freeform) end() {
 	if cap(f.nodes) > idleNodes {
 		f.nodes = nil
 	}
-	f.texts.pause()
+	f.texts.Pause()
 }
 
 // value reads the value at a place.
@@ -162,7 +163,7 @@ func (f *freeform) digits() error {
 			return nil
 		}
 	}
-	v, err := strconv.ParseFloat(stringOf(text), 64)
+	v, err := strconv.ParseFloat(memory.String(text), 64)
 	f.push(node{kind: nodeFloat, at: unsafe.Pointer(&v)})
 	return fault.Unusual(err)
 }
@@ -291,11 +292,11 @@ func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 		if text, err = unescape(nil, text); err != nil {
 			return nil, "", err
 		}
-		return f.strayField(s.wanted.field(string(text))), stringOf(text), nil
+		return f.strayField(s.wanted.field(string(text))), memory.String(text), nil
 	}
 	at := f.field(s, text)
 	if at.stray {
-		return at, stringOf(text), nil
+		return at, memory.String(text), nil
 	}
 	return at, at.name, nil
 }

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // known returns the caller's object if i is the same version of it.
@@ -81,7 +82,7 @@ func (w *walk) metadata(key *object.Key, uid *types.UID, rv *string) bool {
 			return false
 		}
 		text, plain, err := w.text()
-		*into = stringOf(text)
+		*into = memory.String(text)
 		return err == nil && plain
 	})
 }

@@ -1,6 +1,10 @@
 package wire
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+)
 
 // maker makes a value of a row of nodes.
 type maker struct {
@@ -72,7 +76,7 @@ func (m *maker) value() any {
 func (m *maker) copy(text string) string {
 	start := len(m.text)
 	m.text = append(m.text, text...)
-	return stringOf(m.text[start:])
+	return memory.String(m.text[start:])
 }
 
 func (m *maker) string(s string) any {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // part reads a pointer, a slice or a map: one that is shared, or one of its own.
@@ -20,8 +21,10 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 	found, n, hash, keep := d.find(k.share, raw)
 	if found != nil {
 		d.jump()
-		if *(*unsafe.Pointer)(at) = found; k.op == jsonSlice {
-			*(*sliceHeader)(at) = sliceHeader{found, n, n}
+		if k.op == jsonSlice {
+			memory.PutSlice(at, found, n)
+		} else {
+			*(*unsafe.Pointer)(at) = found
 		}
 		return nil
 	}
@@ -38,7 +41,7 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 		return err
 	}
 	if k.op == jsonSlice {
-		if n = (*sliceHeader)(at).len; n == 0 {
+		if n = memory.SliceLen(at); n == 0 {
 			return nil
 		}
 	}
@@ -123,7 +126,7 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 	if n == uncountable {
 		return fault.ErrUnusual
 	}
-	array := k.elements.make(n)
+	array := k.elements.Make(n)
 	i := 0
 	for more := d.enter(']'); more; i++ {
 		if i == n {
@@ -140,7 +143,7 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 	if i != n {
 		return fault.ErrUnusual
 	}
-	*(*sliceHeader)(at) = sliceHeader{array, n, n}
+	memory.PutSlice(at, array, n)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // jsonRun decodes objects from JSON, one after the other: typed ones by the
@@ -27,15 +28,15 @@ type jsonRun struct {
 	walk
 	sharer
 	free freeform
-	text loose
+	text memory.Text
 	own  lasting
 	note []byte // the strings of this object that had escapes
 
 	versions bool // of one object there may be several, as for protoRun
 
 	// By the place of a field, what came there last and probably comes again.
-	after []*jsonField   // the next field
-	texts recall[string] // the text of the field, if many share it
+	after []*jsonField          // the next field
+	texts memory.Recall[string] // the text of the field, if many share it
 }
 
 // lasting is memory that the current part will keep: a copy of the item's bytes
@@ -94,12 +95,12 @@ func (d *jsonRun) nextObject() uint8 {
 // end finishes an object, or gives it up.
 func (d *jsonRun) end(err error) error {
 	if err == nil {
-		d.text.settle()
+		d.text.Settle()
 	} else {
-		d.text.drop()
+		d.text.Drop()
 	}
 	d.walk, d.note = walk{}, nil
-	d.texts.pause()
+	d.texts.Pause()
 	d.free.end()
 	return err
 }
@@ -214,7 +215,7 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 	if !plain {
 		return d.keepText(at, text, plain)
 	}
-	usual := d.texts.at(f.place)
+	usual := d.texts.At(f.place)
 	if string(text) == *usual {
 		*at = *usual
 		return nil
@@ -253,17 +254,17 @@ func (d *jsonRun) keepText(at *string, text []byte, plain bool) (err error) {
 	case plain && d.own.raw != nil:
 		// The text ends one byte before this place, with the quote.
 		end := d.at - 1 - d.own.start
-		*at = stringOf(d.own.raw[end-len(text) : end])
+		*at = memory.String(d.own.raw[end-len(text) : end])
 	case plain && d.own.copies:
 		*at = string(text)
 	case plain:
-		d.text.hang(at, text)
+		d.text.Hang(at, text)
 	case d.own.copies || d.own.raw != nil:
 		text, err = unescape(nil, text)
 		*at = string(text)
 	default:
 		text, err = d.unescape(text)
-		d.text.hang(at, text)
+		d.text.Hang(at, text)
 	}
 	return err
 }
@@ -285,7 +286,7 @@ func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
 		return err
 	}
 	if k.op == jsonFloat {
-		v, err := strconv.ParseFloat(stringOf(text), k.bits)
+		v, err := strconv.ParseFloat(memory.String(text), k.bits)
 		if err != nil {
 			return fault.ErrUnusual
 		}
@@ -337,7 +338,7 @@ func (d *jsonRun) time(at *metav1.Time) error {
 	if err != nil || !plain {
 		return fault.ErrUnusual
 	}
-	t, err := time.Parse(time.RFC3339, stringOf(text))
+	t, err := time.Parse(time.RFC3339, memory.String(text))
 	if err != nil {
 		return fault.ErrUnusual
 	}

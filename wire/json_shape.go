@@ -1,6 +1,10 @@
 package wire
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+)
 
 // shape is what a run has learned about one place in objects without a Go type,
 // such as "metadata.labels": which fields come there, in which order, and whether
@@ -25,12 +29,12 @@ type shape struct {
 // then the next object begins anew.
 type shapes struct {
 	wanted  *selection
-	root    *shape                // an object
-	inner   *shape                // a value within a typed object
-	strays  map[*selection]*shape // by what is wanted of a place
-	dropped *shape                // the stray one
-	known   int                   // how many places
-	texts   recall[*string]       // by the number of a place, a text that was there twice in a row
+	root    *shape                 // an object
+	inner   *shape                 // a value within a typed object
+	strays  map[*selection]*shape  // by what is wanted of a place
+	dropped *shape                 // the stray one
+	known   int                    // how many places
+	texts   memory.Recall[*string] // by the number of a place, a text that was there twice in a row
 	objects int
 	seed    maphash.Seed
 	seen    [][2]uint32 // marks of names that were met; from the second object on
@@ -50,7 +54,7 @@ func newShapes(wanted *selection) shapes {
 }
 
 func (s *shapes) forget() {
-	s.known, s.texts = 0, recall[*string]{}
+	s.known, s.texts = 0, memory.Recall[*string]{}
 	s.strays = make(map[*selection]*shape)
 	s.inner = s.place("", nil)
 	// An object and its metadata are never shared: no other object has the same,
@@ -145,7 +149,7 @@ func (s *shapes) habit(at *shape, text []byte) *string {
 	if at.stray || at.share == nil || len(text) > longestHabit {
 		return nil
 	}
-	usual := s.texts.at(at.share.number)
+	usual := s.texts.At(at.share.number)
 	if *usual != nil && **usual == string(text) {
 		return *usual
 	}

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // jsonKind says how to read values of one Go type from JSON. It is built once for
@@ -20,14 +22,14 @@ type jsonKind struct {
 	op       jsonOp
 	typ      reflect.Type
 	size     uintptr
-	bits     int        // of a number
-	first    byte       // with which every value begins but null; 0 where that is not known
-	table    *jsonTable // of a struct
-	elem     *jsonKind  // of what a pointer, a slice or a map holds
-	elements *arrays    // of a slice
-	partly   bool       // not all of a value is wanted
-	share    *site      // nil where sharing cannot pay
-	quantity bool       // a type that is not read here holds quantities
+	bits     int            // of a number
+	first    byte           // with which every value begins but null; 0 where that is not known
+	table    *jsonTable     // of a struct
+	elem     *jsonKind      // of what a pointer, a slice or a map holds
+	elements *memory.Arrays // of a slice
+	partly   bool           // not all of a value is wanted
+	share    *site          // nil where sharing cannot pay
+	quantity bool           // a type that is not read here holds quantities
 }
 
 // jsonOp is what is done with a value.
@@ -213,7 +215,7 @@ func (k *jsonKind) setSlice(s *selection) {
 		}
 		return
 	}
-	k.op, k.elem, k.elements = jsonSlice, makeJSONKind(elem, s), newArrays(elem)
+	k.op, k.elem, k.elements = jsonSlice, makeJSONKind(elem, s), memory.NewArrays(elem)
 	switch k.elem.op {
 	case jsonBool, jsonInt, jsonUint, jsonFloat:
 	default:

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // walk is a place in an item and on its tape. Its methods move on from there, and
@@ -155,7 +156,7 @@ func digits(b []byte, n int) int {
 // wholeNumber is the value of a number without fraction and exponent.
 func wholeNumber(text []byte) (int64, error) {
 	if len(text) > 18 {
-		return strconv.ParseInt(stringOf(text), 10, 64)
+		return strconv.ParseInt(memory.String(text), 10, 64)
 	}
 	negative := text[0] == '-'
 	if negative {

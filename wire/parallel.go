@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // batchBytes is the size from which values are worth the way to another
@@ -30,14 +32,14 @@ type parallel[V any] struct {
 	yield     func(V) bool
 	newDecode func() decodeFunc[V] // called for each goroutine
 
-	decode  decodeFunc[V]    // the caller's
-	crew    resting[crew[V]] // for when there is more than the caller can do
-	items   []item           // found since the last batch
-	bytes   int              // of these
-	tape    tape             // of these
-	before  int              // values found before items
-	batches []*batch[V]      // since the last reading, in order
-	work    chan *batch[V]   // batches to decode; nil while there are no workers
+	decode  decodeFunc[V]           // the caller's
+	crew    memory.Resting[crew[V]] // for when there is more than the caller can do
+	items   []item                  // found since the last batch
+	bytes   int                     // of these
+	tape    tape                    // of these
+	before  int                     // values found before items
+	batches []*batch[V]             // since the last reading, in order
+	work    chan *batch[V]          // batches to decode; nil while there are no workers
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
@@ -154,10 +156,10 @@ func (p *parallel[V]) unused() *batch[V] {
 
 // team returns the crew.
 func (p *parallel[V]) team() *crew[V] {
-	if c := p.crew.take(); c != nil {
+	if c := p.crew.Take(); c != nil {
 		return c
 	}
-	return p.crew.hold(new(crew[V]))
+	return p.crew.Hold(new(crew[V]))
 }
 
 // hire starts a worker, which ends when there are no more batches.
@@ -182,7 +184,7 @@ func (p *parallel[V]) dismiss() {
 	if p.work == nil {
 		return
 	}
-	defer p.crew.pause()
+	defer p.crew.Pause()
 	p.stopped.Store(p.failure != nil)
 	close(p.work)
 	p.workers.Wait()

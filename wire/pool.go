@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 	"weak"
+
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // A Pool lets objects share equal parts. The same environment, probes or labels
@@ -103,7 +105,7 @@ func (p *Pool) rememberString(hash uint64, raw []byte) string {
 	own := make([]byte, len(raw), max(len(raw), ownMemory))
 	copy(own, raw)
 	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own), 0)
-	return stringOf(own)
+	return memory.String(own)
 }
 
 // Forget makes the pool forget all parts. Call it when somebody has changed a

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // protoHead is what an object says of itself: which one it is, and in which
@@ -82,6 +83,6 @@ func (d *protobufDecoder[T]) known(k Known[T], raw []byte) (have T, ok bool) {
 		return have, false
 	}
 	// The strings last as long as raw does, which is longer than the call.
-	key := object.Key{Namespace: stringOf(h.namespace), Name: stringOf(h.name)}
-	return k.version(key, stringOf(h.uid), stringOf(h.rv))
+	key := object.Key{Namespace: memory.String(h.namespace), Name: memory.String(h.name)}
+	return k.version(key, memory.String(h.uid), memory.String(h.rv))
 }

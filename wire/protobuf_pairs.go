@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // pair splits an entry of a map, which is a message with the key in field 1 and
@@ -46,7 +47,7 @@ func readStringPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, 
 		if err != nil {
 			return err
 		}
-		m[stringOf(key)] = stringOf(value)
+		m[memory.String(key)] = memory.String(value)
 		run = rest
 	}
 	*(*map[string]string)(at) = m
@@ -65,7 +66,7 @@ func readQuantityPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte
 		if err := unmarshalQuantity(&q, value); err != nil {
 			return fault.ErrUnusual
 		}
-		m[stringOf(key)] = q
+		m[memory.String(key)] = q
 		run = rest
 	}
 	*(*map[string]resource.Quantity)(at) = m

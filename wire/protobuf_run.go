@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // protoRun decodes objects from protobuf by their tables, one after the other.
@@ -17,7 +18,7 @@ import (
 // is an error.
 type protoRun struct {
 	sharer
-	text     loose
+	text     memory.Text
 	versions bool // of one object there may be several
 
 	own textOf
@@ -38,10 +39,10 @@ func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) erro
 	d.begin(d.nextObject(raw), len(raw))
 	d.own = ownObject
 	if err := d.fields(table, at, raw); err != nil {
-		d.text.drop()
+		d.text.Drop()
 		return err
 	}
-	d.text.settle()
+	d.text.Settle()
 	return nil
 }
 
@@ -264,11 +265,11 @@ func (d *protoRun) string(f *protoField, at *string, raw []byte) {
 func (d *protoRun) ownString(at *string, raw []byte) {
 	switch d.own {
 	case ownRaw:
-		*at = stringOf(raw)
+		*at = memory.String(raw)
 	case ownCopies:
 		*at = string(raw)
 	default:
-		d.text.hang(at, raw)
+		d.text.Hang(at, raw)
 	}
 }
 
@@ -279,14 +280,8 @@ func (d *protoRun) bytes(at *[]byte, raw []byte) {
 	case ownCopies:
 		*at = bytes.Clone(raw)
 	default:
-		d.text.hangBytes(at, raw)
+		d.text.HangBytes(at, raw)
 	}
-}
-
-// sliceHeader is a slice as it lies in memory.
-type sliceHeader struct {
-	data     unsafe.Pointer
-	len, cap int
 }
 
 // many stores the count values of a list or a map, which are all of run.
@@ -301,7 +296,7 @@ func (d *protoRun) many(f *protoField, at unsafe.Pointer, run []byte, count int)
 	if f.op == opMap {
 		*(*unsafe.Pointer)(at) = p
 	} else {
-		*(*sliceHeader)(at) = sliceHeader{p, n, n}
+		memory.PutSlice(at, p, n)
 	}
 	return nil
 }
@@ -363,7 +358,7 @@ func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 
 // list decodes the elements of a list.
 func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, error) {
-	p := f.elements.make(count)
+	p := f.elements.Make(count)
 	size := f.typ.Size()
 	for i := range count {
 		element := unsafe.Add(p, uintptr(i)*size)

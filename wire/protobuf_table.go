@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // protoTable says how the fields of one Go struct are read from protobuf, or
@@ -54,9 +55,9 @@ type protoField struct {
 	wire     int
 	tag      uint64
 	offset   uintptr
-	typ      reflect.Type // of the value: of what a pointer points to, of an element
-	elements *arrays      // of a list
-	table    *protoTable  // of a struct
+	typ      reflect.Type   // of the value: of what a pointer points to, of an element
+	elements *memory.Arrays // of a list
+	table    *protoTable    // of a struct
 	own      func(at unsafe.Pointer, raw []byte) error
 	pairs    *protoPairs // of a map
 	partly   bool        // not all of a value is wanted
@@ -219,7 +220,7 @@ func (f *protoField) setPointer(s *selection) error {
 
 // setList makes f a list of what setValue would make it.
 func (f *protoField) setList(s *selection) error {
-	f.elements, f.typ = newArrays(f.typ.Elem()), f.typ.Elem()
+	f.elements, f.typ = memory.NewArrays(f.typ.Elem()), f.typ.Elem()
 	if err := f.setValue(s); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 const (
@@ -27,8 +29,8 @@ const (
 type source struct {
 	r    io.Reader
 	buf  []byte
-	wait []byte          // the small buffer; buf is this one or large
-	rest resting[[]byte] // the large buffer
+	wait []byte                 // the small buffer; buf is this one or large
+	rest memory.Resting[[]byte] // the large buffer
 	pos  int
 	end  int
 	off  int64
@@ -102,7 +104,7 @@ func (s *source) makeRoom() {
 	switch {
 	case len(unread) == 0 && (!s.full || len(buf) > idleBuffer):
 		buf = s.wait
-		s.rest.pause()
+		s.rest.Pause()
 	case len(unread) == len(buf) || s.full && len(buf) < busyBuffer:
 		buf = s.larger(2 * len(buf))
 	}
@@ -113,11 +115,11 @@ func (s *source) makeRoom() {
 
 // larger returns a buffer of at least n bytes.
 func (s *source) larger(n int) []byte {
-	if rest := s.rest.take(); rest != nil && n <= len(*rest) && len(*rest) <= idleBuffer {
+	if rest := s.rest.Take(); rest != nil && n <= len(*rest) && len(*rest) <= idleBuffer {
 		return *rest
 	}
 	buf := make([]byte, n)
-	s.rest.hold(&buf)
+	s.rest.Hold(&buf)
 	return buf
 }
 

@@ -1,12 +1,12 @@
-package wire
+package memory
 
 import "unsafe"
 
-// loose is the strings and byte slices of an object that is being decoded. At first
-// they point into the body. settle moves them into one piece of memory of their
+// Text is the strings and byte slices of an object that is being decoded. At first
+// they point into the body. Settle moves them into one piece of memory of their
 // exact size, so an object keeps nothing of the body alive and costs one allocation
 // for all its text.
-type loose struct {
+type Text struct {
 	ends []looseEnd
 	size int
 }
@@ -18,8 +18,8 @@ type looseEnd struct {
 	n  int
 }
 
-// hang makes the string at at those bytes of the body. A place is used once.
-func (l *loose) hang(at *string, text []byte) {
+// Hang makes the string at at those bytes of the body. A place is used once.
+func (l *Text) Hang(at *string, text []byte) {
 	if len(text) == 0 {
 		*at = "" // unsafe.String would hold on to the body
 		return
@@ -29,8 +29,8 @@ func (l *loose) hang(at *string, text []byte) {
 	l.size += len(text)
 }
 
-// hangBytes makes the slice at at those bytes of the body. A place is used once.
-func (l *loose) hangBytes(at *[]byte, data []byte) {
+// HangBytes makes the slice at at those bytes of the body. A place is used once.
+func (l *Text) HangBytes(at *[]byte, data []byte) {
 	if len(data) == 0 {
 		*at = []byte{}
 		return
@@ -40,8 +40,8 @@ func (l *loose) hangBytes(at *[]byte, data []byte) {
 	l.size += len(data)
 }
 
-// settle moves all text into memory of its own.
-func (l *loose) settle() {
+// Settle moves all text into memory of its own.
+func (l *Text) Settle() {
 	if l.size == 0 {
 		return
 	}
@@ -52,15 +52,15 @@ func (l *loose) settle() {
 		text = append(text, unsafe.Slice((*byte)(*end.at), end.n)...)
 		*end.at = unsafe.Pointer(&text[start])
 	}
-	l.drop()
+	l.Drop()
 }
 
 // idleEnds is how many ends are kept room for between objects: one huge object
 // must not stay in memory for the hours that a watch lasts.
 const idleEnds = 1 << 14
 
-// drop forgets the text, of an object that is given up for example.
-func (l *loose) drop() {
+// Drop forgets the text, of an object that is given up for example.
+func (l *Text) Drop() {
 	if cap(l.ends) > idleEnds {
 		l.ends = nil
 	}
@@ -68,5 +68,5 @@ func (l *loose) drop() {
 	l.ends, l.size = l.ends[:0], 0
 }
 
-// stringOf makes a string of bytes that last.
-func stringOf(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
+// String makes a string of bytes that last.
+func String(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }

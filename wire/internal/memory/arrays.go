@@ -1,4 +1,4 @@
-package wire
+package memory
 
 import (
 	"reflect"
@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// arrays allocates the elements of slices of one type. reflect.MakeSlice would also
+// Arrays allocates the elements of slices of one type. reflect.MakeSlice would also
 // allocate a slice header, which is not needed here.
-type arrays struct {
+type Arrays struct {
 	element reflect.Type
 	slice   reflect.Type
 	short   [maxShort + 1]atomic.Pointer[reflect.Type] // array types by length
@@ -18,12 +18,12 @@ type arrays struct {
 // types are never freed.
 const maxShort = 8
 
-func newArrays(element reflect.Type) *arrays {
-	return &arrays{element: element, slice: reflect.SliceOf(element)}
+func NewArrays(element reflect.Type) *Arrays {
+	return &Arrays{element: element, slice: reflect.SliceOf(element)}
 }
 
-// make returns n zeroed elements.
-func (a *arrays) make(n int) unsafe.Pointer {
+// Make returns n zeroed elements.
+func (a *Arrays) Make(n int) unsafe.Pointer {
 	if n > maxShort {
 		return reflect.MakeSlice(a.slice, n, n).UnsafePointer()
 	}

@@ -1,0 +1,41 @@
+package memory
+
+import (
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Strings that point into a body have memory of their own when they are settled, side
+// by side.
+func TestTextMovesTogether(t *testing.T) {
+	body := []byte("onetwo")
+	var l Text
+	var one, two, none string
+	var three []byte
+	l.Hang(&one, body[:3])
+	l.Hang(&none, body[3:3])
+	l.Hang(&two, body[3:])
+	l.HangBytes(&three, body[:2])
+	require.Same(t, unsafe.SliceData(body), unsafe.StringData(one))
+	l.Settle()
+	copy(body, "xxxxxx")
+	require.Equal(t, []string{"one", "", "two", "on"}, []string{one, none, two, string(three)})
+	require.Equal(t, unsafe.Add(unsafe.Pointer(unsafe.StringData(one)), 3), unsafe.Pointer(unsafe.StringData(two)))
+}
+
+// An object of a great many strings leaves no memory behind.
+func TestTextStaysSmall(t *testing.T) {
+	var l Text
+	strs := make([]string, 2*idleEnds)
+	for _, finish := range []func(){l.Settle, l.Drop} {
+		for i := range strs {
+			l.Hang(&strs[i], []byte(strings.Repeat("x", 2)))
+		}
+		finish()
+		require.LessOrEqual(t, cap(l.ends), idleEnds)
+		require.Zero(t, l.size)
+	}
+}
