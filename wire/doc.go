@@ -90,7 +90,7 @@
 //	{json,protobuf}_table.go                  compile a Go type
 //	{json,protobuf}_run.go                    decode an object with its table
 //	json_free.go, json_shape.go, json_make.go decode an object without a Go type
-//	share.go, pool.go, parts.go, sightings.go look for equal parts and remember them
+//	internal/share                            looks for equal parts and remembers them
 //	quantity.go, protobuf_guard.go            keep from the reference what it cannot bear
 //	target.go                                 says what to make of an object, and checks its kind
 package wire

@@ -46,7 +46,7 @@ func (d *jsonDecoder[T]) scan(s *source) *scanner {
 	return &scanner{source: s, maxBytes: min(d.opts.MaxObjectBytes, 1<<30), maxDepth: d.opts.MaxDepth}
 }
 
-func (d *jsonDecoder[T]) newRun() *jsonRun { return newJSONRun(d.opts.Pool, d.fields) }
+func (d *jsonDecoder[T]) newRun() *jsonRun { return newJSONRun(d.opts.Pool.inner(), d.fields) }
 
 func (d *jsonDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	e := &Error{Media: MediaJSON, Where: where, Bytes: len(raw), Err: err}

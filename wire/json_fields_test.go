@@ -82,7 +82,7 @@ func TestW04_UntypedJSONIsProjectedExactly(t *testing.T) {
 	const seed = 20261122
 	random := rand.New(rand.NewPCG(seed, 0))
 	pool := NewPool() // of all selections, which must not mix
-	for n := range share(400) {
+	for n := range portion(400) {
 		f := randomPaths(random)
 		c := newContest[*unstructured.Unstructured](t, MediaJSON, Options{Kind: widgetKind, Keep: f}, pool)
 		var bodies [][]byte

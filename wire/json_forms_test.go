@@ -262,6 +262,6 @@ func TestW01_JSONInOtherForms(t *testing.T) {
 		}
 	})
 	t.Logf("%d values, %d errors", values, errs)
-	require.Greater(t, values, share(1000))
-	require.Greater(t, errs, share(100))
+	require.Greater(t, values, portion(1000))
+	require.Greater(t, errs, portion(100))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // freeform decodes values without a Go type: objects become map[string]any, arrays
@@ -17,7 +18,7 @@ import (
 // and so on.
 type freeform struct {
 	*walk
-	sharer
+	share.Sharer
 	shapes
 	nodes []node
 	own   lasting
@@ -62,8 +63,8 @@ const idleNodes = 1 << 12
 // places.
 func (f *freeform) begin() {
 	if f.objects++; f.known >= maxShapes {
-		f.forget()
-		clear(f.trials)
+		f.shapes.forget()
+		f.Sharer.Forget()
 	}
 }
 
@@ -126,7 +127,7 @@ func (f *freeform) string(s *shape) error {
 	if err != nil {
 		return err
 	}
-	if plain && f.pool != nil {
+	if plain && f.Pool != nil {
 		if known := f.habit(s, text); known != nil {
 			f.push(node{kind: nodeString, at: unsafe.Pointer(known)})
 			return nil
@@ -172,14 +173,14 @@ func (f *freeform) digits() error {
 func (f *freeform) part(s *shape) error {
 	raw := f.inside()
 	// A projected part would hold all its bytes, also those that are left out.
-	if s.wanted != nil || !f.worth(s.share, len(raw)) {
+	if s.wanted != nil || !f.Worth(s.share, len(raw)) {
 		return f.container(s)
 	}
 	kind := nodeObjectPart
 	if raw[0] == '[' {
 		kind = nodeArrayPart
 	}
-	found, _, hash, keep := f.find(s.share, raw)
+	found, _, hash, keep := f.Find(s.share, raw)
 	if found != nil {
 		f.jump()
 		f.push(node{kind: kind, at: found})
@@ -188,14 +189,14 @@ func (f *freeform) part(s *shape) error {
 	if !keep {
 		return f.container(s)
 	}
-	kept := f.keep(raw)
+	kept := f.Keep(raw)
 	v, err := f.whole(f.container, s, lasting{raw: kept, start: f.at})
-	holds := f.kept(raw)
+	holds := f.Kept(raw)
 	if err != nil {
 		return err
 	}
 	at := (*anyHeader)(unsafe.Pointer(&v)).data
-	f.pool.remember(s.share.unit, hash, kept, at, 0, holds)
+	f.Remember(s.share, hash, kept, at, 0, holds)
 	f.push(node{kind: kind, at: at})
 	return nil
 }

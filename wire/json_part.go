@@ -15,10 +15,10 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 		return d.make(k, at)
 	}
 	raw := d.inside()
-	if !d.worth(k.share, len(raw)) {
+	if !d.Worth(k.share, len(raw)) {
 		return d.make(k, at)
 	}
-	found, n, hash, keep := d.find(k.share, raw)
+	found, n, hash, keep := d.Find(k.share, raw)
 	if found != nil {
 		d.jump()
 		if k.op == jsonSlice {
@@ -32,11 +32,11 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 		return d.make(k, at)
 	}
 	was := d.own
-	kept := d.keep(raw)
+	kept := d.Keep(raw)
 	d.own = lasting{raw: kept, start: d.at}
 	err := d.make(k, at)
 	d.own = was
-	holds := d.kept(raw)
+	holds := d.Kept(raw)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 			return nil
 		}
 	}
-	d.pool.remember(k.share.unit, hash, kept, *(*unsafe.Pointer)(at), n, holds)
+	d.Remember(k.share, hash, kept, *(*unsafe.Pointer)(at), n, holds)
 	return nil
 }
 
@@ -101,21 +101,22 @@ func (d *jsonRun) pointer(k *jsonKind, at unsafe.Pointer) error {
 
 // small returns the shared copy of the value at p if it is a common one, else p.
 func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
-	if d.pool == nil {
+	if d.Pool == nil {
 		return p
 	}
-	small := d.pool.small.Load()
+	var shared unsafe.Pointer
 	switch {
-	case k.op == jsonBool && *(*bool)(p):
-		return unsafe.Pointer(&small.bools[1])
 	case k.op == jsonBool:
-		return unsafe.Pointer(&small.bools[0])
-	case k.op == jsonInt && k.bits == 32 && uint32(*(*int32)(p)) < tooLarge:
-		return unsafe.Pointer(small.int32s.at(*(*int32)(p)))
-	case k.op == jsonInt && k.bits == 64 && uint64(*(*int64)(p)) < tooLarge:
-		return unsafe.Pointer(small.int64s.at(*(*int64)(p)))
+		shared = unsafe.Pointer(d.Pool.Bool(*(*bool)(p)))
+	case k.op == jsonInt && k.bits == 32:
+		shared = unsafe.Pointer(d.Pool.Int32(*(*int32)(p)))
+	case k.op == jsonInt && k.bits == 64:
+		shared = unsafe.Pointer(d.Pool.Int64(*(*int64)(p)))
 	}
-	return p
+	if shared == nil {
+		return p
+	}
+	return shared
 }
 
 func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {

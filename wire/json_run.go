@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // jsonRun decodes objects from JSON, one after the other: typed ones by the
@@ -26,7 +27,7 @@ import (
 // not know what is an error.
 type jsonRun struct {
 	walk
-	sharer
+	share.Sharer
 	free freeform
 	text memory.Text
 	own  lasting
@@ -49,9 +50,9 @@ type lasting struct {
 
 // newJSONRun returns a run for objects with the wanted fields. For typed objects,
 // their kind says the same.
-func newJSONRun(pool *Pool, wanted *selection) *jsonRun {
-	d := &jsonRun{sharer: sharer{pool: pool}}
-	d.free = freeform{walk: &d.walk, sharer: sharer{pool: pool}, shapes: newShapes(wanted)}
+func newJSONRun(pool *share.Pool, wanted *selection) *jsonRun {
+	d := &jsonRun{Sharer: share.Sharer{Pool: pool}}
+	d.free = freeform{walk: &d.walk, Sharer: share.Sharer{Pool: pool}, shapes: newShapes(wanted)}
 	return d
 }
 
@@ -79,17 +80,17 @@ func (d *jsonRun) begin(i item) {
 	d.own = lasting{}
 	d.note = nil
 	object := d.nextObject()
-	d.sharer.begin(object, len(i.raw))
-	d.free.sharer.begin(object, len(i.raw))
+	d.Sharer.Begin(object, len(i.raw))
+	d.free.Sharer.Begin(object, len(i.raw))
 	d.free.begin()
 }
 
 // nextObject is that of protoRun.
 func (d *jsonRun) nextObject() uint8 {
-	if !d.versions || d.pool == nil {
-		return d.object + 1
+	if !d.versions || d.Pool == nil {
+		return d.Another()
 	}
-	return uint8(d.pool.hash(stringUnit, d.name()))
+	return d.Version(d.name())
 }
 
 // end finishes an object, or gives it up.
@@ -220,20 +221,20 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 		*at = *usual
 		return nil
 	}
-	if w := word(text); w != "" {
+	if w := share.Word(text); w != "" {
 		*at, *usual = w, w
 		return nil
 	}
-	if d.own.raw != nil || !d.worth(f.share, len(text)) {
+	if d.own.raw != nil || !d.Worth(f.share, len(text)) {
 		return d.keepText(at, text, true)
 	}
-	found, n, hash, keep := d.find(f.share, text)
+	found, n, hash, keep := d.Find(f.share, text)
 	switch {
 	case found != nil:
 		*at = unsafe.String((*byte)(found), n)
 		*usual = *at
 	case keep:
-		*at = d.pool.rememberString(hash, text)
+		*at = d.Pool.RememberString(hash, text)
 	default:
 		return d.keepText(at, text, true)
 	}
@@ -381,8 +382,8 @@ func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 // any reads a value of no particular type.
 func (d *jsonRun) any(at *any) (err error) {
 	f := &d.free
-	f.keeping, f.room = d.keeping, d.room
+	f.Resume(&d.Sharer)
 	*at, err = f.value(f.inner)
-	d.room = f.room
+	d.Resume(&f.Sharer)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // shape is what a run has learned about one place in objects without a Go type,
@@ -16,7 +17,7 @@ type shape struct {
 	dropped bool       // nothing of the value is wanted
 	stray   bool       // stands for all unknown places with the same selection
 
-	share  *site             // within the run; nil where nothing is shared
+	share  *share.Site       // within the run; nil where nothing is shared
 	fields map[string]*shape // those of an object here
 	each   *shape            // the elements of an array here
 	first  *shape            // the field that came first here, the last time
@@ -68,8 +69,8 @@ func (s *shapes) stray(wanted *selection) *shape {
 	at := s.strays[wanted]
 	if at == nil {
 		s.known++
-		unit := siteOf(jsonPart{op: jsonAny, wanted: wanted.key()}).unit
-		at = &shape{wanted: wanted, stray: true, share: &site{unit: unit, number: s.known}}
+		part := share.SiteOf(jsonPart{op: jsonAny, wanted: wanted.key()})
+		at = &shape{wanted: wanted, stray: true, share: part.Under(s.known)}
 		s.strays[wanted] = at
 	}
 	return at
@@ -77,9 +78,9 @@ func (s *shapes) stray(wanted *selection) *shape {
 
 // place returns the shape of a place that is known from now on.
 func (s *shapes) place(name string, wanted *selection) *shape {
-	unit := s.stray(wanted).share.unit
+	stray := s.stray(wanted)
 	s.known++
-	return &shape{name: name, wanted: wanted, share: &site{unit: unit, number: s.known}}
+	return &shape{name: name, wanted: wanted, share: stray.share.Under(s.known)}
 }
 
 // element returns the shape of the elements of an array at a place.
@@ -149,7 +150,7 @@ func (s *shapes) habit(at *shape, text []byte) *string {
 	if at.stray || at.share == nil || len(text) > longestHabit {
 		return nil
 	}
-	usual := s.texts.At(at.share.number)
+	usual := s.texts.At(at.share.Number)
 	if *usual != nil && **usual == string(text) {
 		return *usual
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // jsonKind says how to read values of one Go type from JSON. It is built once for
@@ -28,7 +29,7 @@ type jsonKind struct {
 	elem     *jsonKind      // of what a pointer, a slice or a map holds
 	elements *memory.Arrays // of a slice
 	partly   bool           // not all of a value is wanted
-	share    *site          // nil where sharing cannot pay
+	share    *share.Site    // nil where sharing cannot pay
 	quantity bool           // a type that is not read here holds quantities
 }
 
@@ -68,7 +69,7 @@ type jsonField struct {
 	place  int // under which a run knows its habits
 	offset uintptr
 	kind   *jsonKind
-	share  *site // of a string, where sharing it may pay
+	share  *share.Site // of a string, where sharing it may pay
 }
 
 // jsonPart names a kind of part in JSON: the type of what is pointed to, of an
@@ -202,8 +203,8 @@ func (k *jsonKind) setPointer(s *selection) {
 		return
 	}
 	k.op, k.elem = jsonPointer, makeJSONKind(elem, s)
-	if (k.elem.op == jsonStruct || k.elem.op == jsonOwn) && k.elem.size >= ownMemory {
-		k.share = siteOf(jsonPart{elem, jsonPointer, s.key()})
+	if (k.elem.op == jsonStruct || k.elem.op == jsonOwn) && k.elem.size >= share.OwnMemory {
+		k.share = share.SiteOf(jsonPart{elem, jsonPointer, s.key()})
 	}
 }
 
@@ -219,8 +220,8 @@ func (k *jsonKind) setSlice(s *selection) {
 	switch k.elem.op {
 	case jsonBool, jsonInt, jsonUint, jsonFloat:
 	default:
-		if k.elem.size >= ownMemory {
-			k.share = siteOf(jsonPart{elem, jsonSlice, s.key()})
+		if k.elem.size >= share.OwnMemory {
+			k.share = share.SiteOf(jsonPart{elem, jsonSlice, s.key()})
 		}
 	}
 }
@@ -232,7 +233,7 @@ func (k *jsonKind) setMap(s *selection) {
 		return
 	}
 	k.op, k.elem = jsonMap, makeJSONKind(k.typ.Elem(), s)
-	k.share = siteOf(jsonPart{k.typ, jsonMap, s.key()})
+	k.share = share.SiteOf(jsonPart{k.typ, jsonMap, s.key()})
 }
 
 func (k *jsonKind) setStruct(s *selection) {
@@ -296,7 +297,7 @@ func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection) error {
 		}
 		field := jsonField{name: name, offset: offset + f.Offset, kind: makeJSONKind(f.Type, wanted)}
 		if field.kind.op == jsonString {
-			field.share = stringSite(jsonText{of, name})
+			field.share = share.StringSite(jsonText{of, name})
 		}
 		t.fields = append(t.fields, field)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // quirks is a type with everything that JSON and Go make difficult.
@@ -266,7 +267,7 @@ func equalResults(t testing.TB, name string, body []byte, want, got any, wantErr
 func TestW01_JSONOfRealObjects(t *testing.T) {
 	t.Parallel()
 	for _, o := range []objects.Options{{}, {Hostile: true}} {
-		n := share(300)
+		n := portion(300)
 		pods, deployments, widgets := make([]any, n), make([]any, n), make([]any, n)
 		for i := range pods {
 			pods[i], deployments[i], widgets[i] = objects.Pod(1, i, o), objects.Deployment(1, i, o), objects.Widget(1, i, o)
@@ -291,7 +292,7 @@ func TestW01_JSONOfRealEvents(t *testing.T) {
 	t.Parallel()
 	kind := objects.WidgetVersion().WithKind(objects.WidgetKind)
 	var widgets, pods []byte
-	for i := range share(200) {
+	for i := range portion(200) {
 		format := "{\"type\":\"MODIFIED\",\"object\":%s}\n"
 		if i%2 == 1 {
 			format = "{ \"object\" : %s,\n\"type\" : \"ADDED\" }"
@@ -520,7 +521,7 @@ func TestJSONFromManyGoroutines(t *testing.T) {
 // What a run has learned, and what a large object needed, does not grow without
 // a bound and does not stay.
 func TestW02_JSONRunsStaySmall(t *testing.T) {
-	d := newJSONRun(NewPool(), nil)
+	d := newJSONRun(share.NewPool(), nil)
 	for i := range 3 * maxShapes {
 		// Each name twice: in two objects.
 		body := fmt.Appendf(nil, `{"spec":{"a%d":{"x":1},"a%d":{"x":1}}}`, i, i+1)

@@ -1,14 +1,6 @@
 package wire
 
-import (
-	"hash/maphash"
-	"runtime"
-	"sync/atomic"
-	"unsafe"
-	"weak"
-
-	"github.com/millrace-dev/millrace/wire/internal/memory"
-)
+import "github.com/millrace-dev/millrace/wire/internal/share"
 
 // A Pool lets objects share equal parts. The same environment, probes or labels
 // are decoded once, and all objects that have them point to the one copy. Nobody
@@ -26,95 +18,25 @@ import (
 //
 // A Pool is safe for concurrent use.
 type Pool struct {
-	seed  maphash.Seed
-	parts *parts
-	seen  sightings // of what was met once
-	small atomic.Pointer[smallValues]
-	turn  atomic.Uint64 // a part of every hash; another one after Forget
+	shared *share.Pool
 }
-
-// part is a remembered part. It is immutable.
-type part struct {
-	unit  *unit
-	hash  uint64
-	raw   []byte // what it was decoded from; its strings lie in there; nil for a string
-	at    weak.Pointer[byte]
-	n     int // the length of a slice or string
-	holds int // bytes: those of raw, and of the parts within it
-}
-
-// unit is a kind of part: a type, an encoding and a projection. Parts are shared
-// only within a unit. Its address is its identity.
-type unit struct {
-	salt uint64
-}
-
-// units counts the units there are, for their salts.
-var units atomic.Uint64
-
-func newUnit() *unit { return &unit{salt: units.Add(1) * oddSalt} }
-
-// oddSalt spreads small numbers over 64 bits, each to another place.
-const oddSalt = 0x9e3779b97f4a7c15
-
-// stringUnit is that of strings, which are the same whatever they are for.
-var stringUnit = newUnit()
 
 // NewPool returns an empty pool. It takes about a kilobyte, and grows with the
 // number of parts in use.
-func NewPool() *Pool {
-	p := &Pool{seed: maphash.MakeSeed(), parts: newParts()}
-	p.small.Store(newSmallValues())
-	return p
-}
-
-// hash names the bytes of a part for lookup, repeats and remember.
-func (p *Pool) hash(u *unit, raw []byte) uint64 {
-	return maphash.Bytes(p.seed, raw) ^ u.salt ^ p.turn.Load()
-}
-
-// lookup returns the part that was decoded from raw, or nil, and how many bytes
-// are remembered for it and what is within it.
-func (p *Pool) lookup(u *unit, hash uint64, raw []byte) (at unsafe.Pointer, n, holds int) {
-	found := p.parts.find(hash)
-	if found == nil || found.unit != u {
-		return nil, 0, 0
-	}
-	at, known := unsafe.Pointer(found.at.Value()), found.raw
-	if known == nil && at != nil {
-		known = unsafe.Slice((*byte)(at), found.n)
-	}
-	if string(known) != string(raw) {
-		return nil, 0, 0
-	}
-	return at, found.n, found.holds
-}
-
-// remember makes a part known to later lookups, as long as somebody uses it. at
-// points to memory of its own: that of a struct, of a slice's elements, of a
-// map, or of a string, which has no raw. raw must not change any more. holds is
-// as sharer.kept says.
-func (p *Pool) remember(u *unit, hash uint64, raw []byte, at unsafe.Pointer, n, holds int) {
-	made := &part{unit: u, hash: hash, raw: raw, at: weak.Make((*byte)(at)), n: n, holds: holds}
-	p.parts.add(made)
-	runtime.AddCleanup((*byte)(at), p.parts.remove, made)
-}
-
-// rememberString returns a string like raw that later lookups find.
-func (p *Pool) rememberString(hash uint64, raw []byte) string {
-	own := make([]byte, len(raw), max(len(raw), ownMemory))
-	copy(own, raw)
-	p.remember(stringUnit, hash, nil, unsafe.Pointer(unsafe.SliceData(own)), len(own), 0)
-	return memory.String(own)
-}
+func NewPool() *Pool { return &Pool{shared: share.NewPool()} }
 
 // Forget makes the pool forget all parts. Call it when somebody has changed a
 // shared part in spite of L16: objects decoded later get none of the parts known
 // now. Objects that have such parts keep them.
-func (p *Pool) Forget() {
-	p.small.Store(newSmallValues())
-	p.turn.Add(oddSalt) // what was remembered by another hash is not found any more
-}
+func (p *Pool) Forget() { p.shared.Forget() }
 
 // Len returns the number of parts that the pool knows now.
-func (p *Pool) Len() int { return int(p.parts.len.Load()) }
+func (p *Pool) Len() int { return p.shared.Len() }
+
+// inner returns the pool as decoders use it. A nil Pool has none.
+func (p *Pool) inner() *share.Pool {
+	if p == nil {
+		return nil
+	}
+	return p.shared
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // replica is a Pod that has a part of every sort, and is equal to all others
@@ -224,48 +225,8 @@ func TestW03_TypesDoNotMix(t *testing.T) {
 			require.NotEqual(t, unsafe.Pointer(c.Env[0].ValueFrom.ConfigMapKeyRef), unsafe.Pointer(c.Env[1].ValueFrom.SecretKeyRef))
 		}
 	}
-	struct1, list := siteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructPtr, ""}), siteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructs, ""})
-	require.NotSame(t, struct1.unit, list.unit)
-}
-
-// A hash is a hint: bytes and type have to agree too.
-func TestW03_HashesMayCollide(t *testing.T) {
-	pool := NewPool()
-	const hash = 42
-	one, other := newUnit(), newUnit()
-	a, b := new(corev1.Container), new(corev1.Container)
-	pool.remember(one, hash, []byte("bytes of a"), unsafe.Pointer(a), 1, 0)
-
-	at, n, _ := pool.lookup(one, hash, []byte("bytes of a"))
-	require.Equal(t, unsafe.Pointer(a), at)
-	require.Equal(t, 1, n)
-	for _, miss := range []struct {
-		unit *unit
-		raw  string
-	}{{one, "bytes of b"}, {one, "bytes of "}, {one, "bytes of a "}, {one, ""}, {other, "bytes of a"}} {
-		at, _, _ := pool.lookup(miss.unit, hash, []byte(miss.raw))
-		require.Nil(t, at, miss.raw)
-	}
-
-	// The later one takes the place, and does not lose it when the first is gone.
-	pool.remember(one, hash, []byte("bytes of b"), unsafe.Pointer(b), 1, 0)
-	at, _, _ = pool.lookup(one, hash, []byte("bytes of a"))
-	require.Nil(t, at)
-	gone := make(chan struct{})
-	runtime.AddCleanup(a, func(gone chan struct{}) { close(gone) }, gone)
-	a = nil
-	require.True(t, collectUntil(func() bool {
-		select {
-		case <-gone:
-			return true
-		default:
-			return false
-		}
-	}))
-	at, _, _ = pool.lookup(one, hash, []byte("bytes of b"))
-	require.Equal(t, unsafe.Pointer(b), at)
-	runtime.KeepAlive(b)
-	requireForgotten(t, pool)
+	pointer, list := share.SiteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructPtr, ""}), share.SiteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructs, ""})
+	require.NotSame(t, pointer, list)
 }
 
 // What one does to the fields of an object itself shows in no other, and
@@ -283,8 +244,7 @@ func TestW03_ObjectsHaveFieldsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// What is forgotten is decoded anew, and then shared again; also where it was
-// about to be remembered.
+// What is forgotten is decoded anew, and then shared again.
 func TestW03_ForgottenPartsAreNotShared(t *testing.T) {
 	pool := NewPool()
 	decodeReplicas(t, pool, "a")
@@ -298,23 +258,15 @@ func TestW03_ForgottenPartsAreNotShared(t *testing.T) {
 	thirty := small()
 	require.Same(t, thirty, small())
 
-	raw := []byte("a part that is being decoded")
-	unit := newUnit()
-	hash := pool.hash(unit, raw)
 	pool.Forget()
-	at := new(corev1.Container)
-	pool.remember(unit, hash, raw, unsafe.Pointer(at), 1, 0)
-	found, _, _ := pool.lookup(unit, pool.hash(unit, raw), raw)
-	require.Nil(t, found)
-
 	require.NotSame(t, thirty, small())
 	after := decodeReplicas(t, pool, "d", "e", "f")
 	for name, at := range sharedParts(before[1]) {
 		require.NotEqual(t, at, sharedParts(after[1])[name], name)
 		require.Equal(t, sharedParts(after[1])[name], sharedParts(after[2])[name], name)
 	}
-	runtime.KeepAlive([]any{before, after, at})
-	before, after, at = nil, nil, nil
+	runtime.KeepAlive([]any{before, after})
+	before, after = nil, nil
 	requireForgotten(t, pool)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // frameOverhead is how many bytes a watch frame may have beside its object: the
@@ -44,7 +45,7 @@ func newProtobufDecoder[T object.Object](t *target[T], opts Options) (*protobufD
 
 // newRun returns what decodes the objects of one list or watch.
 func (d *protobufDecoder[T]) newRun() *protoRun {
-	return &protoRun{sharer: sharer{pool: d.opts.Pool}}
+	return &protoRun{Sharer: share.Sharer{Pool: d.opts.Pool.inner()}}
 }
 
 func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {

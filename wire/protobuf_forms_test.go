@@ -255,8 +255,8 @@ func TestW01_ProtobufInOtherForms(t *testing.T) {
 		}
 	})
 	t.Logf("%d values, %d errors", values, errs)
-	require.Greater(t, values, share(1000))
-	require.Greater(t, errs, share(100))
+	require.Greater(t, values, portion(1000))
+	require.Greater(t, errs, portion(100))
 }
 
 // Damaged at random, an object is what the reference makes of it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // protoRun decodes objects from protobuf by their tables, one after the other.
@@ -17,7 +18,7 @@ import (
 // ErrUnusual, and the reference decodes the object again. So it need not know what
 // is an error.
 type protoRun struct {
-	sharer
+	share.Sharer
 	text     memory.Text
 	versions bool // of one object there may be several
 
@@ -36,7 +37,7 @@ const (
 // decode decodes raw into the zeroed struct at at, of the table's type. After an
 // error the struct is useless.
 func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) error {
-	d.begin(d.nextObject(raw), len(raw))
+	d.Begin(d.nextObject(raw), len(raw))
 	d.own = ownObject
 	if err := d.fields(table, at, raw); err != nil {
 		d.text.Drop()
@@ -46,16 +47,14 @@ func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) erro
 	return nil
 }
 
-// nextObject says which object is at hand. In a watch that may be another version of one that was there before. Versions have in common what no
-// other object has, such as a name, and to remember that would be of no use: so
-// they count as one.
+// nextObject says which object is at hand.
 func (d *protoRun) nextObject(raw []byte) uint8 {
-	if !d.versions || d.pool == nil {
-		return d.object + 1
+	if !d.versions || d.Pool == nil {
+		return d.Another()
 	}
 	meta, _, _ := lengthField(raw, 1)
 	name, _, _ := lengthField(meta, 1)
-	return uint8(d.pool.hash(stringUnit, name))
+	return d.Version(name)
 }
 
 // varint reads a number. n is 0 where there is none.
@@ -187,25 +186,11 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 	case opInt64:
 		*(*int64)(at) = int64(v)
 	case opBoolPtr:
-		p := new(bool)
-		if d.pool != nil {
-			p = &d.pool.small.Load().bools[min(uint(v), 1)]
-		} else {
-			*p = uint(v) != 0
-		}
-		*(**bool)(at) = p
+		*(**bool)(at) = d.Bool(uint(v) != 0)
 	case opInt32Ptr:
-		if d.pool != nil && v < tooLarge {
-			*(**int32)(at) = d.pool.small.Load().int32s.at(int32(v))
-			return
-		}
-		*(**int32)(at) = new(int32(v))
+		*(**int32)(at) = d.Int32(int32(v))
 	case opInt64Ptr:
-		if d.pool != nil && v < tooLarge {
-			*(**int64)(at) = d.pool.small.Load().int64s.at(int64(v))
-			return
-		}
-		*(**int64)(at) = new(int64(v))
+		*(**int64)(at) = d.Int64(int64(v))
 	}
 }
 
@@ -243,20 +228,20 @@ func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
 
 // string stores the text of a field, which many objects may have.
 func (d *protoRun) string(f *protoField, at *string, raw []byte) {
-	if w := word(raw); w != "" {
+	if w := share.Word(raw); w != "" {
 		*at = w
 		return
 	}
-	if d.own == ownRaw || !d.worth(f.share, len(raw)) {
+	if d.own == ownRaw || !d.Worth(f.share, len(raw)) {
 		d.ownString(at, raw)
 		return
 	}
-	found, n, hash, keep := d.find(f.share, raw)
+	found, n, hash, keep := d.Find(f.share, raw)
 	switch {
 	case found != nil:
 		*at = unsafe.String((*byte)(found), n)
 	case keep:
-		*at = d.pool.rememberString(hash, raw)
+		*at = d.Pool.RememberString(hash, raw)
 	default:
 		d.ownString(at, raw)
 	}
@@ -304,10 +289,10 @@ func (d *protoRun) many(f *protoField, at unsafe.Pointer, run []byte, count int)
 // part returns memory with what raw stands for: one that is shared, or one of
 // its own.
 func (d *protoRun) part(f *protoField, raw []byte, count int) (unsafe.Pointer, int, error) {
-	if !d.worth(f.share, len(raw)) {
+	if !d.Worth(f.share, len(raw)) {
 		return d.make(f, raw, count)
 	}
-	found, n, hash, keep := d.find(f.share, raw)
+	found, n, hash, keep := d.Find(f.share, raw)
 	if found != nil {
 		return found, n, nil
 	}
@@ -316,14 +301,14 @@ func (d *protoRun) part(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 		return d.make(f, raw, count)
 	}
 	was := d.own
-	raw, d.own = d.keep(raw), ownRaw
+	raw, d.own = d.Keep(raw), ownRaw
 	p, n, err := d.make(f, raw, count)
 	d.own = was
-	holds := d.kept(raw)
+	holds := d.Kept(raw)
 	if err != nil {
 		return nil, 0, err
 	}
-	d.pool.remember(f.share.unit, hash, raw, p, n, holds)
+	d.Remember(f.share, hash, raw, p, n, holds)
 	return p, n, nil
 }
 

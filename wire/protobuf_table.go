@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // protoTable says how the fields of one Go struct are read from protobuf, or
@@ -61,7 +62,7 @@ type protoField struct {
 	own      func(at unsafe.Pointer, raw []byte) error
 	pairs    *protoPairs // of a map
 	partly   bool        // not all of a value is wanted
-	share    *site       // nil where sharing cannot pay
+	share    *share.Site // nil where sharing cannot pay
 }
 
 // protoPairs says how the entries of a map are read.
@@ -70,6 +71,20 @@ type protoPairs struct {
 	key   reflect.Type
 	value *protoField // as if it were a field of the entry
 	read  func(d *protoRun, m *protoPairs, at unsafe.Pointer, run []byte, n int) error
+}
+
+// protoPart names a kind of part in protobuf: the type of what is pointed to,
+// of an element or of a map, which of these it is, and what of it is decoded.
+type protoPart struct {
+	typ    any
+	op     protoOp
+	fields string // the key of the selection
+}
+
+// protoText names a string field.
+type protoText struct {
+	of     any
+	number int
 }
 
 // protoTables holds the table, or the reason why there is none, of each type and
@@ -152,7 +167,7 @@ func compileProtoField(t reflect.Type, f reflect.StructField, s *selection) (num
 		return 0, nil, err
 	}
 	if field.op == opString {
-		field.share = stringSite(protoText{t, number})
+		field.share = share.StringSite(protoText{t, number})
 	}
 	field.offset = f.Offset
 	field.tag = uint64(number)<<3 | uint64(field.wire)
@@ -241,8 +256,8 @@ func (f *protoField) setList(s *selection) error {
 
 // setShare lets what f points to, or its elements, be shared.
 func (f *protoField) setShare(s *selection) {
-	if f.partly = s != nil; f.typ.Size() >= ownMemory {
-		f.share = siteOf(protoPart{f.typ, f.op, s.key()})
+	if f.partly = s != nil; f.typ.Size() >= share.OwnMemory {
+		f.share = share.SiteOf(protoPart{f.typ, f.op, s.key()})
 	}
 }
 
@@ -255,7 +270,7 @@ func (f *protoField) setMap(s *selection) error {
 	if err := value.setValue(s); err != nil {
 		return err
 	}
-	f.op, f.share, f.partly = opMap, siteOf(protoPart{t, opMap, s.key()}), s != nil
+	f.op, f.share, f.partly = opMap, share.SiteOf(protoPart{t, opMap, s.key()}), s != nil
 	f.pairs = &protoPairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
 	switch {
 	case value.wire != wireBytes:

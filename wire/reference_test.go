@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // contest is a decoder of each sort for the objects of one kind and one media
@@ -247,7 +248,7 @@ func TestW01_EveryTypeByItsTable(t *testing.T) {
 		}
 		table, err := protoTableOf(a.typ, nil)
 		require.NoError(t, err)
-		plain, sharing := new(protoRun), &protoRun{sharer: sharer{pool: NewPool()}}
+		plain, sharing := new(protoRun), &protoRun{Sharer: share.Sharer{Pool: share.NewPool()}}
 		for n, how := range []fullness{full, half, half, sparse, sparse} {
 			seed := int64(1000*i + n)
 			raw, err := f.object(a.typ, how, seed).(interface{ Marshal() ([]byte, error) }).Marshal()
@@ -290,7 +291,7 @@ const raceShare = 8
 func among(n int) bool { return !raceDetector || n%raceShare == 0 }
 
 // share returns how many of n cases run.
-func share(n int) int {
+func portion(n int) int {
 	if raceDetector {
 		return n / raceShare
 	}
@@ -332,7 +333,7 @@ func TestW01_EveryKindInEveryBody(t *testing.T) {
 	})
 	t.Logf("%d kinds, %d with their media types", count, decoded)
 	require.GreaterOrEqual(t, count, 173)
-	require.GreaterOrEqual(t, decoded, share(344))
+	require.GreaterOrEqual(t, decoded, portion(344))
 }
 
 // listOf puts objects, as encodeAs writes them, into a list.

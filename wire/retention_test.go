@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,7 @@ import (
 
 // poolBytes is what the pool of a test may hold beside the parts: its marks and
 // its table.
-const poolBytes = lastMarks*8 + 64<<10
+const poolBytes = (256 + 64) << 10
 
 // heldBy returns how many bytes the objects of a watch hold when it has ended, of
 // each name the last one, and how many the body has for each.
@@ -239,22 +238,4 @@ func TestFreshPoolsAndWatchesAreSmall(t *testing.T) {
 		_, err := readWatch(d, strings.NewReader(""))
 		require.NoError(t, err)
 	}), uint64(8<<10))
-}
-
-// The table of parts counts what it holds while it grows and shrinks, and is
-// small again when nothing is in use.
-func TestW03_TheTableOfPartsShrinks(t *testing.T) {
-	pool := NewPool()
-	kind, parts := newUnit(), share(100_000)
-	var used [][]byte
-	for i := range parts {
-		raw, own := fmt.Appendf(nil, "part number %d", i), make([]byte, 32)
-		used = append(used, own)
-		pool.remember(kind, pool.hash(kind, raw), raw, unsafe.Pointer(unsafe.SliceData(own)), 1, len(raw))
-	}
-	require.Greater(t, len(*pool.parts.slots.Load()), parts)
-	runtime.KeepAlive(used)
-	used = nil
-	requireForgotten(t, pool)
-	require.LessOrEqual(t, len(*pool.parts.slots.Load()), 16*firstSlots)
 }

@@ -1,4 +1,4 @@
-package wire
+package share
 
 // words are strings that the API and its components put into nearly every object.
 // An object with one of them points to the word here, which costs neither memory
@@ -70,8 +70,8 @@ func (x *lexicon) slot(raw []byte) uint32 {
 	return h * (x.factor * 0x9e3779b1) >> (32 - wordBits)
 }
 
-// word returns the word that raw spells, or "".
-func word(raw []byte) string {
+// Word returns the word that raw spells, or "".
+func Word(raw []byte) string {
 	if len(raw) == 0 || len(raw) > words.longest {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package wire
+package share
 
 import (
 	"testing"
@@ -9,16 +9,16 @@ import (
 
 func TestWords(t *testing.T) {
 	for _, w := range words.list[1:] {
-		found := word([]byte(w))
+		found := Word([]byte(w))
 		require.Equal(t, w, found)
 		require.Same(t, unsafe.StringData(w), unsafe.StringData(found))
 		for at := range len(w) {
 			other := []byte(w)
 			other[at] ^= 1
-			require.Contains(t, []string{"", string(other)}, word(other))
+			require.Contains(t, []string{"", string(other)}, Word(other))
 		}
-		require.Empty(t, word([]byte(w+"?")))
+		require.Empty(t, Word([]byte(w+"?")))
 	}
-	require.Empty(t, word(nil))
+	require.Empty(t, Word(nil))
 	require.Less(t, len(words.list), 256)
 }
