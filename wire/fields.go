@@ -3,6 +3,8 @@ package wire
 import (
 	"slices"
 	"strings"
+
+	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
 // Fields selects fields of objects. Other fields are left out while an object is
@@ -69,7 +71,7 @@ func (f Fields) IsZero() bool { return f == Fields{} }
 func (f Fields) Keeps(path string) bool {
 	s, kept := f.selection(), true
 	for name := range strings.SplitSeq(path, ".") {
-		if s, kept = s.field(name); !kept {
+		if s, kept = s.Field(name); !kept {
 			return false
 		}
 	}
@@ -114,4 +116,12 @@ func (f Fields) split() []string {
 		return nil
 	}
 	return strings.Split(f.paths, ",")
+}
+
+// selection returns f as a tree.
+func (f Fields) selection() *selection.Tree {
+	if f.mode == fieldsOnly {
+		return selection.Only(f.split())
+	}
+	return selection.Without(f.split())
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
 // Objects of every kind, filled at random and decoded in every way with fields
@@ -115,7 +116,7 @@ func randomFields(random *rand.Rand, t reflect.Type) Fields {
 	for range 1 + random.Intn(4) {
 		var path []string
 		for at := t; len(path) == 0 || random.Intn(4) > 0; {
-			fields := fieldsOf(at)
+			fields := selection.FieldsOf(at)
 			if len(fields) == 0 {
 				break
 			}

@@ -100,7 +100,7 @@ func (f *freeform) take(s *shape) error {
 	switch {
 	case c == '{' || c == '[':
 		return f.part(s)
-	case s.wanted != nil && !s.wanted.others:
+	case !s.wanted.KeepsValues():
 		f.push(node{kind: nodeDropped}) // only fields are wanted, and it has none
 		return f.skip()
 	}
@@ -293,7 +293,7 @@ func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 		if text, err = unescape(nil, text); err != nil {
 			return nil, "", err
 		}
-		return f.strayField(s.wanted.field(string(text))), memory.String(text), nil
+		return f.strayField(s.wanted.Field(string(text))), memory.String(text), nil
 	}
 	at := f.field(s, text)
 	if at.stray {

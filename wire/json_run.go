@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -50,7 +51,7 @@ type lasting struct {
 
 // newJSONRun returns a run for objects with the wanted fields. For typed objects,
 // their kind says the same.
-func newJSONRun(pool *share.Pool, wanted *selection) *jsonRun {
+func newJSONRun(pool *share.Pool, wanted *selection.Tree) *jsonRun {
 	d := &jsonRun{Sharer: share.Sharer{Pool: pool}}
 	d.free = freeform{walk: &d.walk, Sharer: share.Sharer{Pool: pool}, shapes: newShapes(wanted)}
 	return d

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -12,10 +13,10 @@ import (
 // sharing pays. Objects of one kind have nearly the same shape, so the next name is
 // usually known before it is read.
 type shape struct {
-	name    string     // of the field; shared by all objects that have it
-	wanted  *selection // of the value; nil for all of it
-	dropped bool       // nothing of the value is wanted
-	stray   bool       // stands for all unknown places with the same selection
+	name    string          // of the field; shared by all objects that have it
+	wanted  *selection.Tree // of the value; nil for all of it
+	dropped bool            // nothing of the value is wanted
+	stray   bool            // stands for all unknown places with the same selection
 
 	share  *share.Site       // within the run; nil where nothing is shared
 	fields map[string]*shape // those of an object here
@@ -29,13 +30,13 @@ type shape struct {
 // that are met once are not learned, nor are more places than maxShapes, and
 // then the next object begins anew.
 type shapes struct {
-	wanted  *selection
-	root    *shape                 // an object
-	inner   *shape                 // a value within a typed object
-	strays  map[*selection]*shape  // by what is wanted of a place
-	dropped *shape                 // the stray one
-	known   int                    // how many places
-	texts   memory.Recall[*string] // by the number of a place, a text that was there twice in a row
+	wanted  *selection.Tree
+	root    *shape                     // an object
+	inner   *shape                     // a value within a typed object
+	strays  map[*selection.Tree]*shape // by what is wanted of a place
+	dropped *shape                     // the stray one
+	known   int                        // how many places
+	texts   memory.Recall[*string]     // by the number of a place, a text that was there twice in a row
 	objects int
 	seed    maphash.Seed
 	seen    [][2]uint32 // marks of names that were met; from the second object on
@@ -48,7 +49,7 @@ const (
 )
 
 // newShapes returns the shapes of objects with the wanted fields.
-func newShapes(wanted *selection) shapes {
+func newShapes(wanted *selection.Tree) shapes {
 	s := shapes{wanted: wanted, seed: maphash.MakeSeed(), dropped: &shape{stray: true, dropped: true}}
 	s.forget()
 	return s
@@ -56,20 +57,20 @@ func newShapes(wanted *selection) shapes {
 
 func (s *shapes) forget() {
 	s.known, s.texts = 0, memory.Recall[*string]{}
-	s.strays = make(map[*selection]*shape)
+	s.strays = make(map[*selection.Tree]*shape)
 	s.inner = s.place("", nil)
 	// An object and its metadata are never shared: no other object has the same,
 	// and completing an object writes to them.
-	metadata, _ := s.wanted.field("metadata")
+	metadata, _ := s.wanted.Field("metadata")
 	s.root = &shape{wanted: s.wanted, fields: map[string]*shape{"metadata": {name: "metadata", wanted: metadata}}}
 }
 
 // stray returns the shape of all unknown places with this selection.
-func (s *shapes) stray(wanted *selection) *shape {
+func (s *shapes) stray(wanted *selection.Tree) *shape {
 	at := s.strays[wanted]
 	if at == nil {
 		s.known++
-		part := share.SiteOf(jsonPart{op: jsonAny, wanted: wanted.key()})
+		part := share.SiteOf(jsonPart{op: jsonAny, wanted: wanted.Key()})
 		at = &shape{wanted: wanted, stray: true, share: part.Under(s.known)}
 		s.strays[wanted] = at
 	}
@@ -77,7 +78,7 @@ func (s *shapes) stray(wanted *selection) *shape {
 }
 
 // place returns the shape of a place that is known from now on.
-func (s *shapes) place(name string, wanted *selection) *shape {
+func (s *shapes) place(name string, wanted *selection.Tree) *shape {
 	stray := s.stray(wanted)
 	s.known++
 	return &shape{name: name, wanted: wanted, share: stray.share.Under(s.known)}
@@ -101,7 +102,7 @@ func (s *shapes) field(at *shape, name []byte) *shape {
 	if known := at.fields[string(name)]; known != nil {
 		return known
 	}
-	wanted, kept := at.wanted.field(string(name))
+	wanted, kept := at.wanted.Field(string(name))
 	switch {
 	case at.stray || s.known >= maxShapes || !s.repeats(name):
 		return s.strayField(wanted, kept)
@@ -115,7 +116,7 @@ func (s *shapes) field(at *shape, name []byte) *shape {
 }
 
 // strayField returns the shape of a field whose place is not known.
-func (s *shapes) strayField(wanted *selection, kept bool) *shape {
+func (s *shapes) strayField(wanted *selection.Tree, kept bool) *shape {
 	if !kept {
 		return s.dropped
 	}

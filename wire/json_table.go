@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -106,7 +107,7 @@ type jsonKindKey struct {
 
 // jsonKindOf returns the kind of a type for a selection. The type may contain
 // itself.
-func jsonKindOf(t reflect.Type, s *selection) *jsonKind {
+func jsonKindOf(t reflect.Type, s *selection.Tree) *jsonKind {
 	jsonKinds.Lock()
 	defer jsonKinds.Unlock()
 	return makeJSONKind(t, s)
@@ -114,8 +115,8 @@ func jsonKindOf(t reflect.Type, s *selection) *jsonKind {
 
 // makeJSONKind requires that jsonKinds is locked. The lock is released when the kind
 // and everything it leads to is complete.
-func makeJSONKind(t reflect.Type, s *selection) *jsonKind {
-	key := jsonKindKey{t, s.key()}
+func makeJSONKind(t reflect.Type, s *selection.Tree) *jsonKind {
+	key := jsonKindKey{t, s.Key()}
 	k := jsonKinds.known[key]
 	if k == nil {
 		k = &jsonKind{typ: t, size: t.Size(), partly: s != nil}
@@ -125,7 +126,7 @@ func makeJSONKind(t reflect.Type, s *selection) *jsonKind {
 	return k
 }
 
-func (k *jsonKind) set(s *selection) {
+func (k *jsonKind) set(s *selection.Tree) {
 	k.setAll(s)
 	switch {
 	case s == nil:
@@ -135,7 +136,7 @@ func (k *jsonKind) set(s *selection) {
 	}
 }
 
-func (k *jsonKind) setAll(s *selection) {
+func (k *jsonKind) setAll(s *selection.Tree) {
 	t := k.typ
 	// Methods count where a value has an address and its type a name.
 	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
@@ -195,7 +196,7 @@ func (k *jsonKind) setInterface() {
 	}
 }
 
-func (k *jsonKind) setPointer(s *selection) {
+func (k *jsonKind) setPointer(s *selection.Tree) {
 	elem := k.typ.Elem()
 	if k.typ.Name() != "" || elem.Kind() == reflect.Pointer || elem.Kind() == reflect.Interface ||
 		elem.Name() == "" && reflect.PointerTo(elem).NumMethod() > 0 {
@@ -204,11 +205,11 @@ func (k *jsonKind) setPointer(s *selection) {
 	}
 	k.op, k.elem = jsonPointer, makeJSONKind(elem, s)
 	if (k.elem.op == jsonStruct || k.elem.op == jsonOwn) && k.elem.size >= share.OwnMemory {
-		k.share = share.SiteOf(jsonPart{elem, jsonPointer, s.key()})
+		k.share = share.SiteOf(jsonPart{elem, jsonPointer, s.Key()})
 	}
 }
 
-func (k *jsonKind) setSlice(s *selection) {
+func (k *jsonKind) setSlice(s *selection.Tree) {
 	elem := k.typ.Elem()
 	if elem.Kind() == reflect.Uint8 {
 		if k.op = jsonBytes; elem != reflect.TypeFor[byte]() {
@@ -221,22 +222,22 @@ func (k *jsonKind) setSlice(s *selection) {
 	case jsonBool, jsonInt, jsonUint, jsonFloat:
 	default:
 		if k.elem.size >= share.OwnMemory {
-			k.share = share.SiteOf(jsonPart{elem, jsonSlice, s.key()})
+			k.share = share.SiteOf(jsonPart{elem, jsonSlice, s.Key()})
 		}
 	}
 }
 
-func (k *jsonKind) setMap(s *selection) {
+func (k *jsonKind) setMap(s *selection.Tree) {
 	key := k.typ.Key()
 	if key.Kind() != reflect.String || reflect.PointerTo(key).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		k.leave()
 		return
 	}
 	k.op, k.elem = jsonMap, makeJSONKind(k.typ.Elem(), s)
-	k.share = share.SiteOf(jsonPart{k.typ, jsonMap, s.key()})
+	k.share = share.SiteOf(jsonPart{k.typ, jsonMap, s.Key()})
 }
 
-func (k *jsonKind) setStruct(s *selection) {
+func (k *jsonKind) setStruct(s *selection.Tree) {
 	table := new(jsonTable)
 	if err := table.add(k.typ, 0, s); err != nil {
 		k.leave()
@@ -263,7 +264,7 @@ func newPlace() int {
 }
 
 // add adds the wanted fields of a struct at an offset of the table's.
-func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection) error {
+func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 	for i := range of.NumField() {
 		f := of.Field(i)
 		tag := f.Tag.Get("json")
@@ -288,7 +289,7 @@ func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection) error {
 		case name == "":
 			name = f.Name
 		}
-		wanted, kept := s.field(name)
+		wanted, kept := s.Field(name)
 		if !kept {
 			continue
 		}

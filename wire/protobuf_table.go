@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -98,8 +99,8 @@ type protoTableKey struct {
 
 // protoTableOf returns the table of a type that does not contain itself, for
 // what s wants of it.
-func protoTableOf(t reflect.Type, s *selection) (*protoTable, error) {
-	key := protoTableKey{t, s.key()}
+func protoTableOf(t reflect.Type, s *selection.Tree) (*protoTable, error) {
+	key := protoTableKey{t, s.Key()}
 	compile, ok := protoTables.Load(key)
 	if !ok {
 		compile, _ = protoTables.LoadOrStore(key, sync.OnceValues(func() (*protoTable, error) { return compileProto(t, s) }))
@@ -126,14 +127,14 @@ func hasTable(t reflect.Type) bool {
 	return true
 }
 
-func compileProto(t reflect.Type, s *selection) (*protoTable, error) {
+func compileProto(t reflect.Type, s *selection.Tree) (*protoTable, error) {
 	table := &protoTable{typ: t}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Tag.Get("protobuf") == "" {
 			continue // it is in the envelope
 		}
-		sub, kept := s.of(f)
+		sub, kept := s.Of(f)
 		if !kept {
 			continue
 		}
@@ -152,7 +153,7 @@ func compileProto(t reflect.Type, s *selection) (*protoTable, error) {
 // maxFieldNumber keeps tables small; the API goes up to a few dozen.
 const maxFieldNumber = 1 << 12
 
-func compileProtoField(t reflect.Type, f reflect.StructField, s *selection) (number int, field *protoField, err error) {
+func compileProtoField(t reflect.Type, f reflect.StructField, s *selection.Tree) (number int, field *protoField, err error) {
 	tag := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(tag) < 2 {
 		return 0, nil, fmt.Errorf("protobuf tag %q: want encoding and number", f.Tag.Get("protobuf"))
@@ -175,7 +176,7 @@ func compileProtoField(t reflect.Type, f reflect.StructField, s *selection) (num
 }
 
 // protoFieldOf says how what s wants of a value of type t is read.
-func protoFieldOf(t reflect.Type, s *selection) (*protoField, error) {
+func protoFieldOf(t reflect.Type, s *selection.Tree) (*protoField, error) {
 	f := &protoField{typ: t, wire: wireBytes}
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]())
 	switch {
@@ -189,7 +190,7 @@ func protoFieldOf(t reflect.Type, s *selection) (*protoField, error) {
 	return f, f.setValue(s)
 }
 
-func (f *protoField) setValue(s *selection) (err error) {
+func (f *protoField) setValue(s *selection.Tree) (err error) {
 	switch kind := f.typ.Kind(); {
 	case hasTable(f.typ):
 		f.op = opStruct
@@ -213,7 +214,7 @@ func (f *protoField) setValue(s *selection) (err error) {
 }
 
 // setPointer makes f a pointer to what setValue would make it.
-func (f *protoField) setPointer(s *selection) error {
+func (f *protoField) setPointer(s *selection.Tree) error {
 	f.typ = f.typ.Elem()
 	if err := f.setValue(s); err != nil {
 		return err
@@ -234,7 +235,7 @@ func (f *protoField) setPointer(s *selection) error {
 }
 
 // setList makes f a list of what setValue would make it.
-func (f *protoField) setList(s *selection) error {
+func (f *protoField) setList(s *selection.Tree) error {
 	f.elements, f.typ = memory.NewArrays(f.typ.Elem()), f.typ.Elem()
 	if err := f.setValue(s); err != nil {
 		return err
@@ -255,13 +256,13 @@ func (f *protoField) setList(s *selection) error {
 }
 
 // setShare lets what f points to, or its elements, be shared.
-func (f *protoField) setShare(s *selection) {
+func (f *protoField) setShare(s *selection.Tree) {
 	if f.partly = s != nil; f.typ.Size() >= share.OwnMemory {
-		f.share = share.SiteOf(protoPart{f.typ, f.op, s.key()})
+		f.share = share.SiteOf(protoPart{f.typ, f.op, s.Key()})
 	}
 }
 
-func (f *protoField) setMap(s *selection) error {
+func (f *protoField) setMap(s *selection.Tree) error {
 	t := f.typ
 	if t.Key().Kind() != reflect.String {
 		return fmt.Errorf("no way to read a map by %v", t.Key())
@@ -270,7 +271,7 @@ func (f *protoField) setMap(s *selection) error {
 	if err := value.setValue(s); err != nil {
 		return err
 	}
-	f.op, f.share, f.partly = opMap, share.SiteOf(protoPart{t, opMap, s.key()}), s != nil
+	f.op, f.share, f.partly = opMap, share.SiteOf(protoPart{t, opMap, s.Key()}), s != nil
 	f.pairs = &protoPairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
 	switch {
 	case value.wire != wireBytes:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
 // form is how much of an object is decoded, and into what.
@@ -27,9 +28,9 @@ type target[T object.Object] struct {
 	kind       object.GVK
 	apiVersion string
 	form       form
-	goType     reflect.Type // what T points to
-	guard      *fieldGuard  // of what the reference reads; nil where there is no Go type
-	fields     *selection   // of an object; nil for all of it
+	goType     reflect.Type    // what T points to
+	guard      *fieldGuard     // of what the reference reads; nil where there is no Go type
+	fields     *selection.Tree // of an object; nil for all of it
 }
 
 func newTarget[T object.Object](opts Options) (*target[T], error) {
@@ -77,9 +78,9 @@ func newTarget[T object.Object](opts Options) (*target[T], error) {
 func (t *target[T]) setFields(f Fields) error {
 	t.fields = f.selection()
 	if t.form == formUnstructured {
-		return f.checkUntyped()
+		return selection.CheckUntyped(f.split())
 	}
-	return f.check(t.goType)
+	return selection.Check(f.split(), t.goType)
 }
 
 // whole is the target without a selection.
@@ -173,6 +174,16 @@ func (t *target[T]) finish(obj T, named bool) error {
 		return ErrNoName
 	}
 	return nil
+}
+
+// project takes from an object what is not wanted of it. It is the definition
+// of what decoders leave out. No part of the object may be shared: it is changed.
+func (t *target[T]) project(obj T) {
+	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+		selection.PruneUntyped(u.Object, t.fields)
+		return
+	}
+	selection.Prune(reflect.ValueOf(obj), t.fields)
 }
 
 // SupportsProtobuf reports whether NewDecoder can read the Go type that T and opts

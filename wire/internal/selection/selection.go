@@ -1,4 +1,4 @@
-package wire
+package selection
 
 import (
 	"encoding/json"
@@ -11,36 +11,44 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// selection is Fields as a tree, down which a decoder walks along with the object.
+// Tree is a tree of fields. A decoder walks down the tree along with the object.
 // It says what is wanted of a value. nil means all of it. A selection is immutable
 // once made.
 //
-//	sub, kept := s.field("spec") // at the field "spec"
+//	sub, kept := s.Field("spec") // at the field "spec"
 //	if !kept { skip the value }
 //	...                          // else decode what sub wants of it
 //
 // Pointers, lists and maps have no level of their own: what holds for a list
 // holds for its elements. A struct that is inlined has none either, and gets the
 // selection of the struct around it.
-type selection struct {
-	fields map[string]*selection // by JSON name; one that wants nothing for what is dropped
-	others bool                  // whether fields that are not named are wanted
+type Tree struct {
+	fields map[string]*Tree // by JSON name; one that wants nothing for what is dropped
+	others bool             // whether fields that are not named are wanted
 }
 
 // identity is what every object keeps.
 var identity = [...]string{"apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"}
 
-// selection returns f as a tree.
-func (f Fields) selection() *selection {
-	if f.mode != fieldsOnly && f.paths == "" {
+// Only selects the fields at the paths and the identity.
+func Only(paths []string) *Tree { return newSelection(paths, true) }
+
+// Without selects all fields but those at the paths. The identity is
+// selected anyway. It returns nil if there are no paths.
+func Without(paths []string) *Tree {
+	if len(paths) == 0 {
 		return nil
 	}
-	s := &selection{fields: make(map[string]*selection), others: f.mode == fieldsWithout}
-	for _, path := range f.split() {
-		if f.mode == fieldsOnly {
+	return newSelection(paths, false)
+}
+
+func newSelection(paths []string, only bool) *Tree {
+	s := &Tree{fields: make(map[string]*Tree), others: !only}
+	for _, path := range paths {
+		if only {
 			s.set(strings.Split(path, "."), nil)
 		} else {
-			s.set(strings.Split(path, "."), &selection{fields: make(map[string]*selection)})
+			s.set(strings.Split(path, "."), &Tree{fields: make(map[string]*Tree)})
 		}
 	}
 	for _, path := range identity {
@@ -49,9 +57,12 @@ func (f Fields) selection() *selection {
 	return s
 }
 
+// KeepsValues reports whether a value that has no fields is wanted.
+func (s *Tree) KeepsValues() bool { return s == nil || s.others }
+
 // set makes the selection at path to be end. What is wanted as a whole already
 // cannot be wanted more.
-func (s *selection) set(path []string, end *selection) {
+func (s *Tree) set(path []string, end *Tree) {
 	name := path[0]
 	sub, named := s.fields[name]
 	switch {
@@ -62,15 +73,15 @@ func (s *selection) set(path []string, end *selection) {
 		s.fields[name] = end
 	default:
 		if !named {
-			sub = &selection{fields: make(map[string]*selection), others: s.others}
+			sub = &Tree{fields: make(map[string]*Tree), others: s.others}
 			s.fields[name] = sub
 		}
 		sub.set(path[1:], end)
 	}
 }
 
-// field says what of a field is wanted, and whether anything is.
-func (s *selection) field(name string) (sub *selection, kept bool) {
+// Field says what of a field is wanted, and whether anything is.
+func (s *Tree) Field(name string) (sub *Tree, kept bool) {
 	if s == nil {
 		return nil, true
 	}
@@ -81,17 +92,17 @@ func (s *selection) field(name string) (sub *selection, kept bool) {
 	return sub, sub == nil || sub.others || len(sub.fields) > 0
 }
 
-// of is field for a field of a struct.
-func (s *selection) of(f reflect.StructField) (sub *selection, kept bool) {
+// Of is field for a field of a struct.
+func (s *Tree) Of(f reflect.StructField) (sub *Tree, kept bool) {
 	name, inlined := jsonName(f)
 	if inlined {
 		return s, true
 	}
-	return s.field(name)
+	return s.Field(name)
 }
 
-// key is equal for equal selections, and empty for all.
-func (s *selection) key() string {
+// Key is equal for equal selections, and empty for all.
+func (s *Tree) Key() string {
 	if s == nil {
 		return ""
 	}
@@ -99,7 +110,7 @@ func (s *selection) key() string {
 	b.WriteByte('{')
 	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
 		b.WriteString(name)
-		b.WriteString(s.fields[name].key())
+		b.WriteString(s.fields[name].Key())
 		b.WriteByte(',')
 	}
 	if s.others {
@@ -130,12 +141,12 @@ func jsonName(f reflect.StructField) (name string, inlined bool) {
 	return f.Name, false
 }
 
-// check fails with ErrFields where t has no field at one of the paths.
-func (f Fields) check(t reflect.Type) error {
-	for _, path := range f.split() {
+// Check fails with ErrFields where t has no field at one of the paths.
+func Check(paths []string, t reflect.Type) error {
+	for _, path := range paths {
 		at, way := t, ""
 		for name := range strings.SplitSeq(path, ".") {
-			fields := fieldsOf(at)
+			fields := FieldsOf(at)
 			next, ok := fields[name]
 			if !ok {
 				return fmt.Errorf("%w: %q of %v: %s", fault.ErrFields, path, t, proposal(way, name, fields))
@@ -146,9 +157,9 @@ func (f Fields) check(t reflect.Type) error {
 	return nil
 }
 
-// checkUntyped is check where there is no type to compare with.
-func (f Fields) checkUntyped() error {
-	for _, path := range f.split() {
+// CheckUntyped is Check where there is no type to compare with.
+func CheckUntyped(paths []string) error {
+	for _, path := range paths {
 		if slices.Contains(strings.Split(path, "."), "") {
 			return fmt.Errorf("%w: %q has an empty name in it", fault.ErrFields, path)
 		}
@@ -156,15 +167,15 @@ func (f Fields) checkUntyped() error {
 	return nil
 }
 
-// fieldsOf returns the fields below a value of type t, by their names in JSON.
+// FieldsOf returns the fields below a value of type t, by their names in JSON.
 // There are none below what writes its own JSON, such as a time.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
+func FieldsOf(t reflect.Type) map[string]reflect.Type {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
 		return nil
 	}
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return fieldsOf(t.Elem())
+		return FieldsOf(t.Elem())
 	case reflect.Struct:
 	default:
 		return nil
@@ -174,7 +185,7 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		f := t.Field(i)
 		switch name, inlined := jsonName(f); {
 		case inlined:
-			maps.Copy(fields, fieldsOf(f.Type))
+			maps.Copy(fields, FieldsOf(f.Type))
 		case f.IsExported() && name != "":
 			fields[name] = f.Type
 		}

@@ -1,0 +1,66 @@
+package selection
+
+import (
+	"reflect"
+)
+
+// Prune sets to zero what s does not want of v. v can be set, unless it is a
+// pointer.
+func Prune(v reflect.Value, s *Tree) {
+	if s == nil {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			Prune(v.Elem(), s)
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			Prune(v.Index(i), s)
+		}
+	case reflect.Map:
+		for entries := v.MapRange(); entries.Next(); {
+			value := reflect.New(v.Type().Elem()).Elem()
+			value.Set(entries.Value())
+			Prune(value, s)
+			v.SetMapIndex(entries.Key(), value)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !v.Field(i).CanSet() {
+				continue
+			}
+			if sub, kept := s.Of(v.Type().Field(i)); kept {
+				Prune(v.Field(i), sub)
+			} else {
+				v.Field(i).SetZero()
+			}
+		}
+	}
+}
+
+// PruneUntyped is prune for JSON without a type. It reports whether v itself is
+// wanted: what is neither an object nor a list has no field that could be.
+func PruneUntyped(v any, s *Tree) bool {
+	if s == nil {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			if sub, kept := s.Field(name); !kept || !PruneUntyped(value, sub) {
+				delete(v, name)
+			}
+		}
+		return true
+	case []any:
+		for i, element := range v {
+			if !PruneUntyped(element, s) {
+				v[i] = nil // lists keep their lengths
+			}
+		}
+		return true
+	}
+	return s.others
+}
