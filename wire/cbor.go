@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
 // cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
@@ -100,7 +101,7 @@ func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
 		if err := unmarshalCBOR(raw, &tree); err != nil {
 			return err
 		}
-		if err := d.guard.checkValue(map[string]any(tree)); err != nil {
+		if err := d.guard.CheckValue(map[string]any(tree)); err != nil {
 			return err
 		}
 	}
@@ -147,7 +148,7 @@ func decodeCBORStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
-// mayHideAbsurd is mayHoldAbsurd for CBOR: it reports whether a string in raw is
+// mayHideAbsurd is guard.MayHoldAbsurd for CBOR: it reports whether a string in raw is
 // absurd as a quantity, or may become so by its tags or when its pieces are put
 // together. raw is as a scanner found it.
 func mayHideAbsurd(raw []byte) bool {
@@ -163,7 +164,7 @@ func mayHideAbsurd(raw []byte) bool {
 				return true
 			}
 		case cborBytes, cborText:
-			if h.indefinite || h.value > uint64(len(raw)-n) || isAbsurd(raw[n:n+int(h.value)]) {
+			if h.indefinite || h.value > uint64(len(raw)-n) || guard.Absurd(raw[n:n+int(h.value)]) {
 				return true
 			}
 			n += int(h.value)

@@ -91,6 +91,6 @@
 //	{json,protobuf}_run.go                    decode an object with its table
 //	json_free.go, json_shape.go, json_make.go decode an object without a Go type
 //	internal/share                            looks for equal parts and remembers them
-//	quantity.go, protobuf_guard.go            keep from the reference what it cannot bear
+//	internal/guard, {json,protobuf}_guard.go  keep from the reference what it cannot bear
 //	target.go                                 says what to make of an object, and checks its kind
 package wire

@@ -172,7 +172,7 @@ func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
 		into = &u.Object
 	}
 	if d.guard != nil {
-		if err := d.guard.checkJSON(raw); err != nil {
+		if err := checkJSON(d.guard, raw); err != nil {
 			return err
 		}
 	}

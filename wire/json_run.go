@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
@@ -356,7 +357,7 @@ func (d *jsonRun) quantity(at *resource.Quantity) error {
 		return err
 	}
 	raw := d.raw[start:d.at]
-	if bytes.IndexByte(raw, '\\') >= 0 || isAbsurd(bytes.Trim(raw, `"`)) {
+	if bytes.IndexByte(raw, '\\') >= 0 || guard.Absurd(bytes.Trim(raw, `"`)) {
 		return fault.ErrUnusual
 	}
 	return fault.Unusual(at.UnmarshalJSON(raw))
@@ -371,7 +372,7 @@ func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 	}
 	raw := d.raw[start:d.at:d.at]
 	into := reflect.NewAt(k.typ, at).Interface()
-	if k.quantity && mayHoldAbsurd(raw) {
+	if k.quantity && guard.MayHoldAbsurd(raw) {
 		return fault.ErrUnusual
 	}
 	if k.op == jsonOwn {

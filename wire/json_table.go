@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
@@ -148,7 +149,7 @@ func (k *jsonKind) setAll(s *selection.Tree) {
 			k.op = jsonQuantity
 			return
 		case p.Implements(reflect.TypeFor[json.Unmarshaler]()):
-			k.op, k.quantity = jsonOwn, holdsQuantity(t, nil)
+			k.op, k.quantity = jsonOwn, guard.HoldsQuantity(t)
 			return
 		case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), t == reflect.TypeFor[json.Number]():
 			k.leave()
@@ -184,7 +185,7 @@ func (k *jsonKind) setAll(s *selection.Tree) {
 // leave leaves values of the type to the reference. If a value by itself has methods
 // that it does not have as a part, the reference reads the whole object.
 func (k *jsonKind) leave() {
-	k.op, k.quantity = jsonReference, holdsQuantity(k.typ, nil)
+	k.op, k.quantity = jsonReference, guard.HoldsQuantity(k.typ)
 	if k.typ.Name() == "" && reflect.PointerTo(k.typ).NumMethod() > 0 {
 		k.op = jsonUnknown
 	}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
 // podText is a Pod in JSON with something in its spec.
@@ -37,8 +39,8 @@ func TestW02_HiddenQuantities(t *testing.T) {
 		"a field twice":         podText(`"overhead":{"cpu":"` + huge + `"}},"spec":{`),
 		"a name with an escape": podText(`"\u006fverhead":{"cpu":"` + huge + `"}`),
 		"a key that is no text": podText("\"overhead\":{\"\xff\":\"" + huge + "\"}"),
-		"many digits":           podText(`"overhead":{"cpu":"` + strings.Repeat("1", maxNumerals+1) + `"}`),
-		"many decimals":         podText(`"overhead":{"cpu":0.` + strings.Repeat("0", maxNumerals) + `1}`),
+		"many digits":           podText(`"overhead":{"cpu":"` + strings.Repeat("1", guard.MaxNumerals+1) + `"}`),
+		"many decimals":         podText(`"overhead":{"cpu":0.` + strings.Repeat("0", guard.MaxNumerals) + `1}`),
 	} {
 		for _, opts := range []Options{{Reference: true}, {}, {Pool: NewPool()}} {
 			_, err := podDecoder(t, MediaJSON, opts).Object([]byte(body))
@@ -50,7 +52,7 @@ func TestW02_HiddenQuantities(t *testing.T) {
 		"a value twice":                nest(0x12, []byte("\x0a\x011"), nest(0x12, text, []byte("\x0a\x03cpu"))),
 		"a key of another wire type":   nest(0x12, text, []byte("\x08\x03cpu")),
 		"a number that wraps around":   append([]byte("\x0a\x03cpu\x92\x80\x80\x80\x80\x01\x0a"), text...),
-		"many digits":                  nest(0x12, nest(0x0a, bytes.Repeat([]byte("1"), maxNumerals+1), nil), []byte("\x0a\x03cpu")),
+		"many digits":                  nest(0x12, nest(0x0a, bytes.Repeat([]byte("1"), guard.MaxNumerals+1), nil), []byte("\x0a\x03cpu")),
 	} {
 		for _, opts := range []Options{{Reference: true}, {}, {Pool: NewPool()}} {
 			_, err := podDecoder(t, MediaProtobuf, opts).Object(overhead(t, entry))
@@ -61,7 +63,7 @@ func TestW02_HiddenQuantities(t *testing.T) {
 		_, err := decoder[*embeds](t, MediaJSON, Options{Kind: widgetKind, Reference: opts.Reference}).Object([]byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"q":"` + huge + `","x":1}`))
 		require.ErrorIs(t, err, ErrQuantity)
 	}
-	longest := strings.Repeat("9", maxNumerals)
+	longest := strings.Repeat("9", guard.MaxNumerals)
 	got, err := podDecoder(t, MediaJSON, Options{}).Object([]byte(podText(`"overhead":{"cpu":"` + longest + `","memory":"1e0000000003"}`)))
 	require.NoError(t, err)
 	require.True(t, resource.MustParse("1000").Equal(got.Spec.Overhead["memory"]))
@@ -146,11 +148,11 @@ func TestW02_DefaultLimitsBoundTime(t *testing.T) {
 	pods, trees := podDecoder(t, MediaJSON, Options{Pool: NewPool()}), decoder[*tree](t, MediaJSON, Options{Kind: widgetKind, Pool: NewPool()})
 	for name, read := range map[string]func() error{
 		"mantissas": func() error {
-			_, _, err := readList(pods, strings.NewReader(podListOf(quantities(strings.Repeat("9", maxNumerals)))))
+			_, _, err := readList(pods, strings.NewReader(podListOf(quantities(strings.Repeat("9", guard.MaxNumerals)))))
 			return err
 		},
 		"fractions": func() error {
-			_, _, err := readList(pods, strings.NewReader(podListOf(quantities("."+strings.Repeat("9", maxNumerals-1)))))
+			_, _, err := readList(pods, strings.NewReader(podListOf(quantities("."+strings.Repeat("9", guard.MaxNumerals-1)))))
 			return err
 		},
 		"parts": func() error {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
 // protoGuard says which fields of a message lead to what generated code reads
@@ -93,7 +94,7 @@ func (g *protoGuard) check(msg []byte) error {
 		if tag&7 != wireBytes || end < 0 {
 			return nil
 		}
-		if g.quantity && isAbsurd(msg[start:end]) {
+		if g.quantity && guard.Absurd(msg[start:end]) {
 			return fault.ErrQuantity
 		}
 		if err := field.check(msg[start:end]); err != nil {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 	"github.com/millrace-dev/millrace/wire/internal/share"
@@ -305,7 +306,7 @@ func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 	// 1 is its only field; what else there may be, the reference looks at, and
 	// at lengths of more than one byte, too.
-	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || isAbsurd(raw[2:]) {
+	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.Absurd(raw[2:]) {
 		return fault.ErrUnusual
 	}
 	return q.Unmarshal(raw)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
@@ -29,7 +30,7 @@ type target[T object.Object] struct {
 	apiVersion string
 	form       form
 	goType     reflect.Type    // what T points to
-	guard      *fieldGuard     // of what the reference reads; nil where there is no Go type
+	guard      *guard.Guard    // of what the reference reads; nil where there is no Go type
 	fields     *selection.Tree // of an object; nil for all of it
 }
 
@@ -70,7 +71,7 @@ func newTarget[T object.Object](opts Options) (*target[T], error) {
 	}
 	t.apiVersion = t.kind.GroupVersion().String()
 	if t.form != formUnstructured {
-		t.guard = fieldGuardOf(t.goType)
+		t.guard = guard.Of(t.goType)
 	}
 	return t, t.setFields(opts.Keep)
 }

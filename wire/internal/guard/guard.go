@@ -1,0 +1,222 @@
+package guard
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+)
+
+// resource.ParseQuantity computes with numbers as long as their text or as their
+// exponent is large: "1e-999999999" keeps it busy for hours, a million digits for
+// seconds. Quantities end at 2^63 and at nine decimals, so no sound one comes near
+// these limits.
+const (
+	maxExponentDigits = 3
+
+	// MaxNumerals is how many digits, signs and points a quantity may have.
+	MaxNumerals = 1024
+)
+
+// Absurd reports whether the text of a quantity would take long to parse: whether
+// it is a number with too many digits or too long an exponent. White space around
+// it does not count.
+func Absurd(s []byte) bool {
+	s = bytes.TrimSpace(s)
+	n := 0
+	for n < len(s) && isNumeric(s[n]) {
+		n++
+	}
+	if n > MaxNumerals {
+		return true
+	}
+	if n == 0 || n == len(s) || s[n]|0x20 != 'e' {
+		return false
+	}
+	exponent := bytes.TrimLeft(bytes.TrimLeft(s[n+1:], "+-"), "0")
+	return len(exponent) > maxExponentDigits && len(bytes.Trim(exponent, "0123456789")) == 0
+}
+
+// Guard says where values of one Go type hold what must be checked before the
+// reference reads it, by field name:
+//
+//   - quantities; other fields are not checked, because names and hashes may look
+//     like absurd numbers too
+//   - lists of large structs, for which the reference allocates memory even if the
+//     elements are something else
+//
+// Pointers and lists have no guard of their own, but that of their elements.
+type Guard struct {
+	Type       reflect.Type
+	IsQuantity bool
+	IsLarge    bool // a struct that is read field by field, from an object
+
+	names map[string][]*Guard // the fields of a struct; embedding may give two the same name
+	each  []*Guard            // of a map, every value
+}
+
+// largeElement is the size, in bytes, from which a struct is large.
+const largeElement = 64
+
+// Of returns the guard of t.
+func Of(t reflect.Type) *Guard {
+	return drawGuard(t, make(map[reflect.Type]*Guard))
+}
+
+// drawGuard is Of; known are the types that were met before.
+func drawGuard(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+		t = t.Elem()
+	}
+	if g, ok := known[t]; ok {
+		return g
+	}
+	g := &Guard{Type: t}
+	known[t] = g
+	switch {
+	case t == reflect.TypeFor[resource.Quantity]():
+		g.IsQuantity = true
+	case t.Kind() == reflect.Map:
+		g.each = []*Guard{drawGuard(t.Elem(), known)}
+	case t.Kind() == reflect.Struct:
+		p := reflect.PointerTo(t)
+		readsItself := p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+		g.IsLarge = !readsItself && t.Size() >= largeElement
+		g.names = make(map[string][]*Guard)
+		g.drawFields(known)
+	}
+	return g
+}
+
+func (g *Guard) drawFields(known map[reflect.Type]*Guard) {
+	for i := range g.Type.NumField() {
+		f := g.Type.Field(i)
+		if !f.IsExported() && !f.Anonymous {
+			continue
+		}
+		field := drawGuard(f.Type, known)
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case name != "":
+			g.names[name] = append(g.names[name], field)
+		case !f.Anonymous:
+			g.names[f.Name] = append(g.names[f.Name], field)
+		default: // inlined
+			for name, inner := range field.names {
+				g.names[name] = append(g.names[name], inner...)
+			}
+		}
+	}
+}
+
+// HasParts reports whether there is a guard for the fields of an object.
+func (g *Guard) HasParts() bool { return g.each != nil || g.names != nil }
+
+// Below returns what is known of the value of a field, or of a map's entry.
+func (g *Guard) Below(name string) []*Guard {
+	if g.each != nil {
+		return g.each
+	}
+	return g.names[name]
+}
+
+// CheckValue fails with ErrQuantity where a value without a Go type, such as a
+// map[string]any, holds an absurd quantity.
+func (g *Guard) CheckValue(v any) error {
+	switch v := v.(type) {
+	case string:
+		if g.IsQuantity && Absurd([]byte(v)) {
+			return fault.ErrQuantity
+		}
+	case []any:
+		for _, element := range v {
+			if err := g.CheckValue(element); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for name, value := range v {
+			for _, field := range g.Below(name) {
+				if err := field.CheckValue(value); err != nil {
+					return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// MayHoldAbsurd reports whether a string or number of the JSON text raw may be
+// absurd as a quantity. It is a quick test that saves most objects a slow one.
+func MayHoldAbsurd(raw []byte) bool {
+	for n := 0; n < len(raw); n++ {
+		start := n
+		for n < len(raw) && isNumeric(raw[n]) {
+			n++
+		}
+		if n-start > MaxNumerals {
+			return true
+		}
+		if n == start || n == len(raw) || raw[n]|0x20 != 'e' {
+			continue
+		}
+		end := n + 1
+		for end < len(raw) && isNumeric(raw[end]) {
+			end++
+		}
+		if end-n > maxExponentDigits {
+			return true
+		}
+	}
+	return hidesNumerals(raw)
+}
+
+// hidesNumerals reports whether raw writes a character of a number as an escape,
+// such as \u0065 for an e, which no honest writer does.
+func hidesNumerals(raw []byte) bool {
+	for {
+		_, after, found := bytes.Cut(raw, []byte(`\u00`))
+		if !found || len(after) < 2 {
+			return false
+		}
+		if c, err := strconv.ParseUint(string(after[:2]), 16, 8); err == nil && (isNumeric(byte(c)) || c|0x20 == 'e') {
+			return true
+		}
+		raw = after
+	}
+}
+
+func isNumeric(c byte) bool { return c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.' }
+
+// HoldsQuantity reports whether a value of t can hold a resource.Quantity.
+func HoldsQuantity(t reflect.Type) bool { return quantityWithin(t, nil) }
+
+// quantityWithin is HoldsQuantity; path holds the struct types on the way to t.
+func quantityWithin(t reflect.Type, path []reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
+		return quantityWithin(t.Elem(), path)
+	case reflect.Struct:
+		if t == reflect.TypeFor[resource.Quantity]() {
+			return true
+		}
+		for _, p := range path {
+			if p == t {
+				return false
+			}
+		}
+		path = append(path, t)
+		for i := range t.NumField() {
+			if f := t.Field(i); (f.IsExported() || f.Anonymous) && quantityWithin(f.Type, path) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
+)
+
+// smallObject is the size, in bytes, below which lists can do no harm.
+const smallObject = 64 << 10
+
+// checkJSON fails where the reference must not read the JSON object raw. It looks
+// at every value, as the reference does: also at the first of two that have one
+// name.
+func checkJSON(g *guard.Guard, raw []byte) error {
+	if len(raw) < smallObject && !guard.MayHoldAbsurd(raw) || !json.Valid(raw) {
+		return nil // the reference refuses it before it decodes anything
+	}
+	s := &scanner{source: bytesSource(raw), maxBytes: len(raw), maxDepth: len(raw)}
+	i, err := s.value()
+	if err != nil {
+		return err
+	}
+	return checkItem(g, &walk{item: i})
+}
+
+// checkItem is checkJSON for the value that begins at w, which is valid. It
+// passes over the value.
+func checkItem(g *guard.Guard, w *walk) error {
+	switch c := w.peek(); {
+	case c == '{' && g.HasParts():
+		return checkFields(g, w)
+	case c == '[':
+		for more := w.enter(']'); more; {
+			if c := w.peek(); g.IsLarge && c != '{' && c != '[' && c != 'n' {
+				return fmt.Errorf("%w: a list of %v holds something else", fault.ErrSyntax, g.Type)
+			}
+			if err := checkItem(g, w); err != nil {
+				return err
+			}
+			more, _ = w.more(']')
+		}
+		return nil
+	}
+	start := w.at
+	w.over()
+	if text := w.raw[start:w.at]; g.IsQuantity && (guard.Absurd(bytes.Trim(text, `"`)) || guard.Absurd(unquoted(text))) {
+		return fault.ErrQuantity
+	}
+	return nil
+}
+
+func checkFields(g *guard.Guard, w *walk) error {
+	for more := w.enter('}'); more; {
+		w.peek()
+		start := w.at
+		w.over()
+		name := string(unquoted(w.raw[start:w.at]))
+		w.colon()
+		value := *w
+		value.over()
+		for _, field := range g.Below(name) {
+			at := *w
+			if err := checkItem(field, &at); err != nil {
+				return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
+			}
+		}
+		*w = value
+		more, _ = w.more('}')
+	}
+	return nil
+}
+
+// unquoted returns what the JSON string raw stands for to the reference, and
+// other values as they are.
+func unquoted(raw []byte) []byte {
+	if text, err := unquote(raw); err == nil {
+		return []byte(text)
+	}
+	return raw
+}
