@@ -66,7 +66,7 @@ func BenchmarkWatch(b *testing.B) {
 		const n = 1000
 		var body []byte
 		for i := range n {
-			body = append(body, frame(b, media, "MODIFIED", podKind, objects.Pod(1, i, objects.Options{}))...)
+			body = append(body, frameOf(b, media, "MODIFIED", podKind, objects.Pod(1, i, objects.Options{}))...)
 		}
 		d := podDecoder(b, media, opts)
 		kept := make([]*corev1.Pod, n)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
@@ -35,8 +36,8 @@ func newCBORDecoder[T object.Object](t *target[T], opts Options) *cborDecoder[T]
 
 // scan returns a scanner for values of at most overhead bytes more than an object
 // may have.
-func (d *cborDecoder[T]) scan(s *source, overhead int) *cborScanner {
-	return &cborScanner{source: s, maxBytes: d.opts.MaxObjectBytes + overhead, maxDepth: d.opts.MaxDepth}
+func (d *cborDecoder[T]) scan(s *frame.Source, overhead int) *frame.CBOR {
+	return &frame.CBOR{Source: s, MaxBytes: d.opts.MaxObjectBytes + overhead, MaxDepth: d.opts.MaxDepth}
 }
 
 func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
@@ -47,10 +48,10 @@ func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
 
 func (d *cborDecoder[T]) Object(body []byte) (T, error) {
 	var none T
-	s := d.scan(bytesSource(body), 0)
-	raw, err := s.value()
+	s := d.scan(frame.FromBytes(body), 0)
+	raw, err := s.Value()
 	if err == nil {
-		err = s.atEnd()
+		err = s.AtEnd()
 	}
 	if err != nil {
 		return none, d.fail("object", nil, err)
@@ -114,7 +115,7 @@ func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
 // unmarshalCBOR decodes a map with apimachinery's codec, whatever kind it claims.
 func unmarshalCBOR(raw []byte, into runtime.Object) error {
 	w := cborWalk{raw: raw}
-	if h, ok := w.enter(); !ok || h.major != cborMap {
+	if h, ok := w.enter(); !ok || h.Major != frame.CBORMap {
 		return fmt.Errorf("%w: want a CBOR map", ErrSyntax)
 	}
 	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
@@ -153,21 +154,21 @@ func decodeCBORStatus(raw []byte) error {
 // together. raw is as a scanner found it.
 func mayHideAbsurd(raw []byte) bool {
 	for n := 0; n < len(raw); {
-		h, ok, err := readCBORHead(raw[n:])
+		h, ok, err := frame.ReadCBORHead(raw[n:])
 		if !ok || err != nil {
 			return true
 		}
-		n += h.size
-		switch h.major {
-		case cborTag:
-			if h.value != cborSelfDescribed {
+		n += h.Size
+		switch h.Major {
+		case frame.CBORTag:
+			if h.Value != frame.CBORSelfDescribed {
 				return true
 			}
-		case cborBytes, cborText:
-			if h.indefinite || h.value > uint64(len(raw)-n) || guard.Absurd(raw[n:n+int(h.value)]) {
+		case frame.CBORBytes, frame.CBORText:
+			if h.Indefinite || h.Value > uint64(len(raw)-n) || guard.Absurd(raw[n:n+int(h.Value)]) {
 				return true
 			}
-			n += int(h.value)
+			n += int(h.Value)
 		}
 	}
 	return false

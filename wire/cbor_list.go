@@ -9,13 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // cborList reads one list body: a map with the items in one field. The other fields
 // are small and come in any order. They are kept until the end.
 type cborList[T object.Object] struct {
 	*cborDecoder[T]
-	*cborScanner
+	*frame.CBOR
 	*parallel[cborItem[T]]
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
@@ -31,8 +32,8 @@ type cborItem[T object.Object] struct {
 
 func (d *cborDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		s := newSource(body)
-		l := &cborList[T]{cborDecoder: d, cborScanner: d.scan(s, 0), meta: meta}
+		s := frame.NewSource(body)
+		l := &cborList[T]{cborDecoder: d, CBOR: d.scan(s, 0), meta: meta}
 		newItem := func() decodeFunc[cborItem[T]] { return d.newItem(known) }
 		l.parallel = newParallel(s, newItem, func(i cborItem[T]) bool {
 			l.bare = l.bare || i.bare
@@ -56,25 +57,25 @@ func (d *cborDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known
 // run reads the body to its end.
 func (l *cborList[T]) run() error {
 	*l.meta = metav1.ListMeta{}
-	l.others = []byte{cborMap<<5 | 31}
-	h, err := l.cborScanner.head()
-	if err == nil && h.major == cborTag && h.value == cborSelfDescribed {
-		h, err = l.cborScanner.head()
+	l.others = []byte{frame.CBORMap<<5 | 31}
+	h, err := l.CBOR.Head()
+	if err == nil && h.Major == frame.CBORTag && h.Value == frame.CBORSelfDescribed {
+		h, err = l.CBOR.Head()
 	}
 	if err != nil {
 		return err
 	}
-	if h.major != cborMap {
-		return l.syntax("a map before this")
+	if h.Major != frame.CBORMap {
+		return l.Syntax("a map before this")
 	}
 	for n := uint64(0); ; n++ {
-		more, err := l.more(h, n)
+		more, err := l.More(h, n)
 		if err != nil {
 			return err
 		}
 		if !more {
-			l.others = append(l.others, cborBreak)
-			return l.atEnd()
+			l.others = append(l.others, frame.CBORBreak)
+			return l.AtEnd()
 		}
 		if err := l.field(); err != nil {
 			return err
@@ -84,20 +85,20 @@ func (l *cborList[T]) run() error {
 
 // field reads a field of the list.
 func (l *cborList[T]) field() error {
-	quoted, err := l.value()
+	quoted, err := l.Value()
 	if err != nil {
 		return err
 	}
 	key := cborWalk{raw: quoted}
 	name, ok := key.text()
 	if !ok {
-		return l.syntax("a field name before this")
+		return l.Syntax("a field name before this")
 	}
 	if string(name) == "items" {
 		return l.readItems()
 	}
 	l.others = append(l.others, quoted...)
-	value, err := l.value()
+	value, err := l.Value()
 	if err != nil {
 		return err
 	}
@@ -113,28 +114,28 @@ func (l *cborList[T]) readItems() error {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
 	}
 	l.seenItems = true
-	h, err := l.cborScanner.head()
-	if err != nil || h.isNull() {
+	h, err := l.CBOR.Head()
+	if err != nil || h.IsNull() {
 		return err
 	}
-	if h.major != cborArray {
-		return l.syntax("an array or null before this")
+	if h.Major != frame.CBORArray {
+		return l.Syntax("an array or null before this")
 	}
 	for n := uint64(0); ; n++ {
-		if more, err := l.more(h, n); err != nil || !more {
+		if more, err := l.More(h, n); err != nil || !more {
 			return err
 		}
-		raw, err := l.value()
+		raw, err := l.Value()
 		if err != nil {
 			return l.itemFailed(err)
 		}
-		l.found(item{raw: raw})
+		l.found(frame.Item{Raw: raw})
 	}
 }
 
 // itemFailed says at which item the body is broken.
 func (l *cborList[T]) itemFailed(err error) error {
-	if err == errStopped || isTransport(err) {
+	if err == errStopped || frame.IsTransport(err) {
 		return err
 	}
 	if earlier := l.flush(); earlier != nil {
@@ -159,13 +160,13 @@ func (l *cborList[T]) check() error {
 
 // newItem returns a function that decodes items, for one goroutine.
 func (d *cborDecoder[T]) newItem(known Known[T]) decodeFunc[cborItem[T]] {
-	return func(i item, number int) (cborItem[T], error) {
-		if have, ok := d.known(known, i.raw); ok {
+	return func(i frame.Item, number int) (cborItem[T], error) {
+		if have, ok := d.known(known, i.Raw); ok {
 			return cborItem[T]{object: have}, nil
 		}
-		obj, bare, err := d.decodeItem(i.raw, true)
+		obj, bare, err := d.decodeItem(i.Raw, true)
 		if err != nil {
-			return cborItem[T]{}, d.fail(whereItem(number), i.raw, err)
+			return cborItem[T]{}, d.fail(whereItem(number), i.Raw, err)
 		}
 		return cborItem[T]{obj, bare}, nil
 	}

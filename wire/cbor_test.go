@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // Every kind of the scheme, alone, in lists and in watches, is in CBOR what it is
@@ -236,7 +237,7 @@ func TestW02_CBORIsBounded(t *testing.T) {
 		})
 	}
 	// As deep and endless as can be.
-	deep := start + strings.Repeat("\x9f", maxEndless) + strings.Repeat("\x00", 1<<19) + strings.Repeat("\xff", maxEndless)
+	deep := start + strings.Repeat("\x9f", frame.MaxEndless) + strings.Repeat("\x00", 1<<19) + strings.Repeat("\xff", frame.MaxEndless)
 	_, err := d.Object([]byte(deep))
 	require.ErrorIs(t, err, ErrSyntax)
 	_, err = decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: podKind}).Object([]byte(strings.Replace(deep, "\x68metadata", "\x68metadatb", 1)))
@@ -296,8 +297,8 @@ func FuzzCBOR(f *testing.F) {
 		f.Add(seedObject(f, MediaCBOR, i, kind))
 	}
 	f.Add(encodeAs(f, MediaCBOR, podListKind, podList("a", "b")))
-	f.Add(frame(f, MediaCBOR, "ADDED", podKind, pod("a")))
-	f.Add(frame(f, MediaCBOR, "ERROR", statusKind, &metav1.Status{Code: 410}))
+	f.Add(frameOf(f, MediaCBOR, "ADDED", podKind, pod("a")))
+	f.Add(frameOf(f, MediaCBOR, "ERROR", statusKind, &metav1.Status{Code: 410}))
 	f.Add([]byte("\xbf\x65items\x9f\xff\xff"))
 	opts := fuzzOptions
 	opts.Scheme = scheme.New()
@@ -336,7 +337,7 @@ func TestCBORIdentity(t *testing.T) {
 		"\xa1" + metadata + "\x81\xa3\x64name\x61a\x63uid\x61c\x6fresourceVersion\x61d":                                  "",
 		"\xa2" + metadata + "\xa3\x64name\x61a\x63uid\x61c\x6fresourceVersion\x61d\x01\x02":                              "",
 	} {
-		raw, err := (&cborScanner{source: bytesSource([]byte(body)), maxBytes: 1000, maxDepth: 10}).value()
+		raw, err := (&frame.CBOR{Source: frame.FromBytes([]byte(body)), MaxBytes: 1000, MaxDepth: 10}).Value()
 		require.NoError(t, err, "%q", body)
 		asked := false
 		have := pod("have")

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
@@ -12,16 +13,16 @@ type cborWalk struct {
 	at  int
 }
 
-func (w *cborWalk) head() (cborHead, bool) {
-	h, ok, err := readCBORHead(w.raw[w.at:])
-	w.at += h.size
+func (w *cborWalk) head() (frame.CBORHead, bool) {
+	h, ok, err := frame.ReadCBORHead(w.raw[w.at:])
+	w.at += h.Size
 	return h, ok && err == nil
 }
 
 // enter returns the next head, after the tag that only marks CBOR as such.
-func (w *cborWalk) enter() (cborHead, bool) {
+func (w *cborWalk) enter() (frame.CBORHead, bool) {
 	h, ok := w.head()
-	if ok && h.major == cborTag && h.value == cborSelfDescribed {
+	if ok && h.Major == frame.CBORTag && h.Value == frame.CBORSelfDescribed {
 		return w.head()
 	}
 	return h, ok
@@ -30,18 +31,18 @@ func (w *cborWalk) enter() (cborHead, bool) {
 // text reads a string, which may be of bytes.
 func (w *cborWalk) text() (text []byte, ok bool) {
 	h, ok := w.head()
-	if !ok || h.major != cborText && h.major != cborBytes || h.indefinite || h.value > uint64(len(w.raw)-w.at) {
+	if !ok || h.Major != frame.CBORText && h.Major != frame.CBORBytes || h.Indefinite || h.Value > uint64(len(w.raw)-w.at) {
 		return nil, false
 	}
 	start := w.at
-	w.at += int(h.value)
+	w.at += int(h.Value)
 	return w.raw[start:w.at:w.at], true
 }
 
 // skip passes over a data item and returns it.
 func (w *cborWalk) skip() (raw []byte, ok bool) {
-	s := cborScanner{source: bytesSource(w.raw[w.at:]), maxBytes: len(w.raw), maxDepth: len(w.raw)}
-	raw, err := s.value()
+	s := frame.CBOR{Source: frame.FromBytes(w.raw[w.at:]), MaxBytes: len(w.raw), MaxDepth: len(w.raw)}
+	raw, err := s.Value()
 	w.at += len(raw)
 	return raw, err == nil
 }
@@ -50,11 +51,11 @@ func (w *cborWalk) skip() (raw []byte, ok bool) {
 // until it returns false. It reports whether all went well.
 func (w *cborWalk) eachField(read func(name []byte) bool) bool {
 	h, ok := w.enter()
-	if !ok || h.major != cborMap {
+	if !ok || h.Major != frame.CBORMap {
 		return false
 	}
-	for n := uint64(0); h.indefinite || n < h.value; n++ {
-		if h.indefinite && w.at < len(w.raw) && w.raw[w.at] == cborBreak {
+	for n := uint64(0); h.Indefinite || n < h.Value; n++ {
+		if h.Indefinite && w.at < len(w.raw) && w.raw[w.at] == frame.CBORBreak {
 			w.at++
 			return true
 		}

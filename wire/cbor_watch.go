@@ -9,35 +9,27 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 func (d *cborDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
-		s := d.scan(newSource(body), frameOverhead)
-		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s.source, known) }
-		p := newParallel(s.source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
-		f := &frames[T]{parallel: p, fail: d.fail, next: s.nextFrame}
+		s := d.scan(frame.NewSource(body), frame.Overhead)
+		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s.Source, known) }
+		p := newParallel(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
+		f := &frames[T]{parallel: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
-// nextFrame finds one frame: a data item of a sequence (RFC 8742).
-func (s *cborScanner) nextFrame() (item, error) {
-	if _, err := s.peek(); err != nil {
-		return item{}, err
-	}
-	raw, err := s.value()
-	return item{raw: raw}, err
-}
-
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *cborDecoder[T]) newFrame(s *source, known Known[T]) decodeFunc[Event[T]] {
-	return func(i item, number int) (Event[T], error) {
-		ev, err := d.event(i.raw, known)
+func (d *cborDecoder[T]) newFrame(s *frame.Source, known Known[T]) decodeFunc[Event[T]] {
+	return func(i frame.Item, number int) (Event[T], error) {
+		ev, err := d.event(i.Raw, known)
 		if err != nil {
 			return Event[T]{}, inFrame(number, err)
 		}
-		ev.Bytes, ev.Received, ev.Decoded = len(i.raw), s.read, time.Now()
+		ev.Bytes, ev.Received, ev.Decoded = len(i.Raw), s.Arrived(), time.Now()
 		return ev, nil
 	}
 }

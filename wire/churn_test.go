@@ -26,7 +26,7 @@ type churn struct {
 const numberDigits = 32
 
 func newChurn(t testing.TB, events, repeat int) *churn {
-	c := &churn{frame: frame(t, MediaProtobuf, "MODIFIED", podKind, uniquePod(0)), repeat: repeat, events: events}
+	c := &churn{frame: frameOf(t, MediaProtobuf, "MODIFIED", podKind, uniquePod(0)), repeat: repeat, events: events}
 	zero := fmt.Appendf(nil, "%0*d", numberDigits, 0)
 	for at := 0; ; at += numberDigits {
 		next := bytes.Index(c.frame[at:], zero)

@@ -80,11 +80,10 @@
 //
 // A body passes through these files, each encoding through its own:
 //
-//	source.go                                 buffers the body
-//	{json,protobuf,cbor}_watch.go             split off a watch frame (nextFrame), then its event
-//	{json,protobuf,cbor}_list.go              split off a list item
-//	json_scan.go, cbor_scan.go,               find where a value ends
-//	protobuf_field.go
+//	internal/frame                            buffers the body, finds where a value, a list
+//	                                          item or a watch frame (NextFrame) ends
+//	{json,protobuf,cbor}_watch.go             take a watch frame apart
+//	{json,protobuf,cbor}_list.go              take a list apart
 //	parallel.go                               hands values to goroutines, results to the caller
 //	{json,protobuf}_head.go, cbor_walk.go     read key, UID and version alone, for Known
 //	{json,protobuf}_table.go                  compile a Go type

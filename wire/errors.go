@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // Reasons to refuse a body. An *Error wraps one of them, or io.ErrUnexpectedEOF if
@@ -62,7 +63,7 @@ var errStopped = errors.New("stopped by the consumer")
 // listFailed says where in a list it went wrong, unless err already does. Errors
 // of the transport say nothing about the bytes and stay as they are.
 func listFailed(fail func(where string, raw []byte, err error) *Error, items int, err error) error {
-	if isTransport(err) {
+	if frame.IsTransport(err) {
 		return fmt.Errorf("read list after %d items: %w", items, err)
 	}
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -28,6 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
@@ -266,7 +267,7 @@ func TestW04_BookmarksAreWhole(t *testing.T) {
 	for _, media := range allMedia {
 		for _, typ := range []watch.EventType{watch.Added, watch.Bookmark} {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "7", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
-			events, err := readWatch(podDecoder(t, media, Options{Keep: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
+			events, err := readWatch(podDecoder(t, media, Options{Keep: Only("spec.nodeName")}), bytes.NewReader(frameOf(t, media, string(typ), podKind, pod)))
 			require.NoError(t, err)
 			require.Len(t, events, 1)
 			require.Equal(t, typ == watch.Bookmark, len(events[0].Object.Annotations) == 1, "%s from %s", typ, media)
@@ -274,7 +275,7 @@ func TestW04_BookmarksAreWhole(t *testing.T) {
 			if media == MediaProtobuf {
 				continue
 			}
-			untyped, err := readWatch(decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, Keep: Only("spec.nodeName")}), bytes.NewReader(frame(t, media, string(typ), podKind, pod)))
+			untyped, err := readWatch(decoder[*unstructured.Unstructured](t, media, Options{Kind: podKind, Keep: Only("spec.nodeName")}), bytes.NewReader(frameOf(t, media, string(typ), podKind, pod)))
 			require.NoError(t, err)
 			require.Equal(t, typ == watch.Bookmark, len(untyped[0].Object.GetAnnotations()) == 1, "%s in maps", typ)
 		}
@@ -306,7 +307,7 @@ func TestW04_DroppedFieldsCostNothing(t *testing.T) {
 	runtime.KeepAlive(all)
 
 	// metadata{name: "a", managedFields: two bytes that are no message}
-	garbage := []byte{1<<3 | wireBytes, 8, 1<<3 | wireBytes, 1, 'a', 0x8a, 0x01, 2, 0xff, 0xff}
+	garbage := []byte{1<<3 | frame.WireBytes, 8, 1<<3 | frame.WireBytes, 1, 'a', 0x8a, 0x01, 2, 0xff, 0xff}
 	unknown, err := (&apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: garbage}).Marshal()
 	require.NoError(t, err)
 	for f, fine := range map[Fields]bool{{}: false, WithoutManagedFields: true} {

@@ -131,9 +131,9 @@ func FuzzWatchProtobuf(f *testing.F) { fuzzWatch(f, MediaProtobuf) }
 
 func fuzzWatch(f *testing.F, media string) {
 	for _, typ := range []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "OTHER"} {
-		f.Add(frame(f, media, typ, podKind, pod("a")))
+		f.Add(frameOf(f, media, typ, podKind, pod("a")))
 	}
-	f.Add(frame(f, media, "ERROR", statusKind, &metav1.Status{Code: 410}))
+	f.Add(frameOf(f, media, "ERROR", statusKind, &metav1.Status{Code: 410}))
 	f.Add([]byte{0x40, 0, 0, 0})
 	typed := newFuzzContest[object.Object](f, media, podKind, NewPool())
 	maps := newFuzzContest[*unstructured.Unstructured](f, MediaJSON, podKind, NewPool())

@@ -191,7 +191,7 @@ func TestW02_DamagedBodies(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, media := range allMedia {
 		list := encodeAs(t, media, podListKind, podList("a", "b", "c"))
-		stream := append(frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "BOOKMARK", podKind, pod("b"))...)
+		stream := append(frameOf(t, media, "ADDED", podKind, pod("a")), frameOf(t, media, "BOOKMARK", podKind, pod("b"))...)
 		object := encodeAs(t, media, podKind, pod("a"))
 		d := podDecoder(t, media, fuzzOptions)
 		for range 1000 {

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"io"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // jsonDecoder reads JSON with the semantics of Kubernetes: field names are
@@ -42,8 +42,8 @@ func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T]
 	return d
 }
 
-func (d *jsonDecoder[T]) scan(s *source) *scanner {
-	return &scanner{source: s, maxBytes: min(d.opts.MaxObjectBytes, 1<<30), maxDepth: d.opts.MaxDepth}
+func (d *jsonDecoder[T]) scan(s *frame.Source) *frame.JSON {
+	return &frame.JSON{Source: s, MaxBytes: min(d.opts.MaxObjectBytes, 1<<30), MaxDepth: d.opts.MaxDepth}
 }
 
 func (d *jsonDecoder[T]) newRun() *jsonRun { return newJSONRun(d.opts.Pool.inner(), d.fields) }
@@ -82,10 +82,10 @@ func readHead(raw []byte) (h head) {
 
 func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 	var none T
-	s := d.scan(bytesSource(body))
-	i, err := s.value()
+	s := d.scan(frame.FromBytes(body))
+	i, err := s.Value()
 	if err == nil {
-		err = s.atEnd()
+		err = s.AtEnd()
 	}
 	if err != nil {
 		return none, d.fail("object", nil, err)
@@ -93,21 +93,9 @@ func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 	return d.decode(newJSONRun(nil, d.fields), i, false)
 }
 
-// atEnd fails if anything but white space follows.
-func (s *scanner) atEnd() error {
-	switch _, err := s.space(); err {
-	case io.EOF:
-		return nil
-	case nil:
-		return s.syntax("nothing more")
-	default:
-		return err
-	}
-}
-
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
-func (d *jsonDecoder[T]) decode(run *jsonRun, i item, named bool) (T, error) {
+func (d *jsonDecoder[T]) decode(run *jsonRun, i frame.Item, named bool) (T, error) {
 	var none T
 	obj, bare, err := d.decodeItem(run, i, named)
 	switch {
@@ -115,18 +103,18 @@ func (d *jsonDecoder[T]) decode(run *jsonRun, i item, named bool) (T, error) {
 		return obj, nil
 	case err == nil:
 		err = d.wrongKind("", "")
-	case !d.isStatus() && readHead(i.raw).isStatus():
-		return none, decodeStatus(i.raw)
+	case !d.isStatus() && readHead(i.Raw).isStatus():
+		return none, decodeStatus(i.Raw)
 	}
-	return none, d.fail("object", i.raw, err)
+	return none, d.fail("object", i.Raw, err)
 }
 
 // decodeItem decodes an object. bare means that the object does not fully name its
 // kind.
-func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, bare bool, err error) {
+func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i frame.Item, named bool) (obj T, bare bool, err error) {
 	obj, err = d.unmarshal(run, i)
 	if err != nil {
-		h := readHead(i.raw)
+		h := readHead(i.Raw)
 		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
 			err = wrong
 		}
@@ -145,11 +133,11 @@ func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i item, named bool) (obj T, ba
 func (t *target[T]) isStatus() bool { return t.kind.Kind == "Status" && t.apiVersion == "v1" }
 
 // unmarshal decodes the selected fields of an object.
-func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (obj T, err error) {
+func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i frame.Item) (obj T, err error) {
 	obj, err = d.new(), fault.ErrUnusual
 	u, untyped := any(obj).(*unstructured.Unstructured)
 	switch {
-	case len(i.tape) == 0 || d.opts.Reference:
+	case len(i.Tape) == 0 || d.opts.Reference:
 	case untyped:
 		u.Object, err = run.content(i)
 	case d.how != nil:
@@ -159,7 +147,7 @@ func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i item) (obj T, err error) {
 		return obj, nil
 	}
 	obj = d.new()
-	return obj, d.reference(obj, i.raw)
+	return obj, d.reference(obj, i.Raw)
 }
 
 // reference decodes raw into obj with apimachinery's own code.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // treeNames are the names of fields in random trees. There are few of them, so
@@ -119,7 +120,7 @@ func TestW04_ProjectedUntypedObjectsShare(t *testing.T) {
 		require.NotZero(t, opts.Pool.Len(), "%s", f)
 
 		d := decoder[*unstructured.Unstructured](t, MediaJSON, opts).(*jsonDecoder[*unstructured.Unstructured])
-		i, err := d.scan(bytesSource(encodeAs(t, MediaJSON, kind, got[0]))).value()
+		i, err := d.scan(frame.FromBytes(encodeAs(t, MediaJSON, kind, got[0]))).Value()
 		require.NoError(t, err)
 		_, err = d.newRun().content(i)
 		require.NoError(t, err, "it needs the reference")

@@ -207,7 +207,7 @@ func (f *freeform) container(s *shape) error {
 	f.push(node{kind: nodeObject})
 	var n int
 	var err error
-	if f.raw[f.at] == '{' {
+	if f.Raw[f.at] == '{' {
 		n, err = f.fields(s)
 	} else {
 		f.nodes[row].kind = nodeArray
@@ -279,7 +279,7 @@ func (f *freeform) name(s, likely *shape) (*shape, string, error) {
 		return nil, "", fault.ErrUnusual
 	}
 	if likely != nil {
-		rest := f.raw[f.at+1:]
+		rest := f.Raw[f.at+1:]
 		if l := len(likely.name); l < len(rest) && rest[l] == '"' && string(rest[:l]) == likely.name {
 			f.at += l + 2
 			return likely, likely.name, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
@@ -19,12 +20,12 @@ func checkJSON(g *guard.Guard, raw []byte) error {
 	if len(raw) < smallObject && !guard.MayHoldAbsurd(raw) || !json.Valid(raw) {
 		return nil // the reference refuses it before it decodes anything
 	}
-	s := &scanner{source: bytesSource(raw), maxBytes: len(raw), maxDepth: len(raw)}
-	i, err := s.value()
+	s := &frame.JSON{Source: frame.FromBytes(raw), MaxBytes: len(raw), MaxDepth: len(raw)}
+	i, err := s.Value()
 	if err != nil {
 		return err
 	}
-	return checkItem(g, &walk{item: i})
+	return checkItem(g, &walk{Item: i})
 }
 
 // checkItem is checkJSON for the value that begins at w, which is valid. It
@@ -47,7 +48,7 @@ func checkItem(g *guard.Guard, w *walk) error {
 	}
 	start := w.at
 	w.over()
-	if text := w.raw[start:w.at]; g.IsQuantity && (guard.Absurd(bytes.Trim(text, `"`)) || guard.Absurd(unquoted(text))) {
+	if text := w.Raw[start:w.at]; g.IsQuantity && (guard.Absurd(bytes.Trim(text, `"`)) || guard.Absurd(unquoted(text))) {
 		return fault.ErrQuantity
 	}
 	return nil
@@ -58,7 +59,7 @@ func checkFields(g *guard.Guard, w *walk) error {
 		w.peek()
 		start := w.at
 		w.over()
-		name := string(unquoted(w.raw[start:w.at]))
+		name := string(unquoted(w.Raw[start:w.at]))
 		w.colon()
 		value := *w
 		value.over()
@@ -77,7 +78,7 @@ func checkFields(g *guard.Guard, w *walk) error {
 // unquoted returns what the JSON string raw stands for to the reference, and
 // other values as they are.
 func unquoted(raw []byte) []byte {
-	if text, err := unquote(raw); err == nil {
+	if text, err := frame.Unquote(raw); err == nil {
 		return []byte(text)
 	}
 	return raw

@@ -4,29 +4,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // known returns the caller's object if i is the same version of it.
-func (d *jsonDecoder[T]) known(known Known[T], i item) (have T, ok bool) {
+func (d *jsonDecoder[T]) known(known Known[T], i frame.Item) (have T, ok bool) {
 	if known == nil {
 		return have, false
 	}
-	key, uid, rv, ok := i.head()
+	key, uid, rv, ok := headOf(i)
 	if !ok {
 		return have, false
 	}
 	return known.version(key, string(uid), rv)
 }
 
-// head reads the key, UID and resource version of an object and decodes nothing
+// headOf reads the key, UID and resource version of an object and decodes nothing
 // else. ok means that all of them are there in their usual form, so that decoding
 // the object would give the same. The strings point into i.raw.
-func (i item) head() (key object.Key, uid types.UID, rv string, ok bool) {
-	if len(i.tape) == 0 {
+func headOf(i frame.Item) (key object.Key, uid types.UID, rv string, ok bool) {
+	if len(i.Tape) == 0 {
 		return key, "", "", false
 	}
-	w := walk{item: i}
+	w := walk{Item: i}
 	seen := false
 	ok = w.eachField(func(name []byte) bool {
 		if string(name) != "metadata" {
@@ -41,12 +42,12 @@ func (i item) head() (key object.Key, uid types.UID, rv string, ok bool) {
 	return key, uid, rv, ok && key.Name != "" && uid != "" && rv != ""
 }
 
-// name returns the name of the object, or nil if it is not easily found.
-func (i item) name() (name []byte) {
-	if len(i.tape) == 0 {
+// nameOf returns the name of the object, or nil if it is not easily found.
+func nameOf(i frame.Item) (name []byte) {
+	if len(i.Tape) == 0 {
 		return nil
 	}
-	w := walk{item: i}
+	w := walk{Item: i}
 	w.eachField(func(field []byte) bool {
 		if string(field) != "metadata" || w.peek() != '{' {
 			return w.pass()

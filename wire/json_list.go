@@ -13,13 +13,14 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // jsonList reads one list body. The fields of a list come in any order, so items
 // may come before the list says what it is.
 type jsonList[T object.Object] struct {
 	*jsonDecoder[T]
-	*scanner
+	*frame.JSON
 	*parallel[jsonItem[T]]
 	meta       *metav1.ListMeta
 	apiVersion string
@@ -37,9 +38,9 @@ type jsonItem[T object.Object] struct {
 
 func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		l := &jsonList[T]{jsonDecoder: d, scanner: d.scan(newSource(body)), meta: meta}
+		l := &jsonList[T]{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
 		newItem := func() decodeFunc[jsonItem[T]] { return d.newItem(known) }
-		l.parallel = newParallel(l.scanner.source, newItem, func(i jsonItem[T]) bool {
+		l.parallel = newParallel(l.JSON.Source, newItem, func(i jsonItem[T]) bool {
 			l.bare = l.bare || i.bare
 			return yield(i.object, nil)
 		})
@@ -61,18 +62,18 @@ func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known
 // run reads the body to its end.
 func (l *jsonList[T]) run() error {
 	*l.meta = metav1.ListMeta{}
-	if err := l.expect('{'); err != nil {
+	if err := l.Expect('{'); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
-		more, err := l.scanner.more('}', first)
+		more, err := l.JSON.More('}', first)
 		if err != nil {
 			return err
 		}
 		if !more {
-			return l.atEnd()
+			return l.AtEnd()
 		}
-		name, err := l.key()
+		name, err := l.Key()
 		if err != nil {
 			return err
 		}
@@ -97,11 +98,11 @@ func (l *jsonList[T]) check() error {
 
 // field reads a field of the list other than its items.
 func (l *jsonList[T]) field(name string) error {
-	value, err := l.value()
+	value, err := l.Value()
 	if err != nil {
 		return err
 	}
-	raw := value.raw
+	raw := value.Raw
 	var into any
 	switch name {
 	case "apiVersion":
@@ -124,7 +125,7 @@ func (l *jsonList[T]) field(name string) error {
 		into = &l.status.Details
 	default:
 		if !json.Valid(raw) {
-			return l.syntax("valid JSON before this")
+			return l.Syntax("valid JSON before this")
 		}
 		return nil
 	}
@@ -140,10 +141,10 @@ func (l *jsonList[T]) readItems() error {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
 	}
 	l.seenItems = true
-	if c, err := l.space(); err == nil && c == 'n' {
+	if c, err := l.Space(); err == nil && c == 'n' {
 		return l.readNull()
 	}
-	if err := l.expect('['); err != nil {
+	if err := l.Expect('['); err != nil {
 		return err
 	}
 	if l.kind != "" && l.apiVersion != "" {
@@ -152,11 +153,11 @@ func (l *jsonList[T]) readItems() error {
 		}
 	}
 	for first := true; ; first = false {
-		more, err := l.scanner.more(']', first)
+		more, err := l.JSON.More(']', first)
 		if err != nil || !more {
 			return err
 		}
-		i, err := l.value()
+		i, err := l.Value()
 		if err != nil {
 			return l.itemFailed(err)
 		}
@@ -165,16 +166,16 @@ func (l *jsonList[T]) readItems() error {
 }
 
 func (l *jsonList[T]) readNull() error {
-	value, err := l.value()
-	if err == nil && string(value.raw) != "null" {
-		err = l.syntax("an array or null before this")
+	value, err := l.Value()
+	if err == nil && string(value.Raw) != "null" {
+		err = l.Syntax("an array or null before this")
 	}
 	return err
 }
 
 // itemFailed says at which item the body is broken.
 func (l *jsonList[T]) itemFailed(err error) error {
-	if err == errStopped || isTransport(err) {
+	if err == errStopped || frame.IsTransport(err) {
 		return err
 	}
 	if _, ok := errors.AsType[*Error](err); ok {
@@ -186,13 +187,13 @@ func (l *jsonList[T]) itemFailed(err error) error {
 // newItem returns a function that decodes items, for one goroutine.
 func (d *jsonDecoder[T]) newItem(known Known[T]) decodeFunc[jsonItem[T]] {
 	run := d.newRun()
-	return func(i item, number int) (jsonItem[T], error) {
+	return func(i frame.Item, number int) (jsonItem[T], error) {
 		if have, ok := d.known(known, i); ok {
 			return jsonItem[T]{object: have}, nil
 		}
 		obj, bare, err := d.decodeItem(run, i, true)
 		if err != nil {
-			return jsonItem[T]{}, d.fail(whereItem(number), i.raw, err)
+			return jsonItem[T]{}, d.fail(whereItem(number), i.Raw, err)
 		}
 		return jsonItem[T]{obj, bare}, nil
 	}

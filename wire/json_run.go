@@ -14,6 +14,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
@@ -60,14 +61,14 @@ func newJSONRun(pool *share.Pool, wanted *selection.Tree) *jsonRun {
 
 // decode decodes i into the zeroed struct at at. After an error the struct is
 // useless.
-func (d *jsonRun) decode(kind *jsonKind, at unsafe.Pointer, i item) error {
+func (d *jsonRun) decode(kind *jsonKind, at unsafe.Pointer, i frame.Item) error {
 	d.begin(i)
 	err := d.value(kind, at)
 	return d.end(err)
 }
 
 // content is decode for objects without a Go type.
-func (d *jsonRun) content(i item) (map[string]any, error) {
+func (d *jsonRun) content(i frame.Item) (map[string]any, error) {
 	d.begin(i)
 	v, err := d.free.value(d.free.root)
 	m, ok := v.(map[string]any)
@@ -77,13 +78,13 @@ func (d *jsonRun) content(i item) (map[string]any, error) {
 	return m, d.end(err)
 }
 
-func (d *jsonRun) begin(i item) {
-	d.walk = walk{item: i}
+func (d *jsonRun) begin(i frame.Item) {
+	d.walk = walk{Item: i}
 	d.own = lasting{}
 	d.note = nil
 	object := d.nextObject()
-	d.Sharer.Begin(object, len(i.raw))
-	d.free.Sharer.Begin(object, len(i.raw))
+	d.Sharer.Begin(object, len(i.Raw))
+	d.free.Sharer.Begin(object, len(i.Raw))
 	d.free.begin()
 }
 
@@ -92,7 +93,7 @@ func (d *jsonRun) nextObject() uint8 {
 	if !d.versions || d.Pool == nil {
 		return d.Another()
 	}
-	return d.Version(d.name())
+	return d.Version(nameOf(d.Item))
 }
 
 // end finishes an object, or gives it up.
@@ -192,7 +193,7 @@ func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
 		d.after = append(d.after, nil)
 	}
 	if f := d.after[place]; f != nil {
-		rest := d.raw[d.at+1:]
+		rest := d.Raw[d.at+1:]
 		if l := len(f.name); l < len(rest) && rest[l] == '"' && string(rest[:l]) == f.name {
 			d.at += l + 2
 			return f, d.colon()
@@ -356,7 +357,7 @@ func (d *jsonRun) quantity(at *resource.Quantity) error {
 	if err := d.skip(); err != nil {
 		return err
 	}
-	raw := d.raw[start:d.at]
+	raw := d.Raw[start:d.at]
 	if bytes.IndexByte(raw, '\\') >= 0 || guard.Absurd(bytes.Trim(raw, `"`)) {
 		return fault.ErrUnusual
 	}
@@ -370,7 +371,7 @@ func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 	if err := d.skip(); err != nil {
 		return err
 	}
-	raw := d.raw[start:d.at:d.at]
+	raw := d.Raw[start:d.at:d.at]
 	into := reflect.NewAt(k.typ, at).Interface()
 	if k.quantity && guard.MayHoldAbsurd(raw) {
 		return fault.ErrUnusual

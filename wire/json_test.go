@@ -32,6 +32,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -346,7 +347,7 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 
 		d := decoder[object.Object](t, MediaJSON, Options{Scheme: all, Kind: kind}).(*jsonDecoder[object.Object])
 		require.NotNil(t, d.how, "%v", kind)
-		i, err := d.scan(bytesSource(body)).value()
+		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		into := d.new()
 		require.NoError(t, d.newRun().decode(d.how, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
@@ -362,7 +363,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 	for _, wanted := range []Fields{WithoutManagedFields, Only("spec.containers.image", "metadata.labels"), Without("status", "spec.volumes")} {
 		opts := Options{Keep: wanted, Pool: NewPool()}
 		d := podDecoder(t, MediaJSON, opts).(*jsonDecoder[*corev1.Pod])
-		i, err := d.scan(bytesSource(body)).value()
+		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		got := new(corev1.Pod)
 		require.NoError(t, d.newRun().decode(d.how, unsafe.Pointer(got), i))
@@ -525,7 +526,7 @@ func TestW02_JSONRunsStaySmall(t *testing.T) {
 	for i := range 3 * maxShapes {
 		// Each name twice: in two objects.
 		body := fmt.Appendf(nil, `{"spec":{"a%d":{"x":1},"a%d":{"x":1}}}`, i, i+1)
-		value, err := (&scanner{source: bytesSource(body), maxBytes: 1000, maxDepth: 10}).value()
+		value, err := (&frame.JSON{Source: frame.FromBytes(body), MaxBytes: 1000, MaxDepth: 10}).Value()
 		require.NoError(t, err)
 		_, err = d.content(value)
 		require.NoError(t, err)
@@ -533,16 +534,13 @@ func TestW02_JSONRunsStaySmall(t *testing.T) {
 	}
 	require.Positive(t, d.free.known)
 
-	large := `{"a":[` + strings.Repeat("{},", 2*idleTape) + `{}]}`
-	s := &scanner{source: bytesSource([]byte(large + "[1]")), maxBytes: 1 << 20, maxDepth: 10}
-	value, err := s.value()
+	large := `{"a":[` + strings.Repeat("{},", 2*idleNodes) + `{}]}`
+	s := &frame.JSON{Source: frame.FromBytes([]byte(large + "[1]")), MaxBytes: 1 << 20, MaxDepth: 10}
+	value, err := s.Value()
 	require.NoError(t, err)
 	_, err = d.content(value)
 	require.NoError(t, err)
 	require.LessOrEqual(t, cap(d.free.nodes), idleNodes)
-	_, err = s.value()
-	require.NoError(t, err)
-	require.Less(t, cap(s.tape), idleTape)
 }
 
 // What head says is what decoding gives.
@@ -564,9 +562,9 @@ func TestJSONHead(t *testing.T) {
 		`"a"`: "",
 	} {
 		d := &jsonDecoder[*corev1.Pod]{opts: Options{}.withDefaults()}
-		i, err := d.scan(bytesSource([]byte(body))).value()
+		i, err := d.scan(frame.FromBytes([]byte(body))).Value()
 		require.NoError(t, err, body)
-		key, uid, rv, ok := i.head()
+		key, uid, rv, ok := headOf(i)
 		require.Equal(t, want != "", ok, body)
 		if ok {
 			require.Equal(t, want, fmt.Sprintf("%s/%s %s %s", key.Namespace, key.Name, uid, rv))

@@ -2,44 +2,15 @@ package wire
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// Eight bytes at a time: a word that has one of these in each byte.
-const (
-	eachOne   = 0x0101010101010101
-	eachHigh  = 0x80 * eachOne
-	eachSlash = '\\' * eachOne
-)
-
-// textStops returns a word in which the high bit of the lowest byte that is a
-// quote, a backslash or a control character is set, and none below it. Nothing
-// is set where there is no such byte.
-func textStops(word uint64) uint64 {
-	// Exchanging '"' and ' ', and '!' and '#', puts the quote beside the control
-	// characters: all below '!' are stops then.
-	swapped := word ^ 2*eachOne
-	slash := word ^ eachSlash
-	return ((swapped-'!'*eachOne)&^swapped | (slash-eachOne)&^slash) & eachHigh
-}
-
-// textEnd returns where in b, from n on, the first quote, backslash or control
-// character is, or len(b).
-func textEnd(b []byte, n int) int {
-	for ; n+8 <= len(b); n += 8 {
-		if stops := textStops(binary.LittleEndian.Uint64(b[n:])); stops != 0 {
-			return n + bits.TrailingZeros64(stops)/8
-		}
-	}
-	for n < len(b) && b[n] != '"' && b[n] != '\\' && b[n] >= ' ' {
-		n++
-	}
-	return n
-}
+// eachHigh is a word with the high bit of each of its eight bytes set.
+const eachHigh = 0x8080808080808080
 
 // isASCII reports whether all of text is.
 func isASCII(text []byte) bool {
@@ -66,7 +37,7 @@ func unescape(dst, text []byte) ([]byte, error) {
 		return nil, fault.ErrUnusual
 	}
 	for {
-		n := textEnd(text, 0)
+		n := frame.TextEnd(text, 0)
 		dst = append(dst, text[:n]...)
 		if n == len(text) {
 			return dst, nil

@@ -5,21 +5,22 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // walk is a place in an item and on its tape. Its methods move on from there, and
 // fail with ErrUnusual at invalid JSON.
 type walk struct {
-	item
+	frame.Item
 	at   int // the next byte
 	next int // the next extent
 }
 
 // peek returns the next byte that is not white space, or 0 at the end.
 func (w *walk) peek() byte {
-	for w.at < len(w.raw) {
-		switch c := w.raw[w.at]; c {
+	for w.at < len(w.Raw) {
+		switch c := w.Raw[w.at]; c {
 		case ' ', '\t', '\r', '\n':
 			w.at++
 		default:
@@ -57,7 +58,7 @@ func (w *walk) more(closing byte) (bool, error) {
 
 // colon steps over the colon after a name.
 func (w *walk) colon() error {
-	if w.at < len(w.raw) && w.raw[w.at] == ':' || w.peek() == ':' {
+	if w.at < len(w.Raw) && w.Raw[w.at] == ':' || w.peek() == ':' {
 		w.at++
 		return nil
 	}
@@ -66,14 +67,14 @@ func (w *walk) colon() error {
 
 // inside returns the bytes of the object or array that begins here.
 func (w *walk) inside() []byte {
-	end := w.tape[w.next].end
-	return w.raw[w.at:end:end]
+	end := w.Tape[w.next].End
+	return w.Raw[w.at:end:end]
 }
 
 // jump passes over the object or array that begins here.
 func (w *walk) jump() {
-	over := w.tape[w.next]
-	w.at, w.next = int(over.end), int(over.next)
+	over := w.Tape[w.next]
+	w.at, w.next = int(over.End), int(over.Next)
 }
 
 // text reads a string and returns what is between its quotes. plain says that
@@ -83,29 +84,29 @@ func (w *walk) text() (text []byte, plain bool, err error) {
 		return nil, false, fault.ErrUnusual
 	}
 	start := w.at + 1
-	end := textEnd(w.raw, start)
-	if end < len(w.raw) && w.raw[end] == '"' {
+	end := frame.TextEnd(w.Raw, start)
+	if end < len(w.Raw) && w.Raw[end] == '"' {
 		w.at = end + 1
-		text = w.raw[start:end:end]
+		text = w.Raw[start:end:end]
 		if !isSound(text) {
 			return nil, false, fault.ErrUnusual
 		}
 		return text, true, nil
 	}
-	for end+1 < len(w.raw) && w.raw[end] == '\\' {
-		end = textEnd(w.raw, end+2)
+	for end+1 < len(w.Raw) && w.Raw[end] == '\\' {
+		end = frame.TextEnd(w.Raw, end+2)
 	}
-	if end >= len(w.raw) || w.raw[end] != '"' {
+	if end >= len(w.Raw) || w.Raw[end] != '"' {
 		return nil, false, fault.ErrUnusual
 	}
 	w.at = end + 1
-	return w.raw[start:end:end], false, nil
+	return w.Raw[start:end:end], false, nil
 }
 
 // word reads true, false or null.
 func (w *walk) word(want string) error {
 	end := w.at + len(want)
-	if end > len(w.raw) || string(w.raw[w.at:end]) != want {
+	if end > len(w.Raw) || string(w.Raw[w.at:end]) != want {
 		return fault.ErrUnusual
 	}
 	w.at = end
@@ -115,7 +116,7 @@ func (w *walk) word(want string) error {
 // number reads a number. whole says that it has neither a fraction nor an
 // exponent.
 func (w *walk) number() (text []byte, whole bool, err error) {
-	b, n := w.raw, w.at
+	b, n := w.Raw, w.at
 	if n < len(b) && b[n] == '-' {
 		n++
 	}
@@ -233,7 +234,7 @@ func (w *walk) skipText() error {
 	if err != nil || plain {
 		return err
 	}
-	for n := textEnd(text, 0); n < len(text); n = textEnd(text, n) {
+	for n := frame.TextEnd(text, 0); n < len(text); n = frame.TextEnd(text, n) {
 		switch c := text[n+1]; {
 		case c == 'u':
 			if _, ok := hexRune(text[n+2:]); !ok {
@@ -259,7 +260,7 @@ const uncountable = -1
 func (w *walk) count(first byte) int {
 	at, next := w.at, w.next
 	defer func() { w.at, w.next = at, next }()
-	closing := w.raw[w.tape[next].end-1]
+	closing := w.Raw[w.Tape[next].End-1]
 	n := 0
 	for more := w.enter(closing); more; n++ {
 		if closing == '}' {
@@ -268,7 +269,7 @@ func (w *walk) count(first byte) int {
 			}
 		}
 		switch c := w.peek(); {
-		case first != 0 && c != first && c != 'n', endsScalar[c] && c != '{' && c != '[' && c != '"':
+		case first != 0 && c != first && c != 'n', frame.EndsScalar[c] && c != '{' && c != '[' && c != '"':
 			return uncountable
 		}
 		w.over()
@@ -287,18 +288,14 @@ func (w *walk) over() {
 		w.jump()
 		return
 	case '"':
-		w.at = textEnd(w.raw, w.at+1)
-		for w.at+1 < len(w.raw) && w.raw[w.at] == '\\' {
-			w.at = textEnd(w.raw, w.at+2)
+		w.at = frame.TextEnd(w.Raw, w.at+1)
+		for w.at+1 < len(w.Raw) && w.Raw[w.at] == '\\' {
+			w.at = frame.TextEnd(w.Raw, w.at+2)
 		}
-		w.at = min(w.at+1, len(w.raw))
+		w.at = min(w.at+1, len(w.Raw))
 		return
 	}
-	for w.at < len(w.raw) && !endsScalar[w.raw[w.at]] {
+	for w.at < len(w.Raw) && !frame.EndsScalar[w.Raw[w.at]] {
 		w.at++
 	}
 }
-
-// endsScalar has the bytes that cannot be a part of a number, true, false or
-// null, and follow one.
-var endsScalar = [256]bool{' ': true, '\t': true, '\r': true, '\n': true, ',': true, ':': true, ']': true, '}': true, '[': true, '{': true, '"': true}

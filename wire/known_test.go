@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 func versioned(name, uid, rv string) *corev1.Pod {
@@ -63,9 +64,9 @@ func TestKnownObjectsOfAddedEventsAreGivenBack(t *testing.T) {
 		var body []byte
 		types := []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
 		for _, typ := range types {
-			body = append(body, frame(t, media, typ, podKind, versioned("a", "1", "7"))...)
+			body = append(body, frameOf(t, media, typ, podKind, versioned("a", "1", "7"))...)
 		}
-		body = append(body, frame(t, media, "ADDED", podKind, versioned("a", "1", "8"))...)
+		body = append(body, frameOf(t, media, "ADDED", podKind, versioned("a", "1", "8"))...)
 		var got []*corev1.Pod
 		for ev, err := range podDecoder(t, media, Options{}).Watch(bytes.NewReader(body), having(have)) {
 			require.NoError(t, err)
@@ -99,7 +100,7 @@ func lengthPrefixed(number byte, content []byte) []byte {
 	if len(content) > 127 {
 		panic("too long for this test")
 	}
-	return append([]byte{number<<3 | wireBytes, byte(len(content))}, content...)
+	return append([]byte{number<<3 | frame.WireBytes, byte(len(content))}, content...)
 }
 
 // listAround is the body of a list of Pods with one item.
@@ -123,15 +124,15 @@ func TestAHeadIsReadOnlyWhereItIsClear(t *testing.T) {
 	}{
 		"plain":                 {lengthPrefixed(1, join(name, uid)), true},
 		"other order":           {join(lengthPrefixed(3, nil), lengthPrefixed(1, join(uid, name))), true},
-		"unknown fields":        {join(lengthPrefixed(1, join(name, lengthPrefixed(12, nil), []byte{7<<3 | wireVarint, 5})), []byte{9<<3 | wireVarint, 1}), true},
+		"unknown fields":        {join(lengthPrefixed(1, join(name, lengthPrefixed(12, nil), []byte{7<<3 | frame.WireVarint, 5})), []byte{9<<3 | frame.WireVarint, 1}), true},
 		"two names":             {lengthPrefixed(1, join(name, uid, lengthPrefixed(1, []byte("b")))), false},
 		"two empty UIDs":        {lengthPrefixed(1, join(name, lengthPrefixed(5, nil), lengthPrefixed(5, nil))), false},
 		"metadata twice":        {join(lengthPrefixed(1, join(name, uid)), lengthPrefixed(1, nil)), false},
-		"metadata is a number":  {[]byte{1<<3 | wireVarint, 1}, false},
-		"name is a number":      {lengthPrefixed(1, []byte{1<<3 | wireVarint, 1}), false},
-		"metadata is cut":       {[]byte{1<<3 | wireBytes, 9, 1}, false},
-		"a field behind is cut": {join(lengthPrefixed(1, name), []byte{2<<3 | wireBytes, 9, 1}), false},
-		"name by an alias":      {lengthPrefixed(1, join(name, binary.AppendUvarint(nil, (1<<32+1)<<3|wireBytes), []byte{1, 'b'})), false},
+		"metadata is a number":  {[]byte{1<<3 | frame.WireVarint, 1}, false},
+		"name is a number":      {lengthPrefixed(1, []byte{1<<3 | frame.WireVarint, 1}), false},
+		"metadata is cut":       {[]byte{1<<3 | frame.WireBytes, 9, 1}, false},
+		"a field behind is cut": {join(lengthPrefixed(1, name), []byte{2<<3 | frame.WireBytes, 9, 1}), false},
+		"name by an alias":      {lengthPrefixed(1, join(name, binary.AppendUvarint(nil, (1<<32+1)<<3|frame.WireBytes), []byte{1, 'b'})), false},
 		"no metadata":           {lengthPrefixed(2, nil), true},
 	} {
 		h, ok := protoHeadOf(c.raw)
@@ -150,7 +151,7 @@ func FuzzProtoHead(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(raw)
 	}
-	alias := append(binary.AppendUvarint([]byte("\x0a\x01a"), (1<<32+1)<<3|wireBytes), 1, 'b')
+	alias := append(binary.AppendUvarint([]byte("\x0a\x01a"), (1<<32+1)<<3|frame.WireBytes), 1, 'b')
 	f.Add(append([]byte{0x0a, byte(len(alias))}, alias...))
 	f.Add([]byte("\x0a\x04\x0a\x00\x0a\x00"))
 	f.Add([]byte("\x0a\x05\x0a\x01a\x1a\x00\x0a\x03\x0a\x01b"))

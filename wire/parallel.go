@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
@@ -28,15 +29,14 @@ const batchBytes = 32 << 10
 // this buffer. If less than a batch arrives at once, the caller alone decodes it,
 // value by value.
 type parallel[V any] struct {
-	*source
 	yield     func(V) bool
 	newDecode func() decodeFunc[V] // called for each goroutine
 
 	decode  decodeFunc[V]           // the caller's
 	crew    memory.Resting[crew[V]] // for when there is more than the caller can do
-	items   []item                  // found since the last batch
+	items   []frame.Item            // found since the last batch
 	bytes   int                     // of these
-	tape    tape                    // of these
+	tape    frame.Tape              // of these
 	before  int                     // values found before items
 	batches []*batch[V]             // since the last reading, in order
 	work    chan *batch[V]          // batches to decode; nil while there are no workers
@@ -47,13 +47,13 @@ type parallel[V any] struct {
 }
 
 // decodeFunc decodes a value, whose number is for messages.
-type decodeFunc[V any] func(i item, number int) (V, error)
+type decodeFunc[V any] func(i frame.Item, number int) (V, error)
 
 // batch is some values of a body with their own tape. Decoding a value may write to
 // its part of the tape.
 type batch[V any] struct {
-	items  []item
-	tape   tape
+	items  []frame.Item
+	tape   frame.Tape
 	number int // of the first
 
 	done  chan struct{} // holds a token when what is below is complete
@@ -73,18 +73,18 @@ const idleItems = 1 << 10
 
 // newParallel returns a parallel for the values of a body. It flushes before s reads
 // more.
-func newParallel[V any](s *source, newDecode func() decodeFunc[V], yield func(V) bool) *parallel[V] {
-	p := &parallel[V]{source: s, yield: yield, newDecode: newDecode, decode: newDecode()}
-	s.idle = p.flush
+func newParallel[V any](s *frame.Source, newDecode func() decodeFunc[V], yield func(V) bool) *parallel[V] {
+	p := &parallel[V]{yield: yield, newDecode: newDecode, decode: newDecode()}
+	s.WhenIdle(p.flush)
 	return p
 }
 
 // found takes a value that lies in the source's buffer.
-func (p *parallel[V]) found(i item) {
+func (p *parallel[V]) found(i frame.Item) {
 	start := len(p.tape)
-	p.tape = append(p.tape, i.tape...)
-	p.items = append(p.items, item{i.raw, p.tape[start:len(p.tape):len(p.tape)]})
-	if p.bytes += len(i.raw); p.bytes >= batchBytes && p.failure == nil && runtime.GOMAXPROCS(0) > 1 {
+	p.tape = append(p.tape, i.Tape...)
+	p.items = append(p.items, frame.Item{Raw: i.Raw, Tape: p.tape[start:len(p.tape):len(p.tape)]})
+	if p.bytes += len(i.Raw); p.bytes >= batchBytes && p.failure == nil && runtime.GOMAXPROCS(0) > 1 {
 		p.dispatch()
 	}
 }
@@ -119,7 +119,7 @@ func (p *parallel[V]) flush() error {
 	if cap(p.items) > idleItems {
 		p.items = nil
 	}
-	p.items, p.bytes, p.tape = p.items[:0], 0, p.tape.reset()
+	p.items, p.bytes, p.tape = p.items[:0], 0, p.tape.Reset()
 	return p.failure
 }
 
@@ -132,7 +132,7 @@ func (p *parallel[V]) dispatch() {
 	p.before += len(b.items)
 	p.batches = append(p.batches, b)
 	if p.work == nil {
-		p.work = make(chan *batch[V], busyBuffer/batchBytes)
+		p.work = make(chan *batch[V], frame.BusyBuffer/batchBytes)
 	}
 	select {
 	case p.work <- b:
@@ -237,7 +237,7 @@ func (p *parallel[V]) deliver(b *batch[V]) error {
 	err := b.err
 	clear(b.items)
 	clear(b.out)
-	b.items, b.tape, b.out, b.err = b.items[:0], b.tape.reset(), b.out[:0], nil
+	b.items, b.tape, b.out, b.err = b.items[:0], b.tape.Reset(), b.out[:0], nil
 	c := p.team()
 	c.free = append(c.free, b)
 	return err

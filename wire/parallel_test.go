@@ -11,10 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // numbers finds values of fixed size in a body and decodes them: value n is n.
 type numbers struct {
+	*frame.Source
 	*parallel[int]
 	out []int
 }
@@ -26,17 +29,17 @@ var errOdd = errors.New("odd one out")
 // newNumbers reads such a body. Decoding fails on value bad and
 // panics on value mad; the consumer stops after so many.
 func newNumbers(r io.Reader, bad, mad, enough int) *numbers {
-	n := new(numbers)
-	decode := func(i item, number int) (int, error) {
+	n := &numbers{Source: frame.NewSource(r)}
+	decode := func(i frame.Item, number int) (int, error) {
 		switch number {
 		case bad:
 			return 0, errOdd
 		case mad:
 			panic("mad")
 		}
-		return strconv.Atoi(string(bytes.TrimLeft(i.raw, " ")))
+		return strconv.Atoi(string(bytes.TrimLeft(i.Raw, " ")))
 	}
-	n.parallel = newParallel(newSource(r), func() decodeFunc[int] { return decode }, func(v int) bool {
+	n.parallel = newParallel(n.Source, func() decodeFunc[int] { return decode }, func(v int) bool {
 		n.out = append(n.out, v)
 		return len(n.out) != enough
 	})
@@ -46,9 +49,9 @@ func newNumbers(r io.Reader, bad, mad, enough int) *numbers {
 func (n *numbers) run() error {
 	defer n.close()
 	for {
-		raw, err := n.next(numberSize)
+		raw, err := n.Next(numberSize)
 		if err == nil {
-			n.found(item{raw: raw})
+			n.found(frame.Item{Raw: raw})
 			continue
 		}
 		if earlier := n.flush(); earlier != nil || err == io.EOF {
@@ -111,7 +114,7 @@ func TestNothingWaitsForTheNetwork(t *testing.T) {
 	for _, media := range bothMedia {
 		var body []byte
 		for i := range 200 {
-			body = append(body, frame(t, media, "MODIFIED", podKind, pod("pod-"+strconv.Itoa(i)))...)
+			body = append(body, frameOf(t, media, "MODIFIED", podKind, pod("pod-"+strconv.Itoa(i)))...)
 		}
 		var asked atomic.Int32
 		r := &pieces{body: body, before: func(sent []byte) {
@@ -163,10 +166,10 @@ func TestW01_BusyWatches(t *testing.T) {
 		for i := range events {
 			p := uniquePod(i % 7)
 			p.ResourceVersion = strconv.Itoa(i + 1)
-			frames = append(frames, frame(t, media, []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}[i%4], podKind, p))
+			frames = append(frames, frameOf(t, media, []string{"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}[i%4], podKind, p))
 		}
 		sound := bytes.Join(frames, nil)
-		broken := frame(t, media, "TRUNCATED", podKind, pod("a"))
+		broken := frameOf(t, media, "TRUNCATED", podKind, pod("a"))
 		bodies := map[string][]byte{
 			"sound":       sound,
 			"cut":         sound[:len(sound)*2/3],

@@ -9,12 +9,9 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
-
-// frameOverhead is how many bytes a watch frame may have beside its object: the
-// event's type and the envelope.
-const frameOverhead = 1 << 10
 
 // maxSmallField bounds the fields of a list body that are not items.
 const maxSmallField = 1 << 20
@@ -63,7 +60,7 @@ func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
 // is returned instead.
 func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], named bool) (T, error) {
 	var none T
-	if len(body) > d.opts.MaxObjectBytes+frameOverhead {
+	if len(body) > d.opts.MaxObjectBytes+frame.Overhead {
 		return none, d.fail("object", nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(body), d.opts.MaxObjectBytes))
 	}
 	e, err := openEnvelope(body)

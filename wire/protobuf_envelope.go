@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // magic precedes every protobuf body of the API server. What follows is a
@@ -34,7 +35,7 @@ func openEnvelope(body []byte) (envelope, error) {
 		if f, rest, err = nextField(rest); err != nil {
 			return e, err
 		}
-		if f.wire != wireBytes {
+		if f.wire != frame.WireBytes {
 			continue
 		}
 		if f.number == 2 {
@@ -76,7 +77,7 @@ func (e *envelope) setTypeMeta(msg []byte) error {
 			return err
 		}
 		switch {
-		case f.wire != wireBytes:
+		case f.wire != frame.WireBytes:
 		case f.number == 1:
 			e.apiVersion = string(f.bytes)
 		case f.number == 2:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // message is a protobuf message taken apart, to be put together in another way.
@@ -35,7 +36,7 @@ func takeApart(t testing.TB, table *protoTable, raw []byte) *message {
 		require.NoError(t, err)
 		tag, n := binary.Uvarint(raw)
 		part := &messageField{tag: tag, bytes: f.bytes}
-		if f.wire == wireVarint {
+		if f.wire == frame.WireVarint {
 			part.number, _ = binary.Uvarint(raw[n:])
 		}
 		if table != nil && f.number < len(table.fields) && table.fields[f.number] != nil {
@@ -69,9 +70,9 @@ func (m *message) encode() (out []byte) {
 			f.bytes = f.inner.encode()
 		}
 		switch f.tag & 7 {
-		case wireVarint:
+		case frame.WireVarint:
 			out = appendLong(out, f.number, f.waste)
-		case wireBytes:
+		case frame.WireBytes:
 			out = append(appendLong(out, uint64(len(f.bytes)), f.waste), f.bytes...)
 		default:
 			out = append(out, f.bytes...)
@@ -108,7 +109,7 @@ var otherForms = map[string]func(random *rand.Rand, m *message){
 	"unknown field": func(random *rand.Rand, m *message) {
 		number := []uint64{19, 100, 4000, 5000, 1<<29 - 1, 0, 1 << 33}[random.IntN(7)]
 		f := &messageField{tag: number<<3 | uint64(random.IntN(8)), number: random.Uint64(), bytes: []byte("12345678")}
-		if f.tag&7 == wireFixed32 {
+		if f.tag&7 == frame.WireFixed32 {
 			f.bytes = f.bytes[:4]
 		}
 		m.fields = slices.Insert(m.fields, random.IntN(len(m.fields)+1), f)
@@ -177,10 +178,10 @@ var otherForms = map[string]func(random *rand.Rand, m *message){
 		at := make(map[uint64]*messageField)
 		for _, f := range m.fields {
 			switch list := at[f.tag]; {
-			case f.tag&7 != wireVarint:
+			case f.tag&7 != frame.WireVarint:
 				packed = append(packed, f)
 			case list == nil:
-				list = &messageField{tag: f.tag&^7 | wireBytes, bytes: binary.AppendUvarint(nil, f.number)}
+				list = &messageField{tag: f.tag&^7 | frame.WireBytes, bytes: binary.AppendUvarint(nil, f.number)}
 				at[f.tag], packed = list, append(packed, list)
 			default:
 				list.bytes = binary.AppendUvarint(list.bytes, f.number)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
@@ -80,7 +81,7 @@ func (g *protoGuard) check(msg []byte) error {
 	for at := 0; at < len(msg); {
 		tag, after := looseVarint(msg, at)
 		number := int32(tag >> 3)
-		if after < 0 || tag&7 == wireEndGroup || number <= 0 {
+		if after < 0 || tag&7 == frame.WireEndGroup || number <= 0 {
 			return nil
 		}
 		field := g.field(number)
@@ -91,7 +92,7 @@ func (g *protoGuard) check(msg []byte) error {
 			continue
 		}
 		start, end := looseBytes(msg, after)
-		if tag&7 != wireBytes || end < 0 {
+		if tag&7 != frame.WireBytes || end < 0 {
 			return nil
 		}
 		if g.quantity && guard.Absurd(msg[start:end]) {
@@ -173,17 +174,17 @@ func looseSkip(msg []byte, at int) int {
 			return -1
 		}
 		switch at = after; tag & 7 {
-		case wireVarint:
+		case frame.WireVarint:
 			_, at = looseVarint(msg, at)
-		case wireFixed64:
+		case frame.WireFixed64:
 			at += 8
-		case wireBytes:
+		case frame.WireBytes:
 			_, at = looseBytes(msg, at)
-		case wireStartGroup:
+		case frame.WireStartGroup:
 			depth++
-		case wireEndGroup:
+		case frame.WireEndGroup:
 			depth--
-		case wireFixed32:
+		case frame.WireFixed32:
 			at += 4
 		default:
 			return -1

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
@@ -54,9 +55,9 @@ func plainField(msg []byte) (tag uint64, value, rest []byte) {
 	start := n + m
 	switch {
 	case n == 0 || m == 0 || tag>>3 == 0 || tag > math.MaxUint32:
-	case tag&7 == wireVarint:
+	case tag&7 == frame.WireVarint:
 		return tag, nil, msg[start:]
-	case tag&7 == wireBytes && size <= uint64(len(msg)-start):
+	case tag&7 == frame.WireBytes && size <= uint64(len(msg)-start):
 		end := start + int(size)
 		return tag, msg[start:end:end], msg[end:]
 	}
@@ -66,7 +67,7 @@ func plainField(msg []byte) (tag uint64, value, rest []byte) {
 // once stores the bytes of a field that was not met before. It returns false
 // for any other.
 func once(at *[]byte, tag uint64, value []byte) bool {
-	if tag&7 != wireBytes || *at != nil {
+	if tag&7 != frame.WireBytes || *at != nil {
 		return false
 	}
 	*at = value

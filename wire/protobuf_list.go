@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // protobufList is the state of reading one list body:
@@ -19,6 +20,7 @@ import (
 // Only a few batches of items are in memory at a time.
 type protobufList[T object.Object] struct {
 	*protobufDecoder[T]
+	*frame.Protobuf
 	*parallel[T]
 	meta     *metav1.ListMeta
 	envelope envelope
@@ -27,9 +29,10 @@ type protobufList[T object.Object] struct {
 func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		newItem := func() decodeFunc[T] { return d.newItem(known) }
-		p := newParallel(newSource(body), newItem, func(item T) bool { return yield(item, nil) })
+		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
+		p := newParallel(s.Source, newItem, func(item T) bool { return yield(item, nil) })
 		defer p.close()
-		l := &protobufList[T]{protobufDecoder: d, parallel: p, meta: meta}
+		l := &protobufList[T]{protobufDecoder: d, Protobuf: s, parallel: p, meta: meta}
 		if err := l.read(); err != nil && err != errStopped {
 			var none T
 			yield(none, err)
@@ -54,7 +57,7 @@ func (l *protobufList[T]) read() error {
 }
 
 func (l *protobufList[T]) readEnvelope() error {
-	prefix, err := l.next(len(magic))
+	prefix, err := l.Next(len(magic))
 	if err != nil {
 		return fault.Truncated(err)
 	}
@@ -62,20 +65,20 @@ func (l *protobufList[T]) readEnvelope() error {
 		return fmt.Errorf("%w: the protobuf prefix is missing", ErrSyntax)
 	}
 	for {
-		if _, err := l.peek(); err == io.EOF {
+		if _, err := l.Peek(); err == io.EOF {
 			break
 		}
-		number, wire, size, err := l.fieldHeader()
+		number, wire, size, err := l.FieldHeader()
 		if err != nil {
 			return err
 		}
 		switch {
-		case number == 2 && wire == wireBytes:
+		case number == 2 && wire == frame.WireBytes:
 			err = l.readRaw(size)
-		case number <= 4 && wire == wireBytes:
+		case number <= 4 && wire == frame.WireBytes:
 			err = l.readSmall(number, size)
 		default:
-			err = fault.Truncated(l.skip(size))
+			err = fault.Truncated(l.Skip(size))
 		}
 		if err != nil {
 			return err
@@ -91,11 +94,11 @@ func (l *protobufList[T]) readSmall(number int, size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: field %d of the envelope has %d bytes", ErrTooLarge, number, size)
 	}
-	b, err := l.next(int(size))
+	b, err := l.Next(int(size))
 	if err != nil {
 		return fault.Truncated(err)
 	}
-	return l.envelope.set(field{number: number, wire: wireBytes, bytes: b})
+	return l.envelope.set(field{number: number, wire: frame.WireBytes, bytes: b})
 }
 
 // readRaw reads the list message, which has size bytes.
@@ -105,7 +108,7 @@ func (l *protobufList[T]) readRaw(size uint64) error {
 	}
 	l.envelope.hasRaw = true
 	if size > math.MaxInt64/2 {
-		return errProto
+		return frame.ErrProtobuf
 	}
 	if l.envelope.isStatus() {
 		return l.readStatus(size)
@@ -115,23 +118,23 @@ func (l *protobufList[T]) readRaw(size uint64) error {
 			return err
 		}
 	}
-	end := l.offset() + int64(size)
-	for l.offset() < end {
-		number, wire, size, err := l.fieldHeader()
+	end := l.Offset() + int64(size)
+	for l.Offset() < end {
+		number, wire, size, err := l.FieldHeader()
 		if err != nil {
 			return err
 		}
-		if l.offset() > end || size > uint64(end-l.offset()) {
+		if l.Offset() > end || size > uint64(end-l.Offset()) {
 			return fmt.Errorf("%w: a field runs past the end of the list", ErrSyntax)
 		}
 		switch {
-		case number == 1 && wire == wireBytes:
+		case number == 1 && wire == frame.WireBytes:
 			err = l.readMeta(size)
-		case number == 2 && wire == wireBytes:
+		case number == 2 && wire == frame.WireBytes:
 			err = l.readItem(size)
 		default:
 			if err = l.flush(); err == nil {
-				err = fault.Truncated(l.skip(size))
+				err = fault.Truncated(l.Skip(size))
 			}
 		}
 		if err != nil {
@@ -145,7 +148,7 @@ func (l *protobufList[T]) readStatus(size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: a status of %d bytes", ErrTooLarge, size)
 	}
-	raw, err := l.next(int(size))
+	raw, err := l.Next(int(size))
 	if err != nil {
 		return fault.Truncated(err)
 	}
@@ -156,7 +159,7 @@ func (l *protobufList[T]) readMeta(size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: list metadata of %d bytes", ErrTooLarge, size)
 	}
-	raw, err := l.next(int(size))
+	raw, err := l.Next(int(size))
 	if err != nil {
 		return fault.Truncated(err)
 	}
@@ -170,12 +173,12 @@ func (l *protobufList[T]) readItem(size uint64) error {
 	if size > uint64(l.opts.MaxObjectBytes) {
 		return l.fail(whereItem(l.count()), nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
 	}
-	raw, err := l.next(int(size))
+	raw, err := l.Next(int(size))
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return l.fail(whereItem(l.count()), nil, fault.Truncated(err))
 	}
 	if err == nil {
-		l.found(item{raw: raw})
+		l.found(frame.Item{Raw: raw})
 	}
 	return err
 }
@@ -183,13 +186,13 @@ func (l *protobufList[T]) readItem(size uint64) error {
 // newItem returns a function that decodes items, for one goroutine.
 func (d *protobufDecoder[T]) newItem(known Known[T]) decodeFunc[T] {
 	run := d.newRun()
-	return func(i item, number int) (T, error) {
-		if have, ok := d.known(known, i.raw); ok {
+	return func(i frame.Item, number int) (T, error) {
+		if have, ok := d.known(known, i.Raw); ok {
 			return have, nil
 		}
-		obj, err := d.decode(run, i.raw, true)
+		obj, err := d.decode(run, i.Raw, true)
 		if err != nil {
-			return obj, d.fail(whereItem(number), i.raw, err)
+			return obj, d.fail(whereItem(number), i.Raw, err)
 		}
 		return obj, nil
 	}

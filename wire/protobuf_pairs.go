@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
@@ -27,7 +28,7 @@ func pair(run []byte) (key, value, rest []byte, err error) {
 
 // lengthField splits off the field with this number where it comes first.
 func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
-	if len(msg) < 2 || msg[0] != number<<3|wireBytes {
+	if len(msg) < 2 || msg[0] != number<<3|frame.WireBytes {
 		return nil, nil, false
 	}
 	size, n := varint(msg[1:])

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
@@ -99,10 +100,10 @@ func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) erro
 			}
 		case tag != f.tag:
 			return fault.ErrUnusual
-		case f.wire == wireVarint && f.op != opBools && f.op != opInt32s && f.op != opInt64s:
+		case f.wire == frame.WireVarint && f.op != opBools && f.op != opInt32s && f.op != opInt64s:
 			d.number(f, unsafe.Add(at, f.offset), value)
 			msg = rest[n:]
-		case f.wire == wireBytes && value > uint64(len(rest)-n):
+		case f.wire == frame.WireBytes && value > uint64(len(rest)-n):
 			return fault.ErrUnusual
 		case f.op < opBools:
 			end := n + int(value)
@@ -154,7 +155,7 @@ func measure(msg []byte, tag uint64) (size, count int) {
 			return 0, 0
 		}
 		at += n
-		if tag&7 == wireBytes {
+		if tag&7 == frame.WireBytes {
 			if value > uint64(len(msg)-at) {
 				return 0, 0
 			}
@@ -347,7 +348,7 @@ func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, e
 	size := f.typ.Size()
 	for i := range count {
 		element := unsafe.Add(p, uintptr(i)*size)
-		if f.wire == wireVarint {
+		if f.wire == frame.WireVarint {
 			_, n := varint(run)
 			v, m := varint(run[n:])
 			run = run[n+m:]

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
@@ -178,7 +179,7 @@ func compileProtoField(t reflect.Type, f reflect.StructField, s *selection.Tree)
 
 // protoFieldOf says how what s wants of a value of type t is read.
 func protoFieldOf(t reflect.Type, s *selection.Tree) (*protoField, error) {
-	f := &protoField{typ: t, wire: wireBytes}
+	f := &protoField{typ: t, wire: frame.WireBytes}
 	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]())
 	switch {
 	case t.Kind() == reflect.Map && !readsItself:
@@ -199,11 +200,11 @@ func (f *protoField) setValue(s *selection.Tree) (err error) {
 	case s == nil && reflect.PointerTo(f.typ).Implements(reflect.TypeFor[unmarshaler]()):
 		f.op, f.own = opOwn, ownUnmarshal(f.typ)
 	case kind == reflect.Bool:
-		f.op, f.wire = opBool, wireVarint
+		f.op, f.wire = opBool, frame.WireVarint
 	case kind == reflect.Int32:
-		f.op, f.wire = opInt32, wireVarint
+		f.op, f.wire = opInt32, frame.WireVarint
 	case kind == reflect.Int64:
-		f.op, f.wire = opInt64, wireVarint
+		f.op, f.wire = opInt64, frame.WireVarint
 	case kind == reflect.String:
 		f.op = opString
 	case kind == reflect.Slice && f.typ.Elem().Kind() == reflect.Uint8:
@@ -250,7 +251,7 @@ func (f *protoField) setList(s *selection.Tree) error {
 		return fmt.Errorf("no way to read a list of %v", f.typ)
 	}
 	f.op = op
-	if f.wire == wireBytes {
+	if f.wire == frame.WireBytes {
 		f.setShare(s)
 	}
 	return nil
@@ -268,14 +269,14 @@ func (f *protoField) setMap(s *selection.Tree) error {
 	if t.Key().Kind() != reflect.String {
 		return fmt.Errorf("no way to read a map by %v", t.Key())
 	}
-	value := &protoField{typ: t.Elem(), wire: wireBytes}
+	value := &protoField{typ: t.Elem(), wire: frame.WireBytes}
 	if err := value.setValue(s); err != nil {
 		return err
 	}
 	f.op, f.share, f.partly = opMap, share.SiteOf(protoPart{t, opMap, s.Key()}), s != nil
 	f.pairs = &protoPairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
 	switch {
-	case value.wire != wireBytes:
+	case value.wire != frame.WireBytes:
 		return fmt.Errorf("no way to read a map of %v", value.typ)
 	case value.op == opString:
 		f.pairs.read = readStringPairs
@@ -306,7 +307,7 @@ func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 func unmarshalQuantity(q *resource.Quantity, raw []byte) error {
 	// 1 is its only field; what else there may be, the reference looks at, and
 	// at lengths of more than one byte, too.
-	if len(raw) < 2 || raw[0] != 1<<3|wireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.Absurd(raw[2:]) {
+	if len(raw) < 2 || raw[0] != 1<<3|frame.WireBytes || raw[1] >= 0x80 || int(raw[1]) != len(raw)-2 || guard.Absurd(raw[2:]) {
 		return fault.ErrUnusual
 	}
 	return q.Unmarshal(raw)

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"iter"
@@ -10,52 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
-		s := newSource(body)
-		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s, known) }
-		p := newParallel(s, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
-		f := &frames[T]{parallel: p, fail: d.fail, next: func() (item, error) { return d.nextFrame(s) }}
+		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
+		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s.Source, known) }
+		p := newParallel(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
+		f := &frames[T]{parallel: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
-// nextFrame finds one frame: four bytes of length, big endian, then a
-// metav1.WatchEvent.
-func (d *protobufDecoder[T]) nextFrame(s *source) (item, error) {
-	prefix, err := s.next(framePrefix)
-	if err == io.EOF {
-		return item{}, io.EOF
-	}
-	if err != nil {
-		return item{}, fault.Truncated(err)
-	}
-	size := binary.BigEndian.Uint32(prefix)
-	if uint64(size) > uint64(d.opts.MaxObjectBytes)+2*frameOverhead {
-		return item{}, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, d.opts.MaxObjectBytes)
-	}
-	raw, err := s.next(int(size))
-	if err != nil {
-		return item{}, fault.Truncated(err)
-	}
-	return item{raw: raw}, nil
-}
-
-// framePrefix is how many bytes the length of a frame has.
-const framePrefix = 4
-
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *protobufDecoder[T]) newFrame(s *source, known Known[T]) decodeFunc[Event[T]] {
+func (d *protobufDecoder[T]) newFrame(s *frame.Source, known Known[T]) decodeFunc[Event[T]] {
 	run := d.newRun()
 	run.versions = true
-	return func(i item, number int) (Event[T], error) {
-		ev, err := d.event(run, i.raw, known)
+	return func(i frame.Item, number int) (Event[T], error) {
+		ev, err := d.event(run, i.Raw, known)
 		if err != nil {
 			return Event[T]{}, inFrame(number, err)
 		}
-		ev.Bytes, ev.Received, ev.Decoded = framePrefix+len(i.raw), s.read, time.Now()
+		ev.Bytes, ev.Received, ev.Decoded = frame.FramePrefix+len(i.Raw), s.Arrived(), time.Now()
 		return ev, nil
 	}
 }
@@ -101,7 +77,7 @@ func splitWatchEvent(msg []byte) (typ string, obj []byte, err error) {
 			return "", nil, err
 		}
 		switch {
-		case f.wire != wireBytes:
+		case f.wire != frame.WireBytes:
 		case f.number == 1:
 			typ = string(f.bytes)
 		case f.number == 2:
@@ -110,7 +86,7 @@ func splitWatchEvent(msg []byte) (typ string, obj []byte, err error) {
 				if inner, ext, err = nextField(ext); err != nil {
 					return "", nil, err
 				}
-				if inner.number == 1 && inner.wire == wireBytes {
+				if inner.number == 1 && inner.wire == frame.WireBytes {
 					obj = inner.bytes
 				}
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -347,7 +348,7 @@ func listOf(t testing.TB, media string, kind object.GVK, objects [][]byte) []byt
 	if media == MediaCBOR {
 		list := fmt.Appendf(nil, "\xd9\xd9\xf7\xbf\x64kind%s\x65items\x9f", cborTextOf(kind.Kind))
 		list = append(append(list, bytes.Join(objects, nil)...), "\xff\x68metadata\xa1\x6fresourceVersion\x615\x6aapiVersion"...)
-		return append(append(list, cborTextOf(kind.GroupVersion().String())...), cborBreak)
+		return append(append(list, cborTextOf(kind.GroupVersion().String())...), frame.CBORBreak)
 	}
 	var messages [][]byte
 	for _, body := range objects {
@@ -359,7 +360,7 @@ func listOf(t testing.TB, media string, kind object.GVK, objects [][]byte) []byt
 }
 
 // cborTextOf is a text in CBOR.
-func cborTextOf(s string) string { return string([]byte{cborText<<5 | 24, byte(len(s))}) + s }
+func cborTextOf(s string) string { return string([]byte{frame.CBORText<<5 | 24, byte(len(s))}) + s }
 
 // messagesList puts messages into a protobuf list of this kind.
 func messagesList(t testing.TB, list object.GVK, messages ...[]byte) []byte {

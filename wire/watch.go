@@ -7,12 +7,13 @@ import (
 	"strconv"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // frames is the state of reading one watch stream.
 type frames[T object.Object] struct {
 	*parallel[Event[T]]
-	next func() (item, error) // finds a frame; io.EOF where the stream ends before it
+	next func() (frame.Item, error) // finds a frame; io.EOF where the stream ends before it
 	fail func(where string, raw []byte, err error) *Error
 }
 
@@ -31,13 +32,13 @@ func (f *frames[T]) read(yield func(Event[T], error) bool) {
 // find finds frames until there is none.
 func (f *frames[T]) find() error {
 	for {
-		frame, err := f.next()
+		found, err := f.next()
 		switch {
 		case err == nil:
-			f.found(frame)
+			f.found(found)
 		case err == io.EOF || err == f.failure:
 			return err
-		case isTransport(err):
+		case frame.IsTransport(err):
 			return fmt.Errorf("read %s: %w", whereFrame(f.count()), err)
 		default:
 			return f.fail(whereFrame(f.count()), nil, err)

@@ -21,10 +21,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // frame writes a watch event as the API server does.
-func frame(t testing.TB, media, typ string, kind object.GVK, obj runtime.Object) []byte {
+func frameOf(t testing.TB, media, typ string, kind object.GVK, obj runtime.Object) []byte {
 	t.Helper()
 	return rawFrame(t, media, typ, encodeAs(t, media, kind, obj))
 }
@@ -35,7 +36,7 @@ func rawFrame(t testing.TB, media, typ string, obj []byte) []byte {
 		return fmt.Appendf(nil, "{\"type\":%q,\"object\":%s}\n", typ, obj)
 	}
 	if media == MediaCBOR {
-		return slices.Concat([]byte("\xd9\xd9\xf7\xa2\x64type"), []byte{cborText<<5 | byte(len(typ))}, []byte(typ), []byte("\x66object"), obj)
+		return slices.Concat([]byte("\xd9\xd9\xf7\xa2\x64type"), []byte{frame.CBORText<<5 | byte(len(typ))}, []byte(typ), []byte("\x66object"), obj)
 	}
 	raw, err := (&metav1.WatchEvent{Type: typ, Object: runtime.RawExtension{Raw: obj}}).Marshal()
 	require.NoError(t, err)
@@ -59,10 +60,10 @@ func TestWatchYieldsEvents(t *testing.T) {
 		bookmark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
 		var body, sizes = []byte{}, []int{}
 		for _, f := range [][]byte{
-			frame(t, media, "ADDED", podKind, pod("a")),
-			frame(t, media, "MODIFIED", podKind, pod("a")),
-			frame(t, media, "DELETED", podKind, pod("a")),
-			frame(t, media, "BOOKMARK", podKind, bookmark),
+			frameOf(t, media, "ADDED", podKind, pod("a")),
+			frameOf(t, media, "MODIFIED", podKind, pod("a")),
+			frameOf(t, media, "DELETED", podKind, pod("a")),
+			frameOf(t, media, "BOOKMARK", podKind, bookmark),
 		} {
 			body = append(body, f...)
 			sizes = append(sizes, len(bytes.TrimRight(f, "\n")))
@@ -84,8 +85,8 @@ func TestWatchYieldsEvents(t *testing.T) {
 // The stream may end between two frames and nowhere else.
 func TestWatchEndsBetweenFramesOnly(t *testing.T) {
 	for _, media := range allMedia {
-		first := frame(t, media, "ADDED", podKind, pod("a"))
-		body := append(first, frame(t, media, "ADDED", podKind, pod("b"))...)
+		first := frameOf(t, media, "ADDED", podKind, pod("a"))
+		body := append(first, frameOf(t, media, "ADDED", podKind, pod("b"))...)
 		clean := map[int]int{0: 0, len(first): 1, len(body): 2}
 		if media == MediaJSON { // the line break is not part of the frame
 			clean[len(first)-1], clean[len(body)-1] = 1, 2
@@ -105,7 +106,7 @@ func TestWatchEndsBetweenFramesOnly(t *testing.T) {
 func TestWatchPassesErrorsOfTheTransport(t *testing.T) {
 	reset := errors.New("connection reset")
 	for _, media := range allMedia {
-		body := frame(t, media, "ADDED", podKind, pod("a"))
+		body := frameOf(t, media, "ADDED", podKind, pod("a"))
 		for n := range len(body) + 1 {
 			_, err := readWatch(podDecoder(t, media, Options{}), io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(reset)))
 			require.ErrorIs(t, err, reset, "%s after %d bytes", media, n)
@@ -120,7 +121,7 @@ func TestWatchPassesErrorsOfTheTransport(t *testing.T) {
 func TestReceivedIsWhenTheLastByteCame(t *testing.T) {
 	for _, media := range allMedia {
 		synctest.Test(t, func(t *testing.T) {
-			a, b := frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "ADDED", podKind, pod("b"))
+			a, b := frameOf(t, media, "ADDED", podKind, pod("a")), frameOf(t, media, "ADDED", podKind, pod("b"))
 			r, w := io.Pipe()
 			start := time.Now()
 			go func() {
@@ -146,7 +147,7 @@ func TestReceivedIsWhenTheLastByteCame(t *testing.T) {
 func TestWatchDoesNotWaitForTheNextFrame(t *testing.T) {
 	for _, media := range allMedia {
 		synctest.Test(t, func(t *testing.T) {
-			f := frame(t, media, "ADDED", podKind, pod("a"))
+			f := frameOf(t, media, "ADDED", podKind, pod("a"))
 			r, w := io.Pipe()
 			seen := 0
 			go func() {
@@ -169,13 +170,13 @@ func TestWatchDoesNotWaitForTheNextFrame(t *testing.T) {
 func TestErrorEvent(t *testing.T) {
 	gone := apierrors.NewResourceExpired("too old").ErrStatus
 	for _, media := range allMedia {
-		body := append(frame(t, media, "ADDED", podKind, pod("a")), frame(t, media, "ERROR", statusKind, &gone)...)
-		body = append(body, frame(t, media, "ADDED", podKind, pod("b"))...)
+		body := append(frameOf(t, media, "ADDED", podKind, pod("a")), frameOf(t, media, "ERROR", statusKind, &gone)...)
+		body = append(body, frameOf(t, media, "ADDED", podKind, pod("b"))...)
 		events, err := readWatch(podDecoder(t, media, Options{}), bytes.NewReader(body))
 		require.Len(t, events, 1)
 		require.True(t, apierrors.IsResourceExpired(err), "%s: %v", media, err)
 
-		_, err = readWatch(podDecoder(t, media, Options{}), bytes.NewReader(frame(t, media, "ERROR", podKind, pod("a"))))
+		_, err = readWatch(podDecoder(t, media, Options{}), bytes.NewReader(frameOf(t, media, "ERROR", podKind, pod("a"))))
 		require.ErrorIs(t, err, ErrKind, media)
 	}
 }
@@ -188,16 +189,16 @@ func TestL21_WatchRefusesBadFrames(t *testing.T) {
 			frame []byte
 			want  error
 		}{
-			"unknown type":       {frame(t, media, "SYNC", podKind, pod("a")), ErrEventType},
-			"no type":            {frame(t, media, "", podKind, pod("a")), ErrEventType},
-			"another kind":       {frame(t, media, "ADDED", widgetKind, pod("a")), ErrKind},
-			"no kind":            {frame(t, media, "ADDED", object.GVK{}, pod("a")), ErrKind},
-			"no name":            {frame(t, media, "ADDED", podKind, &corev1.Pod{}), ErrNoName},
-			"too large":          {frame(t, media, "ADDED", podKind, pod(strings.Repeat("a", 8000))), ErrTooLarge},
+			"unknown type":       {frameOf(t, media, "SYNC", podKind, pod("a")), ErrEventType},
+			"no type":            {frameOf(t, media, "", podKind, pod("a")), ErrEventType},
+			"another kind":       {frameOf(t, media, "ADDED", widgetKind, pod("a")), ErrKind},
+			"no kind":            {frameOf(t, media, "ADDED", object.GVK{}, pod("a")), ErrKind},
+			"no name":            {frameOf(t, media, "ADDED", podKind, &corev1.Pod{}), ErrNoName},
+			"too large":          {frameOf(t, media, "ADDED", podKind, pod(strings.Repeat("a", 8000))), ErrTooLarge},
 			"object is garbage":  {rawFrame(t, media, "ADDED", garbage[media]), ErrSyntax},
 			"object is a string": {rawFrame(t, media, "ADDED", text[media]), ErrSyntax},
 		} {
-			body := append(frame(t, media, "ADDED", podKind, pod("a")), c.frame...)
+			body := append(frameOf(t, media, "ADDED", podKind, pod("a")), c.frame...)
 			events, err := readWatch(podDecoder(t, media, Options{MaxObjectBytes: 4000}), bytes.NewReader(body))
 			require.ErrorIs(t, err, c.want, "%s %s", media, name)
 			require.Len(t, events, 1, "%s %s", media, name)
@@ -215,7 +216,7 @@ func TestL21_WatchRefusesBadFrames(t *testing.T) {
 // A frame that has lost a quote must not swallow the changes after it: the
 // line break inside what looks like a string gives it away.
 func TestL21_LostQuoteIsFoundAtTheEndOfItsFrame(t *testing.T) {
-	whole := string(frame(t, MediaJSON, "ADDED", podKind, pod("a")))
+	whole := string(frameOf(t, MediaJSON, "ADDED", podKind, pod("a")))
 	for at, c := range whole {
 		if c != '"' {
 			continue
@@ -224,33 +225,5 @@ func TestL21_LostQuoteIsFoundAtTheEndOfItsFrame(t *testing.T) {
 		beyond := iotest.ErrReader(errors.New("read beyond the frame"))
 		_, err := readWatch(podDecoder(t, MediaJSON, Options{}), io.MultiReader(strings.NewReader(garbled), beyond))
 		require.ErrorIs(t, err, ErrSyntax, garbled)
-	}
-}
-
-// A long watch does not keep the buffer that one large object needed.
-func TestBufferShrinksAgain(t *testing.T) {
-	large := pod("a")
-	large.Annotations = map[string]string{"x": strings.Repeat("y", idleBuffer)}
-	for _, media := range allMedia {
-		s := newSource(io.MultiReader(
-			bytes.NewReader(frame(t, media, "ADDED", podKind, large)),
-			bytes.NewReader(frame(t, media, "ADDED", podKind, pod("b"))),
-		))
-		next := func() {
-			var err error
-			switch d := podDecoder(t, media, Options{}).(type) {
-			case *jsonDecoder[*corev1.Pod]:
-				_, err = d.scan(s).nextFrame()
-			case *protobufDecoder[*corev1.Pod]:
-				_, err = d.nextFrame(s)
-			case *cborDecoder[*corev1.Pod]:
-				_, err = d.scan(s, frameOverhead).nextFrame()
-			}
-			require.NoError(t, err)
-		}
-		next()
-		require.Greater(t, len(s.buf), idleBuffer)
-		next()
-		require.LessOrEqual(t, len(s.buf), idleBuffer, media)
 	}
 }

@@ -1,4 +1,4 @@
-package wire
+package frame
 
 import (
 	"errors"
@@ -9,15 +9,17 @@ import (
 )
 
 const (
-	waitBuffer = 4 << 10   // for waiting
-	busyBuffer = 256 << 10 // how much is read at once if so much is there
+	waitBuffer = 4 << 10 // for waiting
+
+	// BusyBuffer is how much is read at once if so much is there, in bytes.
+	BusyBuffer = 256 << 10
 
 	// idleBuffer is the largest buffer that is used again: one huge object must
 	// not stay in memory for the hours that a watch lasts.
 	idleBuffer = 1 << 20
 )
 
-// source reads a body through a buffer in which the value at hand is always
+// Source reads a body through a buffer in which the value at hand is always
 // contiguous, so that it can be decoded in place. The buffer grows with what has
 // arrived, never with what a length announces. When everything is consumed, the
 // source waits with a small buffer, and the large one rests.
@@ -25,8 +27,8 @@ const (
 //	buf: ...consumed...|pos ...unread... |end ...free...
 //	off: how many bytes of the body came before buf[0]
 //
-// A slice that next or a scan returns is valid until the reader is asked for more.
-type source struct {
+// A slice that Next or a scan returns is valid until the reader is asked for more.
+type Source struct {
 	r    io.Reader
 	buf  []byte
 	wait []byte                 // the small buffer; buf is this one or large
@@ -34,28 +36,33 @@ type source struct {
 	pos  int
 	end  int
 	off  int64
-	err  error     // sticky, from r; met only when the buffer is used up
-	full bool      // the last read took all the room there was
-	read time.Time // when the bytes up to end had arrived
-
-	// idle, if not nil, is called before the reader is asked for more. Its error
-	// is fill's.
-	idle func() error
+	err  error        // sticky, from r; met only when the buffer is used up
+	full bool         // the last read took all the room there was
+	read time.Time    // when the bytes up to end had arrived
+	idle func() error // called before the reader is asked for more, if not nil
 }
 
-func newSource(r io.Reader) *source { return &source{r: r} }
+// NewSource returns a source that reads a body from r.
+func NewSource(r io.Reader) *Source { return &Source{r: r} }
 
-// bytesSource reads from memory. Nothing is copied.
-func bytesSource(data []byte) *source {
-	return &source{buf: data, end: len(data), err: io.EOF}
+// FromBytes returns a source that reads from memory. Nothing is copied.
+func FromBytes(data []byte) *Source {
+	return &Source{buf: data, end: len(data), err: io.EOF}
 }
 
-// offset returns the position in the body of the next unread byte.
-func (s *source) offset() int64 { return s.off + int64(s.pos) }
+// WhenIdle has f called before the reader is asked for more. An error of f ends
+// the reading.
+func (s *Source) WhenIdle(f func() error) { s.idle = f }
+
+// Arrived returns when the bytes read last had arrived.
+func (s *Source) Arrived() time.Time { return s.read }
+
+// Offset returns the position in the body of the next unread byte.
+func (s *Source) Offset() int64 { return s.off + int64(s.pos) }
 
 // fill reads at least one more byte behind end, keeping everything from pos on.
 // It moves pos to the front of the buffer.
-func (s *source) fill() error {
+func (s *Source) fill() error {
 	if s.err != nil {
 		return s.err
 	}
@@ -94,7 +101,7 @@ type readError struct{ err error }
 func (e *readError) Error() string { return e.err.Error() }
 func (e *readError) Unwrap() error { return e.err }
 
-func (s *source) makeRoom() {
+func (s *Source) makeRoom() {
 	if s.buf == nil {
 		s.wait = make([]byte, waitBuffer)
 		s.buf = s.wait
@@ -105,7 +112,7 @@ func (s *source) makeRoom() {
 	case len(unread) == 0 && (!s.full || len(buf) > idleBuffer):
 		buf = s.wait
 		s.rest.Pause()
-	case len(unread) == len(buf) || s.full && len(buf) < busyBuffer:
+	case len(unread) == len(buf) || s.full && len(buf) < BusyBuffer:
 		buf = s.larger(2 * len(buf))
 	}
 	copy(buf, unread)
@@ -114,7 +121,7 @@ func (s *source) makeRoom() {
 }
 
 // larger returns a buffer of at least n bytes.
-func (s *source) larger(n int) []byte {
+func (s *Source) larger(n int) []byte {
 	if rest := s.rest.Take(); rest != nil && n <= len(*rest) && len(*rest) <= idleBuffer {
 		return *rest
 	}
@@ -123,8 +130,8 @@ func (s *source) larger(n int) []byte {
 	return buf
 }
 
-// peek returns the next byte without consuming it.
-func (s *source) peek() (byte, error) {
+// Peek returns the next byte without consuming it.
+func (s *Source) Peek() (byte, error) {
 	for s.pos == s.end {
 		if err := s.fill(); err != nil {
 			return 0, err
@@ -133,9 +140,9 @@ func (s *source) peek() (byte, error) {
 	return s.buf[s.pos], nil
 }
 
-// next consumes exactly n bytes. At the end of the body it returns io.EOF where
+// Next consumes exactly n bytes. At the end of the body it returns io.EOF where
 // there is no byte left and io.ErrUnexpectedEOF where there are too few.
-func (s *source) next(n int) ([]byte, error) {
+func (s *Source) Next(n int) ([]byte, error) {
 	for s.end-s.pos < n {
 		if err := s.fill(); err != nil {
 			if err == io.EOF && s.end > s.pos {
@@ -149,10 +156,10 @@ func (s *source) next(n int) ([]byte, error) {
 	return b, nil
 }
 
-// skip consumes n bytes without keeping them.
-func (s *source) skip(n uint64) error {
+// Skip consumes n bytes without keeping them.
+func (s *Source) Skip(n uint64) error {
 	for n > 0 {
-		if _, err := s.peek(); err != nil {
+		if _, err := s.Peek(); err != nil {
 			return err
 		}
 		step := min(n, uint64(s.end-s.pos))
@@ -162,9 +169,9 @@ func (s *source) skip(n uint64) error {
 	return nil
 }
 
-// isTransport reports whether err came from the reader of the body: the
+// IsTransport reports whether err came from the reader of the body: the
 // connection failed, which says nothing about the bytes.
-func isTransport(err error) bool {
+func IsTransport(err error) bool {
 	_, ok := errors.AsType[*readError](err)
 	return ok
 }

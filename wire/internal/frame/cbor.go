@@ -1,0 +1,239 @@
+package frame
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+)
+
+// The major types of CBOR (RFC 8949, section 3.1).
+const (
+	CBORUint byte = iota
+	CBORNegative
+	CBORBytes
+	CBORText
+	CBORArray
+	CBORMap
+	CBORTag
+	CBORSimple
+)
+
+const (
+	CBORSelfDescribed = 55799 // a tag that says nothing but that this is CBOR
+	CBORNull          = 22    // among the simple values
+	CBORBreak         = 0xff  // ends what is of indefinite length
+)
+
+// CBORHead is the head of a data item: its major type and its argument, which is a
+// number, a length, a count or a tag.
+type CBORHead struct {
+	Major      byte
+	Value      uint64
+	Indefinite bool // a break ends the item; or this is the break
+	Size       int  // of the head, in bytes
+}
+
+func (h CBORHead) isBreak() bool { return h.Major == CBORSimple && h.Indefinite }
+func (h CBORHead) IsNull() bool  { return h.Major == CBORSimple && h.Size == 1 && h.Value == CBORNull }
+
+// ReadCBORHead reads the head at the beginning of b. ok is false if b ends within
+// it.
+func ReadCBORHead(b []byte) (h CBORHead, ok bool, err error) {
+	if len(b) == 0 {
+		return h, false, nil
+	}
+	info := b[0] & 0x1f
+	h = CBORHead{Major: b[0] >> 5, Value: uint64(info), Size: 1}
+	switch {
+	case info < 24:
+		return h, true, nil
+	case info == 31 && h.Major >= CBORBytes && h.Major != CBORTag:
+		h.Indefinite = true
+		return h, true, nil
+	case info > 27:
+		return h, false, fmt.Errorf("%w: a data item begins with %#x", fault.ErrSyntax, b[0])
+	}
+	width := 1 << (info - 24)
+	if h.Size += width; len(b) < h.Size {
+		return h, false, nil
+	}
+	var argument [8]byte
+	copy(argument[8-width:], b[1:h.Size])
+	h.Value = binary.BigEndian.Uint64(argument[:])
+	return h, true, nil
+}
+
+// CBOR finds the data items in a CBOR body without decoding them. It checks
+// size, depth, and what is needed to find the end of an item. Decoding checks the
+// rest.
+type CBOR struct {
+	*Source
+	MaxBytes int
+	MaxDepth int
+	open     []uint64 // the items that are still to come, for each that has not ended
+	endless  int      // how many of these end with a break
+}
+
+// untilBreak stands for the number of items that a break ends.
+const untilBreak = ^uint64(0)
+
+// MaxEndless is how deeply items of indefinite length may nest. The codec counts
+// the elements of each item before it reads them, so it reads the innermost once
+// for each level. API servers write no such items.
+const MaxEndless = 32
+
+func (s *CBOR) Syntax(want string) error {
+	return fmt.Errorf("%w: want %s at byte %d of the body", fault.ErrSyntax, want, s.Offset())
+}
+
+// Head consumes the head of a data item.
+func (s *CBOR) Head() (CBORHead, error) {
+	for {
+		h, ok, err := ReadCBORHead(s.buf[s.pos:s.end])
+		if err != nil {
+			return h, err
+		}
+		if ok {
+			s.pos += h.Size
+			return h, nil
+		}
+		if err := s.fill(); err != nil {
+			return h, fault.Truncated(err)
+		}
+	}
+}
+
+// Value consumes a data item and returns it. The result is valid until the next
+// call. value fails with ErrTooLarge or ErrTooDeep before the whole item is in
+// memory.
+func (s *CBOR) Value() ([]byte, error) {
+	s.open, s.endless = s.open[:0], 0
+	for n := 0; ; {
+		seen := s.buf[s.pos:s.end]
+		var whole bool
+		var err error
+		if n, whole, err = s.scan(seen, n); err != nil {
+			return nil, err
+		}
+		switch {
+		case n > s.MaxBytes || !whole && len(seen) > s.MaxBytes:
+			return nil, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.MaxBytes)
+		case whole && n <= len(seen):
+			return s.Next(n)
+		case whole:
+			raw, err := s.Next(n)
+			return raw, fault.Truncated(err)
+		}
+		if err := s.fill(); err != nil {
+			return nil, fault.Truncated(err)
+		}
+	}
+}
+
+// More reports whether there is more in the array or map with this head, of which
+// n elements or pairs were consumed. It consumes the break that may end it.
+func (s *CBOR) More(h CBORHead, n uint64) (bool, error) {
+	if !h.Indefinite {
+		return n < h.Value, nil
+	}
+	c, err := s.Peek()
+	if err != nil || c != CBORBreak {
+		return true, fault.Truncated(err)
+	}
+	s.pos++
+	return false, nil
+}
+
+// AtEnd fails if anything follows.
+func (s *CBOR) AtEnd() error {
+	switch _, err := s.Peek(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return s.Syntax("nothing more")
+	default:
+		return err
+	}
+}
+
+// scan continues with a data item after its first n bytes, which may be more than
+// have been seen. It returns how many bytes are done now, and whether the item is
+// complete.
+func (s *CBOR) scan(seen []byte, n int) (int, bool, error) {
+	for n < len(seen) {
+		h, ok, err := ReadCBORHead(seen[n:])
+		if err != nil || !ok {
+			return n, false, err
+		}
+		n += h.Size
+		switch {
+		case h.isBreak():
+			if len(s.open) == 0 || s.open[len(s.open)-1] != untilBreak {
+				return n, false, fmt.Errorf("%w: a break where nothing ends", fault.ErrSyntax)
+			}
+			s.endless--
+			s.open = s.open[:len(s.open)-1]
+		case h.Indefinite:
+			if s.endless++; s.endless > MaxEndless {
+				return n, false, fmt.Errorf("%w: more than %d levels of indefinite length", fault.ErrTooDeep, MaxEndless)
+			}
+			err = s.begin(untilBreak)
+		case h.Value > uint64(s.MaxBytes) && h.Major >= CBORBytes && h.Major <= CBORMap:
+			return n, false, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.MaxBytes)
+		case h.Major == CBORBytes || h.Major == CBORText:
+			n += int(h.Value)
+		case h.Major == CBORArray:
+			err = s.begin(h.Value)
+		case h.Major == CBORMap:
+			err = s.begin(2 * h.Value)
+		case h.Major == CBORTag:
+			err = s.begin(1)
+		}
+		if err != nil {
+			return n, false, err
+		}
+		if s.ended() {
+			return n, true, nil
+		}
+	}
+	return n, false, nil
+}
+
+// begin steps into a data item that so many others belong to.
+func (s *CBOR) begin(items uint64) error {
+	if len(s.open) == s.MaxDepth {
+		return fmt.Errorf("%w: more than %d levels", fault.ErrTooDeep, s.MaxDepth)
+	}
+	if items != untilBreak {
+		items++ // the head itself, which ended counts
+	}
+	s.open = append(s.open, items)
+	return nil
+}
+
+// ended counts a head, or the end of an item, and reports whether the whole is
+// over.
+func (s *CBOR) ended() bool {
+	for len(s.open) > 0 {
+		last := &s.open[len(s.open)-1]
+		if *last == untilBreak {
+			return false
+		}
+		if *last--; *last > 0 {
+			return false
+		}
+		s.open = s.open[:len(s.open)-1]
+	}
+	return true
+}
+
+// NextFrame finds one frame: a data item of a sequence (RFC 8742).
+func (s *CBOR) NextFrame() (Item, error) {
+	if _, err := s.Peek(); err != nil {
+		return Item{}, err
+	}
+	raw, err := s.Value()
+	return Item{Raw: raw}, err
+}

@@ -1,0 +1,244 @@
+package frame
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+)
+
+// JSON finds the values in a JSON body without decoding them. It checks
+// brackets, strings, size and depth. Decoding checks the rest.
+type JSON struct {
+	*Source
+	MaxBytes int // at most 1 GB, so that a tape can hold every offset
+	MaxDepth int
+
+	tape     Tape    // of the value at hand
+	open     []int32 // the extents on the tape that have not ended yet
+	inString bool    // where the scan stands
+}
+
+func (s *JSON) Syntax(want string) error {
+	return fmt.Errorf("%w: want %s at byte %d of the body", fault.ErrSyntax, want, s.Offset())
+}
+
+// Space consumes white space and returns the byte after it, unconsumed.
+func (s *JSON) Space() (byte, error) {
+	for {
+		c, err := s.Peek()
+		if err != nil {
+			return 0, err
+		}
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			s.pos++
+		default:
+			return c, nil
+		}
+	}
+}
+
+// Expect consumes white space and then c.
+func (s *JSON) Expect(c byte) error {
+	got, err := s.Space()
+	if err != nil {
+		return fault.Truncated(err)
+	}
+	if got != c {
+		return s.Syntax(fmt.Sprintf("%q", c))
+	}
+	s.pos++
+	return nil
+}
+
+// More consumes the comma before the next element of an array or object, or
+// its closing bracket. first says that no element was read yet.
+func (s *JSON) More(closing byte, first bool) (bool, error) {
+	c, err := s.Space()
+	switch {
+	case err != nil:
+		return false, fault.Truncated(err)
+	case c == closing:
+		s.pos++
+		return false, nil
+	case first:
+		return true, nil
+	case c == ',':
+		s.pos++
+		return true, nil
+	}
+	return false, s.Syntax(fmt.Sprintf("',' or %q", closing))
+}
+
+// Key consumes a field name and the colon after it.
+func (s *JSON) Key() (string, error) {
+	c, err := s.Space()
+	if err != nil {
+		return "", fault.Truncated(err)
+	}
+	if c != '"' {
+		return "", s.Syntax("a field name")
+	}
+	quoted, err := s.Value()
+	if err != nil {
+		return "", err
+	}
+	name, err := Unquote(quoted.Raw)
+	if err != nil {
+		return "", s.Syntax("a valid field name before this")
+	}
+	return name, s.Expect(':')
+}
+
+func Unquote(raw []byte) (string, error) {
+	var v string
+	err := json.Unmarshal(raw, &v)
+	return v, err
+}
+
+// Value consumes the next value and returns it. The result is valid until the next
+// call. value fails with ErrTooLarge or ErrTooDeep before the whole value is in
+// memory.
+func (s *JSON) Value() (Item, error) {
+	c, err := s.Space()
+	if err != nil {
+		return Item{}, fault.Truncated(err)
+	}
+	switch c {
+	case '{', '[', '"':
+	case ',', ':', '}', ']':
+		return Item{}, s.Syntax("a value")
+	default:
+		raw, err := s.scalar()
+		return Item{Raw: raw}, err
+	}
+	s.tape, s.open, s.inString = s.tape.Reset(), s.open[:0], false
+	for n := 0; ; {
+		seen := s.buf[s.pos:min(s.end, s.pos+s.MaxBytes+1)]
+		var whole bool
+		if n, whole, err = s.scan(seen, n); err != nil {
+			return Item{}, err
+		}
+		if whole {
+			raw, err := s.take(n)
+			return Item{Raw: raw, Tape: s.tape}, err
+		}
+		if len(seen) > s.MaxBytes {
+			return Item{}, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.MaxBytes)
+		}
+		if err := s.fill(); err != nil {
+			return Item{}, fault.Truncated(err)
+		}
+	}
+}
+
+// scan continues with a value after its first n bytes. It returns how many bytes
+// are done now, and whether the value is complete.
+func (s *JSON) scan(value []byte, n int) (int, bool, error) {
+	for n < len(value) {
+		if s.inString {
+			n = TextEnd(value, n)
+			switch {
+			case n == len(value):
+				return n, false, nil
+			case value[n] == '"':
+				s.inString = false
+				if n++; len(s.open) == 0 {
+					return n, true, nil
+				}
+			case value[n] == '\\' && n+1 == len(value):
+				return n, false, nil
+			case value[n] == '\\' && value[n+1] >= ' ':
+				n += 2
+			default:
+				// RFC 8259, section 7. In a watch, where each frame ends in a line
+				// break, it shows that a quote was lost in this one: to look for
+				// the next quote would be to swallow the changes that follow.
+				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of the body", fault.ErrSyntax, s.Offset()+int64(n))
+			}
+			continue
+		}
+		c := value[n]
+		n++
+		switch marks[c] {
+		case markQuote:
+			s.inString = true
+		case markOpen:
+			if len(s.open) == s.MaxDepth {
+				return n, false, fmt.Errorf("%w: more than %d levels", fault.ErrTooDeep, s.MaxDepth)
+			}
+			s.open = append(s.open, int32(len(s.tape)))
+			s.tape = append(s.tape, extent{})
+		case markClose:
+			last := len(s.open) - 1
+			s.tape[s.open[last]] = extent{End: int32(n), Next: int32(len(s.tape))}
+			if s.open = s.open[:last]; last == 0 {
+				return n, true, nil
+			}
+		}
+	}
+	return n, false, nil
+}
+
+// mark is what a byte outside of strings means to a scan.
+type mark uint8
+
+const (
+	markQuote mark = iota + 1
+	markOpen
+	markClose
+)
+
+var marks = [256]mark{'"': markQuote, '{': markOpen, '[': markOpen, '}': markClose, ']': markClose}
+
+func (s *JSON) take(n int) ([]byte, error) {
+	if n > s.MaxBytes {
+		return nil, fmt.Errorf("%w: %d bytes, more than %d", fault.ErrTooLarge, n, s.MaxBytes)
+	}
+	b := s.buf[s.pos : s.pos+n : s.pos+n]
+	s.pos += n
+	return b, nil
+}
+
+// scalar consumes a number, true, false or null.
+func (s *JSON) scalar() ([]byte, error) {
+	for n := 0; ; n++ {
+		if n == s.end-s.pos {
+			if n > s.MaxBytes {
+				return nil, fmt.Errorf("%w: more than %d bytes", fault.ErrTooLarge, s.MaxBytes)
+			}
+			if err := s.fill(); err != nil {
+				return nil, fault.Truncated(err)
+			}
+		}
+		if EndsScalar[s.buf[s.pos+n]] {
+			return s.take(n)
+		}
+	}
+}
+
+// NextFrame finds one frame: a metav1.WatchEvent.
+func (s *JSON) NextFrame() (Item, error) {
+	s.tape = s.tape.Reset() // that of the frame before was copied
+	switch c, err := s.Space(); {
+	case err != nil:
+		return Item{}, err
+	case c != '{':
+		return Item{}, s.Syntax("'{'")
+	}
+	return s.Value()
+}
+
+// AtEnd fails if anything but white space follows.
+func (s *JSON) AtEnd() error {
+	switch _, err := s.Space(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return s.Syntax("nothing more")
+	default:
+		return err
+	}
+}

@@ -1,0 +1,103 @@
+package frame
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+)
+
+// The wire types of protobuf (https://protobuf.dev/programming-guides/encoding).
+const (
+	WireVarint     = 0
+	WireFixed64    = 1
+	WireBytes      = 2
+	WireStartGroup = 3
+	WireEndGroup   = 4
+	WireFixed32    = 5
+)
+
+// ErrProtobuf means that bytes are not protobuf.
+var ErrProtobuf = fmt.Errorf("%w: invalid protobuf", fault.ErrSyntax)
+
+// Overhead is how many bytes a watch frame may have beside its object: the
+// event's type and the envelope.
+const Overhead = 1 << 10
+
+// Protobuf finds the fields of a message and the frames of a watch in a protobuf
+// body without decoding them.
+type Protobuf struct {
+	*Source
+	MaxBytes int // of the object in a frame
+}
+
+// FieldHeader reads the number, the wire type and the size of the next field.
+// A varint is consumed with its header, so that its size is 0.
+func (s *Protobuf) FieldHeader() (number, wire int, size uint64, err error) {
+	tag, err := s.uvarint()
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	if tag>>3 == 0 || tag>>3 > math.MaxInt32 {
+		return 0, 0, 0, ErrProtobuf
+	}
+	number, wire = int(tag>>3), int(tag&7)
+	switch wire {
+	case WireVarint:
+		_, err = s.uvarint()
+	case WireFixed64:
+		size = 8
+	case WireFixed32:
+		size = 4
+	case WireBytes:
+		size, err = s.uvarint()
+	default:
+		err = ErrProtobuf
+	}
+	return number, wire, size, err
+}
+
+func (s *Protobuf) uvarint() (uint64, error) {
+	var v uint64
+	for i := range binary.MaxVarintLen64 {
+		c, err := s.Peek()
+		if err != nil {
+			return 0, fault.Truncated(err)
+		}
+		s.pos++
+		v |= uint64(c&0x7f) << (7 * i)
+		if c < 0x80 {
+			if i == binary.MaxVarintLen64-1 && c > 1 {
+				return 0, ErrProtobuf
+			}
+			return v, nil
+		}
+	}
+	return 0, ErrProtobuf
+}
+
+// NextFrame finds one frame: four bytes of length, big endian, then a
+// metav1.WatchEvent.
+func (s *Protobuf) NextFrame() (Item, error) {
+	prefix, err := s.Next(FramePrefix)
+	if err == io.EOF {
+		return Item{}, io.EOF
+	}
+	if err != nil {
+		return Item{}, fault.Truncated(err)
+	}
+	size := binary.BigEndian.Uint32(prefix)
+	if uint64(size) > uint64(s.MaxBytes)+2*Overhead {
+		return Item{}, fmt.Errorf("%w: %d bytes, more than %d", fault.ErrTooLarge, size, s.MaxBytes)
+	}
+	raw, err := s.Next(int(size))
+	if err != nil {
+		return Item{}, fault.Truncated(err)
+	}
+	return Item{Raw: raw}, nil
+}
+
+// FramePrefix is how many bytes the length of a frame has.
+const FramePrefix = 4
