@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
@@ -44,6 +45,9 @@ const (
 // strangers. While the API server cannot be asked, or too many wait, the answer
 // is 503.
 func Access(client *rest.Client, logger *slog.Logger, next http.Handler) http.Handler {
+	if next == nil {
+		panic(failure.Place(1) + ": the handler for Access is nil")
+	}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}

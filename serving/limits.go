@@ -20,7 +20,8 @@ const (
 	maxHeader = 64 << 10 // in bytes: a token of 16 KB and everything else
 )
 
-// guarded calls next with a deadline for the request's body, and logs a panic.
+// guarded calls next with a deadline for the request's body, and logs a panic or
+// a runtime.Goexit.
 func guarded(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
@@ -30,10 +31,15 @@ func guarded(log *slog.Logger, next http.Handler) http.Handler {
 				r.Body = &punctual{ReadCloser: r.Body, control: control}
 			}
 		}
+		returned := false
 		defer func() {
 			p := recover()
-			if p == nil {
+			switch {
+			case returned:
 				return
+			case p == nil:
+				log.Error("a handler called runtime.Goexit, as FailNow of a test does", "path", clipped(r.URL.Path))
+				return // net/http breaks the connection off
 			}
 			if p != http.ErrAbortHandler {
 				log.Error("a handler panicked", "path", clipped(r.URL.Path), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -41,6 +47,7 @@ func guarded(log *slog.Logger, next http.Handler) http.Handler {
 			panic(http.ErrAbortHandler) // breaks the connection off, without a word of net/http's
 		}()
 		next.ServeHTTP(w, r)
+		returned = true
 	})
 }
 

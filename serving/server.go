@@ -51,9 +51,19 @@ type Server struct {
 
 	serving atomic.Bool
 
-	mu       sync.Mutex // guards listener
+	mu       sync.Mutex // guards all below
 	listener net.Listener
+	running  bool
+	spent    bool // Options.Listener has been closed
 }
+
+// Errors of the life of a server.
+var (
+	// ErrRunning: Run was called while it runs.
+	ErrRunning = errors.New("it runs already")
+
+	errSpent = errors.New("its Listener was closed when it ran: use Address, or make another server")
+)
 
 // New checks the options, and reads the certificates.
 func New(opts Options) (*Server, error) {
@@ -101,7 +111,15 @@ func (s *Server) SelfSigned() []byte {
 func (s *Server) Listen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener != nil {
+	return s.listen()
+}
+
+// listen is called with mu held.
+func (s *Server) listen() error {
+	switch {
+	case s.spent:
+		return fmt.Errorf("%s: %w", s.Name(), errSpent)
+	case s.listener != nil:
 		return nil
 	}
 	l, err := net.Listen("tcp", s.opts.Address)
@@ -112,7 +130,8 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Addr is where the server listens; nil before Listen.
+// Addr is where the server listens; nil before Listen, and after Run where it listened
+// at an Address.
 func (s *Server) Addr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,14 +141,45 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Close closes the port of a server that was not run.
+// Close closes the port of a server that was not run. Closing it twice does nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listener == nil {
+	if s.listener == nil || s.spent {
 		return nil
 	}
-	return s.listener.Close()
+	err := s.listener.Close()
+	s.closed()
+	return err
+}
+
+// closed notes that the listener has been closed. It is called with mu held.
+func (s *Server) closed() {
+	if s.spent = s.opts.Listener != nil; !s.spent {
+		s.listener = nil
+	}
+}
+
+// begin claims the server for one Run.
+func (s *Server) begin() (net.Listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running {
+		return nil, fmt.Errorf("%s: %w", s.Name(), ErrRunning)
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	s.running = true
+	return s.listener, nil
+}
+
+// end is called when Run has closed the listener.
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = false
+	s.closed()
 }
 
 // Check fails while the server does not serve, because Run has not been called or
@@ -150,11 +200,14 @@ func (s *Server) Check() error {
 }
 
 // Run serves until ctx is done and the requests in progress have been answered.
-// It listens if Listen was not called.
+// It listens if Listen was not called. It may be called again when it has returned,
+// unless Options.Listener was set; while it runs it fails with ErrRunning.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.Listen(); err != nil {
+	listener, err := s.begin()
+	if err != nil {
 		return err
 	}
+	defer s.end()
 	logger := s.opts.Logger.With("server", s.opts.Name)
 	// Requests outlive ctx: they are drained.
 	server := &http.Server{
@@ -170,14 +223,14 @@ func (s *Server) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() {
 		if s.tls != nil {
-			failed <- server.ServeTLS(s.listener, "", "")
+			failed <- server.ServeTLS(listener, "", "")
 		} else {
-			failed <- server.Serve(s.listener)
+			failed <- server.Serve(listener)
 		}
 	}()
 	s.serving.Store(true)
 	defer s.serving.Store(false)
-	logger.Info("serving", "address", s.Addr().String(), "tls", s.tls != nil)
+	logger.Info("serving", "address", listener.Addr().String(), "tls", s.tls != nil)
 	select {
 	case err := <-failed:
 		return fmt.Errorf("%s: %w", s.Name(), err)
@@ -186,7 +239,7 @@ func (s *Server) Run(ctx context.Context) error {
 	s.serving.Store(false)
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Drain)
 	defer cancel()
-	err := server.Shutdown(draining)
+	err = server.Shutdown(draining)
 	if errors.Is(err, context.DeadlineExceeded) {
 		logger.Warn("requests in progress were broken off", "drain", s.opts.Drain)
 		err = server.Close()
