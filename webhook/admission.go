@@ -3,8 +3,10 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,6 +63,9 @@ func Mutate[T object.Object](change func(context.Context, *Request[T]) error) ht
 		}
 		if err := change(ctx, r); err != nil {
 			return nil, err
+		}
+		if v := reflect.ValueOf(r.Object); !v.IsValid() || v.IsNil() {
+			return nil, apierrors.NewInternalError(errors.New("the webhook has set Request.Object to nil; to refuse, return an error"))
 		}
 		after, err := json.Marshal(r.Object)
 		if err != nil {

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -171,14 +172,27 @@ func (c *Conversion[H]) convert(ctx context.Context, r *conversionRequest) ([]an
 			return nil, err
 		}
 		hub, err := from.up(ctx, o.Raw)
+		var text any
 		if err == nil {
-			converted[n], err = to.down(ctx, hub)
+			text, err = to.down(ctx, hub)
+		}
+		if err == nil { // here, where a panic of the type's own has a name
+			converted[n], err = written(text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("convert %s from %s to %s: %w", is.Kind, is.APIVersion, r.DesiredAPIVersion, err)
 		}
 	}
 	return converted, nil
+}
+
+// written is a value as JSON.
+func written(value any) (json.RawMessage, error) {
+	text, err := json.Marshal(value)
+	if err == nil && string(text) == "null" {
+		err = errors.New("the result is nil")
+	}
+	return text, err
 }
 
 func (c *Conversion[H]) spoke(apiVersion string) (spoke[H], error) {

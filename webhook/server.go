@@ -85,7 +85,9 @@ func New(opts Options) (*Server, error) {
 func (s *Server) Handle(path string, h http.Handler) {
 	mustHave(h != nil, "the handler for "+path)
 	if s.metrics != nil {
-		h = measured(s.metrics.Register(path), h)
+		if r := s.metrics.Register(path); r != nil {
+			h = measured(r, h)
+		}
 	}
 	s.mux.Handle(path, h)
 }
