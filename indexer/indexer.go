@@ -140,16 +140,21 @@ func (w Writer[T]) Get(key object.Key) (T, bool) { return w.to.get(key) }
 // version of the cached object, it is the same: the cached pointer stays, and changed
 // is false.
 func (w Writer[T]) Set(key object.Key, o T) (old T, existed, changed bool) {
-	e, ok := w.to.objects[key]
+	return w.to.set(key, o, false)
+}
+
+// set is Set. If anew, only the cached pointer itself is the same.
+func (x *Indexer[T]) set(key object.Key, o T, anew bool) (old T, existed, changed bool) {
+	e, ok := x.objects[key]
 	if !ok {
-		w.to.add(key, o)
+		x.add(key, o)
 		return old, false, true
 	}
 	old = e.object
-	if same(old, o) {
+	if same(old, o) && (!anew || any(old) == any(o)) {
 		return old, true, false
 	}
-	w.to.change(e, o)
+	x.change(e, o)
 	return old, true, true
 }
 
@@ -235,7 +240,16 @@ type Change[T object.Object] struct {
 // is deleted, the new one added. An object with the UID and resource version of the
 // cached one is unchanged: the cached pointer stays, and each is not called.
 func (w Writer[T]) Replace(namespace string, items []T, each func(Change[T])) {
-	x := w.to
+	w.to.replace(namespace, items, false, each)
+}
+
+// Renew is Replace by a server whose history went back: the same version may have
+// another content. Only an item that is the cached pointer itself is unchanged.
+func (w Writer[T]) Renew(namespace string, items []T, each func(Change[T])) {
+	w.to.replace(namespace, items, true, each)
+}
+
+func (x *Indexer[T]) replace(namespace string, items []T, anew bool, each func(Change[T])) {
 	x.generation++
 	for _, item := range items {
 		if e, ok := x.objects[object.KeyOf(item)]; ok && e.object.GetUID() == item.GetUID() {
@@ -251,7 +265,7 @@ func (w Writer[T]) Replace(namespace string, items []T, each func(Change[T])) {
 	}
 	for _, item := range items {
 		key := object.KeyOf(item)
-		if old, existed, changed := w.Set(key, item); changed {
+		if old, existed, changed := x.set(key, item, anew); changed {
 			each(Change[T]{Key: key, Old: old, New: item, Existed: existed, Exists: true})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // muteWatch is how long a watch must have lasted without a change or a bookmark to
@@ -29,7 +30,32 @@ func (r *Reflector[T]) wentBack(ctx context.Context) bool {
 			break // of the second page
 		}
 	}
-	return list.Meta != nil && older(list.Meta.ResourceVersion, r.from())
+	return list.Meta != nil && r.backTo(list.Meta.ResourceVersion)
+}
+
+// maxBacks is how often a server whose versions are not ordered may seem to go back. A
+// restore is rare; after that, its versions are just not ordered.
+const maxBacks = 3
+
+// backTo reports whether a version that the server promises shows that its history
+// went back. A list must then follow, and take back no object that is known: what
+// happens in the restored history may come to the same versions.
+func (r *Reflector[T]) backTo(rv string) bool {
+	if !older(rv, r.rv) || r.unordered.Load() && r.backs >= maxBacks {
+		return false
+	}
+	r.backs++
+	r.expired, r.anew = true, true
+	return true
+}
+
+// asked is the source, which takes back known objects unless the history went back.
+func (r *Reflector[T]) asked() source.ListerWatcher[T] {
+	reuser, ok := r.source.(source.Reuser[T])
+	if !ok || !r.anew {
+		return r.source
+	}
+	return reuser.Reusing(func(object.Key) (none T, ok bool) { return none, false })
 }
 
 // older reports whether a is known to be an earlier resource version than b.

@@ -8,10 +8,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -89,6 +92,101 @@ func TestAMuteWatchOfAServerThatIsUpToDateGoesOn(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, []string{`watch rv="" initial`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="100"`}, s.asked)
 		require.Zero(t, r.Status().Failures)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// reusable is a script that takes back what its caller knows.
+type reusable struct {
+	*script
+	known wire.Known[partial]
+}
+
+func (s reusable) Reusing(known wire.Known[partial]) source.ListerWatcher[partial] {
+	return reusable{s.script, known}
+}
+
+func (s reusable) List(ctx context.Context, o metav1.ListOptions) source.List[partial] {
+	list := s.script.List(ctx, o)
+	items := list.Items
+	list.Items = func(yield func(partial, error) bool) {
+		for item, err := range items {
+			if have, ok := s.known(object.KeyOf(item)); ok && have.ResourceVersion == item.ResourceVersion {
+				item = have
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+	return list
+}
+
+// A restored history may come to a version again with another content.
+func TestNothingIsTakenBackAfterTheHistoryWentBack(t *testing.T) {
+	expired := answer{broken: apierrors.NewResourceExpired("too old resource version")}
+	for name, c := range map[string]struct {
+		watch answer
+		lists int // until the cache is renewed
+	}{
+		"a bookmark":         {answer{events: []wire.Event[partial]{change(watch.Bookmark, "", 60)}}, 1},
+		"a list that is low": {expired, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cached := obj("a", 50)
+			item := []partial{obj("a", 50)}
+			s := &script{
+				lists:   []answer{{rv: "100", items: item}},
+				watches: []answer{c.watch, {events: []wire.Event[partial]{change(watch.Added, "b", 70)}, broken: expired.broken}},
+			}
+			for range c.lists {
+				s.lists = append(s.lists, answer{rv: "60", items: item})
+			}
+			s.lists = append(s.lists, answer{rv: "80", items: item})
+			from := reusable{s, func(key object.Key) (partial, bool) { return cached, key.Name == "a" }}
+			var replaced []deltafifo.Delta[partial]
+			synctest.Test(t, func(t *testing.T) {
+				queue := deltafifo.New[partial](deltafifo.Options{})
+				r := New(from, queue, Options{Initial: List})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				time.Sleep(time.Minute)
+				cancel()
+				require.NoError(t, <-ended)
+				require.Equal(t, "80", r.Status().RV)
+				for _, d := range queue.TryPop() {
+					if d.Type == deltafifo.Replaced {
+						replaced = append(replaced, d)
+					}
+				}
+			})
+			require.Len(t, replaced, 3)
+			for n, back := range []bool{true, false, true} {
+				require.Equal(t, back, replaced[n].Items[0] == cached, "list %d", n)
+				require.Equal(t, !back, replaced[n].Anew, "list %d", n)
+			}
+		})
+	}
+}
+
+// Where versions are not ordered, a bookmark below the last version means little.
+func TestAServerWithoutOrderGoesBackThreeTimes(t *testing.T) {
+	s := &script{lists: []answer{{rv: "10"}}}
+	for range 8 {
+		s.lists = append(s.lists, answer{rv: "10"})
+		s.watches = append(s.watches, answer{events: []wire.Event[partial]{change(watch.Modified, "a", 50), change(watch.Bookmark, "", 20)}})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		r.Settle(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(10 * time.Minute)
+		require.EqualValues(t, 1+maxBacks, r.Status().Lists)
+		require.Equal(t, `watch rv="20"`, s.asked[len(s.asked)-1])
 		cancel()
 		require.NoError(t, <-ended)
 	})

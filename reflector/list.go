@@ -37,7 +37,7 @@ func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 
 	ctx, answered := r.ask(ctx)
 	defer answered()
-	list := r.source.List(ctx, r.listOptions())
+	list := r.asked().List(ctx, r.listOptions())
 	var items []T
 	for item, err := range list.Items {
 		if err != nil {
@@ -55,8 +55,7 @@ func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 	case list.Meta.ResourceVersion == "":
 		return &failure.Failure{Phase: failure.PhaseList, Err: ErrNoRV}
 	}
-	r.replace(items, list.Meta.ResourceVersion, began)
-	return nil
+	return r.replace(items, list.Meta.ResourceVersion, began, failure.PhaseList)
 }
 
 // listOptions decides how consistent a list has to be. The first one may come
@@ -114,11 +113,16 @@ func (r *Reflector[T]) countList() {
 	})
 }
 
-// replace queues a whole set that is complete up to rv.
-func (r *Reflector[T]) replace(items []T, rv string, began time.Time) {
+// replace queues a whole set that is complete up to rv. If that shows that the history
+// went back, the set is of no use where objects were taken back, and is read again.
+func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase failure.Phase) *failure.Failure {
+	if !r.anew && r.backTo(rv) {
+		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
+	}
 	now := time.Now()
-	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, RV: rv, Received: began, Decoded: now, Queued: now})
-	r.rv, r.last, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, 0, 0
+	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Received: began, Decoded: now, Queued: now})
+	r.rv, r.last, r.anew, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
 	r.update(func(s *Status) { s.RV = rv })
 	r.succeeded()
+	return nil
 }

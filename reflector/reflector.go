@@ -31,6 +31,8 @@ type Reflector[T object.Object] struct {
 	rv             string // all changes up to here are queued; empty before the first list
 	last           string // that of the last change or bookmark, which is below rv if versions are not ordered
 	heard          uint64 // changes and bookmarks that watches have brought
+	anew           bool   // the history went back behind rv: a list takes back no known object
+	backs          int    // how often it did
 	expired        bool   // rv is of no use to the server: list with a consistent read
 	unpaged        bool   // a page's token expired: list in one response
 	noStream       bool   // streaming lists are not to be tried (again)

@@ -92,7 +92,6 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 		r.unreadable = 0
 	}
 	if fail == nil && r.heard == heard && time.Since(opened) >= muteWatch && r.wentBack(ctx) {
-		r.expired = true
 		return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
 	}
 	if fail != nil && unreadable(fail) {
@@ -130,7 +129,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.ask(ctx)
 	defer answered() // also if the source panics
-	events, err := r.source.Watch(ctx, opts)
+	events, err := r.asked().Watch(ctx, opts)
 	answered()
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
@@ -217,8 +216,7 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 		if rv == "" {
 			return &failure.Failure{Phase: failure.PhaseWatch, Err: ErrNoRV}
 		}
-		r.replace(initial.take(), rv, opened)
-		return nil
+		return r.replace(initial.take(), rv, opened, failure.PhaseWatch)
 	case watch.Added, watch.Modified, watch.Deleted:
 		initial.apply(e.Type, e.Object)
 		return nil
@@ -264,8 +262,7 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
 
 // bookmark queues one. A quiet server repeats its last one.
 func (r *Reflector[T]) bookmark(rv string, e wire.Event[T]) *failure.Failure {
-	if older(rv, r.rv) {
-		r.expired = true
+	if r.backTo(rv) {
 		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	if r.ahead(rv) {

@@ -61,6 +61,7 @@ func (i *Informer[T]) drain(ctx context.Context) {
 func (i *Informer[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 	changes := applier[T]{informer: i}
 	changes.expect(deltas, !i.synced.Load())
+	changes.keep(deltas)
 	failures, left := i.change(deltas, &changes)
 	i.indexFailed(failures)
 	for _, s := range changes.settled {
@@ -203,7 +204,11 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		f = nil
 	}
 	a.initial = f == nil || !f.whole
-	w.Replace(d.Key.Namespace, d.Items, func(c indexer.Change[T]) { a.event(d, c) })
+	replace := w.Replace
+	if d.Anew {
+		replace = w.Renew
+	}
+	replace(d.Key.Namespace, d.Items, func(c indexer.Change[T]) { a.event(d, c) })
 	if f != nil {
 		f.whole, a.whole = true, true
 	}

@@ -50,7 +50,8 @@ type Reuser[T object.Object] interface {
 
 	// Reusing returns the same source for a caller that has objects already:
 	// the items of its lists and the initial events of its watches are the
-	// known objects themselves where UID and resource version are the same.
+	// known objects themselves where UID and resource version are the same. It may
+	// be called on a source that was returned by it, and then counts alone.
 	Reusing(known wire.Known[T]) ListerWatcher[T]
 }
 

@@ -95,14 +95,14 @@ func states(i *sharedinformer.Informer[*corev1.Pod]) []string {
 	return held
 }
 
-// told runs body with a synced informer of a teller.
-func told(t *testing.T, s *teller, opts sharedinformer.Options, body func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder)) {
+// told runs body with a synced informer of a source that is made of s.
+func told(t *testing.T, s *teller, from source.ListerWatcher[*corev1.Pod], opts sharedinformer.Options, body func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		opts.Initial = reflector.List
 		s.events, s.cuts = make(chan wire.Event[*corev1.Pod]), make(chan struct{}) // of the bubble
-		i := sharedinformer.New(s, opts)
+		i := sharedinformer.New(from, opts)
 		h := record(t, i)
 		i.AddHandler(h)
 		ended := make(chan error, 1)
@@ -144,7 +144,7 @@ func TestL17_VersionsThatDoNotGrowOverAllObjects(t *testing.T) {
 				var log strings.Builder
 				opts := sharedinformer.Options{Compact: compact, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 				s := newTeller(100, podAt("a/1@10"), podAt("b/2@20"))
-				told(t, s, opts, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+				told(t, s, s, opts, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
 					h.heard()
 					s.tell(c.tell...)
 					require.Equal(t, c.want, states(i))
@@ -175,7 +175,7 @@ func btoi(b bool) int {
 // A relist tells up to where an object that it lacks is gone.
 func TestL17_AnOldEventAfterARelist(t *testing.T) {
 	s := newTeller(100, podAt("a/1@10"), podAt("b/2@20"))
-	told(t, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+	told(t, s, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
 		s.items, s.rv = s.items[1:], 300
 		s.tell("bookmark /@90") // the history went back: a list follows
 		require.NoError(t, i.WaitForRV(t.Context(), "300"))
@@ -189,7 +189,7 @@ func TestL17_AnOldEventAfterARelist(t *testing.T) {
 // back, and from the last one where versions are not ordered.
 func TestL19_ResumingWithoutOrder(t *testing.T) {
 	s := newTeller(100, podAt("a/1@10"))
-	told(t, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+	told(t, s, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
 		s.tell("modified a/1@105", "modified a/1@10")
 		s.cuts <- struct{}{}
 		s.tell("added b/2@60")
@@ -208,7 +208,7 @@ func TestL17_AnyUnorderedServerConverges(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 23))
 		ordered := seed%2 == 0
 		s := newTeller(1)
-		told(t, s, sharedinformer.Options{Compact: seed%3 == 0}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+		told(t, s, s, sharedinformer.Options{Compact: seed%3 == 0}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
 			counters := []int{1, 1 + random.IntN(500)}
 			lives := map[string]int{}
 			truth := map[string]string{}

@@ -1,0 +1,70 @@
+package laws
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// reusingTeller is a teller that takes back what its caller knows.
+type reusingTeller struct {
+	*teller
+	known wire.Known[*corev1.Pod]
+}
+
+func (s reusingTeller) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1.Pod] {
+	return reusingTeller{s.teller, known}
+}
+
+func (s reusingTeller) In(string) (source.ListerWatcher[*corev1.Pod], error) { return s, nil }
+
+func (s reusingTeller) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
+	list := s.teller.List(ctx, opts)
+	items := list.Items
+	list.Items = func(yield func(*corev1.Pod, error) bool) {
+		for item, err := range items {
+			if have, ok := s.known(object.KeyOf(item)); ok && version(have) == version(item) {
+				item = have
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+	return list
+}
+
+// The server's data was restored from a backup, and its history went another way from
+// there: an object may have another content at the same version.
+func TestL17_ARestoredHistoryMayHaveTheSameVersions(t *testing.T) {
+	for name, namespaces := range map[string][]string{"all": nil, "of one namespace": {"shop"}} {
+		t.Run(name, func(t *testing.T) {
+			s := newTeller(100, podAt("a/1@50"), podAt("b/2@20"), podAt("c/3@90"))
+			told(t, s, reusingTeller{teller: s}, sharedinformer.Options{Namespaces: namespaces}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+				h.heard()
+				same, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "b"})
+				other := podAt("a/1@50")
+				other.Labels["history"] = "other"
+				s.items, s.rv = []*corev1.Pod{other, podAt("b/2@20")}, 60
+				s.tell("bookmark /@55")
+				settle(firstBackOff)
+				require.Equal(t, []string{"delete c unknown", "update a"}, h.heard())
+				held, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "a"})
+				require.Equal(t, "other", held.Labels["history"])
+				held, _ = i.Cache().Get(object.Key{Namespace: "shop", Name: "b"})
+				require.Same(t, same, held, "nobody needs to hear of what is the same")
+				require.Equal(t, "60", i.Cache().RV())
+				s.tell("modified a/1@61")
+				require.Equal(t, []string{"update a"}, h.heard())
+			})
+		})
+	}
+}
