@@ -59,6 +59,7 @@
 //
 // Options.PprofBindAddress serves /debug/status, which shows every informer, every
 // controller with its queue, its sources and the last reconcile that failed, the
-// election and what runs, beside /debug/pprof/. /readyz?verbose lists all checks.
+// election and what runs, beside /debug/pprof/: as a page in a browser, as JSON
+// otherwise. /readyz?verbose lists all checks.
 // Manager.AddInformers adds informers there that are not the manager's.
 package manager

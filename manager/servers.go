@@ -1,8 +1,6 @@
 package manager
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/pprof"
@@ -94,16 +92,7 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("/debug/status", func(w http.ResponseWriter, _ *http.Request) {
-		body, err := json.MarshalIndent(m.Report(), "", "  ")
-		if err != nil {
-			http.Error(w, fmt.Sprint("the status cannot be written: ", err), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		// The client may have gone.
-		_, _ = w.Write(append(body, '\n'))
-	})
+	mux.HandleFunc("/debug/status", m.serveStatus)
 	return mux
 }
 
