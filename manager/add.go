@@ -21,15 +21,22 @@ import (
 // It fails where r was added before or another runnable has its name, and with
 // ErrStopped when the group stops.
 func (m *Manager) Add(r Runnable) error {
-	if r == nil {
+	if absent(r) {
 		panic(failure.Place(1) + ": the runnable is nil")
 	}
 	return m.add(groupOf(r), r)
 }
 
+// absent reports whether there is nothing to run, also where a nil pointer or function
+// is a Runnable by its type.
+func absent(r Runnable) bool {
+	v := reflect.ValueOf(r)
+	return !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
+}
+
 // AddTo is Add to a group of the caller's choice.
 func (m *Manager) AddTo(group Group, r Runnable) error {
-	if r == nil {
+	if absent(r) {
 		panic(failure.Place(1) + ": the runnable is nil")
 	}
 	if group == recorders {
