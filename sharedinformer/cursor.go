@@ -14,17 +14,18 @@ type cursor[T object.Object] struct {
 	// The handler's goroutine's own.
 	events []Event[T] // of the segment at hand
 	index  int        // of the next of them
-	after  *joint[T]  // what follows them
 
-	joined    uint64        // how many events the log had before
-	passed    atomic.Uint64 // those, and the events that have been heard
-	resyncing atomic.Bool   // a resync is in the log, or is being told
+	after     atomic.Pointer[joint[T]] // what follows them; nil once cleared
+	joined    uint64                   // how many events the log had before
+	passed    atomic.Uint64            // those, and the events that have been heard
+	resyncing atomic.Bool              // a resync is in the log, or is being told
 }
 
 // newCursor returns a cursor at the end of the log. It is called under
 // Informer.join.
 func newCursor[T object.Object](log *eventLog[T]) *cursor[T] {
-	c := &cursor[T]{log: log, after: log.end, joined: log.total.Load()}
+	c := &cursor[T]{log: log, joined: log.total.Load()}
+	c.after.Store(log.end)
 	c.passed.Store(c.joined)
 	return c
 }
@@ -40,11 +41,15 @@ func (c *cursor[T]) next() (e *Event[T], mark *segment[T]) {
 			return e, nil
 		}
 		c.events, c.index = nil, 0
-		following := c.after.next.Load()
-		if following == nil {
+		after := c.after.Load()
+		if after == nil {
 			return nil, nil
 		}
-		c.events, c.after = following.events, following.after
+		following := after.next.Load()
+		if following == nil || !c.after.CompareAndSwap(after, following.after) {
+			return nil, nil
+		}
+		c.events = following.events
 		if following.synced || following.resync.wantedBy(c) {
 			return nil, following
 		}
@@ -59,7 +64,12 @@ func (c *cursor[T]) resynced() { c.resyncing.Store(false) }
 
 func (c *cursor[T]) load() load {
 	passed := c.passed.Load() // before total, which it never passes
-	return load{pending: int(c.log.total.Load() - passed), delivered: passed - c.joined}
+	held := load{delivered: passed - c.joined}
+	if c.after.Load() != nil {
+		held.pending = int(c.log.total.Load() - passed)
+	}
+	return held
 }
 
-func (c *cursor[T]) clear() { c.events, c.index, c.after = nil, 0, nil }
+// clear lets go of the log. The segment at hand goes with the goroutine's call.
+func (c *cursor[T]) clear() { c.after.Store(nil) }

@@ -116,6 +116,7 @@ func (d *delivery[T]) end() {
 	d.running = false
 	if d.closed.Load() {
 		d.forget()
+		close(d.ended)
 	}
 }
 
@@ -135,18 +136,18 @@ func (d *delivery[T]) close() (first bool) {
 	}
 	d.closed.Store(true)
 	close(d.closing)
+	d.forget()
 	if !d.running {
-		d.forget()
+		close(d.ended)
 	}
 	return true
 }
 
-// forget lets go of all that was held for a closed delivery. It is called
-// under mu when no goroutine works for it (any more).
+// forget lets go of all that is held for a closed delivery, but for what its call in
+// progress is about: that call may never return. It is called under mu.
 func (d *delivery[T]) forget() {
 	d.ahead.Store(nil)
 	d.mailbox.clear()
-	close(d.ended)
 }
 
 // idle waits until there may be something to tell.
@@ -173,6 +174,9 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 			d.deliver(ctx, &e)
 			return true
 		}
+	}
+	if d.closed.Load() { // which may be why there was nothing ahead
+		return false
 	}
 	if d.ends {
 		d.ends = false

@@ -26,7 +26,8 @@ type mailbox[T object.Object] interface {
 	// load returns the figures for the status.
 	load() load
 
-	// clear drops everything, and what is offered afterwards too.
+	// clear drops what the handler has still to hear, and what is offered afterwards
+	// too. It may be called by anybody, also while the handler is in a call.
 	clear()
 }
 

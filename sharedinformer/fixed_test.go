@@ -1,0 +1,88 @@
+package sharedinformer
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// fixed is a source that lists the same objects in every namespace. Its watch brings
+// what is sent to changes.
+type fixed struct {
+	items   []partial
+	changes chan wire.Event[partial]
+}
+
+func newFixed(items ...partial) *fixed {
+	return &fixed{items: items, changes: make(chan wire.Event[partial])}
+}
+
+func (f *fixed) String() string { return "things" }
+
+func (f *fixed) In(string) (source.ListerWatcher[partial], error) { return f, nil }
+
+func (f *fixed) List(context.Context, metav1.ListOptions) source.List[partial] {
+	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(partial, error) bool) {
+		for _, item := range f.items {
+			if !yield(item, nil) {
+				return
+			}
+		}
+	}}
+}
+
+func (f *fixed) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	return func(yield func(wire.Event[partial], error) bool) {
+		for {
+			select {
+			case e := <-f.changes:
+				if !yield(e, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}, nil
+}
+
+// change sends the version rv of an object.
+func (f *fixed) change(name string, uid, rv int) {
+	f.changes <- wire.Event[partial]{Type: watch.Modified, Object: thing(name, uid, rv)}
+}
+
+// things returns n objects.
+func things(n int) (all []partial) {
+	for k := range n {
+		all = append(all, thing("t"+strconv.Itoa(k), 100+k, k+1))
+	}
+	return all
+}
+
+// runFor runs i and returns how to stop it.
+func runFor(t *testing.T, i *Informer[partial]) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- i.Run(ctx) }()
+	return func() {
+		t.Helper()
+		cancel()
+		require.NoError(t, <-ended)
+	}
+}
+
+// informerOf returns an informer of from that lists.
+func informerOf(from source.ListerWatcher[partial], opts Options) *Informer[partial] {
+	opts.Initial = reflector.List
+	return New(from, opts)
+}
