@@ -68,28 +68,48 @@ func (d *delivery[T]) key() string {
 	return ""
 }
 
-// inCall says which call is in progress where that takes long.
-func (d *delivery[T]) inCall() string {
-	if took := d.watch.running(); took >= time.Second {
-		return fmt.Sprintf("; the call about %s has not returned for %s", d.key(), took.Round(time.Second))
+// blocked says what keeps the handler's goroutine where that takes long, and for how
+// long; empty and 0 where nothing does.
+func (d *delivery[T]) blocked() (by string, since time.Duration) {
+	if h := d.hook.Load(); h != nil {
+		by, since = h.name, time.Since(h.since)
+	} else if since = d.watch.running(); since > 0 {
+		by = "the call about " + d.key()
 	}
-	return ""
+	if since < time.Second {
+		return "", since
+	}
+	return fmt.Sprintf("; %s has not returned for %s", by, since.Round(time.Second)), since
 }
 
-// callHook calls a user's hook; handler names the registration that it belongs to, if
-// any. The caller goes on whatever the hook does. As long as the hook blocks, the
-// caller waits, and the log says so.
-func (i *Informer[T]) callHook(name, handler string, hook func()) {
+// hookCall is a call of a hook that a handler's goroutine waits for.
+type hookCall struct {
+	name      string
+	since     time.Time
+	goroutine uint64 // its number
+}
+
+// within returns hook as one that the handler's goroutine waits for.
+func (d *delivery[T]) within(name string, hook func()) func() {
+	return func() {
+		d.hook.Store(&hookCall{name, time.Now(), goroutineID()})
+		defer d.hook.Store(nil)
+		hook()
+	}
+}
+
+// callHook calls a user's hook, and returns an error if it panicked or ended its
+// goroutine. The goroutine of d, if that is not nil, is the caller. As long as the
+// hook blocks, the caller waits, and the log says so.
+func (i *Informer[T]) callHook(name string, d *delivery[T], hook func()) error {
+	handler := ""
+	if d != nil {
+		d.rest()
+		handler, hook = d.opts.label(), d.within(name, hook)
+	}
 	slow := time.AfterFunc(slowCall, func() {
 		i.logger.Warn("a hook blocks: it must return soon", "resource", i.Name(), "hook", name, "handler", handler, "for", slowCall.String())
 	})
 	defer slow.Stop()
-	err := failure.Apart(name, func() error { hook(); return nil })
-	switch {
-	case err == nil:
-	case handler != "":
-		i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Handler: handler, Err: err})
-	default: // OnError itself
-		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)
-	}
+	return failure.Apart(name, func() error { hook(); return nil })
 }

@@ -40,6 +40,7 @@ type delivery[T object.Object] struct {
 
 	awaiting atomic.Int32             // marks of a whole list that it has to pass before it is synced
 	current  atomic.Pointer[Event[T]] // the last event from the mailbox, nil while idle
+	hook     atomic.Pointer[hookCall] // that it waits for, nil for none
 	others   atomic.Uint64            // calls about anything that was ahead
 	panics   atomic.Uint64
 	errors   atomic.Uint64
@@ -120,11 +121,14 @@ func (d *delivery[T]) end() {
 	}
 }
 
-// inside reports whether it is called by a call of the handler.
+// inside reports whether it is called by a call of the handler, or by a hook that the
+// handler's goroutine waits for.
 func (d *delivery[T]) inside() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.running && d.goroutine == goroutineID()
+	id := goroutineID()
+	h := d.hook.Load()
+	return d.running && (d.goroutine == id || h != nil && h.goroutine == id)
 }
 
 // close ends the delivery. It reports whether it was the first to do so.
@@ -231,7 +235,10 @@ func (d *delivery[T]) sync() {
 	d.informer.changed.broadcast()
 	if !d.synced && d.opts.OnSync != nil {
 		d.synced = true
-		d.informer.callHook("OnSync", d.opts.label(), d.opts.OnSync)
+		if err := d.informer.callHook("OnSync", d, d.opts.OnSync); err != nil {
+			f := d.informer.note(&failure.Failure{Phase: failure.PhaseHook, Handler: d.opts.label(), Err: err})
+			d.informer.reportOf(context.Background(), d, f)
+		}
 	}
 }
 
@@ -279,7 +286,7 @@ func (d *delivery[T]) failed(ctx context.Context, e *Event[T], panicked bool, er
 	} else {
 		d.errors.Add(1)
 	}
-	d.informer.report(ctx, f)
+	d.informer.reportOf(ctx, d, f)
 	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && d.opts.CrashOnPanic {
 		panic(fmt.Sprintf("%s\n%s", f.Error(), p.Stack))
 	}

@@ -300,17 +300,23 @@ func (i *Informer[T]) indexFailed(failures []*indexer.IndexError) {
 	}
 }
 
-// reportNow completes and reports a failure that is not the reflector's.
-func (i *Informer[T]) reportNow(f *failure.Failure) {
+// note completes a failure that is not the reflector's, and shows it in the status.
+func (i *Informer[T]) note(f *failure.Failure) *failure.Failure {
 	now := time.Now()
 	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
 	i.failure.Store(f)
-	i.report(context.Background(), f)
+	return f
 }
+
+// reportNow notes and reports a failure.
+func (i *Informer[T]) reportNow(f *failure.Failure) { i.report(context.Background(), i.note(f)) }
 
 // report logs a failure that is not the reflector's own and asks the error
 // handler what to do about it.
-func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) {
+func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
+
+// reportOf is report for the goroutine of a delivery, if d is not nil.
+func (i *Informer[T]) reportOf(ctx context.Context, d *delivery[T], f *failure.Failure) {
 	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
 	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
 		attrs = append(attrs, "stack", string(p.Stack))
@@ -318,7 +324,7 @@ func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) {
 		attrs = append(attrs, "stack", string(e.Stack))
 	}
 	i.logger.Error("informer failure", attrs...)
-	if i.verdict(ctx, f) != failure.Stop {
+	if i.verdict(ctx, d, f) != failure.Stop {
 		return
 	}
 	i.mu.Lock()
@@ -329,10 +335,13 @@ func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) {
 }
 
 // verdict asks the error handler. One that fails has said nothing.
-func (i *Informer[T]) verdict(ctx context.Context, f *failure.Failure) failure.Verdict {
+func (i *Informer[T]) verdict(ctx context.Context, d *delivery[T], f *failure.Failure) failure.Verdict {
 	v := failure.Retry
-	if i.onError != nil {
-		i.callHook("OnError", "", func() { v = i.onError(ctx, f) })
+	if i.onError == nil {
+		return v
+	}
+	if err := i.callHook("OnError", d, func() { v = i.onError(ctx, f) }); err != nil {
+		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)
 	}
 	return v
 }

@@ -113,7 +113,8 @@ func (r *Registration[T]) Close() {
 }
 
 // CloseAndWait closes and waits for the call in progress, unless it is called
-// by that very call. It fails only with the cause of ctx.
+// by that very call, or by OnSync or OnError about it. It fails only with the cause of
+// ctx.
 func (r *Registration[T]) CloseAndWait(ctx context.Context) error {
 	r.Close()
 	d := r.delivery

@@ -22,8 +22,8 @@ func (i *Informer[T]) HasSynced() bool { return i.synced.Load() }
 // last (L22):
 //   - when ctx is done, with its cause;
 //   - with ErrStopped when Run has returned;
-//   - when what is missing has been failing for Options.SyncPatience, or a handler has
-//     been in one call for that long.
+//   - when what is missing has been failing for Options.SyncPatience, or a handler, or
+//     OnError about one, has been in one call for that long.
 //
 // Before Run is called it waits for Run.
 func (i *Informer[T]) WaitForSync(ctx context.Context) error {
@@ -203,7 +203,8 @@ func (i *Informer[T]) patienceWith(r *Registration[T]) (left time.Duration, fail
 	if left, failing = i.patienceLeft(nil); failing || r == nil || i.patience < 0 || !i.HasSynced() {
 		return left, failing
 	}
-	return i.patience - r.delivery.watch.running(), true
+	_, since := r.delivery.blocked()
+	return i.patience - since, true
 }
 
 // began is when the run in progress began. Until its reflector has begun too,
@@ -240,7 +241,8 @@ func (i *Informer[T]) unsynced(r *Registration[T]) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotSynced, err)
 	case r != nil:
-		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), r, r.Status().Pending, r.delivery.inCall())
+		blocked, _ := r.delivery.blocked()
+		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), r, r.Status().Pending, blocked)
 	}
 	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
 }
