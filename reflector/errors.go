@@ -17,6 +17,9 @@ var (
 	ErrStalled = errors.New("the server fell silent")
 	// ErrNoEnd: a streaming list went on without the bookmark that ends it.
 	ErrNoEnd = errors.New("the streaming list did not end in time; a list takes its place")
+	// ErrCutShort: a streaming list was closed in good order before the bookmark that
+	// ends it, as a load balancer does that gives every connection a minute.
+	ErrCutShort = errors.New("the streaming list was closed before its end; a list takes its place this time")
 	// ErrShortWatch: the server closed a watch at once, without a change or a
 	// bookmark that was new.
 	ErrShortWatch = errors.New("the server closed the watch at once without anything new")

@@ -175,6 +175,36 @@ func TestForbiddenStreamIsListedThisTimeOnly(t *testing.T) {
 	require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`, `watch rv="" initial`}, s.asked)
 }
 
+// A load balancer that closes every connection says nothing about streaming: it is
+// tried again when the state has to be read anew. A stream without an end is not.
+func TestAStreamThatWasCutShortIsListedThisTimeOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		first answer
+		cause error
+		again string
+	}{
+		"closed early": {answer{events: []wire.Event[partial]{change(watch.Added, "a", 1)}}, ErrCutShort, `watch rv="" initial`},
+		"without end":  {answer{events: []wire.Event[partial]{change(watch.Added, "a", 1)}, block: true}, ErrNoEnd, `list rv="" limit=500`},
+	} {
+		for _, initial := range []Initial{Auto, WatchList} {
+			t.Run(name+" "+initial.String(), func(t *testing.T) {
+				s := &script{
+					watches: []answer{c.first, {broken: apierrors.NewResourceExpired("too old resource version")}, {block: true, events: []wire.Event[partial]{endOfInitial(9)}}},
+					lists:   []answer{{rv: "7"}, {rv: "9"}},
+				}
+				var causes []error
+				_, r := play(t, s, Options{Initial: initial, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+					causes = append(causes, f.Err)
+					return failure.Retry
+				}})
+				require.Equal(t, []string{`watch rv="" initial`, `list rv="0" limit=0`, `watch rv="7"`, c.again}, s.asked[:4])
+				require.Equal(t, "9", r.Status().RV)
+				require.ErrorIs(t, causes[0], c.cause)
+			})
+		}
+	}
+}
+
 func TestExpiredPageIsFollowedByAListInOneResponse(t *testing.T) {
 	expired := apierrors.NewResourceExpired("the continue token is too old")
 	s := &script{lists: []answer{{items: []partial{obj("a", 1)}, err: expired}, {items: []partial{obj("a", 1), obj("b", 2)}, rv: "9"}}}

@@ -18,7 +18,7 @@ const (
 	// expired, the watch goes on.
 	Listing
 	// InitialWatch: reading the initial state from a watch (a streaming list,
-	// KEP-3157). Where the server refuses it, or its end does not come in
+	// KEP-3157). Where the server refuses it, closes it early, or does not end it in
 	// time, a list takes its place; after another failure it is tried again,
 	// and after the second a list takes its place too.
 	InitialWatch

@@ -56,7 +56,7 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failur
 	r.streamFailures++
 	late := errors.Is(fail.Err, ErrNoEnd)
 	r.noStream = r.noStream || late
-	if late || errors.Is(fail.Err, ErrNoAnswer) || r.opts.Initial == Auto && r.streamFailures >= streamTries {
+	if late || errors.Is(fail.Err, ErrCutShort) || errors.Is(fail.Err, ErrNoAnswer) || r.opts.Initial == Auto && r.streamFailures >= streamTries {
 		return Listing, fail
 	}
 	return InitialWatch, fail
@@ -167,15 +167,13 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	case ctx.Err() != nil:
 		return r.watchFailed(ctx, failure.PhaseWatch, ctx.Err())
 	case initial != nil && !initial.done:
-		return InitialWatch, &failure.Failure{Phase: failure.PhaseWatch, Err: errEarlyEnd}
+		return InitialWatch, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrCutShort}
 	case r.from() == from && time.Since(opened) < shortWatch:
 		return Watching, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrShortWatch}
 	}
 	r.succeeded()
 	return Watching, nil
 }
-
-var errEarlyEnd = fmt.Errorf("closed by the server: %w", ErrNoEnd)
 
 // waitForRoom waits until the queue has room. Meanwhile the server is not to blame for
 // silence.
