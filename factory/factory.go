@@ -41,7 +41,11 @@ func New(client *rest.Client, opts Options) *Factory {
 	if opts.Namespaces != nil {
 		f.namespaces = sharedinformer.NamespaceSet(opts.Namespaces)
 	}
-	if !opts.NoSharing {
+	switch {
+	case opts.NoSharing:
+	case opts.Pool != nil:
+		f.pool = opts.Pool
+	default:
 		f.pool = wire.NewPool()
 	}
 	return f

@@ -39,6 +39,11 @@ type Options struct {
 	// many at once.
 	NoSharing bool
 
+	// Pool holds the equal parts. Nil is a pool of the factory's own. Factories that are
+	// given one pool share between them too, such as those of several clusters with
+	// much the same objects. With NoSharing it is not used.
+	Pool *wire.Pool
+
 	// Initial, PageSize and Timing are those of reflector.Options.
 	Initial  reflector.Initial
 	PageSize int64

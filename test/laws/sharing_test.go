@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // alike puts n pods onto the server that differ in name and version alone.
@@ -119,6 +120,19 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 		require.True(r, shares(factory.Options{}, in(""), in("shop")), "between two")
 		require.False(r, shares(factory.Options{NoSharing: true}, in(""), in("")))
 		require.False(r, shares(factory.Options{NoSharing: true}, in(""), in("shop")))
+		across := func(opts factory.Options) bool {
+			f, stop := r.started(opts)
+			defer stop()
+			other, stopOther := r.started(opts)
+			defer stopOther()
+			a, b := factory.InformerWith(f, in("")), factory.InformerWith(other, in(""))
+			require.NoError(r, f.WaitForSync(r.ctx))
+			require.NoError(r, other.WaitForSync(r.ctx))
+			return &get(a, "p4").Spec.Containers[0] == &get(b, "p3").Spec.Containers[0]
+		}
+		require.False(r, across(factory.Options{}), "each factory has a pool of its own")
+		require.True(r, across(factory.Options{Pool: wire.NewPool()}), "unless it was given one")
+		require.False(r, across(factory.Options{Pool: wire.NewPool(), NoSharing: true}))
 		shouting := in("shop")
 		shouting.Transform = func(p *corev1.Pod) (*corev1.Pod, error) {
 			p.Spec.Containers[0].Env[0].Value = "shout"
