@@ -51,10 +51,16 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // pass through it, nor does what a source.Reuser takes back: that has been
 // transformed before.
 func Transformed[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) source.ListerWatcher[T] {
+	return TransformedBy(from, transform, transform)
+}
+
+// TransformedBy is Transformed for a transform that calls a function of somebody
+// else's, whose name and place stand in a TransformError.
+func TransformedBy[T object.Object, F any](from source.ListerWatcher[T], transform func(T) (T, error), calls F) source.ListerWatcher[T] {
 	if transform == nil {
 		panic(fmt.Sprintf("reflector: Transformed of %s without a transform", nameOf(from)))
 	}
-	return &transformed[T]{source: from, transform: transform, place: placeOf(transform)}
+	return &transformed[T]{source: from, transform: transform, place: placeOf(calls)}
 }
 
 type transformed[T object.Object] struct {
@@ -162,7 +168,11 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 
 // placeOf names a function by where it stands: "shop.slim (shop/slim.go:12)".
 func placeOf[F any](f F) string {
-	fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer())
+	value := reflect.ValueOf(f)
+	if value.Kind() != reflect.Func || value.IsNil() {
+		return "unknown place"
+	}
+	fn := runtime.FuncForPC(value.Pointer())
 	if fn == nil {
 		return "unknown place"
 	}

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"testing"
 
@@ -112,4 +113,18 @@ func TestTransformOfAPlainSourceSeesEverything(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, 1, seen)
+}
+
+func slim(o partial) (partial, error) { return nil, errors.New("no") }
+
+// What calls the function of somebody else is not to blame.
+func TestAWrappedTransformIsNamedByWhatItCalls(t *testing.T) {
+	s := &script{lists: []answer{{items: []partial{obj("a", 1)}, rv: "5"}}}
+	from := TransformedBy(s, func(o partial) (partial, error) { return slim(o) }, slim)
+	for _, err := range from.List(t.Context(), metav1.ListOptions{}).Items {
+		var failed *TransformError
+		require.ErrorAs(t, err, &failed)
+		require.Regexp(t, `reflector\.slim \(reflector/transform_test\.go:\d+\)`, failed.Transform)
+	}
+	require.NotPanics(t, func() { TransformedBy(s, slim, 7) })
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -34,7 +33,7 @@ func (d *direct) informer(name string, example runtime.Object, resync time.Durat
 		if transform == nil {
 			return narrowed(open(d.pool), o.tweak)
 		}
-		return reflector.Transformed(narrowed(open(nil), o.tweak), transform)
+		return transform(narrowed(open(nil), o.tweak))
 	}
 	return i
 }

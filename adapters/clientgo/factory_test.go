@@ -2,6 +2,7 @@ package clientgo_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -186,6 +187,22 @@ func TestTheSameObjects(t *testing.T) {
 		gotNode, err := ours.Core().V1().Nodes().Lister().Get("n")
 		require.NoError(r, err)
 		require.Equal(r, wantedNode, gotNode)
+	})
+}
+
+func refusing(any) (any, error) { return nil, errors.New("no") }
+
+func TestAFailureNamesTheTransformOfTheUser(t *testing.T) {
+	onAdapted(t, func(r *rig) {
+		r.put(pod("a"))
+		f := clientgo.NewSharedInformerFactory(clientset(r.T, r.cfg), 0, clientgo.WithTransform(refusing))
+		f.Core().V1().Pods().Informer()
+		defer f.Shutdown()
+		defer r.cancel()
+		f.StartWithContext(r.ctx)
+		settle(time.Second)
+		require.Contains(r, f.Status()[0].Reflector.Failure.Handler, "refusing")
+		require.Contains(r, f.Status()[0].Reflector.Failure.Handler, "factory_test.go:")
 	})
 }
 

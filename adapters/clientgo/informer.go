@@ -55,7 +55,7 @@ func NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, opts
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		var s source.ListerWatcher[object.Object] = objects
 		if transform != nil {
-			s = reflector.Transformed(s, transform)
+			s = transform(s)
 		}
 		return &numbering{ListerWatcher: s, fake: fake}
 	}
@@ -76,8 +76,8 @@ func describe(example runtime.Object) string {
 // decodedListTime is how long a list may take that comes whole or not at all.
 const decodedListTime = 10 * time.Minute
 
-// transform is what a cache.TransformFunc is to a reflector.
-type transform = func(object.Object) (object.Object, error)
+// transform makes a source of one whose objects go through a cache.TransformFunc.
+type transform = func(source.ListerWatcher[object.Object]) source.ListerWatcher[object.Object]
 
 // informer is a Millrace informer with the surface of client-go's. What has to
 // be said before it runs is noted here; Run makes the informer from that.
@@ -209,7 +209,7 @@ func (i *informer) transforming() transform {
 		return nil
 	}
 	apply := i.transform
-	return func(o object.Object) (object.Object, error) {
+	wrapped := func(o object.Object) (object.Object, error) {
 		out, err := apply(o)
 		if err != nil || out == nil {
 			return nil, err
@@ -219,6 +219,9 @@ func (i *informer) transforming() transform {
 			return nil, fmt.Errorf("the transform returned a %T, which has no metadata", out)
 		}
 		return transformed, nil
+	}
+	return func(from source.ListerWatcher[object.Object]) source.ListerWatcher[object.Object] {
+		return reflector.TransformedBy(from, wrapped, apply)
 	}
 }
 

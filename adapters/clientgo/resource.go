@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
@@ -46,7 +45,7 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform != nil {
-			return reflector.Transformed(narrowed(mixed(objects), opts.Tweak), transform)
+			return transform(narrowed(mixed(objects), opts.Tweak))
 		}
 		return narrowed(mixed(objects.Sharing(opts.Pool)), opts.Tweak)
 	}
