@@ -1,9 +1,11 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +45,18 @@ func TestADeletionDoesNotTakeAPageForASuccess(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, `text/html titled "Sign in", which is not from the Kubernetes API`)
 	}
+}
+
+// A deadline alone does not tell who was waited for.
+func TestALookupThatGetsNoAnswerSaysOfWhom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pipeServer(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := c.Mapper().MappingForKind(ctx, kindWidget)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no answer from pipe for 5s (the request is sent)")
+	})
 }
 
 // Some servers have nothing to say about what is gone.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/source"
 )
 
 // The two documents that everything else is found from: the legacy group and
@@ -123,7 +124,7 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 	}
 	asking.Wait()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("discovery: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("discovery: %w", ending(ctx, errs))
 	}
 
 	var failures []Failure
@@ -148,6 +149,16 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 		return all, &Error{Failures: failures}
 	}
 	return all, nil
+}
+
+// ending says why a run ended with its context, and what it waited for where a request
+// knows that.
+func ending(ctx context.Context, errs []error) error {
+	cause := context.Cause(ctx)
+	if stuck, ok := errors.AsType[*source.StuckError](errors.Join(errs...)); ok && errors.Is(stuck, cause) {
+		return stuck
+	}
+	return cause
 }
 
 // guarded makes an error of a panic and of a runtime.Goexit: what is asked for comes
