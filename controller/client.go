@@ -74,7 +74,7 @@ func ClientWith[T object.Object](f *factory.Factory, of factory.For[T]) *Client[
 	return NewClient(factory.InformerWith(f, of), resource)
 }
 
-// Informer returns what is read from, of which sources are made. It is nil for a
+// Informer returns what is read from, and what sources are made of. It is nil for a
 // kind that bypasses the cache.
 func (c *Client[T]) Informer() *sharedinformer.Informer[T] { return c.informer }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// HasFinalizer reports whether o cannot be deleted before somebody removes the
+// HasFinalizer reports whether o cannot be deleted before something removes the
 // finalizer from it.
 func HasFinalizer(o object.Object, finalizer string) bool {
 	return slices.Contains(o.GetFinalizers(), finalizer)

@@ -38,7 +38,7 @@ func SetControllerReference(owner, o object.Object, scheme *runtime.Scheme) erro
 
 // SetOwnerReference is SetControllerReference for an owner beside others: OwnsAny
 // finds it, and the garbage collector deletes o when all its owners are gone. It
-// does not look at who controls o, and does not block deletions.
+// does not look at the controller of o, and does not block deletions.
 func SetOwnerReference(owner, o object.Object, scheme *runtime.Scheme) error {
 	return setOwner(owner, o, scheme, false)
 }
@@ -95,7 +95,7 @@ func RemoveOwnerReference(owner, o object.Object) bool {
 // Controls reports whether owner is the one controller of o.
 func Controls(owner, o object.Object) bool { return metav1.IsControlledBy(o, owner) }
 
-// sameOwner reports whether two references name one owner, be it re-created
+// sameOwner reports whether two references name one owner, even if it was re-created
 // under its name or served under another version.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	groupA, errA := schema.ParseGroupVersion(a.APIVersion)

@@ -17,7 +17,7 @@ type Options struct {
 	Compact bool
 }
 
-// DeltaFIFO is a queue of deltas in arrival order with one consumer, who takes all
+// DeltaFIFO is a queue of deltas in arrival order with one consumer, which takes all
 // of them at once: Pop swaps two slices, whatever is in them.
 //
 //	entries:  [A added][B added][bookmark][A updated][C deleted]
@@ -141,12 +141,12 @@ func (f *DeltaFIFO[T]) WaitForRoom(ctx context.Context) error {
 		if err := wait(ctx, f.taken); err != nil {
 			return err
 		}
-		signal(f.taken) // for another one who waits
+		signal(f.taken) // for another one that waits
 	}
 	return nil
 }
 
-// signal leaves a token, for whoever waits for it or comes to.
+// signal leaves a token for the one that waits for it, or comes to.
 func signal(token chan struct{}) {
 	select {
 	case token <- struct{}{}:

@@ -61,7 +61,7 @@ type For[T object.Object] struct {
 	// Transform changes each object before it is cached; see
 	// reflector.Transformed. Objects that are changed cannot share parts, so
 	// that a transform may cost more memory than it saves. It belongs to the
-	// informer: whoever asks first decides, and asking with another one later is
+	// informer: the first to ask decides, and asking with another one later is
 	// an error.
 	Transform func(T) (T, error)
 

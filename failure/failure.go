@@ -16,7 +16,7 @@ type Failure struct {
 	Resource string
 	Phase    Phase
 	Key      object.Key // the object concerned; zero if it is not about one
-	Handler  string     // the user's function, by name and file:line: in PhaseHandler, in PhaseTransform, and in PhaseCache if it is known who changed the object
+	Handler  string     // the user's function, by name and file:line: in PhaseHandler, in PhaseTransform, and in PhaseCache if it is known which one changed the object
 	Err      error
 
 	Attempts int       // failures in a row, this one included

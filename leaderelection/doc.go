@@ -50,5 +50,5 @@
 // # Debugging
 //
 // Status says who leads and since when. Check is for a health endpoint: it fails
-// when the work still runs although somebody else may lead.
+// when the work still runs although another candidate may lead.
 package leaderelection

@@ -18,7 +18,7 @@ import (
 
 // Errors of Run.
 var (
-	// ErrLost: the lease could not be renewed in time, or somebody else has it.
+	// ErrLost: the lease could not be renewed in time, or another candidate has it.
 	ErrLost = errors.New("the lease was lost")
 	// ErrRunning: Run was called while it runs.
 	ErrRunning = errors.New("the election runs already")
@@ -133,7 +133,7 @@ func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
 		case seen.lease == nil:
 			seen.lease = &coordinationv1.Lease{}
 		case !seen.free(e.opts.LeaseDuration):
-			// Somebody has deleted it, and its holder works on.
+			// It was deleted, and its holder works on.
 			return term{}, false
 		}
 	case err != nil:
@@ -150,7 +150,7 @@ func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
 	taken, err := write(ctx, e.taken(seen.lease))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return term{}, false // somebody else was faster, which the next look will show
+		return term{}, false // another candidate was faster, which the next look will show
 	case err != nil:
 		e.failed("the lease is free but could not be taken", err)
 		return term{}, false

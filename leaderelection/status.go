@@ -47,7 +47,7 @@ func (e *Elector) Status() Status {
 	return e.status
 }
 
-// Check fails when the work still runs although somebody else may lead: when the
+// Check fails when the work still runs although another candidate may lead: when the
 // lease was seen to be another's, and LeaseDuration after the last renewal. Only the
 // end of the process helps then, and a health endpoint brings it about.
 func (e *Elector) Check() error {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// askAgain is how long to wait before somebody who waits for caches is told
+	// askAgain is how long to wait before a caller that waits for caches is told
 	// again why.
 	askAgain = 10 * time.Second
 

@@ -48,7 +48,7 @@ func (m *Manager) serve(name, address string, h http.Handler, tls *serving.TLS) 
 	return m.Add(server)
 }
 
-// metricsHandler shows the metrics, to those who may see them.
+// metricsHandler shows the metrics to callers that may see them.
 func (m *Manager) metricsHandler() (http.Handler, error) {
 	if !m.opts.MetricsAccess {
 		return m.metrics.Handler(), nil

@@ -262,7 +262,7 @@ func (r *Reflector[T]) backOff(ctx context.Context, f *failure.Failure) {
 }
 
 // RetryNow ends the back-off in progress, if there is one: the next attempt is made at
-// once. It is for those who know that the cause of a failure is gone, such as
+// once. It is for callers that know that the cause of a failure is gone, such as
 // a kind that another reflector has found to be served. It may be called from
 // anywhere.
 func (r *Reflector[T]) RetryNow() {

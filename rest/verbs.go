@@ -47,7 +47,7 @@ func (r *Resource[T]) Create(ctx context.Context, obj T, opts metav1.CreateOptio
 // changed. If obj has a resource version, the server refuses to overwrite newer
 // changes (apierrors.IsConflict), and the call is repeated as Get is. If it has none,
 // Update overwrites whatever is there, and is repeated as Create is. Never send an
-// object of which only a part was read; see Keep.
+// object that was read only in part; see Keep.
 func (r *Resource[T]) Update(ctx context.Context, obj T, opts metav1.UpdateOptions) (T, error) {
 	c := call[T]{verb: "update", method: http.MethodPut, object: &obj}
 	if err := r.takeKey(&c, obj); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // lookInterval is how long the content of files is trusted before it is read
 // again. A certificate is replaced hours before it expires; ten seconds is short
-// enough for somebody who tries it out.
+// enough for trying it out.
 const lookInterval = 10 * time.Second
 
 // followed is a value that stands in files, which may change. The files are

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What any caller may take, whoever it is. Nobody has said who they are before
+// What any caller may take. Nobody is authenticated before
 // the headers have been read.
 const (
 	headerPatience = 10 * time.Second // for a TLS handshake, and for the headers of a request

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// ahead is a set of objects of which a handler is told before anything else: those that
+// ahead is a set of objects that a handler hears of before anything else: those that
 // were there when it joined, or those of a resync.
 type ahead[T object.Object] struct {
 	objects indexer.View[T]

@@ -2,7 +2,7 @@ package sharedinformer
 
 import "sync"
 
-// broadcaster wakes everybody who waits for a change of anything. It costs
+// broadcaster wakes everything that waits for a change of anything. It costs
 // next to nothing while nobody does.
 type broadcaster struct {
 	mu      sync.Mutex // guards waiting; nothing is called while it is held

@@ -12,7 +12,7 @@ type difference struct {
 
 	// part is the address of what the second value points to there: of a
 	// struct, of the elements of a slice, of a map. Values that share the part
-	// have the same one, as long as somebody holds them.
+	// have the same one, as long as anybody holds them.
 	part uintptr
 }
 

@@ -130,7 +130,7 @@ func (i *Informer[T]) append(s *segment[T]) {
 }
 
 // applier turns deltas, which say what the server said, into events, which say
-// what that means to somebody who knows the cache (L03, L04).
+// what that means to a handler that knows the cache (L03, L04).
 type applier[T object.Object] struct {
 	informer *Informer[T]
 	initial  bool // Adds of a Replaced are part of an initial list

@@ -31,7 +31,7 @@ type Informer[T object.Object] struct {
 	scope     scope
 	feeds     feeds[T]
 
-	changed broadcaster // something that somebody may be waiting for has changed
+	changed broadcaster // something that a caller may be waiting for has changed
 	synced  atomic.Bool
 	stopped atomic.Bool                     // the last Run has returned
 	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
@@ -158,7 +158,7 @@ func (i *Informer[T]) Run(ctx context.Context) error {
 }
 
 // Start is Run in a goroutine of its own, which wait waits for. What it adds is
-// that the informer is running when Start returns: somebody who waits for its
+// that the informer is running when Start returns: a caller that waits for its
 // sync from then on does not find it stopped by the run before.
 func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
 	r, err := i.begin(ctx)

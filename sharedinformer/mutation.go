@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// MutationError tells that somebody changed an object of the cache (L16).
+// MutationError says that an object of the cache was changed (L16).
 type MutationError struct {
 	Type string // Go type of the object
 	Path string // the first altered field, such as .Spec.NodeName

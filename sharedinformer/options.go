@@ -35,7 +35,7 @@ type Options struct {
 	Compact bool
 
 	// SyncPatience is how long WaitForSync watches an informer fail before it
-	// gives up, though its context still has time: by then somebody should
+	// gives up, though its context still has time: by then a person should
 	// know. The informer goes on trying. Default 1 min; negative means that
 	// only the context counts.
 	SyncPatience time.Duration

@@ -86,7 +86,7 @@ func (i *Informer[T]) waitForRV(ctx context.Context, rv string, namespace ...str
 }
 
 // WaitUntil waits until reached is true. It is asked at once and after every
-// change of the cache, of the reflector's state and of who is synced, while no
+// change of the cache, of the reflector's state and of what is synced, while no
 // lock is held; it must be quick. Otherwise WaitUntil ends as WaitForRV does.
 func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.waitUntil(ctx, wait{
@@ -117,7 +117,7 @@ func (i *Informer[T]) behind(rv, have string, namespace []string) error {
 	return errors.New(waiting)
 }
 
-// wait is what somebody waits for: a condition that only changes with a broadcast,
+// wait is what a caller waits for: a condition that only changes with a broadcast,
 // what to say while it is not met, and how long to bear with what stands in its way.
 type wait struct {
 	reached  func() (bool, error)

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// The API server does not say who it is, so that anybody who reaches the port can
+// The API server does not identify itself, so anybody that reaches the port can
 // send a review.
 const (
 	// maxAdmission is the largest admission review that is read. The API server

@@ -69,7 +69,7 @@ func empty[T object.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// mustBePointer catches a T of which there is nothing to make, such as
+// mustBePointer catches a T that cannot be instantiated, such as
 // object.Object, when the handler is made.
 func mustBePointer[T object.Object]() {
 	if t := reflect.TypeFor[T](); t.Kind() != reflect.Pointer {

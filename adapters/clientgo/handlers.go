@@ -73,7 +73,7 @@ func (i *informer) join(r *registration) {
 	})
 }
 
-// period is the resync period that somebody gets who asks for one.
+// period is the resync period that a handler gets that asks for one.
 func (i *informer) period(resync time.Duration) time.Duration {
 	if resync <= 0 || i.check <= 0 {
 		return 0

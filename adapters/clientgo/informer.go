@@ -242,7 +242,7 @@ func (i *informer) AddIndexers(indexers cache.Indexers) error {
 // HasSynced reports whether a whole list is in the store.
 func (i *informer) HasSynced() bool { return i.synced.has() }
 
-// HasSyncedChecker is HasSynced for those who wait.
+// HasSyncedChecker is HasSynced as something to wait for.
 func (i *informer) HasSyncedChecker() cache.DoneChecker { return i.synced }
 
 // LastSyncResourceVersion is the version up to which the informer has heard

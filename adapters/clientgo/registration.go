@@ -36,7 +36,7 @@ type registration struct {
 // HasSynced reports whether the handler's last initial OnAdd has returned.
 func (r *registration) HasSynced() bool { return r.synced.has() }
 
-// HasSyncedChecker is HasSynced for those who wait.
+// HasSyncedChecker is HasSynced as something to wait for.
 func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.synced }
 
 // ShutdownChan is closed when the handler was removed, or the informer has

@@ -23,7 +23,7 @@ import (
 var ErrReadOnly = errors.New("the store of an informer that has synced is read-only: change the object on the server")
 
 // store is the cache.Indexer of an informer. Until the informer has synced it
-// is one of client-go's own, which somebody may write to; from then on it shows
+// is one of client-go's own, which may be written to; from then on it shows
 // the informer's cache, where nothing is left of what was written.
 type store struct {
 	written cache.Indexer // keeps the names and functions of all indexes too

@@ -116,7 +116,7 @@ func (c *Cache) kind(f form) (*kind, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k, ok := c.kinds[f]; ok {
-		return k, nil // somebody else was faster
+		return k, nil // another caller was faster
 	}
 	c.kinds[f] = made
 	if c.ctx != nil {
@@ -214,7 +214,7 @@ func (c *Cache) WaitForCacheSync(ctx context.Context) bool {
 	return true
 }
 
-// handlersPatience is how long a handler may hold up whoever waits for the
+// handlersPatience is how long a handler may hold up callers that wait for the
 // cache. It may wait for something that begins only then.
 const handlersPatience = time.Second
 

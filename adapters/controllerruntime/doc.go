@@ -26,7 +26,7 @@
 // # Failure
 //
 // A kind that is not served is the RESTMapper's error, such as a
-// *meta.NoKindMatchError, and may be asked for again. Whoever waits for an
+// *meta.NoKindMatchError, and may be asked for again. A caller that waits for an
 // informer that cannot sync is told why: WaitForSync returns the state and the
 // last failure of each, WaitForCacheSync logs them, and the error of a read that
 // waited has them in its text. A handler, a predicate or a map function that

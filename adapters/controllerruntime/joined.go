@@ -118,7 +118,7 @@ func (e *everyone) HasSynced() bool {
 	return true
 }
 
-// HasSyncedChecker is HasSynced for those who wait.
+// HasSyncedChecker is HasSynced as something to wait for.
 func (e *everyone) HasSyncedChecker() toolscache.DoneChecker { return e }
 
 // Name says what is waited for.

@@ -155,7 +155,7 @@ var (
 	errEnded   = errors.New("the cache has ended")
 )
 
-// synced is wait for somebody who wants to read. Its error is one of a timeout,
+// synced is wait for a caller that wants to read. Its error is one of a timeout,
 // as controller-runtime's is.
 func (k *kind) synced(ctx context.Context) error {
 	if k.hasSynced() {

@@ -127,7 +127,7 @@ func (p *page) section(s *section) {
 	p.table(s)
 }
 
-// missing are the targets of which nothing can be said.
+// missing are the targets that the results say nothing about.
 func (p *page) missing(r *results.Results) {
 	var lines []string
 	for _, v := range r.Check(results.Targets()) {

@@ -72,7 +72,7 @@ type figure struct {
 	hasVerdict bool
 }
 
-// figures are the headlines of which the results have a figure of Millrace.
+// figures are the headlines for which the results have a figure of Millrace.
 func figures(r *results.Results, sections []section) []figure {
 	verdicts := r.Check(results.Targets())
 	var all []figure

@@ -13,7 +13,7 @@ func All() []Scenario {
 }
 
 // Contestants are all of them: the libraries, Millrace behind their interfaces,
-// and, last, the floor, of which only times are compared.
+// and, last, the floor, whose times alone are compared.
 func Contestants() []string {
 	return []string{
 		results.Millrace, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,

@@ -103,7 +103,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 
 // doubtNamespace warns where the namespace that is watched does not exist. The server
 // says nothing of that: a list of it is merely empty. Nor does it say anything to those
-// who may not read namespaces.
+// that may not read namespaces.
 func (v *view) doubtNamespace(ctx context.Context) {
 	if v.target.namespace == "" {
 		return

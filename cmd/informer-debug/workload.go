@@ -25,7 +25,7 @@ const (
 	leaseEvery = 8
 )
 
-// workload plays the part of everybody who writes to a cluster: pods are
+// workload plays the part of everything that writes to a cluster: pods are
 // created, scheduled, started, restarted and deleted, and nodes renew their
 // leases. It belongs to one goroutine.
 type workload struct {

@@ -103,7 +103,7 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 	})
 }
 
-// failOnMutation returns an error handler that fails the test where somebody has
+// failOnMutation returns an error handler that fails the test where code has
 // changed an object of the cache, and else leaves it to next.
 func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *failure.Failure) failure.Verdict) func(context.Context, *failure.Failure) failure.Verdict {
 	return func(ctx context.Context, f *failure.Failure) failure.Verdict {

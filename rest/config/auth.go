@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 )
 
-// authTransport adds to every request the headers that say who sends it. When the
+// authTransport adds the headers to every request that identify the sender. When the
 // server answers 401 it renews the credential and sends the request once more, if
 // the body can be had again.
 //

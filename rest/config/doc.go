@@ -1,4 +1,4 @@
-// Package config says where an API server is, how to recognise it, and who we are
+// Package config says where an API server is, how to recognise it, and how to authenticate
 // to it.
 //
 // # Usage

@@ -36,7 +36,7 @@ const (
 // execSource gets credentials from a plugin and keeps them until they expire.
 //
 // To get one: take it from the cache; or else wait for the run that is under way,
-// or begin one. Whoever waits for a run shares its outcome, whether that is a
+// or begin one. All callers that wait for a run share its outcome, whether that is a
 // failure or a credential that is past its time already. A run is nobody's own: it
 // goes on when a caller gives up, so that callers in a hurry, one after another, get
 // the credential of a plugin that is slower than each of them.

@@ -98,7 +98,7 @@ func (c *call) applied(live object.Object, patch *unstructured.Unstructured) (ob
 // maxManager is how long the name of a manager may be.
 const maxManager = 128
 
-// manager is whoever writes: fieldManager, or else what the User-Agent says before
+// manager is the one that writes: fieldManager, or else what the User-Agent says before
 // its first slash.
 func (c *call) manager() string {
 	if manager := c.r.URL.Query().Get("fieldManager"); manager != "" {

@@ -66,7 +66,7 @@ func build(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	if used(program) { // built by whoever had the lock
+	if used(program) { // built by the process that had the lock
 		return program, nil
 	}
 	if err := compile(ctx, src, mod, program); err != nil {

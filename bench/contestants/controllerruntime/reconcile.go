@@ -17,7 +17,7 @@ import (
 )
 
 // reconcileAll runs a manager with a controller that finds nothing to do. What it
-// reads it does not let be copied, as one may who does not change it.
+// reads it does not let be copied, which is allowed where nothing changes it.
 func (k Stack) reconcileAll(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	types, err := prepare(s)
 	if err != nil {
