@@ -122,7 +122,7 @@ func nameOf(r Runnable) (name string, unique bool) {
 		}
 	}
 	if described, ok := r.(fmt.Stringer); ok {
-		return described.String(), false
+		return fmt.Sprint(described), false // which survives a String method that panics
 	}
 	return fmt.Sprintf("%T", r), false
 }

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +29,15 @@ var (
 	ErrWentBack = errors.New("the server's history went back, as after a restore from a backup; a list follows")
 	// ErrNoRV: the server sent a list or an object without a resource version.
 	ErrNoRV = errors.New("no resource version")
+	// ErrNoObject: a list has an item, or a watch an event, that is nil.
+	ErrNoObject = errors.New("the source gave nil for an object")
 )
+
+// isNil reports whether o is nil, or an interface that holds a nil pointer.
+func isNil(o any) bool {
+	v := reflect.ValueOf(o)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
 
 // expired reports whether the server no longer has the history of a resource
 // version, or does not have that version yet; either way only a list helps.

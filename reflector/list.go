@@ -43,6 +43,9 @@ func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 		if err != nil {
 			return r.listFailed(ctx, err)
 		}
+		if isNil(item) {
+			return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
+		}
 		if len(items) == 0 {
 			answered()
 		}

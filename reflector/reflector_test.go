@@ -307,6 +307,52 @@ func TestListWithoutAVersionIsAFailure(t *testing.T) {
 	require.ErrorIs(t, r.Status().Failure, ErrNoRV)
 }
 
+// A source may yield nil. Nobody but the reflector can tell that it was the source.
+func TestANilObjectIsAFailureOfTheSource(t *testing.T) {
+	none := wire.Event[partial]{Type: watch.Added}
+	for name, c := range map[string]struct {
+		script  script
+		initial Initial
+		queued  []string
+	}{
+		"list": {script{lists: []answer{{items: []partial{obj("a", 1), nil}, rv: "5"}, {rv: "6"}}}, List, []string{"replaced @6"}},
+		"watch": {script{lists: []answer{{rv: "5"}}, watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 6), none}}}},
+			List, []string{"replaced @5", "added a@6"}},
+		"stream": {script{watches: []answer{
+			{events: []wire.Event[partial]{none, endOfInitial(5)}},
+			{events: []wire.Event[partial]{endOfInitial(6)}, block: true}}}, WatchList, []string{"replaced @6"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			queued, r := play(t, &c.script, Options{Initial: c.initial})
+			require.Equal(t, c.queued, queued)
+			require.ErrorIs(t, r.Status().Failure, ErrNoObject)
+			require.Equal(t, failure.PhaseDecode, r.Status().Failure.Phase)
+		})
+	}
+	require.True(t, isNil(object.Object(partial(nil))))
+	require.True(t, isNil(object.Object(nil)))
+}
+
+// nameless is a source that cannot tell its name.
+type nameless struct{ *script }
+
+func (nameless) String() string { panic("no name") }
+
+func TestASourceWithoutANameIsReflected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New(nameless{&script{lists: []answer{{rv: "5"}}}}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		synctest.Wait()
+		require.Equal(t, Watching, r.Status().State)
+		require.Contains(t, r.Status().Resource, "no name")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	require.Equal(t, "*reflector.keeper", nameOf((*keeper)(nil)), "its String method panics")
+}
+
 func TestContradictingOptions(t *testing.T) {
 	cases := map[string]Options{
 		"PageSize is -1":                         {PageSize: -1},

@@ -51,16 +51,22 @@ func (e *TransformError) Unwrap() error { return e.Err }
 // pass through it, nor does what a source.Reuser takes back: that has been
 // transformed before.
 func Transformed[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) source.ListerWatcher[T] {
+	refuseNil(from, transform)
 	return TransformedBy(from, transform, transform)
 }
 
 // TransformedBy is Transformed for a transform that calls a function of somebody
 // else's, whose name and place stand in a TransformError.
 func TransformedBy[T object.Object, F any](from source.ListerWatcher[T], transform func(T) (T, error), calls F) source.ListerWatcher[T] {
-	if transform == nil {
-		panic(fmt.Sprintf("reflector: Transformed of %s without a transform", nameOf(from)))
-	}
+	refuseNil(from, transform)
 	return &transformed[T]{source: from, transform: transform, place: placeOf(calls)}
+}
+
+// refuseNil panics with the place of the call of its caller.
+func refuseNil[T object.Object](from source.ListerWatcher[T], transform func(T) (T, error)) {
+	if from == nil || transform == nil {
+		panic(failure.Place(2) + ": a transformed source needs a source and a function, and one of them is nil")
+	}
 }
 
 type transformed[T object.Object] struct {
@@ -86,10 +92,13 @@ func (t *transformed[T]) In(namespace string) (source.ListerWatcher[T], error) {
 	if !ok {
 		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", t)
 	}
+	from, err := whole.In(namespace)
+	if err != nil || from == nil {
+		return nil, err
+	}
 	in := *t
-	var err error
-	in.source, err = whole.In(namespace)
-	return &in, err
+	in.source = from
+	return &in, nil
 }
 
 // lend returns the source for one request, and what is lent to it meanwhile.
@@ -180,10 +189,13 @@ func placeOf[F any](f F) string {
 	return fmt.Sprintf("%s (%s/%s:%d)", path.Base(fn.Name()), path.Base(path.Dir(file)), path.Base(file), line)
 }
 
-// nameOf is what messages call a source that does not have another name.
+// nameOf is what messages call a source that does not have another name. A String
+// method that panics, as on a nil pointer, names it badly and does no other harm.
 func nameOf(from any) string {
 	if named, ok := from.(fmt.Stringer); ok {
-		return named.String()
+		if name := fmt.Sprint(named); name != "<nil>" {
+			return name
+		}
 	}
 	return fmt.Sprintf("%T", from)
 }

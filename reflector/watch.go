@@ -147,6 +147,9 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		if err != nil {
 			return r.watchFailed(ctx, failure.PhaseWatch, err)
 		}
+		if isNil(e.Object) {
+			return r.first(), &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
+		}
 		var fail *failure.Failure
 		if initial == nil || initial.done {
 			if err := r.waitForRoom(ctx, dog); err != nil {

@@ -238,3 +238,17 @@ func TestNamespacesOfAnInformerOfAll(t *testing.T) {
 		require.NoError(t, <-ended)
 	})
 }
+
+// hollow is a source that says that it can be narrowed, and then has nothing.
+type hollow struct{ *fixed }
+
+func (hollow) In(string) (source.ListerWatcher[partial], error) { return nil, nil }
+
+func TestANamespaceWithoutASource(t *testing.T) {
+	for name, from := range map[string]source.ListerWatcher[partial]{
+		"plain":       hollow{newFixed()},
+		"transformed": reflector.Transformed[partial](hollow{newFixed()}, func(p partial) (partial, error) { return p, nil }),
+	} {
+		require.ErrorContains(t, New(from, Options{}).SetNamespaces([]string{"shop"}), "things in namespace shop is a nil source", name)
+	}
+}

@@ -13,10 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// nameOf is what messages call a source.
+// nameOf is what messages call a source that does not have another name. A String
+// method that panics, as on a nil pointer, names it badly and does no other harm.
 func nameOf(from any) string {
 	if named, ok := from.(fmt.Stringer); ok {
-		return named.String()
+		if name := fmt.Sprint(named); name != "<nil>" {
+			return name
+		}
 	}
 	return fmt.Sprintf("%T", from)
 }
