@@ -104,6 +104,12 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 	return nil
 }
 
+// isNil reports whether h is nil, or a nil function.
+func isNil[T object.Object](h Handler[T]) bool {
+	f, ok := h.(HandlerFunc[T])
+	return h == nil || ok && f == nil
+}
+
 // Filter returns a handler that passes on to next only what concerns objects
 // that match. An update that makes an object match is an Add to next, one that
 // makes it match no longer is a Delete. A Delete is passed on if next knows the
@@ -111,7 +117,7 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 // the object. Where match panics, next does not hear of the event, and the panic
 // counts as the handler's.
 func Filter[T object.Object](match func(T) bool, next Handler[T]) Handler[T] {
-	if match == nil || next == nil {
+	if match == nil || isNil(next) {
 		panic(failure.Place(1) + ": Filter needs a function and a handler, and one of them is nil")
 	}
 	var none T

@@ -244,7 +244,7 @@ func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registr
 }
 
 func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registration[T] {
-	if f, ok := h.(HandlerFunc[T]); h == nil || ok && f == nil {
+	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
 	r := &Registration[T]{delivery: newDelivery(i, h, opts)}

@@ -128,6 +128,11 @@ func TestNilIsRefusedWhereItIsGiven(t *testing.T) {
 		"source":           func() { New[partial](nil, Options{}) },
 		"filter's match":   func() { Filter(nil, Handler[partial](&joiner{})) },
 		"filter's handler": func() { Filter(func(partial) bool { return true }, nil) },
+		"filter's function": func() {
+			Filter(func(partial) bool { return true }, Handler[partial](HandlerFunc[partial](nil)))
+		},
+		"what to transform": func() { reflector.Transformed(nil, func(p partial) (partial, error) { return p, nil }) },
+		"how to transform":  func() { reflector.Transformed[partial](quiet{}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() { require.Regexp(t, `^sharedinformer/join_test.go:\d+: `, recover()) }()
