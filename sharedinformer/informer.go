@@ -122,6 +122,10 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 		each = append(each, i.newFeed(namespace, false))
 	}
 	i.feeds.each.Store(&each)
+	if len(each) == 0 { // nothing will come that could make the informer synced
+		i.feeds.trims = 1
+		i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
+	}
 	return i
 }
 

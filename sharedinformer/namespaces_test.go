@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,6 +28,13 @@ type stubborn struct {
 	namespace string
 	lists     *atomic.Int64
 	let       chan struct{}
+}
+
+func (s stubborn) String() string {
+	if s.namespace == metav1.NamespaceAll {
+		return "things"
+	}
+	return "things in " + s.namespace
 }
 
 func (s stubborn) In(namespace string) (source.ListerWatcher[partial], error) {
@@ -92,6 +100,10 @@ func TestL01_AFeedThatGoesSlowlyIsWaitedFor(t *testing.T) {
 		require.EqualValues(t, 10, source.lists.Load())
 		require.False(t, i.HasSynced())
 		require.Empty(t, heard)
+		require.EqualError(t, i.Unsynced(), strings.Join([]string{
+			"things in mail: begins when the source lets go of things, which was cancelled",
+			"things in shop: begins when the source lets go of things, which was cancelled",
+			"things in web: begins when the source lets go of things, which was cancelled"}, "\n"))
 		close(source.let)
 		require.NoError(t, i.WaitForSync(ctx))
 		shop, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "x"})
@@ -251,4 +263,29 @@ func TestANamespaceWithoutASource(t *testing.T) {
 	} {
 		require.ErrorContains(t, New(from, Options{}).SetNamespaces([]string{"shop"}), "things in namespace shop is a nil source", name)
 	}
+}
+
+// An informer of no namespaces has all that it is to have, and waits for nothing.
+func TestL18_NoNamespacesAreSyncedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informerOf(newFixed(things(1)...), Options{Namespaces: []string{}})
+		synced := 0
+		r := i.AddHandlerWith(HandlerFuncs[partial]{}, HandlerOptions{OnSync: func() { synced++ }})
+		require.False(t, i.HasSynced(), "it does not run")
+		stop := runFor(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.True(t, r.HasSynced())
+		require.ErrorIs(t, i.WaitForRV(t.Context(), "5"), ErrNotWatched)
+		require.NoError(t, i.SetNamespaces([]string{"shop"}))
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.NoError(t, i.WaitForRV(t.Context(), "5"))
+		require.NoError(t, i.SetNamespaces([]string{}))
+		require.NoError(t, i.WaitForSync(t.Context()))
+		require.Zero(t, i.Cache().Len())
+		stop()
+		stop = runFor(t, i)
+		require.True(t, i.HasSynced())
+		require.Equal(t, 1, synced)
+		stop()
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,8 +47,8 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 // WaitForRV waits until the cache holds every change up to rv, such as that of
 // an object that was just written (L14). It fails with the cause of ctx, with
 // ErrStopped as soon as Run has returned, and at once where rv is not a
-// resource version. Where there is no initial list it gives up as WaitForSync does.
-// What it returns says what failed last.
+// resource version, or the informer has no namespaces (ErrNotWatched). Where there is
+// no initial list it gives up as WaitForSync does. What it returns says what failed last.
 func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
 	return i.waitForRV(ctx, rv)
 }
@@ -74,8 +75,11 @@ func (i *Informer[T]) waitForRV(ctx context.Context, rv string, namespace ...str
 	}
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) {
-			if len(namespace) > 0 && feedOf(i.feeds.all(), namespace[0]) == nil {
+			switch feeds := i.feeds.all(); {
+			case len(namespace) > 0 && feedOf(feeds, namespace[0]) == nil:
 				return false, fmt.Errorf("%s: wait for resource version %s in namespace %s: %w", i.Name(), rv, namespace[0], ErrNotWatched)
+			case len(feeds) == 0:
+				return false, fmt.Errorf("%s: wait for resource version %s: %w", i.Name(), rv, ErrNotWatched)
 			}
 			have := cached()
 			return have != "" && object.ReachedRV(have, rv), nil
@@ -106,7 +110,7 @@ func (i *Informer[T]) behind(rv, have string, namespace []string) error {
 	s, _ := i.reading(namespace)
 	switch {
 	case have == "" && len(namespace) > 0:
-		return fmt.Errorf("waiting for resource version %s: %w: %w", rv, ErrNotSynced, s.Missing())
+		return fmt.Errorf("waiting for resource version %s: %w: %w", rv, ErrNotSynced, i.notRead(s))
 	case have == "":
 		return fmt.Errorf("waiting for resource version %s: %w", rv, i.unsynced(nil))
 	}
@@ -222,9 +226,39 @@ func (i *Informer[T]) began() time.Time {
 func (i *Informer[T]) Unsynced() error {
 	var each []error
 	for _, s := range i.missing() {
-		each = append(each, s.Missing())
+		each = append(each, i.notRead(s))
 	}
 	return errors.Join(each...)
+}
+
+// notRead says why the reflector in state s has no initial list.
+func (i *Informer[T]) notRead(s reflector.Status) error {
+	running, leaving := i.ending()
+	if !running || s.Attempts > 0 || s.State != reflector.Idle && s.State != reflector.Stopped {
+		return s.Missing()
+	}
+	var before []string
+	for _, f := range leaving {
+		if f.reflector.Status().State != reflector.Idle { // as those are that wait too
+			before = append(before, f.reflector.Name())
+		}
+	}
+	if before == nil {
+		return fmt.Errorf("%s: about to begin", s.Resource)
+	}
+	return fmt.Errorf("%s: begins when the source lets go of %s, which was cancelled", s.Resource, strings.Join(before, ", "))
+}
+
+// ending returns the feeds that have left and not ended, and whether the informer runs.
+func (i *Informer[T]) ending() (running bool, leaving []*feed[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, f := range i.feeds.leaving {
+		if f.cancel != nil {
+			leaving = append(leaving, f)
+		}
+	}
+	return i.current != nil, leaving
 }
 
 // missing returns the reflectors whose initial list is missing.
