@@ -80,7 +80,7 @@ func (f *DeltaFIFO[T]) Add(d Delta[T]) {
 // of an earlier state than that delta.
 func (f *DeltaFIFO[T]) fold(d *Delta[T]) bool {
 	if !d.ofObject() {
-		clear(f.newest)
+		f.forget()
 		return true
 	}
 	at, ok := f.newest[d.Key]
@@ -105,6 +105,15 @@ func (f *DeltaFIFO[T]) fold(d *Delta[T]) bool {
 	}
 	f.newest[d.Key] = len(f.entries)
 	return true
+}
+
+// forget empties newest. A map keeps the room that it once had, and takes as long to
+// clear, so that one that was large is left behind.
+func (f *DeltaFIFO[T]) forget() {
+	if len(f.newest) > maxReuse {
+		f.newest = make(map[object.Key]int)
+	}
+	clear(f.newest)
 }
 
 // minHoles spares a short queue from being gone through at every second delta.
@@ -197,7 +206,7 @@ func (f *DeltaFIFO[T]) take(reuse []Delta[T]) []Delta[T] {
 	}
 	taken := f.entries
 	f.entries = reuse[:0]
-	clear(f.newest)
+	f.forget()
 	signal(f.taken)
 	return taken
 }

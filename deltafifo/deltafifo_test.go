@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -175,6 +176,31 @@ func TestPopWaitsForTheFirstDelta(t *testing.T) {
 		require.Equal(t, "added a@1", show(<-got))
 		require.True(t, f.Oldest().IsZero())
 	})
+}
+
+// Neither deltas nor what compaction knows of them outlives a burst.
+func TestABurstLeavesNothing(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var stats runtime.MemStats
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	for _, end := range []Type{Updated, Bookmark} {
+		f := New[meta](Options{Compact: true})
+		before := heap()
+		for n := range 100_000 {
+			f.Add(Delta[meta]{Type: Updated, Key: object.Key{Name: strconv.Itoa(n)}, Object: &metav1.PartialObjectMetadata{}})
+		}
+		f.Add(delta(end, "a", "1", 1))
+		reuse := f.TryPop()
+		f.Add(delta(Updated, "a", "1", 1))
+		_, err := f.Pop(t.Context(), reuse)
+		require.NoError(t, err)
+		reuse = nil
+		require.Less(t, heap(), before+1<<20)
+		runtime.KeepAlive(f)
+	}
 }
 
 func BenchmarkAddPop(b *testing.B) {
