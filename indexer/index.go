@@ -166,7 +166,27 @@ func apart[V comparable](v V) V {
 	if s, ok := any(v).(string); ok {
 		return any(strings.Clone(s)).(V)
 	}
+	cloneStrings(reflect.ValueOf(&v).Elem())
 	return v
+}
+
+// cloneStrings clones the strings that v is made of, but for those in fields that are
+// not exported and behind pointers and interfaces.
+func cloneStrings(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		if v.CanSet() {
+			v.SetString(strings.Clone(v.String()))
+		}
+	case reflect.Struct:
+		for n := range v.NumField() {
+			cloneStrings(v.Field(n))
+		}
+	case reflect.Array:
+		for n := range v.Len() {
+			cloneStrings(v.Index(n))
+		}
+	}
 }
 
 // take makes sure that the bucket of v does not have e.

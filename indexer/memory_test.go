@@ -18,8 +18,15 @@ import (
 // keeps them all. So the cache keeps none of an object that it has no longer.
 func TestReplacedObjectsLeaveNothing(t *testing.T) {
 	x := New[*metav1.PartialObjectMetadata]()
-	_, failures := AddIndex(x, "label", func(o *metav1.PartialObjectMetadata) []string { return []string{o.Labels["app"]} })
-	require.Empty(t, failures)
+	type app string
+	AddIndex(x, "label", func(o *metav1.PartialObjectMetadata) []string { return []string{o.Labels["app"]} })
+	AddIndex(x, "app", func(o *metav1.PartialObjectMetadata) []app { return []app{app(o.Labels["app"])} })
+	AddIndex(x, "key", func(o *metav1.PartialObjectMetadata) []object.Key {
+		return []object.Key{{Namespace: o.Namespace, Name: o.Labels["app"]}}
+	})
+	AddIndex(x, "both", func(o *metav1.PartialObjectMetadata) [][2]app {
+		return [][2]app{{app(o.Namespace), app(o.Labels["app"])}}
+	})
 	set := func(rv string) weak.Pointer[byte] {
 		text := strings.Clone("the namespace/the name/the app")
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
