@@ -1,20 +1,12 @@
 package wire
 
 import (
-	"fmt"
-	"strings"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
-	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
 // cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
@@ -41,9 +33,8 @@ func (d *cborDecoder[T]) scan(s *frame.Source, overhead int) *frame.CBOR {
 }
 
 func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
-	key := readCBORIdentity(raw).key()
-	key = object.Key{Namespace: strings.Clone(key.Namespace), Name: strings.Clone(key.Name)}
-	return &Error{Media: MediaCBOR, Where: where, Key: key, Bytes: len(raw), Err: err}
+	i := readCBORIdentity(raw)
+	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(i.namespace, i.name), Bytes: len(raw), Err: err}
 }
 
 func (d *cborDecoder[T]) Object(body []byte) (T, error) {
@@ -69,7 +60,7 @@ func (d *cborDecoder[T]) decode(raw []byte, named bool) (T, error) {
 		return obj, nil
 	case err == nil:
 		err = d.wrongKind("", "")
-	case !d.isStatus() && readCBORIdentity(raw).isStatus():
+	case !d.isStatus() && claimsCBORStatus(raw):
 		return none, decodeCBORStatus(raw)
 	}
 	return none, d.fail("object", raw, err)
@@ -81,7 +72,7 @@ func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, e
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
 		h := readCBORIdentity(raw)
-		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
+		if wrong := d.checkKind(h.apiVersion, h.kind); wrong != nil {
 			err = wrong
 		}
 		return obj, false, err
@@ -112,33 +103,10 @@ func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
 	return unmarshalCBOR(raw, obj)
 }
 
-// unmarshalCBOR decodes a map with apimachinery's codec, whatever kind it claims.
-func unmarshalCBOR(raw []byte, into runtime.Object) error {
-	w := cborWalk{raw: raw}
-	if h, ok := w.enter(); !ok || h.Major != frame.CBORMap {
-		return fmt.Errorf("%w: want a CBOR map", ErrSyntax)
-	}
-	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
-	if _, _, err := cbor.NewSerializer(cborInto{into}, nil).Decode(raw, &anyKind, nil); err != nil {
-		return fault.WithoutContent(err)
-	}
-	return nil
-}
-
-// cborInto makes a codec decode into an existing object.
-type cborInto struct{ object runtime.Object }
-
-func (i cborInto) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
-
-// cborTree is an object without a Go type. The codec's own unstructured decoding
-// refuses objects that do not name their kind, which items of a list may not.
-type cborTree map[string]any
-
-func (t *cborTree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-func (t *cborTree) DeepCopyObject() runtime.Object {
-	copied := cborTree(runtime.DeepCopyJSON(*t))
-	return &copied
+// claimsCBORStatus reports whether an object says that it is a Status.
+func claimsCBORStatus(raw []byte) bool {
+	i := readCBORIdentity(raw)
+	return isStatus(i.apiVersion, i.kind)
 }
 
 func decodeCBORStatus(raw []byte) error {
@@ -149,27 +117,14 @@ func decodeCBORStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
-// mayHideAbsurd is guard.MayHoldAbsurd for CBOR: it reports whether a string in raw is
-// absurd as a quantity, or may become so by its tags or when its pieces are put
-// together. raw is as a scanner found it.
-func mayHideAbsurd(raw []byte) bool {
-	for n := 0; n < len(raw); {
-		h, ok, err := frame.ReadCBORHead(raw[n:])
-		if !ok || err != nil {
-			return true
-		}
-		n += h.Size
-		switch h.Major {
-		case frame.CBORTag:
-			if h.Value != frame.CBORSelfDescribed {
-				return true
-			}
-		case frame.CBORBytes, frame.CBORText:
-			if h.Indefinite || h.Value > uint64(len(raw)-n) || guard.Absurd(raw[n:n+int(h.Value)]) {
-				return true
-			}
-			n += int(h.Value)
-		}
+// known returns the caller's object if raw is the same version of it.
+func (d *cborDecoder[T]) known(known Known[T], raw []byte) (have T, ok bool) {
+	if known == nil {
+		return have, false
 	}
-	return false
+	i := readCBORIdentity(raw)
+	if !i.sound || i.uid == "" {
+		return have, false
+	}
+	return known.version(object.Key{Namespace: i.namespace, Name: i.name}, i.uid, i.rv)
 }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
@@ -70,9 +69,10 @@ func (w *cborWalk) eachField(read func(name []byte) bool) bool {
 // cborIdentity is what an object says about itself. Its strings point into the
 // object's bytes.
 type cborIdentity struct {
-	head
-	uid, rv string
-	sound   bool // it could be read as a whole
+	apiVersion, kind         string
+	namespace, name, uid, rv string
+
+	sound bool // it could be read as a whole
 }
 
 // readCBORIdentity reads as much of the identity as it can, and decodes nothing
@@ -93,9 +93,9 @@ func readCBORIdentity(raw []byte) (i cborIdentity) {
 	metadata := func(name []byte) bool {
 		switch string(name) {
 		case "namespace":
-			return set(&i.Metadata.Namespace)
+			return set(&i.namespace)
 		case "name":
-			return set(&i.Metadata.Name)
+			return set(&i.name)
 		case "uid":
 			return set(&i.uid)
 		case "resourceVersion":
@@ -106,25 +106,13 @@ func readCBORIdentity(raw []byte) (i cborIdentity) {
 	i.sound = w.eachField(func(name []byte) bool {
 		switch string(name) {
 		case "apiVersion":
-			return set(&i.APIVersion)
+			return set(&i.apiVersion)
 		case "kind":
-			return set(&i.Kind)
+			return set(&i.kind)
 		case "metadata":
 			return w.eachField(metadata)
 		}
 		return pass()
 	})
 	return i
-}
-
-// known returns the caller's object if raw is the same version of it.
-func (d *cborDecoder[T]) known(known Known[T], raw []byte) (have T, ok bool) {
-	if known == nil {
-		return have, false
-	}
-	i := readCBORIdentity(raw)
-	if !i.sound || i.uid == "" {
-		return have, false
-	}
-	return known.version(object.Key{Namespace: i.Metadata.Namespace, Name: i.Metadata.Name}, i.uid, i.rv)
 }

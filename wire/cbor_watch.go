@@ -58,34 +58,9 @@ func (d *cborDecoder[T]) event(frame []byte, known Known[T]) (ev Event[T], err e
 	return ev, err
 }
 
-// splitCBOREvent takes a metav1.WatchEvent apart.
-func splitCBOREvent(raw []byte) (typ string, obj []byte, err error) {
-	w := cborWalk{raw: raw}
-	sound := w.eachField(func(name []byte) bool {
-		value, ok := w.skip()
-		switch string(name) {
-		case "type":
-			text, isText := (&cborWalk{raw: value}).text()
-			ok = ok && isText && typ == ""
-			typ = string(text)
-		case "object":
-			ok = ok && obj == nil
-			obj = value
-		}
-		return ok
-	})
-	switch {
-	case !sound:
-		return "", nil, fmt.Errorf("%w: the frame is not a map with a type and an object", ErrSyntax)
-	case obj == nil:
-		return "", nil, fmt.Errorf("%w: the frame holds no object", ErrSyntax)
-	}
-	return typ, obj, nil
-}
-
 func (d *cborDecoder[T]) watchError(raw []byte) error {
-	if i := readCBORIdentity(raw); !i.isStatus() {
-		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(i.APIVersion), fault.Excerpt(i.Kind)))
+	if i := readCBORIdentity(raw); !isStatus(i.apiVersion, i.kind) {
+		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(i.apiVersion), fault.Excerpt(i.kind)))
 	}
 	return decodeCBORStatus(raw)
 }

@@ -85,11 +85,12 @@
 //	{json,protobuf,cbor}_watch.go             take a watch frame apart
 //	{json,protobuf,cbor}_list.go              take a list apart
 //	parallel.go                               hands values to goroutines, results to the caller
-//	{json,protobuf}_head.go, cbor_walk.go     read key, UID and version alone, for Known
-//	{json,protobuf}_table.go                  compile a Go type
-//	{json,protobuf}_run.go                    decode an object with its table
-//	json_free.go, json_shape.go, json_make.go decode an object without a Go type
+//	internal/json                             decodes objects from JSON (NewRun), with or without
+//	                                          a table of their Go type (KindOf)
+//	protobuf_head.go, cbor_walk.go            read key, UID and version alone, for Known
+//	protobuf_table.go                         compiles a Go type
+//	protobuf_run.go                           decodes an object with its table
 //	internal/share                            looks for equal parts and remembers them
-//	internal/guard, {json,protobuf}_guard.go  keep from the reference what it cannot bear
+//	internal/guard, protobuf_guard.go         keep from the reference what it cannot bear
 //	target.go                                 says what to make of an object, and checks its kind
 package wire

@@ -57,6 +57,11 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// keyOf returns the key in an Error. The texts may lie in a buffer, and be anything.
+func keyOf(namespace, name string) object.Key {
+	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
+}
+
 // errStopped ends the reading when the consumer has stopped. Callers never see it.
 var errStopped = errors.New("stopped by the consumer")
 

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
 // jsonDecoder reads JSON with the semantics of Kubernetes: field names are
@@ -21,7 +22,7 @@ import (
 type jsonDecoder[T object.Object] struct {
 	*target[T]
 	opts      Options
-	how       *jsonKind       // nil for unstructured objects, and if the reference reads all
+	how       *json.Kind      // nil for unstructured objects, and if the reference reads all
 	bookmarks *jsonDecoder[T] // decodes bookmarks, which are never projected
 }
 
@@ -33,7 +34,7 @@ func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T]
 	if opts.MaxDepth > maxReferenceDepth {
 		d.opts.Reference = true
 	}
-	if k := jsonKindOf(t.goType, t.fields); k.op == jsonStruct && !d.opts.Reference && t.form != formUnstructured {
+	if k := json.KindOf(t.goType, t.fields); k.ReadsObjects() && !d.opts.Reference && t.form != formUnstructured {
 		d.how = k
 	}
 	if d.bookmarks = d; t.fields != nil {
@@ -46,38 +47,15 @@ func (d *jsonDecoder[T]) scan(s *frame.Source) *frame.JSON {
 	return &frame.JSON{Source: s, MaxBytes: min(d.opts.MaxObjectBytes, 1<<30), MaxDepth: d.opts.MaxDepth}
 }
 
-func (d *jsonDecoder[T]) newRun() *jsonRun { return newJSONRun(d.opts.Pool.inner(), d.fields) }
+func (d *jsonDecoder[T]) newRun() *json.Run { return json.NewRun(d.opts.Pool.inner(), d.fields) }
 
 func (d *jsonDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	e := &Error{Media: MediaJSON, Where: where, Bytes: len(raw), Err: err}
 	if len(raw) > 0 {
-		e.Key = readHead(raw).key()
+		h := json.ReadClaim(raw)
+		e.Key = keyOf(h.Metadata.Namespace, h.Metadata.Name)
 	}
 	return e
-}
-
-// head is what an object says about itself. It is read for error messages, and
-// for bodies that may be a Status.
-type head struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Metadata   struct {
-		Namespace string `json:"namespace"`
-		Name      string `json:"name"`
-	} `json:"metadata"`
-}
-
-func (h head) isStatus() bool { return h.Kind == "Status" && h.APIVersion == "v1" }
-
-func (h head) key() object.Key {
-	return object.Key{Namespace: fault.Excerpt(h.Metadata.Namespace), Name: fault.Excerpt(h.Metadata.Name)}
-}
-
-// readHead reads as much of the head as it can. The object was already refused, so
-// a second failure would say nothing new.
-func readHead(raw []byte) (h head) {
-	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
-	return h
 }
 
 func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
@@ -90,12 +68,12 @@ func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 	if err != nil {
 		return none, d.fail("object", nil, err)
 	}
-	return d.decode(newJSONRun(nil, d.fields), i, false)
+	return d.decode(json.NewRun(nil, d.fields), i, false)
 }
 
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
-func (d *jsonDecoder[T]) decode(run *jsonRun, i frame.Item, named bool) (T, error) {
+func (d *jsonDecoder[T]) decode(run *json.Run, i frame.Item, named bool) (T, error) {
 	var none T
 	obj, bare, err := d.decodeItem(run, i, named)
 	switch {
@@ -103,7 +81,7 @@ func (d *jsonDecoder[T]) decode(run *jsonRun, i frame.Item, named bool) (T, erro
 		return obj, nil
 	case err == nil:
 		err = d.wrongKind("", "")
-	case !d.isStatus() && readHead(i.Raw).isStatus():
+	case !d.isStatus() && claimsStatus(i.Raw):
 		return none, decodeStatus(i.Raw)
 	}
 	return none, d.fail("object", i.Raw, err)
@@ -111,10 +89,10 @@ func (d *jsonDecoder[T]) decode(run *jsonRun, i frame.Item, named bool) (T, erro
 
 // decodeItem decodes an object. bare means that the object does not fully name its
 // kind.
-func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i frame.Item, named bool) (obj T, bare bool, err error) {
+func (d *jsonDecoder[T]) decodeItem(run *json.Run, i frame.Item, named bool) (obj T, bare bool, err error) {
 	obj, err = d.unmarshal(run, i)
 	if err != nil {
-		h := readHead(i.Raw)
+		h := json.ReadClaim(i.Raw)
 		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
 			err = wrong
 		}
@@ -130,18 +108,16 @@ func (d *jsonDecoder[T]) decodeItem(run *jsonRun, i frame.Item, named bool) (obj
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 
-func (t *target[T]) isStatus() bool { return t.kind.Kind == "Status" && t.apiVersion == "v1" }
-
 // unmarshal decodes the selected fields of an object.
-func (d *jsonDecoder[T]) unmarshal(run *jsonRun, i frame.Item) (obj T, err error) {
+func (d *jsonDecoder[T]) unmarshal(run *json.Run, i frame.Item) (obj T, err error) {
 	obj, err = d.new(), fault.ErrUnusual
 	u, untyped := any(obj).(*unstructured.Unstructured)
 	switch {
 	case len(i.Tape) == 0 || d.opts.Reference:
 	case untyped:
-		u.Object, err = run.content(i)
+		u.Object, err = run.Content(i)
 	case d.how != nil:
-		err = run.decode(d.how, reflect.ValueOf(obj).UnsafePointer(), i)
+		err = run.Decode(d.how, reflect.ValueOf(obj).UnsafePointer(), i)
 	}
 	if err == nil {
 		return obj, nil
@@ -160,7 +136,7 @@ func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
 		into = &u.Object
 	}
 	if d.guard != nil {
-		if err := checkJSON(d.guard, raw); err != nil {
+		if err := json.Check(d.guard, raw); err != nil {
 			return err
 		}
 	}
@@ -171,10 +147,28 @@ func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
 	return nil
 }
 
+// claimsStatus reports whether an object says that it is a Status.
+func claimsStatus(raw []byte) bool {
+	h := json.ReadClaim(raw)
+	return isStatus(h.APIVersion, h.Kind)
+}
+
 func decodeStatus(raw []byte) error {
 	status := new(metav1.Status)
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, status); err != nil {
 		return &Error{Media: MediaJSON, Where: "status", Bytes: len(raw), Err: fault.WithoutContent(err)}
 	}
 	return apierrors.FromObject(status)
+}
+
+// known returns the caller's object if i is the same version of it.
+func (d *jsonDecoder[T]) known(known Known[T], i frame.Item) (have T, ok bool) {
+	if known == nil {
+		return have, false
+	}
+	key, uid, rv, ok := json.HeadOf(i)
+	if !ok {
+		return have, false
+	}
+	return known.version(key, string(uid), rv)
 }

@@ -122,7 +122,7 @@ func TestW04_ProjectedUntypedObjectsShare(t *testing.T) {
 		d := decoder[*unstructured.Unstructured](t, MediaJSON, opts).(*jsonDecoder[*unstructured.Unstructured])
 		i, err := d.scan(frame.FromBytes(encodeAs(t, MediaJSON, kind, got[0]))).Value()
 		require.NoError(t, err)
-		_, err = d.newRun().content(i)
+		_, err = d.newRun().Content(i)
 		require.NoError(t, err, "it needs the reference")
 		runtime.KeepAlive(got)
 	}

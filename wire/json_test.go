@@ -2,7 +2,7 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
+	stdjson "encoding/json"
 	"fmt"
 	"math/rand"
 	"net/netip"
@@ -33,7 +33,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
-	"github.com/millrace-dev/millrace/wire/internal/share"
+	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
 // quirks is a type with everything that JSON and Go make difficult.
@@ -93,8 +93,8 @@ type quirks struct {
 	Ported     intstr.IntOrString   `json:"ported"`
 	PortPtr    *intstr.IntOrString  `json:"portPtr"`
 	Raw        runtime.RawExtension `json:"raw"`
-	Message    json.RawMessage      `json:"message"`
-	Number     json.Number          `json:"number"`
+	Message    stdjson.RawMessage   `json:"message"`
+	Number     stdjson.Number       `json:"number"`
 	Owned      *metav1.FieldsV1     `json:"owned"`
 	Anonymous  struct{ A, B int }   `json:"anonymous"`
 	Promoted   struct{ metav1.Time }
@@ -298,7 +298,7 @@ func TestW01_JSONOfRealEvents(t *testing.T) {
 		if i%2 == 1 {
 			format = "{ \"object\" : %s,\n\"type\" : \"ADDED\" }"
 		}
-		widget, err := json.Marshal(objects.Widget(1, i%20, objects.Options{}).Object)
+		widget, err := stdjson.Marshal(objects.Widget(1, i%20, objects.Options{}).Object)
 		require.NoError(t, err)
 		widgets = fmt.Appendf(widgets, format, widget)
 		pods = fmt.Appendf(pods, format, encodeAs(t, MediaJSON, podKind, objects.Pod(1, i%20, objects.Options{})))
@@ -319,7 +319,7 @@ func TestJSONApiVersionIsNormal(t *testing.T) {
 
 func indentedList(t testing.TB, kind object.GVK, indent string, items []any) []byte {
 	t.Helper()
-	body, err := json.MarshalIndent(map[string]any{
+	body, err := stdjson.MarshalIndent(map[string]any{
 		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List", "metadata": metav1.ListMeta{ResourceVersion: "5"}, "items": items,
 	}, "", indent)
 	require.NoError(t, err)
@@ -350,8 +350,8 @@ func TestW01_JSONOfAllKinds(t *testing.T) {
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		into := d.new()
-		require.NoError(t, d.newRun().decode(d.how, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
-		_, err = d.newRun().content(i)
+		require.NoError(t, d.newRun().Decode(d.how, reflect.ValueOf(into).UnsafePointer(), i), "%v, seed %d:\n%s", kind, seed, body)
+		_, err = d.newRun().Content(i)
 		require.NoError(t, err, "%v", kind)
 	}
 }
@@ -366,7 +366,7 @@ func TestW04_TypedJSONIsProjectedAsItIsRead(t *testing.T) {
 		i, err := d.scan(frame.FromBytes(body)).Value()
 		require.NoError(t, err)
 		got := new(corev1.Pod)
-		require.NoError(t, d.newRun().decode(d.how, unsafe.Pointer(got), i))
+		require.NoError(t, d.newRun().Decode(d.how, unsafe.Pointer(got), i))
 		opts.Reference = true
 		want, err := podDecoder(t, MediaJSON, opts).Object(body)
 		require.NoError(t, err)
@@ -519,30 +519,6 @@ func TestJSONFromManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// What a run has learned, and what a large object needed, does not grow without
-// a bound and does not stay.
-func TestW02_JSONRunsStaySmall(t *testing.T) {
-	d := newJSONRun(share.NewPool(), nil)
-	for i := range 3 * maxShapes {
-		// Each name twice: in two objects.
-		body := fmt.Appendf(nil, `{"spec":{"a%d":{"x":1},"a%d":{"x":1}}}`, i, i+1)
-		value, err := (&frame.JSON{Source: frame.FromBytes(body), MaxBytes: 1000, MaxDepth: 10}).Value()
-		require.NoError(t, err)
-		_, err = d.content(value)
-		require.NoError(t, err)
-		require.LessOrEqual(t, d.free.known, maxShapes)
-	}
-	require.Positive(t, d.free.known)
-
-	large := `{"a":[` + strings.Repeat("{},", 2*idleNodes) + `{}]}`
-	s := &frame.JSON{Source: frame.FromBytes([]byte(large + "[1]")), MaxBytes: 1 << 20, MaxDepth: 10}
-	value, err := s.Value()
-	require.NoError(t, err)
-	_, err = d.content(value)
-	require.NoError(t, err)
-	require.LessOrEqual(t, cap(d.free.nodes), idleNodes)
-}
-
 // What head says is what decoding gives.
 func TestJSONHead(t *testing.T) {
 	for body, want := range map[string]string{
@@ -564,7 +540,7 @@ func TestJSONHead(t *testing.T) {
 		d := &jsonDecoder[*corev1.Pod]{opts: Options{}.withDefaults()}
 		i, err := d.scan(frame.FromBytes([]byte(body))).Value()
 		require.NoError(t, err, body)
-		key, uid, rv, ok := headOf(i)
+		key, uid, rv, ok := json.HeadOf(i)
 		require.Equal(t, want != "", ok, body)
 		if ok {
 			require.Equal(t, want, fmt.Sprintf("%s/%s %s %s", key.Namespace, key.Name, uid, rv))
@@ -576,7 +552,7 @@ func FuzzJSONEqualsTheReference(f *testing.F) {
 	for _, v := range quirkValues {
 		f.Add([]byte(`{"apiVersion":"example.com/v1","kind":"Quirk","metadata":{"name":"q"},"any":` + v + `}`))
 	}
-	widget, err := json.Marshal(objects.Widget(1, 1, objects.Options{}).Object)
+	widget, err := stdjson.Marshal(objects.Widget(1, 1, objects.Options{}).Object)
 	require.NoError(f, err)
 	f.Add(widget)
 	f.Add([]byte(`{"items":[{"metadata":{"name":"q"}}],"apiVersion":"example.com/v1","kind":"QuirkList"}`))

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -48,8 +49,7 @@ func (d *protobufDecoder[T]) newRun() *protoRun {
 func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	// As much of the key as can be read: the object was refused already.
 	h, _ := protoHeadOf(raw)
-	key := object.Key{Namespace: fault.Excerpt(string(h.namespace)), Name: fault.Excerpt(string(h.name))}
-	return &Error{Media: MediaProtobuf, Where: where, Key: key, Bytes: len(raw), Err: err}
+	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(string(h.namespace), string(h.name)), Bytes: len(raw), Err: err}
 }
 
 func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
@@ -116,4 +116,18 @@ func unmarshalStatus(raw []byte) error {
 		return &Error{Media: MediaProtobuf, Where: "status", Bytes: len(raw), Err: fault.WithoutContent(err)}
 	}
 	return apierrors.FromObject(status)
+}
+
+// known returns the caller's object if raw is the same version of it.
+func (d *protobufDecoder[T]) known(k Known[T], raw []byte) (have T, ok bool) {
+	if k == nil {
+		return have, false
+	}
+	h, ok := protoHeadOf(raw)
+	if !ok {
+		return have, false
+	}
+	// The strings last as long as raw does, which is longer than the call.
+	key := object.Key{Namespace: memory.String(h.namespace), Name: memory.String(h.name)}
+	return k.version(key, memory.String(h.uid), memory.String(h.rv))
 }

@@ -3,9 +3,7 @@ package wire
 import (
 	"math"
 
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
-	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // protoHead is what an object says of itself: which one it is, and in which
@@ -72,18 +70,4 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 	}
 	*at = value
 	return true
-}
-
-// known returns the caller's object if raw is the same version of it.
-func (d *protobufDecoder[T]) known(k Known[T], raw []byte) (have T, ok bool) {
-	if k == nil {
-		return have, false
-	}
-	h, ok := protoHeadOf(raw)
-	if !ok {
-		return have, false
-	}
-	// The strings last as long as raw does, which is longer than the call.
-	key := object.Key{Namespace: memory.String(h.namespace), Name: memory.String(h.name)}
-	return k.version(key, memory.String(h.uid), memory.String(h.rv))
 }

@@ -110,6 +110,11 @@ func (t *target[T]) new() T {
 	return reflect.New(t.goType).Interface().(T)
 }
 
+func (t *target[T]) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind) }
+
+// isStatus reports whether this is the kind of a metav1.Status.
+func isStatus(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Status" }
+
 // builtin reports whether the type is one of Kubernetes' own, whose list kind
 // is always the kind with "List" appended. A custom resource may name its list
 // kind as it likes.

@@ -1,4 +1,4 @@
-package wire
+package json
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 )
 
 // part reads a pointer, a slice or a map: one that is shared, or one of its own.
-func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) part(k *Kind, at unsafe.Pointer) error {
 	if c := d.peek(); k.share == nil || c != '{' && c != '[' {
 		return d.make(k, at)
 	}
@@ -21,7 +21,7 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 	found, n, hash, keep := d.Find(k.share, raw)
 	if found != nil {
 		d.jump()
-		if k.op == jsonSlice {
+		if k.op == opSlice {
 			memory.PutSlice(at, found, n)
 		} else {
 			*(*unsafe.Pointer)(at) = found
@@ -40,7 +40,7 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 	if err != nil {
 		return err
 	}
-	if k.op == jsonSlice {
+	if k.op == opSlice {
 		if n = memory.SliceLen(at); n == 0 {
 			return nil
 		}
@@ -51,20 +51,20 @@ func (d *jsonRun) part(k *jsonKind, at unsafe.Pointer) error {
 
 // pays reports whether a projected part may be remembered. It would hold all its
 // bytes, so they must not be more than its memory.
-func (d *jsonRun) pays(k *jsonKind, raw []byte) bool {
+func (d *Run) pays(k *Kind, raw []byte) bool {
 	n := 1
-	if k.op != jsonPointer {
+	if k.op != opPointer {
 		n = d.count(k.elem.first)
 	}
 	return len(raw) <= n*int(k.elem.size)
 }
 
 // make reads a pointer, a slice or a map into memory of its own.
-func (d *jsonRun) make(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) make(k *Kind, at unsafe.Pointer) error {
 	switch k.op {
-	case jsonPointer:
+	case opPointer:
 		return d.pointer(k, at)
-	case jsonSlice:
+	case opSlice:
 		return d.slice(k, at)
 	}
 	if d.peek() != '{' {
@@ -81,7 +81,7 @@ func (d *jsonRun) make(k *jsonKind, at unsafe.Pointer) error {
 		d.own = lasting{raw: bytes.Clone(d.inside()), start: d.at}
 	}
 	var err error
-	if k.elem.op == jsonString {
+	if k.elem.op == opString {
 		err = d.strings(at)
 	} else {
 		err = d.pairs(k, at)
@@ -90,7 +90,7 @@ func (d *jsonRun) make(k *jsonKind, at unsafe.Pointer) error {
 	return err
 }
 
-func (d *jsonRun) pointer(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) pointer(k *Kind, at unsafe.Pointer) error {
 	p := reflect.New(k.elem.typ).UnsafePointer()
 	if err := d.value(k.elem, p); err != nil {
 		return err
@@ -100,17 +100,17 @@ func (d *jsonRun) pointer(k *jsonKind, at unsafe.Pointer) error {
 }
 
 // small returns the shared copy of the value at p if it is a common one, else p.
-func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
+func (d *Run) small(k *Kind, p unsafe.Pointer) unsafe.Pointer {
 	if d.Pool == nil {
 		return p
 	}
 	var shared unsafe.Pointer
 	switch {
-	case k.op == jsonBool:
+	case k.op == opBool:
 		shared = unsafe.Pointer(d.Pool.Bool(*(*bool)(p)))
-	case k.op == jsonInt && k.bits == 32:
+	case k.op == opInt && k.bits == 32:
 		shared = unsafe.Pointer(d.Pool.Int32(*(*int32)(p)))
-	case k.op == jsonInt && k.bits == 64:
+	case k.op == opInt && k.bits == 64:
 		shared = unsafe.Pointer(d.Pool.Int64(*(*int64)(p)))
 	}
 	if shared == nil {
@@ -119,7 +119,7 @@ func (d *jsonRun) small(k *jsonKind, p unsafe.Pointer) unsafe.Pointer {
 	return shared
 }
 
-func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) slice(k *Kind, at unsafe.Pointer) error {
 	if d.peek() != '[' {
 		return fault.ErrUnusual
 	}
@@ -150,7 +150,7 @@ func (d *jsonRun) slice(k *jsonKind, at unsafe.Pointer) error {
 
 // strings reads a map of strings by strings, or of named types with the same
 // layout.
-func (d *jsonRun) strings(at unsafe.Pointer) error {
+func (d *Run) strings(at unsafe.Pointer) error {
 	n := d.count(0)
 	if n == uncountable {
 		return fault.ErrUnusual
@@ -182,7 +182,7 @@ func (d *jsonRun) strings(at unsafe.Pointer) error {
 }
 
 // pairs reads every other map.
-func (d *jsonRun) pairs(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) pairs(k *Kind, at unsafe.Pointer) error {
 	n := d.count(k.elem.first)
 	if n == uncountable {
 		return fault.ErrUnusual

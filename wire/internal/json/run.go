@@ -1,4 +1,4 @@
-package wire
+package json
 
 import (
 	"bytes"
@@ -21,14 +21,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// jsonRun decodes objects from JSON, one after the other: typed ones by the
+// Run decodes objects from JSON, one after the other: typed ones by the
 // kind of their Go type, others as they come (see freeform). It belongs to one
 // goroutine.
 //
 // It reads the forms that API servers write. At anything else, valid or not, it
 // gives up with ErrUnusual, and the reference decodes the object again. So it need
 // not know what is an error.
-type jsonRun struct {
+type Run struct {
 	walk
 	share.Sharer
 	free freeform
@@ -36,10 +36,10 @@ type jsonRun struct {
 	own  lasting
 	note []byte // the strings of this object that had escapes
 
-	versions bool // of one object there may be several, as for protoRun
+	Versions bool // of one object there may be several, as for protoRun
 
 	// By the place of a field, what came there last and probably comes again.
-	after []*jsonField          // the next field
+	after []*tableField         // the next field
 	texts memory.Recall[string] // the text of the field, if many share it
 }
 
@@ -51,24 +51,24 @@ type lasting struct {
 	copies bool // there is no such memory, and each string is allocated
 }
 
-// newJSONRun returns a run for objects with the wanted fields. For typed objects,
+// NewRun returns a run for objects with the wanted fields. For typed objects,
 // their kind says the same.
-func newJSONRun(pool *share.Pool, wanted *selection.Tree) *jsonRun {
-	d := &jsonRun{Sharer: share.Sharer{Pool: pool}}
+func NewRun(pool *share.Pool, wanted *selection.Tree) *Run {
+	d := &Run{Sharer: share.Sharer{Pool: pool}}
 	d.free = freeform{walk: &d.walk, Sharer: share.Sharer{Pool: pool}, shapes: newShapes(wanted)}
 	return d
 }
 
-// decode decodes i into the zeroed struct at at. After an error the struct is
+// Decode decodes i into the zeroed struct at at. After an error the struct is
 // useless.
-func (d *jsonRun) decode(kind *jsonKind, at unsafe.Pointer, i frame.Item) error {
+func (d *Run) Decode(kind *Kind, at unsafe.Pointer, i frame.Item) error {
 	d.begin(i)
 	err := d.value(kind, at)
 	return d.end(err)
 }
 
-// content is decode for objects without a Go type.
-func (d *jsonRun) content(i frame.Item) (map[string]any, error) {
+// Content is decode for objects without a Go type.
+func (d *Run) Content(i frame.Item) (map[string]any, error) {
 	d.begin(i)
 	v, err := d.free.value(d.free.root)
 	m, ok := v.(map[string]any)
@@ -78,7 +78,7 @@ func (d *jsonRun) content(i frame.Item) (map[string]any, error) {
 	return m, d.end(err)
 }
 
-func (d *jsonRun) begin(i frame.Item) {
+func (d *Run) begin(i frame.Item) {
 	d.walk = walk{Item: i}
 	d.own = lasting{}
 	d.note = nil
@@ -89,15 +89,15 @@ func (d *jsonRun) begin(i frame.Item) {
 }
 
 // nextObject is that of protoRun.
-func (d *jsonRun) nextObject() uint8 {
-	if !d.versions || d.Pool == nil {
+func (d *Run) nextObject() uint8 {
+	if !d.Versions || d.Pool == nil {
 		return d.Another()
 	}
 	return d.Version(nameOf(d.Item))
 }
 
 // end finishes an object, or gives it up.
-func (d *jsonRun) end(err error) error {
+func (d *Run) end(err error) error {
 	if err == nil {
 		d.text.Settle()
 	} else {
@@ -110,47 +110,47 @@ func (d *jsonRun) end(err error) error {
 }
 
 // value reads a value of this kind into the zeroed memory at at.
-func (d *jsonRun) value(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) value(k *Kind, at unsafe.Pointer) error {
 	c := d.peek()
-	if c == 'n' && k.op > jsonQuantity {
+	if c == 'n' && k.op > opQuantity {
 		return d.word("null")
 	}
 	switch k.op {
-	case jsonString:
+	case opString:
 		return d.string((*string)(at))
-	case jsonStruct:
+	case opStruct:
 		return d.fields(k.table, at)
-	case jsonPointer, jsonSlice, jsonMap:
+	case opPointer, opSlice, opMap:
 		return d.part(k, at)
-	case jsonBool:
+	case opBool:
 		*(*bool)(at) = c == 't'
 		if c == 't' {
 			return d.word("true")
 		}
 		return d.word("false")
-	case jsonInt, jsonUint, jsonFloat:
+	case opInt, opUint, opFloat:
 		return d.digits(k, at)
-	case jsonBytes:
+	case opBytes:
 		return d.base64((*[]byte)(at))
-	case jsonAny:
+	case opAny:
 		return d.any((*any)(at))
-	case jsonTime:
+	case opTime:
 		return d.time((*metav1.Time)(at))
-	case jsonQuantity:
+	case opQuantity:
 		return d.quantity((*resource.Quantity)(at))
 	}
-	if k.op == jsonUnknown {
+	if k.op == opUnknown {
 		return fault.ErrUnusual
 	}
 	return d.foreign(k, at)
 }
 
 // fields reads an object into the struct at at.
-func (d *jsonRun) fields(t *jsonTable, at unsafe.Pointer) error {
+func (d *Run) fields(t *table, at unsafe.Pointer) error {
 	if d.peek() != '{' {
 		return fault.ErrUnusual
 	}
-	var seen [maxJSONFields / 64]uint64
+	var seen [maxFields / 64]uint64
 	place := t.start
 	for more := d.enter('}'); more; {
 		f, err := d.field(t, place)
@@ -185,7 +185,7 @@ func (d *jsonRun) fields(t *jsonTable, at unsafe.Pointer) error {
 
 // field reads a name and the colon after it, and returns the field that has it,
 // or nil. place is that of the field before it.
-func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
+func (d *Run) field(t *table, place int) (*tableField, error) {
 	if d.peek() != '"' {
 		return nil, fault.ErrUnusual
 	}
@@ -211,7 +211,7 @@ func (d *jsonRun) field(t *jsonTable, place int) (*jsonField, error) {
 }
 
 // fieldText reads the text of a field, which many objects may have.
-func (d *jsonRun) fieldText(f *jsonField, at *string) error {
+func (d *Run) fieldText(f *tableField, at *string) error {
 	text, plain, err := d.walk.text()
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (d *jsonRun) fieldText(f *jsonField, at *string) error {
 	return nil
 }
 
-func (d *jsonRun) string(at *string) error {
+func (d *Run) string(at *string) error {
 	text, plain, err := d.walk.text()
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (d *jsonRun) string(at *string) error {
 }
 
 // keepText stores a text that was just read.
-func (d *jsonRun) keepText(at *string, text []byte, plain bool) (err error) {
+func (d *Run) keepText(at *string, text []byte, plain bool) (err error) {
 	switch {
 	case plain && d.own.raw != nil:
 		// The text ends one byte before this place, with the quote.
@@ -274,7 +274,7 @@ func (d *jsonRun) keepText(at *string, text []byte, plain bool) (err error) {
 }
 
 // unescape unescapes text into memory that lasts until the object is decoded.
-func (d *jsonRun) unescape(text []byte) ([]byte, error) {
+func (d *Run) unescape(text []byte) ([]byte, error) {
 	start := len(d.note)
 	note, err := unescape(d.note, text)
 	if err != nil {
@@ -284,12 +284,12 @@ func (d *jsonRun) unescape(text []byte) ([]byte, error) {
 	return note[start:], nil
 }
 
-func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) digits(k *Kind, at unsafe.Pointer) error {
 	text, whole, err := d.number()
 	if err != nil {
 		return err
 	}
-	if k.op == jsonFloat {
+	if k.op == opFloat {
 		v, err := strconv.ParseFloat(memory.String(text), k.bits)
 		if err != nil {
 			return fault.ErrUnusual
@@ -305,8 +305,8 @@ func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
 		return fault.ErrUnusual
 	}
 	v, err := wholeNumber(text)
-	if err != nil || k.op == jsonUint && (text[0] == '-' || k.bits < 64 && v>>k.bits != 0) ||
-		k.op == jsonInt && v<<(64-k.bits)>>(64-k.bits) != v {
+	if err != nil || k.op == opUint && (text[0] == '-' || k.bits < 64 && v>>k.bits != 0) ||
+		k.op == opInt && v<<(64-k.bits)>>(64-k.bits) != v {
 		return fault.ErrUnusual
 	}
 	switch k.bits {
@@ -322,7 +322,7 @@ func (d *jsonRun) digits(k *jsonKind, at unsafe.Pointer) error {
 	return nil
 }
 
-func (d *jsonRun) base64(at *[]byte) error {
+func (d *Run) base64(at *[]byte) error {
 	text, plain, err := d.walk.text()
 	if err != nil || !plain {
 		return fault.ErrUnusual
@@ -334,7 +334,7 @@ func (d *jsonRun) base64(at *[]byte) error {
 }
 
 // time does what metav1.Time.UnmarshalJSON does, with fewer allocations.
-func (d *jsonRun) time(at *metav1.Time) error {
+func (d *Run) time(at *metav1.Time) error {
 	if d.peek() == 'n' {
 		return d.word("null")
 	}
@@ -351,7 +351,7 @@ func (d *jsonRun) time(at *metav1.Time) error {
 }
 
 // quantity reads a quantity unless that would take long.
-func (d *jsonRun) quantity(at *resource.Quantity) error {
+func (d *Run) quantity(at *resource.Quantity) error {
 	d.peek()
 	start := d.at
 	if err := d.skip(); err != nil {
@@ -365,7 +365,7 @@ func (d *jsonRun) quantity(at *resource.Quantity) error {
 }
 
 // foreign reads a value with its own method or with the reference.
-func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
+func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 	d.peek()
 	start := d.at
 	if err := d.skip(); err != nil {
@@ -376,14 +376,14 @@ func (d *jsonRun) foreign(k *jsonKind, at unsafe.Pointer) error {
 	if k.quantity && guard.MayHoldAbsurd(raw) {
 		return fault.ErrUnusual
 	}
-	if k.op == jsonOwn {
+	if k.op == opOwn {
 		return fault.Unusual(into.(json.Unmarshaler).UnmarshalJSON(raw))
 	}
 	return fault.Unusual(kjson.UnmarshalCaseSensitivePreserveInts(raw, into))
 }
 
 // any reads a value of no particular type.
-func (d *jsonRun) any(at *any) (err error) {
+func (d *Run) any(at *any) (err error) {
 	f := &d.free
 	f.Resume(&d.Sharer)
 	*at, err = f.value(f.inner)

@@ -1,4 +1,4 @@
-package wire
+package json
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 // smallObject is the size, in bytes, below which lists can do no harm.
 const smallObject = 64 << 10
 
-// checkJSON fails where the reference must not read the JSON object raw. It looks
+// Check fails where the reference must not read the JSON object raw. It looks
 // at every value, as the reference does: also at the first of two that have one
 // name.
-func checkJSON(g *guard.Guard, raw []byte) error {
+func Check(g *guard.Guard, raw []byte) error {
 	if len(raw) < smallObject && !guard.MayHoldAbsurd(raw) || !json.Valid(raw) {
 		return nil // the reference refuses it before it decodes anything
 	}
@@ -28,7 +28,7 @@ func checkJSON(g *guard.Guard, raw []byte) error {
 	return checkItem(g, &walk{Item: i})
 }
 
-// checkItem is checkJSON for the value that begins at w, which is valid. It
+// checkItem is Check for the value that begins at w, which is valid. It
 // passes over the value.
 func checkItem(g *guard.Guard, w *walk) error {
 	switch c := w.peek(); {

@@ -1,4 +1,4 @@
-package wire
+package json
 
 import (
 	"encoding"
@@ -18,138 +18,141 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// jsonKind says how to read values of one Go type from JSON. It is built once for
+// Kind says how to read values of one Go type from JSON. It is built once for
 // each type from the type's layout and tags, and then immutable. Only the fields
 // that its op needs are set.
-type jsonKind struct {
-	op       jsonOp
+type Kind struct {
+	op       op
 	typ      reflect.Type
 	size     uintptr
 	bits     int            // of a number
 	first    byte           // with which every value begins but null; 0 where that is not known
-	table    *jsonTable     // of a struct
-	elem     *jsonKind      // of what a pointer, a slice or a map holds
+	table    *table         // of a struct
+	elem     *Kind          // of what a pointer, a slice or a map holds
 	elements *memory.Arrays // of a slice
 	partly   bool           // not all of a value is wanted
 	share    *share.Site    // nil where sharing cannot pay
 	quantity bool           // a type that is not read here holds quantities
 }
 
-// jsonOp is what is done with a value.
-type jsonOp uint8
+// ReadsObjects reports whether the values are structs that have a table.
+func (k *Kind) ReadsObjects() bool { return k.op == opStruct }
+
+// op is what is done with a value.
+type op uint8
 
 const (
-	jsonUnknown   jsonOp = iota // the reference reads the whole object
-	jsonReference               // the reference reads the value: rare types
-	jsonOwn                     // a type that reads itself
-	jsonTime
-	jsonQuantity
-	jsonBool
-	jsonInt
-	jsonUint
-	jsonFloat
-	jsonString
-	jsonBytes
-	jsonAny
-	jsonStruct
-	jsonPointer
-	jsonSlice
-	jsonMap
+	opUnknown   op = iota // the reference reads the whole object
+	opReference           // the reference reads the value: rare types
+	opOwn                 // a type that reads itself
+	opTime
+	opQuantity
+	opBool
+	opInt
+	opUint
+	opFloat
+	opString
+	opBytes
+	opAny
+	opStruct
+	opPointer
+	opSlice
+	opMap
 )
 
-// jsonTable says where the fields of a struct are.
-type jsonTable struct {
-	fields []jsonField
-	byName map[string]*jsonField
+// table says where the fields of a struct are.
+type table struct {
+	fields []tableField
+	byName map[string]*tableField
 	start  int // the place before the first field
 }
 
-// jsonField is a field of a struct, or of one that is embedded in it.
-type jsonField struct {
+// tableField is a field of a struct, or of one that is embedded in it.
+type tableField struct {
 	name   string
 	number int // in the table
 	place  int // under which a run knows its habits
 	offset uintptr
-	kind   *jsonKind
+	kind   *Kind
 	share  *share.Site // of a string, where sharing it may pay
 }
 
-// jsonPart names a kind of part in JSON: the type of what is pointed to, of an
+// partName names a kind of part in JSON: the type of what is pointed to, of an
 // element or of a map, and which of these it is.
-type jsonPart struct {
+type partName struct {
 	typ    reflect.Type
-	op     jsonOp
+	op     op
 	wanted string // key of a selection
 }
 
-// jsonText names a string field.
-type jsonText struct {
+// textName names a string field.
+type textName struct {
 	of   reflect.Type
 	name string
 }
 
-// maxJSONFields bounds the structs that have a table. The widest of the API has
+// maxFields bounds the structs that have a table. The widest of the API has
 // some forty fields.
-const maxJSONFields = 256
+const maxFields = 256
 
-// jsonKinds holds the kinds of all types that were asked for. The types of a
+// kinds holds the kinds of all types that were asked for. The types of a
 // program are few and live as long as it does.
-var jsonKinds = struct {
+var kinds = struct {
 	sync.Mutex
-	known  map[jsonKindKey]*jsonKind
+	known  map[kindKey]*Kind
 	places int
-}{known: make(map[jsonKindKey]*jsonKind)}
+}{known: make(map[kindKey]*Kind)}
 
-// jsonKindKey names a kind: a type, and what of it is wanted.
-type jsonKindKey struct {
+// kindKey names a kind: a type, and what of it is wanted.
+type kindKey struct {
 	typ    reflect.Type
 	wanted string // key of a selection
 }
 
-// jsonKindOf returns the kind of a type for a selection. The type may contain
+// KindOf returns the kind of a type for a selection. The type may contain
 // itself.
-func jsonKindOf(t reflect.Type, s *selection.Tree) *jsonKind {
-	jsonKinds.Lock()
-	defer jsonKinds.Unlock()
-	return makeJSONKind(t, s)
+func KindOf(t reflect.Type, s *selection.Tree) *Kind {
+	kinds.Lock()
+	defer kinds.Unlock()
+	return makeKind(t, s)
 }
 
-// makeJSONKind requires that jsonKinds is locked. The lock is released when the kind
+// makeKind requires that kinds is locked. The lock is released when the kind
 // and everything it leads to is complete.
-func makeJSONKind(t reflect.Type, s *selection.Tree) *jsonKind {
-	key := jsonKindKey{t, s.Key()}
-	k := jsonKinds.known[key]
+func makeKind(t reflect.Type, s *selection.Tree) *Kind {
+	key := kindKey{t, s.Key()}
+	k := kinds.known[key]
 	if k == nil {
-		k = &jsonKind{typ: t, size: t.Size(), partly: s != nil}
-		jsonKinds.known[key] = k
+		k = &Kind{typ: t, size: t.Size(), partly: s != nil}
+		kinds.known[key] = k
 		k.set(s)
 	}
 	return k
 }
 
-func (k *jsonKind) set(s *selection.Tree) {
+func (k *Kind) set(s *selection.Tree) {
 	k.setAll(s)
 	switch {
 	case s == nil:
-	case k.op == jsonStruct, k.op == jsonPointer, k.op == jsonSlice, k.op == jsonMap:
+	case k.op == opStruct, k.op == opPointer, k.op == opSlice, k.op == opMap:
 	default:
-		k.op = jsonUnknown // a part of what has no parts here
+		k.op = opUnknown // a part of what has no parts here
 	}
 }
 
-func (k *jsonKind) setAll(s *selection.Tree) {
+func (k *Kind) setAll(s *selection.Tree) {
 	t := k.typ
 	// Methods count where a value has an address and its type a name.
 	if p := reflect.PointerTo(t); t.Name() != "" && t.Kind() != reflect.Pointer {
 		switch {
 		case t == reflect.TypeFor[metav1.Time]():
-			k.op = jsonTime
+			k.op = opTime
 			return
 		case t == reflect.TypeFor[resource.Quantity]():
-			k.op = jsonQuantity
+			k.op = opQuantity
 			return
 		case p.Implements(reflect.TypeFor[json.Unmarshaler]()):
-			k.op, k.quantity = jsonOwn, guard.HoldsQuantity(t)
+			k.op, k.quantity = opOwn, guard.HoldsQuantity(t)
 			return
 		case p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), t == reflect.TypeFor[json.Number]():
 			k.leave()
@@ -158,15 +161,15 @@ func (k *jsonKind) setAll(s *selection.Tree) {
 	}
 	switch t.Kind() {
 	case reflect.Bool:
-		k.op = jsonBool
+		k.op = opBool
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		k.op, k.bits = jsonInt, t.Bits()
+		k.op, k.bits = opInt, t.Bits()
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		k.op, k.bits = jsonUint, t.Bits()
+		k.op, k.bits = opUint, t.Bits()
 	case reflect.Float32, reflect.Float64:
-		k.op, k.bits = jsonFloat, t.Bits()
+		k.op, k.bits = opFloat, t.Bits()
 	case reflect.String:
-		k.op = jsonString
+		k.op = opString
 	case reflect.Interface:
 		k.setInterface()
 	case reflect.Struct:
@@ -184,67 +187,67 @@ func (k *jsonKind) setAll(s *selection.Tree) {
 
 // leave leaves values of the type to the reference. If a value by itself has methods
 // that it does not have as a part, the reference reads the whole object.
-func (k *jsonKind) leave() {
-	k.op, k.quantity = jsonReference, guard.HoldsQuantity(k.typ)
+func (k *Kind) leave() {
+	k.op, k.quantity = opReference, guard.HoldsQuantity(k.typ)
 	if k.typ.Name() == "" && reflect.PointerTo(k.typ).NumMethod() > 0 {
-		k.op = jsonUnknown
+		k.op = opUnknown
 	}
 }
 
-func (k *jsonKind) setInterface() {
-	if k.op = jsonAny; k.typ.NumMethod() > 0 {
+func (k *Kind) setInterface() {
+	if k.op = opAny; k.typ.NumMethod() > 0 {
 		k.leave()
 	}
 }
 
-func (k *jsonKind) setPointer(s *selection.Tree) {
+func (k *Kind) setPointer(s *selection.Tree) {
 	elem := k.typ.Elem()
 	if k.typ.Name() != "" || elem.Kind() == reflect.Pointer || elem.Kind() == reflect.Interface ||
 		elem.Name() == "" && reflect.PointerTo(elem).NumMethod() > 0 {
 		k.leave()
 		return
 	}
-	k.op, k.elem = jsonPointer, makeJSONKind(elem, s)
-	if (k.elem.op == jsonStruct || k.elem.op == jsonOwn) && k.elem.size >= share.OwnMemory {
-		k.share = share.SiteOf(jsonPart{elem, jsonPointer, s.Key()})
+	k.op, k.elem = opPointer, makeKind(elem, s)
+	if (k.elem.op == opStruct || k.elem.op == opOwn) && k.elem.size >= share.OwnMemory {
+		k.share = share.SiteOf(partName{elem, opPointer, s.Key()})
 	}
 }
 
-func (k *jsonKind) setSlice(s *selection.Tree) {
+func (k *Kind) setSlice(s *selection.Tree) {
 	elem := k.typ.Elem()
 	if elem.Kind() == reflect.Uint8 {
-		if k.op = jsonBytes; elem != reflect.TypeFor[byte]() {
+		if k.op = opBytes; elem != reflect.TypeFor[byte]() {
 			k.leave()
 		}
 		return
 	}
-	k.op, k.elem, k.elements = jsonSlice, makeJSONKind(elem, s), memory.NewArrays(elem)
+	k.op, k.elem, k.elements = opSlice, makeKind(elem, s), memory.NewArrays(elem)
 	switch k.elem.op {
-	case jsonBool, jsonInt, jsonUint, jsonFloat:
+	case opBool, opInt, opUint, opFloat:
 	default:
 		if k.elem.size >= share.OwnMemory {
-			k.share = share.SiteOf(jsonPart{elem, jsonSlice, s.Key()})
+			k.share = share.SiteOf(partName{elem, opSlice, s.Key()})
 		}
 	}
 }
 
-func (k *jsonKind) setMap(s *selection.Tree) {
+func (k *Kind) setMap(s *selection.Tree) {
 	key := k.typ.Key()
 	if key.Kind() != reflect.String || reflect.PointerTo(key).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		k.leave()
 		return
 	}
-	k.op, k.elem = jsonMap, makeJSONKind(k.typ.Elem(), s)
-	k.share = share.SiteOf(jsonPart{k.typ, jsonMap, s.Key()})
+	k.op, k.elem = opMap, makeKind(k.typ.Elem(), s)
+	k.share = share.SiteOf(partName{k.typ, opMap, s.Key()})
 }
 
-func (k *jsonKind) setStruct(s *selection.Tree) {
-	table := new(jsonTable)
+func (k *Kind) setStruct(s *selection.Tree) {
+	table := new(table)
 	if err := table.add(k.typ, 0, s); err != nil {
 		k.leave()
 		return
 	}
-	table.byName = make(map[string]*jsonField, len(table.fields))
+	table.byName = make(map[string]*tableField, len(table.fields))
 	for i := range table.fields {
 		f := &table.fields[i]
 		f.number, f.place = i, newPlace()
@@ -255,17 +258,17 @@ func (k *jsonKind) setStruct(s *selection.Tree) {
 		table.byName[f.name] = f
 	}
 	table.start = newPlace()
-	k.op, k.table, k.first = jsonStruct, table, '{'
+	k.op, k.table, k.first = opStruct, table, '{'
 }
 
-// newPlace needs jsonKinds to be locked.
+// newPlace needs kinds to be locked.
 func newPlace() int {
-	jsonKinds.places++
-	return jsonKinds.places
+	kinds.places++
+	return kinds.places
 }
 
 // add adds the wanted fields of a struct at an offset of the table's.
-func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
+func (t *table) add(of reflect.Type, offset uintptr, s *selection.Tree) error {
 	for i := range of.NumField() {
 		f := of.Field(i)
 		tag := f.Tag.Get("json")
@@ -294,12 +297,12 @@ func (t *jsonTable) add(of reflect.Type, offset uintptr, s *selection.Tree) erro
 		if !kept {
 			continue
 		}
-		if len(t.fields) == maxJSONFields {
-			return fmt.Errorf("more than %d fields", maxJSONFields)
+		if len(t.fields) == maxFields {
+			return fmt.Errorf("more than %d fields", maxFields)
 		}
-		field := jsonField{name: name, offset: offset + f.Offset, kind: makeJSONKind(f.Type, wanted)}
-		if field.kind.op == jsonString {
-			field.share = share.StringSite(jsonText{of, name})
+		field := tableField{name: name, offset: offset + f.Offset, kind: makeKind(f.Type, wanted)}
+		if field.kind.op == opString {
+			field.share = share.StringSite(textName{of, name})
 		}
 		t.fields = append(t.fields, field)
 	}

@@ -1,4 +1,4 @@
-package wire
+package json
 
 import (
 	"hash/maphash"
@@ -70,7 +70,7 @@ func (s *shapes) stray(wanted *selection.Tree) *shape {
 	at := s.strays[wanted]
 	if at == nil {
 		s.known++
-		part := share.SiteOf(jsonPart{op: jsonAny, wanted: wanted.Key()})
+		part := share.SiteOf(partName{op: opAny, wanted: wanted.Key()})
 		at = &shape{wanted: wanted, stray: true, share: part.Under(s.known)}
 		s.strays[wanted] = at
 	}

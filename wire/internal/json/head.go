@@ -1,29 +1,18 @@
-package wire
+package json
 
 import (
 	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// known returns the caller's object if i is the same version of it.
-func (d *jsonDecoder[T]) known(known Known[T], i frame.Item) (have T, ok bool) {
-	if known == nil {
-		return have, false
-	}
-	key, uid, rv, ok := headOf(i)
-	if !ok {
-		return have, false
-	}
-	return known.version(key, string(uid), rv)
-}
-
-// headOf reads the key, UID and resource version of an object and decodes nothing
+// HeadOf reads the key, UID and resource version of an object and decodes nothing
 // else. ok means that all of them are there in their usual form, so that decoding
 // the object would give the same. The strings point into i.raw.
-func headOf(i frame.Item) (key object.Key, uid types.UID, rv string, ok bool) {
+func HeadOf(i frame.Item) (key object.Key, uid types.UID, rv string, ok bool) {
 	if len(i.Tape) == 0 {
 		return key, "", "", false
 	}
@@ -113,4 +102,22 @@ func (w *walk) pass() bool {
 		return true
 	}
 	return w.skip() == nil
+}
+
+// Claim is what an object says about itself. It is read for error messages, and
+// for bodies that may be a Status.
+type Claim struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+	} `json:"metadata"`
+}
+
+// ReadClaim reads as much of the claim as it can. The object was already refused, so
+// a second failure would say nothing new.
+func ReadClaim(raw []byte) (h Claim) {
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(raw, &h)
+	return h
 }

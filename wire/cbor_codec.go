@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
+)
+
+// unmarshalCBOR decodes a map with apimachinery's codec, whatever kind it claims.
+func unmarshalCBOR(raw []byte, into runtime.Object) error {
+	w := cborWalk{raw: raw}
+	if h, ok := w.enter(); !ok || h.Major != frame.CBORMap {
+		return fmt.Errorf("%w: want a CBOR map", fault.ErrSyntax)
+	}
+	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
+	if _, _, err := cbor.NewSerializer(cborInto{into}, nil).Decode(raw, &anyKind, nil); err != nil {
+		return fault.WithoutContent(err)
+	}
+	return nil
+}
+
+// cborInto makes a codec decode into an existing object.
+type cborInto struct{ object runtime.Object }
+
+func (i cborInto) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
+
+// cborTree is an object without a Go type. The codec's own unstructured decoding
+// refuses objects that do not name their kind, which items of a list may not.
+type cborTree map[string]any
+
+func (t *cborTree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+func (t *cborTree) DeepCopyObject() runtime.Object {
+	copied := cborTree(runtime.DeepCopyJSON(*t))
+	return &copied
+}
+
+// mayHideAbsurd is guard.MayHoldAbsurd for CBOR: it reports whether a string in raw is
+// absurd as a quantity, or may become so by its tags or when its pieces are put
+// together. raw is as a scanner found it.
+func mayHideAbsurd(raw []byte) bool {
+	for n := 0; n < len(raw); {
+		h, ok, err := frame.ReadCBORHead(raw[n:])
+		if !ok || err != nil {
+			return true
+		}
+		n += h.Size
+		switch h.Major {
+		case frame.CBORTag:
+			if h.Value != frame.CBORSelfDescribed {
+				return true
+			}
+		case frame.CBORBytes, frame.CBORText:
+			if h.Indefinite || h.Value > uint64(len(raw)-n) || guard.Absurd(raw[n:n+int(h.Value)]) {
+				return true
+			}
+			n += int(h.Value)
+		}
+	}
+	return false
+}

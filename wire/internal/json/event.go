@@ -1,0 +1,87 @@
+package json
+
+import (
+	"fmt"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+)
+
+// SplitEvent finds the type and the object in a watch frame, which is not deeper than
+// maxDepth. It uses the tape. If the frame is out of the ordinary, it looks again
+// without it, and the object has no tape.
+func SplitEvent(whole frame.Item, maxDepth int) (typ string, obj frame.Item, err error) {
+	typ, start, place, err := eventFields(whole)
+	if err == nil {
+		return typ, whole.Within(start, place), nil
+	}
+	s := &frame.JSON{Source: frame.FromBytes(whole.Raw), MaxBytes: len(whole.Raw), MaxDepth: maxDepth}
+	if err := s.Expect('{'); err != nil {
+		return "", frame.Item{}, err
+	}
+	for first := true; ; first = false {
+		more, err := s.More('}', first)
+		if err != nil {
+			return "", frame.Item{}, err
+		}
+		if !more {
+			break
+		}
+		name, err := s.Key()
+		if err != nil {
+			return "", frame.Item{}, err
+		}
+		value, err := s.Value()
+		if err != nil {
+			return "", frame.Item{}, err
+		}
+		switch name {
+		case "type":
+			if typ, err = frame.Unquote(value.Raw); err != nil {
+				return "", frame.Item{}, fmt.Errorf("%w: the event type is not a string", fault.ErrSyntax)
+			}
+		case "object":
+			obj = frame.Item{Raw: value.Raw}
+		}
+	}
+	if obj.Raw == nil {
+		return "", frame.Item{}, fmt.Errorf("%w: the frame holds no object", fault.ErrSyntax)
+	}
+	return typ, obj, nil
+}
+
+// eventFields reads the two fields of an event, in any order: its type, and
+// where its object begins, in the bytes and on the tape. It fails where there
+// is anything else.
+func eventFields(whole frame.Item) (typ string, start, place int, err error) {
+	w := walk{Item: whole}
+	for more := w.enter('}'); more; {
+		name, plain, err := w.text()
+		if err != nil || !plain {
+			return "", 0, 0, fault.ErrUnusual
+		}
+		if err := w.colon(); err != nil {
+			return "", 0, 0, err
+		}
+		switch c := w.peek(); {
+		case string(name) == "type" && typ == "" && c == '"':
+			text, plain, err := w.text()
+			if err != nil || !plain {
+				return "", 0, 0, fault.ErrUnusual
+			}
+			typ = string(text)
+		case string(name) == "object" && place == 0 && c == '{':
+			start, place = w.at, w.next
+			w.jump()
+		default:
+			return "", 0, 0, fault.ErrUnusual
+		}
+		if more, err = w.more('}'); err != nil {
+			return "", 0, 0, err
+		}
+	}
+	if typ == "" || place == 0 || w.at != len(whole.Raw) {
+		return "", 0, 0, fault.ErrUnusual
+	}
+	return typ, start, place, nil
+}
