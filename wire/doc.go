@@ -87,10 +87,10 @@
 //	parallel.go                               hands values to goroutines, results to the caller
 //	internal/json                             decodes objects from JSON (NewRun), with or without
 //	                                          a table of their Go type (KindOf)
-//	protobuf_head.go, cbor_walk.go            read key, UID and version alone, for Known
-//	protobuf_table.go                         compiles a Go type
-//	protobuf_run.go                           decodes an object with its table
+//	internal/protobuf                         decodes objects from protobuf (Run) with a table of
+//	                                          their Go type (TableOf)
+//	cbor_walk.go                              reads key, UID and version alone, for Known
 //	internal/share                            looks for equal parts and remembers them
-//	internal/guard, protobuf_guard.go         keep from the reference what it cannot bear
+//	internal/guard                            keeps from the reference what it cannot bear
 //	target.go                                 says what to make of an object, and checks its kind
 package wire

@@ -18,7 +18,7 @@ import (
 // paths, separated by commas.
 //
 // The name, namespace, UID and resource version of an object are always selected;
-// see Decoder for its apiVersion and kind. A field that is left out looks empty: a
+// see Decoder for its APIVersion and kind. A field that is left out looks empty: a
 // zero value in Go, no key in an unstructured object. What leads to a selected
 // field stays as it was: a pointer is nil only if the object has nothing there, and
 // lists keep their lengths.

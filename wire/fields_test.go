@@ -29,6 +29,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
@@ -311,7 +312,7 @@ func TestW04_DroppedFieldsCostNothing(t *testing.T) {
 	unknown, err := (&apiruntime.Unknown{TypeMeta: apiruntime.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Raw: garbage}).Marshal()
 	require.NoError(t, err)
 	for f, fine := range map[Fields]bool{{}: false, WithoutManagedFields: true} {
-		_, err := podDecoder(t, MediaProtobuf, Options{Keep: f}).Object(append([]byte(magic), unknown...))
+		_, err := podDecoder(t, MediaProtobuf, Options{Keep: f}).Object(append([]byte(protobuf.Magic), unknown...))
 		require.Equal(t, fine, err == nil, "%s: %v", f, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 // apiType is a Go type of the scheme, with the first of its kinds.
@@ -69,7 +70,7 @@ func newFiller(all *runtime.Scheme) *filler {
 // object returns a new random value of a type, always the same for one seed.
 // It has a name and a namespace where it can have them.
 func (f *filler) object(typ reflect.Type, how fullness, seed int64) runtime.Object {
-	if containsItself(typ, nil) {
+	if protobuf.ContainsItself(typ) {
 		how = sparse // it would grow without end
 	}
 	obj := reflect.New(typ).Interface().(runtime.Object)

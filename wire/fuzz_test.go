@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 // fuzzKinds are kinds that together have every sort of field there is. Their
@@ -67,9 +68,9 @@ func (c fuzzContest[T]) watch(t *testing.T, body []byte) {
 func FuzzObjectProtobuf(f *testing.F) {
 	contests := fuzzContests(f, MediaProtobuf)
 	for i, kind := range fuzzKinds {
-		e, err := openEnvelope(seedObject(f, MediaProtobuf, i, kind))
+		e, err := protobuf.Open(MediaProtobuf, seedObject(f, MediaProtobuf, i, kind))
 		require.NoError(f, err)
-		f.Add(uint8(i), e.raw)
+		f.Add(uint8(i), e.Raw)
 	}
 	f.Fuzz(func(t *testing.T, kind uint8, raw []byte) {
 		n := int(kind) % len(fuzzKinds)

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 // allocated returns how many bytes f allocates in all.
@@ -34,7 +36,7 @@ func TestW02_LengthsAreNotBelieved(t *testing.T) {
 	huge := Options{MaxObjectBytes: gigabyte + 1<<20}
 	length := binary.AppendUvarint(nil, gigabyte)
 	outer := binary.AppendUvarint(nil, gigabyte+100)
-	list := []byte(magic + "\x0a\x0d\x0a\x02v1\x12\x07PodList\x12")
+	list := []byte(protobuf.Magic + "\x0a\x0d\x0a\x02v1\x12\x07PodList\x12")
 	list = append(append(append(list, outer...), 0x12), length...)
 	n := allocated(func() {
 		_, _, err := readList(podDecoder(t, MediaProtobuf, huge), bytes.NewReader(list))

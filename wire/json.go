@@ -104,7 +104,7 @@ func (d *jsonDecoder[T]) decodeItem(run *json.Run, i frame.Item, named bool) (ob
 			return obj, false, err
 		}
 	}
-	// apimachinery drops an apiVersion that it cannot parse.
+	// apimachinery drops an APIVersion that it cannot parse.
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 

@@ -308,7 +308,7 @@ func TestW01_JSONOfRealEvents(t *testing.T) {
 	newTwins[*corev1.Pod](t, Options{Kind: podKind}).watch(t, pods)
 }
 
-// The apiVersion that an object without a Go type names becomes the usual one.
+// The APIVersion that an object without a Go type names becomes the usual one.
 func TestJSONApiVersionIsNormal(t *testing.T) {
 	for _, version := range []string{"v1", "/v1"} {
 		got, err := decoder[*unstructured.Unstructured](t, MediaJSON, Options{Kind: podKind}).Object(fmt.Appendf(nil, `{"apiVersion":%q,"kind":"Pod"}`, version))

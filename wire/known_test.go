@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 func versioned(name, uid, rv string) *corev1.Pod {
@@ -135,10 +136,10 @@ func TestAHeadIsReadOnlyWhereItIsClear(t *testing.T) {
 		"name by an alias":      {lengthPrefixed(1, join(name, binary.AppendUvarint(nil, (1<<32+1)<<3|frame.WireBytes), []byte{1, 'b'})), false},
 		"no metadata":           {lengthPrefixed(2, nil), true},
 	} {
-		h, ok := protoHeadOf(c.raw)
+		h, ok := protobuf.HeadOf(c.raw)
 		require.Equal(t, c.ok, ok, what)
 		if ok && what != "no metadata" {
-			require.Equal(t, "a", string(h.name), what)
+			require.Equal(t, "a", string(h.Name), what)
 		}
 	}
 }
@@ -156,15 +157,15 @@ func FuzzProtoHead(f *testing.F) {
 	f.Add([]byte("\x0a\x04\x0a\x00\x0a\x00"))
 	f.Add([]byte("\x0a\x05\x0a\x01a\x1a\x00\x0a\x03\x0a\x01b"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		h, ok := protoHeadOf(raw)
+		h, ok := protobuf.HeadOf(raw)
 		var want metav1.PartialObjectMetadata
 		if err := want.Unmarshal(raw); !ok || err != nil {
 			return
 		}
-		require.Equal(t, want.Namespace, string(h.namespace))
-		require.Equal(t, want.Name, string(h.name))
-		require.Equal(t, string(want.UID), string(h.uid))
-		require.Equal(t, want.ResourceVersion, string(h.rv))
+		require.Equal(t, want.Namespace, string(h.Namespace))
+		require.Equal(t, want.Name, string(h.Name))
+		require.Equal(t, string(want.UID), string(h.UID))
+		require.Equal(t, want.ResourceVersion, string(h.RV))
 	})
 }
 
@@ -197,7 +198,7 @@ func BenchmarkProtoHead(b *testing.B) {
 	raw, err := objects.Pod(1, 7, objects.Options{}).Marshal()
 	require.NoError(b, err)
 	for b.Loop() {
-		if _, ok := protoHeadOf(raw); !ok {
+		if _, ok := protobuf.HeadOf(raw); !ok {
 			b.Fatal("no head")
 		}
 	}

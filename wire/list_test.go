@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 var (
@@ -180,7 +181,7 @@ func TestListRefusesBadProtobuf(t *testing.T) {
 		u := &runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, Raw: raw}
 		b, err := u.Marshal()
 		require.NoError(t, err)
-		return append([]byte(magic), b...)
+		return append([]byte(protobuf.Magic), b...)
 	}
 	meta := []byte{0x0a, 0}
 	item := func(p *corev1.Pod) []byte {
@@ -195,7 +196,7 @@ func TestListRefusesBadProtobuf(t *testing.T) {
 		"no prefix":             {[]byte("k8s\x01"), ErrSyntax},
 		"another kind":          {envelope(widgetKind, meta), ErrKind},
 		"no kind":               {envelope(object.GVK{}, meta), ErrKind},
-		"no list":               {[]byte(magic + "\x0a\x00"), io.ErrUnexpectedEOF},
+		"no list":               {[]byte(protobuf.Magic + "\x0a\x00"), io.ErrUnexpectedEOF},
 		"item overruns list":    {envelope(podListKind, append(meta, 0x12, 100)), ErrSyntax},
 		"item too large":        {envelope(podListKind, append(append(meta, 0x12, 0x80, 0x10), make([]byte, 2048)...)), ErrTooLarge},
 		"item without a name":   {envelope(podListKind, append(meta, item(&corev1.Pod{})...)), ErrNoName},
@@ -203,10 +204,10 @@ func TestListRefusesBadProtobuf(t *testing.T) {
 		"metadata is garbage":   {envelope(podListKind, []byte{0x0a, 1, 0xff}), ErrSyntax},
 		"field number zero":     {envelope(podListKind, append(meta, 0x02, 0)), ErrSyntax},
 		"wire type of a group":  {envelope(podListKind, append(meta, 0x13)), ErrSyntax},
-		"endless varint":        {append([]byte(magic), bytes.Repeat([]byte{0xff}, 20)...), ErrSyntax},
+		"endless varint":        {append([]byte(protobuf.Magic), bytes.Repeat([]byte{0xff}, 20)...), ErrSyntax},
 		"metadata is too large": {envelope(podListKind, append([]byte{0x0a, 0xff, 0xff, 0x7f}, make([]byte, 0x1fffff)...)), ErrTooLarge},
-		"encoded content":       {append([]byte(magic), 0x1a, 4, 'g', 'z', 'i', 'p'), ErrMedia},
-		"other content":         {append([]byte(magic), 0x22, 4, 'y', 'a', 'm', 'l'), ErrMedia},
+		"encoded content":       {append([]byte(protobuf.Magic), 0x1a, 4, 'g', 'z', 'i', 'p'), ErrMedia},
+		"other content":         {append([]byte(protobuf.Magic), 0x22, 4, 'y', 'a', 'm', 'l'), ErrMedia},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := readList(podDecoder(t, MediaProtobuf, Options{MaxObjectBytes: 1000}), bytes.NewReader(c.body))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 // The media types that a Decoder reads.
@@ -98,7 +99,7 @@ func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], 
 	case MediaJSON:
 		return newJSONDecoder(t, opts), nil
 	case MediaProtobuf:
-		if reason := protobufObstacle(t.goType); reason != "" {
+		if reason := protobuf.Obstacle(t.goType); reason != "" {
 			return nil, fmt.Errorf("%w: %v cannot be read from %s: %s", ErrMedia, t.goType, MediaProtobuf, reason)
 		}
 		return newProtobufDecoder(t, opts)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // replica is a Pod that has a part of every sort, and is equal to all others
@@ -151,33 +150,6 @@ func TestW03_PartsOfEveryTypeAreForgotten(t *testing.T) {
 	requireForgotten(t, pool)
 }
 
-// A part without memory of its own would never be forgotten.
-func TestW03_NothingOfNoSizeIsShared(t *testing.T) {
-	all := scheme.New()
-	for _, a := range apiTypes(all) {
-		if hasTable(a.typ) && !containsItself(a.typ, nil) {
-			table, err := protoTableOf(a.typ, nil)
-			require.NoError(t, err)
-			requireSizes(t, table)
-		}
-	}
-}
-
-func requireSizes(t *testing.T, table *protoTable) {
-	t.Helper()
-	for _, f := range table.fields {
-		if f == nil {
-			continue
-		}
-		if f.share != nil {
-			require.NotZero(t, f.typ.Size(), "%v", f.typ)
-		}
-		if f.table != nil {
-			requireSizes(t, f.table)
-		}
-	}
-}
-
 // Content that never repeats costs the pool nothing.
 func TestW03_UniqueContentIsNotRemembered(t *testing.T) {
 	pool := NewPool()
@@ -225,8 +197,6 @@ func TestW03_TypesDoNotMix(t *testing.T) {
 			require.NotEqual(t, unsafe.Pointer(c.Env[0].ValueFrom.ConfigMapKeyRef), unsafe.Pointer(c.Env[1].ValueFrom.SecretKeyRef))
 		}
 	}
-	pointer, list := share.SiteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructPtr, ""}), share.SiteOf(protoPart{reflect.TypeFor[corev1.Container](), opStructs, ""})
-	require.NotSame(t, pointer, list)
 }
 
 // What one does to the fields of an object itself shows in no other, and

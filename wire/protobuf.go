@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -22,74 +23,74 @@ const maxSmallField = 1 << 20
 type protobufDecoder[T object.Object] struct {
 	*target[T]
 	opts      Options
-	table     *protoTable         // nil for the reference alone
-	messages  *protoGuard         // of what the reference reads
+	table     *protobuf.Table     // nil for the reference alone
+	messages  *protobuf.Guard     // of what the reference reads
 	bookmarks *protobufDecoder[T] // decodes bookmarks, which are never projected
 }
 
 func newProtobufDecoder[T object.Object](t *target[T], opts Options) (*protobufDecoder[T], error) {
-	d := &protobufDecoder[T]{target: t, opts: opts, messages: protoGuardOf(t.goType, make(map[reflect.Type]*protoGuard))}
+	d := &protobufDecoder[T]{target: t, opts: opts, messages: protobuf.GuardOf(t.goType, make(map[reflect.Type]*protobuf.Guard))}
 	var err error
 	if d.bookmarks = d; t.fields != nil {
 		if d.bookmarks, err = newProtobufDecoder(t.whole(), opts); err != nil {
 			return nil, err
 		}
 	}
-	if !opts.Reference && hasTable(t.goType) {
-		d.table, err = protoTableOf(t.goType, t.fields)
+	if !opts.Reference && protobuf.HasTable(t.goType) {
+		d.table, err = protobuf.TableOf(t.goType, t.fields)
 	}
 	return d, err
 }
 
 // newRun returns what decodes the objects of one list or watch.
-func (d *protobufDecoder[T]) newRun() *protoRun {
-	return &protoRun{Sharer: share.Sharer{Pool: d.opts.Pool.inner()}}
+func (d *protobufDecoder[T]) newRun() *protobuf.Run {
+	return &protobuf.Run{Sharer: share.Sharer{Pool: d.opts.Pool.inner()}}
 }
 
 func (d *protobufDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	// As much of the key as can be read: the object was refused already.
-	h, _ := protoHeadOf(raw)
-	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(string(h.namespace), string(h.name)), Bytes: len(raw), Err: err}
+	h, _ := protobuf.HeadOf(raw)
+	return &Error{Media: MediaProtobuf, Where: where, Key: keyOf(string(h.Namespace), string(h.Name)), Bytes: len(raw), Err: err}
 }
 
 func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
-	return d.open(new(protoRun), body, nil, false)
+	return d.open(new(protobuf.Run), body, nil, false)
 }
 
 // open decodes an object in its envelope, which must name its kind. A known object
 // is returned instead.
-func (d *protobufDecoder[T]) open(run *protoRun, body []byte, known Known[T], named bool) (T, error) {
+func (d *protobufDecoder[T]) open(run *protobuf.Run, body []byte, known Known[T], named bool) (T, error) {
 	var none T
 	if len(body) > d.opts.MaxObjectBytes+frame.Overhead {
 		return none, d.fail("object", nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(body), d.opts.MaxObjectBytes))
 	}
-	e, err := openEnvelope(body)
+	e, err := protobuf.Open(MediaProtobuf, body)
 	if err != nil {
 		return none, d.fail("object", nil, err)
 	}
-	if e.isStatus() && !d.isStatus() {
-		return none, unmarshalStatus(e.raw)
+	if isStatus(e.APIVersion, e.Kind) && !d.isStatus() {
+		return none, unmarshalStatus(e.Raw)
 	}
-	if err = d.checkKind(e.apiVersion, e.kind); err == nil && e.kind == "" {
-		err = d.wrongKind(e.apiVersion, e.kind)
+	if err = d.checkKind(e.APIVersion, e.Kind); err == nil && e.Kind == "" {
+		err = d.wrongKind(e.APIVersion, e.Kind)
 	}
 	if err != nil {
-		return none, d.fail("object", e.raw, err)
+		return none, d.fail("object", e.Raw, err)
 	}
-	if have, ok := d.known(known, e.raw); ok {
+	if have, ok := d.known(known, e.Raw); ok {
 		return have, nil
 	}
-	obj, err := d.decode(run, e.raw, named)
+	obj, err := d.decode(run, e.Raw, named)
 	if err != nil {
-		return none, d.fail("object", e.raw, err)
+		return none, d.fail("object", e.Raw, err)
 	}
 	return obj, nil
 }
 
 // decode decodes raw with the table, or else with the reference.
-func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, named bool) (T, error) {
+func (d *protobufDecoder[T]) decode(run *protobuf.Run, raw []byte, named bool) (T, error) {
 	obj := d.new()
-	if d.table == nil || run.decode(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
+	if d.table == nil || run.Decode(d.table, reflect.ValueOf(obj).UnsafePointer(), raw) != nil {
 		obj = d.new()
 		if err := d.unmarshal(obj, raw); err != nil {
 			return obj, err
@@ -100,10 +101,10 @@ func (d *protobufDecoder[T]) decode(run *protoRun, raw []byte, named bool) (T, e
 
 // unmarshal is the reference.
 func (d *protobufDecoder[T]) unmarshal(obj T, raw []byte) error {
-	if err := d.messages.check(raw); err != nil {
+	if err := d.messages.Check(raw); err != nil {
 		return err
 	}
-	if err := any(obj).(unmarshaler).Unmarshal(raw); err != nil {
+	if err := any(obj).(protobuf.Unmarshaler).Unmarshal(raw); err != nil {
 		return fault.WithoutContent(err)
 	}
 	d.project(obj)
@@ -123,11 +124,11 @@ func (d *protobufDecoder[T]) known(k Known[T], raw []byte) (have T, ok bool) {
 	if k == nil {
 		return have, false
 	}
-	h, ok := protoHeadOf(raw)
+	h, ok := protobuf.HeadOf(raw)
 	if !ok {
 		return have, false
 	}
 	// The strings last as long as raw does, which is longer than the call.
-	key := object.Key{Namespace: memory.String(h.namespace), Name: memory.String(h.name)}
-	return k.version(key, memory.String(h.uid), memory.String(h.rv))
+	key := object.Key{Namespace: memory.String(h.Namespace), Name: memory.String(h.Name)}
+	return k.version(key, memory.String(h.UID), memory.String(h.RV))
 }

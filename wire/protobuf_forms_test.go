@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 // message is a protobuf message taken apart, to be put together in another way.
@@ -28,24 +29,19 @@ type messageField struct {
 }
 
 // takeApart reads the message raw, as far down as table knows of messages.
-func takeApart(t testing.TB, table *protoTable, raw []byte) *message {
+func takeApart(t testing.TB, table *protobuf.Table, raw []byte) *message {
 	t.Helper()
 	m := new(message)
 	for len(raw) > 0 {
-		f, rest, err := nextField(raw)
+		f, rest, err := protobuf.NextField(raw)
 		require.NoError(t, err)
 		tag, n := binary.Uvarint(raw)
-		part := &messageField{tag: tag, bytes: f.bytes}
-		if f.wire == frame.WireVarint {
+		part := &messageField{tag: tag, bytes: f.Bytes}
+		if f.Wire == frame.WireVarint {
 			part.number, _ = binary.Uvarint(raw[n:])
 		}
-		if table != nil && f.number < len(table.fields) && table.fields[f.number] != nil {
-			switch known := table.fields[f.number]; {
-			case known.table != nil:
-				part.inner = takeApart(t, known.table, f.bytes)
-			case known.op == opMap:
-				part.inner = takeApart(t, &protoTable{fields: []*protoField{2: known.pairs.value}}, f.bytes)
-			}
+		if inner := table.Message(f.Number); inner != nil {
+			part.inner = takeApart(t, inner, f.Bytes)
 		}
 		m.fields, raw = append(m.fields, part), rest
 	}
@@ -233,7 +229,7 @@ func TestW01_ProtobufInOtherForms(t *testing.T) {
 		}
 		c := newContest[object.Object](t, MediaProtobuf, Options{Scheme: all, Kind: a.kind}, pool)
 		listKind := a.kind.GroupVersion().WithKind(a.kind.Kind + "List")
-		table, err := protoTableOf(a.typ, nil)
+		table, err := protobuf.TableOf(a.typ, nil)
 		require.NoError(t, err)
 		raw, err := f.object(a.typ, half, int64(4000*i)).(interface{ Marshal() ([]byte, error) }).Marshal()
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 // protobufList is the state of reading one list body:
@@ -23,7 +24,7 @@ type protobufList[T object.Object] struct {
 	*frame.Protobuf
 	*parallel[T]
 	meta     *metav1.ListMeta
-	envelope envelope
+	envelope protobuf.Envelope
 }
 
 func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
@@ -32,7 +33,7 @@ func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known K
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
 		p := newParallel(s.Source, newItem, func(item T) bool { return yield(item, nil) })
 		defer p.close()
-		l := &protobufList[T]{protobufDecoder: d, Protobuf: s, parallel: p, meta: meta}
+		l := &protobufList[T]{protobufDecoder: d, Protobuf: s, parallel: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
 		if err := l.read(); err != nil && err != errStopped {
 			var none T
 			yield(none, err)
@@ -48,7 +49,7 @@ func (l *protobufList[T]) read() error {
 		err = earlier
 	}
 	if err == nil {
-		err = l.checkListKind(l.envelope.apiVersion, l.envelope.kind, true)
+		err = l.checkListKind(l.envelope.APIVersion, l.envelope.Kind, true)
 	}
 	if err != nil && err != errStopped {
 		err = listFailed(l.fail, l.count(), err)
@@ -57,11 +58,11 @@ func (l *protobufList[T]) read() error {
 }
 
 func (l *protobufList[T]) readEnvelope() error {
-	prefix, err := l.Next(len(magic))
+	prefix, err := l.Next(len(protobuf.Magic))
 	if err != nil {
 		return fault.Truncated(err)
 	}
-	if string(prefix) != magic {
+	if string(prefix) != protobuf.Magic {
 		return fmt.Errorf("%w: the protobuf prefix is missing", ErrSyntax)
 	}
 	for {
@@ -84,7 +85,7 @@ func (l *protobufList[T]) readEnvelope() error {
 			return err
 		}
 	}
-	if !l.envelope.hasRaw {
+	if !l.envelope.HasRaw {
 		return fmt.Errorf("the body ends before the list: %w", io.ErrUnexpectedEOF)
 	}
 	return nil
@@ -98,23 +99,23 @@ func (l *protobufList[T]) readSmall(number int, size uint64) error {
 	if err != nil {
 		return fault.Truncated(err)
 	}
-	return l.envelope.set(field{number: number, wire: frame.WireBytes, bytes: b})
+	return l.envelope.Set(number, b)
 }
 
 // readRaw reads the list message, which has size bytes.
 func (l *protobufList[T]) readRaw(size uint64) error {
-	if l.envelope.hasRaw {
+	if l.envelope.HasRaw {
 		return fmt.Errorf("%w: a second list in one body", ErrSyntax)
 	}
-	l.envelope.hasRaw = true
+	l.envelope.HasRaw = true
 	if size > math.MaxInt64/2 {
 		return frame.ErrProtobuf
 	}
-	if l.envelope.isStatus() {
+	if isStatus(l.envelope.APIVersion, l.envelope.Kind) {
 		return l.readStatus(size)
 	}
-	if l.envelope.kind != "" {
-		if err := l.checkListKind(l.envelope.apiVersion, l.envelope.kind, true); err != nil {
+	if l.envelope.Kind != "" {
+		if err := l.checkListKind(l.envelope.APIVersion, l.envelope.Kind, true); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 // Of a field that comes twice the last one counts, also where the first one is
@@ -61,8 +63,8 @@ func TestW03_EmptyStringsAreOfNoBody(t *testing.T) {
 // list of empty elements takes no more of it than the reference.
 func TestW02_ManySmallParts(t *testing.T) {
 	finalizers := bytes.Repeat([]byte("\x72\x01f"), 1<<18)
-	run, table := new(protoRun), podTable(t)
-	require.NoError(t, run.decode(table, unsafe.Pointer(new(corev1.Pod)), nest(0x0a, finalizers, nil)))
+	run, table := new(protobuf.Run), podTable(t)
+	require.NoError(t, run.Decode(table, unsafe.Pointer(new(corev1.Pod)), nest(0x0a, finalizers, nil)))
 
 	containers := protobufBody(t, podKind, nest(0x12, bytes.Repeat([]byte("\x12\x00"), 1<<16), nil))
 	took := make(map[bool]uint64)
@@ -77,9 +79,9 @@ func TestW02_ManySmallParts(t *testing.T) {
 	require.LessOrEqual(t, took[false], took[true])
 }
 
-func podTable(t testing.TB) *protoTable {
+func podTable(t testing.TB) *protobuf.Table {
 	t.Helper()
-	table, err := protoTableOf(reflect.TypeFor[corev1.Pod](), nil)
+	table, err := protobuf.TableOf(reflect.TypeFor[corev1.Pod](), nil)
 	require.NoError(t, err)
 	return table
 }

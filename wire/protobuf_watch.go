@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
 func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
@@ -25,7 +26,7 @@ func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Eve
 // newFrame returns a function that decodes frames of s, for one goroutine.
 func (d *protobufDecoder[T]) newFrame(s *frame.Source, known Known[T]) decodeFunc[Event[T]] {
 	run := d.newRun()
-	run.versions = true
+	run.Versions = true
 	return func(i frame.Item, number int) (Event[T], error) {
 		ev, err := d.event(run, i.Raw, known)
 		if err != nil {
@@ -37,8 +38,8 @@ func (d *protobufDecoder[T]) newFrame(s *frame.Source, known Known[T]) decodeFun
 }
 
 // event decodes a frame.
-func (d *protobufDecoder[T]) event(run *protoRun, raw []byte, known Known[T]) (ev Event[T], err error) {
-	typ, obj, err := splitWatchEvent(raw)
+func (d *protobufDecoder[T]) event(run *protobuf.Run, raw []byte, known Known[T]) (ev Event[T], err error) {
+	typ, obj, err := protobuf.SplitEvent(raw)
 	if err == nil {
 		ev.Type, err = eventType(typ)
 	}
@@ -59,12 +60,12 @@ func (d *protobufDecoder[T]) event(run *protoRun, raw []byte, known Known[T]) (e
 }
 
 func (d *protobufDecoder[T]) watchError(obj []byte) error {
-	e, err := openEnvelope(obj)
-	if err == nil && !e.isStatus() {
-		err = fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(e.apiVersion), fault.Excerpt(e.kind))
+	e, err := protobuf.Open(MediaProtobuf, obj)
+	if err == nil && !isStatus(e.APIVersion, e.Kind) {
+		err = fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(e.APIVersion), fault.Excerpt(e.Kind))
 	}
 	if err != nil {
 		return d.fail("", nil, err)
 	}
-	return unmarshalStatus(e.raw)
+	return unmarshalStatus(e.Raw)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
@@ -240,27 +241,27 @@ func TestW01_EveryTypeByItsTable(t *testing.T) {
 	f := newFiller(all)
 	count := 0
 	for i, a := range apiTypes(all) {
-		if !hasTable(a.typ) || containsItself(a.typ, nil) {
+		if !protobuf.HasTable(a.typ) || protobuf.ContainsItself(a.typ) {
 			continue
 		}
 		count++
 		if !among(count) {
 			continue
 		}
-		table, err := protoTableOf(a.typ, nil)
+		table, err := protobuf.TableOf(a.typ, nil)
 		require.NoError(t, err)
-		plain, sharing := new(protoRun), &protoRun{Sharer: share.Sharer{Pool: share.NewPool()}}
+		plain, sharing := new(protobuf.Run), &protobuf.Run{Sharer: share.Sharer{Pool: share.NewPool()}}
 		for n, how := range []fullness{full, half, half, sparse, sparse} {
 			seed := int64(1000*i + n)
 			raw, err := f.object(a.typ, how, seed).(interface{ Marshal() ([]byte, error) }).Marshal()
 			require.NoError(t, err)
 			want := reflect.New(a.typ)
-			require.NoError(t, want.Interface().(unmarshaler).Unmarshal(raw))
-			for try, run := range []*protoRun{plain, sharing, sharing, sharing} {
+			require.NoError(t, want.Interface().(protobuf.Unmarshaler).Unmarshal(raw))
+			for try, run := range []*protobuf.Run{plain, sharing, sharing, sharing} {
 				about := fmt.Sprintf("%s, seed %d, try %d", a.kind, seed, try)
 				memory := bytes.Clone(raw)
 				got := reflect.New(a.typ)
-				require.NoError(t, run.decode(table, got.UnsafePointer(), memory), about)
+				require.NoError(t, run.Decode(table, got.UnsafePointer(), memory), about)
 				requireFree(t, got.Interface(), memory, about)
 				requireSame(t, want.Interface(), got.Interface(), about)
 			}
@@ -352,9 +353,9 @@ func listOf(t testing.TB, media string, kind object.GVK, objects [][]byte) []byt
 	}
 	var messages [][]byte
 	for _, body := range objects {
-		e, err := openEnvelope(body)
+		e, err := protobuf.Open(MediaProtobuf, body)
 		require.NoError(t, err)
-		messages = append(messages, e.raw)
+		messages = append(messages, e.Raw)
 	}
 	return messagesList(t, kind, messages...)
 }
@@ -378,7 +379,7 @@ func protobufBody(t testing.TB, kind object.GVK, raw []byte) []byte {
 	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind}, Raw: raw}
 	body, err := unknown.Marshal()
 	require.NoError(t, err)
-	return append([]byte(magic), body...)
+	return append([]byte(protobuf.Magic), body...)
 }
 
 // watchOf puts objects, as encodeAs writes them, into the frames of a watch.

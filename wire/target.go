@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/selection"
 )
 
@@ -19,7 +20,7 @@ type form int
 
 const (
 	formTyped        form = iota // an API type; TypeMeta is left empty
-	formUnstructured             // a map; apiVersion and kind are part of it
+	formUnstructured             // a map; APIVersion and kind are part of it
 	formMetadata                 // metadata alone, under the real kind
 )
 
@@ -199,40 +200,5 @@ func (t *target[T]) project(obj T) {
 // which no caller can recover. Read such types from JSON.
 func SupportsProtobuf[T object.Object](opts Options) bool {
 	t, err := newTarget[T](opts)
-	return err == nil && protobufObstacle(t.goType) == ""
-}
-
-type unmarshaler interface{ Unmarshal(data []byte) error }
-
-// protobufObstacle returns why a type cannot be read from protobuf, or "".
-func protobufObstacle(t reflect.Type) string {
-	if !reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]()) {
-		return "it has no Unmarshal method"
-	}
-	if containsItself(t, nil) {
-		return "it contains itself"
-	}
-	return ""
-}
-
-// containsItself reports whether a value of t can nest without end. path holds
-// the struct types on the way to t.
-func containsItself(t reflect.Type, path []reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
-		return containsItself(t.Elem(), path)
-	case reflect.Struct:
-		for _, p := range path {
-			if p == t {
-				return true
-			}
-		}
-		path = append(path, t)
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() && containsItself(f.Type, path) {
-				return true
-			}
-		}
-	}
-	return false
+	return err == nil && protobuf.Obstacle(t.goType) == ""
 }

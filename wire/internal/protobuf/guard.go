@@ -1,4 +1,4 @@
-package wire
+package protobuf
 
 import (
 	"fmt"
@@ -13,19 +13,19 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// protoGuard says which fields of a message lead to what generated code reads
+// Guard says which fields of a message lead to what generated code reads
 // without a limit: quantities, and entries of maps.
-type protoGuard struct {
-	quantity bool          // the message is a quantity
-	entry    bool          // the message is an entry of a map
-	fields   []*protoGuard // by number; nil for those that lead nowhere
+type Guard struct {
+	quantity bool     // the message is a quantity
+	entry    bool     // the message is an entry of a map
+	fields   []*Guard // by number; nil for those that lead nowhere
 }
 
 var errEntry = fmt.Errorf("%w: a map's key or value runs past the end of its entry", fault.ErrSyntax)
 
-// protoGuardOf returns the guard of a type that does not contain itself, or nil
+// GuardOf returns the guard of a type that does not contain itself, or nil
 // where there is nothing to guard. known are the types that were met before.
-func protoGuardOf(t reflect.Type, known map[reflect.Type]*protoGuard) *protoGuard {
+func GuardOf(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
 		t = t.Elem()
 	}
@@ -34,18 +34,18 @@ func protoGuardOf(t reflect.Type, known map[reflect.Type]*protoGuard) *protoGuar
 	case ok:
 		return g
 	case t == reflect.TypeFor[resource.Quantity]():
-		g = &protoGuard{quantity: true}
+		g = &Guard{quantity: true}
 	case t.Kind() == reflect.Map:
-		g = &protoGuard{entry: true, fields: []*protoGuard{2: protoGuardOf(t.Elem(), known)}}
+		g = &Guard{entry: true, fields: []*Guard{2: GuardOf(t.Elem(), known)}}
 	case t.Kind() == reflect.Struct:
-		g = protoGuardOfFields(t, known)
+		g = guardOfFields(t, known)
 	}
 	known[t] = g
 	return g
 }
 
-func protoGuardOfFields(t reflect.Type, known map[reflect.Type]*protoGuard) *protoGuard {
-	var g protoGuard
+func guardOfFields(t reflect.Type, known map[reflect.Type]*Guard) *Guard {
+	var g Guard
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := strings.Split(f.Tag.Get("protobuf"), ",")
@@ -53,7 +53,7 @@ func protoGuardOfFields(t reflect.Type, known map[reflect.Type]*protoGuard) *pro
 			continue
 		}
 		number, err := strconv.Atoi(tag[1])
-		field := protoGuardOf(f.Type, known)
+		field := GuardOf(f.Type, known)
 		if err != nil || number < 1 || number > maxFieldNumber || field == nil {
 			continue
 		}
@@ -68,10 +68,10 @@ func protoGuardOfFields(t reflect.Type, known map[reflect.Type]*protoGuard) *pro
 	return &g
 }
 
-// check fails if generated code must not read the message msg. It reads the bytes
+// Check fails if generated code must not read the message msg. It reads the bytes
 // as that code does: numbers wrap around, and unknown groups are skipped. It stops
 // where that code would fail.
-func (g *protoGuard) check(msg []byte) error {
+func (g *Guard) Check(msg []byte) error {
 	if g == nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (g *protoGuard) check(msg []byte) error {
 		if g.quantity && guard.Absurd(msg[start:end]) {
 			return fault.ErrQuantity
 		}
-		if err := field.check(msg[start:end]); err != nil {
+		if err := field.Check(msg[start:end]); err != nil {
 			return err
 		}
 		at = end
@@ -109,7 +109,7 @@ func (g *protoGuard) check(msg []byte) error {
 // checkEntry is check for an entry of a map. Generated code ignores the wire
 // types in it, and lets a key or a value reach beyond the entry into all that
 // follows: each of a million entries could copy what comes after it.
-func (g *protoGuard) checkEntry(entry []byte) error {
+func (g *Guard) checkEntry(entry []byte) error {
 	for at := 0; at < len(entry); {
 		tag, after := looseVarint(entry, at)
 		if after < 0 {
@@ -126,7 +126,7 @@ func (g *protoGuard) checkEntry(entry []byte) error {
 		if end < 0 {
 			return errEntry
 		}
-		if err := g.field(number).check(entry[start:end]); err != nil {
+		if err := g.field(number).Check(entry[start:end]); err != nil {
 			return err
 		}
 		at = end
@@ -134,7 +134,7 @@ func (g *protoGuard) checkEntry(entry []byte) error {
 	return nil
 }
 
-func (g *protoGuard) field(number int32) *protoGuard {
+func (g *Guard) field(number int32) *Guard {
 	if int(number) < len(g.fields) {
 		return g.fields[number]
 	}

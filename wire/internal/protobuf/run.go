@@ -1,4 +1,4 @@
-package wire
+package protobuf
 
 import (
 	"bytes"
@@ -11,17 +11,17 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// protoRun decodes objects from protobuf by their tables, one after the other.
+// Run decodes objects from protobuf by their tables, one after the other.
 // It belongs to one goroutine.
 //
 // It reads the form that API servers write: elements of a list or a map side by
 // side, messages once, lists unpacked. At anything else it gives up with
 // ErrUnusual, and the reference decodes the object again. So it need not know what
 // is an error.
-type protoRun struct {
+type Run struct {
 	share.Sharer
 	text     memory.Text
-	versions bool // of one object there may be several
+	Versions bool // of one object there may be several
 
 	own textOf
 }
@@ -35,9 +35,9 @@ const (
 	ownCopies               // each string into memory of its own
 )
 
-// decode decodes raw into the zeroed struct at at, of the table's type. After an
+// Decode decodes raw into the zeroed struct at at, of the table's type. After an
 // error the struct is useless.
-func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) error {
+func (d *Run) Decode(table *Table, at unsafe.Pointer, raw []byte) error {
 	d.Begin(d.nextObject(raw), len(raw))
 	d.own = ownObject
 	if err := d.fields(table, at, raw); err != nil {
@@ -49,8 +49,8 @@ func (d *protoRun) decode(table *protoTable, at unsafe.Pointer, raw []byte) erro
 }
 
 // nextObject says which object is at hand.
-func (d *protoRun) nextObject(raw []byte) uint8 {
-	if !d.versions || d.Pool == nil {
+func (d *Run) nextObject(raw []byte) uint8 {
+	if !d.Versions || d.Pool == nil {
 		return d.Another()
 	}
 	meta, _, _ := lengthField(raw, 1)
@@ -77,7 +77,7 @@ func varint(b []byte) (v uint64, n int) {
 }
 
 // fields decodes the fields of a message into the struct at at.
-func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) error {
+func (d *Run) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 	for len(msg) > 0 {
 		tag, n := varint(msg)
 		if n == 0 {
@@ -89,7 +89,7 @@ func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) erro
 			return fault.ErrUnusual
 		}
 		number := tag >> 3
-		var f *protoField
+		var f *tableField
 		if number < uint64(len(table.fields)) {
 			f = table.fields[number]
 		}
@@ -128,7 +128,7 @@ func (d *protoRun) fields(table *protoTable, at unsafe.Pointer, msg []byte) erro
 // skipField returns what follows the first field of msg, or nil where that is
 // not a field of a kind in use.
 func skipField(msg []byte) []byte {
-	_, rest, err := nextField(msg)
+	_, rest, err := NextField(msg)
 	if err != nil {
 		return nil
 	}
@@ -178,7 +178,7 @@ func next(run []byte) (value, rest []byte) {
 }
 
 // number stores a value that is a number.
-func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
+func (d *Run) number(f *tableField, at unsafe.Pointer, v uint64) {
 	switch f.op {
 	case opBool:
 		*(*bool)(at) = uint(v) != 0 // generated code reads it into an int
@@ -196,7 +196,7 @@ func (d *protoRun) number(f *protoField, at unsafe.Pointer, v uint64) {
 }
 
 // value stores a value that is bytes.
-func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
+func (d *Run) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 	switch f.op {
 	case opString:
 		if *(*string)(at) != "" {
@@ -228,7 +228,7 @@ func (d *protoRun) value(f *protoField, at unsafe.Pointer, raw []byte) error {
 }
 
 // string stores the text of a field, which many objects may have.
-func (d *protoRun) string(f *protoField, at *string, raw []byte) {
+func (d *Run) string(f *tableField, at *string, raw []byte) {
 	if w := share.Word(raw); w != "" {
 		*at = w
 		return
@@ -248,7 +248,7 @@ func (d *protoRun) string(f *protoField, at *string, raw []byte) {
 	}
 }
 
-func (d *protoRun) ownString(at *string, raw []byte) {
+func (d *Run) ownString(at *string, raw []byte) {
 	switch d.own {
 	case ownRaw:
 		*at = memory.String(raw)
@@ -259,7 +259,7 @@ func (d *protoRun) ownString(at *string, raw []byte) {
 	}
 }
 
-func (d *protoRun) bytes(at *[]byte, raw []byte) {
+func (d *Run) bytes(at *[]byte, raw []byte) {
 	switch d.own {
 	case ownRaw:
 		*at = raw
@@ -271,7 +271,7 @@ func (d *protoRun) bytes(at *[]byte, raw []byte) {
 }
 
 // many stores the count values of a list or a map, which are all of run.
-func (d *protoRun) many(f *protoField, at unsafe.Pointer, run []byte, count int) error {
+func (d *Run) many(f *tableField, at unsafe.Pointer, run []byte, count int) error {
 	if *(*unsafe.Pointer)(at) != nil {
 		return fault.ErrUnusual // they are not all side by side
 	}
@@ -289,7 +289,7 @@ func (d *protoRun) many(f *protoField, at unsafe.Pointer, run []byte, count int)
 
 // part returns memory with what raw stands for: one that is shared, or one of
 // its own.
-func (d *protoRun) part(f *protoField, raw []byte, count int) (unsafe.Pointer, int, error) {
+func (d *Run) part(f *tableField, raw []byte, count int) (unsafe.Pointer, int, error) {
 	if !d.Worth(f.share, len(raw)) {
 		return d.make(f, raw, count)
 	}
@@ -314,7 +314,7 @@ func (d *protoRun) part(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 }
 
 // make decodes a part into memory of its own.
-func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, int, error) {
+func (d *Run) make(f *tableField, raw []byte, count int) (unsafe.Pointer, int, error) {
 	switch f.op {
 	case opStructPtr:
 		p := reflect.New(f.typ).UnsafePointer()
@@ -343,7 +343,7 @@ func (d *protoRun) make(f *protoField, raw []byte, count int) (unsafe.Pointer, i
 }
 
 // list decodes the elements of a list.
-func (d *protoRun) list(f *protoField, run []byte, count int) (unsafe.Pointer, error) {
+func (d *Run) list(f *tableField, run []byte, count int) (unsafe.Pointer, error) {
 	p := f.elements.Make(count)
 	size := f.typ.Size()
 	for i := range count {

@@ -1,4 +1,4 @@
-package wire
+package protobuf
 
 import (
 	"reflect"
@@ -41,7 +41,7 @@ func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 
 // readStringPairs reads a map of strings by strings, or of named types with the
 // same layout.
-func readStringPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
+func readStringPairs(_ *Run, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]string, count)
 	for len(run) > 0 {
 		key, value, rest, err := pair(run)
@@ -56,7 +56,7 @@ func readStringPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, 
 }
 
 // readQuantityPairs reads a map of quantities by strings or a named type of them.
-func readQuantityPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte, count int) error {
+func readQuantityPairs(_ *Run, _ *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := make(map[string]resource.Quantity, count)
 	for len(run) > 0 {
 		key, value, rest, err := pair(run)
@@ -75,7 +75,7 @@ func readQuantityPairs(_ *protoRun, _ *protoPairs, at unsafe.Pointer, run []byte
 }
 
 // readAnyPairs reads every other map.
-func readAnyPairs(d *protoRun, p *protoPairs, at unsafe.Pointer, run []byte, count int) error {
+func readAnyPairs(d *Run, p *pairs, at unsafe.Pointer, run []byte, count int) error {
 	m := reflect.MakeMapWithSize(p.typ, count)
 	for len(run) > 0 {
 		key, value, rest, err := pair(run)

@@ -1,4 +1,4 @@
-package wire
+package protobuf
 
 import (
 	"encoding/binary"
@@ -12,21 +12,21 @@ import (
 // field is one field of a message in memory. For frame.WireBytes, bytes is a part of
 // the message, not a copy.
 type field struct {
-	number int
-	wire   int
-	bytes  []byte
+	Number int
+	Wire   int
+	Bytes  []byte
 }
 
-// nextField splits the first field off a message.
-func nextField(msg []byte) (f field, rest []byte, err error) {
+// NextField splits the first field off a message.
+func NextField(msg []byte) (f field, rest []byte, err error) {
 	tag, n := binary.Uvarint(msg)
 	if n <= 0 || tag>>3 == 0 || tag>>3 > math.MaxInt32 {
 		return f, nil, frame.ErrProtobuf
 	}
-	f.number, f.wire = int(tag>>3), int(tag&7)
+	f.Number, f.Wire = int(tag>>3), int(tag&7)
 	msg = msg[n:]
 	var size uint64
-	switch f.wire {
+	switch f.Wire {
 	case frame.WireVarint:
 		_, n := binary.Uvarint(msg)
 		if n <= 0 {
@@ -49,6 +49,6 @@ func nextField(msg []byte) (f field, rest []byte, err error) {
 	if size > uint64(len(msg)) {
 		return f, nil, fmt.Errorf("%w: a field runs past the end of its message", fault.ErrSyntax)
 	}
-	f.bytes = msg[:size:size]
+	f.Bytes = msg[:size:size]
 	return f, msg[size:], nil
 }

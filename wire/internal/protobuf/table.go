@@ -1,4 +1,4 @@
-package wire
+package protobuf
 
 import (
 	"fmt"
@@ -19,19 +19,32 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// protoTable says how the fields of one Go struct are read from protobuf, or
+// Table says how the fields of one Go struct are read from protobuf, or
 // those of them that a selection wants. It is built once for each type and
 // selection, from the struct's tags and layout, and is immutable then.
-type protoTable struct {
+type Table struct {
 	typ    reflect.Type
-	fields []*protoField // by field number; nil for those that are skipped
+	fields []*tableField // by field number; nil for those that are skipped
 }
 
-// protoOp is what is done with the value of a field.
-type protoOp uint8
+// Message returns how the messages in a field are read, or nil if it holds none that
+// have a table. The entries of a map are messages, too.
+func (t *Table) Message(number int) *Table {
+	if t == nil || number >= len(t.fields) || t.fields[number] == nil {
+		return nil
+	}
+	f := t.fields[number]
+	if f.op == opMap {
+		return &Table{typ: f.typ, fields: []*tableField{2: f.pairs.value}}
+	}
+	return f.table
+}
+
+// op is what is done with the value of a field.
+type op uint8
 
 const (
-	opBool protoOp = iota
+	opBool op = iota
 	opInt32
 	opInt64
 	opString
@@ -53,67 +66,67 @@ const (
 	opMap
 )
 
-// protoField is one field of a protoTable. Only what its op needs is set.
-type protoField struct {
-	op       protoOp
+// tableField is one field of a Table. Only what its op needs is set.
+type tableField struct {
+	op       op
 	wire     int
 	tag      uint64
 	offset   uintptr
 	typ      reflect.Type   // of the value: of what a pointer points to, of an element
 	elements *memory.Arrays // of a list
-	table    *protoTable    // of a struct
+	table    *Table         // of a struct
 	own      func(at unsafe.Pointer, raw []byte) error
-	pairs    *protoPairs // of a map
+	pairs    *pairs      // of a map
 	partly   bool        // not all of a value is wanted
 	share    *share.Site // nil where sharing cannot pay
 }
 
-// protoPairs says how the entries of a map are read.
-type protoPairs struct {
+// pairs says how the entries of a map are read.
+type pairs struct {
 	typ   reflect.Type
 	key   reflect.Type
-	value *protoField // as if it were a field of the entry
-	read  func(d *protoRun, m *protoPairs, at unsafe.Pointer, run []byte, n int) error
+	value *tableField // as if it were a field of the entry
+	read  func(d *Run, m *pairs, at unsafe.Pointer, run []byte, n int) error
 }
 
-// protoPart names a kind of part in protobuf: the type of what is pointed to,
+// partName names a kind of part in protobuf: the type of what is pointed to,
 // of an element or of a map, which of these it is, and what of it is decoded.
-type protoPart struct {
+type partName struct {
 	typ    any
-	op     protoOp
+	op     op
 	fields string // the key of the selection
 }
 
-// protoText names a string field.
-type protoText struct {
+// textName names a string field.
+type textName struct {
 	of     any
 	number int
 }
 
-// protoTables holds the table, or the reason why there is none, of each type and
+// tables holds the table, or the reason why there is none, of each type and
 // selection. Those of a program are few and live as long as it does.
-var protoTables sync.Map // protoTableKey → func() (*protoTable, error)
+var tables sync.Map // tableKey → func() (*Table, error)
 
-type protoTableKey struct {
+type tableKey struct {
 	typ    reflect.Type
 	fields string // the key of the selection
 }
 
-// protoTableOf returns the table of a type that does not contain itself, for
+// TableOf returns the table of a type that does not contain itself, for
 // what s wants of it.
-func protoTableOf(t reflect.Type, s *selection.Tree) (*protoTable, error) {
-	key := protoTableKey{t, s.Key()}
-	compile, ok := protoTables.Load(key)
+func TableOf(t reflect.Type, s *selection.Tree) (*Table, error) {
+	key := tableKey{t, s.Key()}
+	compile, ok := tables.Load(key)
 	if !ok {
-		compile, _ = protoTables.LoadOrStore(key, sync.OnceValues(func() (*protoTable, error) { return compileProto(t, s) }))
+		compile, _ = tables.LoadOrStore(key, sync.OnceValues(func() (*Table, error) { return compileTable(t, s) }))
 	}
-	return compile.(func() (*protoTable, error))()
+	return compile.(func() (*Table, error))()
 }
 
-// hasTable reports whether a type is read by a table: it is a struct of
+// HasTable reports whether a type is read by a table: it is a struct of
 // Kubernetes itself, all of whose fields have a protobuf tag. Other types read
 // themselves with their Unmarshal.
-func hasTable(t reflect.Type) bool {
+func HasTable(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !strings.HasPrefix(t.PkgPath(), "k8s.io/api") || t == reflect.TypeFor[metav1.FieldsV1]() {
 		return false
 	}
@@ -129,8 +142,8 @@ func hasTable(t reflect.Type) bool {
 	return true
 }
 
-func compileProto(t reflect.Type, s *selection.Tree) (*protoTable, error) {
-	table := &protoTable{typ: t}
+func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
+	table := &Table{typ: t}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Type == reflect.TypeFor[metav1.TypeMeta]() && f.Tag.Get("protobuf") == "" {
@@ -140,7 +153,7 @@ func compileProto(t reflect.Type, s *selection.Tree) (*protoTable, error) {
 		if !kept {
 			continue
 		}
-		number, field, err := compileProtoField(t, f, sub)
+		number, field, err := compileField(t, f, sub)
 		if err != nil {
 			return nil, fmt.Errorf("%v.%s: %w", t, f.Name, err)
 		}
@@ -155,7 +168,7 @@ func compileProto(t reflect.Type, s *selection.Tree) (*protoTable, error) {
 // maxFieldNumber keeps tables small; the API goes up to a few dozen.
 const maxFieldNumber = 1 << 12
 
-func compileProtoField(t reflect.Type, f reflect.StructField, s *selection.Tree) (number int, field *protoField, err error) {
+func compileField(t reflect.Type, f reflect.StructField, s *selection.Tree) (number int, field *tableField, err error) {
 	tag := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(tag) < 2 {
 		return 0, nil, fmt.Errorf("protobuf tag %q: want encoding and number", f.Tag.Get("protobuf"))
@@ -166,21 +179,21 @@ func compileProtoField(t reflect.Type, f reflect.StructField, s *selection.Tree)
 	}
 	// Encoding and label of the tag are wrong here and there ("bytes,3,opt" for
 	// an *int32 or a list); the Go type tells them.
-	if field, err = protoFieldOf(f.Type, s); err != nil {
+	if field, err = fieldOf(f.Type, s); err != nil {
 		return 0, nil, err
 	}
 	if field.op == opString {
-		field.share = share.StringSite(protoText{t, number})
+		field.share = share.StringSite(textName{t, number})
 	}
 	field.offset = f.Offset
 	field.tag = uint64(number)<<3 | uint64(field.wire)
 	return number, field, nil
 }
 
-// protoFieldOf says how what s wants of a value of type t is read.
-func protoFieldOf(t reflect.Type, s *selection.Tree) (*protoField, error) {
-	f := &protoField{typ: t, wire: frame.WireBytes}
-	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[unmarshaler]())
+// fieldOf says how what s wants of a value of type t is read.
+func fieldOf(t reflect.Type, s *selection.Tree) (*tableField, error) {
+	f := &tableField{typ: t, wire: frame.WireBytes}
+	readsItself := reflect.PointerTo(t).Implements(reflect.TypeFor[Unmarshaler]())
 	switch {
 	case t.Kind() == reflect.Map && !readsItself:
 		return f, f.setMap(s)
@@ -192,12 +205,12 @@ func protoFieldOf(t reflect.Type, s *selection.Tree) (*protoField, error) {
 	return f, f.setValue(s)
 }
 
-func (f *protoField) setValue(s *selection.Tree) (err error) {
+func (f *tableField) setValue(s *selection.Tree) (err error) {
 	switch kind := f.typ.Kind(); {
-	case hasTable(f.typ):
+	case HasTable(f.typ):
 		f.op = opStruct
-		f.table, err = protoTableOf(f.typ, s)
-	case s == nil && reflect.PointerTo(f.typ).Implements(reflect.TypeFor[unmarshaler]()):
+		f.table, err = TableOf(f.typ, s)
+	case s == nil && reflect.PointerTo(f.typ).Implements(reflect.TypeFor[Unmarshaler]()):
 		f.op, f.own = opOwn, ownUnmarshal(f.typ)
 	case kind == reflect.Bool:
 		f.op, f.wire = opBool, frame.WireVarint
@@ -216,12 +229,12 @@ func (f *protoField) setValue(s *selection.Tree) (err error) {
 }
 
 // setPointer makes f a pointer to what setValue would make it.
-func (f *protoField) setPointer(s *selection.Tree) error {
+func (f *tableField) setPointer(s *selection.Tree) error {
 	f.typ = f.typ.Elem()
 	if err := f.setValue(s); err != nil {
 		return err
 	}
-	pointers := map[protoOp]protoOp{
+	pointers := map[op]op{
 		opBool: opBoolPtr, opInt32: opInt32Ptr, opInt64: opInt64Ptr, opString: opStringPtr,
 		opStruct: opStructPtr, opOwn: opOwnPtr,
 	}
@@ -237,12 +250,12 @@ func (f *protoField) setPointer(s *selection.Tree) error {
 }
 
 // setList makes f a list of what setValue would make it.
-func (f *protoField) setList(s *selection.Tree) error {
+func (f *tableField) setList(s *selection.Tree) error {
 	f.elements, f.typ = memory.NewArrays(f.typ.Elem()), f.typ.Elem()
 	if err := f.setValue(s); err != nil {
 		return err
 	}
-	lists := map[protoOp]protoOp{
+	lists := map[op]op{
 		opBool: opBools, opInt32: opInt32s, opInt64: opInt64s, opString: opStrings,
 		opStruct: opStructs, opOwn: opOwns,
 	}
@@ -258,23 +271,23 @@ func (f *protoField) setList(s *selection.Tree) error {
 }
 
 // setShare lets what f points to, or its elements, be shared.
-func (f *protoField) setShare(s *selection.Tree) {
+func (f *tableField) setShare(s *selection.Tree) {
 	if f.partly = s != nil; f.typ.Size() >= share.OwnMemory {
-		f.share = share.SiteOf(protoPart{f.typ, f.op, s.Key()})
+		f.share = share.SiteOf(partName{f.typ, f.op, s.Key()})
 	}
 }
 
-func (f *protoField) setMap(s *selection.Tree) error {
+func (f *tableField) setMap(s *selection.Tree) error {
 	t := f.typ
 	if t.Key().Kind() != reflect.String {
 		return fmt.Errorf("no way to read a map by %v", t.Key())
 	}
-	value := &protoField{typ: t.Elem(), wire: frame.WireBytes}
+	value := &tableField{typ: t.Elem(), wire: frame.WireBytes}
 	if err := value.setValue(s); err != nil {
 		return err
 	}
-	f.op, f.share, f.partly = opMap, share.SiteOf(protoPart{t, opMap, s.Key()}), s != nil
-	f.pairs = &protoPairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
+	f.op, f.share, f.partly = opMap, share.SiteOf(partName{t, opMap, s.Key()}), s != nil
+	f.pairs = &pairs{typ: t, key: t.Key(), value: value, read: readAnyPairs}
 	switch {
 	case value.wire != frame.WireBytes:
 		return fmt.Errorf("no way to read a map of %v", value.typ)
@@ -299,7 +312,7 @@ func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 		if t.Kind() == reflect.Slice && v.Elem().IsNil() {
 			v.Elem().Set(reflect.MakeSlice(t, 0, 0)) // a list that is there is not nil
 		}
-		return v.Interface().(unmarshaler).Unmarshal(raw)
+		return v.Interface().(Unmarshaler).Unmarshal(raw)
 	}
 }
 

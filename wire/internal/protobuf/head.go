@@ -1,4 +1,4 @@
-package wire
+package protobuf
 
 import (
 	"math"
@@ -6,15 +6,15 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-// protoHead is what an object says of itself: which one it is, and in which
+// Head is what an object says of itself: which one it is, and in which
 // version. It points into the bytes that it was read from.
-type protoHead struct{ name, namespace, uid, rv []byte }
+type Head struct{ Name, Namespace, UID, RV []byte }
 
-// protoHeadOf reads the head of an object without decoding the rest. Every API
+// HeadOf reads the head of an object without decoding the rest. Every API
 // type has its ObjectMeta as field 1. ok is false where one of these fields is
 // there twice or the bytes are not what an API server writes: what they mean, a
 // decoder knows.
-func protoHeadOf(raw []byte) (h protoHead, ok bool) {
+func HeadOf(raw []byte) (h Head, ok bool) {
 	var meta []byte
 	for len(raw) > 0 {
 		var tag uint64
@@ -30,13 +30,13 @@ func protoHeadOf(raw []byte) (h protoHead, ok bool) {
 		first := tag != 0
 		switch tag >> 3 {
 		case 1:
-			first = once(&h.name, tag, value)
+			first = once(&h.Name, tag, value)
 		case 3:
-			first = once(&h.namespace, tag, value)
+			first = once(&h.Namespace, tag, value)
 		case 5:
-			first = once(&h.uid, tag, value)
+			first = once(&h.UID, tag, value)
 		case 6:
-			first = once(&h.rv, tag, value)
+			first = once(&h.RV, tag, value)
 		}
 		if !first {
 			return h, false
