@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
@@ -33,8 +34,8 @@ func (d *cborDecoder[T]) scan(s *frame.Source, overhead int) *frame.CBOR {
 }
 
 func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
-	i := readCBORIdentity(raw)
-	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(i.namespace, i.name), Bytes: len(raw), Err: err}
+	i := cbor.ReadIdentity(raw)
+	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(i.Namespace, i.Name), Bytes: len(raw), Err: err}
 }
 
 func (d *cborDecoder[T]) Object(body []byte) (T, error) {
@@ -71,8 +72,8 @@ func (d *cborDecoder[T]) decode(raw []byte, named bool) (T, error) {
 func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, err error) {
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
-		h := readCBORIdentity(raw)
-		if wrong := d.checkKind(h.apiVersion, h.kind); wrong != nil {
+		h := cbor.ReadIdentity(raw)
+		if wrong := d.checkKind(h.APIVersion, h.Kind); wrong != nil {
 			err = wrong
 		}
 		return obj, false, err
@@ -88,9 +89,9 @@ func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, e
 }
 
 func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
-	if d.guard != nil && mayHideAbsurd(raw) {
-		var tree cborTree
-		if err := unmarshalCBOR(raw, &tree); err != nil {
+	if d.guard != nil && cbor.MayHideAbsurd(raw) {
+		var tree cbor.Tree
+		if err := cbor.Unmarshal(raw, &tree); err != nil {
 			return err
 		}
 		if err := d.guard.CheckValue(map[string]any(tree)); err != nil {
@@ -98,20 +99,20 @@ func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
 		}
 	}
 	if u, ok := any(obj).(*unstructured.Unstructured); ok {
-		return unmarshalCBOR(raw, (*cborTree)(&u.Object))
+		return cbor.Unmarshal(raw, (*cbor.Tree)(&u.Object))
 	}
-	return unmarshalCBOR(raw, obj)
+	return cbor.Unmarshal(raw, obj)
 }
 
 // claimsCBORStatus reports whether an object says that it is a Status.
 func claimsCBORStatus(raw []byte) bool {
-	i := readCBORIdentity(raw)
-	return isStatus(i.apiVersion, i.kind)
+	i := cbor.ReadIdentity(raw)
+	return isStatus(i.APIVersion, i.Kind)
 }
 
 func decodeCBORStatus(raw []byte) error {
 	status := new(metav1.Status)
-	if err := unmarshalCBOR(raw, status); err != nil {
+	if err := cbor.Unmarshal(raw, status); err != nil {
 		return &Error{Media: MediaCBOR, Where: "status", Bytes: len(raw), Err: err}
 	}
 	return apierrors.FromObject(status)
@@ -122,9 +123,9 @@ func (d *cborDecoder[T]) known(known Known[T], raw []byte) (have T, ok bool) {
 	if known == nil {
 		return have, false
 	}
-	i := readCBORIdentity(raw)
-	if !i.sound || i.uid == "" {
+	i := cbor.ReadIdentity(raw)
+	if !i.Sound || i.UID == "" {
 		return have, false
 	}
-	return known.version(object.Key{Namespace: i.namespace, Name: i.name}, i.uid, i.rv)
+	return known.version(object.Key{Namespace: i.Namespace, Name: i.Name}, i.UID, i.RV)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
@@ -89,8 +90,7 @@ func (l *cborList[T]) field() error {
 	if err != nil {
 		return err
 	}
-	key := cborWalk{raw: quoted}
-	name, ok := key.text()
+	name, ok := cbor.TextOf(quoted)
 	if !ok {
 		return l.Syntax("a field name before this")
 	}
@@ -148,7 +148,7 @@ func (l *cborList[T]) itemFailed(err error) error {
 // those of a Status.
 func (l *cborList[T]) check() error {
 	var list metav1.Status
-	if err := unmarshalCBOR(l.others, &list); err != nil {
+	if err := cbor.Unmarshal(l.others, &list); err != nil {
 		return err
 	}
 	*l.meta = list.ListMeta

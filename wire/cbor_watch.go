@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
@@ -36,7 +37,7 @@ func (d *cborDecoder[T]) newFrame(s *frame.Source, known Known[T]) decodeFunc[Ev
 
 // event decodes a frame.
 func (d *cborDecoder[T]) event(frame []byte, known Known[T]) (ev Event[T], err error) {
-	typ, obj, err := splitCBOREvent(frame)
+	typ, obj, err := cbor.SplitEvent(frame)
 	if err != nil {
 		return ev, d.fail("", nil, err)
 	}
@@ -59,8 +60,8 @@ func (d *cborDecoder[T]) event(frame []byte, known Known[T]) (ev Event[T], err e
 }
 
 func (d *cborDecoder[T]) watchError(raw []byte) error {
-	if i := readCBORIdentity(raw); !isStatus(i.apiVersion, i.kind) {
-		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(i.apiVersion), fault.Excerpt(i.kind)))
+	if i := cbor.ReadIdentity(raw); !isStatus(i.APIVersion, i.Kind) {
+		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(i.APIVersion), fault.Excerpt(i.Kind)))
 	}
 	return decodeCBORStatus(raw)
 }

@@ -89,7 +89,7 @@
 //	                                          a table of their Go type (KindOf)
 //	internal/protobuf                         decodes objects from protobuf (Run) with a table of
 //	                                          their Go type (TableOf)
-//	cbor_walk.go                              reads key, UID and version alone, for Known
+//	internal/cbor                             reads CBOR objects with apimachinery's codec
 //	internal/share                            looks for equal parts and remembers them
 //	internal/guard                            keeps from the reference what it cannot bear
 //	target.go                                 says what to make of an object, and checks its kind

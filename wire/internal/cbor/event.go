@@ -1,4 +1,4 @@
-package wire
+package cbor
 
 import (
 	"fmt"
@@ -6,14 +6,14 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 )
 
-// splitCBOREvent takes a metav1.WatchEvent apart.
-func splitCBOREvent(raw []byte) (typ string, obj []byte, err error) {
-	w := cborWalk{raw: raw}
+// SplitEvent takes a metav1.WatchEvent apart.
+func SplitEvent(raw []byte) (typ string, obj []byte, err error) {
+	w := walk{raw: raw}
 	sound := w.eachField(func(name []byte) bool {
 		value, ok := w.skip()
 		switch string(name) {
 		case "type":
-			text, isText := (&cborWalk{raw: value}).text()
+			text, isText := (&walk{raw: value}).text()
 			ok = ok && isText && typ == ""
 			typ = string(text)
 		case "object":

@@ -1,4 +1,4 @@
-package wire
+package cbor
 
 import (
 	"fmt"
@@ -12,39 +12,39 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/guard"
 )
 
-// unmarshalCBOR decodes a map with apimachinery's codec, whatever kind it claims.
-func unmarshalCBOR(raw []byte, into runtime.Object) error {
-	w := cborWalk{raw: raw}
+// Unmarshal decodes a map with apimachinery's codec, whatever kind it claims.
+func Unmarshal(raw []byte, into runtime.Object) error {
+	w := walk{raw: raw}
 	if h, ok := w.enter(); !ok || h.Major != frame.CBORMap {
 		return fmt.Errorf("%w: want a CBOR map", fault.ErrSyntax)
 	}
 	anyKind := schema.GroupVersionKind{Version: "v1", Kind: "Any"} // if the map names none
-	if _, _, err := cbor.NewSerializer(cborInto{into}, nil).Decode(raw, &anyKind, nil); err != nil {
+	if _, _, err := cbor.NewSerializer(target{into}, nil).Decode(raw, &anyKind, nil); err != nil {
 		return fault.WithoutContent(err)
 	}
 	return nil
 }
 
-// cborInto makes a codec decode into an existing object.
-type cborInto struct{ object runtime.Object }
+// target makes a codec decode into an existing object.
+type target struct{ object runtime.Object }
 
-func (i cborInto) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
+func (i target) New(schema.GroupVersionKind) (runtime.Object, error) { return i.object, nil }
 
-// cborTree is an object without a Go type. The codec's own unstructured decoding
+// Tree is an object without a Go type. The codec's own unstructured decoding
 // refuses objects that do not name their kind, which items of a list may not.
-type cborTree map[string]any
+type Tree map[string]any
 
-func (t *cborTree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+func (t *Tree) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-func (t *cborTree) DeepCopyObject() runtime.Object {
-	copied := cborTree(runtime.DeepCopyJSON(*t))
+func (t *Tree) DeepCopyObject() runtime.Object {
+	copied := Tree(runtime.DeepCopyJSON(*t))
 	return &copied
 }
 
-// mayHideAbsurd is guard.MayHoldAbsurd for CBOR: it reports whether a string in raw is
+// MayHideAbsurd is guard.MayHoldAbsurd for CBOR: it reports whether a string in raw is
 // absurd as a quantity, or may become so by its tags or when its pieces are put
 // together. raw is as a scanner found it.
-func mayHideAbsurd(raw []byte) bool {
+func MayHideAbsurd(raw []byte) bool {
 	for n := 0; n < len(raw); {
 		h, ok, err := frame.ReadCBORHead(raw[n:])
 		if !ok || err != nil {

@@ -1,25 +1,25 @@
-package wire
+package cbor
 
 import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// cborWalk is a place in a data item. Its methods move on from there, and report
+// walk is a place in a data item. Its methods move on from there, and report
 // whether they found what they expected.
-type cborWalk struct {
+type walk struct {
 	raw []byte
 	at  int
 }
 
-func (w *cborWalk) head() (frame.CBORHead, bool) {
+func (w *walk) head() (frame.CBORHead, bool) {
 	h, ok, err := frame.ReadCBORHead(w.raw[w.at:])
 	w.at += h.Size
 	return h, ok && err == nil
 }
 
 // enter returns the next head, after the tag that only marks CBOR as such.
-func (w *cborWalk) enter() (frame.CBORHead, bool) {
+func (w *walk) enter() (frame.CBORHead, bool) {
 	h, ok := w.head()
 	if ok && h.Major == frame.CBORTag && h.Value == frame.CBORSelfDescribed {
 		return w.head()
@@ -28,7 +28,7 @@ func (w *cborWalk) enter() (frame.CBORHead, bool) {
 }
 
 // text reads a string, which may be of bytes.
-func (w *cborWalk) text() (text []byte, ok bool) {
+func (w *walk) text() (text []byte, ok bool) {
 	h, ok := w.head()
 	if !ok || h.Major != frame.CBORText && h.Major != frame.CBORBytes || h.Indefinite || h.Value > uint64(len(w.raw)-w.at) {
 		return nil, false
@@ -38,8 +38,14 @@ func (w *cborWalk) text() (text []byte, ok bool) {
 	return w.raw[start:w.at:w.at], true
 }
 
+// TextOf returns the text of a data item that is a string.
+func TextOf(raw []byte) (text []byte, ok bool) {
+	w := walk{raw: raw}
+	return w.text()
+}
+
 // skip passes over a data item and returns it.
-func (w *cborWalk) skip() (raw []byte, ok bool) {
+func (w *walk) skip() (raw []byte, ok bool) {
 	s := frame.CBOR{Source: frame.FromBytes(w.raw[w.at:]), MaxBytes: len(w.raw), MaxDepth: len(w.raw)}
 	raw, err := s.Value()
 	w.at += len(raw)
@@ -48,7 +54,7 @@ func (w *cborWalk) skip() (raw []byte, ok bool) {
 
 // eachField calls read at the value of each field of the map that begins here,
 // until it returns false. It reports whether all went well.
-func (w *cborWalk) eachField(read func(name []byte) bool) bool {
+func (w *walk) eachField(read func(name []byte) bool) bool {
 	h, ok := w.enter()
 	if !ok || h.Major != frame.CBORMap {
 		return false
@@ -66,19 +72,19 @@ func (w *cborWalk) eachField(read func(name []byte) bool) bool {
 	return true
 }
 
-// cborIdentity is what an object says about itself. Its strings point into the
+// Identity is what an object says about itself. Its strings point into the
 // object's bytes.
-type cborIdentity struct {
-	apiVersion, kind         string
-	namespace, name, uid, rv string
+type Identity struct {
+	APIVersion, Kind         string
+	Namespace, Name, UID, RV string
 
-	sound bool // it could be read as a whole
+	Sound bool // it could be read as a whole
 }
 
-// readCBORIdentity reads as much of the identity as it can, and decodes nothing
+// ReadIdentity reads as much of the identity as it can, and decodes nothing
 // else.
-func readCBORIdentity(raw []byte) (i cborIdentity) {
-	w := cborWalk{raw: raw}
+func ReadIdentity(raw []byte) (i Identity) {
+	w := walk{raw: raw}
 	set := func(into *string) bool {
 		text, ok := w.text()
 		if ok = ok && *into == ""; ok {
@@ -93,22 +99,22 @@ func readCBORIdentity(raw []byte) (i cborIdentity) {
 	metadata := func(name []byte) bool {
 		switch string(name) {
 		case "namespace":
-			return set(&i.namespace)
+			return set(&i.Namespace)
 		case "name":
-			return set(&i.name)
+			return set(&i.Name)
 		case "uid":
-			return set(&i.uid)
+			return set(&i.UID)
 		case "resourceVersion":
-			return set(&i.rv)
+			return set(&i.RV)
 		}
 		return pass()
 	}
-	i.sound = w.eachField(func(name []byte) bool {
+	i.Sound = w.eachField(func(name []byte) bool {
 		switch string(name) {
 		case "apiVersion":
-			return set(&i.apiVersion)
+			return set(&i.APIVersion)
 		case "kind":
-			return set(&i.kind)
+			return set(&i.Kind)
 		case "metadata":
 			return w.eachField(metadata)
 		}
