@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
+	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
@@ -18,7 +19,7 @@ import (
 type cborList[T object.Object] struct {
 	*cborDecoder[T]
 	*frame.CBOR
-	*parallel[cborItem[T]]
+	*crew.Crew[cborItem[T]]
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
 	seenItems bool
@@ -35,22 +36,22 @@ func (d *cborDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known
 	return func(yield func(T, error) bool) {
 		s := frame.NewSource(body)
 		l := &cborList[T]{cborDecoder: d, CBOR: d.scan(s, 0), meta: meta}
-		newItem := func() decodeFunc[cborItem[T]] { return d.newItem(known) }
-		l.parallel = newParallel(s, newItem, func(i cborItem[T]) bool {
+		newItem := func() crew.Decode[cborItem[T]] { return d.newItem(known) }
+		l.Crew = crew.New(s, newItem, func(i cborItem[T]) bool {
 			l.bare = l.bare || i.bare
 			return yield(i.object, nil)
 		})
-		defer l.close()
+		defer l.Close()
 		err := l.run()
-		if earlier := l.flush(); earlier != nil {
+		if earlier := l.Flush(); earlier != nil {
 			err = earlier
 		}
 		if err == nil {
 			err = l.check()
 		}
-		if err != nil && err != errStopped {
+		if err != nil && err != crew.ErrStopped {
 			var none T
-			yield(none, listFailed(l.fail, l.count(), err))
+			yield(none, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }
@@ -129,19 +130,19 @@ func (l *cborList[T]) readItems() error {
 		if err != nil {
 			return l.itemFailed(err)
 		}
-		l.found(frame.Item{Raw: raw})
+		l.Found(frame.Item{Raw: raw})
 	}
 }
 
 // itemFailed says at which item the body is broken.
 func (l *cborList[T]) itemFailed(err error) error {
-	if err == errStopped || frame.IsTransport(err) {
+	if err == crew.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
-	if earlier := l.flush(); earlier != nil {
+	if earlier := l.Flush(); earlier != nil {
 		return earlier
 	}
-	return l.fail(whereItem(l.count()), nil, err)
+	return l.fail(whereItem(l.Count()), nil, err)
 }
 
 // check checks a list after its last byte. Apart from its items, its fields are
@@ -159,7 +160,7 @@ func (l *cborList[T]) check() error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *cborDecoder[T]) newItem(known Known[T]) decodeFunc[cborItem[T]] {
+func (d *cborDecoder[T]) newItem(known Known[T]) crew.Decode[cborItem[T]] {
 	return func(i frame.Item, number int) (cborItem[T], error) {
 		if have, ok := d.known(known, i.Raw); ok {
 			return cborItem[T]{object: have}, nil

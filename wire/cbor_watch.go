@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
+	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
@@ -16,15 +17,15 @@ import (
 func (d *cborDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s := d.scan(frame.NewSource(body), frame.Overhead)
-		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s.Source, known) }
-		p := newParallel(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
-		f := &frames[T]{parallel: p, fail: d.fail, next: s.NextFrame}
+		newFrame := func() crew.Decode[Event[T]] { return d.newFrame(s.Source, known) }
+		p := crew.New(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
+		f := &frames[T]{Crew: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *cborDecoder[T]) newFrame(s *frame.Source, known Known[T]) decodeFunc[Event[T]] {
+func (d *cborDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Decode[Event[T]] {
 	return func(i frame.Item, number int) (Event[T], error) {
 		ev, err := d.event(i.Raw, known)
 		if err != nil {

@@ -62,9 +62,6 @@ func keyOf(namespace, name string) object.Key {
 	return object.Key{Namespace: strings.Clone(fault.Excerpt(namespace)), Name: strings.Clone(fault.Excerpt(name))}
 }
 
-// errStopped ends the reading when the consumer has stopped. Callers never see it.
-var errStopped = errors.New("stopped by the consumer")
-
 // listFailed says where in a list it went wrong, unless err already does. Errors
 // of the transport say nothing about the bytes and stay as they are.
 func listFailed(fail func(where string, raw []byte, err error) *Error, items int, err error) error {

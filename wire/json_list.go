@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
@@ -21,7 +22,7 @@ import (
 type jsonList[T object.Object] struct {
 	*jsonDecoder[T]
 	*frame.JSON
-	*parallel[jsonItem[T]]
+	*crew.Crew[jsonItem[T]]
 	meta       *metav1.ListMeta
 	apiVersion string
 	kind       string
@@ -39,22 +40,22 @@ type jsonItem[T object.Object] struct {
 func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		l := &jsonList[T]{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
-		newItem := func() decodeFunc[jsonItem[T]] { return d.newItem(known) }
-		l.parallel = newParallel(l.JSON.Source, newItem, func(i jsonItem[T]) bool {
+		newItem := func() crew.Decode[jsonItem[T]] { return d.newItem(known) }
+		l.Crew = crew.New(l.JSON.Source, newItem, func(i jsonItem[T]) bool {
 			l.bare = l.bare || i.bare
 			return yield(i.object, nil)
 		})
-		defer l.close()
+		defer l.Close()
 		err := l.run()
-		if earlier := l.flush(); earlier != nil {
+		if earlier := l.Flush(); earlier != nil {
 			err = earlier
 		}
 		if err == nil {
 			err = l.check()
 		}
-		if err != nil && err != errStopped {
+		if err != nil && err != crew.ErrStopped {
 			var none T
-			yield(none, listFailed(l.fail, l.count(), err))
+			yield(none, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }
@@ -161,7 +162,7 @@ func (l *jsonList[T]) readItems() error {
 		if err != nil {
 			return l.itemFailed(err)
 		}
-		l.found(i)
+		l.Found(i)
 	}
 }
 
@@ -175,17 +176,17 @@ func (l *jsonList[T]) readNull() error {
 
 // itemFailed says at which item the body is broken.
 func (l *jsonList[T]) itemFailed(err error) error {
-	if err == errStopped || frame.IsTransport(err) {
+	if err == crew.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
 	if _, ok := errors.AsType[*Error](err); ok {
 		return err // of an earlier item
 	}
-	return l.fail(whereItem(l.count()), nil, err)
+	return l.fail(whereItem(l.Count()), nil, err)
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *jsonDecoder[T]) newItem(known Known[T]) decodeFunc[jsonItem[T]] {
+func (d *jsonDecoder[T]) newItem(known Known[T]) crew.Decode[jsonItem[T]] {
 	run := d.newRun()
 	return func(i frame.Item, number int) (jsonItem[T], error) {
 		if have, ok := d.known(known, i); ok {

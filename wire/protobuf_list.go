@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
@@ -22,19 +23,19 @@ import (
 type protobufList[T object.Object] struct {
 	*protobufDecoder[T]
 	*frame.Protobuf
-	*parallel[T]
+	*crew.Crew[T]
 	meta     *metav1.ListMeta
 	envelope protobuf.Envelope
 }
 
 func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		newItem := func() decodeFunc[T] { return d.newItem(known) }
+		newItem := func() crew.Decode[T] { return d.newItem(known) }
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		p := newParallel(s.Source, newItem, func(item T) bool { return yield(item, nil) })
-		defer p.close()
-		l := &protobufList[T]{protobufDecoder: d, Protobuf: s, parallel: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
-		if err := l.read(); err != nil && err != errStopped {
+		p := crew.New(s.Source, newItem, func(item T) bool { return yield(item, nil) })
+		defer p.Close()
+		l := &protobufList[T]{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
+		if err := l.read(); err != nil && err != crew.ErrStopped {
 			var none T
 			yield(none, err)
 		}
@@ -45,14 +46,14 @@ func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known K
 func (l *protobufList[T]) read() error {
 	*l.meta = metav1.ListMeta{}
 	err := l.readEnvelope()
-	if earlier := l.flush(); earlier != nil {
+	if earlier := l.Flush(); earlier != nil {
 		err = earlier
 	}
 	if err == nil {
 		err = l.checkListKind(l.envelope.APIVersion, l.envelope.Kind, true)
 	}
-	if err != nil && err != errStopped {
-		err = listFailed(l.fail, l.count(), err)
+	if err != nil && err != crew.ErrStopped {
+		err = listFailed(l.fail, l.Count(), err)
 	}
 	return err
 }
@@ -134,7 +135,7 @@ func (l *protobufList[T]) readRaw(size uint64) error {
 		case number == 2 && wire == frame.WireBytes:
 			err = l.readItem(size)
 		default:
-			if err = l.flush(); err == nil {
+			if err = l.Flush(); err == nil {
 				err = fault.Truncated(l.Skip(size))
 			}
 		}
@@ -172,20 +173,20 @@ func (l *protobufList[T]) readMeta(size uint64) error {
 
 func (l *protobufList[T]) readItem(size uint64) error {
 	if size > uint64(l.opts.MaxObjectBytes) {
-		return l.fail(whereItem(l.count()), nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
+		return l.fail(whereItem(l.Count()), nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
 	}
 	raw, err := l.Next(int(size))
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return l.fail(whereItem(l.count()), nil, fault.Truncated(err))
+		return l.fail(whereItem(l.Count()), nil, fault.Truncated(err))
 	}
 	if err == nil {
-		l.found(frame.Item{Raw: raw})
+		l.Found(frame.Item{Raw: raw})
 	}
 	return err
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *protobufDecoder[T]) newItem(known Known[T]) decodeFunc[T] {
+func (d *protobufDecoder[T]) newItem(known Known[T]) crew.Decode[T] {
 	run := d.newRun()
 	return func(i frame.Item, number int) (T, error) {
 		if have, ok := d.known(known, i.Raw); ok {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
@@ -16,15 +17,15 @@ import (
 func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		newFrame := func() decodeFunc[Event[T]] { return d.newFrame(s.Source, known) }
-		p := newParallel(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
-		f := &frames[T]{parallel: p, fail: d.fail, next: s.NextFrame}
+		newFrame := func() crew.Decode[Event[T]] { return d.newFrame(s.Source, known) }
+		p := crew.New(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
+		f := &frames[T]{Crew: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *protobufDecoder[T]) newFrame(s *frame.Source, known Known[T]) decodeFunc[Event[T]] {
+func (d *protobufDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Decode[Event[T]] {
 	run := d.newRun()
 	run.Versions = true
 	return func(i frame.Item, number int) (Event[T], error) {

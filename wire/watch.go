@@ -7,24 +7,25 @@ import (
 	"strconv"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/crew"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
 // frames is the state of reading one watch stream.
 type frames[T object.Object] struct {
-	*parallel[Event[T]]
+	*crew.Crew[Event[T]]
 	next func() (frame.Item, error) // finds a frame; io.EOF where the stream ends before it
 	fail func(where string, raw []byte, err error) *Error
 }
 
 // read reads the stream to its end.
 func (f *frames[T]) read(yield func(Event[T], error) bool) {
-	defer f.close()
+	defer f.Close()
 	err := f.find()
-	if earlier := f.flush(); earlier != nil {
+	if earlier := f.Flush(); earlier != nil {
 		err = earlier
 	}
-	if err != io.EOF && err != errStopped {
+	if err != io.EOF && err != crew.ErrStopped {
 		yield(Event[T]{}, err)
 	}
 }
@@ -35,13 +36,13 @@ func (f *frames[T]) find() error {
 		found, err := f.next()
 		switch {
 		case err == nil:
-			f.found(found)
-		case err == io.EOF || err == f.failure:
+			f.Found(found)
+		case err == io.EOF || err == f.Failed():
 			return err
 		case frame.IsTransport(err):
-			return fmt.Errorf("read %s: %w", whereFrame(f.count()), err)
+			return fmt.Errorf("read %s: %w", whereFrame(f.Count()), err)
 		default:
-			return f.fail(whereFrame(f.count()), nil, err)
+			return f.fail(whereFrame(f.Count()), nil, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-package wire
+package crew
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,7 +14,7 @@ import (
 // goroutine.
 const batchBytes = 32 << 10
 
-// parallel decodes the values of a body on all processors and yields them in order.
+// Crew decodes the values of a body on all processors and yields them in order.
 // The goroutine that ranges over the body reads it and finds the values. When it
 // has found a batch, another goroutine may decode it. Before the first goroutine
 // reads more, it helps until everything found is decoded and yielded:
@@ -28,12 +29,12 @@ const batchBytes = 32 << 10
 // source's buffer until they are decoded, and no more of the body is in memory than
 // this buffer. If less than a batch arrives at once, the caller alone decodes it,
 // value by value.
-type parallel[V any] struct {
+type Crew[V any] struct {
 	yield     func(V) bool
-	newDecode func() decodeFunc[V] // called for each goroutine
+	newDecode func() Decode[V] // called for each goroutine
 
-	decode  decodeFunc[V]           // the caller's
-	crew    memory.Resting[crew[V]] // for when there is more than the caller can do
+	decode  Decode[V]               // the caller's
+	gear    memory.Resting[gear[V]] // for when there is more than the caller can do
 	items   []frame.Item            // found since the last batch
 	bytes   int                     // of these
 	tape    frame.Tape              // of these
@@ -43,11 +44,14 @@ type parallel[V any] struct {
 	workers sync.WaitGroup
 	running int // workers
 	stopped atomic.Bool
-	failure error // of a value, or errStopped; nothing is yielded after it
+	failure error // of a value, or ErrStopped; nothing is yielded after it
 }
 
-// decodeFunc decodes a value, whose number is for messages.
-type decodeFunc[V any] func(i frame.Item, number int) (V, error)
+// ErrStopped ends the reading when the consumer has stopped. Callers never see it.
+var ErrStopped = errors.New("stopped by the consumer")
+
+// Decode decodes a value, whose number is for messages.
+type Decode[V any] func(i frame.Item, number int) (V, error)
 
 // batch is some values of a body with their own tape. Decoding a value may write to
 // its part of the tape.
@@ -62,25 +66,25 @@ type batch[V any] struct {
 	panic any
 }
 
-// crew is what workers use again in the next burst.
-type crew[V any] struct {
-	decode []decodeFunc[V] // for each one
+// gear is what workers use again in the next burst.
+type gear[V any] struct {
+	decode []Decode[V] // for each one
 	free   []*batch[V]
 }
 
 // idleItems is how many items are kept room for between two readings.
 const idleItems = 1 << 10
 
-// newParallel returns a parallel for the values of a body. It flushes before s reads
+// New returns a parallel for the values of a body. It flushes before s reads
 // more.
-func newParallel[V any](s *frame.Source, newDecode func() decodeFunc[V], yield func(V) bool) *parallel[V] {
-	p := &parallel[V]{yield: yield, newDecode: newDecode, decode: newDecode()}
-	s.WhenIdle(p.flush)
+func New[V any](s *frame.Source, newDecode func() Decode[V], yield func(V) bool) *Crew[V] {
+	p := &Crew[V]{yield: yield, newDecode: newDecode, decode: newDecode()}
+	s.WhenIdle(p.Flush)
 	return p
 }
 
-// found takes a value that lies in the source's buffer.
-func (p *parallel[V]) found(i frame.Item) {
+// Found takes a value that lies in the source's buffer.
+func (p *Crew[V]) Found(i frame.Item) {
 	start := len(p.tape)
 	p.tape = append(p.tape, i.Tape...)
 	p.items = append(p.items, frame.Item{Raw: i.Raw, Tape: p.tape[start:len(p.tape):len(p.tape)]})
@@ -89,12 +93,15 @@ func (p *parallel[V]) found(i frame.Item) {
 	}
 }
 
-// count returns how many values were found.
-func (p *parallel[V]) count() int { return p.before + len(p.items) }
+// Failed returns the error after which nothing is yielded, or nil.
+func (p *Crew[V]) Failed() error { return p.failure }
 
-// flush yields all values found so far. After an error it always returns that
+// Count returns how many values were found.
+func (p *Crew[V]) Count() int { return p.before + len(p.items) }
+
+// Flush yields all values found so far. After an error it always returns that
 // error.
-func (p *parallel[V]) flush() error {
+func (p *Crew[V]) Flush() error {
 	if len(p.batches) > 0 && len(p.items) > 0 {
 		p.dispatch()
 	}
@@ -111,7 +118,7 @@ func (p *parallel[V]) flush() error {
 		}
 		var v V
 		if v, p.failure = p.decode(i, p.before+n); p.failure == nil && !p.yield(v) {
-			p.failure = errStopped
+			p.failure = ErrStopped
 		}
 	}
 	p.before += len(p.items)
@@ -124,7 +131,7 @@ func (p *parallel[V]) flush() error {
 }
 
 // dispatch makes a batch of the values found. Any goroutine may decode it.
-func (p *parallel[V]) dispatch() {
+func (p *Crew[V]) dispatch() {
 	b := p.unused()
 	b.items, p.items = p.items, b.items
 	b.tape, p.tape = p.tape, b.tape
@@ -144,7 +151,7 @@ func (p *parallel[V]) dispatch() {
 	}
 }
 
-func (p *parallel[V]) unused() *batch[V] {
+func (p *Crew[V]) unused() *batch[V] {
 	c := p.team()
 	if last := len(c.free) - 1; last >= 0 {
 		b := c.free[last]
@@ -155,15 +162,15 @@ func (p *parallel[V]) unused() *batch[V] {
 }
 
 // team returns the crew.
-func (p *parallel[V]) team() *crew[V] {
-	if c := p.crew.Take(); c != nil {
+func (p *Crew[V]) team() *gear[V] {
+	if c := p.gear.Take(); c != nil {
 		return c
 	}
-	return p.crew.Hold(new(crew[V]))
+	return p.gear.Hold(new(gear[V]))
 }
 
 // hire starts a worker, which ends when there are no more batches.
-func (p *parallel[V]) hire() {
+func (p *Crew[V]) hire() {
 	c := p.team()
 	if p.running == len(c.decode) {
 		c.decode = append(c.decode, p.newDecode())
@@ -180,25 +187,25 @@ func (p *parallel[V]) hire() {
 }
 
 // dismiss waits for the workers to end.
-func (p *parallel[V]) dismiss() {
+func (p *Crew[V]) dismiss() {
 	if p.work == nil {
 		return
 	}
-	defer p.crew.Pause()
+	defer p.gear.Pause()
 	p.stopped.Store(p.failure != nil)
 	close(p.work)
 	p.workers.Wait()
 	p.work, p.running, p.batches = nil, 0, p.batches[:0]
 }
 
-// close stops the workers.
-func (p *parallel[V]) close() {
-	p.failure = errStopped
+// Close stops the workers.
+func (p *Crew[V]) Close() {
+	p.failure = ErrStopped
 	p.dismiss()
 }
 
 // await decodes other batches until b is decoded.
-func (p *parallel[V]) await(b *batch[V]) {
+func (p *Crew[V]) await(b *batch[V]) {
 	for {
 		select {
 		case <-b.done:
@@ -209,7 +216,7 @@ func (p *parallel[V]) await(b *batch[V]) {
 	}
 }
 
-func (b *batch[V]) run(decode decodeFunc[V]) {
+func (b *batch[V]) run(decode Decode[V]) {
 	defer func() {
 		b.panic = recover()
 		b.done <- struct{}{}
@@ -225,13 +232,13 @@ func (b *batch[V]) run(decode decodeFunc[V]) {
 }
 
 // deliver yields the values of a batch.
-func (p *parallel[V]) deliver(b *batch[V]) error {
+func (p *Crew[V]) deliver(b *batch[V]) error {
 	if b.panic != nil {
 		panic(b.panic)
 	}
 	for _, v := range b.out {
 		if !p.yield(v) {
-			return errStopped
+			return ErrStopped
 		}
 	}
 	err := b.err
