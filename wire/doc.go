@@ -78,19 +78,24 @@
 //
 // # Where things are
 //
-// A body passes through these files, each encoding through its own:
+// This package is what users see, and reads lists and watches. The work is done in
+// rooms below it. A body passes through them from the top:
 //
-//	internal/frame                            buffers the body, finds where a value, a list
-//	                                          item or a watch frame (NextFrame) ends
-//	{json,protobuf,cbor}_watch.go             take a watch frame apart
-//	{json,protobuf,cbor}_list.go              take a list apart
-//	parallel.go                               hands values to goroutines, results to the caller
-//	internal/json                             decodes objects from JSON (NewRun), with or without
-//	                                          a table of their Go type (KindOf)
-//	internal/protobuf                         decodes objects from protobuf (Run) with a table of
-//	                                          their Go type (TableOf)
-//	internal/cbor                             reads CBOR objects with apimachinery's codec
-//	internal/share                            looks for equal parts and remembers them
-//	internal/guard                            keeps from the reference what it cannot bear
-//	target.go                                 says what to make of an object, and checks its kind
+//	internal/frame      buffers the body, finds where a value, an item or a watch frame ends
+//	internal/crew       hands values to goroutines, results to the caller
+//	internal/json       decodes an object from JSON, with or without a Go type
+//	internal/protobuf   decodes an object from protobuf
+//	internal/cbor       decodes an object from CBOR with apimachinery's codec
+//	internal/selection  says which fields of an object are wanted
+//	internal/share      finds parts that objects have in common
+//	internal/memory     makes text and slices, keeps what is used again
+//	internal/guard      keeps from the reference what it cannot bear
+//	internal/fault      holds the reasons to refuse a body
+//
+// What is left here:
+//
+//	{json,protobuf,cbor}_list.go   take a list apart
+//	{json,protobuf,cbor}_watch.go  take a watch frame apart
+//	{json,protobuf,cbor}.go        decode an object, or let the reference do it
+//	target.go                      says what to make of an object, and checks its kind
 package wire

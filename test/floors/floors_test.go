@@ -45,6 +45,14 @@ var within = map[string]string{
 // otherwise.
 var divided = []string{"rest"}
 
+// rooms are the floors of the rooms of wire, from the ground up. A room may import
+// those of lower floors.
+var rooms = [][]string{
+	{"fault", "memory"},
+	{"selection", "share", "guard", "frame"},
+	{"crew", "json", "protobuf", "cbor"},
+}
+
 // beside are packages in the house's tree that stand beside the house, because
 // they are for tests alone. None of the house may import them.
 var beside = []string{"controller/controllertest"}
@@ -54,7 +62,7 @@ var only = map[string][]string{
 	"github.com/prometheus/client_golang": {"metrics", "cmd"},
 	"github.com/spf13/cobra":              {"cmd"},
 	"github.com/stretchr/testify":         {"_test.go"},
-	"unsafe":                              {"wire"},
+	"unsafe":                              {"wire/internal/memory", "wire/internal/share", "wire/internal/json", "wire/internal/protobuf"},
 }
 
 // never are modules that the root module does without.
@@ -148,6 +156,29 @@ func TestImportsRunDownwards(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestRoomsOfWireImportDownwards(t *testing.T) {
+	const within = "wire/internal/"
+	floorOf := func(room string) int {
+		return slices.IndexFunc(rooms, func(floor []string) bool { return slices.Contains(floor, room) })
+	}
+	seen := make(map[string]bool)
+	for _, s := range sources(t) {
+		room, ok := strings.CutPrefix(s.pkg, within)
+		if !ok || strings.HasSuffix(s.path, "_test.go") {
+			continue
+		}
+		seen[room] = true
+		from := floorOf(room)
+		require.GreaterOrEqual(t, from, 0, "%s is a room on no floor", s.pkg)
+		for _, imported := range s.imports {
+			if other, ok := strings.CutPrefix(imported, module+"/"+within); ok && floorOf(other) >= from {
+				t.Errorf("%s (floor %d) imports %s (floor %d)", s.path, from, imported, floorOf(other))
+			}
+		}
+	}
+	require.Len(t, seen, len(slices.Concat(rooms...)), "a room is gone")
 }
 
 func TestSomeImportsStayWhereTheyBelong(t *testing.T) {
