@@ -2,6 +2,7 @@ package object
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +13,11 @@ type GVK = schema.GroupVersionKind
 
 // GVR is the group, version and resource under which objects are served.
 type GVR = schema.GroupVersionResource
+
+// IsBuiltin reports whether t is one of Kubernetes' own API types, a struct of
+// k8s.io/api. Their list kind is always the kind with "List" appended, and API servers
+// serve them as protobuf. Neither is so for custom resources, whatever their types are.
+func IsBuiltin(t reflect.Type) bool { return strings.HasPrefix(t.PkgPath(), "k8s.io/api/") }
 
 // ParseResourceArg reads a resource as kubectl's users type it:
 // TYPE[.VERSION][.GROUP], for example "pods", "deployments.apps" or

@@ -1,9 +1,13 @@
 package object
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestParseKey(t *testing.T) {
@@ -22,6 +26,13 @@ func TestParseKey(t *testing.T) {
 	for _, in := range []string{"", "shop/", "/", "a/b/c", "a//b"} {
 		_, err := ParseKey(in)
 		require.ErrorContains(t, err, `want "namespace/name"`, in)
+	}
+}
+
+func TestIsBuiltin(t *testing.T) {
+	require.True(t, IsBuiltin(reflect.TypeFor[corev1.Pod]()))
+	for _, other := range []reflect.Type{reflect.TypeFor[*corev1.Pod](), reflect.TypeFor[unstructured.Unstructured](), reflect.TypeFor[metav1.PartialObjectMetadata](), reflect.TypeFor[Key]()} {
+		require.False(t, IsBuiltin(other), "%v", other)
 	}
 }
 

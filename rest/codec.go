@@ -42,8 +42,8 @@ func newCodec[T object.Object](opts wire.Options, cbor bool) *codec[T] {
 	return c
 }
 
-// isBuiltin reports whether the Go type is one of Kubernetes' own. Custom
-// resources are served as JSON only, whatever methods their types have.
+// isBuiltin reports whether the Go type of the objects is one of Kubernetes' own.
+// Custom resources are served as JSON only, whatever methods their types have.
 func isBuiltin[T object.Object](scheme *runtime.Scheme, kind object.GVK) bool {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Interface {
@@ -52,7 +52,7 @@ func isBuiltin[T object.Object](scheme *runtime.Scheme, kind object.GVK) bool {
 	if t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t != nil && strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
+	return t != nil && object.IsBuiltin(t)
 }
 
 // check fails where objects of the kind cannot be decoded as they are wanted,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // read decodes the body of a review of at most limit bytes. Where it fails it has
@@ -47,7 +48,7 @@ func answer(w http.ResponseWriter, review any) {
 		http.Error(w, fmt.Sprintf("the answer cannot be written: %v", err), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", wire.MediaJSON)
 	// The API server may have given up.
 	_, _ = w.Write(body)
 }

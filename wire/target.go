@@ -3,7 +3,6 @@ package wire
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -116,13 +115,6 @@ func (t *target[T]) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind)
 // isStatus reports whether this is the kind of a metav1.Status.
 func isStatus(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Status" }
 
-// builtin reports whether the type is one of Kubernetes' own, whose list kind
-// is always the kind with "List" appended. A custom resource may name its list
-// kind as it likes.
-func (t *target[T]) builtin() bool {
-	return strings.HasPrefix(t.goType.PkgPath(), "k8s.io/api/")
-}
-
 // isMetadata reports whether this is the kind under which a server sends
 // metadata alone.
 func isMetadata(apiVersion, kind, suffix string) bool {
@@ -150,7 +142,7 @@ func (t *target[T]) checkListKind(apiVersion, kind string, bareItems bool) error
 	case apiVersion != t.apiVersion || kind == "":
 	case kind == t.kind.Kind+"List":
 		return nil
-	case !bareItems && !t.builtin() && kind != t.kind.Kind:
+	case !bareItems && !object.IsBuiltin(t.goType) && kind != t.kind.Kind:
 		return nil
 	}
 	return t.wrongKind(apiVersion, kind)

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // serveSpec is what a load server is to serve.
@@ -155,10 +156,10 @@ func widgetResource() apiserver.Resource {
 // warm lets everything that will be asked for be encoded.
 func warm(ctx context.Context, spec serveSpec, load *apiserver.Load, url string) (first serving, err error) {
 	first.URL = url
-	accept, path := "application/vnd.kubernetes.protobuf", "/api/v1/pods"
+	accept, path := wire.MediaProtobuf, "/api/v1/pods"
 	if spec.Custom {
 		version := objects.WidgetVersion()
-		accept, path = "application/json", "/apis/"+version.String()+"/"+objects.WidgetPlural
+		accept, path = wire.MediaJSON, "/apis/"+version.String()+"/"+objects.WidgetPlural
 	}
 	ask := func() (uint64, error) {
 		if !spec.Stream {

@@ -8,19 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // aggregatedAccept asks for the aggregated form, stable since Kubernetes 1.30
 // and beta since 1.27, and takes the classic form from servers without it.
-const aggregatedAccept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
-	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
-	"application/json"
+const aggregatedAccept = wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	wire.MediaJSON + ";g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList," +
+	wire.MediaJSON
 
 // isAggregated reports whether an answer to aggregatedAccept has the
 // aggregated form. The two versions of it have the same JSON fields.
 func isAggregated(contentType string) bool {
 	mediaType, params, err := mime.ParseMediaType(contentType)
-	return err == nil && mediaType == "application/json" &&
+	return err == nil && mediaType == wire.MediaJSON &&
 		params["g"] == apidiscoveryv2.GroupName &&
 		(params["v"] == "v2" || params["v"] == "v2beta1") &&
 		params["as"] == "APIGroupDiscoveryList"

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // classicParallel bounds the requests in flight for classic discovery. A
@@ -88,7 +90,7 @@ func readClassicVersion(ctx context.Context, get Get, gv schema.GroupVersion) ([
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	body, _, err := get(ctx, versionPath(gv), "application/json")
+	body, _, err := get(ctx, versionPath(gv), wire.MediaJSON)
 	if err != nil {
 		return nil, err
 	}
