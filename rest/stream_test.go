@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -461,7 +462,11 @@ func TestNoAnswer(t *testing.T) {
 	server.Close()
 	c := clientOf(t, &config.Config{Host: server.URL})
 	_, err := ResourceFor[*corev1.Pod](c).Get(t.Context(), key, metav1.GetOptions{})
-	require.ErrorContains(t, err, "get pods default/a: no answer from "+strings.TrimPrefix(server.URL, "http://")+": dial tcp")
+	host := strings.TrimPrefix(server.URL, "http://")
+	require.ErrorContains(t, err, "get pods default/a: no answer from "+host+": dial tcp: connect")
+	require.ErrorContains(t, err, "check that the API server is running")
+	require.Equal(t, 1, strings.Count(err.Error(), host), "named once: %v", err)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 
 	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 	defer cancel()

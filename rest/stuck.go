@@ -58,8 +58,41 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 			return stuck
 		}
 	}
-	return fmt.Errorf("no answer from %s: %w", host, err)
+	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
 }
+
+// unnamed returns an error of dialling host whose text does not name it again.
+func unnamed(host string, err error) error {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "dial" {
+		return err
+	}
+	text, name := err.Error(), hostname(host)
+	if op.Addr != nil && hostname(op.Addr.String()) == name {
+		text = strings.Replace(text, " "+op.Addr.String()+": ", ": ", 1)
+	}
+	if lookup, ok := errors.AsType[*net.DNSError](err); ok && lookup.Name == name {
+		text = strings.Replace(text, "lookup "+name, "lookup", 1)
+	}
+	return &retold{text, err}
+}
+
+// hostname cuts the port off, if there is one.
+func hostname(address string) string {
+	if name, _, err := net.SplitHostPort(address); err == nil {
+		return name
+	}
+	return strings.Trim(address, "[]")
+}
+
+// retold is an error with another text.
+type retold struct {
+	text string
+	err  error
+}
+
+func (e *retold) Error() string { return e.text }
+func (e *retold) Unwrap() error { return e.err }
 
 // timedOut reports whether err says that nothing came for too long. What net/http
 // says of a connection that answers no ping has no type.

@@ -100,3 +100,28 @@ func TestAConnectionThatDiesSaysHowLongItWasSilent(t *testing.T) {
 	_, err := b.Read(nil)
 	require.EqualError(t, err, "no answer from api.example.com for 45s (in the middle of the answer): http2: client connection lost")
 }
+
+// Who reads of an outage is told the host once.
+func TestADialErrorNamesTheHostOnce(t *testing.T) {
+	refused := func(ip string) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.ParseIP(ip), Port: 443}, Err: errors.New("refused")}
+	}
+	unknown := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "api.example.com", Server: "10.0.0.2:53"}}
+	for _, c := range []struct {
+		host string
+		err  error
+		want string
+	}{
+		{"10.0.0.1:443", refused("10.0.0.1"), "dial tcp: refused"},
+		{"10.0.0.1", refused("10.0.0.1"), "dial tcp: refused"},
+		{"[fd00::1]:443", refused("fd00::1"), "dial tcp: refused"},
+		{"[fd00::1]", refused("fd00::1"), "dial tcp: refused"},
+		{"api.example.com", refused("10.0.0.1"), "dial tcp 10.0.0.1:443: refused"},
+		{"api.example.com:6443", unknown, "dial tcp: lookup on 10.0.0.2:53: no such host"},
+		{"api.example.com", io.EOF, "EOF"},
+	} {
+		err := noAnswer(t.Context(), c.host, new(source.Progress), c.err)
+		require.EqualError(t, err, "no answer from "+c.host+": "+c.want)
+		require.ErrorIs(t, err, c.err)
+	}
+}

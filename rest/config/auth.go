@@ -116,7 +116,7 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	}
 	resp, err := t.roundTrip(req)
 	if err != nil {
-		return nil, advise(req, err)
+		return nil, advise(err)
 	}
 	if err := foreignRedirect(t.base, resp); err != nil {
 		discard(resp)
@@ -141,7 +141,7 @@ func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err e
 
 // advise adds what the user can do to an error of the network, where that is
 // known.
-func advise(req *http.Request, err error) error {
+func advise(err error) error {
 	record, isRecord := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
@@ -150,7 +150,7 @@ func advise(req *http.Request, err error) error {
 	case isOp && op.Op == "proxyconnect":
 		return fmt.Errorf("%w: check the proxy (proxy-url, HTTPS_PROXY)", err)
 	case isOp && op.Op == "dial":
-		return fmt.Errorf("%w: check that the API server %s is running and can be reached from here", err, origin(req.URL))
+		return fmt.Errorf("%w: check that the API server is running and can be reached from here", err)
 	case isRecord && string(record.RecordHeader[:]) == "HTTP/":
 		return fmt.Errorf("%w: use http:// in the server's address, or the port of its https", http.ErrSchemeMismatch)
 	}
