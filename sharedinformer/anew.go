@@ -39,7 +39,9 @@ func (s *scoped[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 // reusing returns the source as one that takes back known objects, if it can.
 func reusing[T object.Object](from source.ListerWatcher[T], known wire.Known[T]) source.ListerWatcher[T] {
 	if reuser, ok := from.(source.Reuser[T]); ok {
-		return reuser.Reusing(known)
+		if again := reuser.Reusing(known); again != nil {
+			return again
+		}
 	}
 	return from
 }

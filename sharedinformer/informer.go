@@ -117,10 +117,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
 	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)
-	var each []*feed[T]
-	for _, namespace := range i.feeds.wanted {
-		each = append(each, i.newFeed(namespace, false))
-	}
+	each := i.newFeeds(i.feeds.wanted, false)
 	i.feeds.each.Store(&each)
 	if len(each) == 0 { // nothing will come that could make the informer synced
 		i.feeds.trims = 1

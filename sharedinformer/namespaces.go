@@ -51,10 +51,13 @@ func (i *Informer[T]) Namespaces() []string {
 // be called from anywhere, handlers and hooks included.
 func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	set := NamespaceSet(namespaces)
-	for _, namespace := range set {
-		if _, err := i.feeds.in(namespace); err != nil {
+	feeds := make([]*feed[T], len(set))
+	for n, namespace := range set {
+		from, err := i.feeds.in(namespace)
+		if err != nil {
 			return fmt.Errorf("SetNamespaces: %w", err)
 		}
+		feeds[n] = i.newFeed(namespace, from, true)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -63,47 +66,63 @@ func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	}
 	i.feeds.wanted = set
 	if !i.feeds.clusterScoped {
-		i.feedWith(set, true)
+		i.feedWith(feeds)
 	}
 	return nil
 }
 
 // notNamespaced takes note that the kind has no namespaces.
 func (i *Informer[T]) notNamespaced() {
+	all := i.newFeed(metav1.NamespaceAll, &scoped[T]{i.feeds.source, i.namespaced}, false)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !i.feeds.clusterScoped {
 		i.feeds.clusterScoped = true
-		i.feedWith([]string{metav1.NamespaceAll}, false)
+		i.feedWith([]*feed[T]{all})
 	}
 }
 
 // namespaced takes note that the kind has namespaces after all. It reports whether
 // its objects are wanted nevertheless.
 func (i *Informer[T]) namespaced() (wanted bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.feeds.clusterScoped {
-		i.feeds.clusterScoped = false
-		i.feedWith(i.feeds.wanted, true)
+	for {
+		set, scoped := i.wanted()
+		if !scoped {
+			return slices.Contains(set, metav1.NamespaceAll)
+		}
+		i.giveBack(set, i.newFeeds(set, true))
 	}
-	return slices.Contains(i.feeds.wanted, metav1.NamespaceAll)
 }
 
-// feedWith gives the informer one feed for each namespace of a set. The lists of
-// those that come must be fresh where others may have read the same objects
-// before. It is called under mu.
-func (i *Informer[T]) feedWith(set []string, fresh bool) {
+// wanted returns the namespaces that are wanted, and whether the kind has none.
+func (i *Informer[T]) wanted() (set []string, scoped bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.feeds.wanted, i.feeds.clusterScoped
+}
+
+// giveBack gives a kind that has namespaces after all the feeds of a set, if that is
+// still the one that is wanted.
+func (i *Informer[T]) giveBack(set []string, feeds []*feed[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.feeds.clusterScoped && slices.Equal(set, i.feeds.wanted) {
+		i.feeds.clusterScoped = false
+		i.feedWith(feeds)
+	}
+}
+
+// feedWith gives the informer one feed for each namespace of a set: the one that it
+// has, or else that of set. It is called under mu.
+func (i *Informer[T]) feedWith(set []*feed[T]) {
 	leaving := slices.DeleteFunc(i.feeds.leaving, func(f *feed[T]) bool { return f.cancel == nil })
 	var feeds, come []*feed[T]
 	before := i.feeds.all()
-	for _, namespace := range set {
-		n := slices.IndexFunc(before, func(f *feed[T]) bool { return f.namespace == namespace })
-		if n >= 0 {
+	for _, f := range set {
+		if n := slices.IndexFunc(before, func(other *feed[T]) bool { return other.namespace == f.namespace }); n >= 0 {
 			feeds = append(feeds, before[n])
 			continue
 		}
-		f := i.newFeed(namespace, fresh)
 		feeds, come = append(feeds, f), append(come, f)
 	}
 	trims := 0
@@ -152,21 +171,28 @@ func (i *Informer[T]) withdraw(feeds []*feed[T], trims int) {
 	}
 }
 
-// newFeed returns the feed of one namespace. Where the source cannot be narrowed to
-// it, the feed fails with the reason.
-func (i *Informer[T]) newFeed(namespace string, fresh bool) *feed[T] {
-	from, err := i.feeds.in(namespace)
-	if err != nil {
-		from = unusable[T]{i.feeds.source, fmt.Errorf("Options.Namespaces: %w", err)}
-	} else if reuser, ok := from.(source.Reuser[T]); ok {
-		from = reuser.Reusing(i.cache.Peek) // which never waits for the cache
+// newFeeds returns a feed for each namespace of a set. Where the source cannot be
+// narrowed to one, that feed fails with the reason. It is called where no lock is held,
+// as whatever calls a source.
+func (i *Informer[T]) newFeeds(set []string, fresh bool) []*feed[T] {
+	feeds := make([]*feed[T], len(set))
+	for n, namespace := range set {
+		from, err := i.feeds.in(namespace)
+		if err != nil {
+			from = unusable[T]{i.feeds.source, fmt.Errorf("Options.Namespaces: %w", err)}
+		}
+		feeds[n] = i.newFeed(namespace, from, fresh)
 	}
+	return feeds
+}
+
+// newFeed returns the feed of one namespace. Its list must be fresh where others may
+// have read the same objects before.
+func (i *Informer[T]) newFeed(namespace string, from source.ListerWatcher[T], fresh bool) *feed[T] {
 	opts := i.feeds.opts
 	opts.Consistent = fresh
+	from = reusing(from, i.cache.Peek) // which never waits for the cache
 	if namespace == metav1.NamespaceAll {
-		if i.feeds.clusterScoped {
-			from = &scoped[T]{from, i.namespaced}
-		}
 		return &feed[T]{namespace: namespace, reflector: reflector.New(from, i.queue, opts)}
 	}
 	if opts.Name != "" {
