@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,24 +15,28 @@ import (
 // process applies what the feeds queue until ctx is done, which is when they have
 // ended, and nothing is left in the queue.
 func (i *Informer[T]) process(ctx context.Context, r *run) {
-	ended := false
+	var err error
+	guard := failure.Guard{In: "a method of an object"}
 	defer func() {
-		if !ended {
-			i.torn(r)
+		if err != nil {
+			i.torn(r, err)
 		}
 	}()
+	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} })
 	i.drain(ctx)
-	ended = true
+	guard.Returned()
 }
 
-// torn ends the run, and all later ones, where an index function has called
-// runtime.Goexit in the middle of a batch: what it was at is in part of the cache.
-func (i *Informer[T]) torn(r *run) {
-	err := &failure.GoexitError{In: "an index function"}
+// torn ends the run, and all later ones, where the user's code has panicked, or called
+// runtime.Goexit, in the middle of a batch: what it was at is in part of the cache.
+func (i *Informer[T]) torn(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
 		Resource: i.Name(), Phase: failure.PhaseIndex, Attempts: 1, Since: now, Last: now,
 		Err: fmt.Errorf("%w; the cache is of no use any more: mend the function and make the informer anew", err),
+	}
+	if _, ok := errors.AsType[*failure.PanicError](err); ok {
+		f.Phase = failure.PhaseCache
 	}
 	i.failure.Store(f)
 	i.broken.Store(f)
