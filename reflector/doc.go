@@ -27,10 +27,10 @@
 // The function of a state runs it to its end and returns the next state, with a
 // failure if there was one; nothing else decides. So watch.go says when a relist
 // follows (the resource version has expired, or a change cannot be read) and when a
-// streaming list gives way to a list, history.go whether the server went back behind
-// what it promised, list.go what a list asks for, reflector.go
-// where a run begins and what happens to every failure, backoff.go how long to wait,
-// and watchdog.go when silence is too long.
+// streaming list gives way to a list; history.go whether the server went back behind
+// what it promised; list.go what a list asks for; reflector.go where a run begins and
+// what happens to every failure; backoff.go how long to wait; and watchdog.go when
+// silence is too long.
 //
 // # Guarantees
 //
@@ -38,10 +38,10 @@
 // between the set it knew and the server's (L17). A watch resumes from the last
 // resource version. A list follows only if that has expired, if the server's history
 // went back behind it, or if the change after it could not be decoded or transformed
-// three times in a row: by then the object may be another one (L19). A streaming list without its end falls back to a list. A
-// watch or list that falls silent is given up and opened again (L20). The resource
-// version never passes a change that was not queued (L21). Every failure is in Status
-// and goes to Options.OnError (L22).
+// three times in a row: by then the object may be another one (L19). A streaming list
+// without its end falls back to a list. A watch or list that falls silent is given up
+// and opened again (L20). The resource version never passes a change that was not
+// queued (L21). Every failure is in Status and goes to Options.OnError (L22).
 //
 // Where the server's versions do not grow over all objects, changes are queued all the
 // same, marked as late, and Status says so.

@@ -227,9 +227,6 @@ func (r *Reflector[T]) log(f *failure.Failure) {
 		attrs = append(attrs, "key", object.FormatKey(f.Key))
 	}
 	attrs = append(attrs, "attempts", f.Attempts, "err", failure.Reason(f.Err))
-	if f.Key != (object.Key{}) {
-		attrs = append(attrs, "key", object.FormatKey(f.Key))
-	}
 	if f.Handler != "" {
 		attrs = append(attrs, "in", f.Handler)
 	}
