@@ -57,7 +57,7 @@ fuzz: ## Fuzz everything that parses, FUZZTIME (1m) for each target
 		done; done
 
 .PHONY: kube
-kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D" keeps it, KUBERNETES=1.37 chooses
+kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D" keeps it, KUBERNETES=1.35 or 1.37 chooses
 	@echo "building the real API server (minutes the first time)"
 	@$(GO) -C test/kube build $(if $(KUBERNETES),-modfile=minors/v$(KUBERNETES).mod) -ldflags="-s -w" -o $(CURDIR)/bin/kube .
 	@exec ./bin/kube $(ARGS)

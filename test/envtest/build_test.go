@@ -65,7 +65,7 @@ func TestVersionsAreChosenByMinor(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	_, err = modFile(src, "1.2")
-	require.ErrorContains(t, err, "MILLRACE_KUBERNETES=1.2: there is only 1.37")
+	require.ErrorContains(t, err, "MILLRACE_KUBERNETES=1.2: there is only 1.35, 1.37")
 }
 
 func TestSourcesAreFoundFromBelow(t *testing.T) {

@@ -216,7 +216,9 @@ func TestApplyAndSubresources(t *testing.T) {
 		require.Equal(s.t, 1.0, status.Spec["size"])
 		require.Empty(s.t, status.Metadata.Labels)
 		require.Equal(s.t, map[string]any{"seen": 2.0}, status.Status)
-		require.Equal(s.t, `me Apply status: f:status/f:seen`+"\n"+owners(made), owners(status))
+		// Before 1.36 the server noted who owns labels that it did not take over.
+		owned := strings.Replace(owners(status), "f:metadata/f:labels/f:l ", "", 1)
+		require.Equal(s.t, `me Apply status: f:status/f:seen`+"\n"+owners(made), owned)
 
 		code, refused := s.apply(path+"/status", "you", kind+`},"status":{"seen":3}}`)
 		require.Equal(s.t, 409, code)
