@@ -29,7 +29,10 @@
 // The environment variable MILLRACE_KUBERNETES chooses the minor version of
 // Kubernetes, of those that have a file in test/kube/minors:
 //
-//	MILLRACE_KUBERNETES=1.37 go test ./test/e2e ./test/protocol
+//	MILLRACE_KUBERNETES=1.37 go test -count=1 ./test/e2e ./test/protocol
+//
+// The go command does not see that the variable is read, so a cached result may be
+// another version's; -count=1 avoids that.
 //
 // # Guarantees
 //
