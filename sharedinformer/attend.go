@@ -18,19 +18,22 @@ const (
 )
 
 // attendance names in the log each handler that is in one call for long, once for that
-// call, and each that is far behind, once until it has heard all. It belongs to one
-// goroutine.
+// call, and each that is far behind, once until it has heard all. It also says when one
+// batch of changes takes long. It belongs to one goroutine.
 type attendance[T object.Object] struct {
-	inCall map[*Registration[T]]uint64 // the number of the call that was named
-	behind map[*Registration[T]]bool
+	inCall  map[*Registration[T]]uint64 // the number of the call that was named
+	behind  map[*Registration[T]]bool
+	batches uint64 // Informer.batches at the last look
+	same    int    // looks in a row at which it was that
 }
 
-func newAttendance[T object.Object]() attendance[T] {
-	return attendance[T]{inCall: make(map[*Registration[T]]uint64), behind: make(map[*Registration[T]]bool)}
+func newAttendance[T object.Object]() *attendance[T] {
+	return &attendance[T]{inCall: make(map[*Registration[T]]uint64), behind: make(map[*Registration[T]]bool)}
 }
 
 // look is called every lookEvery.
-func (a attendance[T]) look(i *Informer[T]) {
+func (a *attendance[T]) look(i *Informer[T]) {
+	a.lookAtCache(i)
 	handlers := *i.handlers.Load()
 	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some have left
 		clear(a.inCall)
@@ -52,6 +55,20 @@ func (a attendance[T]) look(i *Informer[T]) {
 			a.behind[r] = true
 			i.warn("a handler is slower than the changes", r, s)
 		}
+	}
+}
+
+// lookAtCache says once of a batch that it has been applied for slowCall: what the
+// cache calls then has not returned.
+func (a *attendance[T]) lookAtCache(i *Informer[T]) {
+	n := i.batches.Load()
+	if n != a.batches {
+		a.batches, a.same = n, 0
+		return
+	}
+	if a.same++; n%2 == 1 && a.same == int(slowCall/lookEvery) {
+		i.logger.Warn("the cache blocks: an index function must return soon, or the process has no time",
+			"resource", i.Name(), "for", slowCall.String(), "queued", i.queue.Len())
 	}
 }
 
@@ -104,7 +121,7 @@ func (d *delivery[T]) within(name string, hook func()) func() {
 func (i *Informer[T]) callHook(name string, d *delivery[T], hook func()) error {
 	handler := ""
 	if d != nil {
-		d.rest()
+		d.watch.stop()
 		handler, hook = d.opts.label(), d.within(name, hook)
 	}
 	slow := time.AfterFunc(slowCall, func() {

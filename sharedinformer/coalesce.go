@@ -24,7 +24,7 @@ type coalescer[T object.Object] struct {
 	order     list.List  // of *pending[T]
 	byKey     map[object.Key]*list.Element
 	waiting   int    // events to be told
-	telling   bool   // one more is being told
+	hand      *Event[T] // one more, which is being told
 	delivered uint64 // events that have been told
 	merged    uint64 // events that need not be told any more
 	closed    bool
@@ -123,22 +123,29 @@ func (c *coalescer[T]) next() (e *Event[T], mark *segment[T]) {
 		return nil, p.mark
 	}
 	c.waiting--
-	c.telling = true
 	if p.both {
 		first := p.first
 		p.first, p.then, p.both = p.then, Event[T]{}, false
-		return &first, nil
+		c.hand = &first
+		return c.hand, nil
 	}
 	c.order.Remove(front)
 	delete(c.byKey, p.key)
-	return &p.first, nil
+	c.hand = &p.first
+	return c.hand, nil
 }
 
 func (c *coalescer[T]) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.telling = false
+	c.hand = nil
 	c.delivered++
+}
+
+func (c *coalescer[T]) telling() *Event[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hand
 }
 
 // claimResync is always granted: a resync merges with the one before it.
@@ -150,7 +157,7 @@ func (c *coalescer[T]) load() load {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	held := load{pending: c.waiting, delivered: c.delivered, merged: c.merged}
-	if c.telling {
+	if c.hand != nil {
 		held.pending++
 	}
 	return held

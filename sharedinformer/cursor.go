@@ -15,6 +15,7 @@ type cursor[T object.Object] struct {
 	events []Event[T] // of the segment at hand
 	index  int        // of the next of them
 
+	hand      atomic.Pointer[batch[T]] // that of the segment at hand, nil while there is none
 	after     atomic.Pointer[joint[T]] // what follows them; nil once cleared
 	joined    uint64                   // how many events the log had before
 	passed    atomic.Uint64            // those, and the events that have been heard
@@ -40,7 +41,10 @@ func (c *cursor[T]) next() (e *Event[T], mark *segment[T]) {
 			c.index++
 			return e, nil
 		}
-		c.events, c.index = nil, 0
+		if c.events != nil {
+			c.events, c.index = nil, 0
+			c.hand.Store(nil)
+		}
 		after := c.after.Load()
 		if after == nil {
 			return nil, nil
@@ -49,7 +53,10 @@ func (c *cursor[T]) next() (e *Event[T], mark *segment[T]) {
 		if following == nil || !c.after.CompareAndSwap(after, following.after) {
 			return nil, nil
 		}
-		c.events = following.events
+		if following.batch != nil {
+			c.events = following.events
+			c.hand.Store(following.batch)
+		}
 		if following.synced || following.resync.wantedBy(c) {
 			return nil, following
 		}
@@ -57,6 +64,18 @@ func (c *cursor[T]) next() (e *Event[T], mark *segment[T]) {
 }
 
 func (c *cursor[T]) heard() { c.passed.Add(1) }
+
+// telling finds the event by what has been heard, so that next need not note it.
+func (c *cursor[T]) telling() *Event[T] {
+	b := c.hand.Load()
+	if b == nil {
+		return nil
+	}
+	if n := c.passed.Load() - b.first; n < uint64(len(b.events)) {
+		return &b.events[n]
+	}
+	return nil
+}
 
 func (c *cursor[T]) claimResync() bool { return c.resyncing.CompareAndSwap(false, true) }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
@@ -39,7 +40,6 @@ type delivery[T object.Object] struct {
 	ended   chan struct{} // closed when a closed delivery has no goroutine (any more)
 
 	awaiting atomic.Int32             // marks of a whole list that it has to pass before it is synced
-	current  atomic.Pointer[Event[T]] // the last event from the mailbox, nil while idle
 	hook     atomic.Pointer[hookCall] // that it waits for, nil for none
 	others   atomic.Uint64            // calls about anything that was ahead
 	panics   atomic.Uint64
@@ -111,7 +111,7 @@ func (d *delivery[T]) begin() bool {
 }
 
 func (d *delivery[T]) end() {
-	d.rest()
+	d.watch.stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running = false
@@ -156,18 +156,12 @@ func (d *delivery[T]) forget() {
 
 // idle waits until there may be something to tell.
 func (d *delivery[T]) idle(ctx context.Context) {
-	d.rest()
+	d.watch.stop()
 	select {
 	case <-d.wake:
 	case <-d.closing:
 	case <-ctx.Done():
 	}
-}
-
-// rest notes that no call is in progress.
-func (d *delivery[T]) rest() {
-	d.watch.stop()
-	d.current.Store(nil)
 }
 
 // step makes the next call, or passes a mark. It returns false where there is
@@ -190,7 +184,6 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 	e, mark := d.mailbox.next()
 	switch {
 	case e != nil:
-		d.current.Store(e)
 		d.deliver(ctx, e)
 	case mark == nil:
 		return false
@@ -205,7 +198,6 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 // put lets objects be told before everything else.
 func (d *delivery[T]) put(objects indexer.View[T], as EventType) {
 	if objects.Len() > 0 {
-		d.current.Store(nil)
 		d.ahead.Store(&ahead[T]{objects: objects, as: as, since: time.Now()})
 	} else if as == Resync {
 		d.mailbox.resynced()
@@ -262,16 +254,27 @@ func (d *delivery[T]) deliver(ctx context.Context, e *Event[T]) {
 
 // call turns a panic of the handler into an error.
 func (d *delivery[T]) call(ctx context.Context, e *Event[T]) (panicked bool, err error) {
-	panicked = true // until it has returned
-	guard := failure.Guard{In: "handler"}
-	defer guard.End(&err, func(err error) {
-		d.heard() // nothing but the deferred calls of work follows
-		d.failed(ctx, e, false, fmt.Errorf("%w; the next change is told in another goroutine", err))
-		d.exited = true
-	})
+	returned := false
+	defer func() {
+		if !returned {
+			panicked, err = d.broke(ctx, e, recover())
+		}
+	}()
 	err = d.handler.Handle(ctx, *e)
-	guard.Returned()
+	returned = true
 	return false, err
+}
+
+// broke is what call does where the handler has not returned, but panicked or called
+// runtime.Goexit. After that nothing but the deferred calls of work follows.
+func (d *delivery[T]) broke(ctx context.Context, e *Event[T], panicked any) (bool, error) {
+	if panicked != nil {
+		return true, &failure.PanicError{In: "handler", Value: panicked, Stack: debug.Stack()}
+	}
+	d.heard()
+	d.failed(ctx, e, false, fmt.Errorf("%w; the next change is told in another goroutine", &failure.GoexitError{In: "handler"}))
+	d.exited = true
+	return false, nil
 }
 
 func (d *delivery[T]) failed(ctx context.Context, e *Event[T], panicked bool, err error) {
@@ -302,7 +305,7 @@ func (d *delivery[T]) telling() (o T, since time.Time, ok bool) {
 		e, ok := a.next()
 		return e.Object, a.since, ok
 	}
-	if e := d.current.Load(); e != nil {
+	if e := d.mailbox.telling(); e != nil {
 		return e.Object, e.Received, true
 	}
 	return o, since, false

@@ -82,6 +82,8 @@ func (i *Informer[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 func (i *Informer[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (failures []*indexer.IndexError, left []*original[T]) {
 	i.join.Lock()
 	defer i.join.Unlock() // an index function may end the goroutine
+	i.batches.Add(1)
+	defer i.batches.Add(1)
 	failures = i.cache.Write(func(w indexer.Writer[T]) {
 		for n := range deltas {
 			changes.apply(w, &deltas[n])

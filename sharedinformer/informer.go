@@ -36,6 +36,7 @@ type Informer[T object.Object] struct {
 	stopped atomic.Bool                     // the last Run has returned
 	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
 	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
+	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 
 	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations

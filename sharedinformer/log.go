@@ -11,9 +11,17 @@ import (
 // Its content never changes once it is in the log.
 type segment[T object.Object] struct {
 	events []Event[T]
+	batch  *batch[T]  // the events again; set by append
 	synced bool       // mark: the initial list ends here
 	resync *resync[T] // mark: tell these handlers of these objects
 	after  *joint[T]
+}
+
+// batch is a run of events. It is apart from the segment, so that a handler that does
+// not return from a call holds its events, and not all that follow.
+type batch[T object.Object] struct {
+	events []Event[T]
+	first  uint64 // how many events the log had before them
 }
 
 // joint is where the next segment will be found. It is apart from the segment
@@ -50,7 +58,10 @@ func newLog[T object.Object]() *eventLog[T] {
 
 // append puts s behind all others.
 func (l *eventLog[T]) append(s *segment[T]) {
-	l.total.Add(uint64(len(s.events)))
+	if len(s.events) > 0 {
+		s.batch = &batch[T]{events: s.events, first: l.total.Load()}
+		l.total.Add(uint64(len(s.events)))
+	}
 	s.after = new(joint[T])
 	l.end.next.Store(s)
 	l.end = s.after

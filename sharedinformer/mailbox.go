@@ -15,6 +15,10 @@ type mailbox[T object.Object] interface {
 	// heard counts the last event of next: the call about it has returned.
 	heard()
 
+	// telling returns the last event of next that has not been heard; nil if there is
+	// none. It may be called by anybody.
+	telling() *Event[T]
+
 	// claimResync reports whether a resync may be put into the log for this handler.
 	// Resyncs must not pile up before one that takes longer than their period:
 	// changes would come ever later.

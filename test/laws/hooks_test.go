@@ -108,6 +108,23 @@ func TestL22_AHandlerThatBlocksIsNamed(t *testing.T) {
 		require.GreaterOrEqual(r, blocked.Status().Slowest, time.Minute)
 		settle(time.Hour)
 		require.Equal(r, 1, strings.Count(log.String(), "a handler blocks"), log.String())
+		require.NotContains(r, log.String(), "the cache blocks")
 		require.Regexp(r, `a handler blocks.*handler="handler \\"stuck\\" \(laws/hooks_test.go:\d+\)" key=shop/p\w+ for=1\ds pending=3 behind=1\ds`, log.String())
+	})
+}
+
+// An index function that blocks holds up the cache and all that is behind it.
+func TestL22_AnIndexFunctionThatBlocksIsNamedOnce(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.fill(1)
+		var log strings.Builder
+		i := r.informer(sharedinformer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), SyncPatience: -1})
+		release := make(chan struct{})
+		sharedinformer.AddIndex(i, "stuck", func(*corev1.Pod) []string { <-release; return nil })
+		defer r.run(i)()
+		settle(time.Hour)
+		require.Equal(r, 1, strings.Count(log.String(), `msg="the cache blocks: an index function must return soon, or the process has no time" resource=pods for=10s queued=`), log.String())
+		close(release)
+		require.NoError(r, i.WaitForSync(r.ctx))
 	})
 }
