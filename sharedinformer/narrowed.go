@@ -134,3 +134,23 @@ func (s *scoped[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 }
 
 func (s *scoped[T]) wants(o T) bool { return o.GetNamespace() == "" || s.namespaced() }
+
+// Reusing implements source.Reuser as the source does.
+func (n *narrowed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
+	return &narrowed[T]{reusing(n.ListerWatcher, known), n.notNamespaced}
+}
+
+// Reusing implements source.Reuser as the source does.
+func (s *scoped[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
+	return &scoped[T]{reusing(s.ListerWatcher, known), s.namespaced}
+}
+
+// reusing returns the source as one that takes back known objects, if it can.
+func reusing[T object.Object](from source.ListerWatcher[T], known wire.Known[T]) source.ListerWatcher[T] {
+	if reuser, ok := from.(source.Reuser[T]); ok {
+		if again := reuser.Reusing(known); again != nil {
+			return again
+		}
+	}
+	return from
+}
