@@ -26,7 +26,6 @@ type witness struct {
 	known   map[object.Key]partial
 	told    []string
 	calls   uint64
-	resync  uint64
 	syncs   int
 	inCall  bool
 	closed  bool
