@@ -62,8 +62,9 @@ type pluginRun struct {
 	began time.Time
 	stop  context.CancelCauseFunc
 
-	waiting int         // callers; guarded by the source's mu, as is idle
-	idle    *time.Timer // ends the run, while nobody waits for it
+	waiting int         // callers; guarded by the source's mu, as are the two below
+	idle    *time.Timer // gives up the run, while nobody waits for it
+	givenUp bool        // it is being ended, and is not to be waited for
 
 	done chan struct{} // closed when the rest is set
 	cred credential
@@ -78,10 +79,31 @@ func newExecSource(c *Config) *execSource {
 
 func (s *execSource) get(ctx context.Context) (credential, error) {
 	what := fmt.Sprintf("exec plugin %q", s.config.Exec.Command)
+	source.ProgressOf(ctx).Step("", what)
+	for {
+		run, cred := s.join()
+		if run == nil {
+			return cred, nil
+		}
+		select {
+		case <-run.done:
+			if s.leave(run) {
+				return run.cred, run.err
+			}
+		case <-ctx.Done():
+			s.leave(run)
+			return credential{}, &source.StuckError{What: what, For: time.Since(run.began), Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// join returns the run to wait for, which the caller must leave, or else the current
+// credential. A run that was given up is waited for only to begin the next one.
+func (s *execSource) join() (*pluginRun, credential) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.good() {
-		defer s.mu.Unlock()
-		return s.current, nil
+		return nil, s.current
 	}
 	if s.running == nil {
 		s.start()
@@ -91,16 +113,7 @@ func (s *execSource) get(ctx context.Context) (credential, error) {
 	if run.idle != nil {
 		run.idle.Stop()
 	}
-	s.mu.Unlock()
-	defer s.leave(run)
-
-	source.ProgressOf(ctx).Step("", what)
-	select {
-	case <-run.done:
-		return run.cred, run.err
-	case <-ctx.Done():
-		return credential{}, &source.StuckError{What: what, For: time.Since(run.began), Err: context.Cause(ctx)}
-	}
+	return run, credential{}
 }
 
 // start begins a run; mu is held.
@@ -125,12 +138,24 @@ func (s *execSource) start() {
 	}()
 }
 
-// leave is called when a caller no longer waits for the run.
-func (s *execSource) leave(run *pluginRun) {
+// leave is called when a caller no longer waits for the run. It reports whether its
+// outcome counts, as that of a run that was given up does not.
+func (s *execSource) leave(run *pluginRun) (counts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if run.waiting--; run.waiting == 0 && s.running == run {
-		run.idle = time.AfterFunc(s.abandoned, func() { run.stop(errAbandoned) })
+		run.idle = time.AfterFunc(s.abandoned, func() { s.giveUp(run) })
+	}
+	return !run.givenUp
+}
+
+// giveUp ends a run that nobody waits for.
+func (s *execSource) giveUp(run *pluginRun) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if run.waiting == 0 {
+		run.givenUp = true
+		run.stop(errAbandoned)
 	}
 }
 
