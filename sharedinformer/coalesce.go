@@ -169,5 +169,5 @@ func (c *coalescer[T]) clear() {
 	defer c.mu.Unlock()
 	c.order.Init()
 	clear(c.byKey)
-	c.waiting, c.hand, c.closed = 0, nil, true // what is at hand may never be told
+	c.waiting, c.closed = 0, true
 }
