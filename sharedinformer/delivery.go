@@ -25,8 +25,6 @@ type delivery[T object.Object] struct {
 	mailbox  mailbox[T]
 	wake     chan struct{} // holds one token while there may be something to tell
 
-	// The goroutine's own, but for reads of ahead.
-	events []Event[T]               // of the mailbox, that are still to be told
 	ahead  atomic.Pointer[ahead[T]] // comes before the mailbox; nil for none
 	ends   bool                     // the handler is synced after ahead
 	exited bool                     // the handler has ended the goroutine
@@ -118,7 +116,6 @@ func (d *delivery[T]) end() {
 	defer d.mu.Unlock()
 	d.running = false
 	if d.closed.Load() {
-		d.events = nil
 		d.forget()
 		close(d.ended)
 	}
@@ -145,7 +142,6 @@ func (d *delivery[T]) close() (first bool) {
 	close(d.closing)
 	d.forget()
 	if !d.running {
-		d.events = nil
 		close(d.ended)
 	}
 	return true
@@ -171,10 +167,6 @@ func (d *delivery[T]) idle(ctx context.Context) {
 // step makes the next call, or passes a mark. It returns false where there is
 // nothing to do.
 func (d *delivery[T]) step(ctx context.Context) bool {
-	if e := d.take(); e != nil {
-		d.deliver(ctx, e)
-		return true
-	}
 	if a := d.ahead.Load(); a != nil {
 		if e, ok := a.next(); ok {
 			d.deliver(ctx, &e)
@@ -189,10 +181,10 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 		d.sync()
 		return true
 	}
-	events, mark := d.mailbox.next()
+	e, mark := d.mailbox.next()
 	switch {
-	case events != nil:
-		d.events = events
+	case e != nil:
+		d.deliver(ctx, e)
 	case mark == nil:
 		return false
 	case mark.synced:
@@ -201,21 +193,6 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 		d.put(mark.resync.objects, Resync)
 	}
 	return true
-}
-
-// take returns the next event that the mailbox gave out.
-func (d *delivery[T]) take() *Event[T] {
-	switch len(d.events) {
-	case 0:
-		return nil
-	case 1:
-		e := &d.events[0]
-		d.events = nil // which would hold the whole batch
-		return e
-	}
-	e := &d.events[0]
-	d.events = d.events[1:]
-	return e
 }
 
 // put lets objects be told before everything else.

@@ -9,14 +9,13 @@ type mailbox[T object.Object] interface {
 	// Informer.join.
 	offer(s *segment[T])
 
-	// next returns the next events, or a mark that stands before them, or neither. It
-	// is called when what it returned before has been heard.
-	next() (events []Event[T], mark *segment[T])
+	// next returns the next event, or a mark that stands before it, or neither.
+	next() (e *Event[T], mark *segment[T])
 
-	// heard counts one event of next, in their order: the call about it has returned.
+	// heard counts the last event of next: the call about it has returned.
 	heard()
 
-	// telling returns the first event of next that has not been heard; nil if there is
+	// telling returns the last event of next that has not been heard; nil if there is
 	// none. It may be called by anybody.
 	telling() *Event[T]
 
