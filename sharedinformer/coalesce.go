@@ -23,10 +23,10 @@ type coalescer[T object.Object] struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
 	order     list.List  // of *pending[T]
 	byKey     map[object.Key]*list.Element
-	waiting   int    // events to be told
+	waiting   int       // events to be told
 	hand      *Event[T] // one more, which is being told
-	delivered uint64 // events that have been told
-	merged    uint64 // events that need not be told any more
+	delivered uint64    // events that have been told
+	merged    uint64    // events that need not be told any more
 	closed    bool
 }
 
