@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -67,7 +69,49 @@ const largeElement = 64
 
 // Of returns the guard of t.
 func Of(t reflect.Type) *Guard {
-	return drawGuard(t, make(map[reflect.Type]*Guard))
+	known := make(map[reflect.Type]*Guard)
+	g := drawGuard(t, known)
+	prune(known)
+	return g
+}
+
+// prune takes away what leads to nothing that is checked, such as labels, so that it is
+// passed over. A type may contain itself, so it first finds what matters.
+func prune(all map[reflect.Type]*Guard) {
+	matters := make(map[*Guard]bool)
+	for grown := true; grown; {
+		grown = false
+		for _, g := range all {
+			if !matters[g] && (g.IsQuantity || g.IsLarge || g.leadsTo(matters)) {
+				matters[g], grown = true, true
+			}
+		}
+	}
+	idle := func(g *Guard) bool { return !matters[g] }
+	for _, g := range all {
+		if g.each = slices.DeleteFunc(g.each, idle); len(g.each) == 0 {
+			g.each = nil
+		}
+		for name, below := range g.names {
+			if g.names[name] = slices.DeleteFunc(below, idle); len(g.names[name]) == 0 {
+				delete(g.names, name)
+			}
+		}
+	}
+}
+
+// leadsTo reports whether one of these is directly below g.
+func (g *Guard) leadsTo(these map[*Guard]bool) bool {
+	in := func(g *Guard) bool { return these[g] }
+	if slices.ContainsFunc(g.each, in) {
+		return true
+	}
+	for _, below := range g.names {
+		if slices.ContainsFunc(below, in) {
+			return true
+		}
+	}
+	return false
 }
 
 // drawGuard is Of; known are the types that were met before.
@@ -116,7 +160,7 @@ func (g *Guard) drawFields(known map[reflect.Type]*Guard) {
 }
 
 // HasParts reports whether there is a guard for the fields of an object.
-func (g *Guard) HasParts() bool { return g.each != nil || g.names != nil }
+func (g *Guard) HasParts() bool { return g.each != nil || len(g.names) > 0 }
 
 // Below returns what is known of the value of a field, or of a map's entry.
 func (g *Guard) Below(name string) []*Guard {
@@ -153,7 +197,8 @@ func (g *Guard) CheckValue(v any) error {
 }
 
 // MayHoldAbsurd reports whether a string or number of the JSON text raw may be
-// absurd as a quantity. It is a quick test that saves most objects a slow one.
+// absurd as a quantity. It is a quick test that saves nearly all objects a slow one:
+// digits around an e are in every other hash, but not as a whole word.
 func MayHoldAbsurd(raw []byte) bool {
 	for n := 0; n < len(raw); n++ {
 		start := n
@@ -163,18 +208,47 @@ func MayHoldAbsurd(raw []byte) bool {
 		if n-start > MaxNumerals {
 			return true
 		}
-		if n == start || n == len(raw) || raw[n]|0x20 != 'e' {
-			continue
-		}
-		end := n + 1
-		for end < len(raw) && isNumeric(raw[end]) {
-			end++
-		}
-		if end-n > maxExponentDigits {
+		if n > start && n < len(raw) && raw[n]|0x20 == 'e' && endsAbsurd(raw[n+1:]) && mayBegin(raw[:start]) {
 			return true
 		}
 	}
 	return hidesNumerals(raw)
+}
+
+// endsAbsurd reports whether s begins with too long an exponent, and a string or
+// number may end after it.
+func endsAbsurd(s []byte) bool {
+	n := 0
+	for n < len(s) && (s[n] == '+' || s[n] == '-') {
+		n++
+	}
+	for n < len(s) && s[n] == '0' {
+		n++
+	}
+	first := n
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n-first > maxExponentDigits && (n == len(s) || s[n] == '\\' || isBorder(s[n]))
+}
+
+// mayBegin reports whether a string or number may begin after s, perhaps with white
+// space.
+func mayBegin(s []byte) bool {
+	return len(s) == 0 || isBorder(s[len(s)-1]) || bytes.IndexByte(s[max(0, len(s)-longestEscape):], '\\') >= 0
+}
+
+// longestEscape is the length of an escape such as \u202f.
+const longestEscape = 6
+
+// isBorder reports whether c may be around a string or number, or be white space in a
+// string.
+func isBorder(c byte) bool {
+	switch c {
+	case '"', ',', ':', '[', ']', '{', '}':
+		return true
+	}
+	return c <= ' ' || c >= utf8.RuneSelf
 }
 
 // hidesNumerals reports whether raw writes a character of a number as an escape,

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/guard"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
 // smallObject is the size, in bytes, below which lists can do no harm.
@@ -59,17 +60,18 @@ func checkFields(g *guard.Guard, w *walk) error {
 		w.peek()
 		start := w.at
 		w.over()
-		name := string(unquoted(w.Raw[start:w.at]))
+		name := memory.String(unquoted(w.Raw[start:w.at]))
 		w.colon()
 		value := *w
-		value.over()
+		w.over()
+		after := *w
 		for _, field := range g.Below(name) {
-			at := *w
-			if err := checkItem(field, &at); err != nil {
+			*w = value
+			if err := checkItem(field, w); err != nil {
 				return fmt.Errorf("field %q: %w", fault.Excerpt(name), err)
 			}
 		}
-		*w = value
+		*w = after
 		more, _ = w.more('}')
 	}
 	return nil
@@ -78,6 +80,12 @@ func checkFields(g *guard.Guard, w *walk) error {
 // unquoted returns what the JSON string raw stands for to the reference, and
 // other values as they are.
 func unquoted(raw []byte) []byte {
+	if len(raw) < 2 || raw[0] != '"' {
+		return raw
+	}
+	if inside := raw[1 : len(raw)-1]; bytes.IndexByte(inside, '\\') < 0 && isSound(inside) {
+		return inside
+	}
 	if text, err := frame.Unquote(raw); err == nil {
 		return []byte(text)
 	}

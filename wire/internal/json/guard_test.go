@@ -1,0 +1,28 @@
+package json
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
+)
+
+// An object that is checked value by value, such as a large one, costs no memory for
+// each name and value.
+func TestCheckMakesNothing(t *testing.T) {
+	var list corev1.PodList
+	for i := range 50 {
+		list.Items = append(list.Items, *objects.Pod(1, i, objects.Options{}))
+	}
+	raw, err := json.Marshal(list)
+	require.NoError(t, err)
+	require.Greater(t, len(raw), smallObject)
+	g := guard.Of(reflect.TypeFor[corev1.PodList]())
+	require.NoError(t, Check(g, raw))
+	require.Less(t, testing.AllocsPerRun(10, func() { _ = Check(g, raw) }), 50.0)
+}
