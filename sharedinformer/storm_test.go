@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,8 +129,9 @@ type tempest struct {
 	world *world
 	i     *Informer[partial]
 	all   []*witness
-	set   []string // the last one that was wanted
-	calm  atomic.Bool
+	set   []string       // the last one that was wanted
+	mu    sync.Mutex     // held by who meddles
+	calm  bool           // nobody meddles any more; guarded by mu
 	group sync.WaitGroup // calls that may wait
 	stop  context.CancelFunc
 	ended chan error
@@ -152,7 +152,9 @@ func (s *tempest) join() {
 	}
 	if set := s.anySet(); s.one(4) {
 		h.meddles = func() {
-			if !s.calm.Load() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if !s.calm {
 				_ = s.i.SetNamespaces(set)
 			}
 		}
@@ -232,13 +234,16 @@ func storm(t *testing.T, seed uint64) {
 		s.act()
 	}
 	s.group.Wait()
-	s.calm.Store(true)
+	s.mu.Lock()
+	s.calm = true
+	s.mu.Unlock()
 	require.NoError(t, s.i.SetNamespaces(s.set))
 	if s.stop == nil {
 		s.toggle()
 	}
 	require.NoError(t, s.i.WaitForSync(t.Context()))
 	time.Sleep(2 * time.Minute)
+	synctest.Wait()
 	finish(t, seed, s.i, s.world, s.set, s.all)
 	n := 0
 	for _, name := range byName.Values() {
