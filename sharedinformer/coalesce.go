@@ -23,10 +23,10 @@ type coalescer[T object.Object] struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
 	order     list.List  // of *pending[T]
 	byKey     map[object.Key]*list.Element
-	waiting   int       // events to be told
-	hand      *Event[T] // one more, which is being told
-	delivered uint64    // events that have been told
-	merged    uint64    // events that need not be told any more
+	waiting   int        // events to be told
+	hand      []Event[T] // one more, which is being told
+	delivered uint64     // events that have been told
+	merged    uint64     // events that need not be told any more
 	closed    bool
 }
 
@@ -109,8 +109,8 @@ func (c *coalescer[T]) add(e Event[T]) {
 	}
 }
 
-// next returns an event that nobody else has, or a mark, or neither.
-func (c *coalescer[T]) next() (e *Event[T], mark *segment[T]) {
+// next returns one event, which nobody else has, or a mark, or neither.
+func (c *coalescer[T]) next() (events []Event[T], mark *segment[T]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	front := c.order.Front()
@@ -123,15 +123,13 @@ func (c *coalescer[T]) next() (e *Event[T], mark *segment[T]) {
 		return nil, p.mark
 	}
 	c.waiting--
+	c.hand = []Event[T]{p.first}
 	if p.both {
-		first := p.first
 		p.first, p.then, p.both = p.then, Event[T]{}, false
-		c.hand = &first
 		return c.hand, nil
 	}
 	c.order.Remove(front)
 	delete(c.byKey, p.key)
-	c.hand = &p.first
 	return c.hand, nil
 }
 
@@ -145,7 +143,10 @@ func (c *coalescer[T]) heard() {
 func (c *coalescer[T]) telling() *Event[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.hand
+	if c.hand == nil {
+		return nil
+	}
+	return &c.hand[0]
 }
 
 // claimResync is always granted: a resync merges with the one before it.
@@ -163,9 +164,12 @@ func (c *coalescer[T]) load() load {
 	return held
 }
 
-func (c *coalescer[T]) clear() {
+func (c *coalescer[T]) clear(running bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !running {
+		c.hand = nil
+	}
 	c.order.Init()
 	clear(c.byKey)
 	c.waiting, c.closed = 0, true

@@ -59,8 +59,8 @@ func TestCoalescerMergesAsDocumented(t *testing.T) {
 			box.offer(&segment[partial]{events: c.in})
 			require.Equal(t, load{pending: len(c.want), merged: c.merged}, box.load())
 			var got []string
-			for e, _ := box.next(); e != nil; e, _ = box.next() {
-				got = append(got, show(*e))
+			for events, _ := box.next(); events != nil; events, _ = box.next() {
+				got = append(got, show(events[0]))
 			}
 			require.Equal(t, c.want, got)
 			require.Empty(t, box.byKey)
@@ -89,8 +89,8 @@ func TestL11_CoalescerTellsAResyncOnlyOfWhatIsNotPending(t *testing.T) {
 	b2 := thing("b", 2, 4)
 	box.offer(&segment[partial]{events: []Event[partial]{{Type: Update, Old: b, Object: b2}}})
 	var got []string
-	for e, _ := box.next(); e != nil; e, _ = box.next() {
-		got = append(got, show(*e))
+	for events, _ := box.next(); events != nil; events, _ = box.next() {
+		got = append(got, show(events[0]))
 	}
 	require.Equal(t, []string{"update a@2 from 1", "update b@4 from 3"}, got)
 }
@@ -104,10 +104,11 @@ func TestL09_CoalescerHoldsOneEntryPerObject(t *testing.T) {
 		truth, told := map[string]partial{}, map[string]partial{}
 		offered := uint64(0)
 		take := func() bool {
-			e, _ := box.next()
-			if e == nil {
+			events, _ := box.next()
+			if events == nil {
 				return false
 			}
+			e := events[0]
 			box.heard()
 			before := told[e.Object.Name]
 			switch e.Type {

@@ -11,11 +11,7 @@ import (
 type cursor[T object.Object] struct {
 	log *eventLog[T]
 
-	// The handler's goroutine's own.
-	events []Event[T] // of the segment at hand
-	index  int        // of the next of them
-
-	hand      atomic.Pointer[batch[T]] // that of the segment at hand, nil while there is none
+	hand      atomic.Pointer[batch[T]] // what next returned last; nil while there is nothing
 	after     atomic.Pointer[joint[T]] // what follows them; nil once cleared
 	joined    uint64                   // how many events the log had before
 	passed    atomic.Uint64            // those, and the events that have been heard
@@ -34,38 +30,32 @@ func newCursor[T object.Object](log *eventLog[T]) *cursor[T] {
 // offer has nothing to do: the log holds s.
 func (c *cursor[T]) offer(*segment[T]) {}
 
-func (c *cursor[T]) next() (e *Event[T], mark *segment[T]) {
+func (c *cursor[T]) next() (events []Event[T], mark *segment[T]) {
+	if c.hand.Load() != nil {
+		c.hand.Store(nil)
+	}
 	for {
-		if c.index < len(c.events) {
-			e = &c.events[c.index]
-			c.index++
-			return e, nil
-		}
-		if c.events != nil {
-			c.events, c.index = nil, 0
-			c.hand.Store(nil)
-		}
 		after := c.after.Load()
 		if after == nil {
 			return nil, nil
 		}
-		following := after.next.Load()
-		if following == nil || !c.after.CompareAndSwap(after, following.after) {
+		s := after.next.Load()
+		if s == nil || !c.after.CompareAndSwap(after, s.after) {
 			return nil, nil
 		}
-		if following.batch != nil {
-			c.events = following.events
-			c.hand.Store(following.batch)
+		if s.synced || s.resync.wantedBy(c) {
+			return nil, s
 		}
-		if following.synced || following.resync.wantedBy(c) {
-			return nil, following
+		if s.batch != nil {
+			c.hand.Store(s.batch)
+			return s.events, nil
 		}
 	}
 }
 
 func (c *cursor[T]) heard() { c.passed.Add(1) }
 
-// telling finds the event by what has been heard, so that next need not note it.
+// telling finds the event by what has been heard, so that nobody need note it.
 func (c *cursor[T]) telling() *Event[T] {
 	b := c.hand.Load()
 	if b == nil {
@@ -90,5 +80,10 @@ func (c *cursor[T]) load() load {
 	return held
 }
 
-// clear lets go of the log. The segment at hand goes with the goroutine's call.
-func (c *cursor[T]) clear() { c.after.Store(nil) }
+// clear lets go of the log.
+func (c *cursor[T]) clear(running bool) {
+	c.after.Store(nil)
+	if !running {
+		c.hand.Store(nil)
+	}
+}

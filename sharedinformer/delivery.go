@@ -25,6 +25,8 @@ type delivery[T object.Object] struct {
 	mailbox  mailbox[T]
 	wake     chan struct{} // holds one token while there may be something to tell
 
+	// The goroutine's own, but for reads of ahead.
+	events []Event[T]               // of the mailbox, that are still to be told
 	ahead  atomic.Pointer[ahead[T]] // comes before the mailbox; nil for none
 	ends   bool                     // the handler is synced after ahead
 	exited bool                     // the handler has ended the goroutine
@@ -147,11 +149,14 @@ func (d *delivery[T]) close() (first bool) {
 	return true
 }
 
-// forget lets go of all that is held for a closed delivery, but for what its call in
+// forget lets go of all that is held for a closed delivery, but for what a call in
 // progress is about: that call may never return. It is called under mu.
 func (d *delivery[T]) forget() {
+	if !d.running {
+		d.events = nil
+	}
 	d.ahead.Store(nil)
-	d.mailbox.clear()
+	d.mailbox.clear(d.running)
 }
 
 // idle waits until there may be something to tell.
@@ -167,6 +172,10 @@ func (d *delivery[T]) idle(ctx context.Context) {
 // step makes the next call, or passes a mark. It returns false where there is
 // nothing to do.
 func (d *delivery[T]) step(ctx context.Context) bool {
+	if len(d.events) > 0 { // still, or since the run before
+		d.deliver(ctx, d.take())
+		return true
+	}
 	if a := d.ahead.Load(); a != nil {
 		if e, ok := a.next(); ok {
 			d.deliver(ctx, &e)
@@ -181,10 +190,11 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 		d.sync()
 		return true
 	}
-	e, mark := d.mailbox.next()
+	events, mark := d.mailbox.next()
 	switch {
-	case e != nil:
-		d.deliver(ctx, e)
+	case events != nil:
+		d.events = events
+		d.deliver(ctx, d.take())
 	case mark == nil:
 		return false
 	case mark.synced:
@@ -193,6 +203,16 @@ func (d *delivery[T]) step(ctx context.Context) bool {
 		d.put(mark.resync.objects, Resync)
 	}
 	return true
+}
+
+// take returns the next event of what the mailbox gave out. The last one is taken
+// without holding the others.
+func (d *delivery[T]) take() *Event[T] {
+	e := &d.events[0]
+	if d.events = d.events[1:]; len(d.events) == 0 {
+		d.events = nil
+	}
+	return e
 }
 
 // put lets objects be told before everything else.

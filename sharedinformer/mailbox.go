@@ -9,13 +9,14 @@ type mailbox[T object.Object] interface {
 	// Informer.join.
 	offer(s *segment[T])
 
-	// next returns the next event, or a mark that stands before it, or neither.
-	next() (e *Event[T], mark *segment[T])
+	// next returns the next events, or a mark that stands before them, or neither. It
+	// is called when what it returned before has been heard.
+	next() (events []Event[T], mark *segment[T])
 
-	// heard counts the last event of next: the call about it has returned.
+	// heard counts one event of next, in their order: the call about it has returned.
 	heard()
 
-	// telling returns the last event of next that has not been heard; nil if there is
+	// telling returns the first event of next that has not been heard; nil if there is
 	// none. It may be called by anybody.
 	telling() *Event[T]
 
@@ -31,8 +32,9 @@ type mailbox[T object.Object] interface {
 	load() load
 
 	// clear drops what the handler has still to hear, and what is offered afterwards
-	// too. It may be called by anybody, also while the handler is in a call.
-	clear()
+	// too. It may be called by anybody. While the handler is running, what next returned
+	// last is kept: a call about it may never return.
+	clear(running bool)
 }
 
 // load is what a mailbox holds and has done.
