@@ -288,3 +288,17 @@ func TestABrokenWatchIsNoReasonToListAgain(t *testing.T) {
 		require.Equal(r, r.side.name == stock.name, lists.Load() > 1)
 	})
 }
+
+func TestAListOfAnotherType(t *testing.T) {
+	h := &handmade{list: &corev1.NodeList{
+		ListMeta: metav1.ListMeta{ResourceVersion: "7"},
+		Items:    []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "5"}}},
+	}}
+	inBubble(t, h, &corev1.Pod{}, func(i cache.SharedIndexInformer, d *diary) {
+		s, _ := clientgo.Status(i)
+		require.ErrorContains(t, s.Reflector.Failure, "is a *v1.Node, want a *v1.Pod")
+		require.False(t, i.HasSynced())
+		require.Empty(t, i.GetStore().ListKeys())
+		require.Empty(t, d.read())
+	})
+}

@@ -27,7 +27,7 @@ import (
 // answers.
 type upstream struct {
 	lw   cache.ListerWatcherWithContext
-	of   reflect.Type            // which a watch may bring; nil for any
+	of   reflect.Type            // of the objects; nil for any
 	kind schema.GroupVersionKind // the same, of untyped objects; empty for any
 	name string
 }
@@ -87,6 +87,9 @@ func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func
 		if !ok {
 			return fmt.Errorf("list %s: a %T has no metadata", s, item)
 		}
+		if err := s.check(o); err != nil {
+			return &wire.Error{Where: "item", Key: object.KeyOf(o), Err: err}
+		}
 		more = more && yield(o, nil)
 		return nil
 	})
@@ -145,7 +148,7 @@ func end(w watch.Interface) {
 }
 
 // event checks one event of a watch. Stock client-go passes over objects of
-// another type; here they are failures (L21).
+// another type, and takes them from a list; here they are failures (L21).
 func (s *upstream) event(e watch.Event) (wire.Event[object.Object], error) {
 	now := time.Now()
 	event := wire.Event[object.Object]{Type: e.Type, Received: now, Decoded: now}
