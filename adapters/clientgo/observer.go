@@ -109,8 +109,8 @@ func (i *Observed) Status() sharedinformer.Status {
 		Reflector: reflector.Status{Resource: i.name, RV: version, State: reflector.Listing, Since: i.since, Events: i.changes.initial.Load() + i.changes.live.Load()},
 		Synced:    synced, RV: version, Objects: len(i.informer.GetStore().ListKeys()), Failure: i.blind,
 	}
+	handlers := i.present()
 	i.mu.Lock()
-	handlers := slices.Clone(i.handlers)
 	s.Reflector.Failures, s.Reflector.Failure = i.failures, i.failure
 	if i.failure != nil && i.failedAt == version {
 		s.Reflector.Attempts = i.failure.Attempts
@@ -130,8 +130,24 @@ func (i *Observed) Status() sharedinformer.Status {
 	return s
 }
 
+// present are the handlers that were not removed. Those of an informer that has
+// stopped stay.
+func (i *Observed) present() []*observedHandler {
+	i.mu.Lock()
+	handlers := slices.Clone(i.handlers)
+	i.mu.Unlock()
+	if !slices.ContainsFunc(handlers, (*observedHandler).left) || i.informer.IsStopped() { // in this order: a stop ends all
+		return handlers
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.handlers = slices.DeleteFunc(i.handlers, (*observedHandler).left)
+	return slices.Clone(i.handlers)
+}
+
 // AddEventHandler adds a handler to the informer, with a clock around it: its
-// lag, its calls and the longest of them are part of the status. Pending may be off
+// lag, its calls and the longest of them are part of the status, until it is
+// removed from the informer and its last call has returned. Pending may be off
 // by what changed while a running informer took the handler, and Behind is how
 // long the call in progress has taken.
 func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -142,6 +158,10 @@ func (i *Observed) AddEventHandler(name string, h cache.ResourceEventHandler) (c
 		return nil, err
 	}
 	o.registration.Store(&registration)
+	if r, ok := registration.(interface{ ShutdownChan() <-chan struct{} }); ok {
+		o.ended = r.ShutdownChan()
+	}
+	i.present() // lets go of those that were removed, where nobody asks for the status
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.handlers = append(i.handlers, o)
@@ -183,6 +203,7 @@ type observedHandler struct {
 	name, place   string
 	joined, found uint64 // changes before it joined, and objects that were there then
 	registration  atomic.Pointer[cache.ResourceEventHandlerRegistration]
+	ended         <-chan struct{} // closed when it is not called any more; nil where that is not told
 
 	changes   counter       // that it has heard
 	delivered atomic.Uint64 // calls that have returned
@@ -225,6 +246,16 @@ func (h *observedHandler) time(call func()) {
 	}()
 	call()
 	returned = true
+}
+
+// left reports whether the handler is not called any more.
+func (h *observedHandler) left() bool {
+	select {
+	case <-h.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // status compares what the handler has heard with what all have.

@@ -165,6 +165,44 @@ func TestWhatWasWrittenToTheStoreIsNotPending(t *testing.T) {
 	})
 }
 
+func TestARemovedHandlerIsNotBehind(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		i := r.pods(0)
+		var observer clientgo.Observer
+		observed, err := observer.Observe("pods", i, nil)
+		require.NoError(r, err)
+		handlers := func() (names []string) {
+			synctest.Wait()
+			for _, h := range observer.Status()[0].Handlers {
+				names = append(names, h.Name)
+			}
+			return names
+		}
+		hold := make(chan struct{})
+		registrations := map[string]cache.ResourceEventHandlerRegistration{}
+		for _, name := range []string{"early", "slow", "stays"} {
+			d := &diary{}
+			if name == "slow" {
+				d.hook = func(string) { <-hold }
+			}
+			registrations[name], err = observed.AddEventHandler(name, d)
+			require.NoError(r, err)
+		}
+		require.NoError(r, i.RemoveEventHandler(registrations["early"]))
+		r.run(i)
+		require.Equal(r, []string{"slow", "stays"}, handlers())
+		r.put(pod("a"))
+		synctest.Wait()
+		require.NoError(r, i.RemoveEventHandler(registrations["slow"]))
+		require.Equal(r, []string{"slow", "stays"}, handlers(), "it is still called")
+		close(hold)
+		require.Equal(r, []string{"stays"}, handlers())
+		r.cancel()
+		r.runs.Wait()
+		require.Equal(r, []string{"stays"}, handlers(), "it was not removed")
+	})
+}
+
 // Millrace's diagnosis of client-go's own informers.
 func TestAManagerShowsObservedInformers(t *testing.T) {
 	on(t, stock, func(r *rig) {
