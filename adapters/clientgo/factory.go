@@ -134,7 +134,7 @@ func (f *Factory) ForResource(resource schema.GroupVersionResource) (informers.G
 		if !ok {
 			continue
 		}
-		if served, _, _ := clientOf(f.client, f.namespace, example); served == resource.Resource {
+		if served, _, lw := clientOf(f.client, f.namespace, example); lw != nil && served == resource.Resource {
 			i := kinds{f}.InformerFor(example, nil)
 			return generic{i, cache.NewGenericLister(i.GetIndexer(), resource.GroupResource())}, nil
 		}

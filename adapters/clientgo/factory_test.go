@@ -100,6 +100,10 @@ func TestForResourceHasWhatClientGoHas(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(everyInformer(theirs)), found)
+	for _, nameless := range []schema.GroupVersionResource{{}, {Version: "v1"}, {Group: "apps", Version: "v1"}} {
+		_, err := ours.ForResource(nameless)
+		require.ErrorContains(t, err, "no informer found for "+nameless.String())
+	}
 	pods, err := ours.ForResource(podResource)
 	require.NoError(t, err)
 	require.Same(t, statusSource(ours.Core().V1().Pods().Informer()), statusSource(pods.Informer()), "the same informer by either way")
