@@ -37,8 +37,9 @@
 // # Concurrency
 //
 // All methods may be called from any goroutine, but Run by one at a time. Run
-// owns one goroutine that renews, and those of renewals under way; the work runs
-// in the caller's.
+// owns one goroutine that renews, one that watches the deadline, and those of
+// renewals under way; the work runs in the caller's. A transport or a logger that
+// blocks does not put off the deadline, but Run does not return before they do.
 //
 // # Failure
 //

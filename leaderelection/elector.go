@@ -95,11 +95,10 @@ func (e *Elector) Run(ctx context.Context, lead func(context.Context) error) err
 	return e.serve(ctx, held, lead)
 }
 
-// term is a lease of ours while it is renewed. It belongs to the goroutine that
-// renews.
+// term is a lease of ours.
 type term struct {
 	lease *coordinationv1.Lease // as the server has it
-	sent  time.Time             // when the last successful renewal was
+	sent  time.Time             // when we wrote it
 }
 
 // acquire campaigns until we hold the lease. It reports false when ctx is done.
@@ -156,6 +155,11 @@ func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
 		return term{}, false
 	}
 	e.saw(taken, sent)
+	if took := time.Since(sent); took >= e.opts.RenewDeadline {
+		// The process was suspended, or a transport does not heed its context.
+		e.failed("the lease was taken, and will run out unused", fmt.Errorf("the answer came after %s", took))
+		return term{}, false
+	}
 	return term{lease: taken, sent: sent}, true
 }
 
@@ -166,150 +170,21 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 	working, lose := context.WithCancelCause(withToken(ctx, token(held.lease)))
 	defer lose(nil)
 	// The lease outlives the work, and therefore ctx.
-	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var lost error
-	kept := make(chan struct{})
-	go func() {
-		defer close(kept)
-		lost = e.keep(keeping, &held, lose)
-	}()
+	k := e.keep(context.WithoutCancel(ctx), held, lose)
 	end := func() {
-		stop()
-		<-kept
+		k.end()
 		e.update(func(s *Status) { s.Leading, s.Lost = false, nil })
 	}
 	defer end() // also when lead panics or ends its goroutine
 	err := lead(working)
 	end()
 	if *e.opts.ReleaseOnCancel {
-		e.release(context.WithoutCancel(ctx), held.lease)
+		e.release(context.WithoutCancel(ctx), k.held.lease)
 	}
 	if errors.Is(err, ErrLost) {
 		return err // the work has said it
 	}
-	return errors.Join(lost, err)
-}
-
-// keep renews until ctx is done. When the deadline passes it ends the work by
-// lose and tries on, so that the lease may yet outlast the work; when the lease
-// is another's it gives up. It returns why the lease was lost.
-func (e *Elector) keep(ctx context.Context, held *term, lose context.CancelCauseFunc) (lost error) {
-	report := func(err error) {
-		if lost == nil {
-			lost = fmt.Errorf("leader election: %s: %w: %w", e.status.Lease, ErrLost, err)
-			e.update(func(s *Status) { s.Lost = &Failure{err, time.Now()} })
-			e.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
-			lose(lost)
-		}
-	}
-	last := errors.New("no renewal was answered")
-	left := func() time.Duration { return time.Until(held.sent.Add(e.opts.RenewDeadline)) }
-	wait := e.opts.RetryPeriod
-	for {
-		if lost == nil {
-			wait = min(wait, left())
-		}
-		if !sleep(ctx, wait) {
-			return lost
-		}
-		patience := e.opts.RenewDeadline
-		if remaining := left(); lost == nil && remaining > 0 {
-			patience = remaining
-		} else {
-			report(fmt.Errorf("not renewed for %s: %w", e.opts.RenewDeadline, last))
-		}
-		limited, cancel := context.WithTimeout(ctx, patience)
-		now, sent, err := e.attempts(limited, held.lease)
-		cancel()
-		switch {
-		case errors.Is(err, errTaken):
-			report(err)
-			return lost
-		case ctx.Err() != nil:
-			return lost
-		case err != nil:
-			last, wait = err, e.opts.RetryPeriod/4 // the deadline comes nearer
-			e.failed("the lease could not be renewed", err)
-		default:
-			held.lease, held.sent = now, sent
-			wait = max(e.opts.RetryPeriod-time.Since(sent), 0)
-			e.saw(now, sent)
-		}
-	}
-}
-
-// renewal is what came of one attempt to renew.
-type renewal struct {
-	lease *coordinationv1.Lease
-	sent  time.Time
-	err   error
-}
-
-// attempts renews, and has all the time that ctx has. An attempt without an answer
-// is joined by another one after a third of RenewDeadline, since its connection may
-// be dead, and goes on, since it may only be slow: it may wait for a credential. The
-// first that succeeds counts. It returns when all that it began has ended.
-func (e *Elector) attempts(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, time.Time, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan renewal)
-	pending := 0
-	try := func() {
-		pending++
-		go func() {
-			r := renewal{sent: time.Now()}
-			err := failure.Apart("the client's transport", func() (err error) {
-				r.lease, err = e.renew(ctx, last)
-				return err
-			})
-			r.err = err
-			answers <- r
-		}()
-	}
-	again := time.NewTicker(e.opts.RenewDeadline / 3)
-	defer again.Stop()
-	var came renewal
-	for try(); pending > 0; {
-		select {
-		case r := <-answers:
-			pending--
-			decided := r.err == nil || errors.Is(r.err, errTaken)
-			if came.sent.IsZero() || decided && ctx.Err() == nil {
-				came = r
-			}
-			if decided {
-				cancel()
-			}
-		case <-again.C:
-			if ctx.Err() == nil {
-				try()
-			}
-		}
-	}
-	return came.lease, came.sent, came.err
-}
-
-// errTaken: the lease is another term's.
-var errTaken = errors.New("taken over")
-
-// renew writes the time of now into our lease. Somebody else may have written
-// to it, labels for instance, or have deleted it.
-func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	now, err := e.put(ctx, renewed(last))
-	if apierrors.IsConflict(err) {
-		if now, err = e.get(ctx); err == nil {
-			if !sameTerm(now, last) {
-				e.saw(now, time.Now())
-				return nil, fmt.Errorf("%w by %q with token %d", errTaken, holder(now), token(now))
-			}
-			now, err = e.put(ctx, renewed(now))
-		}
-	}
-	if apierrors.IsNotFound(err) {
-		e.opts.Logger.Warn("the Lease was deleted; creating it again")
-		now, err = e.create(ctx, renewed(last))
-	}
-	return now, err
+	return errors.Join(k.lost, err)
 }
 
 // release gives the lease back if it is still of our term, so others need not wait. If

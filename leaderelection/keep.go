@@ -1,0 +1,213 @@
+package leaderelection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/millrace-dev/millrace/failure"
+)
+
+// maxRequests is how many renewals may be under way. There are more than four only
+// where a transport does not heed the contexts of its requests.
+const maxRequests = 8
+
+// keeper keeps one lease of ours. One goroutine renews it, and another one watches the
+// deadline, which therefore holds whatever a transport or a logger does.
+type keeper struct {
+	*Elector
+	lose  context.CancelCauseFunc // ends the work
+	stop  context.CancelFunc      // ends the keeper
+	loops sync.WaitGroup          // the two goroutines and those of requests
+	slots chan struct{}           // a token for each request under way
+
+	mu   sync.Mutex // guards all below; nothing is called while it is held
+	held term
+	last error // why the last attempt failed
+	lost error // why the lease was lost; nil if it was not
+}
+
+// keep renews the lease until the keeper ends. When the deadline passes it ends the
+// work by lose and tries on, so that the lease may yet outlast the work; when the lease
+// is another's it gives up.
+func (e *Elector) keep(ctx context.Context, held term, lose context.CancelCauseFunc) *keeper {
+	ctx, stop := context.WithCancel(ctx)
+	k := &keeper{Elector: e, lose: lose, stop: stop, held: held, slots: make(chan struct{}, maxRequests), last: errors.New("no renewal was answered")}
+	k.loops.Go(func() { k.watch(ctx) })
+	k.loops.Go(func() { k.renewals(ctx) })
+	return k
+}
+
+// end returns when nothing of the keeper runs any more. What it knows may then be read.
+func (k *keeper) end() {
+	k.stop()
+	k.loops.Wait()
+}
+
+// left is how long the work may go on.
+func (k *keeper) left() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Until(k.held.sent.Add(k.opts.RenewDeadline))
+}
+
+// watch ends the work when the deadline has passed, which each renewal puts off.
+func (k *keeper) watch(ctx context.Context) {
+	for left := k.left(); left > 0; left = k.left() {
+		if !sleep(ctx, left) {
+			return
+		}
+	}
+	k.mu.Lock()
+	last := k.last
+	k.mu.Unlock()
+	k.report(fmt.Errorf("not renewed for %s: %w", k.opts.RenewDeadline, last))
+}
+
+// report ends the work because the lease is lost. The first reason counts.
+func (k *keeper) report(err error) {
+	k.mu.Lock()
+	first := k.lost == nil
+	if first {
+		k.lost = fmt.Errorf("leader election: %s: %w: %w", k.status.Lease, ErrLost, err)
+	}
+	lost := k.lost
+	k.mu.Unlock()
+	if !first {
+		return
+	}
+	k.update(func(s *Status) { s.Lost = &Failure{err, time.Now()} })
+	k.lose(lost) // before a log that may block
+	k.opts.Logger.Error("the lease was lost; the work has to stop", "err", err)
+}
+
+// renewals renews until ctx is done or the lease is another's.
+func (k *keeper) renewals(ctx context.Context) {
+	wait := k.opts.RetryPeriod
+	for sleep(ctx, wait) {
+		patience := k.opts.RenewDeadline
+		if left := k.left(); left > 0 {
+			patience = left - left/100 // at the deadline it is known what the matter is
+		}
+		limited, cancel := context.WithTimeout(ctx, patience)
+		r := k.attempts(limited, k.held.lease)
+		cancel()
+		switch {
+		case errors.Is(r.err, errTaken):
+			k.report(r.err)
+			return
+		case ctx.Err() != nil:
+			return
+		case r.err != nil:
+			k.mu.Lock()
+			k.last = r.err
+			k.mu.Unlock()
+			wait = k.opts.RetryPeriod / 4 // the deadline comes nearer
+			k.failed("the lease could not be renewed", r.err)
+		default:
+			k.mu.Lock()
+			k.held = r.term
+			k.mu.Unlock()
+			wait = max(k.opts.RetryPeriod-time.Since(r.sent), 0)
+			k.saw(r.lease, r.sent)
+		}
+	}
+}
+
+// renewal is what came of one attempt to renew.
+type renewal struct {
+	term
+	err error
+}
+
+// attempts renews, and has all the time that ctx has. An attempt without an answer
+// is joined by another one after a third of RenewDeadline, since its connection may
+// be dead, and goes on, since it may only be slow: it may wait for a credential. The
+// first that succeeds counts.
+func (k *keeper) attempts(ctx context.Context, last *coordinationv1.Lease) renewal {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers, pending := make(chan renewal, maxRequests), 0
+	try := func() {
+		select {
+		case k.slots <- struct{}{}:
+		default:
+			return
+		}
+		pending++
+		k.loops.Go(func() {
+			defer func() { <-k.slots }()
+			r := renewal{term: term{sent: time.Now()}}
+			err := failure.Apart("the client's transport", func() (err error) {
+				r.lease, err = k.renew(ctx, last)
+				return err
+			})
+			r.err = err
+			answers <- r
+		})
+	}
+	again := time.NewTicker(k.opts.RenewDeadline / 3)
+	defer again.Stop()
+	var came renewal // the first that failed
+	try()
+	for given := ctx.Done(); ; {
+		select {
+		case r := <-answers:
+			pending--
+			if r.err == nil || errors.Is(r.err, errTaken) {
+				return r
+			}
+			if came.err == nil {
+				came = r
+			}
+			if pending == 0 || given == nil {
+				return came
+			}
+		case <-again.C:
+			if given == nil {
+				// Nothing has come of it since it was given up.
+				return renewal{err: errDeaf}
+			}
+			try()
+		case <-given:
+			if came.err != nil {
+				return came
+			}
+			given = nil // its reason comes at once
+			again.Reset(k.opts.RenewDeadline / 200)
+		}
+	}
+}
+
+var (
+	// errTaken: the lease is another term's.
+	errTaken = errors.New("taken over")
+	// errDeaf: a request goes on after its context has ended.
+	errDeaf = errors.New("no answer; the client's transport goes on although the request was given up")
+)
+
+// renew writes the time of now into our lease. Somebody else may have written
+// to it, labels for instance, or have deleted it.
+func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	now, err := e.put(ctx, renewed(last))
+	if apierrors.IsConflict(err) {
+		if now, err = e.get(ctx); err == nil {
+			if !sameTerm(now, last) {
+				e.saw(now, time.Now())
+				return nil, fmt.Errorf("%w by %q with token %d", errTaken, holder(now), token(now))
+			}
+			now, err = e.put(ctx, renewed(now))
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		e.opts.Logger.Warn("the Lease was deleted; creating it again")
+		now, err = e.create(ctx, renewed(last))
+	}
+	return now, err
+}
