@@ -192,13 +192,13 @@ func (e *Elector) serve(ctx context.Context, held term, lead func(context.Contex
 func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline/3)
 	defer cancel()
-	now, err := e.put(ctx, released(last))
+	now, err := e.put(ctx, e.released(last))
 	if apierrors.IsConflict(err) {
 		if now, err = e.get(ctx); err == nil {
 			if !sameTerm(now, last) {
 				return
 			}
-			now, err = e.put(ctx, released(now))
+			now, err = e.put(ctx, e.released(now))
 		}
 	}
 	if err != nil {

@@ -241,6 +241,27 @@ func TestLabelsAreNoSignOfLife(t *testing.T) {
 	})
 }
 
+// Others would take the lease while its holder works.
+func TestADurationThatSomebodyShortenedIsRestored(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		for _, said := range []*int32{new(int32(1)), nil} {
+			r.put(func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = said })
+			settle(3 * time.Second)
+			require.EqualValues(r, 15, *r.lease().Spec.LeaseDurationSeconds)
+		}
+		b := r.join(options{Identity: "b", LeaseDuration: 5 * time.Second, RenewDeadline: 3 * time.Second, RetryPeriod: time.Second})
+		settle(time.Second)
+		renewed := a.Status().Renewed
+		a.network.cut.Store(true)
+		settle(time.Until(renewed.Add(14 * time.Second)))
+		require.False(r, b.leads())
+		settle(4 * time.Second)
+		require.True(r, b.leads())
+	})
+}
+
 func TestALeaseThatWasTakenIsLostAtOnce(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		a := r.join(options{Identity: "a"})

@@ -195,19 +195,19 @@ var (
 // renew writes the time of now into our lease. Somebody else may have written
 // to it, labels for instance, or have deleted it.
 func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	now, err := e.put(ctx, renewed(last))
+	now, err := e.put(ctx, e.renewed(last))
 	if apierrors.IsConflict(err) {
 		if now, err = e.get(ctx); err == nil {
 			if !sameTerm(now, last) {
 				e.saw(now, time.Now())
 				return nil, fmt.Errorf("%w by %q with token %d", errTaken, holder(now), token(now))
 			}
-			now, err = e.put(ctx, renewed(now))
+			now, err = e.put(ctx, e.renewed(now))
 		}
 	}
 	if apierrors.IsNotFound(err) {
 		e.opts.Logger.Warn("the Lease was deleted; creating it again")
-		now, err = e.create(ctx, renewed(last))
+		now, err = e.create(ctx, e.renewed(last))
 	}
 	return now, err
 }

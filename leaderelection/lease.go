@@ -47,17 +47,19 @@ func (e *Elector) taken(last *coordinationv1.Lease) *coordinationv1.Lease {
 	return next
 }
 
-// renewed returns our lease with the time of now.
-func renewed(last *coordinationv1.Lease) *coordinationv1.Lease {
+// renewed returns our lease with the time of now, and for as long as we want it: where
+// somebody wrote a shorter time into it, others would take it while we work.
+func (e *Elector) renewed(last *coordinationv1.Lease) *coordinationv1.Lease {
 	next := last.DeepCopy()
 	next.Spec.RenewTime = new(metav1.NowMicro())
+	next.Spec.LeaseDurationSeconds = new(int32(e.opts.LeaseDuration / time.Second))
 	return next
 }
 
 // released returns our lease as nobody's. The time for which it is held must be
 // positive.
-func released(last *coordinationv1.Lease) *coordinationv1.Lease {
-	next := renewed(last)
+func (e *Elector) released(last *coordinationv1.Lease) *coordinationv1.Lease {
+	next := e.renewed(last)
 	next.Spec.HolderIdentity = new("")
 	next.Spec.LeaseDurationSeconds = new(int32(1))
 	return next
