@@ -174,6 +174,26 @@ func TestCheckFailsWhenTheWorkOutlivesTheLease(t *testing.T) {
 	})
 }
 
+// It may be found only later that another candidate has the lease that was lost.
+func TestCheckKeepsFailingWhenTheLossTurnsOutToBeAnothersGain(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.joinSlow(options{Identity: "a"}, time.Hour)
+		settle(time.Second)
+		b := r.join(options{Identity: "b"})
+		settle(time.Second)
+		a.network.cut.Store(true)
+		settle(30 * time.Second)
+		require.True(r, b.leads())
+		require.ErrorContains(r, a.Check(), "ran out")
+		a.network.cut.Store(false)
+		for range 30 {
+			settle(time.Second)
+			require.Error(r, a.Check())
+		}
+		require.ErrorContains(r, a.Check(), `taken over by "b"`)
+	})
+}
+
 // Times in the lease are for people: a clock that is wrong by hours neither
 // takes a lease that is alive nor keeps one that is dead.
 func TestClocksAreNotCompared(t *testing.T) {
@@ -275,6 +295,17 @@ func TestALeaseThatWasTakenIsLostAtOnce(t *testing.T) {
 		require.ErrorIs(r, err, leaderelection.ErrLost)
 		require.Equal(r, `leader election: shop/janitor: the lease was lost: taken over by "thief" with token 9`, err.Error())
 		require.Equal(r, "thief", *r.lease().Spec.HolderIdentity, "not released: it is not ours")
+	})
+}
+
+func TestALeaseWhoseHolderWasErasedIsLost(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		a := r.join(options{Identity: "a"})
+		settle(time.Second)
+		r.put(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil })
+		settle(2 * time.Second)
+		err, _ := a.end()
+		require.EqualError(r, err, "leader election: shop/janitor: the lease was lost: taken over by nobody (its holder was erased) with token 1")
 	})
 }
 

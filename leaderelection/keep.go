@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -101,6 +102,9 @@ func (k *keeper) renewals(ctx context.Context) {
 		switch {
 		case errors.Is(r.err, errTaken):
 			k.report(r.err)
+			// Also where the deadline had passed: now another one leads.
+			k.update(func(s *Status) { s.Lost = &Failure{r.err, time.Now()} })
+			k.saw(r.lease, time.Now())
 			return
 		case ctx.Err() != nil:
 			return
@@ -199,8 +203,11 @@ func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coord
 	if apierrors.IsConflict(err) {
 		if now, err = e.get(ctx); err == nil {
 			if !sameTerm(now, last) {
-				e.saw(now, time.Now())
-				return nil, fmt.Errorf("%w by %q with token %d", errTaken, holder(now), token(now))
+				by := "nobody (its holder was erased)"
+				if holder(now) != "" {
+					by = strconv.Quote(holder(now))
+				}
+				return now, fmt.Errorf("%w by %s with token %d", errTaken, by, token(now))
 			}
 			now, err = e.put(ctx, e.renewed(now))
 		}

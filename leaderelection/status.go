@@ -19,7 +19,7 @@ type Status struct {
 	Since   time.Time // when it was seen that the term began; local time
 	Renewed time.Time // when the lease was last seen to change or, leading, when the last renewal was sent; local time
 
-	Lost *Failure // why the lease was lost while the work still runs; nil when it was not
+	Lost *Failure // why the lease was lost while the work still runs, the last reason if there were two; nil when it was not
 
 	Attempts int      // failures since the last success; 0 means that all is well
 	Failure  *Failure // the last one ever, nil if there was none
