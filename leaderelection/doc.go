@@ -22,8 +22,9 @@
 //   - Clocks are not compared. A lease expires when it was not seen to change for
 //     as long as its holder said; the times that stand in it are for people.
 //   - Each term has a greater token than the terms before it (Token), so that a
-//     guarded resource can refuse what an earlier leader still sends. The token
-//     starts anew when somebody deletes the Lease and nobody is left who saw it.
+//     guarded resource can refuse what an earlier leader still sends. An Elector
+//     remembers the greatest that it saw. The token starts anew when somebody
+//     deletes the Lease and one takes it that has seen none.
 //   - An identity is not a licence: a lease held by somebody of our own name is
 //     a foreign lease, since two processes may have been given one name.
 //   - A renewal may take all the time until the deadline. One without an answer is

@@ -42,10 +42,11 @@ type Elector struct {
 
 	turn chan struct{} // a token while Run runs
 
-	mu     sync.Mutex // guards all below; nothing is called while it is held
-	status Status
-	told   time.Time     // when the log last heard of the trouble that there is
-	next   time.Duration // how long after that it hears again
+	mu       sync.Mutex // guards all below; nothing is called while it is held
+	status   Status
+	greatest int64         // token that was seen
+	told     time.Time     // when the log last heard of the trouble that there is
+	next     time.Duration // how long after that it hears again
 }
 
 // New checks the options and sends nothing. The client's scheme must know Lease.
@@ -124,7 +125,7 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 // campaign is one attempt to become leader.
 func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
 	now, err := e.get(ctx)
-	write := e.put
+	write, there := e.put, int64(0)
 	switch {
 	case apierrors.IsNotFound(err):
 		write = e.create
@@ -144,9 +145,15 @@ func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
 		if !seen.free(e.opts.LeaseDuration) {
 			return term{}, false
 		}
+		there = token(now)
+	}
+	next, err := e.nextToken(there)
+	if err != nil {
+		e.failed("the lease is free but could not be taken", err)
+		return term{}, false
 	}
 	sent := time.Now()
-	taken, err := write(ctx, e.taken(seen.lease))
+	taken, err := write(ctx, e.taken(seen.lease, next))
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return term{}, false // another candidate was faster, which the next look will show
@@ -214,6 +221,7 @@ func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
 	changed := e.update(func(s *Status) {
 		failed = s.Attempts
 		s.Holder, s.Token, s.Renewed, s.Attempts = holder(l), token(l), when, 0
+		e.greatest = max(e.greatest, token(l))
 	})
 	if failed > 0 {
 		e.opts.Logger.Info("the API server answers again", "failed", failed)

@@ -2,6 +2,8 @@ package leaderelection
 
 import (
 	"context"
+	"errors"
+	"math"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -35,15 +37,33 @@ func token(l *coordinationv1.Lease) int64 {
 	return int64(*l.Spec.LeaseTransitions)
 }
 
+// errTokens: there is no greater token.
+var errTokens = errors.New("its leaseTransitions are the greatest that there can be: somebody wrote that; delete the Lease, and tokens start anew")
+
+// nextToken is greater than that of the Lease that there is, 0 for none, and than all
+// that we have ever seen, which somebody may have deleted or overwritten. Where there is
+// no such number any more, it is greater than that of the Lease.
+func (e *Elector) nextToken(now int64) (int32, error) {
+	e.mu.Lock()
+	greatest := e.greatest
+	e.mu.Unlock()
+	for _, last := range []int64{max(now, greatest), now} {
+		if last < math.MaxInt32 {
+			return int32(last + 1), nil
+		}
+	}
+	return 0, errTokens
+}
+
 // taken returns the lease as it is at the beginning of a term of ours. It keeps
 // everything else in it.
-func (e *Elector) taken(last *coordinationv1.Lease) *coordinationv1.Lease {
+func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1.Lease {
 	now := metav1.NowMicro()
 	next := last.DeepCopy()
 	next.Spec.HolderIdentity = &e.opts.Identity
 	next.Spec.LeaseDurationSeconds = new(int32(e.opts.LeaseDuration / time.Second))
 	next.Spec.AcquireTime, next.Spec.RenewTime = &now, &now
-	next.Spec.LeaseTransitions = new(int32(token(last) + 1))
+	next.Spec.LeaseTransitions = &token
 	return next
 }
 
