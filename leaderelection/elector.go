@@ -108,9 +108,7 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 	var seen sighting
 	for {
 		if ctx.Err() == nil {
-			limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
-			held, ok = e.campaign(limited, &seen)
-			cancel()
+			held, ok = e.campaign(ctx, &seen)
 		}
 		if ok {
 			return held, true
@@ -124,49 +122,58 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 
 // campaign is one attempt to become leader.
 func (e *Elector) campaign(ctx context.Context, seen *sighting) (term, bool) {
-	now, err := e.get(ctx)
+	limited, cancel := context.WithTimeout(ctx, e.opts.RenewDeadline)
+	defer cancel()
+	failed := func(what string, err error) (term, bool) {
+		if ctx.Err() == nil { // or else it was we who gave up
+			e.failed(what, err)
+		}
+		return term{}, false
+	}
+	const notTaken = "the lease is free but could not be taken"
+	now, err := e.get(limited)
 	write, there := e.put, int64(0)
 	switch {
-	case apierrors.IsNotFound(err):
+	case missing(err):
 		write = e.create
 		switch {
 		case seen.lease == nil:
 			seen.lease = &coordinationv1.Lease{}
 		case !seen.free(e.opts.LeaseDuration):
 			// It was deleted, and its holder works on.
+			e.answered()
 			return term{}, false
 		}
 	case err != nil:
-		e.failed("the lease could not be read", err)
-		return term{}, false
+		return failed("the lease could not be read", err)
 	default:
 		seen.see(now, time.Now())
 		e.saw(now, seen.since)
 		if !seen.free(e.opts.LeaseDuration) {
+			e.answered()
 			return term{}, false
 		}
 		there = token(now)
 	}
 	next, err := e.nextToken(there)
 	if err != nil {
-		e.failed("the lease is free but could not be taken", err)
-		return term{}, false
+		return failed(notTaken, err)
 	}
 	sent := time.Now()
-	taken, err := write(ctx, e.taken(seen.lease, next))
+	taken, err := write(limited, e.taken(seen.lease, next))
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) && seen.raced():
+		e.answered()
 		return term{}, false // another candidate was faster, which the next look will show
 	case err != nil:
-		e.failed("the lease is free but could not be taken", err)
-		return term{}, false
+		return failed(notTaken, err)
 	}
 	e.saw(taken, sent)
 	if took := time.Since(sent); took >= e.opts.RenewDeadline {
 		// The process was suspended, or a transport does not heed its context.
-		e.failed("the lease was taken, and will run out unused", fmt.Errorf("the answer came after %s", took))
-		return term{}, false
+		return failed("the lease was taken, and will run out unused", fmt.Errorf("the answer came after %s", took))
 	}
+	e.answered()
 	return term{lease: taken, sent: sent}, true
 }
 
@@ -213,19 +220,24 @@ func (e *Elector) release(ctx context.Context, last *coordinationv1.Lease) {
 		return
 	}
 	e.saw(now, time.Now())
+	e.answered()
+}
+
+// answered notes that all that was asked for was done.
+func (e *Elector) answered() {
+	failed := 0
+	e.update(func(s *Status) { failed, s.Attempts = s.Attempts, 0 })
+	if failed > 0 {
+		e.opts.Logger.Info("the API server answers again", "failed", failed)
+	}
 }
 
 // saw notes what the lease is like.
 func (e *Elector) saw(l *coordinationv1.Lease, when time.Time) {
-	failed := 0
 	changed := e.update(func(s *Status) {
-		failed = s.Attempts
-		s.Holder, s.Token, s.Renewed, s.Attempts = holder(l), token(l), when, 0
+		s.Holder, s.Token, s.Renewed = holder(l), token(l), when
 		e.greatest = max(e.greatest, token(l))
 	})
-	if failed > 0 {
-		e.opts.Logger.Info("the API server answers again", "failed", failed)
-	}
 	switch {
 	case changed && holder(l) == "":
 		e.opts.Logger.Info("the lease is free", "token", token(l))

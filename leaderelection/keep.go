@@ -105,6 +105,7 @@ func (k *keeper) renewals(ctx context.Context) {
 			// Also where the deadline had passed: now another one leads.
 			k.update(func(s *Status) { s.Lost = &Failure{r.err, time.Now()} })
 			k.saw(r.lease, time.Now())
+			k.answered()
 			return
 		case ctx.Err() != nil:
 			return
@@ -120,6 +121,7 @@ func (k *keeper) renewals(ctx context.Context) {
 			k.mu.Unlock()
 			wait = max(k.opts.RetryPeriod-time.Since(r.sent), 0)
 			k.saw(r.lease, r.sent)
+			k.answered()
 		}
 	}
 }
@@ -212,7 +214,7 @@ func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coord
 			now, err = e.put(ctx, e.renewed(now))
 		}
 	}
-	if apierrors.IsNotFound(err) {
+	if missing(err) {
 		e.opts.Logger.Warn("the Lease was deleted; creating it again")
 		now, err = e.create(ctx, e.renewed(last))
 	}

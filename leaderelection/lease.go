@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
@@ -92,10 +93,25 @@ func sameTerm(a, b *coordinationv1.Lease) bool {
 	return holder(a) == holder(b) && token(a) == token(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
 }
 
+// missing reports whether the API server says that there is no such Lease. A web server
+// that does not know the path, such as a proxy's, says nothing of the Lease.
+func missing(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
 // sighting is a lease and since when it was seen like this, by our own clock.
 type sighting struct {
 	lease *coordinationv1.Lease
 	since time.Time
+	race  *coordinationv1.Lease // the one that could not be taken because of a conflict
+}
+
+// raced reports whether a conflict is the first over this state of the lease. Where it
+// is not, no other candidate was faster: something refuses us.
+func (s *sighting) raced() bool {
+	first := s.race == nil || s.race.ResourceVersion != s.lease.ResourceVersion
+	s.race = s.lease
+	return first
 }
 
 // see takes note of the lease as it is now. Only a change of the spec is a sign of

@@ -1,0 +1,96 @@
+package leaderelection_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// Who may read and not write has a failure that goes on, and so has one whose writes
+// conflict with nobody's.
+func TestALeaseThatCannotBeTakenIsOneFailureThatGoesOn(t *testing.T) {
+	for name, code := range map[string]int{"forbidden": http.StatusForbidden, "conflict": http.StatusConflict} {
+		for verb, deleted := range map[string]bool{"update": false, "create": true} {
+			t.Run(name+" "+verb, func(t *testing.T) {
+				inBubble(t, func(r *rig) {
+					e, _ := r.elector(options{Identity: "before"})
+					require.NoError(r, e.Run(r.ctx, func(context.Context) error { return nil }))
+					if deleted {
+						require.NoError(r, r.srv.Delete(leases, key))
+					}
+					r.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: "leases", Do: []apiserver.Action{apiserver.Fail{Code: code}}})
+					var log bytes.Buffer
+					a := r.join(options{Identity: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+					settle(time.Hour)
+					require.Greater(r, a.Status().Attempts, 1000)
+					require.Less(r, strings.Count(log.String(), "\n"), 20)
+					r.srv.Faults().Clear()
+					settle(3 * time.Second)
+					require.True(r, a.leads())
+					require.Zero(r, a.Status().Attempts)
+				})
+			})
+		}
+	}
+}
+
+func TestOurOwnStopIsNoFailure(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var log bytes.Buffer
+		e, n := r.elector(options{Identity: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		n.cut.Store(true)
+		ctx, cancel := context.WithTimeout(r.ctx, time.Second)
+		defer cancel()
+		require.NoError(r, e.Run(ctx, func(context.Context) error { return nil }))
+		require.Empty(r, log.String())
+		require.Nil(r, e.Status().Failure)
+	})
+}
+
+// page is the answer of a web server that knows nothing of leases.
+func page(req *http.Request, code int) *http.Response {
+	const text = "<html><head><title>Not here</title></head></html>"
+	return &http.Response{
+		StatusCode: code, Header: http.Header{"Content-Type": {"text/html"}}, Request: req,
+		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
+	}
+}
+
+func TestAPageDoesNotSayThatTheLeaseWasDeleted(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var log bytes.Buffer
+		e, n := r.elector(options{Identity: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		base, lost := n.RoundTripper, atomic.Bool{}
+		n.RoundTripper = tripper(func(req *http.Request) (*http.Response, error) {
+			if lost.Load() {
+				return page(req, http.StatusNotFound), nil
+			}
+			return base.RoundTrip(req)
+		})
+		err := e.Run(r.ctx, func(ctx context.Context) error {
+			lost.Store(true)
+			<-ctx.Done()
+			return nil
+		})
+		require.ErrorIs(r, err, leaderelection.ErrLost)
+		require.ErrorContains(r, err, "404 Not Found from apiserver.pipe with text/html")
+		require.NotContains(r, log.String(), "deleted")
+		log.Reset()
+		ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+		defer cancel()
+		require.NoError(r, e.Run(ctx, func(context.Context) error { return nil }))
+		require.NotContains(r, log.String(), "free")
+		require.Contains(r, log.String(), "could not be read")
+	})
+}
