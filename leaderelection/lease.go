@@ -59,7 +59,7 @@ func (e *Elector) nextToken(now int64) (int32, error) {
 // taken returns the lease as it is at the beginning of a term of ours. It keeps
 // everything else in it.
 func (e *Elector) taken(last *coordinationv1.Lease, token int32) *coordinationv1.Lease {
-	now := metav1.NowMicro()
+	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // as the server keeps it
 	next := last.DeepCopy()
 	next.Spec.HolderIdentity = &e.opts.Identity
 	next.Spec.LeaseDurationSeconds = new(int32(e.opts.LeaseDuration / time.Second))
@@ -137,15 +137,30 @@ func (s *sighting) free(fallback time.Duration) bool {
 }
 
 func (e *Elector) get(ctx context.Context) (*coordinationv1.Lease, error) {
-	return e.leases.Get(ctx, object.Key{Name: e.opts.Name}, metav1.GetOptions{})
+	now, err := e.leases.Get(ctx, object.Key{Name: e.opts.Name}, metav1.GetOptions{})
+	if err == nil && (now.Name != e.opts.Name || now.Namespace != e.opts.Namespace || now.ResourceVersion == "") {
+		err = errors.New("the answer is not this Lease: something between us and the API server gave it")
+	}
+	return now, err
 }
 
 func (e *Elector) create(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: e.opts.Name, Labels: e.opts.Labels}, Spec: l.Spec}
-	return e.leases.Create(ctx, fresh, metav1.CreateOptions{})
+	now, err := e.leases.Create(ctx, fresh, metav1.CreateOptions{})
+	return written(fresh, now, err)
 }
 
 // put writes l if the Lease is still as it was when l was made of it.
 func (e *Elector) put(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	return e.leases.Update(ctx, l, metav1.UpdateOptions{})
+	now, err := e.leases.Update(ctx, l, metav1.UpdateOptions{})
+	return written(l, now, err)
+}
+
+// written makes sure that an answer shows the Lease as it was written. Everything rests
+// on that, and not every success is the API server's.
+func written(l, now *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+	if err == nil && (now.Name != l.Name || now.ResourceVersion == l.ResourceVersion || !sameTerm(now, l)) {
+		err = errors.New("the answer is a success, and not the Lease that was written: something between us and the API server gave it, or changed the Lease")
+	}
+	return now, err
 }

@@ -94,3 +94,44 @@ func TestAPageDoesNotSayThatTheLeaseWasDeleted(t *testing.T) {
 		require.Contains(r, log.String(), "could not be read")
 	})
 }
+
+// A success that is not the API server's is none.
+func TestAnAnswerThatIsNotTheLeaseMakesNoLeader(t *testing.T) {
+	for name, text := range map[string]string{
+		"success": `{"kind":"Status","apiVersion":"v1","status":"Success"}`,
+		"empty":   `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1"}`,
+		"another": `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{"name":"janitor","namespace":"shop","resourceVersion":"7"},"spec":{"holderIdentity":"b"}}`,
+	} {
+		for method, holds := range map[string]bool{http.MethodGet: false, http.MethodPost: false, http.MethodPut: true} {
+			if name == "another" && method == http.MethodGet {
+				continue // that is an answer
+			}
+			t.Run(name+" "+method, func(t *testing.T) {
+				inBubble(t, func(r *rig) {
+					e, n := r.elector(options{Identity: "a"})
+					base := n.RoundTripper
+					n.RoundTripper = tripper(func(req *http.Request) (*http.Response, error) {
+						if req.Method == method {
+							resp := page(req, http.StatusOK)
+							resp.Header.Set("Content-Type", "application/json")
+							resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+							return resp, nil
+						}
+						return base.RoundTrip(req)
+					})
+					ctx, cancel := context.WithTimeout(r.ctx, time.Minute)
+					defer cancel()
+					led := false
+					err := e.Run(ctx, func(ctx context.Context) error {
+						led = true
+						<-ctx.Done()
+						return nil
+					})
+					require.Equal(r, holds, led)
+					require.Equal(r, holds, err != nil, "it cannot be renewed: %v", err)
+					require.Error(r, e.Status().Failure)
+				})
+			})
+		}
+	}
+}
