@@ -2,7 +2,9 @@ package crew
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -63,7 +65,24 @@ type batch[V any] struct {
 	done  chan struct{} // holds a token when what is below is complete
 	out   []V
 	err   error // of the value behind the last of out
-	panic any
+	panic *Panic
+	ended bool // false where runtime.Goexit was called
+}
+
+// Panic is a panic while a value was decoded, with the stack of the goroutine that
+// decoded it, which need not be the caller's.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Error is what a program prints that ends of it.
+func (p *Panic) Error() string { return fmt.Sprintf("%v\n\nwhile decoding, in\n%s", p.Value, p.Stack) }
+
+// Unwrap returns the value, if it is an error.
+func (p *Panic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
 }
 
 // gear is what workers use again in the next burst.
@@ -218,23 +237,30 @@ func (p *Crew[V]) await(b *batch[V]) {
 
 func (b *batch[V]) run(decode Decode[V]) {
 	defer func() {
-		b.panic = recover()
+		if p := recover(); p != nil {
+			b.panic = &Panic{p, debug.Stack()}
+		}
 		b.done <- struct{}{}
 	}()
+	b.ended = false
 	for n, i := range b.items {
 		v, err := decode(i, b.number+n)
-		if err != nil {
-			b.err = err
-			return
+		if b.err = err; err != nil {
+			break
 		}
 		b.out = append(b.out, v)
 	}
+	b.ended = true
 }
 
-// deliver yields the values of a batch.
+// deliver yields the values of a batch. A panic goes on where the caller is, and so
+// does the end of a goroutine: without its last values a list would only look short.
 func (p *Crew[V]) deliver(b *batch[V]) error {
 	if b.panic != nil {
 		panic(b.panic)
+	}
+	if !b.ended {
+		runtime.Goexit()
 	}
 	for _, v := range b.out {
 		if !p.yield(v) {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -25,7 +27,8 @@ const numberSize = 1 << 10
 var errOdd = errors.New("odd one out")
 
 // newNumbers reads such a body. Decoding fails on value bad and
-// panics on value mad; the consumer stops after so many.
+// panics on value mad, or ends its goroutine if mad is negative; the consumer stops
+// after so many.
 func newNumbers(r io.Reader, bad, mad, enough int) *numbers {
 	n := &numbers{Source: frame.NewSource(r)}
 	decode := func(i frame.Item, number int) (int, error) {
@@ -34,6 +37,8 @@ func newNumbers(r io.Reader, bad, mad, enough int) *numbers {
 			return 0, errOdd
 		case mad:
 			panic("mad")
+		case -mad:
+			runtime.Goexit()
 		}
 		return strconv.Atoi(string(bytes.TrimLeft(i.Raw, " ")))
 	}
@@ -61,7 +66,7 @@ func (n *numbers) run() error {
 
 func TestValuesComeInOrderFromAllProcessors(t *testing.T) {
 	t.Parallel()
-	const values, never = 2000, -1
+	const values, never = 2000, math.MaxInt
 	random := rand.New(rand.NewPCG(20261120, 1))
 	var body []byte
 	for i := range values {
@@ -88,9 +93,23 @@ func TestValuesComeInOrderFromAllProcessors(t *testing.T) {
 		inOrder(t, n.out, at)
 
 		n = newNumbers(arrive(), never, at, never)
-		require.PanicsWithValue(t, "mad", func() { _ = n.run() })
+		requirePanic(t, n)
 		require.LessOrEqual(t, len(n.out), at)
 		inOrder(t, n.out, len(n.out))
+
+		if at > 1 {
+			n = newNumbers(arrive(), never, -at, never)
+			returned := make(chan bool, 1)
+			go func() {
+				ended := false
+				defer func() { returned <- ended }()
+				_ = n.run()
+				ended = true
+			}()
+			require.False(t, <-returned, "the goroutine of value %d ended", at)
+			require.LessOrEqual(t, len(n.out), at)
+			inOrder(t, n.out, len(n.out))
+		}
 
 		n = newNumbers(arrive(), never, never, at+1)
 		require.ErrorIs(t, n.run(), ErrStopped)
@@ -100,6 +119,23 @@ func TestValuesComeInOrderFromAllProcessors(t *testing.T) {
 		require.ErrorIs(t, n.run(), errOdd)
 		inOrder(t, n.out, at)
 	}
+}
+
+// requirePanic requires a panic that says where it began.
+func requirePanic(t *testing.T, n *numbers) {
+	t.Helper()
+	defer func() {
+		switch p := recover().(type) {
+		case string:
+			require.Equal(t, "mad", p) // of the goroutine at hand
+		case *Panic:
+			require.Equal(t, "mad", p.Value)
+			require.Regexp(t, `^mad\n\n(.|\n)*newNumbers`, p.Error())
+		default:
+			require.Fail(t, "no panic of a value", "%v", p)
+		}
+	}()
+	_ = n.run()
 }
 
 type brokenReader struct{}
