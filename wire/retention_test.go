@@ -226,6 +226,29 @@ func TestW03_WaitingWatchesHoldLittle(t *testing.T) {
 	}
 }
 
+// Nor do the batches of a burst stay with the watch, in any encoding.
+func TestW03_BurstsLeaveLittle(t *testing.T) {
+	const events = 20_000
+	for _, media := range []string{MediaJSON, MediaProtobuf, MediaCBOR} {
+		d := podDecoder(t, media, Options{})
+		burst := bytes.Repeat(frameOf(t, media, "MODIFIED", podKind, pod("a")), events)
+		read := func(body []byte) (waiting uint64) {
+			end := readerFunc(func([]byte) (int, error) {
+				waiting = heapInUse()
+				return 0, io.EOF
+			})
+			for _, err := range d.Watch(io.MultiReader(bytes.NewReader(body), end), nil) {
+				require.NoError(t, err)
+			}
+			return waiting
+		}
+		quiet := read(burst[:len(burst)/events])
+		busy := read(burst)
+		require.Less(t, int64(busy)-int64(quiet), int64(64<<10), media)
+		runtime.KeepAlive(burst)
+	}
+}
+
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -92,7 +92,7 @@ type gear[V any] struct {
 }
 
 // idleItems is how many items are kept room for between two readings.
-const idleItems = 1 << 10
+const idleItems = 1 << 6
 
 // New returns a parallel for the values of a body. It flushes before s reads
 // more.
@@ -214,6 +214,7 @@ func (p *Crew[V]) dismiss() {
 	p.stopped.Store(p.failure != nil)
 	close(p.work)
 	p.workers.Wait()
+	clear(p.batches) // they rest with the gear
 	p.work, p.running, p.batches = nil, 0, p.batches[:0]
 }
 
