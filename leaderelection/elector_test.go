@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -572,6 +573,11 @@ func TestBadOptionsSayWhatToChange(t *testing.T) {
 		"raise LeaseDuration":  {Namespace: "shop", Name: "janitor", LeaseDuration: 10 * time.Second},
 		"lower RetryPeriod":    {Namespace: "shop", Name: "janitor", RetryPeriod: 9 * time.Second},
 		"RetryPeriod is -1s: ": {Namespace: "shop", Name: "janitor", RetryPeriod: -time.Second},
+		"LeaseDuration is 1193046h28m16s: a Lease has room for 596523h14m7s": {Namespace: "shop", Name: "janitor", LeaseDuration: 1 << 32 * time.Second},
+		"RetryPeriod is 2562047h47m16.854775807s: ":                          {Namespace: "shop", Name: "janitor", RetryPeriod: math.MaxInt64},
+		"RenewDeadline is 10ns: want at least 1ms; was the unit forgotten?":  {Namespace: "shop", Name: "janitor", LeaseDuration: 15, RenewDeadline: 10, RetryPeriod: 2},
+		`"Jani_tor" cannot be the Name of a Lease: `:                         {Namespace: "shop", Name: "Jani_tor"},
+		`"a/b" cannot be a Namespace: `:                                      {Namespace: "a/b", Name: "janitor"},
 	} {
 		_, err := leaderelection.New(client, opts)
 		require.ErrorContains(t, err, want)
