@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,9 +59,14 @@ type Controllers struct {
 	figures []metric[*controller.Status]
 	sources []metric[*controller.SourceStatus]
 
-	mu        sync.Mutex // guards recorders and what is in them; only Prometheus is called while it is held
+	mu        sync.Mutex // guards all below and what is in it; only Prometheus is called while it is held
 	recorders []*controllerRecorder
+	past      map[string]*past // by the name that they had
 }
+
+// past is what controllers counted that ended long ago, while their name lives on. A
+// counter that fell would count anew, all that the others ever counted.
+type past struct{ counters figures }
 
 // NewControllers creates an exporter without controllers.
 func NewControllers(opts ControllerOptions) *Controllers {
@@ -72,6 +78,7 @@ func NewControllers(opts ControllerOptions) *Controllers {
 			Name: "controller_runtime_reconcile_time_seconds", Help: "How long a reconcile took.",
 			Buckets: opts.Buckets, ConstLabels: opts.ConstLabels,
 		}, []string{"controller"}),
+		past:    map[string]*past{},
 		results: prometheus.NewDesc("controller_runtime_reconcile_total", "Reconciles that ended, by what they came to.", []string{"controller", "result"}, opts.ConstLabels),
 	}
 	type s = *controller.Status
@@ -116,6 +123,7 @@ type controllerRecorder struct {
 	status func() controller.Status // nil when it has ended
 	last   controller.Status        // how it ended
 	ended  time.Time
+	past   *past // where last was added; nil if it was not
 }
 
 // ReconcileTime implements controller.Recorder.
@@ -128,6 +136,12 @@ func (r *controllerRecorder) Started(status func() controller.Status) {
 	defer c.mu.Unlock()
 	c.sweep()
 	r.times.Store(new(c.times.WithLabelValues(r.name)))
+	if p := r.past; p != nil { // it counts on from there
+		for series, n := range c.counters(&r.last) {
+			p.counters[series] -= n
+		}
+		r.past = nil
+	}
 	r.status = status
 	if !slices.Contains(c.recorders, r) {
 		c.recorders = append(c.recorders, r)
@@ -142,22 +156,39 @@ func (r *controllerRecorder) Stopped(last controller.Status) {
 }
 
 // sweep forgets controllers that ended a while ago, and ends the series of names
-// that none has any more. It is called with mu held.
+// that none has any more. Where another has the name, what they counted stays. It is
+// called with mu held.
 func (c *Controllers) sweep() {
-	gone := map[string]bool{}
-	c.recorders = slices.DeleteFunc(c.recorders, func(r *controllerRecorder) bool {
-		old := r.status == nil && time.Since(r.ended) > keptFor
-		gone[r.name] = gone[r.name] || old
-		return old
-	})
+	kept := map[string]bool{} // names that one has, or has had lately
+	old := func(r *controllerRecorder) bool { return r.status == nil && time.Since(r.ended) > keptFor }
 	for _, r := range c.recorders {
-		delete(gone, r.name)
+		kept[r.name] = kept[r.name] || !old(r)
 	}
-	for name, yes := range gone {
-		if yes {
+	c.recorders = slices.DeleteFunc(c.recorders, func(r *controllerRecorder) bool {
+		if old(r) && kept[r.name] {
+			if c.past[r.name] == nil {
+				c.past[r.name] = &past{figures{}}
+			}
+			r.past = c.past[r.name]
+			for series, n := range c.counters(&r.last) {
+				r.past.counters[series] += n
+			}
+		}
+		return old(r)
+	})
+	for name, yes := range kept {
+		if !yes {
 			c.times.DeleteLabelValues(name)
+			delete(c.past, name)
 		}
 	}
+}
+
+// counters are those of one controller.
+func (c *Controllers) counters(s *controller.Status) figures {
+	found := figures{}
+	c.collect(found, s, true)
+	return found
 }
 
 // Describe implements prometheus.Collector.
@@ -175,9 +206,9 @@ func (c *Controllers) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Controllers of one name become one, and
 // so do sources of one name.
 func (c *Controllers) Collect(out chan<- prometheus.Metric) {
-	live, ended := c.read(out)
+	found, live, ended := c.read(out)
 	c.times.Collect(out)
-	found, names := figures{}, map[string]bool{}
+	names := map[string]bool{}
 	for _, s := range live {
 		names[s.Name] = true
 		c.collect(found, &s, false)
@@ -208,10 +239,15 @@ func (c *Controllers) collect(found figures, s *controller.Status, countersOnly 
 	}
 }
 
-// read returns the status of every controller.
-func (c *Controllers) read(out chan<- prometheus.Metric) (live, ended []controller.Status) {
+// read returns the status of every controller, and what those counted that ended long
+// ago.
+func (c *Controllers) read(out chan<- prometheus.Metric) (counted figures, live, ended []controller.Status) {
 	c.mu.Lock()
 	c.sweep()
+	counted = figures{}
+	for _, p := range c.past {
+		maps.Copy(counted, p.counters)
+	}
 	var ask []func() controller.Status
 	for _, r := range c.recorders {
 		if r.status != nil {
@@ -226,5 +262,5 @@ func (c *Controllers) read(out chan<- prometheus.Metric) (live, ended []controll
 			live = append(live, s)
 		}
 	}
-	return live, ended
+	return counted, live, ended
 }

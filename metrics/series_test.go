@@ -2,10 +2,12 @@ package metrics_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	goruntime "runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,5 +154,58 @@ func TestSeriesEndAfterThoseThatTheyAreAbout(t *testing.T) {
 		require.Equal(t, 1, count(queues, "workqueue_adds_total"))
 		require.Equal(t, 1, count(queues, "workqueue_work_duration_seconds"))
 		goruntime.KeepAlive(stays)
+	})
+}
+
+// A counter that falls counts anew, all that the others of its name have counted.
+func TestCountersOfControllersDoNotFallWhileTheirNameLivesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		controllers := metrics.NewControllers(metrics.ControllerOptions{})
+		status := func(n uint64) func() controller.Status {
+			return func() controller.Status {
+				return controller.Status{Name: "pods", Successes: n, Concurrency: 1, Sources: []controller.SourceStatus{{Name: "pods", Added: n}}}
+			}
+		}
+		want := func(n int) {
+			t.Helper()
+			want := fmt.Sprintf(`
+# HELP controller_runtime_reconcile_total Reconciles that ended, by what they came to.
+# TYPE controller_runtime_reconcile_total counter
+controller_runtime_reconcile_total{controller="pods",result="error"} 0
+controller_runtime_reconcile_total{controller="pods",result="requeue"} 0
+controller_runtime_reconcile_total{controller="pods",result="requeue_after"} 0
+controller_runtime_reconcile_total{controller="pods",result="success"} %[1]d
+# HELP millrace_controller_source_added_total Requests that the source has asked for.
+# TYPE millrace_controller_source_added_total counter
+millrace_controller_source_added_total{controller="pods",source="pods"} %[1]d
+# HELP controller_runtime_max_concurrent_reconciles Reconciles that may be in progress.
+# TYPE controller_runtime_max_concurrent_reconciles gauge
+controller_runtime_max_concurrent_reconciles{controller="pods"} 1
+`, n)
+			require.NoError(t, testutil.CollectAndCompare(controllers, strings.NewReader(want),
+				"controller_runtime_reconcile_total", "millrace_controller_source_added_total", "controller_runtime_max_concurrent_reconciles"))
+		}
+		stays := controllers.Register("pods", status(1000))
+		restarted := controllers.Register("pods", status(20))
+		for n := range 3 {
+			controllers.Register("pods", status(1)).Stopped(status(1)())
+			restarted.Stopped(status(20)())
+			want(1021 + n)
+			time.Sleep(time.Hour)
+			want(1021 + n)
+			stays.Stopped(status(1000)())
+			restarted.Started(status(20))
+			want(1021 + n)
+			time.Sleep(time.Hour)
+			want(1021 + n)
+			restarted.Stopped(status(20)())
+			stays.Started(status(1000))
+		}
+		restarted.Stopped(status(20)())
+		stays.Stopped(status(1000)())
+		time.Sleep(time.Hour)
+		require.Zero(t, testutil.CollectAndCount(controllers))
+		controllers.Register("pods", status(1000))
+		want(1000)
 	})
 }
