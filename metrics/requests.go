@@ -33,7 +33,7 @@ type counted struct {
 func (t counted) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req)
 	code := "<error>"
-	if err == nil {
+	if resp != nil && err == nil {
 		code = strconv.Itoa(resp.StatusCode)
 	}
 	t.requests.WithLabelValues(code, text(req.Method), text(req.URL.Host)).Inc()

@@ -9,8 +9,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -43,4 +47,17 @@ func TestRequests(t *testing.T) {
 rest_client_requests_total{code="418",host="example.com:6443",method="GET"} 2
 rest_client_requests_total{code="<error>",host="example.com:6443",method="PUT"} 1
 `)))
+}
+
+// The client says whose fault it is.
+func TestATransportThatLiesIsAnError(t *testing.T) {
+	requests := metrics.NewRequests()
+	client, err := rest.NewClient(&config.Config{Host: "http://far", WrapTransport: func(http.RoundTripper) http.RoundTripper {
+		return requests.Count(roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }))
+	}}, runtime.NewScheme())
+	require.NoError(t, err)
+	_, err = client.Mapper().MappingForKind(t.Context(), schema.GroupVersionKind{Group: "x", Version: "v1", Kind: "Y"})
+	require.ErrorContains(t, err, "returned no response, and no error")
+	require.NotContains(t, err.Error(), "panicked")
+	require.Equal(t, 1, testutil.CollectAndCount(requests))
 }
