@@ -1,10 +1,13 @@
 package manager_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -162,7 +165,9 @@ func TestTheLeaseMayBeInAnotherCluster(t *testing.T) {
 		defer far.Close()
 		endpoint, err := far.Pipe()
 		require.NoError(r, err)
+		var log bytes.Buffer
 		m := r.manager(options{
+			Logger:               slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			LeaderElection:       janitor(),
 			LeaderElectionConfig: &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: "shop"},
 		})
@@ -171,5 +176,11 @@ func TestTheLeaseMayBeInAnotherCluster(t *testing.T) {
 		require.NotEmpty(r, r.holder(far))
 		require.True(r, m.Report().Election.Leading)
 		require.NoError(r, run.end())
+
+		// Its client is one of the manager's own.
+		require.Contains(r, log.String(), "msg=request verb=create path=/apis/coordination.k8s.io")
+		counted, err := testutil.GatherAndCount(m.Metrics(), "rest_client_requests_total")
+		require.NoError(r, err)
+		require.Positive(r, counted)
 	})
 }

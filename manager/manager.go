@@ -75,12 +75,13 @@ const (
 // configuration is an error that says what to change.
 func New(cfg *config.Config, opts Options) (*Manager, error) {
 	registry := metrics.NewRegistry()
-	cfg = counted(cfg, registry)
+	cfg = own(cfg, registry, opts.Logger)
+	opts.LeaderElectionConfig = own(opts.LeaderElectionConfig, registry, opts.Logger)
 	opts, err := opts.withDefaults(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	own, err := NewCluster(cfg, ClusterOptions{
+	cluster, err := NewCluster(cfg, ClusterOptions{
 		Scheme: opts.Scheme, Factory: opts.Factory, Namespaces: opts.Namespaces, SyncPeriod: opts.SyncPeriod,
 		NewClient: opts.NewClient, NewCache: opts.NewCache, Logger: opts.Logger,
 	})
@@ -88,7 +89,7 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	m := &Manager{
-		Cluster: own, cfg: cfg, opts: opts, logger: opts.Logger,
+		Cluster: cluster, cfg: cfg, opts: opts, logger: opts.Logger,
 		metrics: registry, controllers: &controllers{Metrics: registry.Controllers()},
 		health:  newChecks("/healthz", opts.Logger),
 		ready:   newChecks("/readyz", opts.Logger),
@@ -107,7 +108,7 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	if err := m.health.add("ping", Ping); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	if err := m.add(Caches, own); err != nil {
+	if err := m.add(Caches, cluster); err != nil {
 		return nil, err
 	}
 	if err := m.addElection(); err != nil {
@@ -119,12 +120,16 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 	return m, nil
 }
 
-// counted is cfg for clients whose requests are in the metrics.
-func counted(cfg *config.Config, registry *metrics.Registry) *config.Config {
+// own is cfg for clients of the manager's own: their requests are in the metrics, and
+// they log where it does.
+func own(cfg *config.Config, registry *metrics.Registry, logger *slog.Logger) *config.Config {
 	if cfg == nil {
 		return nil
 	}
 	cfg = cfg.Clone()
+	if cfg.Logger == nil {
+		cfg.Logger = logger
+	}
 	wrap := cfg.WrapTransport
 	cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
 		if wrap != nil {
