@@ -101,6 +101,24 @@ func TestFieldIndexes(t *testing.T) {
 	})
 }
 
+// L15: what an index loses by a panic, a reader that combines it with another
+// does not find either, and does not panic.
+func TestL15_AnIndexThatPanicsIsNoReadersPanic(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("shop", "b", "web"))
+		c := r.running(cache.Options{})
+		require.NoError(r, c.IndexField(r.ctx, &corev1.Pod{}, "app", appOf))
+		require.NoError(r, c.IndexField(r.ctx, &corev1.Pod{}, "spec.nodeName", func(o client.Object) []string {
+			if o.GetName() == "a" {
+				panic("no node")
+			}
+			return nodeOf(o)
+		}))
+		require.Equal(r, []string{"shop/b"}, r.names(c, client.MatchingFields{"spec.nodeName": "node-web"}))
+		require.Equal(r, []string{"shop/b"}, r.names(c, client.MatchingFields{"app": "web", "spec.nodeName": "node-web"}))
+	})
+}
+
 func TestNotStarted(t *testing.T) {
 	onAll(t, func(r *rig) {
 		c := r.cache(cache.Options{})

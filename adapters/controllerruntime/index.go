@@ -33,3 +33,18 @@ func valuesOf(extract client.IndexerFunc) toolscache.IndexFunc {
 		return all, nil
 	}
 }
+
+// valuesFor returns the values of an object; none where the function fails or
+// panics, which was reported when the object came into the index (L15).
+func valuesFor(values toolscache.IndexFunc, o any) (all []string) {
+	defer func() {
+		if recover() != nil {
+			all = nil
+		}
+	}()
+	all, err := values(o)
+	if err != nil {
+		return nil
+	}
+	return all
+}

@@ -196,8 +196,7 @@ func findByFields(store toolscache.Indexer, selector fields.Selector, namespace 
 		}
 		wanted := valueIn(namespace, r.Value)
 		found = slices.DeleteFunc(found, func(o any) bool {
-			has, err := values(o)
-			return err != nil || !slices.Contains(has, wanted)
+			return !slices.Contains(valuesFor(values, o), wanted)
 		})
 	}
 	return found, nil
