@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -104,6 +105,10 @@ func (d Digest) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%016x",
 
 // UnmarshalText is the inverse of MarshalText.
 func (d *Digest) UnmarshalText(text []byte) error {
-	_, err := fmt.Sscanf(string(text), "%x", (*uint64)(d))
-	return err
+	v, err := strconv.ParseUint(string(text), 16, 64)
+	if err != nil {
+		return fmt.Errorf("read a digest: %w", err)
+	}
+	*d = Digest(v)
+	return nil
 }

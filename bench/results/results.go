@@ -144,6 +144,13 @@ func (p Params) String() string {
 	return strings.Join(parts, " ")
 }
 
+// given are the parameters without those that are 0, which may be left out.
+func (p Params) given() Params {
+	p = maps.Clone(p)
+	maps.DeleteFunc(p, func(_ string, value int) bool { return value == 0 })
+	return p
+}
+
 // Has tells whether p has all values of some.
 func (p Params) Has(some Params) bool {
 	for name, value := range some {
@@ -168,6 +175,11 @@ func Load(path string) (*Results, error) {
 	}
 	r := new(Results)
 	if err := json.Unmarshal(raw, r); err != nil {
+		// A later version may have other types where this one has its own.
+		var other struct{ V int }
+		if json.Unmarshal(raw, &other) == nil && other.V > Version {
+			return nil, fmt.Errorf("read results: %s: %w", path, wrongVersion(other.V))
+		}
 		return nil, fmt.Errorf("read results: %s is not a results file: %w", path, err)
 	}
 	if err := r.validate(); err != nil {
@@ -194,6 +206,22 @@ func (r *Results) Save(path string) error {
 	return nil
 }
 
+// Writable says why Save could not write to a path, as far as that can be told
+// without writing: for a program that has hours of work before it.
+func Writable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("save results: %s is a directory", path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".results-*")
+	if err != nil {
+		return fmt.Errorf("save results: %w", err)
+	}
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		return fmt.Errorf("save results: %w", err)
+	}
+	return nil
+}
+
 // replace puts a file in place of what is there, if all of it can be written.
 func replace(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".results-*")
@@ -213,9 +241,13 @@ func replace(path string, content []byte) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
+func wrongVersion(v int) error {
+	return fmt.Errorf("version %d of the schema: this program knows version %d", v, Version)
+}
+
 func (r *Results) validate() error {
 	if r.V != Version {
-		return fmt.Errorf("version %d of the schema: this program knows version %d", r.V, Version)
+		return wrongVersion(r.V)
 	}
 	seen := map[string]bool{}
 	for i := range r.Results {
@@ -223,7 +255,7 @@ func (r *Results) validate() error {
 		if x.Scenario == "" || x.Contestant == "" {
 			return fmt.Errorf("result %d: scenario and contestant must be named", i)
 		}
-		id := x.Scenario + " " + x.Params.String() + " " + x.Contestant
+		id := x.Scenario + " " + x.Params.given().String() + " " + x.Contestant
 		if seen[id] {
 			return fmt.Errorf("result %d: %s is there twice", i, id)
 		}

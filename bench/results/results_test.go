@@ -56,6 +56,9 @@ func TestLoadRefuses(t *testing.T) {
 	for what, c := range map[string]struct{ file, says string }{
 		"no JSON":         {"wall 3s", "not a results file"},
 		"another version": {`{"v":2}`, "version 2 of the schema"},
+		"a later one":     {`{"v":2,"env":"elsewhere","results":{"a":1}}`, "version 2 of the schema"},
+		"cut short":       {`{"v":1,"env":{"rounds":3},"resu`, "not a results file"},
+		"a zero":          {`{"v":1,"results":[` + one + `,{"scenario":"a","contestant":"b","params":{"n":1,"m":0}}]}`, "is there twice"},
 		"no name":         {`{"v":1,"results":[{"scenario":"a"}]}`, "must be named"},
 		"one twice":       {`{"v":1,"results":[` + one + `,` + one + `]}`, "a n=1 b is there twice"},
 	} {
@@ -67,6 +70,9 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	_, err := results.Load(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NoError(t, results.Writable(filepath.Join(t.TempDir(), "r")))
+	require.ErrorIs(t, results.Writable(filepath.Join(t.TempDir(), "none", "r")), os.ErrNotExist)
+	require.ErrorContains(t, results.Writable(t.TempDir()), "is a directory")
 	require.Error(t, (&results.Results{}).Save(filepath.Join(t.TempDir(), "r")), "what could not be loaded is not saved")
 }
 
