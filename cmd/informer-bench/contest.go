@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,7 +77,10 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 				return nil, nil, fmt.Errorf("%s: round %d: %s: %w", j.Name, round+1, e.name, err)
 			}
 			outcomes[e.name] = o.result
-			m := measure(j, o)
+			m, err := measure(j, o)
+			if err != nil {
+				return nil, nil, fmt.Errorf("%s: round %d: %s: %w", j.Name, round+1, e.name, err)
+			}
 			all[e.name] = append(all[e.name], m)
 			if j.OverTime {
 				overTime[e.name] = o.memory
@@ -110,27 +112,42 @@ func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *lo
 		start.Params[param] = value
 	}
 	if server != nil {
-		if err := server.order(order{Do: "reset"}, nil); err != nil {
-			return nil, err
+		if err := server.order(ctx, order{Do: "reset"}, nil); err != nil {
+			return nil, because(ctx, err)
 		}
 		start.URL, start.Params[scenario.From] = server.URL, int(server.ListRV)
 		start.Until = server.until(j)
 	}
-	o, err := converse(p, start, j.OverTime, func() error { return server.follow(j) })
+	o, err := converse(p, start, j.OverTime, func() error { return server.follow(ctx, j) })
 	if err != nil {
-		return nil, cmp.Or(context.Cause(ctx), err)
+		return nil, because(ctx, err)
+	}
+	if want := j.Objects; e.contestant != results.Floor && slices.Contains(scenario.Following(), j.Name) && o.result.Objects != want {
+		return nil, fmt.Errorf("has %d objects at the end, want %d", o.result.Objects, want)
 	}
 	if server != nil {
 		var a answered
-		if err := server.order(order{Do: "tell"}, &a); err != nil {
-			return nil, err
+		if err := server.order(ctx, order{Do: "tell"}, &a); err != nil {
+			return nil, because(ctx, err)
 		}
 		if want := j.Lists(); a.Lists != want {
 			return nil, fmt.Errorf("asked for %d lists, want %d: it does not do what is to be measured", a.Lists, want)
 		}
 		o.listed = time.Unix(0, a.Listed)
 	}
-	return o, p.end()
+	if err := p.end(); err != nil {
+		return nil, because(ctx, err)
+	}
+	return o, nil
+}
+
+// because puts before an error why ctx has ended, if it has: what comes after that
+// is no more than its consequence.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
 }
 
 // converse talks to a contestant until it has given its result. Once it is
@@ -179,6 +196,9 @@ func converse(p *process, start protocol.Start, overTime bool, synced func() err
 // mark reads the clocks and lets the contestant go on. Where more follows after
 // the sync, the peak of the memory begins anew there.
 func (o *outcome) mark(p *process, name string, more bool, synced func() error) error {
+	if _, twice := o.marks[name]; twice {
+		return fmt.Errorf("set the mark %q twice", name)
+	}
 	r, err := readClocks(p.pid())
 	if err != nil {
 		return err

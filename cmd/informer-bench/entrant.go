@@ -31,7 +31,8 @@ func parseEntrant(name string) (entrant, error) {
 
 // enter returns those that take part in any of the scenarios: those asked for,
 // all contestants if none is. They are in the order of the contestants, and as
-// they were asked for where they differ in the revision alone.
+// they were asked for where they differ in the revision alone. It fails where
+// nobody would take part.
 func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 	if len(asked) == 0 {
 		asked = scenario.Contestants()
@@ -49,9 +50,13 @@ func enter(chosen []scenario.Scenario, asked []string) ([]entrant, error) {
 	}
 	place := func(e entrant) int { return slices.Index(scenario.Contestants(), e.contestant) }
 	slices.SortStableFunc(all, func(a, b entrant) int { return place(a) - place(b) })
-	return slices.DeleteFunc(all, func(e entrant) bool {
+	all = slices.DeleteFunc(all, func(e entrant) bool {
 		return !slices.ContainsFunc(chosen, func(s scenario.Scenario) bool { return slices.Contains(s.Contestants, e.contestant) })
-	}), nil
+	})
+	if len(all) == 0 {
+		return nil, fmt.Errorf("of the contestants %q, none takes part in the scenarios that were chosen", asked)
+	}
+	return all, nil
 }
 
 // paired tells whether each entrant has another revision of itself among them,

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
@@ -10,8 +12,41 @@ import (
 	"github.com/millrace-dev/millrace/bench/scenario"
 )
 
-// measure makes metrics of what was read. Units are in the names.
-func measure(j scenario.Job, o *outcome) measures {
+// measure makes metrics of what was read. Units are in the names. It fails where a
+// mark is missing, or a figure is no number.
+func measure(j scenario.Job, o *outcome) (measures, error) {
+	for _, name := range needed(j) {
+		if _, ok := o.marks[name]; !ok {
+			return nil, fmt.Errorf("did not set the mark %q, so its work cannot be measured", name)
+		}
+	}
+	m := figures(j, o)
+	for _, metric := range slices.Sorted(maps.Keys(m)) {
+		if v := m[metric]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("%s is %v, which is no figure", metric, v)
+		}
+	}
+	if m[results.Wall] <= 0 {
+		return nil, fmt.Errorf("its work took %s, which is no time", seconds(m[results.Wall]))
+	}
+	return m, nil
+}
+
+// needed are the marks between which figures are taken.
+func needed(j scenario.Job) []string {
+	switch j.Script {
+	case scenario.Watch, scenario.Relist:
+		return []string{protocol.MarkSynced, protocol.MarkDone}
+	case scenario.Reconcile:
+		return []string{protocol.MarkBegin, protocol.MarkCached, protocol.MarkReconciled, protocol.MarkSynced, protocol.MarkDone}
+	case scenario.Alone:
+		return []string{protocol.MarkBegin, protocol.MarkDone}
+	}
+	return []string{protocol.MarkBegin, protocol.MarkSynced}
+}
+
+// figures are those that marks and clocks, and the contestant itself, have given.
+func figures(j scenario.Job, o *outcome) measures {
 	m := measures{}
 	maps.Copy(m, o.result.Metrics)
 	if o.result.Objects > 0 {

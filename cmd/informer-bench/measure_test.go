@@ -23,7 +23,9 @@ func TestReconcilesOfTheStartAreApartFromTheRest(t *testing.T) {
 		protocol.MarkBegin: at(0, 1, 1), protocol.MarkCached: at(2, 4, 10),
 		protocol.MarkReconciled: at(3, 6, 40), protocol.MarkSynced: at(4, 7, 70), protocol.MarkDone: at(6, 10, 50),
 	}}
+	got, err := measure(j, o)
+	require.NoError(t, err)
 	require.Equal(t, measures{
 		"wall_s": 3, "cpu_s": 5, "peak_rss_bytes": 70, "cpu_per_reconcile_s": 0.002, "cpu_per_event_s": 0.015,
-	}, measure(j, o))
+	}, got)
 }

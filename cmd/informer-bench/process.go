@@ -10,6 +10,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // process is another program that is talked to in lines of JSON.
@@ -22,6 +23,10 @@ type process struct {
 	grumble *tail
 }
 
+// letGo is how long a program that has ended, or was killed, may have its output
+// held open by others that it has started.
+const letGo = time.Second
+
 // launch starts a program, which ctx kills.
 func launch(ctx context.Context, name, path string, args ...string) (*process, error) {
 	p := &process{name: name, cmd: exec.CommandContext(ctx, path, args...), grumble: &tail{}}
@@ -33,6 +38,11 @@ func launch(ctx context.Context, name, path string, args ...string) (*process, e
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	p.cmd.WaitDelay = letGo
+	p.cmd.Cancel = func() error {
+		time.AfterFunc(letGo, func() { _ = stdout.Close() }) // nobody goes on to hear
+		return p.cmd.Process.Kill()
 	}
 	p.in, p.out = json.NewEncoder(p.stdin), bufio.NewScanner(stdout)
 	if err := p.cmd.Start(); err != nil {
@@ -54,7 +64,14 @@ func (p *process) say(v any) error {
 // hear reads one line.
 func (p *process) hear(v any) error {
 	if !p.out.Scan() {
-		return fmt.Errorf("%s ended before it said what was expected: %w", p.name, errors.Join(p.out.Err(), p.wait()))
+		if err := p.out.Err(); err != nil { // it may go on to talk, so that it is not waited for
+			return fmt.Errorf("hear what %s says: %w", p.name, err)
+		}
+		err := p.wait()
+		if err == nil {
+			err = errors.New("exit status 0")
+		}
+		return fmt.Errorf("%s ended before it said what was expected: %w", p.name, err)
 	}
 	if err := json.Unmarshal(p.out.Bytes(), v); err != nil {
 		return fmt.Errorf("%s said %q: %w", p.name, p.out.Bytes(), err)

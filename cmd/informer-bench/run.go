@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -77,6 +78,11 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	if c.entrants, err = enter(chosen, f.contestants); err != nil {
 		return err
 	}
+	if f.json != "" {
+		if err := results.Writable(f.json); err != nil {
+			return err // now, and not when the first scenario has been measured
+		}
+	}
 	if c.self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -94,6 +100,10 @@ func run(ctx context.Context, f runFlags, out, progress io.Writer) (err error) {
 	measured := results.Results{V: results.Version, Env: environment(os.Args[1:], f.rounds, b.versions)}
 	var all []compared
 	for _, s := range chosen {
+		if len(c.of(scenario.Job{Scenario: s})) == 0 {
+			fmt.Fprintf(progress, "%s: none of the contestants takes part\n", s.Name)
+			continue
+		}
 		variants, differences, err := c.measure(ctx, s, f, out)
 		if err != nil {
 			return err

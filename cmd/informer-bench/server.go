@@ -50,21 +50,23 @@ func (s *loadServer) until(j scenario.Job) uint64 {
 }
 
 // follow does what the server does once a contestant is synced.
-func (s *loadServer) follow(j scenario.Job) error {
+func (s *loadServer) follow(ctx context.Context, j scenario.Job) error {
 	if j.Script != scenario.Relist {
 		play := order{Do: "play", Events: int64(j.Params[scenario.Events]), PerSecond: float64(j.Params[scenario.PerSecond])}
-		return s.order(play, nil)
+		return s.order(ctx, play, nil)
 	}
 	// The one event after the list tells the contestant that all of the list
 	// has passed through its handlers.
-	if err := s.order(order{Do: "expire"}, nil); err != nil {
+	if err := s.order(ctx, order{Do: "expire"}, nil); err != nil {
 		return err
 	}
-	return s.order(order{Do: "play", Events: 1}, nil)
+	return s.order(ctx, order{Do: "play", Events: 1}, nil)
 }
 
-// order waits until the order was carried out.
-func (s *loadServer) order(o order, a *answered) error {
+// order waits until the order was carried out. A server that has not when ctx is
+// done is killed.
+func (s *loadServer) order(ctx context.Context, o order, a *answered) error {
+	defer context.AfterFunc(ctx, func() { _ = s.cmd.Cancel() })()
 	if a == nil {
 		a = &answered{}
 	}
