@@ -27,10 +27,8 @@ func newCBORDecoder[T object.Object](t *target[T], opts Options) *cborDecoder[T]
 	return d
 }
 
-// scan returns a scanner for values of at most overhead bytes more than an object
-// may have.
-func (d *cborDecoder[T]) scan(s *frame.Source, overhead int) *frame.CBOR {
-	return &frame.CBOR{Source: s, MaxBytes: d.opts.MaxObjectBytes + overhead, MaxDepth: d.opts.MaxDepth}
+func (d *cborDecoder[T]) scan(s *frame.Source) *frame.CBOR {
+	return &frame.CBOR{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
 }
 
 func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
@@ -40,7 +38,8 @@ func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
 
 func (d *cborDecoder[T]) Object(body []byte) (T, error) {
 	var none T
-	s := d.scan(frame.FromBytes(body), 0)
+	s := d.scan(frame.FromBytes(body))
+	s.MaxDepth++ // the tag in front, which items of a list do not have
 	raw, err := s.Value()
 	if err == nil {
 		err = s.AtEnd()

@@ -35,7 +35,7 @@ type cborItem[T object.Object] struct {
 func (d *cborDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		s := frame.NewSource(body)
-		l := &cborList[T]{cborDecoder: d, CBOR: d.scan(s, 0), meta: meta}
+		l := &cborList[T]{cborDecoder: d, CBOR: d.scan(s), meta: meta}
 		newItem := func() crew.Decode[cborItem[T]] { return d.newItem(known) }
 		l.Crew = crew.New(s, newItem, func(i cborItem[T]) bool {
 			l.bare = l.bare || i.bare

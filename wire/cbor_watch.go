@@ -16,7 +16,8 @@ import (
 
 func (d *cborDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
-		s := d.scan(frame.NewSource(body), frame.Overhead)
+		s := d.scan(frame.NewSource(body))
+		s.MaxBytes, s.MaxDepth = s.MaxBytes+frame.Overhead, s.MaxDepth+3 // of a frame, with a tag around both maps
 		newFrame := func() crew.Decode[Event[T]] { return d.newFrame(s.Source, known) }
 		p := crew.New(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
 		f := &frames[T]{Crew: p, fail: d.fail, next: s.NextFrame}
@@ -43,6 +44,9 @@ func (d *cborDecoder[T]) event(frame []byte, known Known[T]) (ev Event[T], err e
 		return ev, d.fail("", nil, err)
 	}
 	if ev.Type, err = eventType(typ); err != nil {
+		return ev, d.fail("", obj, err)
+	}
+	if err := d.opts.checkSize(obj); err != nil {
 		return ev, d.fail("", obj, err)
 	}
 	switch ev.Type {

@@ -44,7 +44,7 @@ func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T]
 }
 
 func (d *jsonDecoder[T]) scan(s *frame.Source) *frame.JSON {
-	return &frame.JSON{Source: s, MaxBytes: min(d.opts.MaxObjectBytes, 1<<30), MaxDepth: d.opts.MaxDepth}
+	return &frame.JSON{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
 }
 
 func (d *jsonDecoder[T]) newRun() *json.Run { return json.NewRun(d.opts.Pool.inner(), d.fields) }

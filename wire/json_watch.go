@@ -17,6 +17,7 @@ import (
 func (d *jsonDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
 	return func(yield func(Event[T], error) bool) {
 		s := d.scan(frame.NewSource(body))
+		s.MaxBytes, s.MaxDepth = s.MaxBytes+frame.Overhead, s.MaxDepth+1 // of a frame
 		newFrame := func() crew.Decode[Event[T]] { return d.newFrame(s.Source, known) }
 		p := crew.New(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
 		f := &frames[T]{Crew: p, fail: d.fail, next: s.NextFrame}
@@ -45,6 +46,9 @@ func (d *jsonDecoder[T]) event(run *json.Run, found frame.Item, known Known[T]) 
 		return ev, d.fail("", nil, err)
 	}
 	if ev.Type, err = eventType(typ); err != nil {
+		return ev, d.fail("", obj.Raw, err)
+	}
+	if err := d.opts.checkSize(obj.Raw); err != nil {
 		return ev, d.fail("", obj.Raw, err)
 	}
 	switch ev.Type {

@@ -45,8 +45,9 @@ type Options struct {
 	// may be empty if T points to a type that Scheme knows under one kind.
 	Kind object.GVK
 
-	// MaxObjectBytes is the size of the largest object or watch frame, in bytes.
-	// Zero means DefaultMaxObjectBytes.
+	// MaxObjectBytes is the size of the largest object, in bytes, without what is
+	// around it in a list or a watch. Zero means DefaultMaxObjectBytes; more than
+	// 1 GB means 1 GB.
 	MaxObjectBytes int
 
 	// MaxDepth is how deeply JSON or CBOR may nest in one object. Zero means
@@ -76,7 +77,16 @@ func (o Options) withDefaults() Options {
 	if o.MaxDepth <= 0 {
 		o.MaxDepth = DefaultMaxDepth
 	}
+	o.MaxObjectBytes, o.MaxDepth = min(o.MaxObjectBytes, 1<<30), min(o.MaxDepth, 1<<30)
 	return o
+}
+
+// checkSize fails if an object is too large.
+func (o *Options) checkSize(raw []byte) error {
+	if len(raw) > o.MaxObjectBytes {
+		return fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(raw), o.MaxObjectBytes)
+	}
+	return nil
 }
 
 // NewDecoder returns the decoder for a content type. Parameters such as "charset"

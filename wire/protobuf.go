@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
-	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/share"
@@ -61,12 +59,12 @@ func (d *protobufDecoder[T]) Object(body []byte) (T, error) {
 // is returned instead.
 func (d *protobufDecoder[T]) open(run *protobuf.Run, body []byte, known Known[T], named bool) (T, error) {
 	var none T
-	if len(body) > d.opts.MaxObjectBytes+frame.Overhead {
-		return none, d.fail("object", nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(body), d.opts.MaxObjectBytes))
-	}
 	e, err := protobuf.Open(MediaProtobuf, body)
 	if err != nil {
 		return none, d.fail("object", nil, err)
+	}
+	if err := d.opts.checkSize(e.Raw); err != nil {
+		return none, d.fail("object", e.Raw, err)
 	}
 	if isStatus(e.APIVersion, e.Kind) && !d.isStatus() {
 		return none, unmarshalStatus(e.Raw)
