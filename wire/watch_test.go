@@ -43,6 +43,21 @@ func rawFrame(t testing.TB, media, typ string, obj []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(raw))), raw...)
 }
 
+// Where a frame is broken is counted from the frame's beginning if it is said of the
+// frame, whatever came before it.
+func TestL21_PlacesInFrames(t *testing.T) {
+	sound := string(frameOf(t, MediaJSON, "ADDED", podKind, pod("a")))
+	for frame, want := range map[string]string{
+		`{"type" "ADDED","object":{}}`:           "frame 2: malformed body: want ':' at byte 8 of the frame",
+		`{"type":"ADDED" "object":{}}`:           "at byte 16 of the frame",
+		`{"type":"ADDED","object":{"a":"` + "\n": fmt.Sprintf("at byte %d of the body", 2*len(sound)+31),
+	} {
+		_, err := readWatch(podDecoder(t, MediaJSON, Options{}), strings.NewReader(sound+sound+frame))
+		require.ErrorIs(t, err, ErrSyntax)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func readWatch[T object.Object](d Decoder[T], body io.Reader) (events []Event[T], err error) {
 	for ev, err := range d.Watch(body, nil) {
 		if err != nil {

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,13 +16,17 @@ type JSON struct {
 	MaxBytes int // at most 1 GB, so that a tape can hold every offset
 	MaxDepth int
 
+	// Part is what the source holds, if not "the body": messages count bytes from its
+	// beginning.
+	Part string
+
 	tape     Tape    // of the value at hand
 	open     []int32 // the extents on the tape that have not ended yet
 	inString bool    // where the scan stands
 }
 
 func (s *JSON) Syntax(want string) error {
-	return fmt.Errorf("%w: want %s at byte %d of the body", fault.ErrSyntax, want, s.Offset())
+	return fmt.Errorf("%w: want %s at byte %d of %s", fault.ErrSyntax, want, s.Offset(), cmp.Or(s.Part, "the body"))
 }
 
 // Space consumes white space and returns the byte after it, unconsumed.
@@ -156,7 +161,7 @@ func (s *JSON) scan(value []byte, n int) (int, bool, error) {
 				// RFC 8259, section 7. In a watch, where each frame ends in a line
 				// break, it shows that a quote was lost in this one: to look for
 				// the next quote would be to swallow the changes that follow.
-				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of the body", fault.ErrSyntax, s.Offset()+int64(n))
+				return n, false, fmt.Errorf("%w: a control character in a string at byte %d of %s", fault.ErrSyntax, s.Offset()+int64(n), cmp.Or(s.Part, "the body"))
 			}
 			continue
 		}

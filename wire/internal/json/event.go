@@ -15,7 +15,7 @@ func SplitEvent(whole frame.Item, maxDepth int) (typ string, obj frame.Item, err
 	if err == nil {
 		return typ, whole.Within(start, place), nil
 	}
-	s := &frame.JSON{Source: frame.FromBytes(whole.Raw), MaxBytes: len(whole.Raw), MaxDepth: maxDepth}
+	s := &frame.JSON{Source: frame.FromBytes(whole.Raw), MaxBytes: len(whole.Raw), MaxDepth: maxDepth, Part: "the frame"}
 	if err := s.Expect('{'); err != nil {
 		return "", frame.Item{}, err
 	}
