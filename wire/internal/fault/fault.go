@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	kjson "sigs.k8s.io/json"
 )
@@ -68,7 +69,7 @@ func WithoutContent(err error) error {
 func Excerpt(s string) string {
 	n := 0
 	for i, r := range s {
-		if !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) || r == utf8.RuneError && !strings.HasPrefix(s[i:], string(r)) {
 			return s[:i] + "..."
 		}
 		if n++; n > 64 {
