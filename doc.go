@@ -29,6 +29,8 @@
 // For tests:
 //
 //	controller/controllertest  a controller, a simulated server and virtual time
+//	conformance                the contract of informers as a suite, for any stack
+//	conformance/table          the program behind make conformance
 //	test/apiserver             the simulated API server, with a plan of faults
 //	test/apiserver/objects     objects of realistic size, for measurements
 //	test/envtest               a real kube-apiserver

@@ -1,0 +1,30 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// errorList is what a stack has reported.
+type errorList struct {
+	mu   sync.Mutex
+	text []string
+}
+
+func (l *errorList) add(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, err.Error())
+}
+
+func (l *errorList) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.text)
+}
+
+// mention reports whether some report contains s.
+func (l *errorList) mention(s string) bool {
+	return slices.ContainsFunc(l.all(), func(text string) bool { return strings.Contains(text, s) })
+}

@@ -1,0 +1,46 @@
+package conformance
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// idle is a stack that does nothing, and says that it has synced.
+type idle struct{}
+
+func (idle) NewInformer(Options) (Informer, error) { return idle{}, nil }
+
+func (idle) Run(ctx context.Context) error { <-ctx.Done(); return nil }
+
+func (idle) HasSynced() bool { return true }
+
+func (idle) Get(types.NamespacedName) (*corev1.Pod, bool) { return nil, false }
+
+func (idle) List() []*corev1.Pod { return nil }
+
+func (idle) AddHandler(Handler) (Registration, error) { return idle{}, nil }
+
+func (idle) Remove() error { return nil }
+
+// A stack keeps by doing nothing only what forbids to do something.
+func TestAStackThatDoesNothingIsFound(t *testing.T) {
+	var kept []string
+	for _, c := range Cases() {
+		r := Result{Verdict: Kept}
+		inBubble(t, c, func(Server) Stack { return idle{} }, &r, func() {})
+		if r.Verdict == Kept {
+			kept = append(kept, c.String())
+		}
+	}
+	require.Equal(t, []string{
+		"L07/leaving twice, and after the end, is safe",
+		"L18/an empty list syncs",
+		"L23/a stop ends the wait for a server that is down",
+		"L23/a stop ends a watch",
+		"L23/no call after the end",
+	}, kept)
+}

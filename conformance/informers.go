@@ -1,0 +1,155 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// Case is one sentence of the contract.
+type Case struct {
+	// Law is its number in LAWS.md.
+	Law string
+
+	// Name is the sentence in short.
+	Name string
+
+	// Source is the address of a line of client-go's documentation that promises it too.
+	// Empty means that it is Millrace's law alone.
+	Source string
+
+	server apiserver.Options
+	play   func(*play)
+}
+
+func (c Case) String() string { return c.Law + "/" + c.Name }
+
+// Cases returns all cases, in the order of the laws.
+func Cases() []Case {
+	all := slices.Concat(delivery, cache, following, life)
+	slices.SortStableFunc(all, func(a, b Case) int { return strings.Compare(a.Law, b.Law) })
+	return all
+}
+
+// Informers plays each case against a new server and a new stack that build makes for
+// it. Breaks that are known do not fail the test.
+func Informers(t *testing.T, build func(Server) Stack, known ...Known) {
+	byLaw := map[string][]Case{}
+	for _, c := range Cases() {
+		byLaw[c.Law] = append(byLaw[c.Law], c)
+	}
+	for _, k := range known {
+		if !slices.ContainsFunc(Cases(), func(c Case) bool { return c.String() == k.Case }) {
+			t.Errorf("%q is known to break, but there is no such case", k.Case)
+		}
+	}
+	for _, law := range laws() {
+		t.Run(law, func(t *testing.T) {
+			for _, c := range byLaw[law] {
+				t.Run(c.Name, func(t *testing.T) {
+					k := slices.IndexFunc(known, func(k Known) bool { return k.Case == c.String() })
+					var expected *Known
+					if k >= 0 {
+						expected = &known[k]
+					}
+					judge(t, c, build, expected)
+				})
+			}
+		})
+	}
+}
+
+func laws() (all []string) {
+	for _, c := range Cases() {
+		if !slices.Contains(all, c.Law) {
+			all = append(all, c.Law)
+		}
+	}
+	return all
+}
+
+// judge plays c and says what came of it.
+func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
+	r := Result{Law: c.Law, Case: c.Name, Verdict: Kept}
+	inBubble(t, c, build, &r, func() {
+		if r.Verdict == Broken {
+			r.Known = known
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Attr("conformance", string(text))
+	})
+	switch {
+	case r.Verdict == NotOffered:
+		t.Skipf("not offered: %s", strings.Join(r.Breaks, "; "))
+	case r.Verdict == Broken && known == nil:
+		t.Errorf("%s\n%s", c, strings.Join(r.Breaks, "\n"))
+	case r.Verdict == Broken:
+		t.Logf("%s breaks, as is known: %s\n%s", c, known.Story, strings.Join(r.Breaks, "\n"))
+	case known != nil && !known.Sometimes:
+		t.Errorf("%s is kept, but is known to break: %s", c, known.Story)
+	}
+}
+
+// lifetime is how long a case may take, in virtual time.
+const lifetime = 48 * time.Hour
+
+// inBubble plays c. It calls ended when the verdict stands, which is before the bubble
+// ends: a goroutine that a stack has left behind makes testing/synctest end the process.
+func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended func()) {
+	synctest.Test(t, func(t *testing.T) {
+		opts := c.server
+		opts.Seed = 1
+		srv := apiserver.New(opts)
+		defer srv.Close()
+		endpoint, err := srv.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newPlay(t.Context(), srv, endpoint, build)
+		defer p.cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() {
+				if v := recover(); v != nil {
+					p.breaks("panic: %v\n%s", v, debug.Stack())
+				}
+			}()
+			c.play(p)
+		}()
+		p.waitFor(done, "the case")
+		p.cancel()
+		all := make(chan struct{})
+		go func() { p.runs.Wait(); close(all) }()
+		p.waitFor(all, "Run, whose context is done,")
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		r.Breaks = p.broken
+		switch {
+		case len(p.broken) > 0:
+			r.Verdict = Broken
+		case p.missing != "":
+			r.Verdict, r.Breaks = NotOffered, []string{p.missing}
+		}
+		ended()
+	})
+}
+
+// waitFor waits until done is closed, or so long that it never will be.
+func (p *play) waitFor(done <-chan struct{}, what string) {
+	select {
+	case <-done:
+	case <-time.After(lifetime):
+		p.breaks("%s has not ended after %s", what, fmt.Sprint(lifetime))
+	}
+}

@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// life are the cases of beginning and end.
+var life = []Case{
+	{
+		Law: "L23", Name: "a stop ends the wait for a server that is down", Source: clientGo(195, 196),
+		play: func(p *play) {
+			var stops []func()
+			for range 5 {
+				i := p.informer(Options{})
+				stops = append(stops, p.run(i))
+			}
+			p.srv.Down()
+			settle(10 * time.Minute)
+			for _, stop := range stops {
+				p.stopsWithin(stop, time.Second)
+			}
+		},
+	},
+	{
+		Law: "L23", Name: "a stop ends a watch", Source: clientGo(195, 196),
+		play: func(p *play) {
+			stop := p.run(p.informer(Options{}))
+			settle(time.Minute)
+			p.stopsWithin(stop, time.Second)
+		},
+	},
+	{
+		Law: "L23", Name: "no call after the end", Source: clientGo(195, 195),
+		play: func(p *play) {
+			i := p.informer(Options{})
+			w := p.witnessWith(i, Handler{}, func(heard) { time.Sleep(10 * time.Second) })
+			stop := p.run(i)
+			settle(time.Minute)
+			for n := range 10 {
+				p.put(fmt.Sprint("pod-", n), "1")
+			}
+			settle(time.Second)
+			stop()
+			p.want(w.in.Load() == 0, "Run has returned while a handler is in a call")
+			n := len(w.all())
+			settle(time.Hour)
+			p.want(len(w.all()) == n, "%d calls after Run had returned", len(w.all())-n)
+		},
+	},
+	{
+		Law: "L23", Name: "a context that is done runs nothing",
+		play: func(p *play) {
+			ctx, cancel := context.WithCancel(p.ctx)
+			cancel()
+			i := p.informer(Options{})
+			ended := make(chan struct{})
+			p.runs.Go(func() { defer close(ended); _ = i.Run(ctx) })
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				p.breaks("Run has not returned after a minute")
+			}
+			p.want(!i.HasSynced(), "the informer has synced")
+		},
+	},
+	{
+		Law: "L24", Name: "a stopped informer runs again and tells the difference",
+		play: func(p *play) {
+			p.put("a", "1")
+			p.put("b", "1")
+			i := p.informer(Options{})
+			offered[Restartable](p, i)
+			w := p.witness(i)
+			stop := p.run(i)
+			settle(time.Minute)
+			stop()
+			w.forget()
+			p.put("a", "2")
+			p.delete("b")
+			p.put("c", "1")
+			settle(time.Minute)
+			w.tells()
+			p.run(i)
+			settle(time.Minute)
+			w.tells("update a=2", "delete b=1", "add c=1")
+			p.equal(i)
+		},
+	},
+}
+
+// stopsWithin breaks the case unless stop returns in time. More than one informer is
+// tried, because a back-off may end by chance.
+func (p *play) stopsWithin(stop func(), d time.Duration) {
+	began := time.Now()
+	stop()
+	p.want(time.Since(began) <= d, "Run took %s to return", time.Since(began))
+}

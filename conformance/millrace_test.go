@@ -1,0 +1,128 @@
+package conformance_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
+)
+
+func TestConformance(t *testing.T) {
+	conformance.Informers(t, func(s conformance.Server) conformance.Stack { return stack{s} })
+}
+
+// stack makes informers of package sharedinformer.
+type stack struct{ server conformance.Server }
+
+func (s stack) NewInformer(opts conformance.Options) (conformance.Informer, error) {
+	client, err := rest.NewClient(&config.Config{Host: s.server.URL, Dial: s.server.Dial}, scheme.New())
+	if err != nil {
+		return nil, err
+	}
+	selector, err := labels.Parse(opts.LabelSelector)
+	if err != nil {
+		return nil, err
+	}
+	pods := rest.ResourceFor[*corev1.Pod](client)
+	if opts.Namespace != "" {
+		pods = pods.Namespace(opts.Namespace)
+	}
+	var from source.ListerWatcher[*corev1.Pod] = pods
+	if opts.Transform != nil {
+		from = reflector.Transformed(from, opts.Transform)
+	}
+	o := sharedinformer.Options{LabelSelector: selector}
+	if opts.OnError != nil {
+		o.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {
+			opts.OnError(f)
+			return failure.Retry
+		}
+	}
+	i := &informer{Informer: sharedinformer.New(from, o), client: client}
+	if opts.Index != nil {
+		i.index = sharedinformer.AddIndex(i.Informer, "case", opts.Index)
+	}
+	return i, nil
+}
+
+// informer offers all that there is to offer.
+type informer struct {
+	*sharedinformer.Informer[*corev1.Pod]
+	client *rest.Client
+	index  *indexer.Index[*corev1.Pod, string]
+}
+
+func (i *informer) Run(ctx context.Context) error {
+	defer i.client.CloseIdleConnections()
+	return i.Informer.Run(ctx)
+}
+
+func (i *informer) Get(key types.NamespacedName) (*corev1.Pod, bool) { return i.Cache().Get(key) }
+
+func (i *informer) List() (all []*corev1.Pod) {
+	for o := range i.Cache().All() {
+		all = append(all, o)
+	}
+	return all
+}
+
+func (i *informer) ByIndex(value string) (all []*corev1.Pod, err error) {
+	for o := range i.index.Get(value) {
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+func (i *informer) Version() string { return i.Cache().RV() }
+
+func (i *informer) WaitForVersion(ctx context.Context, version string) error {
+	return i.WaitForRV(ctx, version)
+}
+
+func (i *informer) Coalesces() {}
+
+func (i *informer) Restarts() {}
+
+func (i *informer) AddHandler(h conformance.Handler) (conformance.Registration, error) {
+	opts := sharedinformer.HandlerOptions{Resync: h.Every}
+	if h.Coalesce {
+		opts.Lag = sharedinformer.Coalesce
+	}
+	r := i.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(_ context.Context, e sharedinformer.Event[*corev1.Pod]) error {
+		switch e.Type {
+		case sharedinformer.Add:
+			h.Add(e.Object, e.Initial)
+		case sharedinformer.Update:
+			h.Update(e.Old, e.Object)
+		case sharedinformer.Delete:
+			h.Delete(e.Object, e.FinalStateUnknown)
+		case sharedinformer.Resync:
+			h.Resync(e.Object)
+		}
+		return nil
+	}), opts)
+	return registration{r}, nil
+}
+
+// registration is what AddHandler returns.
+type registration struct {
+	*sharedinformer.Registration[*corev1.Pod]
+}
+
+func (r registration) Remove() error { r.Close(); return nil }
+
+func (r registration) RemoveAndWait(ctx context.Context) error { return r.CloseAndWait(ctx) }
+
+func (r registration) Pending() int { return r.Status().Pending }

@@ -1,0 +1,214 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// play is one case against one stack: the server, what is done to it, and what was seen
+// to be wrong.
+type play struct {
+	srv      *apiserver.Server
+	endpoint *apiserver.Endpoint
+	stack    Stack
+	ctx      context.Context
+	cancel   context.CancelFunc
+	runs     sync.WaitGroup
+
+	writes atomic.Int64 // by the stack, one or two a request
+
+	mu      sync.Mutex // guards the two below
+	broken  []string
+	missing string
+}
+
+func newPlay(ctx context.Context, srv *apiserver.Server, endpoint *apiserver.Endpoint, build func(Server) Stack) *play {
+	p := &play{srv: srv, endpoint: endpoint}
+	p.stack = build(Server{URL: endpoint.URL, Dial: p.dial})
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	return p
+}
+
+// flood is after how many requests the server goes down. Time is virtual: where a stack
+// asks again and again without a pause, it would not go on. No case needs a tenth of it.
+const flood = 5000
+
+// most is how many breaks of one case are written down.
+const most = 5
+
+// counted is a connection that counts what is asked by it.
+type counted struct {
+	net.Conn
+	play *play
+}
+
+func (c counted) Write(b []byte) (int, error) {
+	if c.play.writes.Add(1)%flood == 0 {
+		go c.play.srv.Down()
+	}
+	return c.Conn.Write(b)
+}
+
+// dial connects to the server.
+func (p *play) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := p.endpoint.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return counted{conn, p}, nil
+}
+
+// breaks writes down what is wrong, and goes on.
+func (p *play) breaks(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.broken) < most {
+		p.broken = append(p.broken, fmt.Sprintf(format, args...))
+	}
+}
+
+// want breaks the case unless ok.
+func (p *play) want(ok bool, format string, args ...any) {
+	if !ok {
+		p.breaks(format, args...)
+	}
+}
+
+// must ends the case at an error that is in the way.
+func (p *play) must(err error) {
+	if err != nil {
+		p.breaks("%v", err)
+		runtime.Goexit()
+	}
+}
+
+// offered returns what as an O. Without it the case ends: there is nothing to say about
+// the stack.
+func offered[O any](p *play, what any) O {
+	o, ok := what.(O)
+	if !ok {
+		p.mu.Lock()
+		p.missing = fmt.Sprintf("%T is no %s", what, name[O]())
+		p.mu.Unlock()
+		runtime.Goexit()
+	}
+	return o
+}
+
+func name[O any]() string {
+	s := fmt.Sprintf("%T", (*O)(nil))
+	return s[1:]
+}
+
+// informer makes an informer that does not run.
+func (p *play) informer(opts Options) Informer {
+	i, err := p.stack.NewInformer(opts)
+	p.must(err)
+	return i
+}
+
+// run runs i until stop is called, or until the case has ended.
+func (p *play) run(i Informer) (stop func()) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	ended := make(chan struct{})
+	p.runs.Go(func() {
+		defer close(ended)
+		if err := i.Run(ctx); err != nil && ctx.Err() == nil {
+			p.breaks("Run ended by itself: %v", err)
+		}
+	})
+	return func() { cancel(); <-ended }
+}
+
+// synced makes an informer with one witness, runs it, and waits until it has synced.
+func (p *play) synced(opts Options) (Informer, *witness) {
+	i := p.informer(opts)
+	w := p.witness(i)
+	p.run(i)
+	settle(time.Minute)
+	if !i.HasSynced() {
+		p.breaks("the informer has not synced after a minute")
+		runtime.Goexit()
+	}
+	return i, w
+}
+
+// settle lets d pass, and then everything that is under way.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+var pods = object.GVR{Version: "v1", Resource: "pods"}
+
+// pod is one in the namespace of most cases. Its state is one label.
+func pod(name, state string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"state": state}}}
+}
+
+func keyOf(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: name}
+}
+
+// put writes a pod and returns its resource version.
+func (p *play) put(name, state string) string {
+	o, err := p.srv.Put(pod(name, state))
+	p.must(err)
+	return o.GetResourceVersion()
+}
+
+func (p *play) delete(name string) { p.must(p.srv.Delete(pods, keyOf(name))) }
+
+// away lets the stack miss what happens in it: the server is down and has forgotten the
+// history when it is back.
+func (p *play) away(during func()) {
+	p.srv.Down()
+	during()
+	p.srv.Compact()
+	p.srv.Up()
+	settle(10 * time.Minute)
+}
+
+// fault has requests of a verb go wrong.
+func (p *play) fault(verb string, count int, do ...apiserver.Action) {
+	p.srv.Faults().Add(apiserver.Fault{Verb: verb, Resource: pods.Resource, Count: count, Do: do})
+}
+
+// over ends whatever goes wrong, a flood too.
+func (p *play) over() {
+	p.srv.Faults().Clear()
+	p.srv.Up()
+	settle(15 * time.Minute)
+}
+
+// equal breaks the case unless the cache has what the server has.
+func (p *play) equal(i Informer) {
+	truth, cached := map[string]string{}, map[string]string{}
+	for _, o := range p.srv.Objects(pods) {
+		truth[o.GetName()] = version(o)
+	}
+	for _, o := range i.List() {
+		cached[o.Name] = version(o)
+	}
+	for name, v := range truth {
+		p.want(cached[name] == v, "the server has %s at %s, the cache has %q", name, v, cached[name])
+	}
+	for name, v := range cached {
+		p.want(truth[name] != "", "the cache has %s at %s, which the server has not", name, v)
+	}
+}
+
+func version(o metav1.Object) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
