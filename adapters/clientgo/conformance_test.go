@@ -1,0 +1,241 @@
+package clientgo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/informers"
+	clientrest "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/conformance"
+)
+
+// client-go itself, by the same contract.
+func TestConformanceOfClientGo(t *testing.T) {
+	conform(t, func(cfg *clientrest.Config, opts ...option) (informers.SharedInformerFactory, error) {
+		return informers.NewSharedInformerFactoryWithOptions(clientset(t, cfg), time.Second, stockOptions(opts)...), nil
+	}, knownOfClientGo...)
+}
+
+func TestConformance(t *testing.T) {
+	conform(t, func(cfg *clientrest.Config, opts ...option) (informers.SharedInformerFactory, error) {
+		return clientgo.NewSharedInformerFactoryForConfig(cfg, time.Second, adaptedOptions(opts)...)
+	}, knownHere)
+}
+
+func TestConformanceOverAClientset(t *testing.T) {
+	conform(t, func(cfg *clientrest.Config, opts ...option) (informers.SharedInformerFactory, error) {
+		return clientgo.NewSharedInformerFactory(clientset(t, cfg), time.Second, adaptedOptions(opts)...), nil
+	}, knownHere)
+}
+
+// option is one that both factories have.
+type option struct {
+	namespace string
+	tweak     func(*metav1.ListOptions)
+}
+
+func stockOptions(opts []option) (all []informers.SharedInformerOption) {
+	for _, o := range opts {
+		all = append(all, informers.WithNamespace(o.namespace), informers.WithTweakListOptions(o.tweak))
+	}
+	return all
+}
+
+func adaptedOptions(opts []option) (all []clientgo.Option) {
+	for _, o := range opts {
+		all = append(all, clientgo.WithNamespace(o.namespace), clientgo.WithTweakListOptions(o.tweak))
+	}
+	return all
+}
+
+// conform holds the informers of a factory to the contract. A handler that panics does
+// not end the process.
+func conform(t *testing.T, factory func(*clientrest.Config, ...option) (informers.SharedInformerFactory, error), known ...conformance.Known) {
+	crash, handlers := utilruntime.ReallyCrash, utilruntime.PanicHandlers
+	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers }()
+	utilruntime.ReallyCrash = false
+	conformance.Informers(t, func(s conformance.Server) conformance.Stack {
+		return factoryStack{&clientrest.Config{Host: s.URL, Dial: s.Dial, QPS: -1}, factory}
+	}, known...)
+}
+
+// factoryStack makes informers of a SharedInformerFactory.
+type factoryStack struct {
+	cfg     *clientrest.Config
+	factory func(*clientrest.Config, ...option) (informers.SharedInformerFactory, error)
+}
+
+func (s factoryStack) NewInformer(opts conformance.Options) (conformance.Informer, error) {
+	f, err := s.factory(s.cfg, option{opts.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = opts.LabelSelector }})
+	if err != nil {
+		return nil, err
+	}
+	i := f.Core().V1().Pods().Informer()
+	report := opts.OnError
+	if report == nil {
+		report = func(error) {}
+	}
+	utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, v any) { report(fmt.Errorf("panic: %v", v)) }}
+	err = i.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { report(err) })
+	if opts.Transform != nil {
+		err = errors.Join(err, i.SetTransform(func(o any) (any, error) { return opts.Transform(o.(*corev1.Pod)) }))
+	}
+	if opts.Index != nil {
+		err = errors.Join(err, i.AddIndexers(cache.Indexers{"case": func(o any) ([]string, error) { return opts.Index(o.(*corev1.Pod)), nil }}))
+	}
+	if _, ours := clientgo.Status(i); ours {
+		return explained{conforming{i}}, err
+	}
+	return conforming{i}, err
+}
+
+// explained is an informer of this package.
+type explained struct{ conforming }
+
+func (i explained) WaitForSync(ctx context.Context) error {
+	return clientgo.WaitForSync(ctx, i.SharedIndexInformer)
+}
+
+func (i explained) AddHandler(h conformance.Handler) (conformance.Registration, error) {
+	r, err := i.conforming.AddHandler(h)
+	return lagging{r.(removable)}, err
+}
+
+// lagging is a registration at an informer of this package.
+type lagging struct{ removable }
+
+func (r lagging) Pending() (most int) {
+	s, _ := clientgo.Status(r.informer.SharedIndexInformer)
+	for _, h := range s.Handlers {
+		most = max(most, h.Pending)
+	}
+	return most
+}
+
+// conforming is an informer behind client-go's interface.
+type conforming struct{ cache.SharedIndexInformer }
+
+func (i conforming) Run(ctx context.Context) error { i.RunWithContext(ctx); return nil }
+
+func (i conforming) Get(key types.NamespacedName) (*corev1.Pod, bool) {
+	o, ok, err := i.GetStore().GetByKey(cache.ObjectName(key).String())
+	if !ok || err != nil {
+		return nil, false
+	}
+	return o.(*corev1.Pod), true
+}
+
+func (i conforming) List() (all []*corev1.Pod) { return podsOf(i.GetStore().List()) }
+
+func (i conforming) ByIndex(value string) ([]*corev1.Pod, error) {
+	all, err := i.GetIndexer().ByIndex("case", value)
+	return podsOf(all), err
+}
+
+func podsOf(all []any) (pods []*corev1.Pod) {
+	for _, o := range all {
+		pods = append(pods, o.(*corev1.Pod))
+	}
+	return pods
+}
+
+func (i conforming) Version() string { return i.LastSyncResourceVersion() }
+
+func (i conforming) AddHandler(h conformance.Handler) (conformance.Registration, error) {
+	r, err := i.AddEventHandlerWithResyncPeriod(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) { h.Add(o.(*corev1.Pod), initial) },
+		UpdateFunc: func(old, o any) {
+			// Which is how client-go has handlers know a resync.
+			if before, after := old.(*corev1.Pod), o.(*corev1.Pod); before.ResourceVersion == after.ResourceVersion {
+				h.Resync(after)
+			} else {
+				h.Update(before, after)
+			}
+		},
+		DeleteFunc: func(o any) {
+			unknown, ok := o.(cache.DeletedFinalStateUnknown)
+			if ok {
+				o = unknown.Obj
+			}
+			h.Delete(o.(*corev1.Pod), ok)
+		},
+	}, h.Every)
+	return removable{r, i}, err
+}
+
+// removable is a registration that knows its informer.
+type removable struct {
+	cache.ResourceEventHandlerRegistration
+	informer conforming
+}
+
+func (r removable) Remove() error {
+	return r.informer.RemoveEventHandler(r.ResourceEventHandlerRegistration)
+}
+
+func (r removable) RemoveAndWait(ctx context.Context) error {
+	var err error
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		err = cache.ShutDownEventHandler(r.informer.SharedIndexInformer, r.ResourceEventHandlerRegistration)
+	})
+	wait.Wait()
+	return err
+}
+
+// The panics that client-go recovers go to utilruntime.PanicHandlers, here as there.
+var knownHere = conformance.Known{
+	Case:  "L10/a panic is reported with the object",
+	Story: "utilruntime.PanicHandlers are given what the handler panicked with, as client-go does. The informer's Status and log name object and handler.",
+}
+
+// says are lines of client-go's documentation.
+func says(first, last int) string {
+	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/tools/cache/shared_informer.go#L%d-L%d", first, last)
+}
+
+var knownOfClientGo = []conformance.Known{
+	{Case: "L04/an object made anew is another one", Says: says(125, 134),
+		Story: "After a missed deletion, an update leads from the old object to the new one."},
+	{Case: "L10/after a panic the handler goes on",
+		Story: "With utilruntime.ReallyCrash off (by default a panic ends the process) the handler hears of the next change, but never syncs."},
+	{Case: "L10/a panic is reported with the object",
+		Story: "utilruntime.PanicHandlers are given what the handler panicked with, and nothing of object and handler."},
+	{Case: "L11/resyncs do not pile up before a slow handler", Says: says(136, 140),
+		Story: "A handler slower than its resync period hears of a change only after all resyncs that have piled up before it."},
+	{Case: "L13/the version of the cache is a promise", Says: says(219, 221), Sometimes: true,
+		Story: "LastSyncResourceVersion names the newest version received, which the store need not have yet."},
+	{Case: "L15/an index function that panics loses no object", Sometimes: true,
+		Story: "Objects that come with the one whose index function panics are missing from the index."},
+	{Case: "L17/converges after repeated events",
+		Story: "A deletion that the server repeats is told again. (A real API server does not repeat events.)"},
+	{Case: "L19/backs off from streams that break",
+		Story: "A streaming list that ends after its first event and before its last is asked for again at once, thousands of times without a pause."},
+	{Case: "L19/backs off from streams that end too early",
+		Story: "As with streams that break."},
+	{Case: "L20/a stream without end falls back to a list",
+		Story: "A streaming list whose end does not come is waited for until its time is over, and then asked for again, for ever."},
+	{Case: "L20/a list that is not answered is given up",
+		Story: "A list has no timeout of its own: rest.Config.Timeout is off by default, and is also that of watches."},
+	{Case: "L20/a watch that has fallen silent is opened again",
+		Story: "Nobody misses the end of a watch that the server was to end. With HTTP/2, which is not spoken here, pings find a connection that is dead, but not a server or proxy that is alive and silent."},
+	{Case: "L21/what cannot be read is not passed over", Says: says(224, 226),
+		Story: "It is asked for again, but the handler of watch errors does not hear of it: a broken frame ends the watch, not ListAndWatch."},
+	{Case: "L21/a transform that fails is reported and loses nothing",
+		Story: "The object is missing until it changes again, and the handler of watch errors does not hear of it."},
+	{Case: "L22/a watch that breaks is reported", Says: says(224, 226),
+		Story: "The handler of watch errors hears of lists that fail and watches that are refused, not of watches that break."},
+	{Case: "L23/a stop ends the wait for a server that is down",
+		Story: "Run returns when the back-off of the streaming list is over, which may be half a minute later."},
+}

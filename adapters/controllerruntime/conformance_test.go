@@ -1,0 +1,213 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/millrace-dev/millrace/conformance"
+)
+
+// controller-runtime's cache itself, by the same contract.
+func TestConformanceOfControllerRuntime(t *testing.T) {
+	conform(t, stock, knownOfControllerRuntime...)
+}
+
+func TestConformance(t *testing.T) { conform(t, newCache, knownHere) }
+
+// conform holds the informers of a cache to the contract. A handler that panics does not
+// end the process.
+func conform(t *testing.T, s side, known ...conformance.Known) {
+	log.SetLogger(logr.Discard())
+	crash, handlers := utilruntime.ReallyCrash, utilruntime.PanicHandlers
+	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers }()
+	utilruntime.ReallyCrash = false
+	conformance.Informers(t, func(server conformance.Server) conformance.Stack {
+		return cacheStack{s, &rest.Config{Host: server.URL, Dial: server.Dial, QPS: -1}}
+	}, known...)
+}
+
+// cacheStack makes caches, and informers of them.
+type cacheStack struct {
+	side side
+	cfg  *rest.Config
+}
+
+func (s cacheStack) NewInformer(opts conformance.Options) (conformance.Informer, error) {
+	selector, err := labels.Parse(opts.LabelSelector)
+	if err != nil {
+		return nil, err
+	}
+	report := opts.OnError
+	if report == nil {
+		report = func(error) {}
+	}
+	utilruntime.PanicHandlers = []func(context.Context, any){func(_ context.Context, v any) { report(fmt.Errorf("panic: %v", v)) }}
+	period := time.Second
+	o := cache.Options{
+		SyncPeriod: &period, DefaultLabelSelector: selector,
+		DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) { report(err) },
+	}
+	if opts.Transform != nil {
+		o.DefaultTransform = func(o any) (any, error) { return opts.Transform(o.(*corev1.Pod)) }
+	}
+	if opts.Namespace != "" {
+		o.DefaultNamespaces = map[string]cache.Config{opts.Namespace: {}}
+	}
+	c, err := s.side.newCache(s.cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	if opts.Index != nil {
+		err = c.IndexField(context.Background(), &corev1.Pod{}, "case", func(o client.Object) []string { return opts.Index(o.(*corev1.Pod)) })
+	}
+	i, also := c.GetInformer(context.Background(), &corev1.Pod{}, cache.BlockUntilSynced(false))
+	found := cached{c, i}
+	if w, ok := c.(syncer); ok {
+		return explained{found, w}, errors.Join(err, also)
+	}
+	return found, errors.Join(err, also)
+}
+
+// cached is an informer and its cache.
+type cached struct {
+	cache    cache.Cache
+	informer cache.Informer
+}
+
+func (i cached) Run(ctx context.Context) error { return i.cache.Start(ctx) }
+
+func (i cached) HasSynced() bool { return i.informer.HasSynced() }
+
+// soon is a context for reads, which otherwise wait until the cache has synced.
+func soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Millisecond)
+}
+
+func (i cached) Get(key types.NamespacedName) (*corev1.Pod, bool) {
+	ctx, cancel := soon()
+	defer cancel()
+	o := &corev1.Pod{}
+	return o, i.cache.Get(ctx, key, o) == nil
+}
+
+func (i cached) List() []*corev1.Pod {
+	all, _ := i.list()
+	return all
+}
+
+func (i cached) ByIndex(value string) ([]*corev1.Pod, error) {
+	return i.list(client.MatchingFields{"case": value})
+}
+
+func (i cached) list(opts ...client.ListOption) (all []*corev1.Pod, err error) {
+	ctx, cancel := soon()
+	defer cancel()
+	var list corev1.PodList
+	err = i.cache.List(ctx, &list, opts...)
+	for n := range list.Items {
+		all = append(all, &list.Items[n])
+	}
+	return all, err
+}
+
+func (i cached) AddHandler(h conformance.Handler) (conformance.Registration, error) {
+	r, err := i.informer.AddEventHandlerWithResyncPeriod(toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) { h.Add(o.(*corev1.Pod), initial) },
+		UpdateFunc: func(old, o any) {
+			// Which is how client-go has handlers know a resync.
+			if before, after := old.(*corev1.Pod), o.(*corev1.Pod); before.ResourceVersion == after.ResourceVersion {
+				h.Resync(after)
+			} else {
+				h.Update(before, after)
+			}
+		},
+		DeleteFunc: func(o any) {
+			unknown, ok := o.(toolscache.DeletedFinalStateUnknown)
+			if ok {
+				o = unknown.Obj
+			}
+			h.Delete(o.(*corev1.Pod), ok)
+		},
+	}, h.Every)
+	return removable{r, i.informer}, err
+}
+
+// removable is a registration that knows its informer.
+type removable struct {
+	toolscache.ResourceEventHandlerRegistration
+	informer cache.Informer
+}
+
+func (r removable) Remove() error {
+	return r.informer.RemoveEventHandler(r.ResourceEventHandlerRegistration)
+}
+
+// syncer is a cache that says why it has not synced, as Millrace's does.
+type syncer interface {
+	WaitForSync(ctx context.Context) error
+}
+
+// explained is an informer of such a cache.
+type explained struct {
+	cached
+	syncer
+}
+
+// The panics that client-go recovers go to utilruntime.PanicHandlers, here as there.
+var knownHere = conformance.Known{
+	Case:  "L10/a panic is reported with the object",
+	Story: "utilruntime.PanicHandlers are given what the handler panicked with, as client-go does. Status of the cache and its log name object and handler.",
+}
+
+// says are lines of client-go's documentation, whose informers the cache has.
+func says(first, last int) string {
+	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/tools/cache/shared_informer.go#L%d-L%d", first, last)
+}
+
+// What client-go's informers break shows here too, but for what the cache does not offer.
+var knownOfControllerRuntime = []conformance.Known{
+	{Case: "L04/an object made anew is another one", Says: says(125, 134),
+		Story: "After a missed deletion, an update leads from the old object to the new one."},
+	{Case: "L10/after a panic the handler goes on",
+		Story: "With utilruntime.ReallyCrash off (by default a panic ends the process) the handler hears of the next change, but never syncs."},
+	{Case: "L10/a panic is reported with the object",
+		Story: "utilruntime.PanicHandlers are given what the handler panicked with, and nothing of object and handler."},
+	{Case: "L11/resyncs do not pile up before a slow handler", Says: says(136, 140),
+		Story: "A handler slower than its resync period hears of a change only after all resyncs that have piled up before it."},
+	{Case: "L15/an index function that panics loses no object", Sometimes: true,
+		Story: "Objects that come with the one whose index function panics are missing from the index."},
+	{Case: "L17/converges after repeated events",
+		Story: "A deletion that the server repeats is told again. (A real API server does not repeat events.)"},
+	{Case: "L19/backs off from streams that break",
+		Story: "A streaming list that ends after its first event and before its last is asked for again at once, thousands of times without a pause."},
+	{Case: "L19/backs off from streams that end too early",
+		Story: "As with streams that break."},
+	{Case: "L20/a stream without end falls back to a list",
+		Story: "A streaming list whose end does not come is waited for until its time is over, and then asked for again, for ever."},
+	{Case: "L20/a list that is not answered is given up",
+		Story: "A list has no timeout of its own: rest.Config.Timeout is off by default, and is also that of watches."},
+	{Case: "L20/a watch that has fallen silent is opened again",
+		Story: "Nobody misses the end of a watch that the server was to end. With HTTP/2, which is not spoken here, pings find a connection that is dead, but not a server or proxy that is alive and silent."},
+	{Case: "L21/what cannot be read is not passed over", Says: says(224, 226),
+		Story: "It is asked for again, but the handler of watch errors does not hear of it: a broken frame ends the watch, not ListAndWatch."},
+	{Case: "L21/a transform that fails is reported and loses nothing",
+		Story: "The object is missing until it changes again, and the handler of watch errors does not hear of it."},
+	{Case: "L22/a watch that breaks is reported", Says: says(224, 226),
+		Story: "The handler of watch errors hears of lists that fail and watches that are refused, not of watches that break."},
+	{Case: "L23/a stop ends the wait for a server that is down",
+		Story: "Start returns when the back-off of the streaming list is over, which may be half a minute later."},
+}
