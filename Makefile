@@ -77,6 +77,11 @@ OLD ?= main
 bench-old: bin/informer-bench ## Measure against another revision of Millrace, OLD (main)
 	./bin/informer-bench run --rounds 5 --contestant millrace,millrace@$(OLD)
 
+.PHONY: conformance
+conformance: ## Hold every stack to the contract of informers, and write docs/conformance.md
+	$(GO) run ./conformance/table > docs/conformance.md.new
+	@mv docs/conformance.md.new docs/conformance.md
+
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the inner pieces, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./controller ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue

@@ -1,0 +1,240 @@
+// Command table plays the cases of package conformance against every stack that the
+// repository knows and prints docs/conformance.md. It runs in the repository's root.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/conformance"
+)
+
+// column is a stack, and the test that plays the cases against it.
+type column struct {
+	title  string
+	dir    string // of the module
+	pkg    string
+	test   string
+	module string // whose version is that of the stack; empty for Millrace itself
+
+	results map[string]conformance.Result // by law and case
+}
+
+func columns() []*column {
+	return []*column{
+		{title: "Millrace", dir: ".", pkg: "./conformance", test: "TestConformance"},
+		{title: "Millrace behind client-go", dir: "adapters/clientgo", pkg: ".", test: "TestConformance"},
+		{title: "Millrace behind client-go, over a clientset", dir: "adapters/clientgo", pkg: ".", test: "TestConformanceOverAClientset"},
+		{title: "Millrace behind controller-runtime", dir: "adapters/controllerruntime", pkg: ".", test: "TestConformance"},
+		{title: "client-go", dir: "adapters/clientgo", pkg: ".", test: "TestConformanceOfClientGo", module: "k8s.io/client-go"},
+		{title: "controller-runtime", dir: "adapters/controllerruntime", pkg: ".", test: "TestConformanceOfControllerRuntime", module: "sigs.k8s.io/controller-runtime"},
+	}
+}
+
+func main() {
+	all := columns()
+	for _, c := range all {
+		if err := c.play(); err != nil {
+			fmt.Fprintf(os.Stderr, "table: %s: %v\n", c.title, err)
+			os.Exit(1)
+		}
+	}
+	write(os.Stdout, all)
+}
+
+// event is a line of go test -json.
+type event struct {
+	Action, Test, Key, Value, Output string
+}
+
+// play runs the test of c and reads its results.
+func (c *column) play() error {
+	if c.module != "" {
+		list := exec.Command("go", "list", "-m", "-f", "{{.Version}}", c.module)
+		list.Dir = c.dir
+		version, err := list.Output()
+		if err != nil {
+			return fmt.Errorf("version of %s: %w", c.module, err)
+		}
+		c.title += " " + strings.TrimSpace(string(version))
+	}
+	var errs bytes.Buffer
+	run := exec.Command("go", "test", "-json", "-count=1", "-run", "^"+c.test+"$", c.pkg)
+	run.Dir, run.Stderr = c.dir, &errs
+	out, err := run.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := run.Start(); err != nil {
+		return err
+	}
+	c.results = map[string]conformance.Result{}
+	var log strings.Builder
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return fmt.Errorf("go test wrote what is not JSON: %q", lines.Text())
+		}
+		log.WriteString(e.Output)
+		if e.Action != "attr" || e.Key != "conformance" {
+			continue
+		}
+		var r conformance.Result
+		if err := json.Unmarshal([]byte(e.Value), &r); err != nil {
+			return fmt.Errorf("the result of %s: %w", e.Test, err)
+		}
+		c.results[r.Law+"/"+r.Case] = r
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if err := run.Wait(); err != nil {
+		return fmt.Errorf("go test: %w\n%s%s", err, log.String(), errs.String())
+	}
+	return nil
+}
+
+// write prints the page.
+func write(w io.Writer, all []*column) {
+	fmt.Fprintf(w, `# Conformance
+
+What informers of six stacks do with the same %d cases, played against the same simulated API
+server. A case is one sentence of [the laws](../LAWS.md), many of which client-go's
+documentation promises too; [package conformance](../conformance/doc.go) says how they are
+played. This page was made by
+
+    make conformance
+
+with %s on %s.
+
+`, len(conformance.Cases()), runtime.Version(), time.Now().UTC().Format(time.DateOnly))
+	table(w, all)
+	fmt.Fprint(w, `
+Each cell has how many cases were kept, of those that could be played. A case cannot be played
+where a stack does not offer what it is about, such as a wait for a resource version.
+
+L16 is kept by the types and tested in test/laws, as are L25 and the laws of the work queue,
+which have no cases yet.
+
+## What breaks
+
+Each break below was seen in this run, and its test fails on the day on which it is gone. That a
+sentence is broken does not mean that it was promised: what the stack's own documentation says
+is linked, and where nothing is linked, it says nothing.
+
+`)
+	for _, c := range all {
+		breaks(w, c)
+	}
+	fmt.Fprint(w, `## Run one yourself
+
+    go test -v -run 'TestConformance/L03' ./conformance
+    go -C adapters/clientgo test -v -run 'TestConformanceOfClientGo/L04/an_object_made_anew_is_another_one' .
+    go -C adapters/controllerruntime test -v -run 'TestConformanceOfControllerRuntime/L20' .
+
+To play the cases against a stack of your own, implement conformance.Stack: its example is
+[some hundred lines](../conformance/millrace_test.go).
+
+## The cases
+
+`)
+	for _, c := range conformance.Cases() {
+		source := ""
+		if c.Source != "" {
+			source = fmt.Sprintf(" ([client-go](%s))", c.Source)
+		}
+		fmt.Fprintf(w, "- **%s** %s%s\n", c.Law, c.Name, source)
+	}
+}
+
+func table(w io.Writer, all []*column) {
+	fmt.Fprint(w, "| Law |")
+	for _, c := range all {
+		fmt.Fprintf(w, " %s |", c.title)
+	}
+	fmt.Fprint(w, "\n|---|")
+	for range all {
+		fmt.Fprint(w, "---|")
+	}
+	fmt.Fprintln(w)
+	var laws []string
+	for _, c := range conformance.Cases() {
+		if len(laws) == 0 || laws[len(laws)-1] != c.Law {
+			laws = append(laws, c.Law)
+		}
+	}
+	totals := make([]tally, len(all))
+	for _, law := range laws {
+		fmt.Fprintf(w, "| %s |", law)
+		for n, c := range all {
+			t := c.tally(law)
+			totals[n].kept += t.kept
+			totals[n].played += t.played
+			fmt.Fprintf(w, " %s |", t)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprint(w, "| all |")
+	for _, t := range totals {
+		fmt.Fprintf(w, " %s |", t)
+	}
+	fmt.Fprintln(w)
+}
+
+// tally counts the cases of one law.
+type tally struct{ kept, played int }
+
+func (t tally) String() string {
+	switch {
+	case t.played == 0:
+		return "not offered"
+	case t.kept < t.played:
+		return fmt.Sprintf("**%d of %d**", t.kept, t.played)
+	}
+	return fmt.Sprintf("%d of %d", t.kept, t.played)
+}
+
+func (c *column) tally(law string) (t tally) {
+	for _, r := range c.results {
+		switch {
+		case r.Law != law || r.Verdict == conformance.NotOffered:
+			continue
+		case r.Verdict == conformance.Kept:
+			t.kept++
+		}
+		t.played++
+	}
+	return t
+}
+
+func breaks(w io.Writer, c *column) {
+	first := true
+	for _, k := range conformance.Cases() {
+		r := c.results[k.String()]
+		if r.Verdict != conformance.Broken {
+			continue
+		}
+		if first {
+			fmt.Fprintf(w, "### %s\n\n", c.title)
+			first = false
+		}
+		fmt.Fprintf(w, "- **%s** %s. %s", r.Law, r.Case, r.Known.Story)
+		if r.Known.Says != "" {
+			fmt.Fprintf(w, " [Its documentation](%s)", r.Known.Says)
+		}
+		fmt.Fprintln(w)
+	}
+	if !first {
+		fmt.Fprintln(w)
+	}
+}
