@@ -232,18 +232,22 @@ func TestW03_BurstsLeaveLittle(t *testing.T) {
 	for _, media := range []string{MediaJSON, MediaProtobuf, MediaCBOR} {
 		d := podDecoder(t, media, Options{})
 		burst := bytes.Repeat(frameOf(t, media, "MODIFIED", podKind, pod("a")), events)
-		read := func(body []byte) (waiting uint64) {
+		read := func(n int) (waiting uint64) {
+			passed := make(chan struct{})
 			end := readerFunc(func([]byte) (int, error) {
+				<-passed
 				waiting = heapInUse()
 				return 0, io.EOF
 			})
-			for _, err := range d.Watch(io.MultiReader(bytes.NewReader(body), end), nil) {
+			for _, err := range d.Watch(io.MultiReader(bytes.NewReader(burst[:n*len(burst)/events]), end), nil) {
 				require.NoError(t, err)
+				if n--; n == 0 {
+					close(passed)
+				}
 			}
 			return waiting
 		}
-		quiet := read(burst[:len(burst)/events])
-		busy := read(burst)
+		quiet, busy := read(1), read(events)
 		require.Less(t, int64(busy)-int64(quiet), int64(64<<10), media)
 		runtime.KeepAlive(burst)
 	}
