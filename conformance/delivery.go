@@ -160,6 +160,9 @@ var delivery = []Case{
 					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is told while the cache has it", h)
 				case ok:
 					p.want(number(cached) >= number(h.pod), "%s is told at %s, the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
+				default: // or it is deleted by now
+					there, err := p.srv.Get(pods, keyOf(h.pod.Name))
+					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is told, but the cache has no %s", h, h.pod.Name)
 				}
 			})
 			p.run(i)
@@ -284,7 +287,8 @@ var delivery = []Case{
 			var r Registration
 			left := make(chan struct{})
 			w := p.witnessWith(i, Handler{}, func(heard) {
-				if p.must(r.Remove()); !isClosed(left) {
+				err := r.Remove()
+				if p.want(err == nil, "leaving fails: %v", err); !isClosed(left) {
 					close(left)
 				}
 			})
@@ -295,6 +299,11 @@ var delivery = []Case{
 			case <-time.After(time.Hour):
 				p.breaks("the handler did not come back from leaving")
 			}
+			settle(time.Minute)
+			n := len(w.all())
+			p.put("c", "1")
+			settle(time.Minute)
+			p.want(len(w.all()) == n, "%d calls after the handler had left", len(w.all())-n)
 		},
 	},
 	{

@@ -2,8 +2,7 @@ package conformance
 
 import (
 	"encoding/json"
-	"fmt"
-	"runtime/debug"
+
 	"slices"
 	"strings"
 	"testing"
@@ -120,18 +119,13 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			defer func() {
-				if v := recover(); v != nil {
-					p.breaks("panic: %v\n%s", v, debug.Stack())
-				}
-			}()
-			c.play(p)
+			p.guard("the case", func() { c.play(p) })
 		}()
-		p.waitFor(done, "the case")
+		p.waitFor(t, done, "the case")
 		p.cancel()
 		all := make(chan struct{})
 		go func() { p.runs.Wait(); close(all) }()
-		p.waitFor(all, "Run, whose context is done,")
+		p.waitFor(t, all, "Run, whose context is done,")
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		r.Breaks = p.broken
@@ -145,11 +139,13 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 	})
 }
 
-// waitFor waits until done is closed, or so long that it never will be.
-func (p *play) waitFor(done <-chan struct{}, what string) {
+// waitFor waits until done is closed, or so long that it never will be. It says so at
+// once: what still waits when the bubble ends makes testing/synctest end the process.
+func (p *play) waitFor(t *testing.T, done <-chan struct{}, what string) {
 	select {
 	case <-done:
 	case <-time.After(lifetime):
-		p.breaks("%s has not ended after %s", what, fmt.Sprint(lifetime))
+		p.breaks("%s has not ended after %s", what, lifetime)
+		t.Logf("%s has not ended after %s: a call of the stack does not return", what, lifetime)
 	}
 }

@@ -56,7 +56,7 @@ var life = []Case{
 			cancel()
 			i := p.informer(Options{})
 			ended := make(chan struct{})
-			p.runs.Go(func() { defer close(ended); _ = i.Run(ctx) })
+			p.runs.Go(func() { defer close(ended); p.guard("Run", func() { _ = i.Run(ctx) }) })
 			select {
 			case <-ended:
 			case <-time.After(time.Minute):

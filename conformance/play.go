@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
@@ -30,9 +31,10 @@ type play struct {
 
 	writes atomic.Int64 // by the stack, one or two a request
 
-	mu      sync.Mutex // guards the two below
+	mu      sync.Mutex // guards the three below
 	broken  []string
 	missing string
+	given   bool // up, by the case itself
 }
 
 func newPlay(ctx context.Context, srv *apiserver.Server, endpoint *apiserver.Endpoint, build func(Server) Stack) *play {
@@ -80,6 +82,12 @@ func (p *play) breaks(format string, args ...any) {
 	}
 }
 
+func (p *play) breakCount() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.broken)
+}
+
 // want breaks the case unless ok.
 func (p *play) want(ok bool, format string, args ...any) {
 	if !ok {
@@ -91,8 +99,36 @@ func (p *play) want(ok bool, format string, args ...any) {
 func (p *play) must(err error) {
 	if err != nil {
 		p.breaks("%v", err)
-		runtime.Goexit()
+		p.giveUp()
 	}
+}
+
+// giveUp ends the case, which has said why.
+func (p *play) giveUp() {
+	p.mu.Lock()
+	p.given = true
+	p.mu.Unlock()
+	runtime.Goexit()
+}
+
+// guard calls f. It breaks the case if f panics, or ends its goroutine other than by
+// giveUp, as a stack does that uses testing.T.FailNow.
+func (p *play) guard(what string, f func()) {
+	returned := false
+	defer func() {
+		if v := recover(); v != nil {
+			p.breaks("panic in %s: %v\n%s", what, v, debug.Stack())
+			return
+		}
+		p.mu.Lock()
+		given := p.given
+		p.mu.Unlock()
+		if !returned && !given {
+			p.breaks("the stack has called runtime.Goexit in %s", what)
+		}
+	}()
+	f()
+	returned = true
 }
 
 // offered returns what as an O. Without it the case ends: there is nothing to say about
@@ -103,7 +139,7 @@ func offered[O any](p *play, what any) O {
 		p.mu.Lock()
 		p.missing = fmt.Sprintf("%T is no %s", what, name[O]())
 		p.mu.Unlock()
-		runtime.Goexit()
+		p.giveUp()
 	}
 	return o
 }
@@ -126,9 +162,11 @@ func (p *play) run(i Informer) (stop func()) {
 	ended := make(chan struct{})
 	p.runs.Go(func() {
 		defer close(ended)
-		if err := i.Run(ctx); err != nil && ctx.Err() == nil {
-			p.breaks("Run ended by itself: %v", err)
-		}
+		p.guard("Run", func() {
+			if err := i.Run(ctx); ctx.Err() == nil {
+				p.breaks("Run ended by itself: %v", err)
+			}
+		})
 	})
 	return func() { cancel(); <-ended }
 }
@@ -141,7 +179,7 @@ func (p *play) synced(opts Options) (Informer, *witness) {
 	settle(time.Minute)
 	if !i.HasSynced() {
 		p.breaks("the informer has not synced after a minute")
-		runtime.Goexit()
+		p.giveUp()
 	}
 	return i, w
 }
@@ -201,10 +239,13 @@ func (p *play) equal(i Informer) {
 		truth[o.GetName()] = version(o)
 	}
 	for _, o := range i.List() {
+		p.want(cached[o.Name] == "", "the cache lists %s twice", o.Name)
 		cached[o.Name] = version(o)
 	}
 	for name, v := range truth {
 		p.want(cached[name] == v, "the server has %s at %s, the cache has %q", name, v, cached[name])
+		o, ok := i.Get(keyOf(name))
+		p.want(ok && version(o) == v, "the server has %s at %s, which Get does not find", name, v)
 	}
 	for name, v := range cached {
 		p.want(truth[name] != "", "the cache has %s at %s, which the server has not", name, v)

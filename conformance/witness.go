@@ -105,7 +105,8 @@ func (w *witness) changes(want ...string) {
 }
 
 // lawful breaks the case unless what was heard is a history that a handler can follow:
-// updates and deletions of what was added, and no step back.
+// updates and deletions of what was added, each update from the state heard before to a
+// newer one, and no step back.
 func (w *witness) lawful() {
 	known := map[string]*corev1.Pod{}
 	for n, h := range w.all() {
@@ -118,6 +119,14 @@ func (w *witness) lawful() {
 			wrong = "which was not added"
 		case have != nil && number(h.pod) < number(have):
 			wrong = fmt.Sprintf("at %s after %s", h.pod.ResourceVersion, have.ResourceVersion)
+		case h.call == "update" && number(h.pod) == number(have):
+			wrong = "which was heard before"
+		case h.call == "update" && h.old == nil:
+			wrong = "without the old state"
+		case h.call == "update" && version(h.old) != version(have):
+			wrong = fmt.Sprintf("from %s, but %s was heard before", version(h.old), version(have))
+		case h.call == "resync" && number(h.pod) != number(have):
+			wrong = fmt.Sprintf("at %s, which is a change from %s", h.pod.ResourceVersion, have.ResourceVersion)
 		}
 		if wrong != "" {
 			w.play.breaks("call %d: %s, %s", n, h, wrong)

@@ -1,0 +1,10 @@
+package conformance
+
+import "testing"
+
+// Judge plays c and returns what came of it.
+func Judge(t *testing.T, c Case, build func(Server) Stack) Result {
+	r := Result{Law: c.Law, Case: c.Name, Verdict: Kept}
+	inBubble(t, c, build, &r, func() {})
+	return r
+}

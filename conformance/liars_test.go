@@ -1,0 +1,352 @@
+package conformance_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/conformance"
+)
+
+// liar is Millrace's stack, but for one lie.
+type liar struct {
+	lie lie
+	stack
+}
+
+// lie is what a stack does otherwise. Functions that are nil change nothing.
+type lie struct {
+	name  string
+	found []string // the cases that must find it
+
+	server   func(*conformance.Server)
+	options  func(*conformance.Options)
+	handler  func(*conformance.Handler)
+	informer func(*informer) conformance.Informer
+	joined   func(registration) conformance.Registration
+}
+
+func (l liar) NewInformer(opts conformance.Options) (conformance.Informer, error) {
+	if l.lie.server != nil {
+		l.lie.server(&l.server)
+	}
+	if l.lie.options != nil {
+		l.lie.options(&opts)
+	}
+	i, err := l.stack.NewInformer(opts)
+	if err != nil {
+		return nil, err
+	}
+	return l.dress(i.(*informer)), nil
+}
+
+func (l liar) dress(i *informer) conformance.Informer {
+	if l.lie.informer != nil {
+		return l.lie.informer(i)
+	}
+	return dressed{i, l.lie}
+}
+
+// dressed is an informer whose handlers are lied to.
+type dressed struct {
+	*informer
+	lie lie
+}
+
+func (d dressed) AddHandler(h conformance.Handler) (conformance.Registration, error) {
+	if d.lie.handler != nil {
+		d.lie.handler(&h)
+	}
+	r, err := d.informer.AddHandler(h)
+	if err == nil && d.lie.joined != nil {
+		return d.lie.joined(r.(registration)), nil
+	}
+	return r, err
+}
+
+var lies = []lie{
+	{
+		name: "an update is dropped", found: []string{"L01/changes of one object come in order", "L03/a deletion has the last state"},
+		handler: func(h *conformance.Handler) {
+			update, first := h.Update, true
+			h.Update = func(old, pod *corev1.Pod) {
+				if !first {
+					update(old, pod)
+				}
+				first = false
+			}
+		},
+	},
+	{
+		name: "updates come twice", found: []string{"L01/changes of one object come in order", "L06/a late handler hears of everything once"},
+		handler: func(h *conformance.Handler) {
+			update := h.Update
+			h.Update = func(old, pod *corev1.Pod) { update(old, pod); update(old, pod) }
+		},
+	},
+	{
+		name: "updates change places", found: []string{"L01/changes of one object come in order", "L02/different objects come in the order of the server"},
+		handler: func(h *conformance.Handler) {
+			update := h.Update
+			var later func()
+			h.Update = func(old, pod *corev1.Pod) {
+				if later == nil {
+					later = func() { update(old, pod) }
+					return
+				}
+				update(old, pod)
+				later()
+				later = nil
+			}
+		},
+	},
+	{
+		name: "updates come without the old state", found: []string{"L01/changes of one object come in order"},
+		handler: func(h *conformance.Handler) {
+			update := h.Update
+			h.Update = func(_, pod *corev1.Pod) { update(nil, pod) }
+		},
+	},
+	{
+		name: "the old state is the new one", found: []string{"L01/changes of one object come in order"},
+		handler: func(h *conformance.Handler) {
+			update := h.Update
+			h.Update = func(_, pod *corev1.Pod) { update(pod, pod) }
+		},
+	},
+	{
+		name: "an update is told as a resync", found: []string{"L01/changes of one object come in order"},
+		handler: func(h *conformance.Handler) {
+			h.Update = func(_, pod *corev1.Pod) { h.Resync(pod) }
+		},
+	},
+	{
+		name: "nothing is marked as initial", found: []string{"L06/what was there is marked as initial"},
+		handler: func(h *conformance.Handler) {
+			add := h.Add
+			h.Add = func(pod *corev1.Pod, _ bool) { add(pod, false) }
+		},
+	},
+	{
+		name: "everything is marked as initial", found: []string{"L06/what was there is marked as initial"},
+		handler: func(h *conformance.Handler) {
+			add := h.Add
+			h.Add = func(pod *corev1.Pod, _ bool) { add(pod, true) }
+		},
+	},
+	{
+		name: "two calls at a time", found: []string{"L01/one call at a time"},
+		handler: func(h *conformance.Handler) {
+			update := h.Update
+			h.Update = func(old, pod *corev1.Pod) { go update(old, pod) }
+		},
+	},
+	{
+		name: "no deletion is told", found: []string{"L02/a relist tells deletions first", "L03/a missed deletion is told", "L03/every deletion has its addition", "L04/an object made anew is another one"},
+		handler: func(h *conformance.Handler) {
+			h.Delete = func(*corev1.Pod, bool) {}
+		},
+	},
+	{
+		name: "deletions come twice", found: []string{"L03/every deletion has its addition"},
+		handler: func(h *conformance.Handler) {
+			remove := h.Delete
+			h.Delete = func(pod *corev1.Pod, unknown bool) { remove(pod, unknown); remove(pod, unknown) }
+		},
+	},
+	{
+		name: "no deletion is unknown", found: []string{"L03/a missed deletion is told"},
+		handler: func(h *conformance.Handler) {
+			remove := h.Delete
+			h.Delete = func(pod *corev1.Pod, _ bool) { remove(pod, false) }
+		},
+	},
+	{
+		name: "every deletion is unknown", found: []string{"L03/a deletion has the last state"},
+		handler: func(h *conformance.Handler) {
+			remove := h.Delete
+			h.Delete = func(pod *corev1.Pod, _ bool) { remove(pod, true) }
+		},
+	},
+	{
+		name: "an object made anew is an update", found: []string{"L04/an object made anew is another one", "L04/an object made anew under a watch is another one"},
+		handler: func(h *conformance.Handler) {
+			gone := map[string]*corev1.Pod{}
+			add := h.Add
+			h.Delete = func(pod *corev1.Pod, _ bool) { gone[pod.Name] = pod }
+			h.Add = func(pod *corev1.Pod, initial bool) {
+				if old := gone[pod.Name]; old != nil {
+					h.Update(old, pod)
+					return
+				}
+				add(pod, initial)
+			}
+		},
+	},
+	{
+		name: "a handler that panics is given up", found: []string{"L10/after a panic the handler goes on"},
+		handler: func(h *conformance.Handler) {
+			add, over := h.Add, false
+			h.Add = func(pod *corev1.Pod, initial bool) {
+				if over {
+					return
+				}
+				defer func() {
+					if v := recover(); v != nil {
+						over = true
+						panic(v)
+					}
+				}()
+				add(pod, initial)
+			}
+		},
+	},
+	{
+		name: "a panic is swallowed", found: []string{"L10/a panic is reported with the object"},
+		handler: func(h *conformance.Handler) {
+			add := h.Add
+			h.Add = func(pod *corev1.Pod, initial bool) {
+				defer func() { _ = recover() }()
+				add(pod, initial)
+			}
+		},
+	},
+	{
+		name: "a handler waits for all others", found: []string{"L08/a handler that blocks delays nobody", "L06/joining waits for nobody"},
+		informer: func(i *informer) conformance.Informer {
+			one := make(chan struct{}, 1)
+			return dressed{i, lie{handler: func(h *conformance.Handler) {
+				add, update := h.Add, h.Update
+				h.Add = func(pod *corev1.Pod, initial bool) { one <- struct{}{}; defer func() { <-one }(); add(pod, initial) }
+				h.Update = func(old, pod *corev1.Pod) { one <- struct{}{}; defer func() { <-one }(); update(old, pod) }
+			}}}
+		},
+	},
+	{
+		name: "resyncs go to everybody", found: []string{"L11/a resync goes to who asked for it"},
+		handler: func(h *conformance.Handler) { h.Every = time.Minute },
+	},
+	{
+		name: "no resyncs", found: []string{"L11/a resync goes to who asked for it"},
+		handler: func(h *conformance.Handler) { h.Every = 0 },
+	},
+	{
+		name: "nothing is coalesced", found: []string{"L09/what a slow handler holds can be bounded"},
+		handler: func(h *conformance.Handler) { h.Coalesce = false },
+	},
+	{
+		name: "nothing is reported", found: []string{"L10/a panic is reported with the object", "L21/what cannot be read is not passed over", "L21/a transform that fails is reported and loses nothing", "L22/a list that is refused is reported", "L22/a watch that is refused is reported", "L22/a watch that breaks is reported"},
+		options: func(o *conformance.Options) { o.OnError = nil },
+	},
+	{
+		name: "no transform", found: []string{"L21/a transform that fails is reported and loses nothing"},
+		options: func(o *conformance.Options) { o.Transform = nil },
+	},
+	{
+		name: "no selector", found: []string{"L17/a change out of a selector is a deletion"},
+		options: func(o *conformance.Options) { o.LabelSelector = "" },
+	},
+	{
+		name: "Retry-After is forgotten", found: []string{"L19/Retry-After is honoured"},
+		server: func(s *conformance.Server) {
+			dial := s.Dial
+			s.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				c, err := dial(ctx, network, address)
+				return forgetful{c}, err
+			}
+		},
+	},
+	{name: "the cache finds nothing", found: []string{"L05/the cache is there first", "L14/a write is read after waiting for its version"}, informer: func(i *informer) conformance.Informer { return nothingFound{i} }},
+	{name: "the cache lists everything twice", found: []string{"L12/a reader sees a relist whole or not at all"}, informer: func(i *informer) conformance.Informer { return listsTwice{i} }},
+	{name: "the informer is always synced", found: []string{"L18/a list cut short does not sync", "L18/a stream without its end does not sync", "L23/a context that is done runs nothing"}, informer: func(i *informer) conformance.Informer { return saysSynced{i} }},
+	{name: "the informer never syncs", found: []string{"L18/an empty list syncs"}, informer: func(i *informer) conformance.Informer { return neverSynced{i} }},
+	{name: "the version is ahead", found: []string{"L13/the version of the cache is a promise"}, informer: func(i *informer) conformance.Informer { return versionAhead{i} }},
+	{name: "a wait for a version does not wait", found: []string{"L14/a wait ends with its context", "L14/a write is read after waiting for its version"}, informer: func(i *informer) conformance.Informer { return waitsForNone{i} }},
+	{name: "a wait for a version waits on", found: []string{"L14/a wait ends with its context"}, informer: func(i *informer) conformance.Informer { return waitsOn{i} }},
+	{name: "the index is empty", found: []string{"L15/an index finds what a scan finds", "L15/an index function that panics loses no object"}, informer: func(i *informer) conformance.Informer { return noIndex{i} }},
+	{name: "Run leaves work behind", found: []string{"L23/no call after the end"}, informer: func(i *informer) conformance.Informer { return leavesRun{i} }},
+	{name: "Run is slow to stop", found: []string{"L23/a stop ends a watch", "L23/a stop ends the wait for a server that is down"}, informer: func(i *informer) conformance.Informer { return slowToStop{i} }},
+	{name: "Run does not look at its context first", found: []string{"L23/a context that is done runs nothing"}, informer: func(i *informer) conformance.Informer { return runsAnyway{i} }},
+	{name: "Run works once", found: []string{"L24/a stopped informer runs again and tells the difference"}, informer: func(i *informer) conformance.Informer { return runsOnce{i, new(atomic.Bool)} }},
+	{name: "the wait for the sync names no cause", found: []string{"L22/waiting for the sync says why it did not come"}, informer: func(i *informer) conformance.Informer { return tellsNoCause{i} }},
+	{name: "who leaves stays", found: []string{"L07/who has left hears of no change after it", "L07/a handler may leave from inside a call"}, joined: func(r registration) conformance.Registration { return stays{r} }},
+	{name: "leaving does not wait", found: []string{"L07/leaving waits for the call in progress"}, joined: func(r registration) conformance.Registration { return leavesAtOnce{r} }},
+	{name: "leaving twice fails", found: []string{"L07/leaving twice, and after the end, is safe"}, joined: func(r registration) conformance.Registration { return leavesOnce{r, new(atomic.Bool)} }},
+	{name: "a handler is always synced", found: []string{"L18/a handler syncs with its last initial call"}, joined: func(r registration) conformance.Registration { return isSynced{r} }},
+	{name: "a handler never syncs", found: []string{"L06/a late handler hears of everything once", "L18/a handler syncs with its last initial call"}, joined: func(r registration) conformance.Registration { return isNotSynced{r} }},
+	{name: "no handler lags", found: []string{"L09/how far a handler lags can be seen"}, joined: func(r registration) conformance.Registration { return lagsNever{r} }},
+}
+
+// Each lie is found by the cases that are about it.
+func TestLiarsAreFound(t *testing.T) {
+	for _, l := range lies {
+		t.Run(l.name, func(t *testing.T) {
+			played := 0
+			for _, c := range conformance.Cases() {
+				if !slices.Contains(l.found, c.String()) {
+					continue
+				}
+				played++
+				r := conformance.Judge(t, c, func(s conformance.Server) conformance.Stack { return liar{l, stack{s}} })
+				assert.Equal(t, conformance.Broken, r.Verdict, "%s", c)
+			}
+			assert.Equal(t, len(l.found), played, "a case that is named here does not exist")
+		})
+	}
+}
+
+// A stack that does not come back from a call is named, and the call with it.
+func TestWhatDoesNotReturnIsNamed(t *testing.T) {
+	cases := map[string]conformance.Case{}
+	for _, c := range conformance.Cases() {
+		cases[c.String()] = c
+	}
+	run, list := cases["L23/a stop ends a watch"], cases["L17/converges after disconnects"]
+	for _, tt := range []struct {
+		name string
+		lie  func(*informer) conformance.Informer
+		c    conformance.Case
+		want string
+	}{
+		{"Run panics", func(i *informer) conformance.Informer { return runPanics{i} }, run, "panic in Run: on purpose"},
+		{"Run calls Goexit", func(i *informer) conformance.Informer { return runGoes{i} }, run, "the stack has called runtime.Goexit in Run"},
+		{"Run returns early", func(i *informer) conformance.Informer { return runReturns{i} }, run, "Run ended by itself"},
+		{"List panics", func(i *informer) conformance.Informer { return listPanics{i} }, list, "panic in the case: on purpose"},
+		{"List calls Goexit", func(i *informer) conformance.Informer { return listGoes{i} }, list, "the stack has called runtime.Goexit in the case"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := conformance.Judge(t, tt.c, func(s conformance.Server) conformance.Stack {
+				return liar{lie{informer: tt.lie}, stack{s}}
+			})
+			assert.Equal(t, conformance.Broken, r.Verdict)
+			assert.Contains(t, strings.Join(r.Breaks, "\n"), tt.want)
+		})
+	}
+}
+
+// A call that hangs ends the process, for that is what testing/synctest does. Before
+// that, its output names what hangs.
+func TestWhatHangsIsNamed(t *testing.T) {
+	if os.Getenv("CONFORMANCE_HANGS") != "" {
+		conformance.Informers(t, func(s conformance.Server) conformance.Stack {
+			return liar{lie{informer: func(i *informer) conformance.Informer { return runHangs{i} }}, stack{s}}
+		})
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestWhatHangsIsNamed$/L23/a_stop_ends_a_watch")
+	cmd.Env = append(os.Environ(), "CONFORMANCE_HANGS=1")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "FAIL: TestWhatHangsIsNamed/L23/a_stop_ends_a_watch")
+	assert.Contains(t, string(out), "the case has not ended after 48h0m0s: a call of the stack does not return")
+}
