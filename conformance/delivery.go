@@ -154,13 +154,14 @@ var delivery = []Case{
 		play: func(p *play) {
 			i := p.informer(Options{})
 			w := p.witnessWith(i, Handler{}, func(h heard) {
+				synced := i.HasSynced() // before that, a cache need not answer
 				cached, ok := i.Get(types.NamespacedName{Namespace: h.pod.Namespace, Name: h.pod.Name})
 				switch {
 				case h.call == "delete":
 					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is told while the cache has it", h)
 				case ok:
 					p.want(number(cached) >= number(h.pod), "%s is told at %s, the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
-				default: // or it is deleted by now
+				case synced: // or it is deleted by now
 					there, err := p.srv.Get(pods, keyOf(h.pod.Name))
 					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is told, but the cache has no %s", h, h.pod.Name)
 				}

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"encoding/json"
-
 	"slices"
 	"strings"
 	"testing"
