@@ -62,7 +62,7 @@ func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
 	c.server.stats.arrived(c)
 	c.faults = c.server.faults.plan(c.verb, c.resource, c.server.stats)
-	c.w.cutAfter = c.faults.cutAfter
+	c.w.cutAfter, c.w.alters = c.faults.cutAfter, newAlterations(c.faults.alters)
 	if err := c.misbehave(); err != nil {
 		return c.answer(err)
 	}

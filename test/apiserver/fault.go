@@ -69,6 +69,18 @@ type Compacted struct{}
 // Garble flips bytes in a frame.
 type Garble struct{ Frame int }
 
+// Alter changes the response body from its At-th byte on, counted from 0 as the body would
+// be without it: Flip is XORed to that byte, then Cut bytes from there are left out, and
+// Insert stands in their place. The response still ends in good order, so that only who
+// reads the body can find out; what is altered may even be another valid object. Several
+// of them apply to one response in the order of At, and of those at one byte the first.
+type Alter struct {
+	At     int64
+	Flip   byte
+	Cut    int64
+	Insert []byte
+}
+
 // Truncate sends half of a frame and then ends the response in good order.
 type Truncate struct{ Frame int }
 
@@ -111,6 +123,7 @@ type plan struct {
 	compact         bool
 	fail            *Fail
 	cutAfter        int64
+	alters          []Alter
 	garbleAt        int
 	endAt           int
 	oversizeAt      int
@@ -130,6 +143,7 @@ func (a Cut) apply(p *plan)             { p.cutAfter = a.AfterBytes }
 func (a Fail) apply(p *plan)            { p.fail = &a }
 func (a Compacted) apply(p *plan)       { p.compact = true }
 func (a Garble) apply(p *plan)          { p.garbleAt = a.Frame }
+func (a Alter) apply(p *plan)           { p.alters = append(p.alters, a) }
 func (a Truncate) apply(p *plan)        { p.endAt = a.Frame }
 func (a Oversize) apply(p *plan)        { p.oversizeAt, p.oversize = a.Frame, a.Size }
 func (a WrongType) apply(p *plan)       { p.wrongTypeAt = a.Frame }

@@ -4,13 +4,14 @@ import (
 	"net/http"
 )
 
-// response counts what is written to a client, and cuts it where the fault
-// plan says so.
+// response counts what is written to a client, and alters and cuts it where the
+// fault plan says so.
 type response struct {
 	http.ResponseWriter
 	code     int
-	bytes    int64
+	bytes    int64 // of body that were sent
 	cutAfter int64 // bytes of body that may pass; negative for all
+	alters   *alterations
 }
 
 func newResponse(w http.ResponseWriter) *response {
@@ -31,6 +32,17 @@ func (w *response) Write(p []byte) (int, error) {
 	if w.code == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
+	if w.alters == nil {
+		return w.pass(p)
+	}
+	if n, err := w.pass(w.alters.alter(p)); err != nil {
+		return min(n, len(p)), err
+	}
+	return len(p), nil
+}
+
+// pass sends what may pass.
+func (w *response) pass(p []byte) (int, error) {
 	if w.cutAfter < 0 || w.bytes+int64(len(p)) <= w.cutAfter {
 		n, err := w.ResponseWriter.Write(p)
 		w.bytes += int64(n)
