@@ -92,7 +92,8 @@ type collection struct {
 	floor   uint64        // oldest version that may be asked for; all changes after it are in log
 	last    uint64        // version of the newest change, or of the registration
 	changed chan struct{} // closed, and replaced, with each change
-	removed chan struct{} // closed when the resource is no longer served
+	gone    bool          // the resource is no longer served
+	removed chan struct{} // closed with gone
 }
 
 func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
@@ -105,6 +106,13 @@ func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
 		changed:  make(chan struct{}),
 		removed:  make(chan struct{}),
 	}
+}
+
+// end says that the resource is no longer served. A request that has found the
+// collection before is answered as one that comes after.
+func (c *collection) end() {
+	c.gone = true
+	close(c.removed)
 }
 
 // apply makes e the newest change.

@@ -37,7 +37,8 @@
 //     deletes only the namespace.
 //   - No Tables, no YAML in responses, no CBOR in requests, no subresources but status, and
 //     one version of each group. A CustomResourceDefinition is a call of
-//     AddResource, not an object; ReadDefinition makes a Resource of its manifest.
+//     AddResource, RemoveResource or ReplaceResource, not an object; ReadDefinition
+//     makes a Resource of its manifest.
 //   - Create, Update and Put of Server track no field owners until somebody applies the
 //     object. What they change afterwards belongs to the manager "test".
 //   - Bookmarks come exactly when they are due and carry the newest version of

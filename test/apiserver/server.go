@@ -76,49 +76,6 @@ func New(opts Options) *Server {
 	return s
 }
 
-// AddResource starts to serve r, as the creation of a
-// CustomResourceDefinition does.
-func (s *Server) AddResource(r Resource) error {
-	if err := r.complete(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, exists := s.collections[r.GVR]; exists {
-		return fmt.Errorf("resource %v is served already", r.GVR)
-	}
-	c := newCollection(r, s.types, s.rv)
-	if len(r.Schema) > 0 {
-		if _, err := c.owners(); err != nil {
-			return fmt.Errorf("resource %v: %w", r.GVR, err)
-		}
-	}
-	s.collections[r.GVR] = c
-	if !r.custom() {
-		s.byType[r.goType()] = c
-	}
-	return nil
-}
-
-// RemoveResource stops serving a resource, as the deletion of a
-// CustomResourceDefinition does: its objects are deleted, its watches are told
-// so and end, and further requests are answered with 404.
-func (s *Server) RemoveResource(gvr object.GVR) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, exists := s.collections[gvr]
-	if !exists {
-		return fmt.Errorf("resource %v is not served", gvr)
-	}
-	delete(s.collections, gvr)
-	delete(s.byType, c.goType())
-	for _, v := range c.now("", "") {
-		s.remove(c, v)
-	}
-	close(c.removed)
-	return nil
-}
-
 // Faults gives the plan of what goes wrong.
 func (s *Server) Faults() *Faults { return s.faults }
 

@@ -41,6 +41,9 @@ func (s *Server) log(c *collection, e *event) {
 
 // insert stores a new object. The mutex must be held.
 func (s *Server) insert(c *collection, obj object.Object) (*version, error) {
+	if c.gone {
+		return nil, notServed()
+	}
 	key := object.KeyOf(obj)
 	if _, exists := c.objects[c.pathOf(key)]; exists {
 		return nil, apierrors.NewAlreadyExists(c.GroupResource(), obj.GetName())
@@ -209,6 +212,9 @@ func copyStatus(to, from object.Object) {
 
 // stored gives the newest state of a key. The mutex must be held.
 func (c *collection) stored(key object.Key) (*version, error) {
+	if c.gone {
+		return nil, notServed()
+	}
 	v, ok := c.objects[c.pathOf(key)]
 	if !ok {
 		return nil, apierrors.NewNotFound(c.GroupResource(), key.Name)

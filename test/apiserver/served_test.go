@@ -1,0 +1,154 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+const widgetWatch = "/apis/example.com/v1/widgets?watch=1&resourceVersion="
+
+// discovered is what both forms of discovery say of example.com: versions, and whether
+// widgets are namespaced.
+func (r *rig) discovered() (found []string) {
+	r.t.Helper()
+	var aggregated struct {
+		Items []struct {
+			Metadata struct{ Name string }
+			Versions []struct {
+				Version   string
+				Resources []struct{ Scope string }
+			}
+		}
+	}
+	_, raw, _ := r.do("GET", "/apis", "", "Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	require.NoError(r.t, json.Unmarshal(raw, &aggregated), "%s", raw)
+	for _, group := range aggregated.Items {
+		for _, v := range group.Versions {
+			if group.Metadata.Name == "example.com" {
+				found = append(found, v.Version+" "+v.Resources[0].Scope)
+			}
+		}
+	}
+	for _, version := range []string{"v1", "v2"} {
+		code, raw, _ := r.do("GET", "/apis/example.com/"+version, "")
+		if code == 404 {
+			continue
+		}
+		var old struct {
+			Resources []struct{ Namespaced bool }
+		}
+		require.NoError(r.t, json.Unmarshal(raw, &old), "%s", raw)
+		found = append(found, version+" "+map[bool]string{true: "Namespaced", false: "Cluster"}[old.Resources[0].Namespaced])
+	}
+	return found
+}
+
+func TestAResourceComesBackWithAnotherScope(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
+		r.create(widget("w", 1), widget("x", 1))
+		require.Equal(t, []string{"v1 Namespaced", "v1 Namespaced"}, r.discovered())
+		w := r.watch(widgetWatch + r.RV())
+		synctest.Wait()
+		require.NoError(t, r.RemoveResource(widgets))
+		events, err := w.rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"DELETED w@103", "DELETED x@104"}, events)
+		require.Empty(t, r.discovered())
+		code, _, _ := r.do("GET", widgetWatch+"102", "")
+		require.Equal(t, 404, code)
+
+		cluster := widgetResource()
+		cluster.Namespaced = false
+		require.NoError(t, r.AddResource(cluster))
+		require.Equal(t, []string{"v1 Cluster", "v1 Cluster"}, r.discovered())
+		code, _, _ = r.do("GET", "/apis/example.com/v1/namespaces/default/widgets", "")
+		require.Equal(t, 404, code)
+		events, err = r.watch(widgetWatch + "102&timeoutSeconds=1").rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"ERROR 410 Expired: too old resource version: 102 (104)"}, events)
+		w = r.watch(widgetWatch + r.RV())
+		again := widget("w", 1)
+		again.SetNamespace("")
+		r.create(again)
+		require.Equal(t, "ADDED w@105", w.next())
+	})
+}
+
+func TestAResourceChangesItsVersion(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
+		r.create(widget("w", 1))
+		before, err := r.Get(widgets, keyOf("default", "w"))
+		require.NoError(t, err)
+		w := r.watch(widgetWatch + r.RV())
+		synctest.Wait()
+		next := widgetResource()
+		next.Version = "v2"
+		require.NoError(t, r.ReplaceResource(widgets, next))
+		events, err := w.rest()
+		require.NoError(t, err)
+		require.Empty(t, events, "nothing was deleted")
+		code, _, _ := r.do("GET", "/apis/example.com/v1/widgets", "")
+		require.Equal(t, 404, code)
+		require.Equal(t, []string{"v2 Namespaced", "v2 Namespaced"}, r.discovered())
+
+		after, err := r.Get(next.GVR, keyOf("default", "w"))
+		require.NoError(t, err)
+		require.Equal(t, "example.com/v2", after.GetObjectKind().GroupVersionKind().GroupVersion().String())
+		require.Equal(t, before.GetUID(), after.GetUID())
+		require.Equal(t, before.GetResourceVersion(), after.GetResourceVersion())
+
+		require.Error(t, r.ReplaceResource(widgets, next), "it is no longer there")
+		cluster := widgetResource()
+		cluster.Namespaced = false
+		require.Error(t, r.ReplaceResource(next.GVR, cluster))
+		require.Error(t, r.ReplaceResource(pods, widgetResource()))
+	})
+}
+
+// A write that is on its way while its resource goes is refused, not lost.
+func TestAWriteMeetsTheEndOfItsResource(t *testing.T) {
+	for verb, path := range map[string]string{"POST": "", "PUT": "/w", "DELETE": "/w"} {
+		inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
+			r.create(widget("w", 1))
+			body, rest := io.Pipe()
+			req, err := http.NewRequestWithContext(t.Context(), verb, r.url+"/apis/example.com/v1/namespaces/default/widgets"+path, body)
+			require.NoError(t, err)
+			time.AfterFunc(time.Second, func() {
+				_ = r.RemoveResource(widgets)
+				_ = r.AddResource(widgetResource())
+				text := map[string]string{"POST": `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x"}}`, "PUT": `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w","resourceVersion":"101"}}`, "DELETE": "{}"}[verb]
+				_, err := io.WriteString(rest, text)
+				rest.CloseWithError(err)
+			})
+			resp, err := r.client.Do(req)
+			require.NoError(t, err)
+			resp.Body.Close()
+			require.Equal(t, 404, resp.StatusCode, verb)
+			require.Empty(t, r.Objects(widgets))
+		})
+	}
+}
+
+func TestRightsGoAndComeWhileAWatchIsOpen(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(t *testing.T, r *rig) {
+		w := r.watch("/api/v1/pods?watch=1&timeoutSeconds=60&resourceVersion=" + r.RV())
+		synctest.Wait()
+		r.SetAuthorizer(apiserver.Deny("", "pods"))
+		require.EqualValues(t, 403, r.status("GET", "/api/v1/pods", "").Code)
+		require.EqualValues(t, 403, r.status("GET", "/api/v1/pods?watch=1", "").Code)
+		r.create(pod("default", "a"))
+		events, err := w.rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"ADDED a@101"}, events, "what was allowed when it began goes on until it ends")
+		r.SetAuthorizer(nil)
+		require.Equal(t, []string{"a"}, r.list("/api/v1/pods").names())
+	})
+}
