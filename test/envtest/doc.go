@@ -48,6 +48,13 @@
 // at the current resource version. Or start with the flag --watch-cache=false
 // and Compact: every read then goes to etcd.
 //
+// # Parts
+//
+// Options.OnlyEtcd and Options.Etcd run etcd and kube-apiserver as processes of their
+// own, which can be killed and suspended one by one, with a proxy between them. Several
+// API servers of one store must share the keys, the files *.crt, *.key and tokens.csv in
+// their Options.Dir: copy those of the first.
+//
 // # Concurrency
 //
 // The methods of a Server may be called from several goroutines; they run one

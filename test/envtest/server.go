@@ -29,9 +29,32 @@ type Options struct {
 	// Flags for kube-apiserver, after those that test/kube gives it, such as
 	// "--watch-cache=false".
 	Flags []string
+
+	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. Empty: one
+	// of its own, in the same process.
+	Etcd string
+	// OnlyEtcd runs etcd alone, without kube-apiserver. Of the Server's fields only
+	// URL, http://127.0.0.1:port, and Log are set.
+	OnlyEtcd bool
+	// Quota is at how many bytes etcd is full. Zero: its default of 2 GiB.
+	Quota int64
 }
 
-// Server is a running kube-apiserver.
+// args are the arguments of the program that the options ask for.
+func (o Options) args() (args []string) {
+	if o.Etcd != "" {
+		args = append(args, "--etcd="+o.Etcd)
+	}
+	if o.OnlyEtcd {
+		args = append(args, "--only-etcd")
+	}
+	if o.Quota != 0 {
+		args = append(args, fmt.Sprintf("--quota=%d", o.Quota))
+	}
+	return append(append(args, "--"), o.Flags...)
+}
+
+// Server is a running kube-apiserver, with etcd unless the options say otherwise.
 type Server struct {
 	URL         string // https://127.0.0.1:port
 	CA          []byte // PEM, signed the server's certificate
@@ -47,7 +70,7 @@ type Server struct {
 	dir     string
 	ownsDir bool
 	port    int
-	flags   []string
+	args    []string // after those for dir and port
 
 	mu   sync.Mutex
 	proc *process // nil when stopped or killed
@@ -82,7 +105,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{program: program, dir: o.Dir, port: o.Port, flags: o.Flags}
+	s := &Server{program: program, dir: o.Dir, port: o.Port, args: o.args()}
 	if s.dir == "" {
 		if s.dir, err = os.MkdirTemp("", "millrace-envtest-"); err != nil {
 			return nil, fmt.Errorf("envtest: %w", err)
@@ -108,8 +131,10 @@ func (s *Server) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.CA, err = os.ReadFile(ready.CA); err != nil {
-		return errors.Join(fmt.Errorf("envtest: %w", err), s.stop())
+	if ready.CA != "" {
+		if s.CA, err = os.ReadFile(ready.CA); err != nil {
+			return errors.Join(fmt.Errorf("envtest: %w", err), s.stop())
+		}
 	}
 	s.URL, s.CAFile, s.ClientCert, s.ClientKey = ready.URL, ready.CA, ready.ClientCert, ready.ClientKey
 	s.AdminToken, s.NobodyToken, s.Kubeconfig = ready.AdminToken, ready.NobodyToken, ready.Kubeconfig
@@ -125,8 +150,8 @@ func (s *Server) launch(ctx context.Context) error {
 
 // start runs the program in s.dir on s.port and waits until it is ready.
 func (s *Server) start(ctx context.Context) (ready, error) {
-	args := []string{"--control", "--dir=" + s.dir, "--port=" + strconv.Itoa(s.port), "--"}
-	p, err := startProcess(s.program, append(args, s.flags...), s.Log)
+	args := []string{"--control", "--dir=" + s.dir, "--port=" + strconv.Itoa(s.port)}
+	p, err := startProcess(s.program, append(args, s.args...), s.Log)
 	if err != nil {
 		return ready{}, fmt.Errorf("envtest: start the API server: %w", err)
 	}
@@ -202,13 +227,25 @@ func (s *Server) Restart(ctx context.Context) error {
 // which it returns. See the package documentation for what else it takes to
 // get a 410.
 func (s *Server) Compact(ctx context.Context) (int64, error) {
+	a, err := s.command(ctx, "compact")
+	return a.Revision, err
+}
+
+// Defragment makes etcd give unused space back, and write again if it has refused to
+// since it was full (Options.Quota). Delete and Compact first.
+func (s *Server) Defragment(ctx context.Context) error {
+	_, err := s.command(ctx, "defragment")
+	return err
+}
+
+func (s *Server) command(ctx context.Context, command string) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
-		return 0, errors.New("envtest: compact: the server does not run")
+		return answer{}, fmt.Errorf("envtest: %s: the server does not run", command)
 	}
 	var a answer
-	err := s.proc.send("compact")
+	err := s.proc.send(command)
 	if err == nil {
 		err = s.proc.receive(ctx, &a)
 	}
@@ -216,7 +253,7 @@ func (s *Server) Compact(ctx context.Context) (int64, error) {
 		err = errors.New(a.Error)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("envtest: compact: %w", err)
+		return answer{}, fmt.Errorf("envtest: %s: %w", command, err)
 	}
-	return a.Revision, nil
+	return a, nil
 }

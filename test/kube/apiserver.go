@@ -61,12 +61,12 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d: %w", minPort, maxPort, last)
 }
 
-// apiserverArgs is the command line of kube-apiserver.
-func apiserverArgs(h *home, port int, extra []string) []string {
+// apiserverArgs is the command line of kube-apiserver on the etcd at a URL.
+func apiserverArgs(h *home, port int, etcd string, extra []string) []string {
 	return append([]string{
 		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(port),
-		"--etcd-servers=" + etcdSocket,
+		"--etcd-servers=" + etcd,
 		"--tls-cert-file=" + h.path("server.crt"),
 		"--tls-private-key-file=" + h.path("server.key"),
 		"--client-ca-file=" + h.caFile(),

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
 // commandTimeout bounds one command.
@@ -22,8 +21,9 @@ type Answer struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// serveControl obeys commands until stdin ends, then asks for the shutdown.
-func serveControl(stdin io.Reader, stdout io.Writer, db *embed.Etcd) {
+// serveControl obeys commands until stdin ends, then asks for the shutdown. Without
+// a db there is nothing to command.
+func serveControl(stdin io.Reader, stdout io.Writer, db *embed.Etcd, shutdown func()) {
 	out := json.NewEncoder(stdout)
 	lines := bufio.NewScanner(stdin)
 	for lines.Scan() {
@@ -32,18 +32,27 @@ func serveControl(stdin io.Reader, stdout io.Writer, db *embed.Etcd) {
 			break
 		}
 	}
-	genericapiserver.RequestShutdown()
+	shutdown()
 }
 
 func obey(command string, db *embed.Etcd) Answer {
-	if command != "compact" {
-		return Answer{Error: fmt.Sprintf("unknown command %q: there is only compact", command)}
+	if db == nil {
+		return Answer{Error: fmt.Sprintf("%s: etcd is another process: ask that", command)}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
-	rev, err := compact(ctx, db)
+	var a Answer
+	var err error
+	switch command {
+	case "compact":
+		a.Revision, err = compact(ctx, db)
+	case "defragment":
+		err = defragment(ctx, db)
+	default:
+		err = fmt.Errorf("unknown command %q: there are compact and defragment", command)
+	}
 	if err != nil {
 		return Answer{Error: err.Error()}
 	}
-	return Answer{Revision: rev}
+	return a
 }

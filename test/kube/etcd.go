@@ -15,33 +15,35 @@ import (
 // etcdSocket is the unix socket of etcd, relative to the working directory.
 // Nothing but this process can reach the store, and no port is needed.
 const (
-	etcdSocketFile = "etcd.sock"
-	etcdSocket     = "unix://" + etcdSocketFile
+	etcdSocket   = "unix://etcd.sock"
+	etcdPeerFile = "etcd-peer.sock" // every etcd listens there, and nobody calls
 )
 
 // etcdStart is how long etcd may take to start; it is ready in a fraction of a
 // second unless the machine is very busy.
 const etcdStart = time.Minute
 
-// startEtcd starts a store of one member in the home directory. It does not
+// startEtcd starts a store of one member in the home directory, for clients at a URL.
+// A quota in bytes that is not 0 says when it is full. It does not
 // sync to disk: what it has acknowledged survives the death of the process,
 // but not of the machine.
-func startEtcd(h *home) (*embed.Etcd, error) {
+func startEtcd(h *home, at string, quota int64) (*embed.Etcd, error) {
 	// etcd would take the socket of a server that lives here and then wait for
 	// its files for ever. The socket of one that was killed refuses.
-	if other, err := net.Dial("unix", etcdSocketFile); err == nil {
+	if other, err := net.Dial("unix", etcdPeerFile); err == nil {
 		return nil, errors.Join(fmt.Errorf("another server runs in %s: stop it or choose another directory", h.dir), other.Close())
 	}
 	c := embed.NewConfig()
 	c.Dir = h.path("etcd")
 	c.UnsafeNoFsync = true
+	c.QuotaBackendBytes = quota
 	c.LogLevel = "error"
 	c.LogOutputs = []string{h.log}
 	c.Name = "millrace"
 	// There is nobody to elect but itself: do not wait a second for it.
 	c.TickMs, c.ElectionMs = 10, 100
-	c.ListenClientUrls = []url.URL{mustURL(etcdSocket)}
-	c.ListenPeerUrls = []url.URL{mustURL("unix://etcd-peer.sock")}
+	c.ListenClientUrls = []url.URL{mustURL(at)}
+	c.ListenPeerUrls = []url.URL{mustURL("unix://" + etcdPeerFile)}
 	// Advertised to nobody, but etcd insists on addresses that look like such.
 	c.AdvertiseClientUrls = []url.URL{mustURL("http://127.0.0.1:2379")}
 	c.AdvertisePeerUrls = []url.URL{mustURL("http://127.0.0.1:2380")}
@@ -83,4 +85,19 @@ func compact(ctx context.Context, e *embed.Etcd) (int64, error) {
 		return 0, fmt.Errorf("compact etcd at revision %d: %w", rev, err)
 	}
 	return rev, nil
+}
+
+// defragment gives unused space back to the disk, and lets etcd write again if it had
+// refused to since it was full.
+func defragment(ctx context.Context, e *embed.Etcd) error {
+	if err := e.Server.Backend().Defrag(); err != nil {
+		return fmt.Errorf("defragment etcd: %w", err)
+	}
+	_, err := e.Server.Alarm(ctx, &pb.AlarmRequest{
+		MemberID: uint64(e.Server.MemberID()), Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE,
+	})
+	if err != nil {
+		return fmt.Errorf("end etcd's alarm: %w", err)
+	}
+	return nil
 }

@@ -1,6 +1,6 @@
 // Command kube runs a real API server for tests and for trying things out:
-// etcd and kube-apiserver in one process, on the loopback interface, with
-// nothing to install.
+// etcd and kube-apiserver in one process, or each in its own, on the loopback
+// interface, with nothing to install.
 //
 //	go -C test/kube run .                    # until Ctrl-C; prints the kubeconfig to use
 //	go -C test/kube run . --dir /tmp/k       # keeps data, CA, tokens and port for the next run
@@ -46,9 +46,17 @@
 // With --control the program serves another program, such as package
 // test/envtest. It writes one JSON line to stdout when it is ready ([Ready]),
 // then reads commands from stdin, one a line, and answers each with one JSON
-// line ([Answer]). The only command is "compact", which makes etcd forget all
-// history up to now. When stdin closes it shuts down, so that it never
+// line ([Answer]). Command "compact" makes etcd forget all history up to now, and
+// "defragment" has it give back unused space and write again after its disk was full.
+// When stdin closes it shuts down, so that it never
 // outlives the program that started it, however that one dies.
+//
+// # Parts
+//
+// With --only-etcd it runs etcd alone, on a TCP port of the loopback interface. With
+// --etcd it runs kube-apiserver alone, on the etcd at that URL. So the two are
+// processes that can be killed and stopped one by one, with a proxy between them, and
+// one store may have several API servers: give them copies of one directory's keys.
 //
 // # How to get a real 410 Expired
 //
@@ -60,15 +68,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"time"
 
+	"go.etcd.io/etcd/server/v3/embed"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
@@ -81,6 +94,9 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "", "keep data, keys, port, kubeconfig and log in this `directory` (default: a temporary one, removed at the end)")
 	flag.IntVar(&o.port, "port", 0, "`port` of the API server on 127.0.0.1 (default: that of the last run in --dir, or a free one)")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "write the kubeconfig to this `file` (default: kubeconfig in --dir)")
+	flag.StringVar(&o.etcd, "etcd", "", "run kube-apiserver alone, on the etcd at this `URL`")
+	flag.BoolVar(&o.onlyEtcd, "only-etcd", false, "run etcd alone; --port is then its port")
+	flag.Int64Var(&o.quota, "quota", 0, "etcd is full at this size in `bytes` (default: 2 GiB)")
 	flag.BoolVar(&o.control, "control", false, "talk JSON on stdout, obey commands on stdin, end when stdin closes")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: kube [flags] [-- kube-apiserver flags]")
@@ -88,6 +104,10 @@ func main() {
 	}
 	flag.Parse()
 	o.extra = flag.Args()
+	if o.etcd != "" && (o.onlyEtcd || o.quota != 0) {
+		fmt.Fprintln(os.Stderr, "kube: --etcd is for kube-apiserver alone: leave out --only-etcd and --quota")
+		os.Exit(2)
+	}
 
 	stderr := os.Stderr // run gives os.Stderr to the log
 	if err := run(o, os.Stdin, os.Stdout); err != nil {
@@ -101,14 +121,17 @@ type options struct {
 	dir        string
 	port       int
 	kubeconfig string
+	etcd       string // URL; empty for one of its own
+	onlyEtcd   bool
+	quota      int64 // of etcd, in bytes; 0 for its default
 	control    bool
 	extra      []string // for kube-apiserver
 }
 
 // Ready is what the program says on stdout in control mode once the API server
-// answers.
+// answers. Of etcd alone it has the URL and the log.
 type Ready struct {
-	URL         string `json:"url"`         // https://127.0.0.1:port
+	URL         string `json:"url"`         // https://127.0.0.1:port, of etcd http://127.0.0.1:port
 	CA          string `json:"ca"`          // file of the CA that signed the server's certificate
 	ClientCert  string `json:"clientCert"`  // file of a client certificate with all rights
 	ClientKey   string `json:"clientKey"`   // file of its key
@@ -136,12 +159,52 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	}
 	defer h.close()
 
-	db, err := startEtcd(h)
+	if o.onlyEtcd {
+		return runEtcd(o, h, stdin, stdout)
+	}
+	var db *embed.Etcd // nil if it is another process's
+	if o.etcd == "" {
+		if db, err = startEtcd(h, etcdSocket, o.quota); err != nil {
+			return err
+		}
+		defer db.Close()
+	}
+	return runServer(o, h, db, keeps, stdin, stdout)
+}
+
+// runEtcd runs etcd alone until stdin or a signal ends it.
+func runEtcd(o options, h *home, stdin io.Reader, stdout io.Writer) error {
+	port, err := h.choosePort(o.port)
+	if err != nil {
+		return err
+	}
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	db, err := startEtcd(h, url, o.quota)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if o.control {
+		go serveControl(stdin, stdout, db, stop) // its owner is the process, as below
+		err = json.NewEncoder(stdout).Encode(Ready{URL: url, Log: h.log})
+	} else {
+		_, err = fmt.Fprintf(stdout, "etcd is ready at %s, its log is %s\nCtrl-C stops it.\n", url, h.log)
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-db.Err():
+		return fmt.Errorf("etcd: %w; the log is %s", err, h.log)
+	}
+}
 
+// runServer runs kube-apiserver, on db if that is not nil.
+func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, stdout io.Writer) error {
 	port, err := h.choosePort(o.port)
 	if err != nil {
 		return err
@@ -154,7 +217,7 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	// The command's context ends with SIGINT, SIGTERM or RequestShutdown; a
 	// second signal ends the process at once.
 	cmd := app.NewAPIServerCommand()
-	cmd.SetArgs(apiserverArgs(h, port, o.extra))
+	cmd.SetArgs(apiserverArgs(h, port, cmp.Or(o.etcd, etcdSocket), o.extra))
 	stop := context.AfterFunc(cmd.Context(), func() {
 		time.AfterFunc(shutdownGrace, func() {
 			fmt.Fprintln(os.Stderr, "kube: the shutdown took more than", shutdownGrace)
@@ -168,7 +231,7 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 	if o.control {
 		// Its owner is the process: a read from stdin cannot be interrupted.
 		// It asks for the shutdown even before the server is ready.
-		go serveControl(stdin, stdout, db)
+		go serveControl(stdin, stdout, db, func() { genericapiserver.RequestShutdown() })
 	}
 	if err := awaitReady(cmd.Context(), url, h, served); err != nil {
 		return fmt.Errorf("%w; the log is %s", err, h.log)
