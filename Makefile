@@ -6,8 +6,8 @@ export GOTOOLCHAIN ?= local
 # What make test runs; empty is every package of every module.
 PACKAGES ?=
 
-# Every module with packages: all directories with a go.mod but tools.
-MODULES := . $(filter-out . tools,$(patsubst ./%,%,$(patsubst %/,%,$(dir $(sort $(shell find . -name go.mod -not -path '*/testdata/*'))))))
+# Every module: all directories with a go.mod.
+MODULES := . $(filter-out .,$(patsubst ./%,%,$(patsubst %/,%,$(dir $(sort $(shell find . -name go.mod -not -path '*/testdata/*'))))))
 
 .DEFAULT_GOAL := help
 
@@ -35,8 +35,12 @@ test: ## Run every test with the race detector, and say at the end what was skip
 	@$(GO) -C test/kube build -ldflags="-s -w" -o /dev/null .
 	@GORACE="atexit_sleep_ms=100 $$GORACE" $(GO) run ./test/run -race -vet=off -timeout=30m $(PACKAGES)
 
+# Where known vulnerabilities are: https://... or, without a network, file:///DIRECTORY.
+# The real API server of the tests is not looked at: what it calls is Kubernetes' matter.
+VULNDB ?= https://vuln.go.dev
+
 .PHONY: check
-check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors
+check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors, licences, vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	GOARCH=386 $(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
@@ -45,6 +49,8 @@ check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors
 	@for m in $(filter-out test/kube,$(MODULES)); do \
 		echo "$(GO) -C $$m tool staticcheck ./..."; $(GO) -C $$m tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./... || exit 1; done
 	$(GO) test -vet=off ./test/floors
+	$(GO) -C tools run ./licenses $(addprefix ../,$(MODULES))
+	$(GO) -C tools run ./vulnerabilities -db $(VULNDB) $(addprefix ../,$(filter-out test/kube,$(MODULES)))
 
 FUZZTIME ?= 1m
 

@@ -1,0 +1,120 @@
+// Command vulnerabilities runs govulncheck on the modules in the given directories:
+// it fails if they call anything that is known to be vulnerable.
+//
+//	go -C tools run ./vulnerabilities .. ../adapters/clientgo
+//	go -C tools run ./vulnerabilities -db file:///path/of/vulndb ..
+//
+// What is known is in a database. Without -db it is Go's own,
+// https://vuln.go.dev. If it cannot be reached the command says so and succeeds: a
+// build without a network must not fail. A copy in a directory does as well, in the
+// form of https://go.dev/security/vuln/database.
+//
+// # Failure
+//
+// It exits with 1 if a vulnerability was found, or if govulncheck failed for any
+// other reason while the database could be reached. Nothing takes longer than the
+// limits below.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	answerPatience = 10 * time.Second // for the database's first answer
+	scanPatience   = 10 * time.Minute // for one module: the largest takes less than one
+)
+
+func main() {
+	db := flag.String("db", "https://vuln.go.dev", "the `address` of the database: https or file")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := scanAll(ctx, *db, flag.Args(), os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "vulnerabilities:", err)
+		os.Exit(1)
+	}
+}
+
+// scanAll scans the modules in the directories, all of them even if one is
+// vulnerable. It returns nil, and says so, if the database cannot be reached.
+func scanAll(ctx context.Context, db string, dirs []string, out io.Writer) error {
+	var errs []error
+	for _, dir := range dirs {
+		if err := reach(ctx, db); err != nil {
+			fmt.Fprintf(out, "vulnerabilities: SKIPPED: %v; to check without a network, name a copy with -db file:///DIRECTORY\n", err)
+			return errors.Join(errs...)
+		}
+		if err := scan(ctx, db, dir, out); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// scan runs govulncheck on one module.
+func scan(ctx context.Context, db, dir string, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, scanPatience)
+	defer cancel()
+	tools, err := filepath.Abs("go.mod")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+tools, "govulncheck", "-db", db, "./...")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
+	cmd.WaitDelay = time.Second // a child may hold the output open
+	fmt.Fprintf(out, "govulncheck %s\n", dir)
+	err = cmd.Run()
+	switch failed, _ := errors.AsType[*exec.ExitError](err); {
+	case ctx.Err() != nil:
+		return fmt.Errorf("govulncheck was stopped: %w", ctx.Err())
+	case failed != nil && failed.ExitCode() == 1 && reach(ctx, db) != nil:
+		fmt.Fprintln(out, "vulnerabilities: the database went away")
+		return nil
+	case failed != nil:
+		return fmt.Errorf("govulncheck, above, says what to update: %w", err)
+	}
+	return err
+}
+
+// reach asks the database when it was changed last.
+func reach(ctx context.Context, db string) error {
+	const index = "index/db.json"
+	if dir, local := strings.CutPrefix(db, "file://"); local {
+		if _, err := os.Stat(filepath.Join(filepath.FromSlash(dir), index)); err != nil {
+			return fmt.Errorf("the database of vulnerabilities cannot be read: %w", err)
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	defer cancel()
+	address, err := url.JoinPath(db, index)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("the database of vulnerabilities cannot be reached: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the database of vulnerabilities cannot be reached: %s answered %s", address, resp.Status)
+	}
+	return nil
+}
