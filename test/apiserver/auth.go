@@ -23,14 +23,6 @@ type Attributes struct {
 // goroutines at once. A refusal is answered with 403 in a real server's words.
 type Authorizer func(Attributes) bool
 
-// SetAuthorizer replaces Options.Authorize; nil allows everything. It applies
-// to requests that come after it, and not to watches that are open.
-func (s *Server) SetAuthorizer(a Authorizer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.authorize = a
-}
-
 // Deny refuses a user the given verbs on a resource and allows everything
 // else. An empty user is every user; no verbs are all verbs.
 func Deny(user, resource string, verbs ...string) Authorizer {

@@ -15,16 +15,18 @@ import (
 // it, except for cancel.
 type call struct {
 	server *Server
+	id     int // counts the calls of the server
 	w      *response
 	r      *http.Request
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	requestInfo
-	user   string
-	faults *plan
-	coll   *collection
-	format format
+	user    string
+	faults  *plan
+	coll    *collection
+	reading *reading // how the server reads what is stored in coll; nil as it is
+	format  format
 }
 
 // ServeHTTP serves the Kubernetes API.
@@ -61,7 +63,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (c *call) serve() error {
 	c.requestInfo = parseRequest(c.r)
 	c.server.stats.arrived(c)
-	c.faults = c.server.faults.plan(c.verb, c.resource, c.server.stats)
+	c.faults = c.server.faults.plan(c)
 	c.w.cutAfter, c.w.alters = c.faults.cutAfter, newAlterations(c.faults.alters)
 	if err := c.misbehave(); err != nil {
 		return c.answer(err)
@@ -183,7 +185,7 @@ func (c *call) notServed() error {
 func (c *call) find() error {
 	s := c.server
 	s.mu.Lock()
-	coll := s.collections[c.gvr()]
+	coll, reading := s.collections[c.gvr()], s.readings[c.gvr()]
 	s.mu.Unlock()
 	if coll == nil || c.subresource != "" && (c.subresource != "status" || !coll.Status) {
 		return nil
@@ -213,7 +215,7 @@ func (c *call) find() error {
 			return methodNotAllowed()
 		}
 	}
-	c.coll = coll
+	c.coll, c.reading = coll, reading
 	return nil
 }
 
@@ -239,7 +241,7 @@ func (c *call) sendStatus(status metav1.Status) error {
 
 // sendVersion writes one object as the whole response.
 func (c *call) sendVersion(code int, v *version) error {
-	e, err := v.encode(c.format)
+	e, err := v.readAs(c.reading).encode(c.format)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}

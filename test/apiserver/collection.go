@@ -22,6 +22,7 @@ type version struct {
 	obj  object.Object
 
 	encodings [formats]encoding
+	readings  readings
 }
 
 // event is one change: prev is nil for a creation, gone is set for a deletion.
@@ -45,27 +46,30 @@ func (e *event) leaving() *version {
 	return e.left
 }
 
-// seenBy says what a watcher with selector sel is told of e: the crossing
-// rules of the API server's watch cache. Not every event concerns every
-// watcher.
-func (e *event) seenBy(sel *selector) (watch.EventType, *version, bool) {
-	was := e.prev != nil && sel.matches(e.prev)
-	is := !e.gone && sel.matches(e.cur)
+// seenBy says what a watcher with selector sel is told of e by a server that
+// reads objects as r says: the crossing rules of the API server's watch cache. Not
+// every event concerns every watcher.
+func (e *event) seenBy(sel *selector, r *reading) (watch.EventType, *version, bool) {
+	cur := e.cur.readAs(r)
+	was := e.prev != nil && sel.matches(e.prev.readAs(r))
+	is := !e.gone && sel.matches(cur)
 	switch {
 	case is && was:
-		return watch.Modified, e.cur, true
+		return watch.Modified, cur, true
 	case is:
-		return watch.Added, e.cur, true
+		return watch.Added, cur, true
 	case was:
-		return watch.Deleted, e.leaving(), true
+		return watch.Deleted, e.leaving().readAs(r), true
 	}
 	return "", nil, false
 }
 
+func formatRV(rv uint64) string { return strconv.FormatUint(rv, 10) }
+
 // at copies v with another resource version.
 func (v *version) at(rv uint64) *version {
 	obj := v.obj.DeepCopyObject().(object.Object)
-	obj.SetResourceVersion(strconv.FormatUint(rv, 10))
+	obj.SetResourceVersion(formatRV(rv))
 	return &version{res: v.res, rv: rv, path: v.path, obj: obj}
 }
 
@@ -77,9 +81,9 @@ func (v *version) at(rv uint64) *version {
 //
 // A state of the past is the present with the newer part of the log undone;
 // nothing older than floor is given out, which is what a compacted history
-// means. A compaction raises floor only: the log stays as long as its bound
-// allows, for the watches that have not sent all of it. All fields are guarded
-// by the server's mutex. The log's array is append-only, so that a slice of it
+// means. A compaction, or the bound of the history, raises floor only: the log stays
+// longer, for the watches that have not sent all of it and for servers that lag. All fields are guarded
+// by the cluster's mutex. The log's array is append-only, so that a slice of it
 // may be read without the mutex.
 type collection struct {
 	Resource
@@ -115,8 +119,15 @@ func (c *collection) end() {
 	close(c.removed)
 }
 
-// apply makes e the newest change.
-func (c *collection) apply(e *event, history int) {
+// slowest is how many changes an open watch may be behind at least before it is
+// ended, whatever the history: about as many as a real server queues for one. It is
+// far more than happens at one instant, so that it is no matter of chance which of
+// the watches end that have had no chance to run meanwhile.
+const slowest = 1000
+
+// apply makes e the newest change. A watch may begin at any of the history changes
+// before it, and those after the version seen are kept.
+func (c *collection) apply(e *event, history int, seen uint64) {
 	path := e.cur.path
 	at, found := slices.BinarySearch(c.paths, path)
 	switch {
@@ -133,17 +144,27 @@ func (c *collection) apply(e *event, history int) {
 	}
 	c.log = append(c.log, e)
 	c.last = e.rv
-	// Trimming at twice the bound makes its cost a constant per change.
-	if len(c.log) >= 2*history {
-		c.forget(len(c.log) - history)
+	if known := len(c.log) - (c.position(c.floor) - c.base); known >= 2*history {
+		c.floor = c.log[len(c.log)-history-1].rv
 	}
+	// Trimming that late makes its cost a constant per change.
+	if keep := 2*history + slowest; len(c.log) >= keep+max(history, slowest) {
+		c.forget(min(len(c.log)-keep, c.position(seen)-c.base))
+	}
+	c.wake()
+}
+
+// wake lets the watches look again.
+func (c *collection) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
 // forget drops the n oldest changes.
 func (c *collection) forget(n int) {
-	c.floor = max(c.floor, c.log[n-1].rv)
+	if n <= 0 {
+		return
+	}
 	c.base += n
 	c.log = slices.Clone(c.log[n:])
 }

@@ -3,7 +3,6 @@ package apiserver
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -11,7 +10,7 @@ import (
 )
 
 // The methods of this file reach the store without HTTP: no authorization, no
-// faults, no counting. They take the object's resource from its Go type, or
+// faults, no counting, no lag. They take the object's resource from its Go type, or
 // from its kind where it is unstructured. What they are given is copied.
 
 // Create stores a new object as it is given, its status included, and returns
@@ -26,11 +25,14 @@ func (s *Server) Create(obj object.Object) (object.Object, error) {
 	if obj.GetName() == "" {
 		return nil, fmt.Errorf("create %s: the object has no name", c.GVR.Resource)
 	}
-	v, err := s.insert(c, clone(obj))
+	r := s.readings[c.GVR]
+	obj = clone(obj)
+	r.applyDefaults(obj)
+	v, err := s.insert(c, obj)
 	if err != nil {
 		return nil, err
 	}
-	return clone(v.obj), nil
+	return clone(v.readAs(r).obj), nil
 }
 
 // Update stores obj, its status included, over the object of the same key. A
@@ -77,7 +79,7 @@ func (s *Server) Put(obj object.Object) (object.Object, error) {
 
 // Delete deletes an object, or marks it where finalizers hold it. It fails
 // with NotFound.
-func (s *Server) Delete(gvr object.GVR, key object.Key) error {
+func (s *cluster) Delete(gvr object.GVR, key object.Key) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, cur, err := s.lookup(gvr, key)
@@ -96,7 +98,7 @@ func (s *Server) Get(gvr object.GVR, key object.Key) (object.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return clone(cur.obj), nil
+	return clone(cur.readAs(s.readings[gvr]).obj), nil
 }
 
 // Objects returns all objects of a resource, in list order. They are the
@@ -111,32 +113,32 @@ func (s *Server) Objects(gvr object.GVR) []object.Object {
 	}
 	objs := make([]object.Object, 0, len(c.paths))
 	for _, path := range c.paths {
-		objs = append(objs, c.objects[path].obj)
+		objs = append(objs, c.objects[path].readAs(s.readings[gvr]).obj)
 	}
 	return objs
 }
 
 // RV is the resource version of the newest change of any resource.
-func (s *Server) RV() string {
+func (s *cluster) RV() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strconv.FormatUint(s.rv, 10)
+	return formatRV(s.rv)
 }
 
 // RVOf is the resource version of the newest change of one resource; empty
 // where it is not served.
-func (s *Server) RVOf(gvr object.GVR) string {
+func (s *cluster) RVOf(gvr object.GVR) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, ok := s.collections[gvr]
 	if !ok {
 		return ""
 	}
-	return strconv.FormatUint(c.last, 10)
+	return formatRV(c.last)
 }
 
 // lookup finds an object. The mutex must be held.
-func (s *Server) lookup(gvr object.GVR, key object.Key) (*collection, *version, error) {
+func (s *cluster) lookup(gvr object.GVR, key object.Key) (*collection, *version, error) {
 	c, ok := s.collections[gvr]
 	if !ok {
 		return nil, nil, fmt.Errorf("resource %v is not served, add it with AddResource", gvr)

@@ -12,6 +12,8 @@
 //	srv.Faults().Add(apiserver.Fault{Verb: "watch", Count: 1, Do: []apiserver.Action{apiserver.Cut{AfterBytes: 100}}})
 //	srv.Compact()                                         // expire old versions
 //	srv.Stats().Requests("list", "pods")                  // was there a relist?
+//	other := srv.Front(apiserver.FrontOptions{Lag: 5 * time.Second}) // a second server, which lags
+//	srv.Restore(backup)                                   // go back to what srv.Snapshot gave
 //
 // # What it serves
 //
@@ -41,6 +43,8 @@
 //     makes a Resource of its manifest.
 //   - Create, Update and Put of Server track no field owners until somebody applies the
 //     object. What they change afterwards belongs to the manager "test".
+//   - Watches of a server that is behind are the only ones to hear late: the rights, the
+//     namespaces and the end of a resource show on all servers at once.
 //   - Bookmarks come exactly when they are due and carry the newest version of
 //     the whole server; a real server's may come later, or not at all, and carry
 //     the newest version of the resource.
@@ -52,6 +56,12 @@
 // one counter over all resources, as with etcd. Within a watch nothing is lost,
 // repeated or reordered unless a fault says so.
 //
+// What is drawn at random depends on the seed, on whom or what it is drawn for, and
+// how often that was before: UIDs and generated names on the object's resource and
+// name, the length of watches and the Probability of faults on who asks for what.
+// What goroutines do at one instant is ordered by the scheduler alone: which of two
+// writes gets the lower version, and which of two requests a fault with a Count hits.
+//
 // # Concurrency
 //
 // All methods of Server, Faults and Stats may be called concurrently. Close
@@ -61,8 +71,9 @@
 //
 // # Failure
 //
-// Faults are rules that hit requests by verb and resource; Restart, Down, Up
-// and Compact are events of the server's own life.
+// Faults are rules that hit requests by verb and resource. Restart, RestartCold,
+// Down, Up, SetLag, SetStuck and Upgrade are events of one server's life; Compact,
+// Snapshot and Restore, the resources and the rights concern the whole cluster.
 //
 // # Debugging
 //

@@ -1,13 +1,16 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"syscall"
 )
@@ -28,8 +31,9 @@ type Endpoint struct {
 	served   chan struct{} // closed when Serve has returned
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-	empty *sync.Cond // on mu: conns has become empty
+	came  int              // connections so far
+	conns map[net.Conn]int // those that are open, by the order in which they came
+	empty *sync.Cond       // on mu: conns has become empty
 }
 
 // ListenOptions say how Listen listens.
@@ -77,7 +81,7 @@ func (s *Server) newEndpoint(url string, l net.Listener) *Endpoint {
 		URL:    url,
 		server: s,
 		served: make(chan struct{}),
-		conns:  map[net.Conn]struct{}{},
+		conns:  map[net.Conn]int{},
 	}
 	e.empty = sync.NewCond(&e.mu)
 	e.listener = &gate{Listener: l, server: s}
@@ -131,7 +135,8 @@ func (e *Endpoint) track(conn net.Conn, state http.ConnState) {
 	defer e.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		e.conns[conn] = struct{}{}
+		e.came++
+		e.conns[conn] = e.came
 	case http.StateClosed, http.StateHijacked:
 		delete(e.conns, conn)
 		if len(e.conns) == 0 {
@@ -144,7 +149,8 @@ func (e *Endpoint) track(conn net.Conn, state http.ConnState) {
 func (e *Endpoint) cut() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for conn := range e.conns {
+	oldestFirst := func(a, b net.Conn) int { return cmp.Compare(e.conns[a], e.conns[b]) }
+	for _, conn := range slices.SortedFunc(maps.Keys(e.conns), oldestFirst) {
 		// The client sees the end of the connection; there is nobody else to
 		// tell that closing it failed.
 		_ = conn.Close()

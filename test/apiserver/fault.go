@@ -3,7 +3,6 @@ package apiserver
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -177,10 +176,15 @@ func (a Fail) status() metav1.Status {
 
 // Faults is the plan of a server. It may be changed at any time; a request is
 // given its faults when it arrives. All methods may be called concurrently.
+//
+// Whether a Probability comes true depends on the seed, the rule, who asks for
+// what (User-Agent, verb and path), and the how many-th time that is. Skip, Every
+// and Count go by the order in which requests arrive; between clients that ask at
+// one instant it is the scheduler's.
 type Faults struct {
 	mu    sync.Mutex
 	rules []*rule
-	rand  *rand.Rand
+	dice  *dice
 	next  FaultID
 }
 
@@ -195,7 +199,7 @@ type rule struct {
 }
 
 func newFaults(seed uint64) *Faults {
-	return &Faults{rand: rand.New(rand.NewPCG(seed, 0x6661756c74))}
+	return &Faults{dice: newDice(seed, "faults")}
 }
 
 // Add adds a rule.
@@ -236,16 +240,16 @@ func (f *Faults) Clear() {
 }
 
 // plan works out what happens to one request.
-func (f *Faults) plan(verb, resource string, stats *Stats) *plan {
+func (f *Faults) plan(c *call) *plan {
 	p := &plan{cutAfter: -1, garbleAt: -1, endAt: -1, oversizeAt: -1, wrongTypeAt: -1, silentAt: -1, errorAt: -1}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.rules {
-		if r.Verb != "" && r.Verb != verb || r.Resource != "" && r.Resource != resource || !f.fires(r) {
+		if r.Verb != "" && r.Verb != c.verb || r.Resource != "" && r.Resource != c.resource || !f.fires(r, c) {
 			continue
 		}
 		r.hit++
-		stats.fault(r.Name)
+		c.server.stats.fault(r.Name)
 		for _, action := range r.Do {
 			action.apply(p)
 		}
@@ -254,7 +258,7 @@ func (f *Faults) plan(verb, resource string, stats *Stats) *plan {
 }
 
 // fires counts a matching request and decides whether r hits it.
-func (f *Faults) fires(r *rule) bool {
+func (f *Faults) fires(r *rule, c *call) bool {
 	r.seen++
 	if r.seen <= r.Skip || r.Count > 0 && r.hit >= r.Count {
 		return false
@@ -262,5 +266,8 @@ func (f *Faults) fires(r *rule) bool {
 	if r.Every > 1 && (r.seen-r.Skip)%r.Every != 0 {
 		return false
 	}
-	return r.Probability == 0 || f.rand.Float64() < r.Probability
+	if r.Probability == 0 {
+		return true
+	}
+	return f.dice.of(fmt.Sprint(r.id, c.r.UserAgent(), c.verb, c.r.URL.Path)).Float64() < r.Probability
 }

@@ -1,13 +1,11 @@
 package apiserver
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -35,10 +33,14 @@ func (c *call) list() error {
 // listPage reads a page of the state that the options ask for:
 //
 //	continue set             the state of the first page, from the token's key
-//	version unset, or "0"    the present
+//	version unset            the present
+//	version "0"              what the watch cache shows
 //	version N, match Exact,
 //	  or none with a limit   the state at N
-//	version N otherwise      the present, once it has reached N
+//	version N otherwise      what the watch cache shows, once it has come to N
+//
+// The present is shown by the watch cache too, once it has come to it; if that
+// takes too long, by the store.
 func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page, error) {
 	rv, err := parseRV(opts.ResourceVersion)
 	if err != nil {
@@ -62,26 +64,38 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 		// A token of version -1 continues with the present state.
 		rv, start, exact = uint64(max(0, token.RV)), sel.prefix+token.Start, token.RV > 0
 	}
-	if err := c.waitFresh(rv); err != nil {
+	current := opts.Continue == "" && opts.ResourceVersion == "" || opts.Continue != "" && !exact
+	switch {
+	case current:
+		rv = c.newest()
+		_, err = c.waitSeen(rv)
+	case !exact || rv > c.newest():
+		err = c.waitFresh(rv)
+	}
+	if err != nil {
 		return page{}, err
 	}
 	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !exact {
-		return cutPage(c.coll.now(start, sel.prefix), sel, s.rv, limit), nil
-	}
-	if rv < c.coll.floor {
+	s.advance()
+	switch {
+	case exact && rv < c.coll.floor:
 		return page{}, c.expired(opts.Continue)
+	case exact:
+		return c.cutPage(c.coll.past(rv, start, sel.prefix), sel, rv, limit), nil
+	case current && s.view.seen < rv:
+		return c.cutPage(c.coll.now(start, sel.prefix), sel, s.rv, limit), nil
 	}
-	return cutPage(c.coll.past(rv, start, sel.prefix), sel, rv, limit), nil
+	return c.cutPage(s.list(c.coll, start, sel.prefix), sel, s.view.seen, limit), nil
 }
 
 // cutPage takes the first limit selected versions of all, and says in the
 // metadata where the rest begins.
-func cutPage(all []*version, sel *selector, rv uint64, limit int64) page {
-	p := page{meta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(rv, 10)}}
+func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) page {
+	p := page{meta: metav1.ListMeta{ResourceVersion: formatRV(rv)}}
 	for i, v := range all {
+		v = v.readAs(c.reading)
 		if !sel.matches(v) {
 			continue
 		}
@@ -122,28 +136,6 @@ func (c *call) expired(token string) error {
 		err.ErrStatus.ListMeta.Continue = old.encode()
 	}
 	return err
-}
-
-// waitFresh waits until the server has reached rv, for a while.
-func (c *call) waitFresh(rv uint64) error {
-	s := c.server
-	timer := time.NewTimer(s.opts.FreshnessWait)
-	defer timer.Stop()
-	for {
-		s.mu.Lock()
-		current, advanced := s.rv, s.advanced
-		s.mu.Unlock()
-		if current >= rv {
-			return nil
-		}
-		select {
-		case <-advanced:
-		case <-timer.C:
-			return tooLarge(rv, current)
-		case <-c.ctx.Done():
-			return context.Cause(c.ctx)
-		}
-	}
 }
 
 // tooLarge is the answer to a resource version of the future.

@@ -17,7 +17,7 @@ func (s *Server) createSystemNamespaces() {
 
 // namespaceExists refuses what the NamespaceLifecycle admission plugin does.
 // The mutex must be held.
-func (s *Server) namespaceExists(name string) error {
+func (s *cluster) namespaceExists(name string) error {
 	namespaces := s.collections[corev1.SchemeGroupVersion.WithResource("namespaces")]
 	if namespaces == nil || namespaces.objects[name] == nil {
 		return apierrors.NewNotFound(corev1.Resource("namespaces"), name)
@@ -30,12 +30,13 @@ func (s *Server) namespaceExists(name string) error {
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // generateName completes metadata.generateName. The mutex must be held.
-func (s *Server) generateName(prefix string) string {
+func (s *cluster) generateName(prefix string) string {
 	const suffix = 5
 	prefix = prefix[:min(len(prefix), 63-suffix)]
+	random := s.dice.of("name " + prefix)
 	name := []byte(prefix)
 	for range suffix {
-		name = append(name, nameAlphabet[s.rand.IntN(len(nameAlphabet))])
+		name = append(name, nameAlphabet[random.IntN(len(nameAlphabet))])
 	}
 	return string(name)
 }

@@ -10,7 +10,7 @@ import (
 // built-in resources that lets everyone do everything.
 type Options struct {
 	// Seed determines UIDs, generated names and everything else that looks
-	// random. Two servers with one seed and the same operations in the same
+	// random; see the package's Guarantees. Two servers with one seed and the same operations in the same
 	// order hold the same objects, timestamps aside.
 	Seed uint64
 

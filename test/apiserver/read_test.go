@@ -126,6 +126,35 @@ func TestHistoryIsBounded(t *testing.T) {
 	})
 }
 
+// A history of any length is whole from its floor on, however often it was trimmed.
+func TestHistoryIsWholeFromItsFloor(t *testing.T) {
+	for _, history := range []int{1, 700} {
+		inBubble(t, apiserver.Options{History: history}, func(t *testing.T, r *rig) {
+			p := pod("default", "a")
+			for n := range 9_000 {
+				p.Labels = map[string]string{"n": fmt.Sprint(n)}
+				_, err := r.Put(p)
+				require.NoError(t, err)
+				if n%997 != 0 {
+					continue
+				}
+				newest := 101 + n
+				from := max(101, newest-history)
+				w := r.watch(fmt.Sprintf(podList+"?watch=1&resourceVersion=%d", from))
+				for rv := from + 1; rv <= newest; rv++ {
+					require.Equal(t, fmt.Sprintf("MODIFIED a@%d", rv), w.next())
+				}
+				if oldest := newest - 2*history; oldest > 100 {
+					events, err := r.watch(fmt.Sprintf(podList+"?watch=1&resourceVersion=%d", oldest)).rest()
+					require.NoError(t, err)
+					require.Contains(t, events[0], "410 Expired")
+				}
+				w.body.Close()
+			}
+		})
+	}
+}
+
 func TestWatchCrossesSelector(t *testing.T) {
 	r := newRig(t, apiserver.Options{})
 	w := r.watch("/api/v1/pods?watch=1&labelSelector=app%3Dweb&resourceVersion=" + r.RV())

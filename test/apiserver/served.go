@@ -11,7 +11,7 @@ import (
 
 // AddResource starts to serve r, as the creation of a
 // CustomResourceDefinition does.
-func (s *Server) AddResource(r Resource) error {
+func (s *cluster) AddResource(r Resource) error {
 	if err := r.complete(); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *Server) AddResource(r Resource) error {
 // RemoveResource stops serving a resource, as the deletion of a
 // CustomResourceDefinition does: its objects are deleted, its watches are told
 // so and end, and further requests are answered with 404.
-func (s *Server) RemoveResource(gvr object.GVR) error {
+func (s *cluster) RemoveResource(gvr object.GVR) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, exists := s.collections[gvr]
@@ -58,7 +58,7 @@ func (s *Server) RemoveResource(gvr object.GVR) error {
 // is another. Watches of what is replaced end, and those of r know no history.
 // The scope of r must be the same, as it must on a real server; for another
 // scope remove the resource and add it again, which deletes the objects.
-func (s *Server) ReplaceResource(gvr object.GVR, r Resource) error {
+func (s *cluster) ReplaceResource(gvr object.GVR, r Resource) error {
 	if err := r.complete(); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package apiserver
 import (
 	"fmt"
 	"reflect"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -17,30 +16,24 @@ import (
 
 // put stores obj, which from then on belongs to the store, as the newest
 // state of its key. The mutex must be held.
-func (s *Server) put(c *collection, prev *version, obj object.Object) *version {
+func (s *cluster) put(c *collection, prev *version, obj object.Object) *version {
 	s.rv++
-	obj.SetResourceVersion(strconv.FormatUint(s.rv, 10))
+	obj.SetResourceVersion(formatRV(s.rv))
 	v := &version{res: &c.Resource, rv: s.rv, path: c.pathOf(object.KeyOf(obj)), obj: obj}
 	s.log(c, &event{rv: s.rv, prev: prev, cur: v})
 	return v
 }
 
 // remove deletes the object whose newest state is v. The mutex must be held.
-func (s *Server) remove(c *collection, v *version) *version {
+func (s *cluster) remove(c *collection, v *version) *version {
 	s.rv++
 	last := v.at(s.rv)
 	s.log(c, &event{rv: s.rv, prev: v, cur: last, gone: true})
 	return last
 }
 
-func (s *Server) log(c *collection, e *event) {
-	c.apply(e, s.opts.History)
-	close(s.advanced)
-	s.advanced = make(chan struct{})
-}
-
 // insert stores a new object. The mutex must be held.
-func (s *Server) insert(c *collection, obj object.Object) (*version, error) {
+func (s *cluster) insert(c *collection, obj object.Object) (*version, error) {
 	if c.gone {
 		return nil, notServed()
 	}
@@ -52,10 +45,10 @@ func (s *Server) insert(c *collection, obj object.Object) (*version, error) {
 }
 
 // prepareNew sets what the server decides about a new object.
-func (s *Server) prepareNew(c *collection, obj object.Object) object.Object {
+func (s *cluster) prepareNew(c *collection, obj object.Object) object.Object {
 	stripKind(obj)
 	if obj.GetUID() == "" {
-		obj.SetUID(s.newUID())
+		obj.SetUID(s.newUID(c, obj))
 	}
 	if created := obj.GetCreationTimestamp(); created.IsZero() {
 		obj.SetCreationTimestamp(metav1.Time{Time: time.Now().Truncate(time.Second)})
@@ -72,7 +65,7 @@ func (s *Server) prepareNew(c *collection, obj object.Object) object.Object {
 // replace stores obj over cur: nothing happens where they are equal, and an
 // object that waits for its last finalizer goes with it. The result is the
 // state afterwards. The mutex must be held.
-func (s *Server) replace(c *collection, cur *version, obj object.Object) *version {
+func (s *cluster) replace(c *collection, cur *version, obj object.Object) *version {
 	stripKind(obj)
 	old := cur.obj
 	obj.SetUID(old.GetUID())
@@ -99,7 +92,7 @@ func (s *Server) replace(c *collection, cur *version, obj object.Object) *versio
 // swap replaces the stored object with what change makes of it; nil leaves it as it
 // is. As on a real server the change is made without holding anything up, and made
 // again where somebody else was faster.
-func (s *Server) swap(c *collection, key object.Key, change func(cur *version) (object.Object, error)) (*version, error) {
+func (s *cluster) swap(c *collection, key object.Key, change func(cur *version) (object.Object, error)) (*version, error) {
 	for {
 		s.mu.Lock()
 		cur, err := c.stored(key)
@@ -124,7 +117,7 @@ func (s *Server) swap(c *collection, key object.Key, change func(cur *version) (
 
 // release deletes the object, or marks it as being deleted where finalizers
 // hold it. The mutex must be held.
-func (s *Server) release(c *collection, cur *version) (v *version, gone bool) {
+func (s *cluster) release(c *collection, cur *version) (v *version, gone bool) {
 	if len(cur.obj.GetFinalizers()) == 0 {
 		return s.remove(c, cur), true
 	}
@@ -136,7 +129,7 @@ func (s *Server) release(c *collection, cur *version) (v *version, gone bool) {
 
 // releaseMarked is release for a request by HTTP: a pod is first marked as
 // being deleted, so that watchers hear of two changes.
-func (s *Server) releaseMarked(c *collection, cur *version) (v *version, gone bool) {
+func (s *cluster) releaseMarked(c *collection, cur *version) (v *version, gone bool) {
 	if c.marksDeletion && cur.obj.GetDeletionTimestamp() == nil {
 		cur = s.mark(c, cur)
 	}
@@ -148,7 +141,7 @@ func (s *Server) releaseMarked(c *collection, cur *version) (v *version, gone bo
 }
 
 // mark stores that the object is being deleted.
-func (s *Server) mark(c *collection, cur *version) *version {
+func (s *cluster) mark(c *collection, cur *version) *version {
 	obj := cur.obj.DeepCopyObject().(object.Object)
 	now, grace := metav1.Time{Time: time.Now().Truncate(time.Second)}, int64(0)
 	obj.SetDeletionTimestamp(&now)
@@ -224,7 +217,7 @@ func (c *collection) stored(key object.Key) (*version, error) {
 
 // collectionOf finds the resource of an object by its Go type or its kind.
 // The mutex must be held.
-func (s *Server) collectionOf(obj object.Object) (*collection, error) {
+func (s *cluster) collectionOf(obj object.Object) (*collection, error) {
 	if c, ok := s.byType[reflect.TypeOf(obj)]; ok {
 		return c, nil
 	}

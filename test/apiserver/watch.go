@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,12 +29,17 @@ type watcher struct {
 	bookmarks bool
 	next      int    // position of the first change that has not been sent
 	sent      uint64 // all changes up to this version have been sent or are not selected
+	ahead     bool   // the client asked for a version that the server has not seen yet
 	initial   []*version
 	endDue    bool // the initial-events-end bookmark has not been sent yet
 	deadline  time.Time
+	epoch     int // of the server's view when the watch began
 	buffer    []byte
 	frames    int
 }
+
+// never is a time that no test waits for.
+const never = 1 << 62 * time.Nanosecond
 
 // errWatchOver ends a watch as its timeout does.
 var errWatchOver = errors.New("watch over")
@@ -54,7 +58,11 @@ func (c *call) watch() error {
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	var startErr error
 	if streaming {
-		startErr = c.waitFresh(rv)
+		required := rv
+		if opts.ResourceVersion == "" {
+			required = c.newest()
+		}
+		startErr = c.waitFresh(required)
 	}
 	if startErr == nil {
 		startErr = w.start(opts, rv)
@@ -96,7 +104,8 @@ func (c *call) watchTimeout(opts *internalversion.ListOptions) time.Duration {
 	}
 	c.server.mu.Lock()
 	defer c.server.mu.Unlock()
-	return time.Duration(float64(30*time.Minute) * (1 + c.server.timeouts.Float64()))
+	random := c.server.timeouts.of(c.r.UserAgent() + " " + c.r.URL.Path)
+	return time.Duration(float64(30*time.Minute) * (1 + random.Float64()))
 }
 
 // start takes the position from which the watch goes on, and the objects that
@@ -105,15 +114,17 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 	s := w.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.advance()
+	w.epoch = s.view.epoch
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	synthetic := rv == 0 && (opts.SendInitialEvents == nil || streaming)
-	switch {
+	switch floor := s.floorOf(w.coll); {
 	case streaming || synthetic:
-		w.initial, w.sent = w.coll.now(w.sel.prefix, w.sel.prefix), s.rv
+		w.initial, w.sent = s.list(w.coll, w.sel.prefix, w.sel.prefix), s.view.seen
 	case rv == 0: // sendInitialEvents=false: from now on
-		w.sent = s.rv
-	case rv < w.coll.floor:
-		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", rv, w.coll.floor))
+		w.sent = s.view.seen
+	case rv < floor:
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", rv, floor))
 	default:
 		w.sent = rv
 	}
@@ -127,6 +138,7 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 // run sends what there is until the watch's time is over.
 func (w *watcher) run() error {
 	for _, v := range w.initial {
+		v = v.readAs(w.reading)
 		if !w.sel.matches(v) {
 			continue
 		}
@@ -144,11 +156,16 @@ func (w *watcher) stream() error {
 	defer timeout.Stop()
 	bookmark := time.NewTimer(w.untilBookmark())
 	defer bookmark.Stop()
+	more := time.NewTimer(never)
+	defer more.Stop()
 	due := false
 	for {
-		changed, err := w.catchUp()
+		changed, next, err := w.catchUp()
 		if err != nil {
 			return err
+		}
+		if !next.IsZero() {
+			more.Reset(time.Until(next))
 		}
 		if err := w.sendBookmarks(due); err != nil {
 			return err
@@ -162,12 +179,13 @@ func (w *watcher) stream() error {
 		}
 		select {
 		case <-changed:
+		case <-more.C:
 		case <-bookmark.C:
 			due = true
 		case <-timeout.C:
 			return nil
 		case <-w.coll.removed:
-			if _, err := w.catchUp(); err != nil {
+			if _, _, err := w.catchUp(); err != nil {
 				return err
 			}
 			return w.flushed()
@@ -187,36 +205,45 @@ func (w *watcher) untilBookmark() time.Duration {
 	return period
 }
 
-// catchUp sends the changes that are there, and returns the channel that is
-// closed with the next one.
-func (w *watcher) catchUp() (<-chan struct{}, error) {
+// catchUp sends the changes that are there. It returns the channel that is
+// closed with the next one, and when the view shows more of those that there are;
+// zero if it does not lag.
+func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 	s := w.server
 	for {
 		s.mu.Lock()
+		next := s.advance()
 		events, ok := w.coll.since(w.next)
-		now, changed := s.rv, w.coll.changed
+		if !w.coll.gone { // the end of a resource shows everywhere at once
+			events = upTo(events, s.view.seen)
+		}
+		seen, changed, over := s.view.seen, w.coll.changed, s.view.epoch != w.epoch
 		s.mu.Unlock()
+		if over {
+			return nil, next, errCut
+		}
 		if !ok {
 			// The real server ends a watch that cannot keep up; the client
 			// then learns with its next request that the version is gone.
-			return nil, errWatchOver
+			return nil, next, errWatchOver
 		}
 		for _, e := range events {
 			w.next++
 			if e.rv <= w.sent {
 				continue // the client asked for a version of the future
 			}
-			kind, v, ok := e.seenBy(w.sel)
+			kind, v, ok := e.seenBy(w.sel, w.reading)
 			if !ok {
 				continue
 			}
 			if err := w.send(kind, v); err != nil {
-				return nil, err
+				return nil, next, err
 			}
 		}
-		w.sent = max(w.sent, now)
+		w.ahead = w.sent > seen
+		w.sent = max(w.sent, seen)
 		if len(events) == 0 {
-			return changed, nil
+			return changed, next, nil
 		}
 	}
 }
@@ -231,7 +258,7 @@ func (w *watcher) sendBookmarks(due bool) error {
 		}
 		return w.sendBookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
-	if !due || !w.bookmarks || w.faults.noBookmarks {
+	if !due || !w.bookmarks || w.ahead || w.faults.noBookmarks {
 		return nil
 	}
 	for range 1 + w.faults.repeatBookmarks {
@@ -244,7 +271,7 @@ func (w *watcher) sendBookmarks(due bool) error {
 
 func (w *watcher) sendBookmark(annotations map[string]string) error {
 	obj := w.coll.New()
-	obj.SetResourceVersion(strconv.FormatUint(w.sent, 10))
+	obj.SetResourceVersion(formatRV(w.sent))
 	obj.SetAnnotations(annotations)
 	v := &version{res: &w.coll.Resource, rv: w.sent, obj: obj}
 	return w.send(watch.Bookmark, v)

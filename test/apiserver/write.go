@@ -16,10 +16,22 @@ import (
 
 func (c *call) key() object.Key { return object.Key{Namespace: c.namespace, Name: c.name} }
 
-// get answers with one object.
+// get answers with one object: the stored one, or with a version in the query
+// the one that the watch cache shows, once it has come to that version.
 func (c *call) get() error {
+	fromCache := c.r.URL.Query().Get("resourceVersion")
+	rv, err := parseRV(fromCache)
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
+	}
+	if err := c.waitFresh(rv); err != nil {
+		return err
+	}
 	c.server.mu.Lock()
 	v, err := c.coll.stored(c.key())
+	if fromCache != "" {
+		v, err = c.server.shown(c.coll, c.key())
+	}
 	c.server.mu.Unlock()
 	if err != nil {
 		return err
@@ -50,6 +62,7 @@ func (c *call) createNew(obj object.Object) error {
 	if c.coll.defaults != nil {
 		c.coll.defaults(obj) // the creator of an object owns its defaults
 	}
+	c.reading.applyDefaults(obj)
 	obj, err := c.owned(nil, obj)
 	if err != nil {
 		return err
@@ -161,11 +174,11 @@ func (c *call) update() error {
 func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)) (*version, error) {
 	var dry *version
 	v, err := c.server.swap(c.coll, c.key(), func(cur *version) (object.Object, error) {
-		obj, err := change(clone(cur.obj))
+		obj, err := change(clone(cur.readAs(c.reading).obj))
 		if err != nil {
 			return nil, err
 		}
-		if obj, err = c.permitted(cur.obj, obj); err != nil || !c.dryRun() {
+		if obj, err = c.permitted(cur.readAs(c.reading).obj, obj); err != nil || !c.dryRun() {
 			return obj, err
 		}
 		dry = &version{res: &c.coll.Resource, rv: cur.rv, obj: obj}

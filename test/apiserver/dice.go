@@ -1,0 +1,29 @@
+package apiserver
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// dice draw what looks random. What is drawn depends on the seed, on the subject
+// that it is drawn for, and on how often that subject has been drawn for before:
+// not on what happens to others meanwhile, so that goroutines that run in
+// another order draw the same. Whoever has them guards them.
+type dice struct {
+	seed  uint64
+	kind  string
+	drawn map[string]int
+}
+
+func newDice(seed uint64, kind string) *dice {
+	return &dice{seed: seed, kind: kind, drawn: map[string]int{}}
+}
+
+// of returns the numbers for a subject, other ones with each call.
+func (d *dice) of(subject string) *rand.Rand {
+	hash := fnv.New64a()
+	fmt.Fprintf(hash, "%s\x00%s\x00%d", d.kind, subject, d.drawn[subject])
+	d.drawn[subject]++
+	return rand.New(rand.NewPCG(d.seed, hash.Sum64()))
+}
