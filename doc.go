@@ -35,6 +35,7 @@
 //	test/apiserver/objects     objects of realistic size, for measurements
 //	test/envtest               a real kube-apiserver
 //	test/e2e                   the whole stack against the real server
+//	test/network               slow, lossy and broken connections to the simulated server
 //	test/protocol              what a server answers, checked on both servers
 //	test/run                   the program behind make test: all modules, and a summary
 package millrace
