@@ -28,7 +28,8 @@ type Endpoint struct {
 	http     *http.Server
 	listener net.Listener
 	dial     func(context.Context) (net.Conn, error)
-	served   chan struct{} // closed when Serve has returned
+	connect  func(context.Context, net.Conn) error // nil for a port
+	served   chan struct{}                         // closed when Serve has returned
 
 	mu    sync.Mutex
 	came  int              // connections so far
@@ -66,13 +67,13 @@ func (s *Server) Listen(opts ListenOptions) (*Endpoint, error) {
 	return e, e.start(opts.TLS)
 }
 
-// Pipe serves connections in memory (net.Pipe, HTTP/1.1), which only
-// DialContext reaches. Nothing of it blocks on the operating system: a client
-// and its server can run inside one testing/synctest bubble.
+// Pipe serves connections in memory (HTTP/1.1), which only DialContext and
+// Connect reach. Nothing of it blocks on the operating system: a client and its
+// server can run inside one testing/synctest bubble.
 func (s *Server) Pipe() (*Endpoint, error) {
 	l := newPipeListener()
 	e := s.newEndpoint("http://apiserver.pipe", l)
-	e.dial = l.dial
+	e.dial, e.connect = l.dial, l.connect
 	return e, e.start(false)
 }
 
@@ -127,6 +128,19 @@ func (e *Endpoint) DialContext(ctx context.Context, network, address string) (ne
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	return e.dial(ctx)
+}
+
+// Connect hands the server its end of a connection that somebody else has made, as
+// a network.Link does, and waits until it is accepted. While the server is down it
+// fails as a refused connection does. It needs an endpoint that Pipe has made.
+func (e *Endpoint) Connect(ctx context.Context, server net.Conn) error {
+	switch {
+	case e.connect == nil:
+		return fmt.Errorf("connect to %s: a port accepts its own connections only, use Pipe", e.URL)
+	case e.server.refusing():
+		return syscall.ECONNREFUSED
+	}
+	return e.connect(ctx, server)
 }
 
 // track keeps the set of open connections.

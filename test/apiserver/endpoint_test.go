@@ -7,11 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/test/network"
 )
 
 func TestHTTP2IsCutByRestart(t *testing.T) {
@@ -55,4 +59,40 @@ func TestGzipOnlyWhereAsked(t *testing.T) {
 	var l list
 	require.NoError(t, json.NewDecoder(zip).Decode(&l))
 	require.Len(t, l.Items, 400)
+}
+
+// A network of test/network carries the connections of a Pipe endpoint.
+func TestConnectOverALink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := apiserver.New(apiserver.Options{})
+		defer srv.Close()
+		endpoint, err := srv.Pipe()
+		require.NoError(t, err)
+		link := network.New(1).Link("client")
+		link.Set(network.Conditions{Latency: 50 * time.Millisecond})
+		transport := &http.Transport{DialContext: link.Dialer(endpoint.Connect), DisableCompression: true}
+		defer transport.CloseIdleConnections()
+		r := &rig{Server: srv, t: t, url: endpoint.URL, client: &http.Client{Transport: transport}}
+
+		start := time.Now()
+		r.create(pod("default", "a"))
+		require.Equal(t, []string{"a"}, r.list("/api/v1/pods").names())
+		require.Equal(t, 200*time.Millisecond, time.Since(start).Round(time.Millisecond), "a handshake and a round trip")
+		w := r.watch("/api/v1/pods?watch=1&resourceVersion=101")
+		require.Equal(t, 1, link.Cut())
+		_, err = w.rest()
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Equal(t, []string{"a"}, r.list("/api/v1/pods").names(), "over the next connection")
+		srv.Down()
+		_, err = r.client.Get(r.url + "/api/v1/pods")
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	})
+}
+
+func TestAPortAcceptsItsOwnConnections(t *testing.T) {
+	srv := apiserver.New(apiserver.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	require.NoError(t, err)
+	require.ErrorContains(t, endpoint.Connect(t.Context(), nil), "use Pipe")
 }

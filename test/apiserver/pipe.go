@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"sync"
+
+	"github.com/millrace-dev/millrace/test/network"
 )
 
 // pipeListener accepts the server ends of in-memory connections.
@@ -35,14 +37,22 @@ func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
 
 // dial makes a connection and waits until it is accepted.
 func (l *pipeListener) dial(ctx context.Context) (net.Conn, error) {
-	client, server := net.Pipe()
+	client, server := network.Pipe()
+	if err := l.connect(ctx, server); err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: err}
+	}
+	return client, nil
+}
+
+// connect waits until the server's end of a connection is accepted.
+func (l *pipeListener) connect(ctx context.Context, server net.Conn) error {
 	select {
 	case l.incoming <- server:
-		return client, nil
+		return nil
 	case <-l.closed:
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: net.ErrClosed}
+		return net.ErrClosed
 	case <-ctx.Done():
-		return nil, &net.OpError{Op: "dial", Net: "pipe", Err: context.Cause(ctx)}
+		return context.Cause(ctx)
 	}
 }
 
