@@ -52,6 +52,13 @@ check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors, licenc
 	$(GO) -C tools run ./licenses $(addprefix ../,$(MODULES))
 	$(GO) -C tools run ./vulnerabilities -db $(VULNDB) $(addprefix ../,$(filter-out test/kube,$(MODULES)))
 
+TIME ?= 10m
+SEED ?= $(shell date +%s)
+
+.PHONY: torture
+torture: ## Break a real cluster on purpose for TIME (10m), as drawn from SEED; the tests do for 45 s
+	$(GO) test -race -vet=off -count=1 -timeout=0 ./test/torture -v -duration=$(TIME) -seed=$(SEED)
+
 FUZZTIME ?= 1m
 
 .PHONY: fuzz

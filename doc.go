@@ -37,5 +37,6 @@
 //	test/e2e                   the whole stack against the real server
 //	test/network               slow, lossy and broken connections to the simulated server
 //	test/protocol              what a server answers, checked on both servers
+//	test/torture               the whole stack against real servers that are broken on purpose
 //	test/run                   the program behind make test: all modules, and a summary
 package millrace

@@ -1,0 +1,40 @@
+// Package torture breaks a real cluster on purpose, in one way after the other, and looks
+// whether everything that Millrace runs on it comes through.
+//
+// # Usage
+//
+//	make torture TIME=60m SEED=7
+//	go test ./test/torture -v -duration 60m -seed 7
+//	go test ./test/torture -v -only "half-open"   # one kind of episode
+//	go test -short ./test/torture                 # nothing
+//
+// # The cluster
+//
+// One etcd and two kube-apiservers are processes of their own. Between each two of
+// them, and before all clients, is a link, a proxy of TCP connections that can refuse,
+// reset, lose, delay and garble. Clients may be led through a gateway that ends TLS and
+// answers as it likes.
+//
+// # Episodes
+//
+// An episode breaks one thing, looks at what is said of it meanwhile, and mends it. Each
+// kind comes before any comes again, in an order that the seed draws; the seed draws how
+// long and how much too. Goroutines and processes are not bound to it, so a seed brings
+// back the episodes and not each interleaving.
+//
+// # Guarantees
+//
+// While a fault lasts, the status of every informer concerned, WaitForSync of an informer
+// that begins then, and the election say why, in the words that the episode names (L22).
+// After it, each cache and each witness has what the server has by content (L17), every
+// witness has heard a lawful history (L01, L03 to L07), each Pod has its ConfigMap, one
+// candidate of three leads, and no goroutine, connection or memory is left. There is
+// never more than one leader.
+//
+// # What is not there
+//
+// The clock of the clients is not changed, which needs a machine of its own: a
+// certificate that is not valid yet stands for it. No byte is changed between
+// kube-apiserver and etcd, where nothing would find it and what is stored would be
+// another thing. A full disk is etcd's quota.
+package torture

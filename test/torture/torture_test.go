@@ -1,0 +1,96 @@
+package torture
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	duration = flag.Duration("duration", 45*time.Second, "how long TestTorture begins new episodes")
+	seed     = flag.Uint64("seed", 1, "draws the episodes")
+	only     = flag.String("only", "", "play only the kinds of episodes whose names contain this")
+)
+
+// TestTorture breaks a cluster on purpose, in one way after the other, and looks after
+// each whether all who live on it have noticed, said so, and come to the truth again.
+func TestTorture(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the real API server")
+	}
+	began := time.Now()
+	w := newWorld(t, *seed)
+	took := w.converges()
+	before := w.left()
+	fmt.Printf("seed %d: started in %.1fs, all the same after %.1fs; %d goroutines, %d connections, %d MB\n",
+		*seed, time.Since(began).Seconds()-took.Seconds(), took.Seconds(), before.goroutines, before.connections, before.heap>>20)
+	tally := map[string]*results{}
+	cards := deck{random: w.random, from: slices.DeleteFunc(slices.Clone(episodes), func(e episode) bool {
+		return !strings.Contains(e.kind, *only) || e.slow && *duration < 5*time.Minute && *only == ""
+	})}
+	for n := 1; time.Since(began) < *duration; n++ {
+		e := cards.draw()
+		failures := w.failures()
+		w.play(t.Context(), n, e, tally)
+		w.nothingIsLeft(before)
+		if w.failures() > failures {
+			fmt.Printf("        after %q; again: make torture SEED=%d\n", e.kind, *seed)
+		}
+	}
+	w.stop()
+	if answer := until(5*time.Second, func() string { return join(ours()) }); answer != "" {
+		w.complain("goroutines are left after everybody has stopped:\n%s", answer)
+	}
+	w.summary(tally, time.Since(began))
+}
+
+// results are those of one kind of episode.
+type results struct {
+	played  int
+	longest time.Duration // to convergence
+}
+
+// play plays one episode, whims and all.
+func (w *world) play(ctx context.Context, n int, e episode, tally map[string]*results) {
+	for range w.random.IntN(6) {
+		w.subjects[w.random.IntN(len(w.subjects))].whim(w.random)
+	}
+	w.begin.Store(new(time.Now()))
+	e.play(w, ctx)
+	lasted := time.Since(w.began())
+	took := w.converges()
+	fmt.Printf("%3d  %-45s %5.1fs, the same %5.1fs later\n", n, e.kind, lasted.Seconds(), took.Seconds())
+	r := tally[e.kind]
+	if r == nil {
+		r = &results{}
+		tally[e.kind] = r
+	}
+	r.played++
+	r.longest = max(r.longest, took)
+}
+
+// summary says what was done, in the way in which a page can quote it.
+func (w *world) summary(tally map[string]*results, lasted time.Duration) {
+	var lists, relists, watches, objects uint64
+	for _, f := range w.subjects {
+		s := f.Status()
+		lists, relists, watches = lists+s.Reflector.Lists, relists+s.Reflector.Relists, watches+s.Reflector.Watches
+		objects += uint64(s.Objects)
+	}
+	played := 0
+	for _, kind := range slices.SortedFunc(maps.Keys(tally), cmp.Compare) {
+		played += tally[kind].played
+		fmt.Printf("| %s | %d | %.1f s |\n", kind, tally[kind].played, tally[kind].longest.Seconds())
+	}
+	fmt.Printf("seed %d, %v: %d episodes, %d violations; %d changes written, %d refused; %d informers heard %d events in %d lists, %d relists, %d watches, with %d failures reported; %d terms of the election, %d managers\n",
+		*seed, lasted.Round(time.Second), played, w.failures(), w.busy.writes.Load(), w.busy.refused.Load(), len(w.subjects), w.heard.Load(),
+		lists, relists, watches, w.failed.Load(), w.candidates.terms.Load(), w.office.managers.Load())
+	_ = os.Stdout.Sync()
+}
