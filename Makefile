@@ -62,12 +62,8 @@ torture: ## Break a real cluster on purpose for TIME (10m), as drawn from SEED; 
 FUZZTIME ?= 1m
 
 .PHONY: fuzz
-fuzz: ## Fuzz everything that parses, FUZZTIME (1m) for each target
-	@for dir in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
-		for target in $$($(GO) test -list '^Fuzz' $$dir | grep '^Fuzz'); do \
-			echo "$$dir $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$dir || exit 1; \
-		done; done
+fuzz: ## Fuzz everything that parses, FUZZTIME (1m) for each target, or FUZZEXECS inputs in all
+	$(GO) run ./test/fuzz $(if $(FUZZEXECS),-execs $(FUZZEXECS),-time $(FUZZTIME)) $(if $(FUZZTOTAL),-total $(FUZZTOTAL))
 
 .PHONY: kube
 kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D" keeps it, KUBERNETES=1.35 or 1.37 chooses

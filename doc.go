@@ -35,6 +35,8 @@
 //	test/apiserver/objects     objects of realistic size, for measurements
 //	test/envtest               a real kube-apiserver
 //	test/e2e                   the whole stack against the real server
+//	test/fuzz                  the program behind make fuzz: all targets, and a count
+//	test/hostile               what reading hostile input may cost
 //	test/network               slow, lossy and broken connections to the simulated server
 //	test/protocol              what a server answers, checked on both servers
 //	test/torture               the whole stack against real servers that are broken on purpose

@@ -53,14 +53,15 @@ func answer(w http.ResponseWriter, review any) {
 	_, _ = w.Write(body)
 }
 
-// decode makes an object of JSON; of nothing, the zero T.
+// decode makes an object of JSON; of nothing, the zero T. Anybody may send it, and
+// it may be a Secret: it is read as a client reads what a server sends.
 func decode[T object.Object](raw []byte) (T, error) {
 	var none T
 	if len(raw) == 0 || string(raw) == "null" {
 		return none, nil
 	}
-	obj := empty[T]()
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, obj); err != nil {
+	obj, err := wire.UnmarshalJSON[T](raw)
+	if err != nil {
 		return none, fmt.Errorf("not a %T: %w", none, err)
 	}
 	return obj, nil

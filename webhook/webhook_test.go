@@ -148,18 +148,6 @@ func TestWhatIsNoReviewIsRefused(t *testing.T) {
 	}
 }
 
-func FuzzAdmission(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + pod + `}}`))
-	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","request":{"object":null,"oldObject":{}}}`))
-	h := webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Pod]) error {
-		r.Object.Labels = map[string]string{"a": "b"}
-		return nil
-	})
-	f.Fuzz(func(t *testing.T, body []byte) {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
-	})
-}
-
 func TestAServerOfWebhooks(t *testing.T) {
 	_, err := webhook.New(webhook.Options{})
 	require.ErrorContains(t, err, "set CertDir")

@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
@@ -303,14 +304,18 @@ func FuzzCBOR(f *testing.F) {
 	opts := fuzzOptions
 	opts.Scheme = scheme.New()
 	opts.Kind = podKind
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, body []byte) {
+		kept.Nothing(t)
 		pods := podDecoder(t, MediaCBOR, opts)
 		maps := decoder[*unstructured.Unstructured](t, MediaCBOR, opts)
 		meta := decoder[*metav1.PartialObjectMetadata](t, MediaCBOR, opts)
 		withinBudget(t, body, func() { pods.Object(body) })
 		withinBudget(t, body, func() { readList(pods, bytes.NewReader(body)) })
 		withinBudget(t, body, func() { readWatch(pods, bytes.NewReader(body)) })
+		withinBudget(t, body, func() { maps.Object(body) })
 		withinBudget(t, body, func() { readList(maps, bytes.NewReader(body)) })
+		withinBudget(t, body, func() { readWatch(maps, bytes.NewReader(body)) })
 		withinBudget(t, body, func() { meta.Object(body) })
 		if got, err := maps.Object(body); err == nil {
 			again, err := maps.Object(encodeAs(t, MediaCBOR, podKind, got))

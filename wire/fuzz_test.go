@@ -3,14 +3,17 @@ package wire
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
@@ -72,7 +75,9 @@ func FuzzObjectProtobuf(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(uint8(i), e.Raw)
 	}
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, kind uint8, raw []byte) {
+		kept.Nothing(t)
 		n := int(kind) % len(fuzzKinds)
 		contests[n].object(t, protobufBody(t, fuzzKinds[n], raw))
 	})
@@ -85,7 +90,9 @@ func FuzzObjectJSON(f *testing.F) {
 	for i, kind := range fuzzKinds {
 		f.Add(uint8(i), seedObject(f, MediaJSON, i, kind))
 	}
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, kind uint8, text []byte) {
+		kept.Nothing(t)
 		contests[int(kind)%len(fuzzKinds)].object(t, text)
 		maps.object(t, text)
 	})
@@ -119,7 +126,9 @@ func fuzzList(f *testing.F, media string) {
 	f.Add(encodeAs(f, media, widgetKind, podList("a")))
 	typed := newFuzzContest[object.Object](f, media, podKind, NewPool())
 	maps := newFuzzContest[*unstructured.Unstructured](f, MediaJSON, podKind, NewPool())
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, body []byte) {
+		kept.Nothing(t)
 		typed.list(t, body)
 		if media == MediaJSON {
 			maps.list(t, body)
@@ -138,10 +147,73 @@ func fuzzWatch(f *testing.F, media string) {
 	f.Add([]byte{0x40, 0, 0, 0})
 	typed := newFuzzContest[object.Object](f, media, podKind, NewPool())
 	maps := newFuzzContest[*unstructured.Unstructured](f, MediaJSON, podKind, NewPool())
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, body []byte) {
+		kept.Nothing(t)
 		typed.watch(t, body)
 		if media == MediaJSON {
 			maps.watch(t, body)
+		}
+	})
+}
+
+// maxRepeated is the size of the longest body of FuzzRepeated, in bytes: long enough
+// for what costs more than its length, and short enough to be read often.
+const maxRepeated = 64 << 10
+
+// FuzzRepeated decodes long bodies, in which a part comes again and again. What takes
+// more than linear time or memory shows here: mutations alone seldom make a body that
+// is both long and sound.
+func FuzzRepeated(f *testing.F) {
+	for i, media := range allMedia {
+		f.Add(uint8(i), []byte(`{"items":[`), []byte(`{"metadata":{"name":"a"}},`), []byte(`{}]}`))
+		f.Add(uint8(i), []byte(nil), frameOf(f, media, "ADDED", podKind, pod("a")), []byte(nil))
+		f.Add(uint8(i), []byte(nil), []byte("["), []byte(nil))
+		f.Add(uint8(i), []byte("\xbf\x65items\x9f"), []byte("\xa1\x68metadata\xa1\x64name\x61a"), []byte("\xff\xff"))
+	}
+	var typed []Decoder[object.Object]
+	var maps []Decoder[*unstructured.Unstructured]
+	for _, media := range allMedia {
+		opts := fuzzOptions
+		opts.Scheme, opts.Kind, opts.Pool = scheme.New(), podKind, NewPool()
+		typed = append(typed, decoder[object.Object](f, media, opts))
+		if media != MediaProtobuf {
+			maps = append(maps, decoder[*unstructured.Unstructured](f, media, opts))
+		}
+	}
+	var kept hostile.Kept
+	f.Fuzz(func(t *testing.T, media uint8, before, unit, after []byte) {
+		kept.Nothing(t)
+		times := max(0, maxRepeated-len(before)-len(after)) / max(1, len(unit))
+		body := slices.Concat(before, bytes.Repeat(unit, times), after)
+		repeated(t, typed[int(media)%len(typed)], body)
+		repeated(t, maps[int(media)%len(maps)], body)
+	})
+}
+
+func repeated[T object.Object](t *testing.T, d Decoder[T], body []byte) {
+	t.Helper()
+	withinBudget(t, body, func() { d.Object(body) })
+	withinBudget(t, body, func() { readList(d, bytes.NewReader(body)) })
+	withinBudget(t, body, func() { readWatch(d, bytes.NewReader(body)) })
+}
+
+// FuzzUnmarshalJSON decodes what webhooks are sent, as a kind with every sort of
+// field and into maps. A decoder that reads the same text agrees.
+func FuzzUnmarshalJSON(f *testing.F) {
+	f.Add(encodeAs(f, MediaJSON, podKind, pod("a")))
+	f.Add([]byte(podText(`"overhead":{"cpu":"1e-999999999"}`)))
+	d := podDecoder(f, MediaJSON, fuzzOptions)
+	var kept hostile.Kept
+	f.Fuzz(func(t *testing.T, body []byte) {
+		kept.Nothing(t)
+		withinBudget(t, body, func() { _, _ = UnmarshalJSON[*corev1.Pod](body) })
+		withinBudget(t, body, func() { _, _ = UnmarshalJSON[*unstructured.Unstructured](body) })
+		if want, err := d.Object(body); err == nil {
+			got, err := UnmarshalJSON[*corev1.Pod](body)
+			require.NoError(t, err)
+			got.TypeMeta = want.TypeMeta
+			requireSame(t, want, got, "object")
 		}
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
@@ -234,16 +235,13 @@ func damage(random *rand.Rand, body []byte) []byte {
 	return body
 }
 
-// budget is what decoding body may allocate: a constant for buffers, and a
-// multiple of its size for the objects. A container takes 500 bytes of memory and
-// one byte of CBOR.
-func budget(body []byte) uint64 { return 1<<20 + 700*uint64(len(body)) }
+// budget is what decoding may cost: memory for buffers, and a multiple of the body's
+// size for the objects. A container takes 500 bytes of memory and one byte of CBOR.
+var budget = hostile.Budget{Memory: 1 << 20, MemoryPerByte: 700}
 
 func withinBudget(t *testing.T, body []byte, read func()) {
 	t.Helper()
-	if n := allocated(read); n > budget(body) {
-		t.Errorf("%d bytes of input made it allocate %d", len(body), n)
-	}
+	budget.Within(t, len(body), read)
 }
 
 // fuzzOptions are the limits of most decoders: the default.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
@@ -173,7 +174,9 @@ func FuzzUntypedFieldsJSON(f *testing.F) {
 		f.Add("a.b,metadata.labels", false, randomWidget(random, "w"))
 		f.Add("a,items.c", true, randomWidget(random, "w"))
 	}
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, paths string, without bool, body []byte) {
+		kept.Nothing(t)
 		opts := fuzzOptions
 		if opts.Kind, opts.Keep = widgetKind, Only(paths); without {
 			opts.Keep = Without(paths)

@@ -32,6 +32,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/json"
 )
@@ -557,9 +558,13 @@ func FuzzJSONEqualsTheReference(f *testing.F) {
 	f.Add(widget)
 	f.Add([]byte(`{"items":[{"metadata":{"name":"q"}}],"apiVersion":"example.com/v1","kind":"QuirkList"}`))
 	f.Add([]byte("{\"object\":{\"apiVersion\":\"example.com/v1\",\"kind\":\"Quirk\",\"metadata\":{\"name\":\"q\"}},\"type\":\"ADDED\"}\n"))
-	opts := Options{Kind: quirkKind, MaxObjectBytes: 1 << 20, MaxDepth: 100}
+	opts := fuzzOptions
+	opts.Kind = quirkKind
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, body []byte) {
 		typed, free := newTwins[*quirks](t, opts), newTwins[*unstructured.Unstructured](t, opts)
+		withinBudget(t, body, func() { typed.others["alone"].Object(body) })
+		kept.Nothing(t)
 		typed.object(t, body)
 		typed.list(t, body)
 		typed.watch(t, body)

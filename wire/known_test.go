@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
@@ -156,7 +157,10 @@ func FuzzProtoHead(f *testing.F) {
 	f.Add(append([]byte{0x0a, byte(len(alias))}, alias...))
 	f.Add([]byte("\x0a\x04\x0a\x00\x0a\x00"))
 	f.Add([]byte("\x0a\x05\x0a\x01a\x1a\x00\x0a\x03\x0a\x01b"))
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, raw []byte) {
+		withinBudget(t, raw, func() { protobuf.HeadOf(raw) })
+		kept.Nothing(t)
 		h, ok := protobuf.HeadOf(raw)
 		var want metav1.PartialObjectMetadata
 		if err := want.Unmarshal(raw); !ok || err != nil {

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/test/hostile"
 )
 
 // answer is what a plugin prints.
@@ -467,10 +469,35 @@ func FuzzExecAnswer(f *testing.F) {
 	f.Add(answer(execV1, execStatus{CertData: "a", KeyData: "b", Expiration: new(time.Time)}))
 	f.Add([]byte("token"))
 	f.Add([]byte(`{"status":{"expirationTimestamp":"soon"}}`))
+	budget := hostile.Budget{Memory: 4 << 20, MemoryPerByte: 1000}
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, stdout []byte) {
+		kept.Nothing(t)
+		budget.Within(t, len(stdout), func() { _, _ = parseExecAnswer(stdout, execV1) })
 		status, err := parseExecAnswer(stdout, execV1)
 		if err == nil && status.Token == "" && status.CertData == "" {
 			t.Fatalf("%q was accepted without a credential", stdout)
 		}
+	})
+}
+
+// What a plugin writes to standard error is shown without the secrets that are known,
+// whatever stands around them.
+func FuzzPluginStderr(f *testing.F) {
+	const secret = "Zq8-vXw2_kTr5yLm"
+	f.Add("error: token ", " was refused\n")
+	f.Add(`{"status":{"token":"`, `"}}`)
+	f.Add("-----BEGIN PRIVATE KEY-----\n", "\n-----END PRIVATE KEY-----")
+	f.Add("https://host/?code=", "&state=x")
+	budget := hostile.Budget{Memory: 4 << 20, MemoryPerByte: 1000}
+	var kept hostile.Kept
+	f.Fuzz(func(t *testing.T, before, after string) {
+		kept.Nothing(t)
+		text := before + secret + after + "|" + base64.StdEncoding.EncodeToString([]byte(secret)) + before
+		var shown string
+		budget.Within(t, len(text), func() { shown = showStderr(text, []string{secret}) })
+		require.NotContains(t, shown, secret)
+		require.NotContains(t, shown, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(secret)), "="))
+		require.LessOrEqual(t, len(shown), shownPluginStderr+len("..."))
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/hostile"
 )
 
 // isolate hides the kubeconfig and the service account of the machine that the
@@ -352,7 +354,11 @@ func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("users: [{name: x, user: {token: *x}}]"))
 	f.Add([]byte("? [a]\n: b"))
+	budget := hostile.Budget{Memory: 4 << 20, MemoryPerByte: 1000} // YAML becomes JSON first
+	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, data []byte) {
+		kept.Nothing(t)
+		budget.Within(t, len(data), func() { _, _ = Parse(data) })
 		if k, err := parseKubeconfig(data); err == nil {
 			k.resolvePaths("/dir")
 			var merged kubeconfig

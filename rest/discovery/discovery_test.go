@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/test/hostile"
 )
 
 // fakeServer answers discovery for the groups that it is given, in the form
@@ -442,31 +445,39 @@ func TestIsAggregated(t *testing.T) {
 	}
 }
 
-// Whatever a server sends is a result or an error.
+// Whatever a server sends is a result or an error. An old server names group versions
+// in one answer and their resources in others; the fuzzer has one for each.
 func FuzzReadDiscovery(f *testing.F) {
 	server := newFakeServer()
 	for _, classic := range []bool{false, true} {
 		server.classic[coreRoot], server.classic[groupsRoot] = classic, classic
-		for _, path := range []string{coreRoot, groupsRoot, "/api/v1"} {
+		resources, _, err := server.get(f.Context(), "/api/v1", aggregatedAccept)
+		require.NoError(f, err)
+		for _, path := range []string{coreRoot, groupsRoot} {
 			body, contentType, err := server.get(f.Context(), path, aggregatedAccept)
 			require.NoError(f, err)
-			f.Add(body, contentType)
+			f.Add(body, resources, contentType)
 		}
 	}
-	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
-		served, err := discover(t.Context(), anyAnswer{body, contentType}.get)
-		if err == nil {
-			newCatalog(1, served, nil)
+	budget := hostile.Budget{Memory: 4 << 20, MemoryPerByte: 2000}
+	var kept hostile.Kept
+	f.Fuzz(func(t *testing.T, root, resources []byte, contentType string) {
+		kept.Nothing(t)
+		asked := 0
+		get := func(_ context.Context, path, _ string) ([]byte, string, error) {
+			if path == coreRoot || path == groupsRoot {
+				return root, contentType, nil
+			}
+			asked++
+			return resources, contentType, nil
 		}
+		// Each group version of an old server is asked for its resources.
+		versions := 2 * (1 + bytes.Count(root, []byte("{")) + bytes.Count(root, []byte(",")))
+		read := func() {
+			if served, err := discover(t.Context(), get); err == nil {
+				newCatalog(1, served, nil)
+			}
+		}
+		budget.Within(t, 2*len(root)+versions*(200+len(resources)), read)
 	})
-}
-
-// anyAnswer answers every request alike.
-type anyAnswer struct {
-	body        []byte
-	contentType string
-}
-
-func (a anyAnswer) get(context.Context, string, string) ([]byte, string, error) {
-	return a.body, a.contentType, nil
 }

@@ -14,11 +14,15 @@ import (
 // smallObject is the size, in bytes, below which lists can do no harm.
 const smallObject = 64 << 10
 
+// Suspicious reports whether Check has anything to look for in raw. Honest objects
+// of a common size are not suspicious.
+func Suspicious(raw []byte) bool { return len(raw) >= smallObject || guard.MayHoldAbsurd(raw) }
+
 // Check fails where the reference must not read the JSON object raw. It looks
 // at every value, as the reference does: also at the first of two that have one
 // name.
 func Check(g *guard.Guard, raw []byte) error {
-	if len(raw) < smallObject && !guard.MayHoldAbsurd(raw) || !json.Valid(raw) {
+	if !Suspicious(raw) || !json.Valid(raw) {
 		return nil // the reference refuses it before it decodes anything
 	}
 	s := &frame.JSON{Source: frame.FromBytes(raw), MaxBytes: len(raw), MaxDepth: len(raw)}

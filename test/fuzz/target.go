@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// target is one fuzz function.
+type target struct{ pkg, name string }
+
+func (t target) String() string { return t.pkg + " " + t.name }
+
+// find returns the targets of the packages.
+func find(ctx context.Context, packages []string) ([]target, error) {
+	list := exec.CommandContext(ctx, "go", append([]string{"list", "-f", `{{.ImportPath}} {{.Dir}}{{range .TestGoFiles}} {{.}}{{end}}{{range .XTestGoFiles}} {{.}}{{end}}`}, packages...)...)
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
+	}
+	var targets []target
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		for _, file := range fields[2:] {
+			text, err := os.ReadFile(fields[1] + "/" + file)
+			if err != nil {
+				return nil, err
+			}
+			for _, found := range fuzzFunc.FindAllSubmatch(text, -1) {
+				targets = append(targets, target{fields[0], string(found[1])})
+			}
+		}
+	}
+	return targets, nil
+}
+
+var (
+	fuzzFunc = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(f \*testing\.F\)`)
+	progress = regexp.MustCompile(`^fuzz: elapsed: .*, execs: (\d+) \(`)
+)
+
+// ran is how much a target did.
+type ran struct {
+	execs int
+	took  time.Duration
+}
+
+// fuzz runs the target for a time, such as "1m", or a number of inputs, such as
+// "100x".
+func (t target) fuzz(ctx context.Context, budget string) (ran, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", budget, "-fuzzminimizetime", "20x", "-timeout", "0", t.pkg)
+	// An interrupt lets go test write down what it has; it must reach its children too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = 10 * time.Second
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	fmt.Println(t)
+	began := time.Now()
+	ended := make(chan error, 1)
+	if err := cmd.Start(); err != nil {
+		return ran{}, err
+	}
+	go func() {
+		err := cmd.Wait()
+		in.Close()
+		ended <- err
+	}()
+	execs, said := follow(out)
+	err := <-ended
+	if err != nil && ctx.Err() == nil {
+		err = errors.Join(err, errors.New(said))
+	} else {
+		err = nil // an interrupt is no failure
+	}
+	return ran{execs, time.Since(began).Round(time.Second)}, err
+}
+
+// follow reads what go test prints until it ends. It returns the last count, and the
+// end of everything else.
+func follow(out io.Reader) (execs int, said string) {
+	var rest bytes.Buffer
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadString('\n')
+		if found := progress.FindStringSubmatch(line); found != nil {
+			execs, _ = strconv.Atoi(found[1]) // digits: too many for an int are no count
+		} else {
+			rest.WriteString(line)
+		}
+		if err != nil {
+			break
+		}
+	}
+	text := rest.String()
+	return execs, text[max(0, len(text)-8<<10):]
+}

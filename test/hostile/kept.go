@@ -1,0 +1,67 @@
+package hostile
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+const (
+	// looks is how many inputs there are between two looks at the heap: a garbage
+	// collection takes as long as hundreds of small inputs.
+	looks = 4096
+
+	// mayGrow is by how many bytes the live heap may differ between two looks. It is
+	// for caches that have an end, and for what the fuzzer itself keeps.
+	mayGrow = 32 << 20
+)
+
+// Kept finds what stays in memory after inputs were read and forgotten. The zero
+// Kept works. It belongs to one goroutine.
+type Kept struct {
+	inputs     int
+	began      bool
+	heap       uint64 // at the first look
+	goroutines int
+}
+
+// Nothing is called after each input. Every 4096th time it fails t if the live heap
+// or the number of goroutines has grown since the first look.
+func (k *Kept) Nothing(t testing.TB) {
+	t.Helper()
+	if k.inputs++; k.inputs%looks != 0 {
+		return
+	}
+	k.look(t)
+}
+
+func (k *Kept) look(t testing.TB) {
+	t.Helper()
+	runtime.GC()
+	runtime.GC() // what a sync.Pool holds outlives the first
+	var now runtime.MemStats
+	runtime.ReadMemStats(&now)
+	goroutines := settled(k.goroutines)
+	if !k.began {
+		k.began, k.heap, k.goroutines = true, now.HeapAlloc, goroutines
+		return
+	}
+	if now.HeapAlloc > k.heap+mayGrow {
+		t.Errorf("after %d inputs %d bytes are held, %d at the first look", k.inputs, now.HeapAlloc, k.heap)
+	}
+	if goroutines > k.goroutines {
+		stacks := make([]byte, 64<<10)
+		t.Errorf("after %d inputs there are %d goroutines, %d at the first look:\n%s", k.inputs, goroutines, k.goroutines, stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+// settled returns the number of goroutines, once those that are ending have.
+func settled(want int) int {
+	for range 100 {
+		if runtime.NumGoroutine() <= want {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return runtime.NumGoroutine()
+}
