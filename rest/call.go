@@ -124,7 +124,7 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 		return none, err
 	}
 	defer finishBody(resp)
-	decoder, err := r.codec.decoder(r.client.base.Host, resp)
+	decoder, err := r.codec.decoder(r.client, resp)
 	if err != nil {
 		return none, req.wrap(err)
 	}
@@ -139,7 +139,7 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 	if isSuccess(err) && c.object != nil {
 		return *c.object, nil
 	}
-	return none, req.wrap(err)
+	return none, req.wrap(r.client.concealed(resp, err))
 }
 
 // none sends a call whose answer says no more than that it succeeded. What is not
@@ -153,7 +153,7 @@ func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
 	if resp.StatusCode == http.StatusNoContent || resp.ContentLength == 0 && resp.Header.Get("Content-Type") == "" {
 		return nil
 	}
-	if _, err := r.codec.decoder(r.client.base.Host, resp); err != nil {
+	if _, err := r.codec.decoder(r.client, resp); err != nil {
 		return req.wrap(err)
 	}
 	return nil

@@ -32,6 +32,7 @@ type Client struct {
 	http     *http.Client
 	base     *url.URL
 	log      *slog.Logger
+	config   *config.Config // its own copy
 	scheme   *runtime.Scheme
 	cbor     bool // ask for CBOR first
 	learned  *discovery.Mapper
@@ -62,6 +63,7 @@ func NewClient(cfg *config.Config, scheme *runtime.Scheme) (*Client, error) {
 		http:   httpClient,
 		base:   base,
 		log:    cfg.Logger,
+		config: cfg.Clone(),
 		scheme: scheme,
 		cbor:   cfg.CBOR,
 		plain:  map[object.GVR]bool{},
@@ -135,10 +137,13 @@ func (c *Client) document(ctx context.Context, path, accept string) (body []byte
 	}
 	defer finishBody(resp)
 	if !isJSON(resp) {
-		return nil, "", notTheAPI(c.base.Host, resp)
+		return nil, "", c.foreign(resp)
 	}
-	body, err = readBody(resp, maxRawBytes)
-	return body, resp.Header.Get("Content-Type"), err
+	if body, err = readBody(resp, maxRawBytes); err != nil {
+		return nil, "", err
+	}
+	// The mapper quotes it, and knows nothing of credentials.
+	return []byte(c.conceal(resp)(string(body))), resp.Header.Get("Content-Type"), nil
 }
 
 // wantsPlain reports whether the server has refused, for gvr, what is more than

@@ -112,11 +112,11 @@ func (c *codec[T]) media(plain bool) (media []string) {
 }
 
 // decoder returns the decoder for the body of an answer.
-func (c *codec[T]) decoder(host string, resp *http.Response) (wire.Decoder[T], error) {
+func (c *codec[T]) decoder(client *Client, resp *http.Response) (wire.Decoder[T], error) {
 	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	decoder, ok := c.decoders[strings.ToLower(strings.TrimSpace(media))]
 	if !ok {
-		return nil, notTheAPI(host, resp)
+		return nil, client.foreign(resp)
 	}
 	return decoder()
 }

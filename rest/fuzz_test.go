@@ -32,7 +32,7 @@ func FuzzRefusal(f *testing.F) {
 		header := http.Header{"Content-Type": {media}, "Retry-After": {retryAfter}, "Date": {date}}
 		var got *refusal
 		budget.Within(t, len(media)+len(retryAfter)+len(date)+len(body), func() {
-			got = newRefusal("host", r, &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))})
+			got = newRefusal("host", r, &http.Response{StatusCode: code, Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}, plain)
 		})
 		require.Error(t, got)
 		require.NotEqual(t, metav1.StatusSuccess, got.status.ErrStatus.Status)
@@ -58,7 +58,7 @@ func FuzzPage(f *testing.F) {
 		kept.Nothing(t)
 		var err error
 		budget.Within(t, len(media)+len(body), func() {
-			err = notTheAPI("host", &http.Response{Status: "200 OK", Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader(body))})
+			err = notTheAPI("host", &http.Response{Status: "200 OK", Header: http.Header{"Content-Type": {media}}, Body: io.NopCloser(bytes.NewReader(body))}, plain)
 		})
 		require.Less(t, len(err.Error()), 2<<10)
 		for _, r := range err.Error() {
@@ -66,3 +66,6 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+// plain is text that holds no credentials.
+func plain(text string) string { return text }

@@ -98,14 +98,14 @@ func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield f
 			resp.Body.Close()
 		}
 	}()
-	decoder, err := r.codec.decoder(r.client.base.Host, resp)
+	decoder, err := r.codec.decoder(r.client, resp)
 	if err != nil {
 		return false, req.wrap(err)
 	}
 	l.empty++
 	for item, err := range decoder.List(resp.Body, meta, r.known) {
 		if err != nil {
-			return false, req.wrap(withCause(ctx, err))
+			return false, req.wrap(r.client.concealed(resp, withCause(ctx, err)))
 		}
 		l.empty = 0
 		if !yield(item, nil) {

@@ -16,10 +16,11 @@ import (
 const maxPageStart = 4 << 10
 
 // notTheAPI describes a successful answer that no API server gives.
-func notTheAPI(host string, resp *http.Response) error {
+func notTheAPI(host string, resp *http.Response, conceal func(string) string) error {
 	start, _ := io.ReadAll(io.LimitReader(resp.Body, maxPageStart)) // what came says enough
+	start = []byte(conceal(string(start)))                          // before it is cut
 	return fmt.Errorf("%s answered %s with %s, which is not from the Kubernetes API; is a proxy or a login page in the way?",
-		host, resp.Status, describePage(resp.Header.Get("Content-Type"), start))
+		host, conceal(resp.Status), describePage(conceal(resp.Header.Get("Content-Type")), start))
 }
 
 // describePage tells a foreign answer by its title, or else by how it begins.

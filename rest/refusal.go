@@ -38,7 +38,8 @@ func (r *refusal) Error() string { return r.status.Error() }
 // something between here and the API server answered, or its own error page.
 // The delay that the server asked for is in its details, rounded up to seconds,
 // whether it came as seconds, as a date, or in the body.
-func newRefusal(host string, r *request, resp *http.Response) *refusal {
+// conceal takes out of it what the answer repeats of the request's credentials.
+func newRefusal(host string, r *request, resp *http.Response, conceal func(string) string) *refusal {
 	f := &refusal{code: resp.StatusCode}
 	f.after, f.asked = retryAfterHeader(resp.Header)
 	seconds := int(min(math.Ceil(f.after.Seconds()), math.MaxInt32))
@@ -47,9 +48,10 @@ func newRefusal(host string, r *request, resp *http.Response) *refusal {
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil && readErr == nil {
 		f.status = status
 	} else {
-		f.status = foreignStatus(host, r, resp, body, seconds)
+		f.status = foreignStatus(host, r, resp, []byte(conceal(string(body))), seconds)
 	}
 	s := &f.status.ErrStatus
+	concealStatus(s, conceal)
 	if s.Code == 0 {
 		s.Code = int32(resp.StatusCode)
 	}

@@ -158,7 +158,7 @@ func TestRetryAfterDateByTheClientsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		at := time.Now().Add(3500 * time.Millisecond).Truncate(time.Second)
-		r := newRefusal("api.example.com", &request{}, &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}})
+		r := newRefusal("api.example.com", &request{}, &http.Response{StatusCode: 503, Body: http.NoBody, Header: http.Header{"Retry-After": {at.UTC().Format(http.TimeFormat)}}}, plain)
 		got, ok := source.RetryAfter(r.status)
 		require.True(t, ok)
 		require.Equal(t, 4*time.Second, got)

@@ -85,14 +85,14 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	progress.Step(c.base.Host, stepBody)
 	resp.Body = &body{ReadCloser: resp.Body, host: c.base.Host}
 	c.logRequest(ctx, r, start, slog.Int("status", resp.StatusCode))
-	c.warnings.report(ctx, c.log, r.what, resp.Header["Warning"])
+	c.warnings.report(ctx, c.log, r.what, resp.Header["Warning"], c.conceal(resp))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		defer finishBody(resp)
-		return nil, newRefusal(c.base.Host, r, resp)
+		return nil, newRefusal(c.base.Host, r, resp, c.conceal(resp))
 	}
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		finishBody(resp)
-		return nil, r.wrap(fmt.Errorf("%s answered with content encoding %q, which was not asked for", c.base.Host, excerpt(enc)))
+		return nil, r.wrap(fmt.Errorf("%s answered with content encoding %q, which was not asked for", c.base.Host, excerpt(c.conceal(resp)(enc))))
 	}
 	return resp, nil
 }

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -12,6 +13,10 @@ import (
 // more the memory starts afresh, so that old ones may be logged once more.
 const maxWarnings = 1000
 
+// maxWarning bounds the text of one, in bytes. The API server cuts those of webhooks
+// at 4 KiB for all together.
+const maxWarning = 4 << 10
+
 // warningLog logs the warnings of the server (RFC 7234, section 5.5; only code
 // 299 comes from the API), each text once. The zero value is ready.
 type warningLog struct {
@@ -19,17 +24,28 @@ type warningLog struct {
 	seen map[string]bool
 }
 
-func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, headers []string) {
+func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, headers []string, conceal func(string) string) {
 	if len(headers) == 0 {
 		return
 	}
 	// A malformed header has no text to show, and is not the caller's trouble.
 	warnings, _ := utilnet.ParseWarningHeaders(headers)
 	for _, warning := range warnings {
-		if warning.Code == 299 && warning.Text != "" && w.isNew(warning.Text) {
-			log.LogAttrs(ctx, slog.LevelWarn, warning.Text, slog.String("source", "API server"), slog.String("request", what))
+		if warning.Code != 299 || warning.Text == "" {
+			continue
+		}
+		if text := shortened(conceal(warning.Text)); w.isNew(text) {
+			log.LogAttrs(ctx, slog.LevelWarn, text, slog.String("source", "API server"), slog.String("request", what))
 		}
 	}
+}
+
+// shortened cuts a warning, which the memory of those that were logged holds.
+func shortened(text string) string {
+	if len(text) > maxWarning {
+		return strings.ToValidUTF8(text[:maxWarning], "") + "..."
+	}
+	return text
 }
 
 func (w *warningLog) isNew(text string) bool {

@@ -36,7 +36,7 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 	if err != nil {
 		return nil, err
 	}
-	decoder, err := r.codec.decoder(r.client.base.Host, resp)
+	decoder, err := r.codec.decoder(r.client, resp)
 	if err != nil {
 		resp.Body.Close()
 		return nil, req.wrap(err)
@@ -45,7 +45,7 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 		defer resp.Body.Close()
 		for ev, err := range decoder.Watch(resp.Body, r.known) {
 			if err != nil {
-				yield(ev, req.wrap(withCause(ctx, err)))
+				yield(ev, req.wrap(r.client.concealed(resp, withCause(ctx, err))))
 				return
 			}
 			if !yield(ev, nil) {

@@ -28,6 +28,7 @@ type authTransport struct {
 	next    http.RoundTripper
 	network *network
 	log     *slog.Logger
+	config  *Config // for what its requests show
 }
 
 func newAuthTransport(c *Config, base *url.URL, source credentialSource, next http.RoundTripper, n *network) *authTransport {
@@ -52,7 +53,7 @@ func newAuthTransport(c *Config, base *url.URL, source credentialSource, next ht
 	for name, values := range headers {
 		headers[name] = slices.Clip(values) // shared by requests: an append must copy
 	}
-	return &authTransport{base: base, headers: headers, source: source, next: next, network: n, log: c.logger()}
+	return &authTransport{base: base, headers: headers, source: source, next: next, network: n, log: c.logger(), config: c}
 }
 
 var errRefused = errors.New("the server answered 401 Unauthorized")
@@ -116,13 +117,23 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 	}
 	resp, err := t.roundTrip(req)
 	if err != nil {
-		return nil, advise(err)
+		return nil, t.conceal(req, advise(err))
 	}
 	if err := foreignRedirect(t.base, resp); err != nil {
 		discard(resp)
-		return nil, err
+		return nil, t.conceal(req, err)
 	}
 	return resp, nil
+}
+
+// conceal takes the credentials of a request out of an error: net/http quotes what it
+// cannot read of an answer, and a proxy's refusal.
+func (t *authTransport) conceal(req *http.Request, err error) error {
+	text := err.Error()
+	if shown := t.config.Conceal(text, req); shown != text {
+		return &concealed{shown, func(target error) bool { return errors.Is(err, target) }}
+	}
+	return err
 }
 
 // roundTrip calls what may be the user's, in goroutines where nobody could recover:
@@ -205,8 +216,13 @@ func foreignRedirect(base *url.URL, resp *http.Response) error {
 		return nil
 	}
 	target, err := resp.Location()
-	if err != nil || target.Host == "" || sameServer(base, target) {
-		return nil // within the server, or nothing that could be followed
+	switch {
+	case errors.Is(err, http.ErrNoLocation):
+		return nil
+	case err != nil: // which quotes the address
+		return fmt.Errorf("%s redirects to what is no address: check the server's address", origin(base))
+	case target.Host == "" || sameServer(base, target):
+		return nil // within the server
 	}
 	return fmt.Errorf("%s redirects to %s, which is not followed because the credentials are for the former: check the server's address", origin(base), origin(target))
 }

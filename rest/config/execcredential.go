@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -77,8 +78,9 @@ func execInfo(c *Config, interactive bool) (string, error) {
 	return string(text), nil
 }
 
-// parseExecAnswer checks what a plugin printed. Its errors repeat none of it
-// but the version and kind. The status is set as far as it could be read.
+// parseExecAnswer checks what a plugin printed. Its errors repeat none of it but the
+// version and kind, unless they look like a token in the wrong place. The status is
+// set as far as it could be read.
 func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	var answer execCredential
 	err := yaml.Unmarshal(stdout, &answer)
@@ -92,9 +94,9 @@ func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 	case err != nil:
 		return status, fmt.Errorf("what it printed is not an ExecCredential: %w", describeSyntax(err))
 	case answer.Kind != "ExecCredential":
-		return status, fmt.Errorf("it printed an object of kind %q: it must print an ExecCredential", shorten(answer.Kind))
+		return status, fmt.Errorf("it printed an object of kind %q: it must print an ExecCredential", shorten(prose(answer.Kind)))
 	case answer.APIVersion != version:
-		return status, fmt.Errorf("it answered in version %q but the kubeconfig says %q: make them the same", shorten(answer.APIVersion), version)
+		return status, fmt.Errorf("it answered in version %q but the kubeconfig says %q: make them the same", shortVersion(answer.APIVersion), version)
 	case answer.Status == nil:
 		return status, errors.New("its ExecCredential has no status")
 	case (status.CertData == "") != (status.KeyData == ""):
@@ -105,6 +107,16 @@ func parseExecAnswer(stdout []byte, version string) (execStatus, error) {
 		return status, errors.New("its token holds a line break or another control character")
 	}
 	return status, nil
+}
+
+var isVersion = regexp.MustCompile(`^client\.authentication\.k8s\.io/v\d(alpha\d|beta\d)?$`)
+
+// shortVersion is a version for a message, if it is one.
+func shortVersion(s string) string {
+	if isVersion.MatchString(s) {
+		return s
+	}
+	return shorten(prose(s))
 }
 
 // shorten bounds a text from outside for a message.

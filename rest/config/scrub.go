@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -38,6 +39,8 @@ func spellings(secret string) []string {
 	if quoted, err := json.Marshal(secret); err == nil {
 		all = append(all, strings.Trim(string(quoted), `"`))
 	}
+	quoted := strconv.Quote(secret) // as Go prints it, and JSON that is not for HTML
+	all = append(all, quoted[1:len(quoted)-1])
 	all = append(all, strings.ReplaceAll(secret, "\n", `\n`), strings.ReplaceAll(secret, "/", `\/`))
 	for line := range strings.Lines(secret) {
 		if line = strings.TrimSpace(line); len(line) >= 8 && line != secret {

@@ -65,6 +65,7 @@ func TestWhatIsKeptIsFound(t *testing.T) {
 	}
 	require.Len(t, said.said, 1)
 	require.Contains(t, said.said[0], "bytes are held")
+	require.Len(t, held, looks)
 	held = nil
 	stop := make(chan struct{})
 	ended := make(chan struct{})
@@ -77,5 +78,4 @@ func TestWhatIsKeptIsFound(t *testing.T) {
 	<-ended
 	require.Len(t, said.said, 1)
 	require.Contains(t, said.said[0], "goroutines")
-	_ = held
 }

@@ -1,0 +1,40 @@
+package config
+
+import (
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a server repeats of a request does not show who sent it, in whatever spelling.
+func TestConceal(t *testing.T) {
+	const token, password = `tok/en+"Zq8vXw2kTr5yLmB`, "pass-word-Zq8v"
+	req := httptest.NewRequest(http.MethodGet, "/", nil)
+	req.Header.Set("Authorization", "Bearer "+token)
+	c := &Config{Username: "me", Password: password, ProxyURL: "http://you:proxy-Kq7w@proxy"}
+	basic := base64.StdEncoding.EncodeToString([]byte("me:" + password))
+	for text, want := range map[string]string{
+		"":              "",
+		"nothing of it": "nothing of it",
+		"Authorization: Bearer " + token + " sent":       "Authorization: Bearer [redacted] sent",
+		"cut off: " + token[:15]:                         "cut off: [redacted]",
+		strings.ToLower(token) + ".example.com":          "[redacted].example.com",
+		`{"a":"tok/en+\"Zq8vXw2kTr5yLmB"}`:               `{"a":"[redacted]"}`,
+		base64.StdEncoding.EncodeToString([]byte(token)): "[redacted]",
+		"Basic " + basic:                                 "Basic [redacted]",
+		password + password:                              "[redacted][redacted]",
+		"you:proxy-Kq7w":                                 "[redacted]",
+		"proxy-Kq7w":                                     "[redacted]",
+	} {
+		require.Equal(t, want, strings.TrimRight(c.Conceal(text, req), "="), "%q", text)
+	}
+	require.Equal(t, "Bearer "+token, new(Config).Conceal("Bearer "+token, nil))
+
+	req.Header.Set("Authorization", "Basic "+basic)
+	require.Equal(t, "[redacted] [redacted]", new(Config).Conceal(strings.TrimRight(basic, "=")+" "+password, req))
+	require.Equal(t, "abc", (&Config{BearerToken: "abc"}).Conceal("abc", nil), "too short to be told from a word")
+}
