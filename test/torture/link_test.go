@@ -15,7 +15,7 @@ import (
 // weather is what happens to the bytes on a link. The zero value is a link that works.
 type weather struct {
 	silent bool // bytes wait, in both directions, and nobody is told
-	lost   bool // as silent, and the connections that live through it stay so for ever
+	lost   bool // bytes vanish, and those of the connections that live through it for ever
 	rate   int  // bytes a second in each direction; 0 is no limit
 	cut    int  // each connection is reset after so many bytes in one direction; 0 is never
 	flip   int  // the byte at this place of what the server says is another; 0 is never
@@ -126,7 +126,7 @@ func (w *wired) carry(to, from net.Conn, answers bool) {
 		}
 		done += n
 		w.link.bytes.Add(int64(n))
-		if errors.Is(err, io.EOF) && !answers {
+		if errors.Is(err, io.EOF) && !answers && !w.lost.Load() {
 			_ = to.(*net.TCPConn).CloseWrite() // the client has said all; the answer goes on
 			<-w.ended
 			return
@@ -145,7 +145,10 @@ func (w *wired) pass(to net.Conn, some []byte, done int, answers bool) bool {
 		if sky.lost {
 			w.lost.Store(true)
 		}
-		if sky.silent || sky.lost || w.lost.Load() {
+		if w.lost.Load() {
+			return true
+		}
+		if sky.silent {
 			select {
 			case <-changed:
 			case <-w.ended:

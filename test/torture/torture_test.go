@@ -15,7 +15,7 @@ import (
 
 var (
 	duration = flag.Duration("duration", 45*time.Second, "how long TestTorture begins new episodes")
-	seed     = flag.Uint64("seed", 1, "draws the episodes")
+	seed     = flag.Uint64("seed", 5355, "draws the episodes; the default begins with kinds that are far apart")
 	only     = flag.String("only", "", "play only the kinds of episodes whose names contain this")
 )
 

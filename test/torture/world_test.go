@@ -33,7 +33,8 @@ type world struct {
 	namespaces []string
 	clients    map[string]*rest.Client // by the name of the link
 	subjects   []subject
-	stopAll    []func()
+	stopAll    []func() // from the last to the first
+	stop       func()   // ends all that lives on the cluster
 
 	busy       *workload
 	candidates *candidates
@@ -73,17 +74,16 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.busy = newWorkload(w, seed)
 	w.candidates = newCandidates(w)
 	w.office = newOffice(w)
+	w.stop = sync.OnceFunc(func() {
+		w.busy.stop()
+		w.office.stop()
+		w.candidates.stop()
+		for _, stop := range slices.Backward(w.stopAll) {
+			stop()
+		}
+	})
+	t.Cleanup(w.stop) // before that of the cluster
 	return w
-}
-
-// stop ends all that lives on the cluster.
-func (w *world) stop() {
-	w.busy.stop()
-	w.office.stop()
-	w.candidates.stop()
-	for _, stop := range slices.Backward(w.stopAll) {
-		stop()
-	}
 }
 
 // began is when the episode began.
