@@ -37,6 +37,7 @@
 //	test/e2e                   the whole stack against the real server
 //	test/fuzz                  the program behind make fuzz: all targets, and a count
 //	test/hostile               what reading hostile input may cost
+//	test/mutate                the program that breaks the code to test the tests
 //	test/network               slow, lossy and broken connections to the simulated server
 //	test/protocol              what a server answers, checked on both servers
 //	test/torture               the whole stack against real servers that are broken on purpose

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPatchesFit finds patches that the code has moved away from.
+func TestPatchesFit(t *testing.T) {
+	all, err := readAll(patches)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(all), 60)
+	root := filepath.Join("..", "..")
+	text, err := os.ReadFile(filepath.Join(root, "LAWS.md"))
+	require.NoError(t, err)
+	laws := map[string]bool{"one leader": true} // what leaderelection promises
+	for _, law := range regexp.MustCompile(`\*\*([LW]\d\d) `).FindAllSubmatch(text, -1) {
+		laws[string(law[1])] = true
+	}
+	said := map[string]string{}
+	for _, p := range all {
+		require.True(t, laws[p.law], "%s breaks %q, which is no law", p.name, p.law)
+		require.Empty(t, said[p.text], "%s says the same as another patch", p.name)
+		said[p.text] = p.name
+		for _, f := range p.files {
+			source, err := os.ReadFile(filepath.Join(root, f.path))
+			require.NoError(t, err, p.name)
+			patched, err := f.apply(string(source))
+			require.NoError(t, err, p.name)
+			require.NotEqual(t, string(source), patched, p.name)
+			_, err = parser.ParseFile(token.NewFileSet(), f.path, patched, parser.SkipObjectResolution)
+			require.NoError(t, err, p.name)
+		}
+	}
+}
+
+func TestApply(t *testing.T) {
+	const source = "a\nb\nc\nb\nd\n"
+	for diff, want := range map[string]string{
+		" a\n-b\n+x\n": "a\nx\nc\nb\nd\n",
+		" b\n+x\n d\n": "a\nb\nc\nb\nx\nd\n",
+		"-b\n+x\n":     "fits in 2 places",
+		" a\n-c\n":     "does not fit any more",
+		"-\n":          "does not fit any more",
+	} {
+		p, err := parse("it", "L01: it is broken\n--- a/f.go\n+++ b/f.go\n@@ -1 +1 @@\n"+diff)
+		require.NoError(t, err)
+		require.Equal(t, []string{"it", "L01", "it is broken", "f.go"}, []string{p.name, p.law, p.text, p.files[0].path})
+		got, err := p.files[0].apply(source)
+		if err != nil {
+			got = err.Error()
+		}
+		require.Contains(t, got, want)
+	}
+	for _, text := range []string{"no law\n", "L01: nothing\n", "L01: lines outside\nx\n", "L01: odd\n+++ b/f.go\n@@\n?x\n"} {
+		_, err := parse("it", text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestWhatTheTestsSay(t *testing.T) {
+	out := []byte("seed 3\nseed 4\n--- FAIL\n seed 4: L03: a handler hears\n L05: and L03: again")
+	require.Equal(t, 5, seedIn(out, 0))
+	require.Equal(t, 2, seedIn(out, 3))
+	require.Zero(t, seedIn([]byte("nothing"), 0))
+	require.Equal(t, "L03 L05", complaintIn(out))
+	require.Equal(t, "deadlock", complaintIn([]byte("panic: deadlock: all goroutines")))
+	require.Equal(t, "panic", complaintIn([]byte("panic: nil map")))
+
+	var table_ bytes.Buffer
+	p := &patch{name: "one", law: "L01", text: "it is broken"}
+	err := table(&table_, []result{{patch: p, found: true, after: 7, complaint: "L01"}, {patch: p}, {patch: p, err: errors.New("build: no")}})
+	require.ErrorContains(t, err, "1 breakages could not be played")
+	text := strings.Join(strings.Fields(table_.String()), " ")
+	require.Contains(t, text, "one L01 7 L01 it is broken one L01 survived it is broken one L01 not played it is broken 1 of 2 found one: build: no")
+}

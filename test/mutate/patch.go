@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// patch is one breakage.
+type patch struct {
+	name  string
+	law   string // that it breaks
+	text  string // what is broken
+	files []filePatch
+}
+
+// filePatch is what a patch does to one file.
+type filePatch struct {
+	path  string // from the root of the module
+	hunks []hunk
+}
+
+// hunk replaces the lines of before by those of after.
+type hunk struct{ before, after string }
+
+// parse reads a patch: a line "LAW: what is broken", and a unified diff.
+func parse(name, text string) (*patch, error) {
+	head, diff, _ := strings.Cut(text, "\n")
+	law, what, ok := strings.Cut(head, ": ")
+	if !ok {
+		return nil, fmt.Errorf("patch %s: the first line is %q, want the law, a colon and what is broken", name, head)
+	}
+	p := &patch{name: name, law: law, text: what}
+	var file *filePatch
+	for n, line := range strings.SplitAfter(diff, "\n") {
+		var h *hunk
+		if file != nil && len(file.hunks) > 0 {
+			h = &file.hunks[len(file.hunks)-1]
+		}
+		switch {
+		case line == "", strings.HasPrefix(line, "--- "):
+		case strings.HasPrefix(line, "+++ b/"):
+			p.files = append(p.files, filePatch{path: strings.TrimSpace(strings.TrimPrefix(line, "+++ b/"))})
+			file = &p.files[len(p.files)-1]
+		case strings.HasPrefix(line, "@@") && file != nil:
+			file.hunks = append(file.hunks, hunk{})
+		case h == nil:
+			return nil, fmt.Errorf("patch %s: line %d is %q, outside of a hunk", name, n+2, line)
+		default:
+			if err := h.add(line); err != nil {
+				return nil, fmt.Errorf("patch %s: line %d: %w", name, n+2, err)
+			}
+		}
+	}
+	if len(p.files) == 0 {
+		return nil, fmt.Errorf("patch %s changes nothing", name)
+	}
+	return p, nil
+}
+
+func (h *hunk) add(line string) error {
+	switch line[0] {
+	case ' ':
+		h.before += line[1:]
+		h.after += line[1:]
+	case '-':
+		h.before += line[1:]
+	case '+':
+		h.after += line[1:]
+	default:
+		return fmt.Errorf("%q begins with neither space, - nor +", line)
+	}
+	return nil
+}
+
+// apply returns the patched text of a file. Each hunk must fit in exactly one place.
+func (f *filePatch) apply(text string) (string, error) {
+	for n, h := range f.hunks {
+		lines := "\n" + text
+		switch fits := strings.Count(lines, "\n"+h.before); fits {
+		case 1:
+			text = strings.Replace(lines, "\n"+h.before, "\n"+h.after, 1)[1:]
+		case 0:
+			return "", fmt.Errorf("%s: hunk %d does not fit any more: make the patch anew", f.path, n+1)
+		default:
+			return "", fmt.Errorf("%s: hunk %d fits in %d places: give it more lines around it", f.path, n+1, fits)
+		}
+	}
+	return text, nil
+}
