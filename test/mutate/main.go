@@ -73,11 +73,16 @@ func run(ctx context.Context, o options, suite, only string, jobs int, out io.Wr
 		return err
 	}
 	o.processors = max(1, runtime.NumCPU()/max(1, jobs))
-	results := playAll(ctx, o, all, jobs, func(r result) { fmt.Fprintln(os.Stderr, r.patch.name, r.verdict()) })
-	return table(out, results)
+	results := playAll(ctx, o, all, jobs, func(r result) { fmt.Fprintln(os.Stderr, r.patch.name, r.verdict(), r.complaint) })
+	err = table(out, results)
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted after %d of %d breakages", len(results), len(all))
+	}
+	return err
 }
 
-// playAll plays the breakages, some at a time.
+// playAll plays the breakages, some at a time, until ctx is done. It returns the results
+// of those that were played.
 func playAll(ctx context.Context, o options, all []*patch, jobs int, done func(result)) []result {
 	results, turns := make([]result, len(all)), make(chan struct{}, max(1, jobs))
 	var wait sync.WaitGroup
@@ -85,12 +90,14 @@ func playAll(ctx context.Context, o options, all []*patch, jobs int, done func(r
 		turns <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-turns }()
-			results[n] = play(ctx, o, p)
-			done(results[n])
+			if r := play(ctx, o, p); ctx.Err() == nil {
+				results[n] = r
+				done(r)
+			}
 		})
 	}
 	wait.Wait()
-	return results
+	return slices.DeleteFunc(results, func(r result) bool { return r.patch == nil })
 }
 
 // table writes what came out, and fails if a breakage could not be played.

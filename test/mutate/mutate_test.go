@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"go/parser"
 	"go/token"
@@ -76,10 +77,15 @@ func TestWhatTheTestsSay(t *testing.T) {
 	require.Equal(t, "deadlock", complaintIn([]byte("panic: deadlock: all goroutines")))
 	require.Equal(t, "panic", complaintIn([]byte("panic: nil map")))
 
-	var table_ bytes.Buffer
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := run(stopped, options{}, "laws", "queue", 1, new(bytes.Buffer))
+	require.ErrorContains(t, err, "context canceled")
+
+	var written bytes.Buffer
 	p := &patch{name: "one", law: "L01", text: "it is broken"}
-	err := table(&table_, []result{{patch: p, found: true, after: 7, complaint: "L01"}, {patch: p}, {patch: p, err: errors.New("build: no")}})
+	err = table(&written, []result{{patch: p, found: true, after: 7, complaint: "L01"}, {patch: p}, {patch: p, err: errors.New("build: no")}})
 	require.ErrorContains(t, err, "1 breakages could not be played")
-	text := strings.Join(strings.Fields(table_.String()), " ")
+	text := strings.Join(strings.Fields(written.String()), " ")
 	require.Contains(t, text, "one L01 7 L01 it is broken one L01 survived it is broken one L01 not played it is broken 1 of 2 found one: build: no")
 }
