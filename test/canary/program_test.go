@@ -1,0 +1,274 @@
+package canary
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/webhook"
+)
+
+// program is a manager with all that there is, and what it runs against.
+type program struct {
+	*testing.T
+	said    *ledger
+	srv     *apiserver.Server
+	manager *manager.Manager
+	hooks   *webhook.Server
+
+	metrics, health, debug string // where the pages are
+}
+
+// faults are what goes wrong with the lists and watches of Secrets.
+var faults = map[string][]apiserver.Action{
+	"401":               {apiserver.Fail{Code: 401}},
+	"403":               {apiserver.Fail{Code: 403}},
+	"429":               {apiserver.Fail{Code: 429, RetryAfter: "0"}},
+	"500":               {apiserver.Fail{Code: 500, Message: "Internal"}},
+	"503":               {apiserver.Fail{Code: 503}},
+	"cut at once":       {apiserver.Cut{}},
+	"cut in the middle": {apiserver.Cut{AfterBytes: 300}},
+	"garbled":           {apiserver.Garble{Frame: 0}},
+	"garbled later":     {apiserver.Garble{Frame: 1}},
+	"truncated":         {apiserver.Truncate{Frame: 0}},
+	"oversize":          {apiserver.Oversize{Frame: 0, Size: 17 << 20}},
+	"wrong type":        {apiserver.WrongType{Frame: 0}},
+	"twice":             {apiserver.Duplicate{Every: 1}},
+	"ERROR event":       {apiserver.ErrorEvent{Status: metav1.Status{Status: "Failure", Code: 500, Message: "oh"}}},
+}
+
+// A program with every feature on lives through every fault, and says nothing.
+func TestAWholeProgram(t *testing.T) {
+	p := newProgram(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.manager.Run(ctx) }()
+	defer cancel()
+
+	p.until("the manager serves", func() bool { return p.hooks.Check() == nil && p.srv.Stats().Open("watch", "secrets") > 0 })
+	p.review(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"a":"` + base64.StdEncoding.EncodeToString([]byte(canaries["secret"])) + `"}}`)
+	p.review(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","creationTimestamp":"` + canaries["config"] + `"}}`)
+	p.review(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"a":"` + canaries["config"] + `!"}}`)
+	for name, do := range faults {
+		p.suffer(name, do)
+	}
+	p.until("an event is written", func() bool {
+		return len(p.srv.Objects(object.GVR{Group: "events.k8s.io", Version: "v1", Resource: "events"})) > 0
+	})
+	for _, e := range p.srv.Objects(object.GVR{Group: "events.k8s.io", Version: "v1", Resource: "events"}) {
+		p.said.value("event", e)
+	}
+	cancel()
+	p.said.err("error", <-ended)
+	p.said.requireSilence(t, "log", "log in JSON", "failure", "error", "metrics", "debug", "health", "goroutines", "event", "review")
+}
+
+// suffer lets a fault hit Secrets, and reads all pages while it does.
+func (p *program) suffer(name string, do []apiserver.Action) {
+	p.Helper()
+	hits := p.srv.Stats().Faults()[name]
+	id := p.srv.Faults().Add(apiserver.Fault{Name: name, Resource: "secrets", Do: do})
+	p.srv.Restart()
+	p.srv.Compact()
+	p.until(name+" hits", func() bool { return p.srv.Stats().Faults()[name] > hits })
+	p.read()
+	p.srv.Faults().Remove(id)
+	p.until("Secrets are watched again after "+name, func() bool { return p.srv.Stats().Open("watch", "secrets") > 0 })
+}
+
+// read reads all pages.
+func (p *program) read() {
+	p.Helper()
+	p.get("metrics", p.metrics+"/metrics")
+	for _, path := range []string{"/healthz?verbose", "/readyz?verbose", "/nothing"} {
+		p.get("health", p.health+path)
+		p.get("debug", p.debug+path)
+	}
+	for _, path := range []string{"/debug/status", "/debug/status?format=json", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/cmdline"} {
+		p.get("debug", p.debug+path)
+	}
+	stacks := make([]byte, 4<<20)
+	p.said.say("goroutines", string(stacks[:runtime.Stack(stacks, true)]))
+	p.said.value("debug", p.manager.Report())
+}
+
+func (p *program) get(where, address string) {
+	p.Helper()
+	req, err := http.NewRequestWithContext(p.Context(), http.MethodGet, address, nil)
+	require.NoError(p, err)
+	req.Header.Set("Accept", "text/html")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(p, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(p, err)
+	p.said.say(where, string(body))
+}
+
+// review asks the webhook about an object.
+func (p *program) review(obj string) {
+	p.Helper()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	resp, err := client.Post("https://"+p.hooks.Addr().String()+"/secrets", "application/json",
+		strings.NewReader(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":`+obj+`}}`))
+	require.NoError(p, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(p, err)
+	p.said.say("review", string(body))
+}
+
+func (p *program) until(what string, done func() bool) {
+	p.Helper()
+	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.Fatalf("waited for 30 s until %s", what)
+		}
+	}
+}
+
+// newProgram makes a program that reads its configuration from a kubeconfig.
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	p := &program{T: t, said: newLedger()}
+	p.srv = apiserver.New(apiserver.Options{Tokens: map[string]string{canaries["token"]: "me"}})
+	t.Cleanup(p.srv.Close)
+	endpoint, err := p.srv.Listen(apiserver.ListenOptions{TLS: true})
+	require.NoError(t, err)
+	for n := range 3 {
+		meta := metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("a-", n)}
+		_, err := p.srv.Create(&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"a": []byte(canaries["secret"])}})
+		require.NoError(t, err)
+		_, err = p.srv.Create(&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": canaries["config"]}})
+		require.NoError(t, err)
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u, namespace: shop}}]
+clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]
+users: [{name: u, user: {token: %q}}]
+`, endpoint.URL, base64.StdEncoding.EncodeToString(endpoint.CA), canaries["token"]), 0o600))
+	cfg, err := config.LoadWith(config.LoadOptions{Kubeconfig: path, Logger: p.said.logger()})
+	require.NoError(t, err)
+	cfg.Logger = p.said.logger()
+	p.assemble(cfg)
+	return p
+}
+
+// assemble makes the manager and adds what it runs.
+func (p *program) assemble(cfg *config.Config) {
+	p.Helper()
+	addresses := free(p.T, 3)
+	p.metrics, p.health, p.debug = "http://"+addresses[0], "http://"+addresses[1], "http://"+addresses[2]
+	m, err := manager.New(cfg, manager.Options{
+		Logger: p.said.logger(), MetricsBindAddress: addresses[0], HealthProbeBindAddress: addresses[1], PprofBindAddress: addresses[2],
+		LeaderElection: &leaderelection.Options{Name: "canary"},
+		Factory: factory.Options{Timing: reflector.Timing{Backoff: reflector.Backoff{Initial: 10 * time.Millisecond, Max: 20 * time.Millisecond}}, DetectMutations: 50 * time.Millisecond, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			p.said.err("failure", f)
+			p.said.value("failure", *f)
+			return failure.Retry
+		}},
+	})
+	require.NoError(p, err)
+	p.manager = m
+
+	events := controller.NewEvents(m.Client(), "example.com/canary", controller.EventOptions{Flush: time.Millisecond, Logger: p.said.logger()})
+	require.NoError(p, m.Add(events))
+	secrets := factory.Informer[*corev1.Secret](m.Factory())
+	factory.Informer[*corev1.ConfigMap](m.Factory()).AddHandler(sharedinformer.HandlerFunc[*corev1.ConfigMap](
+		func(context.Context, sharedinformer.Event[*corev1.ConfigMap]) error { panic("boom") }))
+	secrets.AddHandler(sharedinformer.HandlerFunc[*corev1.Secret](func(_ context.Context, e sharedinformer.Event[*corev1.Secret]) error {
+		p.said.value("debug", e.Type)
+		return errors.New("the handler failed")
+	}))
+	cached := controller.ClientFor[*corev1.Secret](m.Factory())
+	c, err := controller.New("secrets", controller.Objects(cached, func(ctx context.Context, s *corev1.Secret) (controller.Result, error) {
+		events.Recordf(s, "Warning", "Seen", "Look", "%s was seen", s.Name)
+		// It contradicts itself: the version is that of another object.
+		_, err := rest.ResourceFor[*corev1.Secret](m.Client()).Update(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, ResourceVersion: "1"}, Data: s.Data}, metav1.UpdateOptions{})
+		p.said.err("error", err)
+		if s.Name == "a-1" {
+			panic(fmt.Sprint("no ", s.Name))
+		}
+		return controller.Result{}, err
+	}), m.ControllerOptions())
+	require.NoError(p, err)
+	c.Watch(controller.For(secrets))
+	require.NoError(p, m.Add(c))
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(p, err)
+	p.hooks, err = webhook.New(webhook.Options{Listener: listener, CertDir: p.certificate(), Logger: p.said.logger()})
+	require.NoError(p, err)
+	p.hooks.Handle("/secrets", webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Secret]) error {
+		r.Object.Labels = map[string]string{"seen": "yes"}
+		return nil
+	}))
+	require.NoError(p, m.Add(p.hooks))
+}
+
+// certificate returns a directory with a key that is one of the canaries from then on.
+func (p *program) certificate() string {
+	p.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(p, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(p, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(p, err)
+	dir := p.TempDir()
+	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	require.NoError(p, os.WriteFile(filepath.Join(dir, "tls.key"), text, 0o600))
+	require.NoError(p, os.WriteFile(filepath.Join(dir, "tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	p.said.also = string(bytes.Split(text, []byte("\n"))[1])
+	return dir
+}
+
+// free returns addresses of the loopback interface that nobody listens at.
+func free(t *testing.T, n int) (addresses []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses
+}
