@@ -304,6 +304,20 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, lines[1], `msg="and slow"`)
 }
 
+// The memory of warnings is bounded in bytes, too.
+func TestLongWarningsAreCut(t *testing.T) {
+	var w warningLog
+	var log bytes.Buffer
+	long := strings.Repeat("é", maxWarning)
+	w.report(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), "", []string{`299 - "` + long + `"`}, plain)
+	require.Contains(t, log.String(), "é...")
+	require.NotContains(t, log.String(), "\\x")
+	require.Less(t, log.Len(), maxWarning+500)
+	for text := range w.seen {
+		require.LessOrEqual(t, len(text), maxWarning+len("..."))
+	}
+}
+
 func TestWarningsAreForgottenAtSomePoint(t *testing.T) {
 	var w warningLog
 	for i := range 10 * maxWarnings {
