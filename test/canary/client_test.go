@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,10 +60,12 @@ func TestServersThatRepeatCredentials(t *testing.T) {
 	said := newLedger()
 	for name, parrot := range parrots {
 		t.Run(name, func(t *testing.T) {
-			repeated := false
+			var repeated atomic.Bool
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				text := heard(r)
-				repeated = repeated || text != ""
+				if text != "" {
+					repeated.Store(true)
+				}
 				parrot(w, text)
 			}))
 			defer server.Close()
@@ -71,7 +74,7 @@ func TestServersThatRepeatCredentials(t *testing.T) {
 				said.value("configuration", cfg)
 				use(t, said, cfg, form)
 			}
-			require.True(t, repeated, "the server was not asked")
+			require.True(t, repeated.Load(), "the server was not asked")
 		})
 	}
 	said.requireSilence(t, "log", "log in JSON", "error", "status", "configuration")

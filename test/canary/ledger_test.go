@@ -149,7 +149,10 @@ func (l *ledger) leaks() (found []string) {
 func (l *ledger) requireSilence(t *testing.T, places ...string) {
 	t.Helper()
 	for _, where := range places {
-		require.NotNil(t, l.said[where], "nothing was said in the %s", where)
+		l.mu.Lock()
+		said := l.said[where]
+		l.mu.Unlock()
+		require.NotNil(t, said, "nothing was said in the %s", where)
 	}
 	for _, leak := range l.leaks() {
 		t.Error(leak)
