@@ -463,12 +463,10 @@ func FuzzReadDiscovery(f *testing.F) {
 	var kept hostile.Kept
 	f.Fuzz(func(t *testing.T, root, resources []byte, contentType string) {
 		kept.Nothing(t)
-		asked := 0
 		get := func(_ context.Context, path, _ string) ([]byte, string, error) {
 			if path == coreRoot || path == groupsRoot {
 				return root, contentType, nil
 			}
-			asked++
 			return resources, contentType, nil
 		}
 		// Each group version of an old server is asked for its resources.
