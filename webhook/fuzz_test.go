@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/webhook"
@@ -30,11 +31,15 @@ func answered(t *testing.T, h http.Handler, body []byte) {
 		require.Equal(t, http.StatusBadRequest, w.Code, w.Body.String())
 		return
 	}
-	var asked struct{ Request struct{ UID string } }
+	var asked struct {
+		Request struct {
+			UID string `json:"uid"`
+		} `json:"request"`
+	}
 	var got struct{ Response *struct{ UID string } }
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
 	require.NotNil(t, got.Response)
-	if json.Unmarshal(body, &asked) == nil && bytes.Count(bytes.ToLower(body), []byte("uid")) == 1 {
+	if kjson.UnmarshalCaseSensitivePreserveInts(body, &asked) == nil && bytes.Count(bytes.ToLower(body), []byte("uid")) == 1 {
 		require.Equal(t, asked.Request.UID, got.Response.UID)
 	}
 }
