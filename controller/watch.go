@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -137,7 +137,7 @@ var errUncached = errors.New("the source's informer is nil, as that of a client 
 // spread makes a period up to a tenth longer or shorter, so that not everything
 // comes due at once.
 func spread(period time.Duration) time.Duration {
-	return period + time.Duration((rand.Float64()*2-1)*float64(period)/10)
+	return period - period/10 + jitter.Below(period/5+1)
 }
 
 // servedAgain is how often awaitServed looks at an informer that does not run.

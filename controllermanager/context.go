@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -62,7 +62,7 @@ func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 // then should ask for it. Each call draws it anew, between Options.MinResyncPeriod and
 // twice that, so that not all are called at one time.
 func (c *Context) ResyncPeriod() time.Duration {
-	return c.opts.MinResyncPeriod + rand.N(c.opts.MinResyncPeriod)
+	return c.opts.MinResyncPeriod + jitter.Below(c.opts.MinResyncPeriod)
 }
 
 // Logger is that of the options, with the controller's name; never nil.

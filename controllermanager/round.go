@@ -3,10 +3,10 @@ package controllermanager
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"sync"
 
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/rest"
 )
 
@@ -140,7 +140,7 @@ func missing(d Descriptor, served Resources) string {
 // done.
 func (r *round) start(made []*member) bool {
 	for _, c := range made {
-		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, interval+rand.N(interval)) {
+		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, interval+jitter.Below(interval)) {
 			return false
 		}
 		r.any = true

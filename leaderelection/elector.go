@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -113,7 +113,7 @@ func (e *Elector) acquire(ctx context.Context) (held term, ok bool) {
 		if ok {
 			return held, true
 		}
-		pause := e.opts.RetryPeriod + rand.N(time.Duration(float64(e.opts.RetryPeriod)*jitter)+1)
+		pause := e.opts.RetryPeriod + jitter.Below(time.Duration(float64(e.opts.RetryPeriod)*spread)+1)
 		if !sleep(ctx, pause) {
 			return term{}, false
 		}

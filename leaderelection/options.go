@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// jitter is the largest fraction of the retry period by which candidates wait longer,
+// spread is the largest fraction of the retry period by which candidates wait longer,
 // so that they do not all ask at once.
-const jitter = 0.2
+const spread = 0.2
 
 // shortest is the shortest duration of the options, and longest the longest: a Lease
 // holds 32 bits of seconds.
@@ -101,7 +101,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.LeaseDuration <= o.RenewDeadline {
 		errs = append(errs, fmt.Errorf("RenewDeadline is %s and LeaseDuration %s: raise LeaseDuration, so that the work can stop before others begin", o.RenewDeadline, o.LeaseDuration))
 	}
-	if jittered := time.Duration(float64(o.RetryPeriod) * (1 + jitter)); o.RenewDeadline <= jittered {
+	if jittered := time.Duration(float64(o.RetryPeriod) * (1 + spread)); o.RenewDeadline <= jittered {
 		errs = append(errs, fmt.Errorf("RetryPeriod is %s, with jitter %s, and RenewDeadline %s: lower RetryPeriod, so that a renewal can be tried twice", o.RetryPeriod, jittered, o.RenewDeadline))
 	}
 	if o.Identity == "" {

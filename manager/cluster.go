@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -151,7 +151,7 @@ func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 // called at one time. Controllers have it already.
 func (c *Cluster) SyncPeriod() time.Duration {
 	spread := c.syncPeriod / 10
-	return c.syncPeriod - spread + rand.N(2*spread+1)
+	return c.syncPeriod - spread + jitter.Below(2*spread+1)
 }
 
 // Run runs the informers until ctx is done.

@@ -1,12 +1,12 @@
 package reflector
 
 import (
-	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 // Backoff says how long to wait between attempts: Initial after the first
@@ -87,7 +87,7 @@ func (p *pacer) delay(now time.Time, retryAfter time.Duration, got progress, str
 	wait := p.next
 	p.next = min(2*p.next, p.Max)
 	wait = max(wait, retryAfter)
-	wait += rand.N(wait/2 + 1)
+	wait += jitter.Below(wait/2 + 1)
 	p.last = now.Add(wait)
 	return wait
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 // Initial says how the initial state is read.
@@ -163,5 +163,5 @@ func (o Options) selectors() metav1.ListOptions {
 
 // watchTimeout draws the lifetime of one watch, in whole seconds.
 func (o Options) watchTimeout() time.Duration {
-	return (o.Timing.WatchTimeout + rand.N(o.Timing.WatchTimeout)).Truncate(time.Second)
+	return (o.Timing.WatchTimeout + jitter.Below(o.Timing.WatchTimeout)).Truncate(time.Second)
 }

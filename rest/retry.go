@@ -1,9 +1,10 @@
 package rest
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 const (
@@ -52,7 +53,7 @@ func (p *patience) next(r *refusal) (time.Duration, bool) {
 	}
 	p.tries++
 	after := max(min(r.after, maxRetryWait+1), minRetryWait) // a date may be centuries away
-	wait := after + time.Duration(rand.Float64()*float64(after)/4)
+	wait := after + jitter.Below(after/4)
 	p.waited += wait
 	if p.tries >= maxTries || p.waited > maxRetryWait {
 		return 0, false

@@ -1,9 +1,10 @@
 package workqueue
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 // RateLimiter says how long a key waits before it is tried again. Limiters are
@@ -146,7 +147,7 @@ func less(wait time.Duration, fraction float64) time.Duration {
 	if fraction <= 0 {
 		return wait
 	}
-	return wait - time.Duration(rand.Float64()*fraction*float64(wait))
+	return wait - jitter.Below(time.Duration(fraction*float64(wait)))
 }
 
 // FastSlowOptions configure a FastSlow limiter. All three are needed: zeros

@@ -20,7 +20,7 @@ const module = "github.com/millrace-dev/millrace"
 // floors are the packages of the library, from the ground up. A package may
 // import those of lower floors.
 var floors = [][]string{
-	{"object", "failure"},
+	{"object", "failure", "internal/jitter"},
 	{"source", "wire"},
 	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue"},
 	{"reflector"},
@@ -75,7 +75,7 @@ func floorOf(pkg string) int {
 	top, _, _ := strings.Cut(pkg, "/")
 	for floor, packages := range floors {
 		for _, p := range packages {
-			if p == top {
+			if p == top || p == pkg {
 				return floor
 			}
 		}

@@ -1,0 +1,42 @@
+// Package jitter draws the times by which waits of many clients are spread, so that
+// they do not all come back at once.
+//
+// The draws come from the runtime's source of randomness. A simulation, which must play
+// the same way twice, calls Seed. All functions may be called concurrently.
+package jitter
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// seeded is nil unless Seed was called.
+var seeded atomic.Pointer[source]
+
+type source struct {
+	mu   sync.Mutex
+	rand *rand.Rand
+}
+
+// Below returns a duration from 0 up to, but not including, d; 0 if d is not positive.
+func Below(d time.Duration) time.Duration {
+	if d <= 0 {
+		return 0
+	}
+	s := seeded.Load()
+	if s == nil {
+		return rand.N(d)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.rand.Int64N(int64(d)))
+}
+
+// Seed makes all further draws of the process follow from seed, until restore is
+// called. It is for simulations.
+func Seed(seed uint64) (restore func()) {
+	before := seeded.Swap(&source{rand: rand.New(rand.NewPCG(seed, 0x6a6974746572))})
+	return func() { seeded.Store(before) }
+}

@@ -1,0 +1,48 @@
+package jitter
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func draws(n int) (all []time.Duration) {
+	for range n {
+		all = append(all, Below(time.Hour))
+	}
+	return all
+}
+
+func TestASeedRepeats(t *testing.T) {
+	restore := Seed(7)
+	first := draws(20)
+	restore()
+	restore = Seed(7)
+	require.Equal(t, first, draws(20))
+	restore()
+	restore = Seed(8)
+	defer restore()
+	require.NotEqual(t, first, draws(20))
+}
+
+func TestWithoutASeedNothingRepeats(t *testing.T) {
+	require.NotEqual(t, draws(20), draws(20))
+}
+
+func TestDrawsStayBelow(t *testing.T) {
+	for _, seed := range []bool{false, true} {
+		if seed {
+			defer Seed(1)()
+		}
+		for range 1000 {
+			d := Below(3)
+			require.True(t, d >= 0 && d < 3, d)
+		}
+		require.Zero(t, Below(1))
+		require.Zero(t, Below(0))
+		require.Zero(t, Below(-time.Second))
+		require.GreaterOrEqual(t, Below(math.MaxInt64), time.Duration(0))
+	}
+}
