@@ -91,6 +91,12 @@ conformance: ## Hold every stack to the contract of informers, and write docs/co
 	$(GO) run ./conformance/table > docs/conformance.md.new
 	@mv docs/conformance.md.new docs/conformance.md
 
+FROM ?= 0
+
+.PHONY: simulate
+simulate: ## Play schedules of faults on all cores: RUNS=100000 or TIME=1h, FROM a seed on
+	$(GO) run ./test/simulation/simulate -from $(FROM) $(if $(RUNS),-runs $(RUNS)) $(if $(TIME),-time $(TIME)) $(if $(RUNS)$(TIME),,-runs 10000)
+
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the inner pieces, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./controller ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue

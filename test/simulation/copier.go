@@ -1,0 +1,170 @@
+package simulation
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// copier is a controller that keeps a ConfigMap for each pod, with the content of it.
+type copier struct {
+	play    *play
+	pods    *controller.Client[*corev1.Pod]
+	copies  *controller.Client[*corev1.ConfigMap]
+	end     func() error // nil while it does not run
+	next    atomic.Int64 // how the next reconcile goes wrong; see mood
+	stale   atomic.Uint64
+	mu      sync.Mutex
+	running map[object.Key]bool
+	wrote   map[object.Key]string // the resource version that was written last
+}
+
+func newCopier(p *play) *copier {
+	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]string{}}
+	c.start()
+	return c
+}
+
+// start makes a new process of it.
+func (c *copier) start() {
+	if c.end != nil {
+		return
+	}
+	p := c.play
+	p.say("copier", "starts")
+	f := factory.New(p.client(false), factory.Options{})
+	c.pods, c.copies = controller.ClientFor[*corev1.Pod](f), controller.ClientFor[*corev1.ConfigMap](f)
+	c.mu.Lock()
+	clear(c.wrote)
+	c.mu.Unlock()
+	run, err := controller.New("copier", controller.Func(c.reconcile), controller.Options{Concurrency: 2})
+	if err != nil {
+		p.breaks("controller.New: %v", err)
+		return
+	}
+	run.Watch(controller.For(c.pods.Informer()))
+	run.Watch(controller.Handle(c.copies.Informer(), func(_ context.Context, e sharedinformer.Event[*corev1.ConfigMap], in *controller.Inbox) error {
+		in.Add(controller.Updated, object.KeyOf(e.Object), controller.RequestFor(e.Object))
+		return nil
+	}))
+	ctx, cancel := context.WithCancel(p.ctx)
+	f.Start(ctx)
+	ended := make(chan error, 1)
+	p.runs.Go(func() { ended <- run.Run(ctx) })
+	c.end = func() error {
+		cancel()
+		err := <-ended
+		f.Wait()
+		return err
+	}
+}
+
+func (c *copier) stop() {
+	if c.end == nil {
+		return
+	}
+	c.play.say("copier", "stops")
+	if err := c.end(); err != nil {
+		c.play.breaks("L23: the controller's Run ended with %v", err)
+	}
+	c.end = nil
+}
+
+func (c *copier) toggle() {
+	if c.end == nil {
+		c.start()
+	} else {
+		c.stop()
+	}
+}
+
+func (c *copier) heal() {
+	c.next.Store(int64(well))
+	c.start()
+}
+
+// reconcile brings one copy up to date.
+func (c *copier) reconcile(ctx context.Context, req controller.Request) (controller.Result, error) {
+	c.begin(req.Key)
+	defer c.done(req.Key)
+	switch mood(c.next.Swap(int64(well))) {
+	case panics:
+		panic(errPlanned)
+	case exits:
+		runtime.Goexit()
+	case fails:
+		return controller.Result{}, errPlanned
+	case blocks:
+		select {
+		case <-ctx.Done():
+		case <-time.After(90 * time.Second):
+		}
+	}
+	pod, ok := c.pods.Get(req.Key)
+	if !ok {
+		return controller.Result{}, c.drop(ctx, req.Key)
+	}
+	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	written, outcome, err := controller.CreateOrUpdate(ctx, c.copies, want, func(m *corev1.ConfigMap) error {
+		m.Data = map[string]string{"content": pod.Labels["content"], "uid": string(pod.UID)}
+		return nil
+	})
+	c.play.say("copier", "%s %s: %v", req.Key, outcome, err)
+	if err == nil && outcome != controller.Unchanged {
+		c.mu.Lock()
+		c.wrote[req.Key] = written.ResourceVersion
+		c.mu.Unlock()
+	}
+	return controller.Result{}, err
+}
+
+func (c *copier) drop(ctx context.Context, key object.Key) error {
+	have, ok := c.copies.Get(key)
+	if !ok {
+		return nil
+	}
+	err := c.copies.Delete(ctx, have)
+	c.play.say("copier", "%s deleted: %v", key, err)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (c *copier) begin(key object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running[key] {
+		c.play.breaks("L26: %s is reconciled twice at a time", key)
+	}
+	c.running[key] = true
+}
+
+func (c *copier) done(key object.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.running, key)
+}
+
+// settled says where the copies differ from the pods.
+func (c *copier) settled() []string {
+	want, got := map[object.Key]string{}, map[object.Key]string{}
+	for _, o := range c.play.srv.Objects(podGVR) {
+		want[object.KeyOf(o)] = o.GetLabels()["content"]
+	}
+	for _, o := range c.play.srv.Objects(configMapGVR) {
+		got[object.KeyOf(o)] = o.(*corev1.ConfigMap).Data["content"]
+	}
+	return difference("L27: the copies", want, got)
+}

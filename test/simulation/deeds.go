@@ -1,0 +1,196 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// deeds are all that can happen.
+var deeds map[Deed]func(*play, Step)
+
+func init() {
+	deeds = map[Deed]func(*play, Step){
+		"put":          func(p *play, s Step) { p.put(s.Who, s.N); p.putWidget(s.Who, s.N) },
+		"delete":       (*play).deleteBoth,
+		"replace":      (*play).replace,
+		"burst":        (*play).burst,
+		"pass":         func(p *play, s Step) { p.pass(s.For) },
+		"compact":      func(p *play, _ Step) { p.srv.Compact() },
+		"restart":      (*play).restart,
+		"down":         func(p *play, _ Step) { p.srv.Down() },
+		"up":           func(p *play, _ Step) { p.srv.Up() },
+		"fault":        (*play).fault,
+		"toggle":       (*play).toggle,
+		"join":         (*play).join,
+		"leave":        (*play).leave,
+		"mood":         (*play).spoil,
+		"namespaces":   func(p *play, s Step) { p.eachOf(s, func(m informer) { m.setNamespaces(s.N) }) },
+		"await":        (*play).await,
+		"reconcile":    (*play).spoilReconcile,
+		"stop copier":  func(p *play, _ Step) { p.ofCopier((*copier).toggle) },
+		"candidate":    (*play).toggleCandidate,
+		"steal copies": (*play).stealCopies,
+	}
+}
+
+// eachOf does something to the informer that s is about.
+func (p *play) eachOf(s Step, do func(informer)) {
+	if len(p.members) > 0 {
+		do(p.members[s.Who%len(p.members)])
+	}
+}
+
+func (p *play) ofCopier(do func(*copier)) {
+	if p.copier != nil {
+		do(p.copier)
+	}
+}
+
+// pass lets time pass, and looks at everything now and then.
+func (p *play) pass(d time.Duration) {
+	for range 3 {
+		time.Sleep(d / 3)
+		p.check()
+	}
+}
+
+func (p *play) deleteBoth(s Step) {
+	p.remove(podGVR, p.pods, s.Who)
+	p.remove(widgetGVR, p.widgets, s.Who)
+}
+
+// replace puts another object under the same name.
+func (p *play) replace(s Step) {
+	p.deleteBoth(s)
+	p.put(s.Who, s.N)
+	p.putWidget(s.Who, s.N)
+}
+
+// burst makes s.N%30 changes from object Who on, some of them close together.
+func (p *play) burst(s Step) {
+	random := rand.New(rand.NewPCG(uint64(s.N), uint64(s.Who)))
+	for range s.N % 30 {
+		change := Step{Who: random.IntN(names), N: random.IntN(1000)}
+		switch random.IntN(5) {
+		case 0:
+			p.deleteBoth(change)
+		case 1:
+			p.replace(change)
+		default:
+			p.put(change.Who, change.N)
+			p.putWidget(change.Who, change.N)
+		}
+		if random.IntN(3) == 0 {
+			time.Sleep(time.Duration(random.IntN(300_000_000)))
+		}
+	}
+}
+
+// restart cuts all connections; with an odd N the watch cache begins anew.
+func (p *play) restart(s Step) {
+	if s.N%2 == 1 {
+		p.srv.Compact()
+	}
+	p.srv.Restart()
+}
+
+// fault plans something bad for some of the next requests.
+func (p *play) fault(s Step) {
+	random := rand.New(rand.NewPCG(uint64(s.N), 3))
+	frame := random.IntN(8)
+	internal := metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError, Message: "planned"}
+	expired := metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired, Message: "planned"}
+	actions := []apiserver.Action{
+		apiserver.Delay{For: s.For},
+		apiserver.Cut{AfterBytes: int64(random.IntN(6000))},
+		apiserver.Fail{Code: []int{429, 500, 503, 504}[random.IntN(4)], RetryAfter: []string{"", "3", "1"}[random.IntN(3)]},
+		apiserver.Fail{Code: []int{401, 403, 404}[random.IntN(3)]},
+		apiserver.Fail{Code: 410},
+		apiserver.Compacted{},
+		apiserver.Garble{Frame: frame},
+		apiserver.Truncate{Frame: frame},
+		apiserver.Oversize{Frame: frame, Size: 1 << 20},
+		apiserver.WrongType{Frame: frame},
+		apiserver.NoBookmarks{},
+		apiserver.RepeatBookmarks{Times: 3},
+		apiserver.Duplicate{Every: 1 + random.IntN(4)},
+		apiserver.Silence{AfterFrames: frame},
+		apiserver.WithholdEnd{},
+		apiserver.ErrorEvent{AfterFrames: frame, Status: internal},
+		apiserver.ErrorEvent{AfterFrames: frame, Status: expired},
+	}
+	action := actions[s.Who%len(actions)]
+	p.say("play", "fault %T %+v", action, action)
+	verbs := []string{"list", "watch", ""}
+	if f, ok := action.(apiserver.Fail); ok && f.Code < 410 {
+		verbs = verbs[:2] // who is told that what it writes to is not there believes it
+	}
+	p.srv.Faults().Add(apiserver.Fault{
+		Verb:  verbs[random.IntN(len(verbs))],
+		Skip:  random.IntN(2),
+		Count: 1 + random.IntN(3),
+		Do:    []apiserver.Action{action},
+	})
+}
+
+func (p *play) toggle(s Step) { p.eachOf(s, informer.toggle) }
+
+func (p *play) join(s Step) { p.eachOf(s, func(m informer) { m.join(s) }) }
+
+// leave has a handler leave: the N-th, or in another goroutine the one that waits.
+func (p *play) leave(s Step) {
+	p.eachOf(s, func(m informer) {
+		all := m.handlers()
+		if len(all) == 0 {
+			return
+		}
+		h := all[s.N%len(all)]
+		p.say(m.name(), "%s leaves", h.called)
+		h.leave(s.N%2 == 0)
+	})
+}
+
+// spoil has the next call of a handler go wrong.
+func (p *play) spoil(s Step) {
+	p.eachOf(s, func(m informer) {
+		for n, h := range m.handlers() {
+			if n == s.N%3 {
+				h.next.Store(int64(s.N) % int64(moods))
+			}
+		}
+	})
+}
+
+func (p *play) await(s Step) {
+	p.eachOf(s, func(m informer) {
+		if rv := p.put(s.Who, s.N); rv != "" {
+			m.awaitRV(p.srv.RVOf(podGVR), p.pods.now)
+		}
+	})
+}
+
+func (p *play) spoilReconcile(s Step) {
+	p.ofCopier(func(c *copier) { c.next.Store(int64(s.N) % int64(moods)) })
+}
+
+func (p *play) toggleCandidate(s Step) {
+	if all := p.elections.candidates; len(all) > 0 {
+		all[s.Who%len(all)].toggle()
+	}
+}
+
+// stealCopies deletes some of what the controller has made and seen. What goes before its
+// cache has seen it, during an outage, nobody ever hears of; a resync is for that.
+func (p *play) stealCopies(s Step) {
+	p.ofCopier(func(c *copier) {
+		for n := range s.N % 5 {
+			if _, seen := c.copies.Get(keyOf(s.Who + n)); seen {
+				_ = p.srv.Delete(configMapGVR, keyOf(s.Who+n)) // others may have been faster
+			}
+		}
+	})
+}

@@ -1,0 +1,127 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/leaderelection"
+)
+
+// elections are the candidates for one Lease.
+type elections struct {
+	play       *play
+	candidates []*candidate
+
+	mu      sync.Mutex
+	leading map[string]int64 // who leads, with its token
+	last    int64            // the greatest token that led
+}
+
+// candidate is one of them, in a process of its own.
+type candidate struct {
+	*elections
+	called  string
+	elector *leaderelection.Elector
+	cancel  context.CancelFunc // nil while it does not run
+	ended   chan struct{}
+}
+
+func newElections(p *play, n int) *elections {
+	e := &elections{play: p, leading: map[string]int64{}}
+	for i := range n {
+		c := &candidate{elections: e, called: name("candidate", i)}
+		elector, err := leaderelection.New(p.client(false), leaderelection.Options{Namespace: "default", Name: "leader", Identity: c.called})
+		if err != nil {
+			p.breaks("leaderelection.New: %v", err)
+			continue
+		}
+		c.elector = elector
+		e.candidates = append(e.candidates, c)
+		time.Sleep(time.Duration(i+1) * 7919 * time.Nanosecond)
+		c.start()
+	}
+	return e
+}
+
+func (c *candidate) start() {
+	if c.cancel != nil {
+		return
+	}
+	c.play.say(c.called, "starts")
+	ctx, cancel := context.WithCancel(c.play.ctx)
+	c.cancel, c.ended = cancel, make(chan struct{})
+	c.play.runs.Go(func() {
+		defer close(c.ended)
+		for ctx.Err() == nil {
+			if err := c.elector.Run(ctx, c.lead); err != nil && !errors.Is(err, leaderelection.ErrLost) {
+				c.play.breaks("%s: Run ended with %v", c.called, err)
+			}
+		}
+	})
+}
+
+func (c *candidate) stop() {
+	if c.cancel == nil {
+		return
+	}
+	c.play.say(c.called, "stops")
+	c.cancel()
+	<-c.ended
+	c.cancel = nil
+}
+
+func (c *candidate) toggle() {
+	if c.cancel == nil {
+		c.start()
+	} else {
+		c.stop()
+	}
+}
+
+// lead works until it is told to stop, and then takes a while to end.
+func (c *candidate) lead(ctx context.Context) error {
+	token, _ := leaderelection.Token(ctx)
+	c.mu.Lock()
+	for other := range c.leading {
+		c.play.breaks("%s leads while %s does", c.called, other)
+	}
+	if token <= c.last {
+		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
+	}
+	c.last = token
+	c.leading[c.called] = token
+	c.mu.Unlock()
+	c.play.say(c.called, "leads with token %d", token)
+	<-ctx.Done()
+	time.Sleep(3 * time.Second)
+	c.play.say(c.called, "leads no more: %v", context.Cause(ctx))
+	c.mu.Lock()
+	delete(c.leading, c.called)
+	c.mu.Unlock()
+	return nil
+}
+
+func (e *elections) heal() {
+	for _, c := range e.candidates {
+		c.start()
+	}
+}
+
+func (e *elections) stop() {
+	for _, c := range e.candidates {
+		c.stop()
+	}
+}
+
+// settled says if not exactly one leads.
+func (e *elections) settled() (wrong []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.candidates) > 0 && len(e.leading) != 1 {
+		wrong = append(wrong, fmt.Sprintf("%d of %d candidates lead: %v", len(e.leading), len(e.candidates), e.leading))
+	}
+	return wrong
+}

@@ -1,0 +1,145 @@
+package simulation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// history is what the server held of one kind at each moment. A moment is a number: that
+// of the last change that was made. It belongs to the goroutine that plays, which makes
+// all changes; others may read what lies before a moment that they were told.
+type history struct {
+	now    int // the present moment
+	states map[object.Key][]state
+	epochs []epoch
+}
+
+// state is an object from one moment on, until its next state.
+type state struct {
+	from    int
+	rv      uint64
+	uid     string
+	content int
+	gone    bool
+}
+
+// epoch is the time between two restorations: within one, resource versions grow.
+type epoch struct {
+	from  int
+	marks []mark
+}
+
+// mark says that after the change that made moment, the server was at rv.
+type mark struct {
+	rv     uint64
+	moment int
+}
+
+func newHistory() *history {
+	return &history{states: map[object.Key][]state{}, epochs: []epoch{{}}}
+}
+
+// made writes down that the server has o from now on.
+func (h *history) made(key object.Key, o object.Object, content int) {
+	rv := number(o.GetResourceVersion())
+	before := h.states[key]
+	if len(before) > 0 && before[len(before)-1].rv == rv && !before[len(before)-1].gone {
+		return // nothing changed
+	}
+	h.add(key, state{rv: rv, uid: string(o.GetUID()), content: content})
+}
+
+// removed writes down that key is gone from now on, since the server was at rv.
+func (h *history) removed(key object.Key, rv uint64) { h.add(key, state{rv: rv, gone: true}) }
+
+func (h *history) add(key object.Key, s state) {
+	h.now++
+	s.from = h.now
+	h.states[key] = append(h.states[key], s)
+	last := &h.epochs[len(h.epochs)-1]
+	last.marks = append(last.marks, mark{s.rv, h.now})
+}
+
+// find returns the state of key that o is.
+func (h *history) find(key object.Key, o object.Object) (state, bool) {
+	rv, uid := number(o.GetResourceVersion()), string(o.GetUID())
+	for _, s := range slices.Backward(h.states[key]) {
+		if !s.gone && s.rv == rv && s.uid == uid {
+			return s, true
+		}
+	}
+	return state{}, false
+}
+
+// promised is the earliest moment up to which everything is applied where the cache says
+// that it is complete up to rv, in the newest epoch in which that can be.
+func (h *history) promised(rv uint64) int {
+	e := h.epochs[len(h.epochs)-1]
+	moment := e.from
+	for _, m := range e.marks {
+		if m.rv > rv {
+			break
+		}
+		moment = m.moment
+	}
+	return moment
+}
+
+// span are the moments from first up to, but not including, end.
+type span struct{ first, end int }
+
+// moments returns when the server held exactly what holds says, of the objects for which
+// seen is true. Where there is no such moment, it says which object does not fit to the
+// others.
+func (h *history) moments(keys []object.Key, holds func(object.Key) (uid string, rv uint64, ok bool), seen func(object.Key, state) bool) ([]span, error) {
+	when := []span{{0, math.MaxInt}}
+	for _, key := range keys {
+		uid, rv, ok := holds(key)
+		var fits []span
+		from, fitting := 0, !ok // nothing was there at first
+		for _, s := range h.states[key] {
+			there := !s.gone && seen(key, s)
+			now := there == ok && (!ok || s.uid == uid && s.rv == rv)
+			if now == fitting {
+				continue
+			}
+			if fitting {
+				fits = append(fits, span{from, s.from})
+			}
+			from, fitting = s.from, now
+		}
+		if fitting {
+			fits = append(fits, span{from, math.MaxInt})
+		}
+		both := intersect(when, fits)
+		if len(both) == 0 {
+			what := "is missing"
+			if ok {
+				what = fmt.Sprintf("is at %d", rv)
+			}
+			return nil, fmt.Errorf("%s %s, which was so at %v, and the rest at %v", key, what, fits, when)
+		}
+		when = both
+	}
+	return when, nil
+}
+
+func intersect(a, b []span) (both []span) {
+	for _, x := range a {
+		for _, y := range b {
+			if s := (span{max(x.first, y.first), min(x.end, y.end)}); s.first < s.end {
+				both = append(both, s)
+			}
+		}
+	}
+	return both
+}
+
+func number(rv string) uint64 {
+	n, _ := strconv.ParseUint(rv, 10, 64)
+	return n
+}

@@ -1,0 +1,307 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// informer is an informer of any type in a play.
+type informer interface {
+	name() string
+	toggle()                       // stops it if it runs, starts it if not
+	stop()                         // does nothing if it does not run
+	start()                        // does nothing if it runs
+	join(Step)                     // adds a handler
+	handlers() []*handler          // those that have not left
+	setNamespaces(n int)           // where it has some
+	awaitRV(rv string, moment int) // that the cache reaches it is checked when it is said
+	check()                        // at any time
+	settled() []string             // what is not as it should be when all is well and quiet
+	status() sharedinformer.Status
+	waitForSync(context.Context) error
+}
+
+// member is one informer with its handlers.
+type member[T object.Object] struct {
+	*sharedinformer.Informer[T]
+	play    *play
+	form    Form
+	called  string
+	history *history
+	half    *indexer.Index[T, string]
+	end     func() error // nil while it does not run
+	heard   []*recorder[T]
+	lowest  map[string]int // namespace, or "", to the earliest moment that its cache may show
+	spaces  int            // a bit for each namespace that it watches
+}
+
+func newMember[T object.Object](p *play, form Form, called string, from source.ListerWatcher[T], h *history) *member[T] {
+	m := &member[T]{play: p, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
+	opts := sharedinformer.Options{
+		Name: called, Initial: form.Initial, PageSize: form.PageSize, Compact: form.Compact,
+		Timing: reflector.Timing{WatchTimeout: form.WatchTimeout}, Namespaces: namespacesOf(form.Namespaces),
+		OnState: func(s reflector.Status) { p.say(s.Resource, "%s rv %s", s.State, s.RV) },
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			p.say(called, "failure %v", f)
+			return failure.Retry
+		},
+	}
+	if form.Selected {
+		opts.LabelSelector = even
+	}
+	m.Informer = sharedinformer.New(from, opts)
+	m.half = sharedinformer.AddIndex(m.Informer, "half", func(o T) []string { return []string{o.GetLabels()["half"]} })
+	return m
+}
+
+func (m *member[T]) name() string                  { return m.called }
+func (m *member[T]) status() sharedinformer.Status { return m.Status() }
+func (m *member[T]) waitForSync(ctx context.Context) error {
+	return m.WaitForSync(ctx)
+}
+
+func (m *member[T]) toggle() {
+	if m.end == nil {
+		m.start()
+	} else {
+		m.stop()
+	}
+}
+
+func (m *member[T]) start() {
+	if m.end != nil {
+		return
+	}
+	m.play.say(m.called, "starts")
+	ctx, cancel := context.WithCancel(m.play.ctx)
+	ended := make(chan error, 1)
+	m.play.runs.Go(func() { ended <- m.Run(ctx) })
+	m.end = func() error { cancel(); return <-ended }
+}
+
+func (m *member[T]) stop() {
+	if m.end == nil {
+		return
+	}
+	m.play.say(m.called, "stops")
+	if err := m.end(); err != nil {
+		m.play.breaks("L23: %s: Run ended with %v", m.called, err)
+	}
+	m.end = nil
+}
+
+func (m *member[T]) setNamespaces(n int) {
+	if m.form.Namespaces == 0 {
+		return
+	}
+	m.spaces = n % (1 << len(namespaces))
+	if m.spaces == 0 {
+		m.spaces = 1
+	}
+	m.play.say(m.called, "namespaces %v", namespacesOf(m.spaces))
+	for i, ns := range namespaces {
+		if m.spaces&(1<<i) == 0 {
+			delete(m.lowest, ns)
+		}
+	}
+	if err := m.SetNamespaces(namespacesOf(m.spaces)); err != nil {
+		m.play.breaks("%s: SetNamespaces: %v", m.called, err)
+	}
+}
+
+func (m *member[T]) awaitRV(rv string, moment int) {
+	patience := 20 * m.form.WatchTimeout
+	m.play.runs.Go(func() {
+		ctx, cancel := context.WithTimeout(m.play.ctx, patience)
+		defer cancel()
+		err := m.WaitForRV(ctx, rv)
+		m.play.say(m.called, "waited for rv %s: %v", rv, err)
+		if err == nil && number(m.Cache().RV()) < number(rv) && m.play.restored.Load() == 0 {
+			m.play.breaks("L14: %s: WaitForRV(%s) was told yes, and the cache is at %s", m.called, rv, m.Cache().RV())
+		}
+	})
+}
+
+// sees reports whether an informer of this form has the object that is in s.
+func (m *member[T]) sees(key object.Key, s state) bool {
+	return !m.form.Selected || s.content%2 == 0
+}
+
+// parts are the namespaces that are kept in step each on its own; the rest of the
+// informer's life they are as old as each of them is.
+func (m *member[T]) parts() []string {
+	if m.form.Namespaces == 0 {
+		return []string{""}
+	}
+	return m.Namespaces()
+}
+
+// check holds the cache to what the server held: it shows one moment, as a whole, that is
+// not before what its resource version promises nor before what it showed last.
+func (m *member[T]) check() {
+	promises := map[string]string{} // asked for first, since the cache may go on meanwhile
+	for _, part := range m.parts() {
+		promises[part] = m.Cache().NamespaceRV(part)
+	}
+	synced := m.HasSynced()
+	objects, _ := m.Cache().Snapshot()
+	held := map[object.Key]T{}
+	for o := range objects {
+		held[object.KeyOf(o)] = o
+	}
+	for part, rv := range promises {
+		if rv != "" || synced {
+			m.checkPart(part, rv, held)
+		}
+	}
+	m.checkIndex()
+	st := m.Status()
+	for _, s := range append(slices.Clone(st.Namespaces), st.Reflector) {
+		if s.Attempts > 0 && (s.Failure == nil || s.Failure.Error() == "") {
+			m.play.breaks("L22: %s has failed %d times and names no failure", m.called, s.Attempts)
+		}
+	}
+}
+
+func (m *member[T]) checkPart(part, rv string, held map[object.Key]T) {
+	h := m.history
+	var keys []object.Key
+	for key := range held {
+		if part == "" || key.Namespace == part {
+			keys = append(keys, key)
+		}
+	}
+	for key := range h.states {
+		if _, ok := held[key]; !ok && (part == "" || key.Namespace == part) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b object.Key) int { return strings.Compare(a.String(), b.String()) })
+	when, err := h.moments(keys, func(key object.Key) (string, uint64, bool) {
+		o, ok := held[key]
+		if !ok {
+			return "", 0, false
+		}
+		return string(o.GetUID()), number(o.GetResourceVersion()), true
+	}, m.sees)
+	if err != nil {
+		m.play.breaks("L12: %s %s shows no moment of the server: %v", m.called, part, err)
+		return
+	}
+	promised := 0
+	if rv != "" && m.play.restored.Load() == 0 {
+		promised = h.promised(number(rv))
+	}
+	later := intersect(when, []span{{promised, math.MaxInt}})
+	if len(later) == 0 {
+		m.play.breaks("L13: %s %s is at rv %s, which is moment %d, and shows moments %v", m.called, part, rv, promised, when)
+		return
+	}
+	later = intersect(later, []span{{m.lowest[part], math.MaxInt}})
+	if len(later) == 0 {
+		m.play.breaks("L12: %s %s showed moment %d before, and now shows %v", m.called, part, m.lowest[part], when)
+		return
+	}
+	m.lowest[part] = later[0].first
+}
+
+// checkIndex compares lookups with scans (L15).
+func (m *member[T]) checkIndex() {
+	scan := map[string]int{}
+	before := m.Cache().RV()
+	for o := range m.Cache().All() {
+		scan[o.GetLabels()["half"]]++
+	}
+	for _, half := range []string{"even", "odd"} {
+		if found := m.half.Len(half); found != scan[half] && m.Cache().RV() == before {
+			m.play.suspect("L15: %s: index half=%s finds %d objects, a scan %d", m.called, half, found, scan[half])
+		}
+	}
+}
+
+// settled says where cache and handlers differ from what the server has.
+func (m *member[T]) settled() (wrong []string) {
+	if !m.HasSynced() {
+		return []string{fmt.Sprintf("L17: %s has not synced: %v", m.called, m.Unsynced())}
+	}
+	truth := map[object.Key]string{}
+	for key, states := range m.history.states {
+		s := states[len(states)-1]
+		if s.gone || !m.sees(key, s) || m.form.Namespaces != 0 && !slices.Contains(namespacesOf(m.spaces), key.Namespace) {
+			continue
+		}
+		truth[key] = fmt.Sprint(s.uid, "@", s.rv)
+	}
+	cached := map[object.Key]string{}
+	for o := range m.Cache().All() {
+		cached[object.KeyOf(o)] = version(o)
+		if err := whole(m.form.Of, o); err != nil {
+			wrong = append(wrong, fmt.Sprintf("W01: %s: cached %s: %v", m.called, object.KeyOf(o), err))
+		}
+	}
+	wrong = append(wrong, difference("L17: the cache of "+m.called, truth, cached)...)
+	for _, r := range m.heard {
+		if r.closed.Load() {
+			continue
+		}
+		wrong = append(wrong, difference("L17: "+r.called+" of "+m.called, truth, r.holds())...)
+		if !r.registration.HasSynced() {
+			wrong = append(wrong, fmt.Sprintf("L18: %s of %s has not synced", r.called, m.called))
+		}
+	}
+	st := m.Status()
+	if st.Reflector.Attempts != 0 || st.Reflector.State != reflector.Watching {
+		wrong = append(wrong, fmt.Sprintf("L17: %s is %s after %d failures, the last: %v", m.called, st.Reflector.State, st.Reflector.Attempts, st.Reflector.Failure))
+	}
+	return wrong
+}
+
+func (m *member[T]) handlers() (all []*handler) {
+	for _, r := range m.heard {
+		if !r.closed.Load() {
+			all = append(all, &r.handler)
+		}
+	}
+	return all
+}
+
+var errPlanned = errors.New("planned")
+
+func version(o object.Object) string { return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion()) }
+
+// namespacesOf are those whose bit is set; nil if none is.
+func namespacesOf(bits int) (some []string) {
+	for i, ns := range namespaces {
+		if bits&(1<<i) != 0 {
+			some = append(some, ns)
+		}
+	}
+	return some
+}
+
+// difference says where two maps differ.
+func difference(what string, want, got map[object.Key]string) (all []string) {
+	for key, v := range want {
+		if got[key] != v {
+			all = append(all, fmt.Sprintf("%s: the server has %s at %q, here it is at %q", what, key, v, got[key]))
+		}
+	}
+	for key, v := range got {
+		if _, ok := want[key]; !ok {
+			all = append(all, fmt.Sprintf("%s: here is %s at %q, the server has none", what, key, v))
+		}
+	}
+	slices.Sort(all)
+	return all[:min(3, len(all))]
+}

@@ -1,0 +1,135 @@
+package simulation
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+var (
+	podGVR       = object.GVR{Version: "v1", Resource: "pods"}
+	configMapGVR = object.GVR{Version: "v1", Resource: "configmaps"}
+	podKind      = object.GVK{Version: "v1", Kind: "Pod"}
+	widgetGVR    = object.GVR{Group: "sim.millrace.dev", Version: "v1", Resource: "widgets"}
+	widgetKind   = object.GVK{Group: "sim.millrace.dev", Version: "v1", Kind: "Widget"}
+
+	namespaces = []string{"east", "north", "west"}
+	even       = labels.SelectorFromSet(labels.Set{"half": "even"})
+)
+
+// names is how many names there are for objects.
+const names = 30
+
+func keyOf(who int) object.Key {
+	who = (who%names + names) % names
+	return object.Key{Namespace: namespaces[who%len(namespaces)], Name: fmt.Sprint("o", who)}
+}
+
+// contentLabels say which content an object has.
+func contentLabels(content int) map[string]string {
+	half := "even"
+	if content%2 != 0 {
+		half = "odd"
+	}
+	return map[string]string{"half": half, "content": fmt.Sprint(content)}
+}
+
+// Everything in an object follows from its content, so that a part of another one is seen.
+func node(content string) string  { return "node-" + content }
+func image(content string) string { return "registry.example/app:" + content }
+
+func pod(key object.Key, content int) *corev1.Pod {
+	labels := contentLabels(content)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: labels},
+		Spec: corev1.PodSpec{
+			NodeName:   node(labels["content"]),
+			Containers: []corev1.Container{{Name: "main", Image: image(labels["content"])}},
+		},
+	}
+}
+
+func widget(key object.Key, content int) *unstructured.Unstructured {
+	labels := contentLabels(content)
+	w := &unstructured.Unstructured{Object: map[string]any{
+		"spec": map[string]any{"node": node(labels["content"]), "size": int64(content)},
+	}}
+	w.SetGroupVersionKind(widgetKind)
+	w.SetNamespace(key.Namespace)
+	w.SetName(key.Name)
+	w.SetLabels(labels)
+	return w
+}
+
+func widgetResource() apiserver.Resource {
+	return apiserver.Resource{GVR: widgetGVR, Kind: widgetKind.Kind, Namespaced: true}
+}
+
+// whole reports what of o is not as its content says.
+func whole(of Kind, o object.Object) error {
+	content, ok := o.GetLabels()["content"]
+	if !ok {
+		return fmt.Errorf("it has no content: labels %v", o.GetLabels())
+	}
+	var hasNode, hasImage string
+	switch o := o.(type) {
+	case *corev1.Pod:
+		hasNode = o.Spec.NodeName
+		hasImage = image(content)
+		if of == Pods {
+			if len(o.Spec.Containers) != 1 {
+				return fmt.Errorf("it has %d containers", len(o.Spec.Containers))
+			}
+			hasImage = o.Spec.Containers[0].Image
+		} else if len(o.Spec.Containers) != 0 {
+			return fmt.Errorf("it has containers, which were not asked for")
+		}
+	case *unstructured.Unstructured:
+		hasNode, _, _ = unstructured.NestedString(o.Object, "spec", "node")
+		hasImage = image(content)
+		if size, _, err := unstructured.NestedInt64(o.Object, "spec", "size"); err != nil || fmt.Sprint(size) != content {
+			return fmt.Errorf("content %s has size %d", content, size)
+		}
+	default:
+		return nil
+	}
+	if hasNode != node(content) || hasImage != image(content) {
+		return fmt.Errorf("content %s has node %s and image %s", content, hasNode, hasImage)
+	}
+	return nil
+}
+
+// put has the server store a pod.
+func (p *play) put(who, content int) string {
+	key := keyOf(who)
+	o, err := p.srv.Put(pod(key, content))
+	if err != nil {
+		p.breaks("put %s: %v", key, err)
+		return ""
+	}
+	p.pods.made(key, o, content)
+	return o.GetResourceVersion()
+}
+
+func (p *play) putWidget(who, content int) {
+	key := keyOf(who)
+	o, err := p.srv.Put(widget(key, content))
+	if err != nil {
+		return // the kind is not served
+	}
+	p.widgets.made(key, o, content)
+}
+
+// remove has the server delete an object.
+func (p *play) remove(gvr object.GVR, h *history, who int) {
+	key := keyOf(who)
+	if p.srv.Delete(gvr, key) == nil {
+		h.removed(key, number(p.srv.RVOf(gvr)))
+	}
+}

@@ -1,0 +1,319 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Result is what came of a play.
+type Result struct {
+	Broken   []string // what was seen to be wrong; empty if all is well
+	Steps    int
+	Requests int           // that the server was asked
+	Events   int           // that handlers heard of
+	Took     time.Duration // in the play's own time
+	Trace    []string      // if it was asked for
+}
+
+// play is one schedule being played.
+type play struct {
+	Schedule
+	rand *rand.Rand
+	srv  *apiserver.Server
+	ctx  context.Context
+	runs sync.WaitGroup // what the play started
+
+	clients   []*rest.Client
+	pool      *wire.Pool
+	pods      *history
+	widgets   *history
+	members   []informer
+	copier    *copier
+	elections *elections
+
+	restored atomic.Int32 // how often the server's data went back
+	events   atomic.Int64
+	began    time.Time
+
+	mu       sync.Mutex // guards what follows
+	broken   []string
+	suspects map[string]int
+	tracing  bool
+	trace    map[string][]line
+}
+
+type line struct {
+	at   time.Duration
+	text string
+}
+
+// most is how many violations are written down of one play.
+const most = 5
+
+// flood is after how many requests a play is over, since time does not go on while
+// somebody asks without a pause.
+const flood = 20_000
+
+// Play plays s in a bubble of its own.
+func Play(t *testing.T, s Schedule) Result {
+	t.Helper()
+	return run(t, s, false)
+}
+
+func run(t *testing.T, s Schedule, tracing bool) (result Result) {
+	defer jitter.Seed(s.Seed)()
+	synctest.Test(t, func(t *testing.T) {
+		p := &play{
+			Schedule: s, rand: rand.New(rand.NewPCG(s.Seed, 17)), pool: wire.NewPool(), began: time.Now(),
+			pods: newHistory(), widgets: newHistory(), tracing: tracing, trace: map[string][]line{}, suspects: map[string]int{},
+		}
+		p.open()
+		for n, step := range s.Steps {
+			p.step(n, step)
+			if p.over() {
+				break
+			}
+		}
+		p.close()
+		result = p.result()
+	})
+	return result
+}
+
+// open makes the world.
+func (p *play) open() {
+	w := p.World
+	p.srv = apiserver.New(apiserver.Options{
+		Seed: p.Seed, History: w.History, BookmarkPeriod: w.Bookmarks, StreamingLists: w.Streams,
+		Resources: []apiserver.Resource{widgetResource()},
+	})
+	p.ctx = context.Background()
+	for n := range w.Objects {
+		p.put(n, n)
+		if n%3 == 0 {
+			p.putWidget(n, n)
+		}
+	}
+	for n, form := range w.Informers {
+		p.members = append(p.members, p.member(n, form))
+		p.members[n].join(Step{})
+		p.members[n].start()
+	}
+	if w.Reconciles {
+		p.copier = newCopier(p)
+	}
+	p.elections = newElections(p, w.Candidates)
+}
+
+var sharedScheme = sync.OnceValue(scheme.New)
+
+// client is a new process with its own connections.
+func (p *play) client(cbor bool) *rest.Client {
+	endpoint, err := p.srv.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	c, err := rest.NewClient(&config.Config{
+		Host: endpoint.URL, Dial: endpoint.DialContext, CBOR: cbor, Logger: slog.New(slog.DiscardHandler),
+	}, sharedScheme())
+	if err != nil {
+		panic(err)
+	}
+	p.clients = append(p.clients, c)
+	return c
+}
+
+func (p *play) member(n int, f Form) informer {
+	c := p.client(f.CBOR)
+	called := name("informer", n)
+	switch f.Of {
+	case Metadata:
+		return newMember(p, f, called, source.ListerWatcher[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(p.pool)), p.pods)
+	case Kept:
+		return newMember(p, f, called, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels", "spec.nodeName"))), p.pods)
+	case Widgets:
+		return newMember(p, f, called, source.ListerWatcher[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](c, widgetKind)), p.widgets)
+	}
+	return newMember(p, f, called, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Sharing(p.pool)), p.pods)
+}
+
+// step plays one step and looks at everything.
+func (p *play) step(n int, s Step) {
+	time.Sleep(s.Wait)
+	p.say("play", "step %d: %s who %d n %d for %s", n, s.Do, s.Who, s.N, s.For)
+	do, ok := deeds[s.Do]
+	if !ok {
+		p.breaks("there is no deed %q", s.Do)
+		return
+	}
+	do(p, s)
+	p.check()
+}
+
+// check looks at every informer as it is at this moment.
+func (p *play) check() {
+	for _, m := range p.members {
+		m.check()
+	}
+	if n := p.srv.Stats().Requests("", ""); n > flood {
+		p.breaks("L19: the server was asked %d times", n)
+		p.srv.Down()
+	}
+}
+
+// over reports whether there is no need to go on.
+func (p *play) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.broken) > 0
+}
+
+// calm is how long everything has at the end to come to what the server has. A watch of
+// two minutes may have gone silent just before, and a stream just begun.
+const calm = 30 * time.Minute
+
+// close heals everything, waits until all is as it should be, and stops everything.
+func (p *play) close() {
+	if !p.over() {
+		p.say("play", "the end")
+		p.heal()
+		p.settle()
+	}
+	for _, m := range p.members {
+		m.stop()
+	}
+	if p.copier != nil {
+		p.copier.stop()
+	}
+	p.elections.stop()
+	p.runs.Wait()
+	for _, c := range p.clients {
+		c.CloseIdleConnections()
+	}
+	p.srv.Close()
+}
+
+// settle waits until all is as it should be.
+func (p *play) settle() {
+	var wrong []string
+	for since := time.Now(); time.Since(since) < calm; {
+		time.Sleep(20*time.Second + 13*time.Microsecond)
+		synctest.Wait()
+		p.check()
+		if wrong = p.wrong(); len(wrong) == 0 || p.over() {
+			return
+		}
+	}
+	for _, w := range wrong {
+		p.breaks("after %s of calm: %s", calm, w)
+	}
+}
+
+// wrong says what is not as it should be when all is well and quiet.
+func (p *play) wrong() (all []string) {
+	for _, m := range p.members {
+		all = append(all, m.settled()...)
+	}
+	if p.copier != nil {
+		all = append(all, p.copier.settled()...)
+	}
+	return append(all, p.elections.settled()...)
+}
+
+// heal ends all that goes wrong.
+func (p *play) heal() {
+	p.srv.Faults().Clear()
+	p.srv.Up()
+	for _, m := range p.members {
+		m.start()
+		for _, h := range m.handlers() {
+			h.next.Store(int64(well))
+		}
+	}
+	if p.copier != nil {
+		p.copier.heal()
+	}
+	p.elections.heal()
+}
+
+func (p *play) result() Result {
+	r := Result{Broken: p.broken, Steps: len(p.Steps), Requests: p.srv.Stats().Requests("", ""),
+		Events: int(p.events.Load()), Took: time.Since(p.began)}
+	type entry struct {
+		line
+		who string
+	}
+	var all []entry
+	for who, lines := range p.trace {
+		for _, l := range lines {
+			all = append(all, entry{l, who})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b entry) int {
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		return strings.Compare(a.who, b.who)
+	})
+	for _, e := range all {
+		r.Trace = append(r.Trace, fmt.Sprintf("%15s %s: %s", e.at, e.who, e.text))
+	}
+	return r
+}
+
+// breaks writes down what is wrong.
+func (p *play) breaks(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.say("play", "BROKEN %s", text)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.broken) < most {
+		p.broken = append(p.broken, text)
+	}
+}
+
+// suspect writes down what is wrong if it is seen twice: two looks at a cache may see
+// two moments.
+func (p *play) suspect(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	p.mu.Lock()
+	p.suspects[text]++
+	twice := p.suspects[text] > 1
+	p.mu.Unlock()
+	if twice {
+		p.breaks("%s", text)
+	}
+}
+
+// say writes a line into the trace, which has one column for each who.
+func (p *play) say(who, format string, args ...any) {
+	if !p.tracing {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trace[who] = append(p.trace[who], line{time.Since(p.began), fmt.Sprintf(format, args...)})
+}
+
+func name(what string, n int) string { return fmt.Sprint(what, " ", n) }

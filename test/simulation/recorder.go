@@ -1,0 +1,177 @@
+package simulation
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// handler is what may be done to one in a play.
+type handler struct {
+	called string
+	leave  func(wait bool)
+	next   atomic.Int64  // how its next calls go wrong; see mood
+	slow   time.Duration // how long each call takes
+	closed atomic.Bool
+}
+
+// mood is how the calls of a handler go.
+type mood int64
+
+const (
+	well mood = iota
+	panics
+	exits
+	fails
+	blocks
+	moods
+)
+
+// recorder is a handler that checks at every call what any handler may rely on.
+type recorder[T object.Object] struct {
+	handler
+	member       *member[T]
+	registration *sharedinformer.Registration[T]
+
+	in    atomic.Int32
+	mu    sync.Mutex
+	known map[object.Key]T
+	calls int
+}
+
+// join adds a handler. The bits of N say how it is made.
+func (m *member[T]) join(s Step) {
+	r := &recorder[T]{member: m, known: map[object.Key]T{}}
+	r.called = name("handler", len(m.heard))
+	if s.N&1 != 0 {
+		r.slow = time.Duration(s.N%7) * 50 * time.Millisecond
+	}
+	opts := sharedinformer.HandlerOptions{Name: r.called}
+	if s.N&2 != 0 {
+		opts.Lag = sharedinformer.Coalesce
+	}
+	if s.N&4 != 0 {
+		opts.Resync = 97*time.Second + 13*time.Millisecond
+	}
+	m.heard = append(m.heard, r)
+	m.play.say(m.called, "%s joins: %+v", r.called, opts)
+	r.registration = m.AddHandlerWith(r, opts)
+	r.leave = func(wait bool) {
+		if !wait {
+			r.closed.Store(true)
+			r.registration.Close()
+			return
+		}
+		ctx, cancel := context.WithTimeout(m.play.ctx, time.Hour)
+		defer cancel()
+		if err := r.registration.CloseAndWait(ctx); err != nil {
+			m.play.breaks("L07: %s of %s: CloseAndWait: %v", r.called, m.called, err)
+		}
+		r.closed.Store(true)
+		if r.in.Load() != 0 {
+			m.play.breaks("L07: %s of %s is called after CloseAndWait", r.called, m.called)
+		}
+	}
+}
+
+// Handle hears of one change.
+func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) error {
+	p, key := r.member.play, object.KeyOf(e.Object)
+	if r.in.Add(1) > 1 {
+		p.breaks("L01: two calls of %s of %s at a time", r.called, r.member.called)
+	}
+	defer r.in.Add(-1)
+	if r.closed.Load() {
+		p.breaks("L07: %s of %s hears of %s after it was closed", r.called, r.member.called, key)
+	}
+	p.events.Add(1)
+	p.say(r.member.called+" "+r.called, "%s %s@%s initial %v unknown %v", e.Type, key, e.Object.GetResourceVersion(), e.Initial, e.FinalStateUnknown)
+	r.hear(key, e)
+	if r.slow > 0 {
+		time.Sleep(r.slow)
+	}
+	switch mood(r.next.Swap(int64(well))) {
+	case panics:
+		panic(errPlanned)
+	case exits:
+		runtime.Goexit()
+	case fails:
+		return errPlanned
+	case blocks:
+		select {
+		case <-ctx.Done():
+		case <-time.After(90 * time.Second):
+		}
+	}
+	return nil
+}
+
+// hear checks one event and writes it down.
+func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	known, has := r.known[key]
+	complain := func(law, format string, args ...any) {
+		args = append([]any{law, r.called, r.member.called, e.Type, key, e.Object.GetResourceVersion()}, args...)
+		r.member.play.breaks("%s: %s of %s hears of %s %s@%s, "+format, args...)
+	}
+	restored := r.member.play.restored.Load() > 0
+	switch e.Type {
+	case sharedinformer.Add:
+		if has {
+			complain("L03", "which it knows")
+		}
+	case sharedinformer.Update, sharedinformer.Resync:
+		switch {
+		case !has:
+			complain("L03", "which it does not know")
+		case known.GetUID() != e.Object.GetUID():
+			complain("L04", "which is another object than the %s that it knows", known.GetUID())
+		case e.Type == sharedinformer.Update && any(e.Old) != any(known):
+			complain("L03", "from %s, and knows %s", version(e.Old), version(known))
+		case !restored && number(known.GetResourceVersion()) > number(e.Object.GetResourceVersion()):
+			complain("L01", "and knows %s", version(known))
+		case e.Type == sharedinformer.Resync && known.GetResourceVersion() != e.Object.GetResourceVersion():
+			complain("L11", "and knows %s", version(known))
+		}
+	case sharedinformer.Delete:
+		switch {
+		case !has:
+			complain("L03", "which it does not know")
+		case known.GetUID() != e.Object.GetUID():
+			complain("L04", "which is another object than the %s that it knows", known.GetUID())
+		}
+		if now, cached := r.member.Cache().Get(key); cached && now.GetUID() == e.Object.GetUID() && r.slow == 0 && !restored && r.member.form.Namespaces == 0 && !r.member.form.Selected {
+			complain("L05", "which is cached")
+		}
+	}
+	if e.Type == sharedinformer.Delete {
+		delete(r.known, key)
+		return
+	}
+	r.known[key] = e.Object
+	if now, cached := r.member.Cache().Get(key); cached && !restored && now.GetUID() == e.Object.GetUID() &&
+		number(now.GetResourceVersion()) < number(e.Object.GetResourceVersion()) {
+		complain("L05", "and the cache is at %s", version(now))
+	}
+	if err := whole(r.member.form.Of, e.Object); err != nil {
+		complain("W01", "%v", err)
+	}
+}
+
+// holds is what the handler knows.
+func (r *recorder[T]) holds() map[object.Key]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := map[object.Key]string{}
+	for key, o := range r.known {
+		held[key] = version(o)
+	}
+	return held
+}

@@ -1,0 +1,91 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// Schedule is one play: a world, and what happens in it. It is plain data, so that it can
+// be shrunk, written down as JSON, and put into a test as it is printed.
+type Schedule struct {
+	Seed  uint64 // of everything that is drawn while it is played
+	World World
+	Steps []Step
+}
+
+// World is what there is at the beginning.
+type World struct {
+	Objects   int           // pods, and a third as many widgets
+	History   int           // changes that the server keeps for watches
+	Bookmarks time.Duration // between two bookmarks
+	Streams   apiserver.StreamingLists
+
+	Informers  []Form
+	Reconciles bool // a controller keeps a ConfigMap for each pod
+	Candidates int  // for one Lease
+}
+
+// Form is how one informer is made.
+type Form struct {
+	Of           Kind
+	Initial      reflector.Initial
+	PageSize     int64
+	Compact      bool
+	CBOR         bool
+	WatchTimeout time.Duration
+	Selected     bool // only objects whose label "half" is "even"
+	Namespaces   int  // a bit for each of the namespaces; 0 is all of them by one feed
+}
+
+// Kind is what an informer is of.
+type Kind uint8
+
+const (
+	Pods     Kind = iota // typed, protobuf
+	Metadata             // of pods
+	Kept                 // pods, of which only labels and node are kept
+	Widgets              // custom, unstructured
+	kinds
+)
+
+// Step is one thing that happens, Wait after the one before. Who and N are taken modulo
+// what there is, so that a schedule makes sense whatever is taken out of it.
+type Step struct {
+	Wait time.Duration `json:",omitzero"`
+	Do   Deed
+	Who  int           `json:",omitzero"` // object, informer, handler, process or candidate
+	N    int           `json:",omitzero"` // how many, or which way
+	For  time.Duration `json:",omitzero"`
+}
+
+// Deed is the name of what happens; see deeds.
+type Deed string
+
+// String writes the schedule as Go source.
+func (s Schedule) String() string {
+	var b strings.Builder
+	text := fmt.Sprintf("%#v", s)
+	text = strings.ReplaceAll(text, "[]simulation.Step{", "[]simulation.Step{\n\t")
+	text = strings.ReplaceAll(text, "}, simulation.Step{", "},\n\tsimulation.Step{")
+	b.WriteString(text)
+	return b.String()
+}
+
+// Played is how much was played.
+type Played struct {
+	Schedules, Steps, Requests, Events int
+	Virtual                            time.Duration
+}
+
+// Add adds what else was played.
+func (p *Played) Add(more Played) {
+	p.Schedules += more.Schedules
+	p.Steps += more.Steps
+	p.Requests += more.Requests
+	p.Events += more.Events
+	p.Virtual += more.Virtual
+}

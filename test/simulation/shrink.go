@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+)
+
+// Shrink returns a schedule that is as small as can be found and for which fails still
+// holds, as it does for s. It takes away steps, in large parts first, then what there is
+// of the world, then numbers.
+func Shrink(s Schedule, fails func(Schedule) bool) Schedule {
+	for {
+		before := s.size()
+		s = shrinkSteps(s, fails)
+		s = shrinkWorld(s, fails)
+		s = shrinkNumbers(s, fails)
+		if s.size() == before {
+			return s
+		}
+	}
+}
+
+// size is what Shrink makes less of.
+func (s Schedule) size() int {
+	n := len(s.Steps)*1000 + len(s.World.Informers)*5000 + s.World.Candidates*1000 + s.World.Objects
+	if s.World.Reconciles {
+		n += 5000
+	}
+	for _, step := range s.Steps {
+		if step.For != 0 {
+			n += 10
+		}
+		n += step.Who + step.N
+	}
+	return n
+}
+
+func shrinkSteps(s Schedule, fails func(Schedule) bool) Schedule {
+	for part := (len(s.Steps) + 1) / 2; part >= 1; part /= 2 {
+		for at := 0; at < len(s.Steps); {
+			less := s
+			less.Steps = slices.Delete(slices.Clone(s.Steps), at, min(at+part, len(s.Steps)))
+			if fails(less) {
+				s = less
+			} else {
+				at += part
+			}
+		}
+	}
+	return s
+}
+
+func shrinkWorld(s Schedule, fails func(Schedule) bool) Schedule {
+	for at := 0; at < len(s.World.Informers); {
+		less := s
+		less.World.Informers = slices.Delete(slices.Clone(s.World.Informers), at, at+1)
+		if fails(less) {
+			s = less
+		} else {
+			at++
+		}
+	}
+	changes := []func(*World){
+		func(w *World) { w.Candidates = 0 },
+		func(w *World) { w.Reconciles = false },
+		func(w *World) { w.Objects = 0 },
+		func(w *World) { w.Objects /= 2 },
+		func(w *World) { w.Streams = 0 },
+		func(w *World) { w.Bookmarks = time.Minute },
+		func(w *World) { w.History = 1000 },
+	}
+	for n := range s.World.Informers {
+		changes = append(changes,
+			func(w *World) {
+				w.Informers[n] = Form{Of: w.Informers[n].Of, WatchTimeout: w.Informers[n].WatchTimeout}
+			},
+			func(w *World) { w.Informers[n].Compact = false },
+			func(w *World) { w.Informers[n].CBOR = false },
+			func(w *World) { w.Informers[n].Selected = false },
+			func(w *World) { w.Informers[n].Namespaces = 0 },
+			func(w *World) { w.Informers[n].PageSize = 0 },
+			func(w *World) { w.Informers[n].Of = Pods },
+		)
+	}
+	for _, change := range changes {
+		less := s
+		less.World.Informers = slices.Clone(s.World.Informers)
+		change(&less.World)
+		if fails(less) {
+			s = less
+		}
+	}
+	return s
+}
+
+func shrinkNumbers(s Schedule, fails func(Schedule) bool) Schedule {
+	for at := range s.Steps {
+		for _, change := range []func(*Step){
+			func(x *Step) { x.For = 0 },
+			func(x *Step) { x.Who = 0 },
+			func(x *Step) { x.N = 0 },
+			func(x *Step) { x.N /= 2 },
+			func(x *Step) { x.Wait = time.Millisecond },
+		} {
+			less := s
+			less.Steps = slices.Clone(s.Steps)
+			change(&less.Steps[at])
+			if less.Steps[at] != s.Steps[at] && fails(less) {
+				s = less
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,81 @@
+// Command simulate plays schedules of package simulation on all cores, until there have
+// been enough or time is up.
+//
+//	go run ./test/simulation/simulate -runs 1000000
+//	go run ./test/simulation/simulate -time 1h -from 5000000
+//
+// It prints what was played. A schedule in which something was seen to be wrong is shrunk
+// and printed as a test, and the exit code is 1.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+func main() {
+	var o options
+	flag.IntVar(&o.runs, "runs", 0, "how many schedules to play; 0 is as many as there is time for")
+	flag.DurationVar(&o.time, "time", 0, "how long to play; 0 is until there have been enough")
+	flag.Uint64Var(&o.from, "from", 0, "the first seed")
+	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many play at the same time")
+	flag.IntVar(&o.block, "block", 500, "how many schedules one process plays")
+	flag.StringVar(&o.binary, "binary", "", "a `file` that go test -c made of package simulation, to be used instead of a new one")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "simulate:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	runs    int
+	time    time.Duration
+	from    uint64
+	workers int
+	block   int
+	binary  string
+}
+
+func run(ctx context.Context, o options) error {
+	if o.runs <= 0 && o.time <= 0 {
+		return errors.New("say how long: -runs N or -time D")
+	}
+	if o.workers < 1 || o.block < 1 {
+		return errors.New("-workers and -block are at least 1")
+	}
+	dir, err := os.MkdirTemp("", "millrace-simulate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if o.binary == "" {
+		o.binary = filepath.Join(dir, "simulation.test")
+		build := exec.CommandContext(ctx, "go", "test", "-c", "-o", o.binary, "github.com/millrace-dev/millrace/test/simulation")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build the simulation: %w", err)
+		}
+	}
+	w := &workshop{options: o, dir: dir, began: time.Now(), next: o.from}
+	w.play(ctx)
+	fmt.Println(w.summary())
+	if len(w.broken) == 0 {
+		return context.Cause(ctx)
+	}
+	for _, b := range w.broken {
+		fmt.Printf("\nseed %d:\n%s\n", b.seed, b.said)
+	}
+	fmt.Printf("\nseed %d, shrunk:\n%s\n", w.broken[0].seed, w.shrink(ctx, w.broken[0].seed))
+	return fmt.Errorf("%d schedules in which something is wrong", len(w.broken))
+}

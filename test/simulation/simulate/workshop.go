@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/simulation"
+)
+
+// workshop plays blocks of seeds in processes: one that hangs or dies is one seed's fault
+// and nobody else's.
+type workshop struct {
+	options
+	dir   string
+	began time.Time
+
+	mu     sync.Mutex // guards what follows
+	next   uint64     // the first seed that nobody has taken
+	total  simulation.Played
+	broken []violation
+	told   time.Time
+}
+
+// violation is a seed at which something was wrong.
+type violation struct {
+	seed uint64
+	said string
+}
+
+// enough is after how many violations no more are looked for.
+const enough = 3
+
+// patience is how long one process may take for one schedule more than it should.
+const patience = 5 * time.Minute
+
+// play plays until there have been enough, or time is up.
+func (w *workshop) play(ctx context.Context) {
+	if w.time > 0 {
+		limited, cancel := context.WithTimeout(ctx, w.time)
+		defer cancel()
+		ctx = limited
+	}
+	var all sync.WaitGroup
+	for range w.workers {
+		all.Go(func() {
+			for {
+				from, count, more := w.take()
+				if !more || ctx.Err() != nil {
+					return
+				}
+				w.block(ctx, from, count)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// take gives the next block.
+func (w *workshop) take() (from uint64, count int, more bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	count = w.options.block
+	if w.runs > 0 {
+		count = min(count, w.runs-int(w.next-w.from))
+	}
+	if count <= 0 || len(w.broken) >= enough {
+		return 0, 0, false
+	}
+	from = w.next
+	w.next += uint64(count)
+	return from, count, true
+}
+
+func (w *workshop) enough() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.broken) >= enough
+}
+
+var seedLine = regexp.MustCompile(`(?m)^seed (\d+)$`)
+
+// block plays a block, and goes on behind a seed at which something is wrong.
+func (w *workshop) block(ctx context.Context, from uint64, count int) {
+	for count > 0 && ctx.Err() == nil && !w.enough() {
+		said, err := w.child(ctx, "-from", fmt.Sprint(from), "-schedules", fmt.Sprint(count))
+		if err == nil {
+			w.played(said)
+			return
+		}
+		if ctx.Err() != nil {
+			return // what was played of this block is not counted
+		}
+		seed := from
+		if all := seedLine.FindAllSubmatch(said, -1); len(all) > 0 {
+			seed, _ = strconv.ParseUint(string(all[len(all)-1][1]), 10, 64)
+		}
+		w.mu.Lock()
+		w.broken = append(w.broken, violation{seed, string(seedLine.ReplaceAll(tail(said), nil))})
+		w.mu.Unlock()
+		count -= int(seed + 1 - from)
+		from = seed + 1
+	}
+}
+
+// played counts what a process says it has played.
+func (w *workshop) played(said []byte) {
+	_, text, _ := bytes.Cut(said, []byte("played "))
+	var p simulation.Played
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&p); err != nil {
+		fmt.Fprintf(os.Stderr, "simulate: what a process said of itself: %v\n", err)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total.Add(p)
+	if time.Since(w.told) > 10*time.Second {
+		w.told = time.Now()
+		fmt.Fprintln(os.Stderr, w.text())
+	}
+}
+
+func (w *workshop) summary() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text()
+}
+
+func (w *workshop) text() string {
+	return fmt.Sprintf("%d schedules from seed %d on: %d steps, %d requests, %d events in %.1f virtual days; %d violations; %s on %d cores",
+		w.total.Schedules, w.from, w.total.Steps, w.total.Requests, w.total.Events,
+		w.total.Virtual.Hours()/24, len(w.broken), time.Since(w.began).Round(time.Second), w.workers)
+}
+
+// shrink makes the schedule of a seed as small as it can.
+func (w *workshop) shrink(ctx context.Context, seed uint64) string {
+	file := filepath.Join(w.dir, "schedule.json")
+	fails := func(s simulation.Schedule) bool {
+		text, err := json.Marshal(s)
+		if err != nil || ctx.Err() != nil {
+			return false
+		}
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			return false
+		}
+		_, err = w.child(ctx, "-schedule", file)
+		return err != nil
+	}
+	s := simulation.Draw(seed)
+	if !fails(s) {
+		return "played alone, nothing is wrong; this is the whole:\n" + s.String()
+	}
+	return simulation.Shrink(s, fails).String()
+}
+
+// child runs the test in a process of its own. It has one core, so that goroutines that
+// could run at once do so in one order.
+func (w *workshop) child(ctx context.Context, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, w.binary, append([]string{"-test.run", "^TestSchedules$", "-test.timeout", "0"}, args...)...)
+	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
+	c.Dir = w.dir
+	c.WaitDelay = patience
+	return c.CombinedOutput()
+}
+
+// tail is the end of what a process said.
+func tail(said []byte) []byte {
+	const most = 4000
+	return said[max(0, len(said)-most):]
+}
