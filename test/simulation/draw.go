@@ -85,7 +85,7 @@ func drawForm(random *rand.Rand, w World) Form {
 		f.Initial = reflector.Auto // it would be refused for ever, as it should
 	}
 	if random.IntN(3) == 0 {
-		f.Namespaces = 1 + random.IntN(1<<len(namespaces)-1)
+		f.Namespaces = 1 + random.IntN(allOfThem)
 	}
 	return f
 }

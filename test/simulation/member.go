@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
@@ -43,19 +45,22 @@ type member[T object.Object] struct {
 	end     func() error // nil while it does not run
 	heard   []*recorder[T]
 	lowest  map[string]int // namespace, or "", to the earliest moment that its cache may show
-	spaces  int            // a bit for each namespace that it watches
+	spaces  int            // those that it watches, as in Form.Namespaces; 0 is none
 }
 
 func newMember[T object.Object](p *play, form Form, called string, from source.ListerWatcher[T], h *history) *member[T] {
 	m := &member[T]{play: p, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
 	opts := sharedinformer.Options{
 		Name: called, Initial: form.Initial, PageSize: form.PageSize, Compact: form.Compact,
-		Timing: reflector.Timing{WatchTimeout: form.WatchTimeout}, Namespaces: namespacesOf(form.Namespaces),
+		Timing:  reflector.Timing{WatchTimeout: form.WatchTimeout},
 		OnState: func(s reflector.Status) { p.say(s.Resource, "%s rv %s", s.State, s.RV) },
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			p.say(called, "failure %v", f)
 			return failure.Retry
 		},
+	}
+	if form.Namespaces != 0 {
+		opts.Namespaces = namespacesOf(form.Namespaces)
 	}
 	if form.Selected {
 		opts.LabelSelector = even
@@ -105,14 +110,11 @@ func (m *member[T]) setNamespaces(n int) {
 	if m.form.Namespaces == 0 {
 		return
 	}
-	m.spaces = n % (1 << len(namespaces))
-	if m.spaces == 0 {
-		m.spaces = 1
-	}
-	m.play.say(m.called, "namespaces %v", namespacesOf(m.spaces))
-	for i, ns := range namespaces {
-		if m.spaces&(1<<i) == 0 {
-			delete(m.lowest, ns)
+	m.spaces = n % (allOfThem + 1)
+	m.play.say(m.called, "namespaces %q", namespacesOf(m.spaces))
+	for part := range m.lowest {
+		if !slices.Contains(namespacesOf(m.spaces), part) {
+			delete(m.lowest, part)
 		}
 	}
 	if err := m.SetNamespaces(namespacesOf(m.spaces)); err != nil {
@@ -136,6 +138,12 @@ func (m *member[T]) awaitRV(rv string, moment int) {
 // sees reports whether an informer of this form has the object that is in s.
 func (m *member[T]) sees(key object.Key, s state) bool {
 	return !m.form.Selected || s.content%2 == 0
+}
+
+// covers reports whether the informer watches a namespace.
+func (m *member[T]) covers(namespace string) bool {
+	some := namespacesOf(m.spaces)
+	return m.form.Namespaces == 0 || m.spaces == allOfThem || slices.Contains(some, namespace)
 }
 
 // parts are the namespaces that are kept in step each on its own; the rest of the
@@ -238,7 +246,7 @@ func (m *member[T]) settled() (wrong []string) {
 	truth := map[object.Key]string{}
 	for key, states := range m.history.states {
 		s := states[len(states)-1]
-		if s.gone || !m.sees(key, s) || m.form.Namespaces != 0 && !slices.Contains(namespacesOf(m.spaces), key.Namespace) {
+		if s.gone || !m.sees(key, s) || !m.covers(key.Namespace) {
 			continue
 		}
 		truth[key] = fmt.Sprint(s.uid, "@", s.rv)
@@ -261,7 +269,7 @@ func (m *member[T]) settled() (wrong []string) {
 		}
 	}
 	st := m.Status()
-	if st.Reflector.Attempts != 0 || st.Reflector.State != reflector.Watching {
+	if st.Reflector.Attempts != 0 || len(m.parts()) > 0 && st.Reflector.State != reflector.Watching {
 		wrong = append(wrong, fmt.Sprintf("L17: %s is %s after %d failures, the last: %v", m.called, st.Reflector.State, st.Reflector.Attempts, st.Reflector.Failure))
 	}
 	return wrong
@@ -280,8 +288,15 @@ var errPlanned = errors.New("planned")
 
 func version(o object.Object) string { return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion()) }
 
-// namespacesOf are those whose bit is set; nil if none is.
-func namespacesOf(bits int) (some []string) {
+// allOfThem stands for all namespaces, by one feed.
+const allOfThem = 8
+
+// namespacesOf are those whose bit is set.
+func namespacesOf(bits int) []string {
+	if bits == allOfThem {
+		return []string{metav1.NamespaceAll}
+	}
+	some := []string{}
 	for i, ns := range namespaces {
 		if bits&(1<<i) != 0 {
 			some = append(some, ns)

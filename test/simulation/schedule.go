@@ -38,7 +38,7 @@ type Form struct {
 	CBOR         bool
 	WatchTimeout time.Duration
 	Selected     bool // only objects whose label "half" is "even"
-	Namespaces   int  // a bit for each of the namespaces; 0 is all of them by one feed
+	Namespaces   int  // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
 }
 
 // Kind is what an informer is of.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -67,12 +68,20 @@ type Guard struct {
 // largeElement is the size, in bytes, from which a struct is large.
 const largeElement = 64
 
-// Of returns the guard of t.
+// drawn are the guards of all types that were asked for, *Guard by reflect.Type. There is
+// one for each type that a program decodes, and nobody changes it.
+var drawn sync.Map
+
+// Of returns the guard of t, which is shared.
 func Of(t reflect.Type) *Guard {
+	if g, ok := drawn.Load(t); ok {
+		return g.(*Guard)
+	}
 	known := make(map[reflect.Type]*Guard)
 	g := drawGuard(t, known)
 	prune(known)
-	return g
+	shared, _ := drawn.LoadOrStore(t, g)
+	return shared.(*Guard)
 }
 
 // prune takes away what leads to nothing that is checked, such as labels, so that it is
