@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-// muteWatch is how long a watch must have lasted without a change or a bookmark to
-// look suspicious. API servers send a bookmark every minute or so, but not to a
-// watch whose resource version they have yet to reach.
+// muteWatch is how long a watch, and those before it, must have lasted without a change or
+// a bookmark to look suspicious. API servers send a bookmark every minute or so, and at the
+// end of a watch, but not to a watch whose resource version they have yet to reach.
 const muteWatch = 2 * time.Minute
 
 // wentBack asks the server for one item, to compare its resource version with the

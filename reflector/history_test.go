@@ -43,16 +43,24 @@ func (l lasting) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 // reaches the version that the watch asks for, which may take days.
 func TestAServerThatWentBackIsListed(t *testing.T) {
 	for name, c := range map[string]struct {
-		watches []answer
-		asked   []string
+		lifetime time.Duration // of a watch
+		watches  []answer
+		asked    []string
 	}{
+		"mute watches, each too short to tell": {
+			lifetime: 50 * time.Second,
+			watches:  []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {}, {}, {}},
+			asked:    []string{`watch rv="" initial`, `watch rv="100"`, `watch rv="100"`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="" initial`},
+		},
 		"a mute watch": {
-			watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {}},
-			asked:   []string{`watch rv="" initial`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="" initial`},
+			lifetime: 5 * time.Minute,
+			watches:  []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {}},
+			asked:    []string{`watch rv="" initial`, `watch rv="100"`, `list rv="" limit=1`, `watch rv="" initial`},
 		},
 		"a bookmark": {
-			watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {events: []wire.Event[partial]{change(watch.Bookmark, "", 60)}}},
-			asked:   []string{`watch rv="" initial`, `watch rv="100"`, `watch rv="" initial`},
+			lifetime: 5 * time.Minute,
+			watches:  []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}}, {events: []wire.Event[partial]{change(watch.Bookmark, "", 60)}}},
+			asked:    []string{`watch rv="" initial`, `watch rv="100"`, `watch rv="" initial`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,11 +69,11 @@ func TestAServerThatWentBackIsListed(t *testing.T) {
 					lists:   []answer{{rv: "60", items: []partial{obj("a", 50)}}},
 					watches: append(c.watches, answer{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true}),
 				}
-				r := New(lasting{s, 5 * time.Minute}, deltafifo.New[partial](deltafifo.Options{}), Options{})
+				r := New(lasting{s, c.lifetime}, deltafifo.New[partial](deltafifo.Options{}), Options{})
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
 				go func() { ended <- r.Run(ctx) }()
-				time.Sleep(12 * time.Minute)
+				time.Sleep(time.Duration(len(c.watches))*c.lifetime + time.Minute)
 				synctest.Wait()
 				require.Equal(t, c.asked, s.asked)
 				require.Equal(t, "60", r.Status().RV)

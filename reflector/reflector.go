@@ -28,14 +28,15 @@ type Reflector[T object.Object] struct {
 	invalid error // what is wrong with the options
 
 	// Run's own, kept between two runs.
-	rv             string // all changes up to here are queued; empty before the first list
-	last           string // that of the last change or bookmark, which is below rv if versions are not ordered
-	heard          uint64 // changes and bookmarks that watches have brought
-	anew           bool   // the history went back behind rv: a list takes back no known object
-	backs          int    // how often it did
-	expired        bool   // rv is of no use to the server: list with a consistent read
-	unpaged        bool   // a page's token expired: list in one response
-	noStream       bool   // streaming lists are not to be tried (again)
+	rv             string        // all changes up to here are queued; empty before the first list
+	last           string        // that of the last change or bookmark, which is below rv if versions are not ordered
+	heard          uint64        // changes and bookmarks that watches have brought
+	mute           time.Duration // for how long watches have brought none
+	anew           bool          // the history went back behind rv: a list takes back no known object
+	backs          int           // how often it did
+	expired        bool          // rv is of no use to the server: list with a consistent read
+	unpaged        bool          // a page's token expired: list in one response
+	noStream       bool          // streaming lists are not to be tried (again)
 	streamFailures int
 	unreadable     int // watches in a row that broke at a change behind rv that cannot be read
 	pace           pacer

@@ -91,8 +91,14 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 	if opts.ResourceVersion != r.from() {
 		r.unreadable = 0
 	}
-	if fail == nil && r.heard == heard && time.Since(opened) >= muteWatch && r.wentBack(ctx) {
-		return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
+	if r.mute += time.Since(opened); r.heard != heard {
+		r.mute = 0
+	}
+	if fail == nil && r.mute >= muteWatch {
+		r.mute = 0
+		if r.wentBack(ctx) {
+			return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
+		}
 	}
 	if fail != nil && unreadable(fail) {
 		r.unreadable++
