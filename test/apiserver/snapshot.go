@@ -42,13 +42,18 @@ func (s *cluster) Snapshot() *Snapshot {
 // again, for other changes. All servers of the cluster cut their connections and
 // begin their watch caches at the version of p, before which nothing is known. UIDs
 // are not used again. A server that is down stays down.
-func (s *cluster) Restore(p *Snapshot) {
+func (s *cluster) Restore(p *Snapshot) { s.RestoreBumped(p, 0) }
+
+// RestoreBumped is Restore with the resource version raised by more than was written
+// since, so that none is used again: what etcdutl snapshot restore does with
+// --bump-revision and --mark-compacted, as the Kubernetes documentation asks for.
+func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 	s.mu.Lock()
 	for _, c := range s.collections {
 		c.end()
 	}
 	s.collections, s.byType = map[object.GVR]*collection{}, map[reflect.Type]*collection{}
-	s.rv, s.stamps = p.rv, nil
+	s.rv, s.stamps = p.rv+by, nil
 	for _, shelf := range p.shelves {
 		c := newCollection(shelf.resource, s.types, s.rv)
 		c.objects, c.paths, c.last = maps.Clone(shelf.objects), slices.Clone(shelf.paths), shelf.last
