@@ -43,7 +43,7 @@ func (c *copier) start() {
 	}
 	p := c.play
 	p.say("copier", "starts")
-	f := factory.New(p.client(false), factory.Options{})
+	f := factory.New(p.process(false).client, factory.Options{})
 	c.pods, c.copies = controller.ClientFor[*corev1.Pod](f), controller.ClientFor[*corev1.ConfigMap](f)
 	c.mu.Lock()
 	clear(c.wrote)

@@ -21,8 +21,16 @@ func init() {
 		"pass":         func(p *play, s Step) { p.pass(s.For) },
 		"compact":      func(p *play, _ Step) { p.srv.Compact() },
 		"restart":      (*play).restart,
-		"down":         func(p *play, _ Step) { p.srv.Down() },
-		"up":           func(p *play, _ Step) { p.srv.Up() },
+		"down":         func(p *play, s Step) { p.frontOf(s).Down() },
+		"up":           func(p *play, s Step) { p.frontOf(s).Up() },
+		"lag":          (*play).lag,
+		"backup":       (*play).keep,
+		"restore":      (*play).restore,
+		"upgrade":      (*play).upgrade,
+		"access":       (*play).access,
+		"definition":   (*play).definition,
+		"link":         (*play).spoilLink,
+		"change":       (*play).change,
 		"fault":        (*play).fault,
 		"toggle":       (*play).toggle,
 		"join":         (*play).join,
@@ -90,12 +98,17 @@ func (p *play) burst(s Step) {
 	}
 }
 
-// restart cuts all connections; with an odd N the watch cache begins anew.
+// restart cuts all connections of a server. With an odd N the watch cache begins anew, and
+// with some of those it is of another size then.
 func (p *play) restart(s Step) {
-	if s.N%2 == 1 {
-		p.srv.Compact()
+	switch s.N % 6 {
+	case 1, 3:
+		p.frontOf(s).RestartCold(0)
+	case 5:
+		p.frontOf(s).RestartCold(1 + s.N%20)
+	default:
+		p.frontOf(s).Restart()
 	}
-	p.srv.Restart()
 }
 
 // fault plans something bad for some of the next requests.
@@ -123,13 +136,20 @@ func (p *play) fault(s Step) {
 		apiserver.ErrorEvent{AfterFrames: frame, Status: internal},
 		apiserver.ErrorEvent{AfterFrames: frame, Status: expired},
 	}
+	if p.World.Garbled {
+		actions = append(actions,
+			apiserver.Alter{At: random.Int64N(3000), Flip: byte(1 + random.IntN(255))},
+			apiserver.Alter{At: random.Int64N(3000), Cut: 1 + random.Int64N(200)},
+			apiserver.Alter{At: random.Int64N(3000), Insert: []byte("\x00{}[1e9\xff")},
+		)
+	}
 	action := actions[s.Who%len(actions)]
 	p.say("play", "fault %T %+v", action, action)
 	verbs := []string{"list", "watch", ""}
 	if f, ok := action.(apiserver.Fail); ok && f.Code < 410 {
 		verbs = verbs[:2] // who is told that what it writes to is not there believes it
 	}
-	p.srv.Faults().Add(apiserver.Fault{
+	p.fronts[random.IntN(len(p.fronts))].Faults().Add(apiserver.Fault{
 		Verb:  verbs[random.IntN(len(verbs))],
 		Skip:  random.IntN(2),
 		Count: 1 + random.IntN(3),

@@ -30,8 +30,21 @@
 //
 // # What repeats
 //
-// A schedule is played the same way each time as far as Go allows it: all draws follow from
-// the seed, steps never fall on one instant, and with GOMAXPROCS=1 goroutines take turns.
-// What is left to chance is which of several goroutines that are woken at one instant runs
-// first, and which ready case a select takes. TestAPlayRepeats says how far that goes.
+// All draws follow from the seed, steps never fall on one instant, and each arrival from the
+// network has an instant of its own. With GOMAXPROCS=1, as command simulate sets it, a seed
+// then leads to the same events at the same times, which a test of that command asserts. It
+// is different where goroutines are woken at one instant and run in either order: in worlds
+// with a controller, whose two informers share a link and start together, the order of
+// reconciles may differ. Under the race detector the scheduler is random on purpose.
+//
+// # What cannot be promised
+//
+// Nobody could keep these, so the worlds leave them out:
+//
+//   - An object that a reconcile creates while its cache's watch is out, and that somebody
+//     deletes before the watch is back, was never there for the cache: no event tells the
+//     controller. A resync finds it.
+//   - Where a backup is restored without raising the resource versions, and the cluster has
+//     come past the version of a cache before that cache looks, nothing tells it.
+//   - Bytes that are altered on the way may be another valid object. TLS is for that.
 package simulation

@@ -26,6 +26,14 @@ var lots = []lot{
 	{"restart", 4, 0},
 	{"down", 3, 0},
 	{"up", 5, 0},
+	{"lag", 2, 60 * time.Second},
+	{"backup", 2, 0},
+	{"restore", 1, 0},
+	{"upgrade", 1, 0},
+	{"access", 3, 0},
+	{"definition", 2, 0},
+	{"link", 12, 20 * time.Second},
+	{"change", 3, 0},
 	{"toggle", 4, 0},
 	{"join", 4, 0},
 	{"leave", 2, 0},
@@ -60,6 +68,10 @@ func drawWorld(random *rand.Rand) World {
 		Streams:    apiserver.StreamingLists(random.IntN(3)),
 		Reconciles: random.IntN(4) == 0,
 	}
+	if random.IntN(3) == 0 {
+		w.Fronts, w.Lag = 1, time.Duration(random.IntN(5000))*time.Millisecond
+	}
+	w.Garbled = random.IntN(12) == 0
 	for range 1 + random.IntN(3) {
 		w.Informers = append(w.Informers, drawForm(random, w))
 	}

@@ -33,7 +33,7 @@ func newElections(p *play, n int) *elections {
 	e := &elections{play: p, leading: map[string]int64{}}
 	for i := range n {
 		c := &candidate{elections: e, called: name("candidate", i)}
-		elector, err := leaderelection.New(p.client(false), leaderelection.Options{Namespace: "default", Name: "leader", Identity: c.called})
+		elector, err := leaderelection.New(p.process(false).client, leaderelection.Options{Namespace: "default", Name: "leader", Identity: c.called})
 		if err != nil {
 			p.breaks("leaderelection.New: %v", err)
 			continue
@@ -86,9 +86,11 @@ func (c *candidate) lead(ctx context.Context) error {
 	token, _ := leaderelection.Token(ctx)
 	c.mu.Lock()
 	for other := range c.leading {
-		c.play.breaks("%s leads while %s does", c.called, other)
+		if c.play.restored.Load() == 0 { // a lease of the past is anybody's
+			c.play.breaks("%s leads while %s does", c.called, other)
+		}
 	}
-	if token <= c.last {
+	if token <= c.last && c.play.restored.Load() == 0 {
 		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
 	}
 	c.last = token

@@ -75,18 +75,40 @@ func (h *history) find(key object.Key, o object.Object) (state, bool) {
 	return state{}, false
 }
 
-// promised is the earliest moment up to which everything is applied where the cache says
-// that it is complete up to rv, in the newest epoch in which that can be.
-func (h *history) promised(rv uint64) int {
-	e := h.epochs[len(h.epochs)-1]
-	moment := e.from
-	for _, m := range e.marks {
-		if m.rv > rv {
-			break
+// restore goes back to the state of a moment of the past, when the server was at rv.
+func (h *history) restore(moment int, rv uint64) {
+	h.now++
+	for key, states := range h.states {
+		then := state{gone: true}
+		for _, s := range states {
+			if s.from <= moment {
+				then = s
+			}
 		}
-		moment = m.moment
+		then.from = h.now
+		h.states[key] = append(states, then)
 	}
-	return moment
+	h.epochs = append(h.epochs, epoch{from: h.now, marks: []mark{{rv, h.now}}})
+}
+
+// promised are the moments that a cache may show which says that it is complete up to rv:
+// of each epoch those from then on.
+func (h *history) promised(rv uint64) (when []span) {
+	for n, e := range h.epochs {
+		moment := e.from
+		for _, m := range e.marks {
+			if m.rv > rv {
+				break
+			}
+			moment = m.moment
+		}
+		end := math.MaxInt
+		if n+1 < len(h.epochs) {
+			end = h.epochs[n+1].from
+		}
+		when = append(when, span{moment, end})
+	}
+	return when
 }
 
 // span are the moments from first up to, but not including, end.

@@ -207,13 +207,10 @@ func (m *member[T]) checkPart(part, rv string, held map[object.Key]T) {
 		m.play.breaks("L12: %s %s shows no moment of the server: %v", m.called, part, err)
 		return
 	}
-	promised := 0
-	if rv != "" && m.play.restored.Load() == 0 {
-		promised = h.promised(number(rv))
-	}
-	later := intersect(when, []span{{promised, math.MaxInt}})
+	promised := h.promised(number(rv))
+	later := intersect(when, promised)
 	if len(later) == 0 {
-		m.play.breaks("L13: %s %s is at rv %s, which is moment %d, and shows moments %v", m.called, part, rv, promised, when)
+		m.play.breaks("L13: %s %s is at rv %s, which is at moments %v, and shows moments %v", m.called, part, rv, promised, when)
 		return
 	}
 	later = intersect(later, []span{{m.lowest[part], math.MaxInt}})

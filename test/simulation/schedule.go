@@ -23,6 +23,12 @@ type World struct {
 	History   int           // changes that the server keeps for watches
 	Bookmarks time.Duration // between two bookmarks
 	Streams   apiserver.StreamingLists
+	Fronts    int           // servers beside the first
+	Lag       time.Duration // by which they see changes later
+
+	// Garbled: bytes of answers are altered, as TLS would not let them be. What the cache has
+	// may then be anything that can be decoded, so only that everything goes on is looked at.
+	Garbled bool
 
 	Informers  []Form
 	Reconciles bool // a controller keeps a ConfigMap for each pod

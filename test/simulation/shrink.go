@@ -63,6 +63,8 @@ func shrinkWorld(s Schedule, fails func(Schedule) bool) Schedule {
 	changes := []func(*World){
 		func(w *World) { w.Candidates = 0 },
 		func(w *World) { w.Reconciles = false },
+		func(w *World) { w.Fronts, w.Lag = 0, 0 },
+		func(w *World) { w.Garbled = false },
 		func(w *World) { w.Objects = 0 },
 		func(w *World) { w.Objects /= 2 },
 		func(w *World) { w.Streams = 0 },

@@ -140,8 +140,14 @@ func (w *workshop) text() string {
 		w.total.Virtual.Hours()/24, len(w.broken), time.Since(w.began).Round(time.Second), w.workers)
 }
 
-// shrink makes the schedule of a seed as small as it can.
+// shrink makes the schedule of a seed as small as it can, and says how to play it.
 func (w *workshop) shrink(ctx context.Context, seed uint64) string {
+	return w.shrinkSchedule(ctx, simulation.Draw(seed)).String()
+}
+
+// shrinkSchedule makes s as small as it can. Where nothing is wrong with it when it is
+// played alone, it stays as it is.
+func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) simulation.Schedule {
 	file := filepath.Join(w.dir, "schedule.json")
 	fails := func(s simulation.Schedule) bool {
 		text, err := json.Marshal(s)
@@ -154,11 +160,10 @@ func (w *workshop) shrink(ctx context.Context, seed uint64) string {
 		_, err = w.child(ctx, "-schedule", file)
 		return err != nil
 	}
-	s := simulation.Draw(seed)
 	if !fails(s) {
-		return "played alone, nothing is wrong; this is the whole:\n" + s.String()
+		return s
 	}
-	return simulation.Shrink(s, fails).String()
+	return simulation.Shrink(s, fails)
 }
 
 // child runs the test in a process of its own. It has one core, so that goroutines that

@@ -1,0 +1,106 @@
+package simulation
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/test/network"
+)
+
+// process is a client program: a link to the cluster, by which it comes to one of the
+// servers, as through a load balancer.
+type process struct {
+	client  *rest.Client
+	link    *network.Link
+	latency time.Duration
+	garbled bool         // bytes may be altered
+	front   atomic.Int64 // index of the server that new connections come to
+}
+
+// process starts another one.
+func (p *play) process(cbor bool) *process {
+	n := len(p.processes)
+	c := &process{
+		link: p.net.Link(name("process", n)), garbled: p.World.Garbled,
+		latency: time.Duration(1+p.rand.IntN(40)) * time.Millisecond,
+	}
+	c.front.Store(int64(n % len(p.fronts)))
+	c.heal()
+	endpoints := make([]*apiserver.Endpoint, len(p.fronts))
+	for i, f := range p.fronts {
+		endpoint, err := f.Pipe()
+		if err != nil {
+			panic(err)
+		}
+		endpoints[i] = endpoint
+	}
+	dial := c.link.Dialer(func(ctx context.Context, conn net.Conn) error {
+		return endpoints[c.front.Load()].Connect(ctx, conn)
+	})
+	client, err := rest.NewClient(&config.Config{
+		Host: endpoints[0].URL, Dial: dial, CBOR: cbor, Logger: slog.New(slog.DiscardHandler),
+	}, sharedScheme())
+	if err != nil {
+		panic(err)
+	}
+	c.client = client
+	p.processes = append(p.processes, c)
+	return c
+}
+
+// heal makes the link as good as it was. It is never perfect: every arrival has an instant
+// of its own.
+func (c *process) heal() { c.link.Set(network.Conditions{Latency: c.latency}) }
+
+// harm is what a connection suffers after some bytes.
+func (c *process) harm(s Step) network.Harm {
+	if c.garbled && s.Who%3 == 0 {
+		return network.Flip
+	}
+	return []network.Harm{network.Reset, network.Vanish}[s.Who%2]
+}
+
+// trouble is what may be wrong with a link, by number.
+var trouble = []func(c *process, s Step){
+	func(c *process, _ Step) { c.heal() },
+	func(c *process, _ Step) { c.link.Cut() },
+	func(c *process, _ Step) { c.link.Vanish() },
+	func(c *process, _ Step) { c.link.Set(network.Conditions{Latency: c.latency, Partition: true}) },
+	func(c *process, _ Step) { c.link.Set(network.Conditions{Latency: c.latency, Refuse: true}) },
+	func(c *process, s Step) {
+		c.link.Set(network.Conditions{Latency: c.latency, Jitter: s.For / 100, DialDelay: s.For / 10})
+	},
+	func(c *process, s Step) {
+		c.link.Set(network.Conditions{Latency: c.latency, Loss: float64(s.N%50) / 100})
+	},
+	func(c *process, s Step) {
+		c.link.Set(network.Conditions{Latency: c.latency, Bandwidth: 200 + 37*s.N, Segment: 1 + s.N%200})
+	},
+	func(c *process, s Step) {
+		c.link.BreakNext(network.Break{Toward: network.Direction(s.N % 2), After: int64(7 * s.N), Do: c.harm(s)})
+	},
+	func(c *process, s Step) {
+		c.link.Break(network.Break{Toward: network.Direction(s.N % 2), After: int64(s.N), Do: c.harm(s)})
+	},
+}
+
+// spoilLink does something to the link of a process.
+func (p *play) spoilLink(s Step) {
+	c := p.processes[s.Who%len(p.processes)]
+	kind := s.N % len(trouble)
+	p.say("play", "link %d: trouble %d", s.Who%len(p.processes), kind)
+	trouble[kind](c, s)
+}
+
+// change has the next connections of a process come to another server.
+func (p *play) change(s Step) {
+	c := p.processes[s.Who%len(p.processes)]
+	c.front.Store(int64(s.N % len(p.fronts)))
+	c.link.Cut()
+}

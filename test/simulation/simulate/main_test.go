@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/simulation"
+)
+
+// binary is the simulation without the race detector, which makes the scheduler random.
+func binary(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "simulation.test")
+	out, err := exec.Command("go", "test", "-c", "-o", file, "github.com/millrace-dev/millrace/test/simulation").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return file
+}
+
+func TestSimulate(t *testing.T) {
+	file := binary(t)
+	workshopOf := func(o options) *workshop {
+		o.binary = file
+		return &workshop{options: o, dir: t.TempDir(), began: time.Now(), next: o.from}
+	}
+
+	t.Run("counts what was played", func(t *testing.T) {
+		w := workshopOf(options{runs: 25, from: 1000, workers: 2, block: 10})
+		w.play(t.Context())
+		require.Empty(t, w.broken)
+		require.Equal(t, 25, w.total.Schedules)
+		require.Positive(t, w.total.Events)
+		require.Contains(t, w.summary(), "25 schedules from seed 1000 on")
+	})
+
+	t.Run("a play repeats", func(t *testing.T) {
+		w := workshopOf(options{})
+		for seed, played := uint64(0), 0; played < 12; seed++ {
+			if simulation.Draw(seed).World.Reconciles {
+				continue
+			}
+			played++
+			first, err := w.child(t.Context(), "-test.v", "-seed", fmt.Sprint(seed))
+			require.NoError(t, err, "%s", first)
+			second, err := w.child(t.Context(), "-test.v", "-seed", fmt.Sprint(seed))
+			require.NoError(t, err, "%s", second)
+			require.Equal(t, events(first), events(second), "seed %d", seed)
+			require.NotEmpty(t, events(first))
+		}
+	})
+
+	t.Run("a step that nobody knows is found and shrunk", func(t *testing.T) {
+		w := workshopOf(options{})
+		s := simulation.Draw(1)
+		s.Steps[3].Do = "nonsense"
+		small := w.shrinkSchedule(t.Context(), s)
+		require.Len(t, small.Steps, 1)
+		require.Equal(t, simulation.Deed("nonsense"), small.Steps[0].Do)
+	})
+
+	t.Run("ends with its context", func(t *testing.T) {
+		w := workshopOf(options{runs: 1_000_000, workers: 1, block: 1_000_000})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		w.play(ctx)
+		require.Empty(t, w.broken)
+	})
+}
+
+// events are the lines of a trace.
+func events(said []byte) (all []string) {
+	for line := range strings.Lines(string(said)) {
+		if !strings.HasPrefix(line, "---") && !strings.HasPrefix(line, "ok") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func TestWithoutAnEndNothingIsPlayed(t *testing.T) {
+	require.ErrorContains(t, run(t.Context(), options{workers: 1, block: 1}), "-runs N or -time D")
+	require.ErrorContains(t, run(t.Context(), options{runs: 1}), "at least 1")
+}
