@@ -28,7 +28,7 @@ func (p *play) keep(Step) {
 	p.backup = &backup{p.srv.Snapshot(), p.pods.now, p.widgets.now, p.served}
 }
 
-// bump is by how much versions are raised at a restore.
+// bump is by how much versions are raised at a restore, above the newest.
 const bump = 1_000_000
 
 // restore brings the cluster back to where it was. With an odd N, and where somebody else
@@ -39,7 +39,7 @@ func (p *play) restore(s Step) {
 	if p.backup == nil {
 		return
 	}
-	by := uint64(bump)
+	by := number(p.srv.RV()) - number(p.backup.snapshot.RV()) + bump
 	if s.N%2 == 0 && p.copier == nil && len(p.elections.candidates) == 0 {
 		by, p.ended = 0, true
 	}
