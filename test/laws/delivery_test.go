@@ -22,9 +22,8 @@ import (
 )
 
 type (
-	event    = sharedinformer.Event[*corev1.Pod]
-	informer = *sharedinformer.Informer[*corev1.Pod]
-	funcs    = sharedinformer.HandlerFuncs[*corev1.Pod]
+	event = sharedinformer.Event[*corev1.Pod]
+	funcs = sharedinformer.HandlerFuncs[*corev1.Pod]
 )
 
 // handler makes a handler of a function that cannot fail.

@@ -22,9 +22,9 @@ type copier struct {
 	play    *play
 	pods    *controller.Client[*corev1.Pod]
 	copies  *controller.Client[*corev1.ConfigMap]
+	run     *controller.Controller
 	end     func() error // nil while it does not run
 	next    atomic.Int64 // how the next reconcile goes wrong; see mood
-	stale   atomic.Uint64
 	mu      sync.Mutex
 	running map[object.Key]bool
 	wrote   map[object.Key]string // the resource version that was written last
@@ -58,6 +58,7 @@ func (c *copier) start() {
 		in.Add(controller.Updated, object.KeyOf(e.Object), controller.RequestFor(e.Object))
 		return nil
 	}))
+	c.run = run
 	ctx, cancel := context.WithCancel(p.ctx)
 	f.Start(ctx)
 	ended := make(chan error, 1)
@@ -111,6 +112,7 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (control
 		case <-time.After(90 * time.Second):
 		}
 	}
+	c.ownWrites(req.Key)
 	pod, ok := c.pods.Get(req.Key)
 	if !ok {
 		return controller.Result{}, c.drop(ctx, req.Key)
@@ -127,6 +129,18 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (control
 		c.mu.Unlock()
 	}
 	return controller.Result{}, err
+}
+
+// ownWrites breaks where the cache has a copy older than what the last reconcile wrote,
+// unless the controller has waited for it in vain.
+func (c *copier) ownWrites(key object.Key) {
+	c.mu.Lock()
+	wrote := c.wrote[key]
+	c.mu.Unlock()
+	have, ok := c.copies.Get(key)
+	if ok && wrote != "" && number(have.ResourceVersion) < number(wrote) && c.run.Status().Stale == 0 && c.play.restored.Load() == 0 {
+		c.play.breaks("controller: %s is reconciled with its copy at %s, after %s was written", key, have.ResourceVersion, wrote)
+	}
 }
 
 func (c *copier) drop(ctx context.Context, key object.Key) error {

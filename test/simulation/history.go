@@ -3,7 +3,6 @@ package simulation
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/millrace-dev/millrace/object"
@@ -62,17 +61,6 @@ func (h *history) add(key object.Key, s state) {
 	h.states[key] = append(h.states[key], s)
 	last := &h.epochs[len(h.epochs)-1]
 	last.marks = append(last.marks, mark{s.rv, h.now})
-}
-
-// find returns the state of key that o is.
-func (h *history) find(key object.Key, o object.Object) (state, bool) {
-	rv, uid := number(o.GetResourceVersion()), string(o.GetUID())
-	for _, s := range slices.Backward(h.states[key]) {
-		if !s.gone && s.rv == rv && s.uid == uid {
-			return s, true
-		}
-	}
-	return state{}, false
 }
 
 // restore goes back to the state of a moment of the past, when the server was at rv.
