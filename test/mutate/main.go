@@ -1,8 +1,8 @@
-// Command mutate breaks the code on purpose and sees whether the schedules of faults
-// find it:
+// Command mutate breaks the code on purpose and sees whether the schedules of package
+// simulation find it:
 //
 //	go run ./test/mutate -schedules 2000
-//	go run ./test/mutate -only 'coalescer|queue' -suite laws
+//	go run ./test/mutate -only 'coalescer|queue'
 //
 // Each file in patches is one breakage, such as a tired colleague could write: a line
 // that says which law it breaks and how, and a unified diff. The diff is applied to
@@ -42,24 +42,19 @@ func main() {
 	defer stop()
 	var o options
 	only := flag.String("only", "", "play only the breakages whose name matches this `regexp`")
-	suite := flag.String("suite", "laws", "whose schedules: "+strings.Join(suiteNames(), " or "))
 	flag.IntVar(&o.schedules, "schedules", 1000, "how many schedules to play of each breakage")
-	flag.Uint64Var(&o.from, "from", 0, "the seed of the first schedule, for a suite that has -from")
+	flag.Uint64Var(&o.from, "from", 0, "the seed of the first schedule")
 	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the schedules of one breakage may take; one that takes longer is found")
 	jobs := flag.Int("jobs", runtime.NumCPU(), "how many breakages to play at once")
 	flag.Parse()
-	if err := run(ctx, o, *suite, *only, *jobs, os.Stdout); err != nil {
+	if err := run(ctx, o, *only, *jobs, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(1)
 	}
 }
 
 // run plays all breakages and writes the table.
-func run(ctx context.Context, o options, suite, only string, jobs int, out io.Writer) error {
-	var known bool
-	if o.suite, known = suites[suite]; !known {
-		return fmt.Errorf("unknown suite %q: want %s", suite, strings.Join(suiteNames(), " or "))
-	}
+func run(ctx context.Context, o options, only string, jobs int, out io.Writer) error {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)

@@ -79,7 +79,7 @@ func TestWhatTheTestsSay(t *testing.T) {
 
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := run(stopped, options{}, "laws", "queue", 1, new(bytes.Buffer))
+	err := run(stopped, options{}, "queue", 1, new(bytes.Buffer))
 	require.ErrorContains(t, err, "context canceled")
 
 	var written bytes.Buffer

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,27 +16,11 @@ import (
 	"time"
 )
 
-// suite is tests that play schedules from seeds.
-type suite struct {
-	pkg  string
-	args func(o options) []string
-}
-
-// suites are the tests that there are.
-var suites = map[string]suite{
-	"laws": {"./test/laws", func(o options) []string {
-		return []string{"-test.run=^TestL17_AnySchedule", fmt.Sprint("-schedules=", o.schedules)}
-	}},
-	"simulation": {"./test/simulation", func(o options) []string {
-		return []string{"-test.run=^TestSchedules$", fmt.Sprint("-schedules=", o.schedules), fmt.Sprint("-from=", o.from)}
-	}},
-}
-
-func suiteNames() []string { return slices.Sorted(maps.Keys(suites)) }
+// schedules are the tests that play schedules from seeds.
+const schedules = "./test/simulation"
 
 // options are how breakages are played.
 type options struct {
-	suite      suite
 	root       string // of the module
 	schedules  int
 	from       uint64
@@ -90,8 +73,8 @@ func play(ctx context.Context, o options, p *patch) (r result) {
 	}
 	limited, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, binary, o.suite.args(o)...)
-	cmd.Dir = filepath.Join(o.root, o.suite.pkg)
+	cmd := exec.CommandContext(limited, binary, "-test.run=^TestSchedules$", fmt.Sprint("-schedules=", o.schedules), fmt.Sprint("-from=", o.from))
+	cmd.Dir = filepath.Join(o.root, schedules)
 	cmd.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", o.processors))
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
@@ -131,7 +114,7 @@ func build(ctx context.Context, o options, p *patch, dir, binary string) error {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", file, "-o", binary, o.suite.pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", file, "-o", binary, schedules)
 	cmd.Dir = o.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("build: %w", err), errors.New(string(bytes.TrimSpace(out))))
