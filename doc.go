@@ -40,6 +40,8 @@
 //	test/mutate                the program that breaks the code to test the tests
 //	test/network               slow, lossy and broken connections to the simulated server
 //	test/protocol              what a server answers, checked on both servers
+//	test/simulation            everything together, under schedules of faults from a seed
+//	test/simulation/simulate   the program behind make simulate
 //	test/torture               the whole stack against real servers that are broken on purpose
 //	test/run                   the program behind make test: all modules, and a summary
 package millrace
