@@ -143,7 +143,7 @@ func TestBandwidth(t *testing.T) {
 		client.Close()
 		require.Equal(t, []string{"a 10ms", "b 20ms", "c 30ms", "EOF 30ms"}, arrivals(server), "it trickles")
 	})
-	inBubble(t, Conditions{Bandwidth: 1 << 40}, func(r rig) {
+	inBubble(t, Conditions{Bandwidth: 1 << 30}, func(r rig) {
 		client, server := r.dial()
 		write(t, client, strings.Repeat("x", 50_000))
 		client.Close()
