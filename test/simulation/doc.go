@@ -33,9 +33,9 @@
 // All draws follow from the seed, steps never fall on one instant, and each arrival from the
 // network has an instant of its own. With GOMAXPROCS=1, as command simulate sets it, a seed
 // then leads to the same events at the same times, which a test of that command asserts. It
-// is different where goroutines are woken at one instant and run in either order: in worlds
-// with a controller, whose two informers share a link and start together, the order of
-// reconciles may differ. Under the race detector the scheduler is random on purpose.
+// may be different where several dial by one link at one instant, because they run in either
+// order: the two informers of a controller do, and the feeds of several namespaces. Under the
+// race detector the scheduler is random on purpose.
 //
 // # What cannot be promised
 //
