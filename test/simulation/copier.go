@@ -22,16 +22,15 @@ type copier struct {
 	play    *play
 	pods    *controller.Client[*corev1.Pod]
 	copies  *controller.Client[*corev1.ConfigMap]
-	run     *controller.Controller
 	end     func() error // nil while it does not run
 	next    atomic.Int64 // how the next reconcile goes wrong; see mood
 	mu      sync.Mutex
 	running map[object.Key]bool
-	wrote   map[object.Key]string // the resource version that was written last
+	wrote   map[object.Key]written // what was written last
 }
 
 func newCopier(p *play) *copier {
-	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]string{}}
+	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]written{}}
 	c.start()
 	return c
 }
@@ -58,7 +57,6 @@ func (c *copier) start() {
 		in.Add(controller.Updated, object.KeyOf(e.Object), controller.RequestFor(e.Object))
 		return nil
 	}))
-	c.run = run
 	ctx, cancel := context.WithCancel(p.ctx)
 	f.Start(ctx)
 	ended := make(chan error, 1)
@@ -118,28 +116,34 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (control
 		return controller.Result{}, c.drop(ctx, req.Key)
 	}
 	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	written, outcome, err := controller.CreateOrUpdate(ctx, c.copies, want, func(m *corev1.ConfigMap) error {
+	now, outcome, err := controller.CreateOrUpdate(ctx, c.copies, want, func(m *corev1.ConfigMap) error {
 		m.Data = map[string]string{"content": pod.Labels["content"], "uid": string(pod.UID)}
 		return nil
 	})
 	c.play.say("copier", "%s %s: %v", req.Key, outcome, err)
 	if err == nil && outcome != controller.Unchanged {
 		c.mu.Lock()
-		c.wrote[req.Key] = written.ResourceVersion
+		c.wrote[req.Key] = written{now.ResourceVersion, time.Now()}
 		c.mu.Unlock()
 	}
 	return controller.Result{}, err
 }
 
+// written is a write of the controller's.
+type written struct {
+	rv string
+	at time.Time
+}
+
 // ownWrites breaks where the cache has a copy older than what the last reconcile wrote,
-// unless the controller has waited for it in vain.
+// unless that is longer ago than the controller's patience.
 func (c *copier) ownWrites(key object.Key) {
 	c.mu.Lock()
-	wrote := c.wrote[key]
+	last := c.wrote[key]
 	c.mu.Unlock()
 	have, ok := c.copies.Get(key)
-	if ok && wrote != "" && number(have.ResourceVersion) < number(wrote) && c.run.Status().Stale == 0 && c.play.restored.Load() == 0 {
-		c.play.breaks("controller: %s is reconciled with its copy at %s, after %s was written", key, have.ResourceVersion, wrote)
+	if ok && time.Since(last.at) < controller.DefaultPatience && number(have.ResourceVersion) < number(last.rv) && c.play.restored.Load() == 0 {
+		c.play.breaks("controller: %s is reconciled with its copy at %s, after %s was written", key, have.ResourceVersion, last.rv)
 	}
 }
 
