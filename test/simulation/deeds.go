@@ -188,7 +188,7 @@ func (p *play) spoil(s Step) {
 func (p *play) await(s Step) {
 	p.eachOf(s, func(m informer) {
 		if rv := p.put(s.Who, s.N); rv != "" {
-			m.awaitRV(p.srv.RVOf(podGVR), p.pods.now)
+			m.awaitRV(p.srv.RVOf(podGVR))
 		}
 	})
 }

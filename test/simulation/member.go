@@ -21,17 +21,15 @@ import (
 // informer is an informer of any type in a play.
 type informer interface {
 	name() string
-	toggle()                       // stops it if it runs, starts it if not
-	stop()                         // does nothing if it does not run
-	start()                        // does nothing if it runs
-	join(Step)                     // adds a handler
-	handlers() []*handler          // those that have not left
-	setNamespaces(n int)           // where it has some
-	awaitRV(rv string, moment int) // that the cache reaches it is checked when it is said
-	check()                        // at any time
-	settled() []string             // what is not as it should be when all is well and quiet
-	status() sharedinformer.Status
-	waitForSync(context.Context) error
+	toggle()              // stops it if it runs, starts it if not
+	stop()                // does nothing if it does not run
+	start()               // does nothing if it runs
+	join(Step)            // adds a handler
+	handlers() []*handler // those that have not left
+	setNamespaces(n int)  // where it has some
+	awaitRV(rv string)    // that the cache reaches it is checked when it is said
+	check()               // at any time
+	settled() []string    // what is not as it should be when all is well and quiet
 }
 
 // member is one informer with its handlers.
@@ -70,11 +68,7 @@ func newMember[T object.Object](p *play, form Form, called string, from source.L
 	return m
 }
 
-func (m *member[T]) name() string                  { return m.called }
-func (m *member[T]) status() sharedinformer.Status { return m.Status() }
-func (m *member[T]) waitForSync(ctx context.Context) error {
-	return m.WaitForSync(ctx)
-}
+func (m *member[T]) name() string { return m.called }
 
 func (m *member[T]) toggle() {
 	if m.end == nil {
@@ -122,7 +116,7 @@ func (m *member[T]) setNamespaces(n int) {
 	}
 }
 
-func (m *member[T]) awaitRV(rv string, moment int) {
+func (m *member[T]) awaitRV(rv string) {
 	patience := 20 * m.form.WatchTimeout
 	m.play.runs.Go(func() {
 		ctx, cancel := context.WithTimeout(m.play.ctx, patience)
