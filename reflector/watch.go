@@ -131,6 +131,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	}
 	ctx, dog := startWatchdog(ctx, min(patience, lifetime), ErrNoAnswer)
 	defer dog.stop()
+	dog.excuse(func() bool { return r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout })
 
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.ask(ctx)

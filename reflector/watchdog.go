@@ -7,15 +7,18 @@ import (
 )
 
 // watchdog cancels a context with a cause when it is not fed in time. It barks at
-// the server alone: while the reflector itself is busy, it waits.
+// the server alone: while the reflector itself is busy, or the source rests because the
+// server has asked it to, it waits.
 type watchdog struct {
 	timer  *time.Timer
 	cancel context.CancelCauseFunc
 	cause  atomic.Pointer[error]
 	busy   atomic.Bool
+	rests  atomic.Pointer[func() bool]
 }
 
-// busyGrace is how long the server has after the reflector was busy.
+// busyGrace is how long the server has after the reflector was busy, or its source has
+// rested.
 const busyGrace = 10 * time.Second
 
 func startWatchdog(ctx context.Context, after time.Duration, cause error) (context.Context, *watchdog) {
@@ -25,7 +28,7 @@ func startWatchdog(ctx context.Context, after time.Duration, cause error) (conte
 	ready := make(chan struct{})
 	w.timer = time.AfterFunc(after, func() {
 		<-ready
-		if w.busy.Load() {
+		if rests := w.rests.Load(); w.busy.Load() || rests != nil && (*rests)() {
 			w.timer.Reset(busyGrace)
 			return
 		}
@@ -43,6 +46,9 @@ func (w *watchdog) expect(after time.Duration, cause error) {
 	w.cause.Store(&cause)
 	w.feed(after)
 }
+
+// excuse has the dog wait for as long as rests says so.
+func (w *watchdog) excuse(rests func() bool) { w.rests.Store(&rests) }
 
 // stop ends the watch and its context.
 func (w *watchdog) stop() {

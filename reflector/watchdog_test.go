@@ -145,3 +145,47 @@ func TestWatchingIsSaidOnceTheServerHasAccepted(t *testing.T) {
 		require.Equal(t, []string{"InitialWatch", "Watching", "Connecting", "BackingOff", "Connecting", "Stopped"}, states)
 	})
 }
+
+// resting is a source that waits for as long as a server has asked it to, unless that
+// is for ever, and then for the server.
+type resting struct {
+	plugged
+	pause time.Duration
+}
+
+func (s resting) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	source.ProgressOf(ctx).Rest("the end of a rest")
+	select {
+	case <-time.After(s.pause):
+		return nil, s.hang(ctx)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// A streaming list is not given up while its source rests as the server has asked it
+// to. After that, and after StallTimeout, it is.
+func TestARestIsNoSilence(t *testing.T) {
+	for _, c := range []struct{ pause, given time.Duration }{
+		{35 * time.Second, 40 * time.Second},
+		{time.Hour, time.Minute},
+	} {
+		t.Run(c.pause.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := New(&resting{pause: c.pause}, deltafifo.New[partial](deltafifo.Options{}), Options{})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				time.Sleep(c.given - time.Second)
+				synctest.Wait()
+				require.Zero(t, r.Status().Failures)
+				require.NotEmpty(t, r.Status().Waiting)
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				require.ErrorIs(t, r.Status().Failure, ErrNoAnswer)
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}

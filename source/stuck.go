@@ -56,18 +56,35 @@ type Progress struct {
 	host  string
 	what  string
 	since time.Time
+	rests bool
 }
 
 // Step notes what is waited for from now on. The host is empty as long as the
 // server has not been asked.
-func (p *Progress) Step(host, what string) {
+func (p *Progress) Step(host, what string) { p.note(host, what, false) }
+
+// Rest notes that the source itself waits from now on, because the server has answered
+// and asked it to. Until the next step, nobody need blame the server for silence.
+func (p *Progress) Rest(what string) { p.note("", what, true) }
+
+func (p *Progress) note(host, what string, rests bool) {
 	if p == nil {
 		return
 	}
 	now := time.Now()
 	p.mu.Lock()
-	p.host, p.what, p.since = host, what, now
+	p.host, p.what, p.since, p.rests = host, what, now, rests
 	p.mu.Unlock()
+}
+
+// Resting reports whether the last that was noted is a rest.
+func (p *Progress) Resting() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rests
 }
 
 // Waiting returns what is waited for, and since when, as an error whose reason is

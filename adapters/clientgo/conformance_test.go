@@ -36,10 +36,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOverAClientset(t *testing.T) {
 	conform(t, func(cfg *clientrest.Config, opts ...option) (informers.SharedInformerFactory, error) {
 		return clientgo.NewSharedInformerFactory(clientset(t, cfg), time.Second, adaptedOptions(opts)...), nil
-	}, knownHere, conformance.Known{
-		Case: "L19/Retry-After is honoured", Sometimes: true,
-		Story: "A second request goes out within the rest that the first answer asked for. Over a config it does not.",
-	})
+	}, knownHere)
 }
 
 // option is one that both factories have.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http/httptrace"
 	"reflect"
 	"time"
 
@@ -73,7 +74,7 @@ func (s *upstream) List(ctx context.Context, opts metav1.ListOptions) source.Lis
 
 // page reads one page. It returns nil where the consumer wants no more.
 func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func(object.Object, error) bool) (metav1.ListInterface, error) {
-	list, err := s.lw.ListWithContext(ctx, opts)
+	list, err := s.lw.ListWithContext(traced(ctx), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func
 
 // Watch implements source.ListerWatcher.
 func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
-	w, err := s.lw.WatchWithContext(ctx, opts)
+	w, err := s.lw.WatchWithContext(traced(ctx), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +124,18 @@ func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq
 			}
 		}
 	}, nil
+}
+
+// traced returns a context whose requests note what they wait for. A request of
+// client-go that is refused with a Retry-After does not return: it rests for that long
+// and asks again, up to ten times. All that can be seen from here is that the server has
+// answered.
+func traced(ctx context.Context) context.Context {
+	p := source.ProgressOf(ctx)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:              func(host string) { p.Step(host, "client-go asks") },
+		GotFirstResponseByte: func() { p.Rest("client-go, which reads the answer or rests as it was told there") },
+	})
 }
 
 // endTime is how long a watch may take to close its channel when it is stopped.
