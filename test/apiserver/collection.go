@@ -95,6 +95,7 @@ type collection struct {
 	base    int           // changes dropped from the front of log so far
 	floor   uint64        // oldest version that may be asked for; all changes after it are in log
 	last    uint64        // version of the newest change, or of the registration
+	born    uint64        // version of the registration: every server begins with the state of then
 	changed chan struct{} // closed, and replaced, with each change
 	gone    bool          // the resource is no longer served
 	removed chan struct{} // closed with gone
@@ -107,6 +108,7 @@ func newCollection(r Resource, types *ownership.Types, rv uint64) *collection {
 		objects:  map[string]*version{},
 		floor:    rv,
 		last:     rv,
+		born:     rv,
 		changed:  make(chan struct{}),
 		removed:  make(chan struct{}),
 	}

@@ -84,10 +84,10 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 		return page{}, c.expired(opts.Continue)
 	case exact:
 		return c.cutPage(c.coll.past(rv, start, sel.prefix), sel, rv, limit), nil
-	case current && s.view.seen < rv:
+	case current && s.seenOf(c.coll) < rv:
 		return c.cutPage(c.coll.now(start, sel.prefix), sel, s.rv, limit), nil
 	}
-	return c.cutPage(s.list(c.coll, start, sel.prefix), sel, s.view.seen, limit), nil
+	return c.cutPage(s.list(c.coll, start, sel.prefix), sel, s.seenOf(c.coll), limit), nil
 }
 
 // cutPage takes the first limit selected versions of all, and says in the

@@ -152,3 +152,27 @@ func TestRightsGoAndComeWhileAWatchIsOpen(t *testing.T) {
 		require.Equal(t, []string{"a"}, r.list("/api/v1/pods").names())
 	})
 }
+
+// A server that lags behind begins its cache of a resource that comes back with what
+// etcd holds. It knows nothing of the time before, and must not pretend to.
+func TestAServerThatLagsBeginsANewResourceWithThePresent(t *testing.T) {
+	withFront(t, apiserver.Options{}, apiserver.FrontOptions{Lag: time.Hour}, func(t *testing.T, r, f *rig) {
+		r.create(widget("w", 1))
+		then := r.RV()
+		require.NoError(t, r.RemoveResource(widgets))
+		require.NoError(t, r.AddResource(widgetResource()))
+		require.Equal(t, "100", f.Seen())
+
+		events, err := f.watch(widgetWatch + then + "&timeoutSeconds=1").rest()
+		require.NoError(t, err)
+		require.Equal(t, []string{"ERROR 410 Expired: too old resource version: 101 (102)"}, events)
+		require.Zero(t, took(func() {
+			l := f.list("/apis/example.com/v1/widgets?resourceVersion=0")
+			require.Empty(t, l.Items)
+			require.Equal(t, r.RV(), l.Metadata.ResourceVersion)
+		}))
+		events, err = f.watch(widgetWatch + r.RV() + "&timeoutSeconds=1").rest()
+		require.NoError(t, err)
+		require.Empty(t, events)
+	})
+}

@@ -71,20 +71,25 @@ func (s *Server) hold(history int) {
 // floorOf is the oldest version from which a watch of c may go on here. The
 // mutex must be held, and the view be advanced.
 func (s *Server) floorOf(c *collection) uint64 {
-	floor := max(c.floor, s.view.floor)
-	if known := c.position(s.view.seen) - c.base; s.view.window > 0 && known > s.view.window {
+	floor, seen := max(c.floor, s.view.floor), s.seenOf(c)
+	if known := c.position(seen) - c.base; s.view.window > 0 && known > s.view.window {
 		floor = max(floor, c.log[known-s.view.window-1].rv)
 	}
-	return min(floor, s.view.seen)
+	return min(floor, seen)
 }
+
+// seenOf is the version that the cache shows of c. However far behind a server is, its
+// cache of a resource that is new begins with what etcd holds. The mutex must be
+// held, and the view be advanced.
+func (s *Server) seenOf(c *collection) uint64 { return max(s.view.seen, c.born) }
 
 // list gives what the cache shows of c, sorted by path, from the path start on.
 // The mutex must be held, and the view be advanced.
 func (s *Server) list(c *collection, start, prefix string) []*version {
-	if s.view.seen >= c.last {
-		return c.now(start, prefix)
+	if seen := s.seenOf(c); seen < c.last {
+		return c.past(seen, start, prefix)
 	}
-	return c.past(s.view.seen, start, prefix)
+	return c.now(start, prefix)
 }
 
 // shown gives the state of a key that the cache shows. The mutex must be held.
@@ -138,7 +143,7 @@ func (c *call) waitSeen(rv uint64) (uint64, error) {
 	for {
 		s.mu.Lock()
 		next := s.advance()
-		seen, advanced := s.view.seen, s.advanced
+		seen, advanced := s.seenOf(c.coll), s.advanced
 		s.mu.Unlock()
 		now := time.Now()
 		if seen >= rv || !now.Before(deadline) {

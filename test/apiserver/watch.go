@@ -120,9 +120,9 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 	synthetic := rv == 0 && (opts.SendInitialEvents == nil || streaming)
 	switch floor := s.floorOf(w.coll); {
 	case streaming || synthetic:
-		w.initial, w.sent = s.list(w.coll, w.sel.prefix, w.sel.prefix), s.view.seen
+		w.initial, w.sent = s.list(w.coll, w.sel.prefix, w.sel.prefix), s.seenOf(w.coll)
 	case rv == 0: // sendInitialEvents=false: from now on
-		w.sent = s.view.seen
+		w.sent = s.seenOf(w.coll)
 	case rv < floor:
 		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", rv, floor))
 	default:
@@ -215,9 +215,9 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 		next := s.advance()
 		events, ok := w.coll.since(w.next)
 		if !w.coll.gone { // the end of a resource shows everywhere at once
-			events = upTo(events, s.view.seen)
+			events = upTo(events, s.seenOf(w.coll))
 		}
-		seen, changed, over := s.view.seen, w.coll.changed, s.view.epoch != w.epoch
+		seen, changed, over := s.seenOf(w.coll), w.coll.changed, s.view.epoch != w.epoch
 		s.mu.Unlock()
 		if over {
 			return nil, next, errCut
