@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -73,4 +74,17 @@ func TestAnEventThatComesTwiceInAStreamingListLeavesNoGhost(t *testing.T) {
 			require.Equal(t, []string{c.want}, queued)
 		})
 	}
+}
+
+// A server whose watch cache stays behind while the cluster changes all the time is never
+// fresh enough to begin a streaming list. It can list.
+func TestAServerThatIsNeverFreshEnoughToStreamIsListed(t *testing.T) {
+	tooLarge := apierrors.NewTimeoutError("Too large resource version: 9, current: 8", 1)
+	s := &script{
+		watches: []answer{{broken: tooLarge}, {block: true}},
+		lists:   []answer{{items: []partial{obj("a", 7)}, rv: "9"}},
+	}
+	queued, _ := play(t, s, Options{Initial: WatchList})
+	require.Equal(t, []string{"replaced @9 a@7"}, queued)
+	require.Equal(t, []string{`watch rv="" initial`, `list rv="" limit=500`, `watch rv="9"`}, s.asked[:3])
 }

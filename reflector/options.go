@@ -22,7 +22,8 @@ const (
 	// Auto streams it where the server can and lists it otherwise.
 	Auto Initial = iota
 	// WatchList streams it (KEP-3157). A server that refuses is a failure; one
-	// that does not end the stream in time is listed.
+	// whose watch cache is not fresh enough to begin the stream, or that does not
+	// end it in time, is listed.
 	WatchList
 	// List reads a list.
 	List

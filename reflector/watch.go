@@ -56,7 +56,7 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failur
 	r.streamFailures++
 	late := errors.Is(fail.Err, ErrNoEnd)
 	r.noStream = r.noStream || late
-	if late || errors.Is(fail.Err, ErrCutShort) || errors.Is(fail.Err, ErrNoAnswer) || r.opts.Initial == Auto && r.streamFailures >= streamTries {
+	if late || expired(fail.Err) || errors.Is(fail.Err, ErrCutShort) || errors.Is(fail.Err, ErrNoAnswer) || r.opts.Initial == Auto && r.streamFailures >= streamTries {
 		return Listing, fail
 	}
 	return InitialWatch, fail
