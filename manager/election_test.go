@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,5 +185,42 @@ func TestTheLeaseMayBeInAnotherCluster(t *testing.T) {
 		counted, err := testutil.GatherAndCount(m.Metrics(), "rest_client_requests_total")
 		require.NoError(r, err)
 		require.Positive(r, counted)
+	})
+}
+
+// counted is a connection that is counted while it is open.
+type counted struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+// A manager that has ended holds no connection, not even an idle one of the election's.
+func TestNoConnectionIsLeftOfAManager(t *testing.T) {
+	inBubble(t, server{}, func(r *rig) {
+		var open atomic.Int64
+		dial := r.cfg.Dial
+		r.cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dial(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			open.Add(1)
+			return &counted{Conn: conn, open: &open}, nil
+		}
+		m := r.manager(options{LeaderElection: janitor()})
+		factory.Informer[*corev1.Pod](m.Factory())
+		running := r.start(m)
+		settle(time.Minute)
+		require.Positive(r, open.Load())
+		running.stop()
+		settle(time.Second)
+		require.True(r, running.ended.Load())
+		require.Zero(r, open.Load())
 	})
 }

@@ -39,6 +39,7 @@ type Manager struct {
 	opts    Options
 	logger  *slog.Logger
 	elector *leaderelection.Elector // nil without election
+	clients []*rest.Client          // that New has made, beside the cluster's
 	metrics *metrics.Registry
 	health  *checks
 	ready   *checks
@@ -157,6 +158,7 @@ func (m *Manager) addElection() error {
 	if err != nil {
 		return err
 	}
+	m.clients = append(m.clients, client)
 	if m.elector, err = leaderelection.New(client, *m.opts.LeaderElection); err != nil {
 		return err
 	}

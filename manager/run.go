@@ -58,6 +58,9 @@ func (m *Manager) Run(ctx context.Context) error {
 		m.logger.Error("stopping after a failure", "err", errors.Join(m.failures()...))
 	}
 	m.stop(life)
+	for _, c := range append(m.clients, m.Client()) { // others than the cluster use its client, too
+		c.CloseIdleConnections()
+	}
 	return errors.Join(m.failures()...)
 }
 

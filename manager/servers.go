@@ -63,6 +63,7 @@ func (m *Manager) metricsHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.clients = append(m.clients, client)
 	return serving.Access(client, m.logger, m.metrics.Handler()), nil
 }
 
