@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // byState is the index of cases that have one.
@@ -16,6 +17,36 @@ func byState(pod *corev1.Pod) []string { return []string{pod.Labels["state"]} }
 
 // cache are the cases of what readers see.
 var cache = []Case{
+	{
+		Law: "L05", Name: "the cache is there first", Source: clientGo(119, 121),
+		play: func(p *play) {
+			i := p.informer(Options{})
+			w := p.witnessWith(i, Handler{}, func(h heard) {
+				synced := i.HasSynced() // before that, a cache need not answer
+				cached, ok := i.Get(types.NamespacedName{Namespace: h.pod.Namespace, Name: h.pod.Name})
+				switch {
+				case h.call == "delete":
+					p.want(!ok || number(cached) > number(h.pod) || cached.UID != h.pod.UID, "%s is told while the cache has it", h)
+				case ok:
+					p.want(number(cached) >= number(h.pod), "%s is told at %s, the cache has %s", h, h.pod.ResourceVersion, cached.ResourceVersion)
+				case synced: // or it is deleted by now
+					there, err := p.srv.Get(pods, keyOf(h.pod.Name))
+					p.want(err != nil || there.GetUID() != h.pod.UID, "%s is told, but the cache has no %s", h, h.pod.Name)
+				}
+			})
+			p.run(i)
+			for n := range 100 {
+				p.put(fmt.Sprint("pod-", n%10), fmt.Sprint(n))
+				if n%9 == 8 {
+					p.delete(fmt.Sprint("pod-", n%10))
+				}
+				settle(time.Millisecond)
+			}
+			settle(time.Minute)
+			w.lawful()
+			w.agrees()
+		},
+	},
 	{
 		Law: "L12", Name: "a reader sees a relist whole or not at all",
 		play: func(p *play) {

@@ -31,7 +31,7 @@ func (c Case) String() string { return c.Law + "/" + c.Name }
 
 // Cases returns all cases, in the order of the laws.
 func Cases() []Case {
-	all := slices.Concat(delivery, cache, following, life)
+	all := slices.Concat(order, pairing, joining, leaving, lag, panics, resyncs, cache, following, life)
 	slices.SortStableFunc(all, func(a, b Case) int { return strings.Compare(a.Law, b.Law) })
 	return all
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -190,6 +191,9 @@ func settle(d time.Duration) {
 	synctest.Wait()
 }
 
+// errRefused is what hooks of cases fail with.
+var errRefused = errors.New("refused on purpose")
+
 var pods = object.GVR{Version: "v1", Resource: "pods"}
 
 // pod is one in the namespace of most cases. Its state is one label.
@@ -253,3 +257,10 @@ func (p *play) equal(i Informer) {
 }
 
 func version(o metav1.Object) string { return string(o.GetUID()) + "@" + o.GetResourceVersion() }
+
+// await waits for an error of a call that takes a context, for at most an hour.
+func await(p *play, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(p.ctx, time.Hour)
+	defer cancel()
+	return call(ctx)
+}

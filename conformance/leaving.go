@@ -1,0 +1,93 @@
+package conformance
+
+import (
+	"fmt"
+	"time"
+)
+
+// leaving are the cases of handlers that leave.
+var leaving = []Case{
+	{
+		Law: "L07", Name: "who has left hears of no change after it", Source: clientGo(182, 185),
+		play: func(p *play) {
+			i, w := p.synced(Options{})
+			other := p.witness(i)
+			p.must(w.r.Remove())
+			p.put("a", "1")
+			settle(time.Minute)
+			w.tells()
+			other.tells("add a=1")
+		},
+	},
+	{
+		Law: "L07", Name: "leaving waits for the call in progress", Source: clientGo(1139, 1140),
+		play: func(p *play) {
+			i := p.informer(Options{})
+			w := p.witnessWith(i, Handler{}, func(heard) { time.Sleep(10 * time.Second) })
+			closer := offered[Closer](p, w.r)
+			p.run(i)
+			settle(time.Minute)
+			for n := range 5 {
+				p.put(fmt.Sprint("pod-", n), "1")
+			}
+			settle(time.Second)
+			p.want(w.in.Load() == 1, "the handler is not in a call")
+			p.must(closer.RemoveAndWait(p.ctx))
+			p.want(w.in.Load() == 0, "the handler is in a call after it has left")
+			n := len(w.all())
+			settle(time.Hour)
+			p.want(len(w.all()) == n, "%d calls after the handler had left", len(w.all())-n)
+		},
+	},
+	{
+		Law: "L07", Name: "leaving twice, and after the end, is safe", Source: clientGo(180, 180),
+		play: func(p *play) {
+			i := p.informer(Options{})
+			w := p.witness(i)
+			late := p.witness(i)
+			stop := p.run(i)
+			settle(time.Minute)
+			p.must(w.r.Remove())
+			p.must(w.r.Remove())
+			stop()
+			p.must(late.r.Remove())
+		},
+	},
+	{
+		Law: "L07", Name: "a handler may leave from inside a call",
+		play: func(p *play) {
+			p.put("a", "1")
+			p.put("b", "1")
+			i := p.informer(Options{})
+			var r Registration
+			left := make(chan struct{})
+			w := p.witnessWith(i, Handler{}, func(heard) {
+				err := r.Remove()
+				if p.want(err == nil, "leaving fails: %v", err); !isClosed(left) {
+					close(left)
+				}
+			})
+			r = w.r
+			p.run(i)
+			select {
+			case <-left:
+			case <-time.After(time.Hour):
+				p.breaks("the handler did not come back from leaving")
+			}
+			settle(time.Minute)
+			n := len(w.all())
+			p.put("c", "1")
+			settle(time.Minute)
+			p.want(len(w.all()) == n, "%d calls after the handler had left", len(w.all())-n)
+		},
+	},
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
