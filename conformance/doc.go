@@ -1,5 +1,6 @@
 // Package conformance holds an informer stack to the contract of informers: what
-// client-go documents of its SharedInformer, and the laws that Millrace adds to it.
+// client-go documents of its SharedInformer, and the laws that Millrace adds to it. A
+// stack that has factories and work queues is held to what is said of these too.
 //
 // # Usage
 //

@@ -31,7 +31,7 @@ func (c Case) String() string { return c.Law + "/" + c.Name }
 
 // Cases returns all cases, in the order of the laws.
 func Cases() []Case {
-	all := slices.Concat(order, pairing, joining, leaving, lag, panics, resyncs, cache, following, life)
+	all := slices.Concat(order, pairing, joining, leaving, lag, panics, resyncs, cache, readOnly, following, scopes, life, work, shutdown, delays)
 	slices.SortStableFunc(all, func(a, b Case) int { return strings.Compare(a.Law, b.Law) })
 	return all
 }
@@ -77,7 +77,7 @@ func laws() (all []string) {
 func judge(t *testing.T, c Case, build func(Server) Stack, known *Known) {
 	r := Result{Law: c.Law, Case: c.Name, Verdict: Kept}
 	inBubble(t, c, build, &r, func() {
-		if r.Verdict == Broken {
+		if r.Verdict != Kept {
 			r.Known = known
 		}
 		text, err := json.Marshal(r)
@@ -122,6 +122,7 @@ func inBubble(t *testing.T, c Case, build func(Server) Stack, r *Result, ended f
 		}()
 		p.waitFor(t, done, "the case")
 		p.cancel()
+		p.shutDown()
 		all := make(chan struct{})
 		go func() { p.runs.Wait(); close(all) }()
 		p.waitFor(t, all, "Run, whose context is done,")

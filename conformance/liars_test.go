@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // liar is Millrace's stack, but for one lie.
@@ -34,6 +36,8 @@ type lie struct {
 	handler  func(*conformance.Handler)
 	informer func(*informer) conformance.Informer
 	joined   func(registration) conformance.Registration
+	factory  func(*informers) conformance.Factory
+	queue    func(queue) conformance.Queue
 }
 
 func (l liar) NewInformer(opts conformance.Options) (conformance.Informer, error) {
@@ -48,6 +52,22 @@ func (l liar) NewInformer(opts conformance.Options) (conformance.Informer, error
 		return nil, err
 	}
 	return l.dress(i.(*informer)), nil
+}
+
+func (l liar) NewFactory() (conformance.Factory, error) {
+	f, err := l.stack.NewFactory()
+	if err != nil || l.lie.factory == nil {
+		return f, err
+	}
+	return l.lie.factory(f.(*informers)), nil
+}
+
+func (l liar) NewQueue(first time.Duration) conformance.Queue {
+	q := l.stack.NewQueue(first)
+	if l.lie.queue == nil {
+		return q
+	}
+	return l.lie.queue(q.(queue))
 }
 
 func (l liar) dress(i *informer) conformance.Informer {
@@ -284,6 +304,30 @@ var lies = []lie{
 	{name: "leaving twice fails", found: []string{"L07/leaving twice, and after the end, is safe"}, joined: func(r registration) conformance.Registration { return leavesOnce{r, new(atomic.Bool)} }},
 	{name: "a handler is always synced", found: []string{"L18/a handler syncs with its last initial call"}, joined: func(r registration) conformance.Registration { return isSynced{r} }},
 	{name: "a handler never syncs", found: []string{"L06/a late handler hears of everything once", "L18/a handler syncs with its last initial call"}, joined: func(r registration) conformance.Registration { return isNotSynced{r} }},
+	{name: "an informer has all namespaces", found: []string{"L17/an informer of one namespace has that and no other"}, options: func(o *conformance.Options) { o.Namespace = "" }},
+	{name: "the cache can be written to", found: []string{"L16/nobody writes to the cache through the informer"}, informer: func(i *informer) conformance.Informer { return writable{i} }},
+	{name: "a change of a cached object is not looked for", found: []string{"L16/a change of a cached object is reported with type, key and field"}, options: func(o *conformance.Options) { o.DetectMutations = false }},
+	{name: "each who asks has an informer", found: []string{"L25/all who ask for the same have one informer"}, factory: func(f *informers) conformance.Factory { return &manyInformers{informers: f} }},
+	{name: "nothing is started", found: []string{"L25/all who ask for the same have one informer"}, factory: func(f *informers) conformance.Factory { return startsNothing{f} }},
+	{name: "what is given back is kept", found: []string{"L25/the last who gives an informer back ends it"}, factory: func(f *informers) conformance.Factory { return keepsBorrowed{f} }},
+	{name: "the first who gives back ends it", found: []string{"L25/the last who gives an informer back ends it"}, factory: func(f *informers) conformance.Factory { return &endsBorrowed{informers: f} }},
+	{name: "a key is done when it is handed out", found: []string{"L26/a key is with one worker at a time"}, queue: func(q queue) conformance.Queue { return doneAtOnce{q} }},
+	{name: "a key that is worked on cannot be added", found: []string{"L26/a key that is added while it is worked on is worked on again", "L27/every add is followed by a hand-out"}, queue: func(q queue) conformance.Queue { return &dropsRunning{queue: q, running: map[string]bool{}} }},
+	{name: "nothing merges", found: []string{"L26/a key is with one worker at a time", "L27/adds of a waiting key merge"}, queue: func(q queue) conformance.Queue { return &mergesNothing{queue: q, running: map[string][]string{}} }},
+	{name: "nothing is handed out", found: []string{"L26/a key is with one worker at a time", "L27/every add is followed by a hand-out", "L27/adds of a waiting key merge", "L28/a drain returns when queued and running work is done", "L29/to forget a key drops its back-off", "L30/no key starves behind more urgent ones"}, queue: func(q queue) conformance.Queue { return takesNothing{q} }},
+	{name: "a drain is a shutdown", found: []string{"L28/a drain returns when queued and running work is done"}, queue: func(q queue) conformance.Queue { return drainsNothing{q} }},
+	{name: "a shutdown is a drain", found: []string{"L28/a shutdown does not wait for work"}, queue: func(q queue) conformance.Queue { return drainsAlways{q} }},
+	{name: "a shutdown takes effect later", found: []string{"L28/who waits for a key hears of the end", "L28/nothing of a queue is left after its end"}, queue: func(q queue) conformance.Queue { return endsLater{q} }},
+	{name: "a queue leaves a goroutine", found: []string{"L28/nothing of a queue is left after its end"}, queue: func(q queue) conformance.Queue { return leavesGoroutine{q} }},
+	{name: "a delay is no delay", found: []string{"L29/a delay is waited out"}, queue: func(q queue) conformance.Queue { return delaysNothing{q} }},
+	{name: "every delay is kept to", found: []string{"L29/the earlier of two delayed adds wins", "L29/an immediate add supersedes a delayed one", "L29/to forget a key drops its delayed add, if asked"}, queue: func(q queue) conformance.Queue { return delaysEach{q} }},
+	{name: "the first delay wins", found: []string{"L29/the earlier of two delayed adds wins"}, queue: func(q queue) conformance.Queue { return delaysOnce{q, map[string]bool{}} }},
+	{name: "no back-off", found: []string{"L29/to forget a key drops its back-off"}, queue: func(q queue) conformance.Queue { return backsOffNever{q} }},
+	{name: "a back-off is not forgotten", found: []string{"L29/to forget a key drops its back-off"}, queue: func(q queue) conformance.Queue { return forgetsNothing{q} }},
+	{name: "a delayed add is not cancelled", found: []string{"L29/to forget a key drops its delayed add, if asked"}, queue: func(q queue) conformance.Queue { return cancelsNothing{q} }},
+	{name: "the most urgent key is always first", found: []string{"L30/no key starves behind more urgent ones"}, queue: func(queue) conformance.Queue {
+		return queue{workqueue.New(workqueue.Options[string]{FairEvery: math.MaxInt})}
+	}},
 	{name: "no handler lags", found: []string{"L09/how far a handler lags can be seen"}, joined: func(r registration) conformance.Registration { return lagsNever{r} }},
 }
 

@@ -37,6 +37,7 @@ type (
 	runHangs     struct{ *informer }
 	listPanics   struct{ *informer }
 	listGoes     struct{ *informer }
+	writable     struct{ *informer }
 
 	stays        struct{ registration }
 	leavesAtOnce struct{ registration }
@@ -116,6 +117,12 @@ func (runHangs) Run(context.Context) error { time.Sleep(1000 * time.Hour); retur
 func (listPanics) List() []*corev1.Pod { panic("on purpose") }
 
 func (listGoes) List() []*corev1.Pod { runtime.Goexit(); return nil }
+
+func (i writable) Write(o *corev1.Pod) {
+	if cached, ok := i.Get(types.NamespacedName{Namespace: o.Namespace, Name: o.Name}); ok {
+		cached.ResourceVersion = o.ResourceVersion
+	}
+}
 
 // forgetful is a connection that does not know Retry-After.
 type forgetful struct{ net.Conn }

@@ -3,12 +3,14 @@ package conformance_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/reflector"
@@ -17,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 func TestConformance(t *testing.T) {
@@ -44,6 +47,9 @@ func (s stack) NewInformer(opts conformance.Options) (conformance.Informer, erro
 		from = reflector.Transformed(from, opts.Transform)
 	}
 	o := sharedinformer.Options{LabelSelector: selector}
+	if opts.DetectMutations {
+		o.DetectMutations = time.Minute
+	}
 	if opts.OnError != nil {
 		o.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {
 			opts.OnError(f)
@@ -55,6 +61,58 @@ func (s stack) NewInformer(opts conformance.Options) (conformance.Informer, erro
 		i.index = sharedinformer.AddIndex(i.Informer, "case", opts.Index)
 	}
 	return i, nil
+}
+
+func (s stack) Detects() {}
+
+func (s stack) NewFactory() (conformance.Factory, error) {
+	client, err := rest.NewClient(&config.Config{Host: s.server.URL, Dial: s.server.Dial}, scheme.New())
+	if err != nil {
+		return nil, err
+	}
+	return &informers{factory.New(client, factory.Options{}), client}, nil
+}
+
+// informers is a factory.
+type informers struct {
+	*factory.Factory
+	client *rest.Client
+}
+
+func (f *informers) Informer() (conformance.Informer, error) {
+	return &informer{Informer: factory.Informer[*corev1.Pod](f.Factory), client: f.client}, nil
+}
+
+func (f *informers) Borrow() (conformance.Informer, func()) {
+	i, giveBack := factory.Borrow(f.Factory, factory.For[*corev1.Pod]{})
+	return &informer{Informer: i, client: f.client}, func() { giveBack() }
+}
+
+func (f *informers) Wait() {
+	f.Factory.Wait()
+	f.client.CloseIdleConnections()
+}
+
+func (s stack) NewQueue(first time.Duration) conformance.Queue {
+	return queue{workqueue.New(workqueue.Options[string]{
+		RateLimiter: workqueue.NewExponential[string](workqueue.ExponentialOptions{Base: first}),
+	})}
+}
+
+// queue is a work queue.
+type queue struct{ *workqueue.Queue[string] }
+
+func (q queue) Get() (string, bool) {
+	key, err := q.Queue.Get(context.Background())
+	return key, err == nil
+}
+
+func (q queue) Drain() { _ = q.Queue.Drain(context.Background()) }
+
+func (q queue) ForgetAndCancel(key string) { q.Queue.ForgetAndCancel(key) }
+
+func (q queue) AddWithPriority(key string, priority int) {
+	q.AddWith(workqueue.AddOptions{Priority: priority}, key)
 }
 
 // informer offers all that there is to offer.

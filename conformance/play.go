@@ -30,6 +30,10 @@ type play struct {
 	cancel   context.CancelFunc
 	runs     sync.WaitGroup
 
+	began time.Time
+
+	shutDown func() // ends the queue of the case, once
+
 	writes atomic.Int64 // by the stack, one or two a request
 
 	mu      sync.Mutex // guards the three below
@@ -39,7 +43,7 @@ type play struct {
 }
 
 func newPlay(ctx context.Context, srv *apiserver.Server, endpoint *apiserver.Endpoint, build func(Server) Stack) *play {
-	p := &play{srv: srv, endpoint: endpoint}
+	p := &play{srv: srv, endpoint: endpoint, began: time.Now(), shutDown: func() {}}
 	p.stack = build(Server{URL: endpoint.URL, Dial: p.dial})
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	return p

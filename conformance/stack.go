@@ -36,6 +36,10 @@ type Options struct {
 	// Transform, if not nil, changes each object before it is cached.
 	Transform func(*corev1.Pod) (*corev1.Pod, error)
 
+	// DetectMutations asks for reports, to OnError, of cached objects that somebody has
+	// changed. It is set only for stacks that are Detecting.
+	DetectMutations bool
+
 	// OnError, if not nil, is to hear of whatever the stack reports: a list or watch that
 	// fails, an object that cannot be read, a handler that panics. It may be called by
 	// several goroutines at once.
@@ -94,9 +98,29 @@ type Registration interface {
 	Remove() error
 }
 
-// What an informer or a registration may offer besides. A case that needs one of these
-// is not played without it.
+// What a stack, an informer or a registration may offer besides. A case that needs one of
+// these is not played without it.
 type (
+	// Detecting is a stack that knows Options.DetectMutations.
+	Detecting interface{ Detects() }
+
+	// Collecting is a stack that has factories.
+	Collecting interface {
+		NewFactory() (Factory, error)
+	}
+
+	// Queueing is a stack that has work queues. AddRateLimited of a new one waits for
+	// first after the first failure of a key, and longer after each further one; some
+	// jitter does no harm.
+	Queueing interface {
+		NewQueue(first time.Duration) Queue
+	}
+
+	// Writable is an informer whose users are given something by which they could write to
+	// its cache. Write tries all of that with one pod. An informer that gives nothing of
+	// the kind is none.
+	Writable interface{ Write(*corev1.Pod) }
+
 	// Indexed looks up by the index of Options.Index.
 	Indexed interface {
 		ByIndex(value string) ([]*corev1.Pod, error)

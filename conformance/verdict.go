@@ -11,7 +11,7 @@ const (
 	NotOffered Verdict = "not offered" // it has nothing that the sentence is about
 )
 
-// Known is a sentence that a stack is known to break.
+// Known is a sentence that a stack is known to break, or to have nothing for.
 type Known struct {
 	// Case is the law and the name of the case, as in "L03/a missed deletion is told".
 	Case string
@@ -36,7 +36,7 @@ type Result struct {
 	// Breaks is what was seen to be wrong, or what is not offered.
 	Breaks []string `json:"breaks,omitempty"`
 
-	// Known is what the stack's authors say of a break, if they do.
+	// Known is what the stack's authors say of it, if it is not kept.
 	Known *Known `json:"known,omitempty"`
 }
 

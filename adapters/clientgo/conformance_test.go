@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/informers"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/conformance"
@@ -22,20 +24,26 @@ import (
 
 // client-go itself, by the same contract.
 func TestConformanceOfClientGo(t *testing.T) {
-	conform(t, func(cfg *clientrest.Config, opts ...option) (informers.SharedInformerFactory, error) {
-		return informers.NewSharedInformerFactoryWithOptions(clientset(t, cfg), time.Second, stockOptions(opts)...), nil
+	conform(t, func(cfg *clientrest.Config) conformance.Stack {
+		return queueing{factoryStack{cfg, func(opts ...option) (informers.SharedInformerFactory, error) {
+			return informers.NewSharedInformerFactoryWithOptions(clientset(t, cfg), time.Second, stockOptions(opts)...), nil
+		}}}
 	}, knownOfClientGo...)
 }
 
 func TestConformance(t *testing.T) {
-	conform(t, func(cfg *clientrest.Config, opts ...option) (informers.SharedInformerFactory, error) {
-		return clientgo.NewSharedInformerFactoryForConfig(cfg, time.Second, adaptedOptions(opts)...)
+	conform(t, func(cfg *clientrest.Config) conformance.Stack {
+		return detecting{factoryStack{cfg, func(opts ...option) (informers.SharedInformerFactory, error) {
+			return clientgo.NewSharedInformerFactoryForConfig(cfg, time.Second, adaptedOptions(opts)...)
+		}}}
 	}, knownHere)
 }
 
 func TestConformanceOverAClientset(t *testing.T) {
-	conform(t, func(cfg *clientrest.Config, opts ...option) (informers.SharedInformerFactory, error) {
-		return clientgo.NewSharedInformerFactory(clientset(t, cfg), time.Second, adaptedOptions(opts)...), nil
+	conform(t, func(cfg *clientrest.Config) conformance.Stack {
+		return detecting{factoryStack{cfg, func(opts ...option) (informers.SharedInformerFactory, error) {
+			return clientgo.NewSharedInformerFactory(clientset(t, cfg), time.Second, adaptedOptions(opts)...), nil
+		}}}
 	}, knownHere)
 }
 
@@ -59,25 +67,27 @@ func adaptedOptions(opts []option) (all []clientgo.Option) {
 	return all
 }
 
-// conform holds the informers of a factory to the contract. A handler that panics does
-// not end the process.
-func conform(t *testing.T, factory func(*clientrest.Config, ...option) (informers.SharedInformerFactory, error), known ...conformance.Known) {
-	crash, handlers := utilruntime.ReallyCrash, utilruntime.PanicHandlers
-	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers }()
+// conform holds a stack to the contract. A handler that panics does not end the process.
+func conform(t *testing.T, stack func(*clientrest.Config) conformance.Stack, known ...conformance.Known) {
+	crash, panics, failures := utilruntime.ReallyCrash, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
+	defer func() {
+		utilruntime.ReallyCrash, utilruntime.PanicHandlers, utilruntime.ErrorHandlers = crash, panics, failures
+	}()
 	utilruntime.ReallyCrash = false
+	t.Setenv(detector, "false")
 	conformance.Informers(t, func(s conformance.Server) conformance.Stack {
-		return factoryStack{&clientrest.Config{Host: s.URL, Dial: s.Dial, QPS: -1}, factory}
+		return stack(&clientrest.Config{Host: s.URL, Dial: s.Dial, QPS: -1})
 	}, known...)
 }
 
 // factoryStack makes informers of a SharedInformerFactory.
 type factoryStack struct {
 	cfg     *clientrest.Config
-	factory func(*clientrest.Config, ...option) (informers.SharedInformerFactory, error)
+	factory func(...option) (informers.SharedInformerFactory, error)
 }
 
 func (s factoryStack) NewInformer(opts conformance.Options) (conformance.Informer, error) {
-	f, err := s.factory(s.cfg, option{opts.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = opts.LabelSelector }})
+	f, err := s.factory(option{opts.Namespace, func(o *metav1.ListOptions) { o.LabelSelector = opts.LabelSelector }})
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +109,64 @@ func (s factoryStack) NewInformer(opts conformance.Options) (conformance.Informe
 	}
 	return conforming{i}, err
 }
+
+// detector is the environment variable that turns a mutation detector on: of client-go's
+// informers when the process begins, of those of this package when they are run.
+const detector = "KUBE_CACHE_MUTATION_DETECTOR"
+
+// detecting is a stack of this package.
+type detecting struct{ factoryStack }
+
+func (detecting) Detects() {}
+
+func (s detecting) NewInformer(opts conformance.Options) (conformance.Informer, error) {
+	if err := os.Setenv(detector, fmt.Sprint(opts.DetectMutations)); err != nil {
+		return nil, err
+	}
+	utilruntime.ErrorHandlers = nil
+	if opts.DetectMutations {
+		utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { opts.OnError(err) }}
+	}
+	return s.factoryStack.NewInformer(opts)
+}
+
+// NewFactory returns a factory as it is.
+func (s factoryStack) NewFactory() (conformance.Factory, error) {
+	f, err := s.factory()
+	return shared{f}, err
+}
+
+// shared is a factory.
+type shared struct {
+	factory informers.SharedInformerFactory
+}
+
+func (s shared) Informer() (conformance.Informer, error) {
+	return conforming{s.factory.Core().V1().Pods().Informer()}, nil
+}
+
+func (s shared) Start(ctx context.Context) { s.factory.StartWithContext(ctx) }
+
+func (s shared) Wait() { s.factory.Shutdown() }
+
+// queueing is client-go's stack, which has work queues.
+type queueing struct{ factoryStack }
+
+func (queueing) NewQueue(first time.Duration) conformance.Queue {
+	return stockQueue{workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](first, time.Hour))}
+}
+
+// stockQueue is a work queue.
+type stockQueue struct {
+	workqueue.TypedRateLimitingInterface[string]
+}
+
+func (q stockQueue) Get() (string, bool) {
+	key, end := q.TypedRateLimitingInterface.Get()
+	return key, !end
+}
+
+func (q stockQueue) Drain() { q.ShutDownWithDrain() }
 
 // explained is an informer of this package.
 type explained struct{ conforming }
@@ -150,6 +218,11 @@ func podsOf(all []any) (pods []*corev1.Pod) {
 	return pods
 }
 
+func (i conforming) Write(o *corev1.Pod) {
+	_ = i.GetStore().Add(o)
+	_ = i.GetIndexer().Update(o)
+}
+
 func (i conforming) Version() string { return i.LastSyncResourceVersion() }
 
 func (i conforming) AddHandler(h conformance.Handler) (conformance.Registration, error) {
@@ -197,12 +270,16 @@ func (r removable) RemoveAndWait(ctx context.Context) error {
 // The panics that client-go recovers go to utilruntime.PanicHandlers, here as there.
 var knownHere = conformance.Known{
 	Case:  "L10/a panic is reported with the object",
+	Says:  "../adapters/clientgo/README.md#what-differs",
 	Story: "utilruntime.PanicHandlers are given what the handler panicked with, as client-go does. The informer's Status and log name object and handler.",
 }
 
-// says are lines of client-go's documentation.
-func says(first, last int) string {
-	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/tools/cache/shared_informer.go#L%d-L%d", first, last)
+// says are lines of client-go's documentation of shared informers.
+func says(first, last int) string { return saysIn("tools/cache/shared_informer.go", first, last) }
+
+// saysIn are lines of a file of client-go.
+func saysIn(file string, first, last int) string {
+	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/%s#L%d-L%d", file, first, last)
 }
 
 var knownOfClientGo = []conformance.Known{
@@ -218,6 +295,10 @@ var knownOfClientGo = []conformance.Known{
 		Story: "LastSyncResourceVersion names the newest version received, which the store need not have yet."},
 	{Case: "L15/an index function that panics loses no object", Sometimes: true,
 		Story: "Objects that come with the one whose index function panics are missing from the index."},
+	{Case: "L16/nobody writes to the cache through the informer", Says: saysIn("tools/cache/store.go", 43, 50),
+		Story: "GetStore and GetIndexer give the cache itself, with the methods that write to it."},
+	{Case: "L16/a change of a cached object is reported with type, key and field", Says: saysIn("tools/cache/mutation_detector.go", 85, 88),
+		Story: "Its detector is turned on for a whole process, when that begins, and ends it at the first change. A case cannot play that."},
 	{Case: "L17/converges after repeated events",
 		Story: "A deletion that the server repeats is told again. (A real API server does not repeat events.)"},
 	{Case: "L19/backs off from streams that break",
@@ -238,4 +319,6 @@ var knownOfClientGo = []conformance.Known{
 		Story: "The handler of watch errors hears of lists that fail and watches that are refused, not of watches that break."},
 	{Case: "L23/a stop ends the wait for a server that is down",
 		Story: "Run returns when the back-off of the streaming list is over, which may be half a minute later."},
+	{Case: "L29/an immediate add supersedes a delayed one", Says: saysIn("util/workqueue/delaying_queue.go", 39, 40),
+		Story: "The key is handed out at once, and again when the delay is over."},
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/millrace-dev/millrace/conformance"
@@ -23,27 +26,37 @@ import (
 
 // controller-runtime's cache itself, by the same contract.
 func TestConformanceOfControllerRuntime(t *testing.T) {
-	conform(t, stock, knownOfControllerRuntime...)
+	conform(t, func(cfg *rest.Config) conformance.Stack {
+		return cacheStack{stock, queues["controller-runtime"], cfg}
+	}, knownOfControllerRuntime...)
 }
 
-func TestConformance(t *testing.T) { conform(t, newCache, knownHere) }
+func TestConformance(t *testing.T) {
+	conform(t, func(cfg *rest.Config) conformance.Stack {
+		return detecting{cacheStack{newCache, queues["millrace"], cfg}}
+	}, knownHere...)
+}
 
 // conform holds the informers of a cache to the contract. A handler that panics does not
 // end the process.
-func conform(t *testing.T, s side, known ...conformance.Known) {
+func conform(t *testing.T, stack func(*rest.Config) conformance.Stack, known ...conformance.Known) {
 	log.SetLogger(logr.Discard())
-	crash, handlers := utilruntime.ReallyCrash, utilruntime.PanicHandlers
-	defer func() { utilruntime.ReallyCrash, utilruntime.PanicHandlers = crash, handlers }()
+	crash, panics, failures := utilruntime.ReallyCrash, utilruntime.PanicHandlers, utilruntime.ErrorHandlers
+	defer func() {
+		utilruntime.ReallyCrash, utilruntime.PanicHandlers, utilruntime.ErrorHandlers = crash, panics, failures
+	}()
 	utilruntime.ReallyCrash = false
+	t.Setenv(detector, "false")
 	conformance.Informers(t, func(server conformance.Server) conformance.Stack {
-		return cacheStack{s, &rest.Config{Host: server.URL, Dial: server.Dial, QPS: -1}}
+		return stack(&rest.Config{Host: server.URL, Dial: server.Dial, QPS: -1})
 	}, known...)
 }
 
 // cacheStack makes caches, and informers of them.
 type cacheStack struct {
-	side side
-	cfg  *rest.Config
+	side     side
+	newQueue func(first, last time.Duration) queue
+	cfg      *rest.Config
 }
 
 func (s cacheStack) NewInformer(opts conformance.Options) (conformance.Informer, error) {
@@ -80,6 +93,70 @@ func (s cacheStack) NewInformer(opts conformance.Options) (conformance.Informer,
 		return explained{found, w}, errors.Join(err, also)
 	}
 	return found, errors.Join(err, also)
+}
+
+// detector is the environment variable that turns a mutation detector on: of client-go's
+// informers when the process begins, of those of this package when they are run.
+const detector = "KUBE_CACHE_MUTATION_DETECTOR"
+
+// detecting is a stack of this package.
+type detecting struct{ cacheStack }
+
+func (detecting) Detects() {}
+
+func (s detecting) NewInformer(opts conformance.Options) (conformance.Informer, error) {
+	if err := os.Setenv(detector, fmt.Sprint(opts.DetectMutations)); err != nil {
+		return nil, err
+	}
+	utilruntime.ErrorHandlers = nil
+	if opts.DetectMutations {
+		utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { opts.OnError(err) }}
+	}
+	return s.cacheStack.NewInformer(opts)
+}
+
+// NewFactory returns a cache, which has one informer for each kind.
+func (s cacheStack) NewFactory() (conformance.Factory, error) {
+	c, err := s.side.newCache(s.cfg, cache.Options{})
+	return &factory{cache: c}, err
+}
+
+// factory is a cache. It runs informers that are asked for later by itself.
+type factory struct {
+	cache cache.Cache
+	once  sync.Once
+	runs  sync.WaitGroup
+}
+
+func (f *factory) Informer() (conformance.Informer, error) {
+	i, err := f.cache.GetInformer(context.Background(), &corev1.Pod{}, cache.BlockUntilSynced(false))
+	return cached{f.cache, i}, err
+}
+
+func (f *factory) Start(ctx context.Context) {
+	f.once.Do(func() { f.runs.Go(func() { _ = f.cache.Start(ctx) }) })
+}
+
+func (f *factory) Wait() { f.runs.Wait() }
+
+func (s cacheStack) NewQueue(first time.Duration) conformance.Queue {
+	return workQueue{s.newQueue(first, time.Hour).(priorityqueue.PriorityQueue[string])}
+}
+
+// workQueue is a work queue.
+type workQueue struct {
+	priorityqueue.PriorityQueue[string]
+}
+
+func (q workQueue) Get() (string, bool) {
+	key, end := q.PriorityQueue.Get()
+	return key, !end
+}
+
+func (q workQueue) Drain() { q.ShutDownWithDrain() }
+
+func (q workQueue) AddWithPriority(key string, priority int) {
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
 }
 
 // cached is an informer and its cache.
@@ -168,14 +245,22 @@ type explained struct {
 }
 
 // The panics that client-go recovers go to utilruntime.PanicHandlers, here as there.
-var knownHere = conformance.Known{
-	Case:  "L10/a panic is reported with the object",
-	Story: "utilruntime.PanicHandlers are given what the handler panicked with, as client-go does. Status of the cache and its log name object and handler.",
+var knownHere = []conformance.Known{
+	{Case: "L10/a panic is reported with the object", Says: "../adapters/clientgo/README.md#what-differs",
+		Story: "utilruntime.PanicHandlers are given what the handler panicked with, as client-go does. Status of the cache and its log name object and handler."},
 }
 
-// says are lines of client-go's documentation, whose informers the cache has.
-func says(first, last int) string {
-	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/tools/cache/shared_informer.go#L%d-L%d", first, last)
+// says are lines of client-go's documentation of shared informers, which the cache has.
+func says(first, last int) string { return saysIn("tools/cache/shared_informer.go", first, last) }
+
+// saysIn are lines of a file of client-go.
+func saysIn(file string, first, last int) string {
+	return fmt.Sprintf("https://github.com/kubernetes/client-go/blob/v0.37.2/%s#L%d-L%d", file, first, last)
+}
+
+// saysItself are lines of a file of controller-runtime.
+func saysItself(file string, first, last int) string {
+	return fmt.Sprintf("https://github.com/kubernetes-sigs/controller-runtime/blob/v0.25.2/%s#L%d-L%d", file, first, last)
 }
 
 // What client-go's informers break shows here too, but for what the cache does not offer.
@@ -190,6 +275,8 @@ var knownOfControllerRuntime = []conformance.Known{
 		Story: "A handler slower than its resync period hears of a change only after all resyncs that have piled up before it."},
 	{Case: "L15/an index function that panics loses no object", Sometimes: true,
 		Story: "Objects that come with the one whose index function panics are missing from the index."},
+	{Case: "L16/a change of a cached object is reported with type, key and field", Says: saysIn("tools/cache/mutation_detector.go", 85, 88),
+		Story: "The detector of its informers is turned on for a whole process, when that begins, and ends it at the first change. A case cannot play that. What is read through the cache is a copy."},
 	{Case: "L17/converges after repeated events",
 		Story: "A deletion that the server repeats is told again. (A real API server does not repeat events.)"},
 	{Case: "L19/backs off from streams that break",
@@ -210,4 +297,8 @@ var knownOfControllerRuntime = []conformance.Known{
 		Story: "The handler of watch errors hears of lists that fail and watches that are refused, not of watches that break."},
 	{Case: "L23/a stop ends the wait for a server that is down",
 		Story: "Start returns when the back-off of the streaming list is over, which may be half a minute later."},
+	{Case: "L28/a drain returns when queued and running work is done", Says: saysItself("pkg/controller/priorityqueue/priorityqueue.go", 505, 506),
+		Story: "ShutDownWithDrain of the priority queue is ShutDown: what waits is dropped, and running work is not waited for."},
+	{Case: "L30/no key starves behind more urgent ones", Says: saysItself("designs/priorityqueue.md", 55, 58),
+		Story: "A key waits for as long as there are more urgent ones."},
 }

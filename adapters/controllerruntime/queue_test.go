@@ -18,23 +18,25 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[string]
 
-func limiter() workqueue.TypedRateLimiter[string] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute)
+func limiter(first, last time.Duration) workqueue.TypedRateLimiter[string] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](first, last)
 }
 
-// queues are the stock ones and ours.
-var queues = map[string]func() queue{
-	"client-go": func() queue { return workqueue.NewTypedRateLimitingQueue(limiter()) },
-	"controller-runtime": func() queue {
-		q := priorityqueue.New("", func(o *priorityqueue.Opts[string]) { o.RateLimiter = limiter() })
+// queues are the stock ones and ours, by the shortest and the longest wait after a failure.
+var queues = map[string]func(first, last time.Duration) queue{
+	"client-go": func(first, last time.Duration) queue {
+		return workqueue.NewTypedRateLimitingQueue(limiter(first, last))
+	},
+	"controller-runtime": func(first, last time.Duration) queue {
+		q := priorityqueue.New("", func(o *priorityqueue.Opts[string]) { o.RateLimiter = limiter(first, last) })
 		return stockPriority{q, sync.OnceFunc(q.ShutDown)}
 	},
-	"millrace": func() queue { return controllerruntime.NewQueue("", limiter()) },
+	"millrace": func(first, last time.Duration) queue { return controllerruntime.NewQueue("", limiter(first, last)) },
 }
 
 // the returns those of the queues that are named.
-func the(names ...string) map[string]func() queue {
-	some := map[string]func() queue{}
+func the(names ...string) map[string]func(first, last time.Duration) queue {
+	some := map[string]func(first, last time.Duration) queue{}
 	for _, name := range names {
 		some[name] = queues[name]
 	}
@@ -42,12 +44,12 @@ func the(names ...string) map[string]func() queue {
 }
 
 // each runs a test with each queue in a bubble of its own.
-func each(t *testing.T, of map[string]func() queue, run func(*testing.T, queue)) {
+func each(t *testing.T, of map[string]func(first, last time.Duration) queue, run func(*testing.T, queue)) {
 	t.Helper()
 	for name, newQueue := range of {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newQueue()
+				q := newQueue(time.Second, time.Minute)
 				defer q.ShutDown()
 				run(t, q)
 			})
@@ -63,6 +65,9 @@ type stockPriority struct {
 }
 
 func (s stockPriority) ShutDown() { s.shutDown() }
+
+// ShutDownWithDrain is ShutDown there.
+func (s stockPriority) ShutDownWithDrain() { s.shutDown() }
 
 func take(t *testing.T, q queue) string {
 	t.Helper()
@@ -160,7 +165,7 @@ func TestQueueShutDownEndsEveryWait(t *testing.T) {
 	for name, newQueue := range queues {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := newQueue()
+				q := newQueue(time.Second, time.Minute)
 				ended := make(chan bool, 3)
 				for range cap(ended) {
 					go func() {
@@ -291,7 +296,7 @@ func TestQueueHandsOutAsStockDoes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*seed, 0))
 	for range 300 {
 		synctest.Test(t, func(t *testing.T) {
-			theirs, ours := prioritized(t, queues["controller-runtime"]()), prioritized(t, queues["millrace"]())
+			theirs, ours := prioritized(t, queues["controller-runtime"](time.Second, time.Minute)), prioritized(t, queues["millrace"](time.Second, time.Minute))
 			defer theirs.ShutDown()
 			defer ours.ShutDown()
 			add := func() {
@@ -358,7 +363,7 @@ func TestQueueStrayDoneIsHarmless(t *testing.T) {
 func TestQueueHasMetrics(t *testing.T) {
 	before := added(t, "metered")
 	for range 2 { // the second queue finds what the first has registered
-		q := controllerruntime.NewQueue("metered", limiter())
+		q := controllerruntime.NewQueue("metered", limiter(time.Second, time.Minute))
 		q.Add("a")
 		q.ShutDown()
 	}

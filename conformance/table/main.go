@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -108,10 +109,10 @@ func (c *column) play() error {
 func write(w io.Writer, all []*column) {
 	fmt.Fprintf(w, `# Conformance
 
-What informers of six stacks do with the same %d cases, played against the same simulated API
-server. A case is one sentence of [the laws](../LAWS.md), many of which client-go's
-documentation promises too; [package conformance](../conformance/doc.go) says how they are
-played. This page was made by
+What informers and work queues of six stacks do with the same %d cases, played against the same
+simulated API server. A case is one sentence of [the laws](../LAWS.md), many of which
+client-go's documentation promises too; [package conformance](../conformance/doc.go) says how
+they are played. This page was made by
 
     make conformance
 
@@ -121,20 +122,26 @@ with %s on %s.
 	table(w, all)
 	fmt.Fprint(w, `
 Each cell has how many cases were kept, of those that could be played. A case cannot be played
-where a stack does not offer what it is about, such as a wait for a resource version.
-
-L16 is kept by the types and tested in test/laws, as are L25 and the laws of the work queue,
-which have no cases yet.
+where a stack does not offer what it is about, such as a wait for a resource version. Who puts
+Millrace behind client-go keeps client-go's work queue.
 
 ## What breaks
 
 Each break below was seen in this run, and its test fails on the day on which it is gone. That a
-sentence is broken does not mean that it was promised: what the stack's own documentation says
-is linked, and where nothing is linked, it says nothing.
+sentence is broken does not mean that it was promised: at the end of each stands the line of the
+stack's documentation that says what to expect, or that there is none.
 
 `)
 	for _, c := range all {
-		breaks(w, c)
+		stories(w, c, conformance.Broken)
+	}
+	fmt.Fprint(w, `## What cannot be played
+
+Where nothing is said here, a stack has nothing that the case is about.
+
+`)
+	for _, c := range all {
+		stories(w, c, conformance.NotOffered)
 	}
 	fmt.Fprint(w, `## Run one yourself
 
@@ -217,24 +224,30 @@ func (c *column) tally(law string) (t tally) {
 	return t
 }
 
-func breaks(w io.Writer, c *column) {
+// stories tells what is known of the cases on which c has a verdict.
+func stories(w io.Writer, c *column, verdict conformance.Verdict) {
 	first := true
 	for _, k := range conformance.Cases() {
 		r := c.results[k.String()]
-		if r.Verdict != conformance.Broken {
+		if r.Verdict != verdict || r.Known == nil {
 			continue
 		}
 		if first {
 			fmt.Fprintf(w, "### %s\n\n", c.title)
 			first = false
 		}
-		fmt.Fprintf(w, "- **%s** %s. %s", r.Law, r.Case, r.Known.Story)
-		if r.Known.Says != "" {
-			fmt.Fprintf(w, " [Its documentation](%s)", r.Known.Says)
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "- **%s** %s. %s %s\n", r.Law, r.Case, r.Known.Story, said(k, r.Known))
 	}
 	if !first {
 		fmt.Fprintln(w)
 	}
+}
+
+// said tells where documentation says what to expect.
+func said(c conformance.Case, known *conformance.Known) string {
+	where := cmp.Or(known.Says, c.Source)
+	if where == "" {
+		return "Never promised: its documentation says nothing of it."
+	}
+	return fmt.Sprintf("[Its documentation](%s)", where)
 }
