@@ -75,7 +75,7 @@ func play(ctx context.Context, o options, p *patch) (r result) {
 	defer cancel()
 	cmd := exec.CommandContext(limited, binary, "-test.run=^TestSchedules$", fmt.Sprint("-schedules=", o.schedules), fmt.Sprint("-from=", o.from))
 	cmd.Dir = filepath.Join(o.root, schedules)
-	cmd.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", o.processors))
+	cmd.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", o.processors), "GOGC=400")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -114,7 +114,7 @@ func build(ctx context.Context, o options, p *patch, dir, binary string) error {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", file, "-o", binary, schedules)
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=-l", "-ldflags=-s -w", "-overlay", file, "-o", binary, schedules)
 	cmd.Dir = o.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("build: %w", err), errors.New(string(bytes.TrimSpace(out))))

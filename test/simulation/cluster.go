@@ -40,9 +40,14 @@ func (p *play) restore(s Step) {
 		return
 	}
 	by := number(p.srv.RV()) - number(p.backup.snapshot.RV()) + bump
-	if s.N%2 == 0 && p.copier == nil && len(p.elections.candidates) == 0 {
+	if s.N%2 == 0 && writesAlone(p.World) {
 		by, p.ended = 0, true
 	}
+	p.goBack(by)
+}
+
+// goBack restores the backup, with the versions raised.
+func (p *play) goBack(by uint64) {
 	p.restored.Add(1)
 	p.srv.RestoreBumped(p.backup.snapshot, by)
 	rv := number(p.backup.snapshot.RV()) + by

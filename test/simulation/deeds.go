@@ -14,34 +14,45 @@ var deeds map[Deed]func(*play, Step)
 
 func init() {
 	deeds = map[Deed]func(*play, Step){
-		"put":          func(p *play, s Step) { p.put(s.Who, s.N); p.putWidget(s.Who, s.N) },
-		"delete":       (*play).deleteBoth,
-		"replace":      (*play).replace,
-		"burst":        (*play).burst,
-		"pass":         func(p *play, s Step) { p.pass(s.For) },
-		"compact":      func(p *play, _ Step) { p.srv.Compact() },
-		"restart":      (*play).restart,
-		"down":         func(p *play, s Step) { p.frontOf(s).Down() },
-		"up":           func(p *play, s Step) { p.frontOf(s).Up() },
-		"lag":          (*play).lag,
-		"backup":       (*play).keep,
-		"restore":      (*play).restore,
-		"upgrade":      (*play).upgrade,
-		"access":       (*play).access,
-		"definition":   (*play).definition,
-		"link":         (*play).spoilLink,
-		"change":       (*play).change,
-		"fault":        (*play).fault,
-		"toggle":       (*play).toggle,
-		"join":         (*play).join,
-		"leave":        (*play).leave,
-		"mood":         (*play).spoil,
-		"namespaces":   func(p *play, s Step) { p.eachOf(s, func(m informer) { m.setNamespaces(s.N) }) },
-		"await":        (*play).await,
-		"reconcile":    (*play).spoilReconcile,
-		"stop copier":  func(p *play, _ Step) { p.ofCopier((*copier).toggle) },
-		"candidate":    (*play).toggleCandidate,
-		"steal copies": (*play).stealCopies,
+		"put":             func(p *play, s Step) { p.put(s.Who, s.N); p.putWidget(s.Who, s.N) },
+		"delete":          (*play).deleteBoth,
+		"replace":         (*play).replace,
+		"burst":           (*play).burst,
+		"pass":            func(p *play, s Step) { p.pass(s.For) },
+		"compact":         func(p *play, _ Step) { p.srv.Compact() },
+		"restart":         (*play).restart,
+		"down":            func(p *play, s Step) { p.frontOf(s).Down() },
+		"up":              func(p *play, s Step) { p.frontOf(s).Up() },
+		"lag":             (*play).lag,
+		"backup":          (*play).keep,
+		"restore":         (*play).restore,
+		"upgrade":         (*play).upgrade,
+		"access":          (*play).access,
+		"definition":      (*play).definition,
+		"link":            (*play).spoilLink,
+		"change":          (*play).change,
+		"fault":           (*play).fault,
+		"toggle":          (*play).toggle,
+		"join":            (*play).join,
+		"leave":           (*play).leave,
+		"mood":            (*play).spoil,
+		"namespaces":      func(p *play, s Step) { p.eachOf(s, func(m informer) { m.setNamespaces(s.N) }) },
+		"await":           (*play).await,
+		"reconcile":       (*play).spoilReconcile,
+		"stop copier":     func(p *play, _ Step) { p.ofCopier((*copier).toggle) },
+		"candidate":       (*play).toggleCandidate,
+		"steal copies":    (*play).stealCopies,
+		"trickle":         (*play).trickle,
+		"storm":           (*play).storm,
+		"isolate":         (*play).isolate,
+		"rewind":          (*play).rewind,
+		"borrow":          ofLoans((*loans).borrow),
+		"give back":       ofLoans((*loans).giveBack),
+		"restart factory": ofLoans((*loans).restart),
+		"ask":             ofBacklog((*backlog).ask),
+		"hurry":           ofBacklog((*backlog).hurry),
+		"give up":         ofBacklog((*backlog).giveUp),
+		"drain":           ofBacklog((*backlog).drain),
 	}
 }
 
@@ -49,6 +60,22 @@ func init() {
 func (p *play) eachOf(s Step, do func(informer)) {
 	if len(p.members) > 0 {
 		do(p.members[s.Who%len(p.members)])
+	}
+}
+
+func ofLoans(do func(*loans, Step)) func(*play, Step) {
+	return func(p *play, s Step) {
+		if p.loans != nil {
+			do(p.loans, s)
+		}
+	}
+}
+
+func ofBacklog(do func(*backlog, Step)) func(*play, Step) {
+	return func(p *play, s Step) {
+		if p.backlog != nil {
+			do(p.backlog, s)
+		}
 	}
 }
 
@@ -120,7 +147,7 @@ func (p *play) fault(s Step) {
 	actions := []apiserver.Action{
 		apiserver.Delay{For: s.For},
 		apiserver.Cut{AfterBytes: int64(random.IntN(6000))},
-		apiserver.Fail{Code: []int{429, 500, 503, 504}[random.IntN(4)], RetryAfter: []string{"", "3", "1"}[random.IntN(3)]},
+		apiserver.Fail{Code: []int{429, 500, 503, 504}[random.IntN(4)], RetryAfter: []string{"", "3", "1", "40"}[random.IntN(4)]},
 		apiserver.Fail{Code: []int{401, 403, 404}[random.IntN(3)]},
 		apiserver.Fail{Code: 410},
 		apiserver.Compacted{},

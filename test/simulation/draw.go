@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/reflector"
@@ -13,49 +14,67 @@ type lot struct {
 	do     Deed
 	weight int
 	last   time.Duration
+	in     func(World) bool // where it makes sense; nil is anywhere
 }
 
+// writesAlone: nobody but the play does.
+func writesAlone(w World) bool { return !w.Reconciles && w.Candidates == 0 }
+func heavy(w World) bool       { return w.Weight > 0 }
+func longs(w World) bool       { return w.History >= 400 }
+func borrows(w World) bool     { return w.Loans }
+func copies(w World) bool      { return w.Reconciles }
+func elects(w World) bool      { return w.Candidates > 0 }
+func backlogs(w World) bool    { return w.Backlog }
+
 var lots = []lot{
-	{"burst", 14, 0},
-	{"put", 8, 0},
-	{"delete", 3, 0},
-	{"replace", 3, 0},
-	{"pass", 10, 40 * time.Second},
-	{"fault", 16, 90 * time.Second},
-	{"compact", 4, 0},
-	{"restart", 4, 0},
-	{"down", 3, 0},
-	{"up", 5, 0},
-	{"lag", 2, 60 * time.Second},
-	{"backup", 2, 0},
-	{"restore", 1, 0},
-	{"upgrade", 1, 0},
-	{"access", 3, 0},
-	{"definition", 2, 0},
-	{"link", 12, 20 * time.Second},
-	{"change", 3, 0},
-	{"toggle", 4, 0},
-	{"join", 4, 0},
-	{"leave", 2, 0},
-	{"mood", 4, 0},
-	{"namespaces", 3, 0},
-	{"await", 4, 0},
-	{"reconcile", 2, 0},
-	{"stop copier", 1, 0},
-	{"candidate", 2, 0},
-	{"steal copies", 1, 0},
+	{"burst", 14, 0, nil},
+	{"put", 8, 0, nil},
+	{"delete", 3, 0, nil},
+	{"replace", 3, 0, nil},
+	{"pass", 10, 40 * time.Second, nil},
+	{"fault", 16, 90 * time.Second, nil},
+	{"compact", 4, 0, nil},
+	{"restart", 4, 0, nil},
+	{"down", 3, 0, nil},
+	{"up", 5, 0, nil},
+	{"lag", 2, 60 * time.Second, nil},
+	{"backup", 2, 0, nil},
+	{"restore", 1, 0, nil},
+	{"upgrade", 1, 0, nil},
+	{"access", 3, 0, nil},
+	{"definition", 2, 0, nil},
+	{"link", 12, 20 * time.Second, nil},
+	{"change", 3, 0, nil},
+	{"toggle", 4, 0, nil},
+	{"join", 4, 0, nil},
+	{"leave", 2, 0, nil},
+	{"mood", 4, 0, nil},
+	{"namespaces", 3, 0, nil},
+	{"await", 4, 0, nil},
+	{"reconcile", 6, 0, copies},
+	{"stop copier", 3, 0, copies},
+	{"candidate", 6, 0, elects},
+	{"steal copies", 3, 0, copies},
+	{"isolate", 4, 3 * time.Second, elects},
+	{"rewind", 1, 0, writesAlone},
+	{"trickle", 8, 0, heavy},
+	{"storm", 3, 0, longs},
+	{"borrow", 8, 0, borrows},
+	{"give back", 8, 0, borrows},
+	{"restart factory", 3, 0, borrows},
+	{"ask", 12, 5 * time.Second, backlogs},
+	{"hurry", 2, 0, backlogs},
+	{"give up", 6, 0, backlogs},
+	{"drain", 3, 0, backlogs},
 }
 
 // Draw makes the schedule of a seed.
 func Draw(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{Seed: seed, World: drawWorld(random)}
-	total := 0
-	for _, l := range lots {
-		total += l.weight
-	}
+	here := slices.DeleteFunc(slices.Clone(lots), func(l lot) bool { return l.in != nil && !l.in(s.World) })
 	for range 20 + random.IntN(30) {
-		s.Steps = append(s.Steps, drawStep(random, total))
+		s.Steps = append(s.Steps, drawStep(random, here))
 	}
 	return s
 }
@@ -78,6 +97,18 @@ func drawWorld(random *rand.Rand) World {
 	if random.IntN(5) == 0 {
 		w.Candidates = 2 + random.IntN(2)
 	}
+	w.Drift = random.IntN(2) == 0
+	w.Loans = random.IntN(6) == 0
+	w.Backlog = random.IntN(5) == 0
+	if random.IntN(3) == 0 {
+		w.FirstRV = 950 + random.Uint64N(50) // so that one more digit comes
+	}
+	if random.IntN(12) == 0 {
+		w.Weight, w.Objects = 4000, names
+	}
+	if random.IntN(6) == 0 {
+		w.History = 400
+	}
 	return w
 }
 
@@ -96,13 +127,23 @@ func drawForm(random *rand.Rand, w World) Form {
 	if f.Initial == reflector.WatchList && w.Streams == apiserver.StreamingListsRefused {
 		f.Initial = reflector.Auto // it would be refused for ever, as it should
 	}
+	if random.IntN(2) == 0 {
+		f.StreamTimeout = time.Duration(15+random.IntN(60)) * time.Second
+	}
+	if random.IntN(6) == 0 {
+		f.Slow = 300 * time.Millisecond
+	}
 	if random.IntN(3) == 0 {
 		f.Namespaces = 1 + random.IntN(allOfThem)
 	}
 	return f
 }
 
-func drawStep(random *rand.Rand, total int) Step {
+func drawStep(random *rand.Rand, lots []lot) Step {
+	total := 0
+	for _, l := range lots {
+		total += l.weight
+	}
 	n := random.IntN(total)
 	for _, l := range lots {
 		if n -= l.weight; n >= 0 {

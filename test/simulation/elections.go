@@ -24,6 +24,8 @@ type elections struct {
 type candidate struct {
 	*elections
 	called  string
+	process *process
+	end     time.Duration // how long its work takes to end
 	elector *leaderelection.Elector
 	cancel  context.CancelFunc // nil while it does not run
 	ended   chan struct{}
@@ -32,8 +34,16 @@ type candidate struct {
 func newElections(p *play, n int) *elections {
 	e := &elections{play: p, leading: map[string]int64{}}
 	for i := range n {
-		c := &candidate{elections: e, called: name("candidate", i)}
-		elector, err := leaderelection.New(p.process(false).client, leaderelection.Options{Namespace: "default", Name: "leader", Identity: c.called})
+		c := &candidate{elections: e, called: name("candidate", i), process: p.process(false)}
+		c.process.manners.hasty = true // it asks again while it waits
+		opts := leaderelection.Options{Namespace: "default", Name: "leader", Identity: c.called}
+		patience := 10 * time.Second
+		if p.World.Drift { // by a clock that goes slower, all it does takes longer
+			patience = time.Duration(8+2*i) * time.Second
+			opts.RenewDeadline, opts.RetryPeriod = patience, patience/5
+		}
+		c.end = (15*time.Second - patience) * 3 / 5
+		elector, err := leaderelection.New(c.process.client, opts)
 		if err != nil {
 			p.breaks("leaderelection.New: %v", err)
 			continue
@@ -98,11 +108,23 @@ func (c *candidate) lead(ctx context.Context) error {
 	c.mu.Unlock()
 	c.play.say(c.called, "leads with token %d", token)
 	<-ctx.Done()
-	time.Sleep(3 * time.Second)
+	time.Sleep(c.end)
 	c.play.say(c.called, "leads no more: %v", context.Cause(ctx))
 	c.mu.Lock()
 	delete(c.leading, c.called)
 	c.mu.Unlock()
+	return nil
+}
+
+// leader is the candidate that leads, nil if none does.
+func (e *elections) leader() *candidate {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range e.candidates {
+		if _, leads := e.leading[c.called]; leads {
+			return c
+		}
+	}
 	return nil
 }
 

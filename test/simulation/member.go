@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,24 +37,32 @@ type informer interface {
 type member[T object.Object] struct {
 	*sharedinformer.Informer[T]
 	play    *play
+	process *process
 	form    Form
 	called  string
 	history *history
 	half    *indexer.Index[T, string]
 	end     func() error // nil while it does not run
 	heard   []*recorder[T]
+	pace    *pace
 	lowest  map[string]int // namespace, or "", to the earliest moment that its cache may show
 	spaces  int            // those that it watches, as in Form.Namespaces; 0 is none
 }
 
-func newMember[T object.Object](p *play, form Form, called string, from source.ListerWatcher[T], h *history) *member[T] {
-	m := &member[T]{play: p, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
+func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher[T], h *history) *member[T] {
+	m := &member[T]{play: p, process: of, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
+	m.pace = &pace{play: p, called: called, single: form.Namespaces == 0}
 	opts := sharedinformer.Options{
 		Name: called, Initial: form.Initial, PageSize: form.PageSize, Compact: form.Compact,
-		Timing:  reflector.Timing{WatchTimeout: form.WatchTimeout},
-		OnState: func(s reflector.Status) { p.say(s.Resource, "%s rv %s", s.State, s.RV) },
+		Timing: reflector.Timing{WatchTimeout: form.WatchTimeout, StreamTimeout: form.StreamTimeout},
+		OnState: func(s reflector.Status) {
+			p.say(s.Resource, "%s rv %s", s.State, s.RV)
+			m.pace.state(s)
+			time.Sleep(form.Slow)
+		},
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			p.say(called, "failure %v", f)
+			m.pace.failed(f)
 			return failure.Retry
 		},
 	}
@@ -83,6 +92,8 @@ func (m *member[T]) start() {
 		return
 	}
 	m.play.say(m.called, "starts")
+	m.pace.began()
+	m.process.manners.forget()
 	ctx, cancel := context.WithCancel(m.play.ctx)
 	ended := make(chan error, 1)
 	m.play.runs.Go(func() { ended <- m.Run(ctx) })
@@ -106,6 +117,7 @@ func (m *member[T]) setNamespaces(n int) {
 	}
 	m.spaces = n % (allOfThem + 1)
 	m.play.say(m.called, "namespaces %q", namespacesOf(m.spaces))
+	m.process.manners.forget() // of a namespace that comes back
 	for part := range m.lowest {
 		if !slices.Contains(namespacesOf(m.spaces), part) {
 			delete(m.lowest, part)
@@ -153,8 +165,12 @@ func (m *member[T]) parts() []string {
 // not before what its resource version promises nor before what it showed last.
 func (m *member[T]) check() {
 	promises := map[string]string{} // asked for first, since the cache may go on meanwhile
+	least := m.Cache().RV()
 	for _, part := range m.parts() {
 		promises[part] = m.Cache().NamespaceRV(part)
+		if number(promises[part]) < number(least) && m.play.restored.Load() == 0 {
+			m.play.breaks("L13: %s is at rv %s, and its namespace %q at %s", m.called, least, part, promises[part])
+		}
 	}
 	synced := m.HasSynced()
 	objects, _ := m.Cache().Snapshot()
@@ -168,11 +184,42 @@ func (m *member[T]) check() {
 		}
 	}
 	m.checkIndex()
+	m.checkStatus()
+}
+
+// checkStatus looks at what the informer says of itself.
+func (m *member[T]) checkStatus() {
 	st := m.Status()
+	m.pace.check(st.Reflector)
+	if rv := m.Cache().RV(); m.pace.single && rv != st.Reflector.RV {
+		m.play.suspect("L13: what is queued of %s is at rv %s, and its cache at %s", m.called, st.Reflector.RV, rv)
+	}
 	for _, s := range append(slices.Clone(st.Namespaces), st.Reflector) {
 		if s.Attempts > 0 && (s.Failure == nil || s.Failure.Error() == "") {
 			m.play.breaks("L22: %s has failed %d times and names no failure", m.called, s.Attempts)
 		}
+	}
+	if !m.pace.single {
+		return
+	}
+	if longest, ok := m.longest()[st.Reflector.State]; ok && time.Since(st.Reflector.Since) > longest {
+		m.play.breaks("L20: %s is %s for %s, want %s at most", m.called, st.Reflector.State, time.Since(st.Reflector.Since), longest)
+	}
+}
+
+// longest is for how long an informer may be in some states, by the defaults of
+// reflector.Timing: whatever the server does, it is given up then.
+func (m *member[T]) longest() map[reflector.State]time.Duration {
+	stream := m.form.StreamTimeout
+	if stream == 0 {
+		stream = 5 * time.Minute
+	}
+	slack := time.Second + 2*m.form.Slow
+	return map[reflector.State]time.Duration{
+		reflector.Connecting:   time.Minute + slack,
+		reflector.InitialWatch: 10*time.Second + stream + slack,
+		// After a mute watch the server is asked whether its history went back.
+		reflector.Watching: 2*m.form.WatchTimeout + 30*time.Second + time.Minute + slack,
 	}
 }
 
@@ -240,7 +287,7 @@ func (m *member[T]) settled() (wrong []string) {
 		if s.gone || !m.sees(key, s) || !m.covers(key.Namespace) {
 			continue
 		}
-		truth[key] = fmt.Sprint(s.uid, "@", s.rv)
+		truth[key] = fmt.Sprint(s.uid, "@", s.rv, " ", s.content)
 	}
 	cached := map[object.Key]string{}
 	for o := range m.Cache().All() {
@@ -250,14 +297,22 @@ func (m *member[T]) settled() (wrong []string) {
 		}
 	}
 	wrong = append(wrong, difference("L17: the cache of "+m.called, truth, cached)...)
+	if rv := m.Cache().RV(); len(m.parts()) > 0 && number(rv) < m.play.goal {
+		wrong = append(wrong, fmt.Sprintf("L14: %s is at rv %s, and the server was at %d", m.called, rv, m.play.goal))
+	}
+	failed := 0
 	for _, r := range m.heard {
-		if r.closed.Load() {
+		failed += int(r.failed.Load())
+		if r.closed.Load() != 0 {
 			continue
 		}
 		wrong = append(wrong, difference("L17: "+r.called+" of "+m.called, truth, r.holds())...)
 		if !r.registration.HasSynced() {
 			wrong = append(wrong, fmt.Sprintf("L18: %s of %s has not synced", r.called, m.called))
 		}
+	}
+	if told := m.pace.toldOf(); told != failed {
+		wrong = append(wrong, fmt.Sprintf("L22: %d calls of handlers of %s failed, and %d were told of", failed, m.called, told))
 	}
 	st := m.Status()
 	if st.Reflector.Attempts != 0 || len(m.parts()) > 0 && st.Reflector.State != reflector.Watching {
@@ -268,7 +323,7 @@ func (m *member[T]) settled() (wrong []string) {
 
 func (m *member[T]) handlers() (all []*handler) {
 	for _, r := range m.heard {
-		if !r.closed.Load() {
+		if r.closed.Load() == 0 {
 			all = append(all, &r.handler)
 		}
 	}
@@ -277,7 +332,11 @@ func (m *member[T]) handlers() (all []*handler) {
 
 var errPlanned = errors.New("planned")
 
-func version(o object.Object) string { return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion()) }
+// version says which state of which object o is. After a restore one version may be that
+// of several contents.
+func version(o object.Object) string {
+	return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion(), " ", o.GetLabels()["content"])
+}
 
 // allOfThem stands for all namespaces, by one feed.
 const allOfThem = 8

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,10 +106,18 @@ func whole(of Kind, o object.Object) error {
 	return nil
 }
 
+// weigh makes an object as heavy as those of this world are.
+func (p *play) weigh(o object.Object) object.Object {
+	if p.World.Weight > 0 {
+		o.SetAnnotations(map[string]string{"weight": strings.Repeat("x", p.World.Weight)})
+	}
+	return o
+}
+
 // put has the server store a pod.
 func (p *play) put(who, content int) string {
 	key := keyOf(who)
-	o, err := p.srv.Put(pod(key, content))
+	o, err := p.srv.Put(p.weigh(pod(key, content)))
 	if err != nil {
 		p.breaks("put %s: %v", key, err)
 		return ""
@@ -119,7 +128,7 @@ func (p *play) put(who, content int) string {
 
 func (p *play) putWidget(who, content int) {
 	key := keyOf(who)
-	o, err := p.srv.Put(widget(key, content))
+	o, err := p.srv.Put(p.weigh(widget(key, content)))
 	if err != nil {
 		return // the kind is not served
 	}

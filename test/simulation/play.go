@@ -52,10 +52,13 @@ type play struct {
 	members   []informer
 	copier    *copier
 	elections *elections
+	loans     *loans   // nil if there are none
+	backlog   *backlog // nil if there is none
 
 	backup *backup
-	served bool // widgets are
-	ended  bool // no more steps
+	served bool   // widgets are
+	ended  bool   // no more steps
+	goal   uint64 // what caches have to reach in the end
 
 	restored atomic.Int32 // how often the server's data went back
 	events   atomic.Int64
@@ -63,7 +66,7 @@ type play struct {
 
 	mu       sync.Mutex // guards what follows
 	broken   []string
-	suspects map[string]int
+	suspects map[string]time.Time // since when
 	tracing  bool
 	trace    map[string][]line
 }
@@ -91,7 +94,7 @@ func run(t *testing.T, s Schedule, tracing bool) (result Result) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &play{
 			Schedule: s, rand: rand.New(rand.NewPCG(s.Seed, 17)), pool: wire.NewPool(), began: time.Now(),
-			pods: newHistory(), widgets: newHistory(), tracing: tracing, trace: map[string][]line{}, suspects: map[string]int{},
+			pods: newHistory(), widgets: newHistory(), tracing: tracing, trace: map[string][]line{}, suspects: map[string]time.Time{},
 		}
 		p.open()
 		for n, step := range s.Steps {
@@ -112,7 +115,7 @@ func (p *play) open() {
 	p.net = network.New(p.Seed)
 	p.served = true
 	p.srv = apiserver.New(apiserver.Options{
-		Seed: p.Seed, History: w.History, BookmarkPeriod: w.Bookmarks, StreamingLists: w.Streams,
+		Seed: p.Seed, FirstRV: w.FirstRV, History: w.History, BookmarkPeriod: w.Bookmarks, StreamingLists: w.Streams,
 		Resources: []apiserver.Resource{widgetResource()},
 	})
 	p.fronts = []*apiserver.Server{p.srv}
@@ -135,22 +138,29 @@ func (p *play) open() {
 		p.copier = newCopier(p)
 	}
 	p.elections = newElections(p, w.Candidates)
+	if w.Loans {
+		p.loans = newLoans(p)
+	}
+	if w.Backlog {
+		p.backlog = newBacklog(p)
+	}
 }
 
 var sharedScheme = sync.OnceValue(scheme.New)
 
 func (p *play) member(n int, f Form) informer {
-	c := p.process(f.CBOR).client
+	of := p.process(f.CBOR)
+	c := of.client
 	called := name("informer", n)
 	switch f.Of {
 	case Metadata:
-		return newMember(p, f, called, source.ListerWatcher[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(p.pool)), p.pods)
+		return newMember(p, f, called, of, source.ListerWatcher[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(p.pool)), p.pods)
 	case Kept:
-		return newMember(p, f, called, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels", "spec.nodeName"))), p.pods)
+		return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels", "spec.nodeName"))), p.pods)
 	case Widgets:
-		return newMember(p, f, called, source.ListerWatcher[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](c, widgetKind)), p.widgets)
+		return newMember(p, f, called, of, source.ListerWatcher[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](c, widgetKind)), p.widgets)
 	}
-	return newMember(p, f, called, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Sharing(p.pool)), p.pods)
+	return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Sharing(p.pool)), p.pods)
 }
 
 // step plays one step and looks at everything.
@@ -170,6 +180,12 @@ func (p *play) step(n int, s Step) {
 func (p *play) check() {
 	for _, m := range p.members {
 		m.check()
+	}
+	if p.loans != nil {
+		p.loans.check()
+	}
+	if p.backlog != nil {
+		p.backlog.check()
 	}
 	if n := p.requests(); n > flood {
 		p.breaks("L19: the servers were asked %d times", n)
@@ -204,6 +220,12 @@ func (p *play) close() {
 		p.copier.stop()
 	}
 	p.elections.stop()
+	if p.loans != nil {
+		p.loans.stop()
+	}
+	if p.backlog != nil {
+		p.backlog.close(p.Seed%2 == 0)
+	}
 	p.runs.Wait()
 	for _, c := range p.processes {
 		c.client.CloseIdleConnections()
@@ -237,6 +259,9 @@ func (p *play) wrong() (all []string) {
 	if p.copier != nil {
 		all = append(all, p.copier.settled()...)
 	}
+	if p.loans != nil {
+		all = append(all, p.loans.settled()...)
+	}
 	return append(all, p.elections.settled()...)
 }
 
@@ -265,13 +290,14 @@ func (p *play) heal() {
 	for _, m := range p.members {
 		m.start()
 		for _, h := range m.handlers() {
-			h.next.Store(int64(well))
+			h.heal()
 		}
 	}
 	if p.copier != nil {
 		p.copier.heal()
 	}
 	p.elections.heal()
+	p.goal = number(p.srv.RV())
 }
 
 func (p *play) result() Result {
@@ -316,15 +342,17 @@ func (p *play) breaks(format string, args ...any) {
 	}
 }
 
-// suspect writes down what is wrong if it is seen twice: two looks at a cache may see
+// suspect writes down what is wrong if it is still so later: two looks at a cache may see
 // two moments.
 func (p *play) suspect(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text, now := fmt.Sprintf(format, args...), time.Now()
 	p.mu.Lock()
-	p.suspects[text]++
-	twice := p.suspects[text] > 1
+	since, seen := p.suspects[text]
+	if !seen {
+		p.suspects[text] = now
+	}
 	p.mu.Unlock()
-	if twice {
+	if seen && since.Before(now) {
 		p.breaks("%s", text)
 	}
 }

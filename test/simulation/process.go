@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 type process struct {
 	client  *rest.Client
 	link    *network.Link
+	manners *manners
 	latency time.Duration
 	garbled bool         // bytes may be altered
 	front   atomic.Int64 // index of the server that new connections come to
@@ -43,8 +45,13 @@ func (p *play) process(cbor bool) *process {
 	dial := c.link.Dialer(func(ctx context.Context, conn net.Conn) error {
 		return endpoints[c.front.Load()].Connect(ctx, conn)
 	})
+	c.manners = &manners{play: p, called: name("process", n), until: map[request]time.Time{}}
 	client, err := rest.NewClient(&config.Config{
 		Host: endpoints[0].URL, Dial: dial, CBOR: cbor, Logger: slog.New(slog.DiscardHandler),
+		WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+			c.manners.next = next
+			return c.manners
+		},
 	}, sharedScheme())
 	if err != nil {
 		panic(err)

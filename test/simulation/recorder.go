@@ -15,9 +15,16 @@ import (
 type handler struct {
 	called string
 	leave  func(wait bool)
-	next   atomic.Int64  // how its next calls go wrong; see mood
-	slow   time.Duration // how long each call takes
-	closed atomic.Bool
+	next   atomic.Int64 // how its next calls go wrong; see mood
+	slow   atomic.Int64 // how long each call takes
+	closed atomic.Int64 // after when, in Unix nanoseconds, it must not be called any more; 0 while it may
+	failed atomic.Int64 // how many of its calls went wrong
+}
+
+// heal lets all go well from now on.
+func (h *handler) heal() {
+	h.next.Store(int64(well))
+	h.slow.Store(0)
 }
 
 // mood is how the calls of a handler go.
@@ -29,6 +36,7 @@ const (
 	exits
 	fails
 	blocks
+	quits // closes itself
 	moods
 )
 
@@ -37,6 +45,9 @@ type recorder[T object.Object] struct {
 	handler
 	member       *member[T]
 	registration *sharedinformer.Registration[T]
+	patient      bool // its calls take time, or some changes are kept from it
+	coalesces    bool
+	synced       atomic.Bool
 
 	in    atomic.Int32
 	mu    sync.Mutex
@@ -48,34 +59,49 @@ type recorder[T object.Object] struct {
 func (m *member[T]) join(s Step) {
 	r := &recorder[T]{member: m, known: map[object.Key]T{}}
 	r.called = name("handler", len(m.heard))
-	if s.N&1 != 0 {
-		r.slow = time.Duration(s.N%7) * 50 * time.Millisecond
+	switch {
+	case s.N&1 != 0:
+		r.slow.Store(int64(s.N%7) * int64(50*time.Millisecond))
+	case s.N%5 == 2:
+		r.slow.Store(int64(1+s.N%8) * int64(2*time.Second))
 	}
-	opts := sharedinformer.HandlerOptions{Name: r.called}
+	r.patient = r.slow.Load() > 0
+	opts := sharedinformer.HandlerOptions{Name: r.called, OnSync: r.sync}
 	if s.N&2 != 0 {
-		opts.Lag = sharedinformer.Coalesce
+		opts.Lag, r.coalesces = sharedinformer.Coalesce, true
 	}
 	if s.N&4 != 0 {
-		opts.Resync = 97*time.Second + 13*time.Millisecond
+		opts.Resync = time.Duration(11+s.N%89)*time.Second + 13*time.Millisecond
 	}
 	m.heard = append(m.heard, r)
 	m.play.say(m.called, "%s joins: %+v", r.called, opts)
 	r.registration = m.AddHandlerWith(r, opts)
-	r.leave = func(wait bool) {
-		if !wait {
-			r.closed.Store(true)
-			r.registration.Close()
-			return
-		}
-		ctx, cancel := context.WithTimeout(m.play.ctx, time.Hour)
-		defer cancel()
-		if err := r.registration.CloseAndWait(ctx); err != nil {
-			m.play.breaks("L07: %s of %s: CloseAndWait: %v", r.called, m.called, err)
-		}
-		r.closed.Store(true)
-		if r.in.Load() != 0 {
-			m.play.breaks("L07: %s of %s is called after CloseAndWait", r.called, m.called)
-		}
+	r.leave = r.close
+}
+
+// close takes the handler off its informer.
+func (r *recorder[T]) close(wait bool) {
+	m := r.member
+	if !wait {
+		r.registration.Close()
+		r.closed.Store(time.Now().UnixNano())
+		return
+	}
+	ctx, cancel := context.WithTimeout(m.play.ctx, time.Hour)
+	defer cancel()
+	if err := r.registration.CloseAndWait(ctx); err != nil {
+		m.play.breaks("L07: %s of %s: CloseAndWait: %v", r.called, m.called, err)
+	}
+	r.closed.Store(time.Now().UnixNano() - 1)
+	if r.in.Load() != 0 {
+		m.play.breaks("L07: %s of %s is called after CloseAndWait", r.called, m.called)
+	}
+}
+
+// sync hears that the initial list is over.
+func (r *recorder[T]) sync() {
+	if r.synced.Swap(true) {
+		r.member.play.breaks("L18: %s of %s is told twice that it is synced", r.called, r.member.called)
 	}
 }
 
@@ -86,16 +112,23 @@ func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) err
 		p.breaks("L01: two calls of %s of %s at a time", r.called, r.member.called)
 	}
 	defer r.in.Add(-1)
-	if r.closed.Load() {
+	if at := r.closed.Load(); at != 0 && time.Now().UnixNano() > at {
 		p.breaks("L07: %s of %s hears of %s after it was closed", r.called, r.member.called, key)
 	}
 	p.events.Add(1)
 	p.say(r.member.called+" "+r.called, "%s %s@%s initial %v unknown %v", e.Type, key, e.Object.GetResourceVersion(), e.Initial, e.FinalStateUnknown)
 	r.hear(key, e)
-	if r.slow > 0 {
-		time.Sleep(r.slow)
+	time.Sleep(time.Duration(r.slow.Load()))
+	return r.feel(ctx)
+}
+
+// feel has a call end as the mood is.
+func (r *recorder[T]) feel(ctx context.Context) error {
+	now := mood(r.next.Swap(int64(well)))
+	if now == panics || now == exits || now == fails {
+		r.failed.Add(1)
 	}
-	switch mood(r.next.Swap(int64(well))) {
+	switch now {
 	case panics:
 		panic(errPlanned)
 	case exits:
@@ -107,6 +140,9 @@ func (r *recorder[T]) Handle(ctx context.Context, e sharedinformer.Event[T]) err
 		case <-ctx.Done():
 		case <-time.After(90 * time.Second):
 		}
+	case quits:
+		r.registration.Close()
+		r.closed.Store(time.Now().UnixNano() - 1)
 	}
 	return nil
 }
@@ -122,6 +158,9 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		r.member.play.breaks("%s: %s of %s hears of %s %s@%s, "+format, args...)
 	}
 	restored := r.member.play.restored.Load() > 0
+	if r.synced.Load() && e.Initial && r.member.form.Namespaces == 0 {
+		complain("L18", "of the initial list, after that was over")
+	}
 	switch e.Type {
 	case sharedinformer.Add:
 		if has {
@@ -139,6 +178,8 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 			complain("L01", "and knows %s", version(known))
 		case e.Type == sharedinformer.Resync && known.GetResourceVersion() != e.Object.GetResourceVersion():
 			complain("L11", "and knows %s", version(known))
+		case e.Type == sharedinformer.Resync && !r.synced.Load():
+			complain("L11", "before it is synced")
 		}
 	case sharedinformer.Delete:
 		switch {
@@ -146,8 +187,10 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 			complain("L03", "which it does not know")
 		case known.GetUID() != e.Object.GetUID():
 			complain("L04", "which is another object than the %s that it knows", known.GetUID())
+		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
+			complain("L03", "knows %s, and is told that the final state is unknown: %v", version(known), e.FinalStateUnknown)
 		}
-		if now, cached := r.member.Cache().Get(key); cached && now.GetUID() == e.Object.GetUID() && r.slow == 0 && !restored && r.member.form.Namespaces == 0 && !r.member.form.Selected {
+		if now, cached := r.member.Cache().Get(key); cached && now.GetUID() == e.Object.GetUID() && !r.patient && !restored && r.member.form.Namespaces == 0 && !r.member.form.Selected {
 			complain("L05", "which is cached")
 		}
 	}

@@ -20,6 +20,8 @@ type Schedule struct {
 // World is what there is at the beginning.
 type World struct {
 	Objects   int           // pods, and a third as many widgets
+	Weight    int           // bytes that each object has beside what it says
+	FirstRV   uint64        // resource version of the empty server; 0 is 100
 	History   int           // changes that the server keeps for watches
 	Bookmarks time.Duration // between two bookmarks
 	Streams   apiserver.StreamingLists
@@ -33,18 +35,23 @@ type World struct {
 	Informers  []Form
 	Reconciles bool // a controller keeps a ConfigMap for each pod
 	Candidates int  // for one Lease
+	Drift      bool // whose clocks go at different rates
+	Loans      bool // a factory, of which informers are borrowed
+	Backlog    bool // a bare work queue
 }
 
 // Form is how one informer is made.
 type Form struct {
-	Of           Kind
-	Initial      reflector.Initial
-	PageSize     int64
-	Compact      bool
-	CBOR         bool
-	WatchTimeout time.Duration
-	Selected     bool // only objects whose label "half" is "even"
-	Namespaces   int  // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
+	Of            Kind
+	Initial       reflector.Initial
+	PageSize      int64
+	Compact       bool
+	CBOR          bool
+	WatchTimeout  time.Duration
+	StreamTimeout time.Duration
+	Slow          time.Duration // how long its owner takes to hear of a state
+	Selected      bool          // only objects whose label "half" is "even"
+	Namespaces    int           // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
 }
 
 // Kind is what an informer is of.

@@ -23,9 +23,12 @@ func Shrink(s Schedule, fails func(Schedule) bool) Schedule {
 // size is what Shrink makes less of.
 func (s Schedule) size() int {
 	n := len(s.Steps)*1000 + len(s.World.Informers)*5000 + s.World.Candidates*1000 + s.World.Objects
-	if s.World.Reconciles {
-		n += 5000
+	for _, there := range []bool{s.World.Reconciles, s.World.Backlog, s.World.Loans} {
+		if there {
+			n += 5000
+		}
 	}
+	n += s.World.Weight
 	for _, step := range s.Steps {
 		if step.For != 0 {
 			n += 10
@@ -63,6 +66,11 @@ func shrinkWorld(s Schedule, fails func(Schedule) bool) Schedule {
 	changes := []func(*World){
 		func(w *World) { w.Candidates = 0 },
 		func(w *World) { w.Reconciles = false },
+		func(w *World) { w.Backlog = false },
+		func(w *World) { w.Loans = false },
+		func(w *World) { w.Drift = false },
+		func(w *World) { w.Weight = 0 },
+		func(w *World) { w.FirstRV = 0 },
 		func(w *World) { w.Fronts, w.Lag = 0, 0 },
 		func(w *World) { w.Garbled = false },
 		func(w *World) { w.Objects = 0 },
@@ -77,6 +85,8 @@ func shrinkWorld(s Schedule, fails func(Schedule) bool) Schedule {
 				w.Informers[n] = Form{Of: w.Informers[n].Of, WatchTimeout: w.Informers[n].WatchTimeout}
 			},
 			func(w *World) { w.Informers[n].Compact = false },
+			func(w *World) { w.Informers[n].Slow = 0 },
+			func(w *World) { w.Informers[n].StreamTimeout = 0 },
 			func(w *World) { w.Informers[n].CBOR = false },
 			func(w *World) { w.Informers[n].Selected = false },
 			func(w *World) { w.Informers[n].Namespaces = 0 },

@@ -1,0 +1,300 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// backlog is a bare work queue, its workers, and what it owes by the adds so far.
+type backlog struct {
+	play  *play
+	rand  *rand.Rand // of the goroutine that plays
+	fair  int
+	queue *workqueue.Queue[int]
+	hands sync.WaitGroup // the workers
+
+	mu      sync.Mutex // guards what follows
+	owed    [backlogKeys]debt
+	workers []*worker
+	gets    int
+	running int
+	last    time.Time // when something was done last
+	closing bool
+}
+
+// backlogKeys is how many keys a backlog has.
+const backlogKeys = 9
+
+// debt is what a queue owes to one key.
+type debt struct {
+	asked    bool
+	from, by time.Time // when the key is to be handed out: not sooner, nor later if somebody is free
+	since    int       // how many had been handed out when it began to wait; -1 before that
+	added    time.Time // the last add
+	perhaps  bool      // it may be owed one more: an add came when it was handed out
+	failures int       // as the rate limiter counts them
+	running  bool
+}
+
+// worker takes keys until it gives up.
+type worker struct {
+	free  time.Time // since when it waits for a key; zero while it has one
+	leave context.CancelFunc
+}
+
+func newBacklog(p *play) *backlog {
+	b := &backlog{play: p, rand: rand.New(rand.NewPCG(p.Seed, 29)), fair: 1 + int(p.Seed%8)}
+	b.open()
+	return b
+}
+
+// open begins with a new queue.
+func (b *backlog) open() {
+	b.queue = workqueue.New(workqueue.Options[int]{Name: "backlog", FairEvery: b.fair})
+	b.mu.Lock()
+	b.owed, b.closing, b.gets = [backlogKeys]debt{}, false, 0
+	b.mu.Unlock()
+	b.hire(1 + b.rand.IntN(3))
+}
+
+// hire sees to it that there are at least n workers.
+func (b *backlog) hire(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.workers) < n {
+		ctx, cancel := context.WithCancel(b.play.ctx)
+		w := &worker{free: time.Now(), leave: cancel}
+		b.workers = append(b.workers, w)
+		random := rand.New(rand.NewPCG(b.play.Seed, b.rand.Uint64()))
+		b.hands.Go(func() { b.work(ctx, w, random) })
+	}
+}
+
+// dismiss has one worker give up.
+func (b *backlog) dismiss(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n %= len(b.workers)
+	b.workers[n].leave()
+	b.workers = append(b.workers[:n], b.workers[n+1:]...)
+}
+
+func (b *backlog) work(ctx context.Context, w *worker, random *rand.Rand) {
+	defer w.leave()
+	for {
+		key, err := b.queue.Get(ctx)
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, workqueue.ErrShutDown) {
+				b.play.breaks("L28: Get of the queue failed with %v", err)
+			}
+			return
+		}
+		b.handed(w, key)
+		time.Sleep(time.Duration(1 + random.IntN(20_000_000)))
+		switch random.IntN(8) {
+		case 0:
+			b.add(key, workqueue.AddOptions{RateLimited: true, KeepPriority: true})
+		case 1:
+			b.add(key, workqueue.AddOptions{})
+		case 2, 3:
+			b.forget(key)
+		}
+		b.done(w, key)
+		b.queue.Done(key)
+	}
+}
+
+// add adds a key, and notes what is owed for it.
+func (b *backlog) add(key int, opts workqueue.AddOptions) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, now := &b.owed[key], time.Now()
+	from, by := now.Add(opts.After), now.Add(opts.After)
+	if opts.RateLimited && !b.closing {
+		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(d.failures, 20))
+		d.failures++
+		from, by = now.Add(max(opts.After, wait-wait/5-time.Microsecond)), now.Add(max(opts.After, wait))
+	}
+	if !b.closing {
+		if !d.asked || from.Before(d.from) {
+			d.from = from
+		}
+		if !d.asked || by.Before(d.by) {
+			d.by = by
+		}
+		if !d.asked {
+			d.asked, d.since = true, -1
+		}
+		d.added = now
+		b.wait(now)
+	}
+	b.queue.AddWith(opts, key)
+}
+
+// wait notes which keys wait at now, with none of them running.
+func (b *backlog) wait(now time.Time) {
+	for key := range b.owed {
+		if d := &b.owed[key]; d.asked && !d.running && d.since < 0 && !d.by.After(now) {
+			d.since = b.gets
+		}
+	}
+}
+
+func (b *backlog) forget(key int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.owed[key].failures = 0
+	b.queue.Forget(key)
+}
+
+// handed notes that a worker was given a key.
+func (b *backlog) handed(w *worker, key int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, now := &b.owed[key], time.Now()
+	b.play.say("backlog", "key %d is handed out", key)
+	w.free = time.Time{}
+	b.wait(now)
+	b.gets++
+	b.running++
+	switch {
+	case d.running:
+		b.play.breaks("L26: key %d is handed to two workers", key)
+	case !d.asked && !d.perhaps && !b.closing:
+		b.play.breaks("L27: key %d is handed out, which nobody asked for", key)
+	case d.asked && now.Before(d.from):
+		b.play.breaks("L29: key %d is handed out %s too early", key, d.from.Sub(now))
+	}
+	d.running, d.asked, d.perhaps = true, false, d.asked && d.added.Equal(now)
+	for key := range b.owed {
+		if d := &b.owed[key]; d.asked && !d.running && d.since >= 0 && b.gets-d.since > b.fair*(backlogKeys+1) {
+			b.play.breaks("L30: key %d waits while %d others are handed out, with %d keys and FairEvery %d", key, b.gets-d.since, backlogKeys, b.fair)
+		}
+	}
+}
+
+func (b *backlog) done(w *worker, key int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, now := &b.owed[key], time.Now()
+	w.free, b.last = now, now
+	d.running, d.since = false, -1
+	b.running--
+	b.wait(now)
+}
+
+// check finds keys that wait although somebody is free. What happened at this very
+// instant may still go on.
+func (b *backlog) check() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	free := false
+	for _, w := range b.workers {
+		free = free || !w.free.IsZero() && w.free.Before(now)
+	}
+	for key, d := range b.owed {
+		if free && d.asked && !d.running && d.by.Before(now) {
+			b.play.breaks("L29: key %d was due %s ago, and a worker is free", key, now.Sub(d.by))
+		}
+	}
+}
+
+// close ends the queue, after all work if drain is set, and waits until it has ended.
+func (b *backlog) close(drain bool) {
+	b.hire(1)
+	b.mu.Lock()
+	b.closing = true
+	began := time.Now()
+	var due []int // which a drain has to hand out
+	for key, d := range b.owed {
+		if d.asked && !d.running && d.by.Before(began) {
+			due = append(due, key)
+		}
+	}
+	b.mu.Unlock()
+	b.play.say("backlog", "closes, drain %v", drain)
+	if !drain {
+		b.queue.ShutDown()
+		if took := time.Since(began); took > 0 {
+			b.play.breaks("L28: ShutDown took %s", took)
+		}
+	} else {
+		ctx, cancel := context.WithTimeout(b.play.ctx, time.Hour)
+		err := b.queue.Drain(ctx)
+		cancel()
+		b.drained(err, began, due)
+	}
+	b.hands.Wait()
+	b.mu.Lock()
+	b.workers = nil
+	b.mu.Unlock()
+}
+
+// drained looks at what is left when Drain has returned.
+func (b *backlog) drained(err error, began time.Time, due []int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.last.After(began) {
+		began = b.last
+	}
+	switch {
+	case err != nil:
+		b.play.breaks("L28: Drain: %v", err)
+	case b.running > 0:
+		b.play.breaks("L28: Drain returned while %d keys were being worked on", b.running)
+	case time.Since(began) > 0:
+		b.play.breaks("L28: Drain returned %s after the last work was done", time.Since(began))
+	}
+	for _, key := range due {
+		if b.owed[key].asked {
+			b.play.breaks("L28: Drain returned before key %d was handed out, which waited", key)
+		}
+	}
+}
+
+// ask adds some keys: at once or later, urgent or not, or as failures.
+func (b *backlog) ask(s Step) {
+	for range 1 + s.N%6 {
+		opts := workqueue.AddOptions{Priority: b.rand.IntN(4)}
+		switch b.rand.IntN(3) {
+		case 0:
+			opts.After = time.Duration(b.rand.Int64N(int64(s.For) + 1))
+		case 1:
+			opts.RateLimited = true
+		}
+		b.add(b.rand.IntN(backlogKeys), opts)
+	}
+}
+
+// hurry asks for urgent keys all the time, so that others could wait for ever.
+func (b *backlog) hurry(s Step) {
+	b.add(s.Who%backlogKeys, workqueue.AddOptions{Priority: -1})
+	for range 100 + s.N%100 {
+		for key := range 4 {
+			if key != s.Who%backlogKeys {
+				b.add(key, workqueue.AddOptions{Priority: 10})
+			}
+		}
+		time.Sleep(5*time.Millisecond + 3*time.Nanosecond)
+	}
+}
+
+// giveUp has a worker give up just when a key has come that it may have been woken for.
+func (b *backlog) giveUp(s Step) {
+	b.hire(2)
+	time.Sleep(time.Duration(1 + s.N))
+	b.add(s.Who%backlogKeys, workqueue.AddOptions{})
+	b.dismiss(s.N)
+}
+
+// drain ends the queue, in one way or the other, and begins anew.
+func (b *backlog) drain(s Step) {
+	b.close(s.N%2 == 0)
+	b.open()
+}

@@ -1,0 +1,127 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/test/network"
+)
+
+// Episodes are deeds that take several things in one order to harm, which would hardly be
+// drawn one after the other.
+
+// trickle has a client list anew by a slow link, while objects change.
+func (p *play) trickle(s Step) {
+	c := p.processes[s.Who%len(p.processes)]
+	c.link.Set(network.Conditions{Latency: c.latency, Bandwidth: 3000 + 30*s.N})
+	c.link.Cut()
+	p.put(s.Who, s.N)
+	p.putWidget(s.Who, s.N)
+	p.srv.Compact()
+	random := rand.New(rand.NewPCG(uint64(s.N), 5))
+	for range 25 {
+		time.Sleep(time.Second)
+		change := Step{Who: random.IntN(names), N: random.IntN(1000)}
+		if random.IntN(2) == 0 {
+			p.deleteBoth(change)
+		} else {
+			p.put(change.Who, change.N)
+			p.putWidget(change.Who, change.N)
+		}
+	}
+	c.heal()
+}
+
+// storm changes a few objects again and again while a client is cut off.
+func (p *play) storm(s Step) {
+	p.processes[s.Who%len(p.processes)].link.Cut()
+	for n := range 150 + s.N%100 {
+		p.put(s.Who+n%3, s.N+n)
+	}
+}
+
+// isolate has the answers to a leader come late, and then none at all.
+func (p *play) isolate(s Step) {
+	c := p.elections.leader()
+	if c == nil {
+		return
+	}
+	p.say("play", "%s is isolated", c.called)
+	link := c.process.link
+	link.Set(network.Conditions{Latency: time.Second + s.For})
+	time.Sleep(10*time.Second + time.Duration(s.N)*5*time.Millisecond)
+	link.Set(network.Conditions{Latency: c.process.latency, Partition: true})
+	time.Sleep(30 * time.Second)
+	c.process.heal()
+}
+
+// rewind restores a backup without raising the versions, so that they are used again. When
+// all is quiet it is known what an informer can notice: a server whose version is below
+// that of a cache, or, once it is beyond and has forgotten how it got there, that objects
+// have other UIDs. Nothing else happens in such a play.
+func (p *play) rewind(s Step) {
+	p.heal()
+	if !p.quiet() {
+		return
+	}
+	p.keep(Step{})
+	p.rewrite(s, 0)
+	if !p.quiet() {
+		return
+	}
+	head := number(p.srv.RV())
+	if s.N%4 == 0 {
+		p.toggle(s)
+	}
+	p.ended = true
+	p.goBack(0)
+	p.rewrite(s, head)
+	if s.N%2 == 0 {
+		p.srv.Compact()
+	} else if s.N%3 == 0 {
+		for _, f := range p.fronts {
+			f.Faults().Add(apiserver.Fault{Verb: "watch", Count: 1 + len(p.members), Do: []apiserver.Action{apiserver.Fail{Code: 410}}})
+		}
+		time.Sleep(20 * time.Second)
+	}
+}
+
+// rewrite changes objects in an order that follows from s, each time to something else: with
+// an even N it replaces them, to the end, and otherwise it changes them, until the server
+// is almost at the version of below.
+func (p *play) rewrite(s Step, below uint64) {
+	random := rand.New(rand.NewPCG(uint64(s.N), 7))
+	content := 2 * random.IntN(400)
+	if below != 0 {
+		content++
+	}
+	for n := range 4 + random.IntN(12) {
+		who := random.IntN(names)
+		switch {
+		case s.N%2 == 0:
+			p.replace(Step{Who: who, N: content + 2*n})
+		case below == 0 || number(p.srv.RV())+4 < below:
+			p.put(who, content+2*n)
+			p.putWidget(who, content+2*n)
+		}
+	}
+	if s.N%2 == 0 && below != 0 {
+		p.replace(Step{Who: s.Who, N: content})
+	}
+}
+
+// quiet waits until all is as it should be.
+func (p *play) quiet() bool {
+	p.goal = number(p.srv.RV())
+	for range 20 {
+		time.Sleep(30*time.Second + 17*time.Microsecond)
+		if p.check(); p.over() {
+			return false
+		}
+		if len(p.wrong()) == 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+package simulation
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// pace holds an informer with one feed to how it may go on after failures (L19, L20), and
+// to tell of each (L22). It hears all that the informer tells of itself.
+type pace struct {
+	play   *play
+	called string
+	single bool // one feed at all times, so that all it says is of that one
+
+	mu       sync.Mutex // guards what follows
+	earliest time.Time  // before this no request may follow
+	recent   []time.Time
+	reason   bool // there is one to list
+	synced   bool // there was a list
+	noStream bool // a streaming list did not end
+	heard    uint64
+	last     *failure.Failure
+	handlers int // failures of handlers that were heard of
+}
+
+const (
+	// firstWait is the least time between a failure and the next attempt, as the default
+	// of reflector.Backoff says.
+	firstWait = 800 * time.Millisecond
+
+	// most failures in a minute: the waits of a series come to 50 s with the sixth failure,
+	// three times in a series they may begin anew, and so they do where a watch had been
+	// served for ten seconds.
+	mostInAMinute = 30
+)
+
+// failed is told of each failure.
+func (c *pace) failed(f *failure.Failure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch f.Phase {
+	case failure.PhaseHandler:
+		c.handlers++
+		return
+	case failure.PhaseIndex, failure.PhaseCache, failure.PhaseHook:
+		return
+	}
+	if !c.single {
+		return
+	}
+	c.heard++
+	c.last = f
+	now := time.Now()
+	wait, _ := source.RetryAfter(f.Err)
+	c.earliest = now.Add(max(firstWait, wait))
+	if c.recent = append(c.recent, now); len(c.recent) > mostInAMinute {
+		c.recent = c.recent[1:]
+		if took := now.Sub(c.recent[0]); took < time.Minute {
+			c.play.breaks("L19: %s has failed %d times in %s: the waits do not grow", c.called, mostInAMinute, took)
+		}
+	}
+	c.noStream = c.noStream || errors.Is(f.Err, reflector.ErrNoEnd)
+	c.reason = c.reason || mayList(f)
+}
+
+// mayList reports whether a cache that has been listed may be listed again after f.
+func mayList(f *failure.Failure) bool {
+	return apierrors.IsResourceExpired(f.Err) || apierrors.IsGone(f.Err) || errors.Is(f.Err, reflector.ErrWentBack) ||
+		strings.Contains(f.Err.Error(), "Too large resource version") ||
+		f.Phase == failure.PhaseDecode || f.Phase == failure.PhaseTransform
+}
+
+// state is told of each change of state.
+func (c *pace) state(s reflector.Status) {
+	if !c.single {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch s.State {
+	case reflector.Connecting, reflector.Listing, reflector.InitialWatch:
+		if early := time.Until(c.earliest); early > 0 {
+			c.play.breaks("L19: %s is %s %s before it may ask again, after %v", c.called, s.State, early, c.last)
+		}
+	case reflector.Watching:
+		c.reason, c.synced = false, true
+	}
+	if c.synced && !c.reason && (s.State == reflector.Listing || s.State == reflector.InitialWatch) {
+		c.play.breaks("L19: %s lists again without a reason", c.called)
+	}
+	if c.noStream && s.State == reflector.InitialWatch {
+		c.play.breaks("L20: %s streams again, although a stream had no end", c.called)
+	}
+}
+
+// began says that a run begins: it need not wait for what was before.
+func (c *pace) began() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.earliest, c.recent = time.Time{}, nil
+}
+
+// check holds the status of the informer to what was told.
+func (c *pace) check(s reflector.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.single || c.last == nil && s.Failure == nil {
+		return
+	}
+	now := time.Now()
+	switch {
+	case s.Failure != nil && !s.Failure.Last.Before(now), c.last != nil && !c.last.Last.Before(now): // it may be on its way
+	case c.last == nil || s.Failure == nil || s.Failure != c.last:
+		c.play.breaks("L22: %s shows the failure %v, and told last of %v", c.called, s.Failure, c.last)
+	case s.Failures != c.heard:
+		c.play.breaks("L22: %s counts %d failures, and told of %d", c.called, s.Failures, c.heard)
+	}
+}
+
+// toldOf is how many failures of handlers were told.
+func (c *pace) toldOf() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.handlers
+}
