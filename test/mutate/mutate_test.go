@@ -79,13 +79,44 @@ func TestWhatTheTestsSay(t *testing.T) {
 
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := run(stopped, options{}, "queue", 1, new(bytes.Buffer))
+	err := run(stopped, options{}, "queue", 1, "")
 	require.ErrorContains(t, err, "context canceled")
 
 	var written bytes.Buffer
 	p := &patch{name: "one", law: "L01", text: "it is broken"}
-	err = table(&written, []result{{patch: p, found: true, after: 7, complaint: "L01"}, {patch: p}, {patch: p, err: errors.New("build: no")}})
+	err = sum(&written, []result{{patch: p, found: true}, {patch: p}, {patch: p, err: errors.New("build: no")}})
 	require.ErrorContains(t, err, "1 breakages could not be played")
-	text := strings.Join(strings.Fields(written.String()), " ")
-	require.Contains(t, text, "one L01 7 L01 it is broken one L01 survived it is broken one L01 not played it is broken 1 of 2 found one: build: no")
+	require.Contains(t, written.String(), "one (L01) survived: it is broken\none: build: no\n1 of 3 found")
+	require.ErrorContains(t, sum(&written, []result{{patch: p, found: true}, {patch: p}}), "1 breakages survived")
+	require.NoError(t, sum(&written, []result{{patch: p, found: true}}))
+}
+
+// TestPage plays two of three breakages anew: the row of the other one stays.
+func TestPage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.md")
+	one, two, three := &patch{name: "one", law: "L01", text: "a|b"}, &patch{name: "two", law: "L02", text: "c"}, &patch{name: "three", law: "L03", text: "d"}
+	three.test = unit{"./queue", "TestIt", "it is quick"}
+	all := []*patch{one, two, three}
+	require.NoError(t, writePage(file, all, []result{{patch: one, found: true, after: 7, complaint: "L01"}, {patch: two}}))
+	require.NoError(t, writePage(file, all, []result{{patch: two, found: true, after: 1, complaint: "hangs"}, {patch: three, found: true}}))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "|---|---|---|---|\n")
+	require.Equal(t, "| one | L01 | 7 schedules, L01 | a\\|b |\n| two | L02 | 1 schedule, hangs | c |\n"+
+		"| three | L03 | `TestIt` of queue: it is quick | d |\n", table)
+}
+
+// TestEveryBreakageIsCaught holds the page to the patches: none is missing, none survives.
+func TestEveryBreakageIsCaught(t *testing.T) {
+	all, err := readAll(patches)
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "breakages.md"))
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "|---|---|---|---|\n")
+	rows := strings.Split(strings.TrimSpace(table), "\n")
+	require.Len(t, rows, len(all), "go run ./test/mutate -table docs/breakages.md")
+	for n, p := range all {
+		require.True(t, strings.HasPrefix(rows[n], "| "+p.name+" | "+p.law+" |"), "%s", rows[n])
+		require.Regexp(t, `\d schedules?, |`+"`Test", rows[n])
+	}
 }

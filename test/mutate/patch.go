@@ -10,8 +10,12 @@ type patch struct {
 	name  string
 	law   string // that it breaks
 	text  string // what is broken
+	test  unit   // that finds it where schedules cannot; zero where they can
 	files []filePatch
 }
+
+// unit is a test that finds a breakage which no schedule can find.
+type unit struct{ pack, name, why string }
 
 // filePatch is what a patch does to one file.
 type filePatch struct {
@@ -22,7 +26,8 @@ type filePatch struct {
 // hunk replaces the lines of before by those of after.
 type hunk struct{ before, after string }
 
-// parse reads a patch: a line "LAW: what is broken", and a unified diff.
+// parse reads a patch: a line "LAW: what is broken", perhaps a line "test PACKAGE NAME: why
+// no schedule finds it", and a unified diff.
 func parse(name, text string) (*patch, error) {
 	head, diff, _ := strings.Cut(text, "\n")
 	law, what, ok := strings.Cut(head, ": ")
@@ -30,6 +35,16 @@ func parse(name, text string) (*patch, error) {
 		return nil, fmt.Errorf("patch %s: the first line is %q, want the law, a colon and what is broken", name, head)
 	}
 	p := &patch{name: name, law: law, text: what}
+	if rest, ok := strings.CutPrefix(diff, "test "); ok {
+		var line string
+		line, diff, _ = strings.Cut(rest, "\n")
+		where, why, _ := strings.Cut(line, ": ")
+		pack, test, ok := strings.Cut(where, " ")
+		if !ok || why == "" {
+			return nil, fmt.Errorf("patch %s: the second line is %q, want test PACKAGE NAME: why no schedule finds it", name, "test "+line)
+		}
+		p.test = unit{pack, test, why}
+	}
 	var file *filePatch
 	for n, line := range strings.SplitAfter(diff, "\n") {
 		var h *hunk

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/object"
@@ -10,6 +12,7 @@ import (
 // backup is what the cluster can go back to.
 type backup struct {
 	snapshot    *apiserver.Snapshot
+	at          time.Time
 	pods, other int // the moments of it
 	served      bool
 }
@@ -25,7 +28,7 @@ func (p *play) lag(s Step) {
 
 // backup keeps the present state of the cluster.
 func (p *play) keep(Step) {
-	p.backup = &backup{p.srv.Snapshot(), p.pods.now, p.widgets.now, p.served}
+	p.backup = &backup{p.srv.Snapshot(), time.Now(), p.pods.now, p.widgets.now, p.served}
 }
 
 // bump is by how much versions are raised at a restore, above the newest.
@@ -49,6 +52,7 @@ func (p *play) restore(s Step) {
 // goBack restores the backup, with the versions raised.
 func (p *play) goBack(by uint64) {
 	p.restored.Add(1)
+	p.ofCopier(func(c *copier) { c.lose(p.backup.at) })
 	p.srv.RestoreBumped(p.backup.snapshot, by)
 	rv := number(p.backup.snapshot.RV()) + by
 	p.pods.restore(p.backup.pods, rv)

@@ -27,10 +27,11 @@ type copier struct {
 	mu      sync.Mutex
 	running map[object.Key]bool
 	wrote   map[object.Key]written // what was written last
+	lost    map[object.Key]bool    // writes that a restore has undone, which nothing tells
 }
 
 func newCopier(p *play) *copier {
-	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]written{}}
+	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]written{}, lost: map[object.Key]bool{}}
 	c.start()
 	return c
 }
@@ -110,6 +111,7 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (control
 		case <-time.After(90 * time.Second):
 		}
 	}
+	c.play.say("copier", "reconciles %s", req.Key)
 	c.ownWrites(req.Key)
 	pod, ok := c.pods.Get(req.Key)
 	if !ok {
@@ -122,9 +124,7 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (control
 	})
 	c.play.say("copier", "%s %s: %v", req.Key, outcome, err)
 	if err == nil && outcome != controller.Unchanged {
-		c.mu.Lock()
-		c.wrote[req.Key] = written{now.ResourceVersion, time.Now()}
-		c.mu.Unlock()
+		c.note(req.Key, now.ResourceVersion)
 	}
 	return controller.Result{}, err
 }
@@ -133,6 +133,24 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (control
 type written struct {
 	rv string
 	at time.Time
+}
+
+// note notes a write. That of a deletion has no version.
+func (c *copier) note(key object.Key, rv string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrote[key] = written{rv, time.Now()}
+}
+
+// lose notes which writes are undone, since a time.
+func (c *copier) lose(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, w := range c.wrote {
+		if !w.at.Before(since) {
+			c.lost[key] = true
+		}
+	}
 }
 
 // ownWrites breaks where the cache has a copy older than what the last reconcile wrote,
@@ -157,6 +175,9 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if err == nil {
+		c.note(key, "")
+	}
 	return err
 }
 
@@ -167,6 +188,7 @@ func (c *copier) begin(key object.Key) {
 		c.play.breaks("L26: %s is reconciled twice at a time", key)
 	}
 	c.running[key] = true
+	delete(c.lost, key)
 }
 
 func (c *copier) done(key object.Key) {
@@ -183,6 +205,12 @@ func (c *copier) settled() []string {
 	}
 	for _, o := range c.play.srv.Objects(configMapGVR) {
 		got[object.KeyOf(o)] = o.(*corev1.ConfigMap).Data["content"]
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.lost {
+		delete(want, key)
+		delete(got, key)
 	}
 	return difference("L27: the copies", want, got)
 }

@@ -44,6 +44,8 @@
 //   - An object that a reconcile creates while its cache's watch is out, and that somebody
 //     deletes before the watch is back, was never there for the cache: no event tells the
 //     controller. A resync finds it.
+//   - What a reconcile wrote while its cache's watch was out, and a restore has undone before
+//     the watch is back, was never there for the cache either.
 //   - Where a backup is restored without raising the resource versions, and the cluster has
 //     come past the version of a cache before that cache looks, nothing tells it.
 //   - Bytes that are altered on the way may be another valid object. TLS is for that.

@@ -92,7 +92,7 @@ func (m *member[T]) start() {
 		return
 	}
 	m.play.say(m.called, "starts")
-	m.pace.began()
+	m.pace.began(m.form.Slow > 0)
 	m.process.manners.forget()
 	ctx, cancel := context.WithCancel(m.play.ctx)
 	ended := make(chan error, 1)

@@ -101,11 +101,13 @@ func (c *pace) state(s reflector.Status) {
 	}
 }
 
-// began says that a run begins: it need not wait for what was before.
-func (c *pace) began() {
+// began says that a run begins: it need not wait for what was before. Where the owner is
+// slow to hear of a state, the run before may have ended with a failure that nobody heard.
+func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.earliest, c.recent = time.Time{}, nil
+	c.reason = c.reason || slow
 }
 
 // check holds the status of the informer to what was told.

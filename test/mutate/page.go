@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// pageHead is what stands above the table.
+const pageHead = `# Breakages
+
+Each of these breakages was put into Millrace on purpose, alone, and found. Most are found by the
+schedules of [test/simulation](../test/simulation/doc.go), played from seed 0 on until one of them
+complains: the number says how many that took, and the law is what the complaint named first. Where
+no schedule can find a breakage, a test does, and the table says why.
+
+` + "`go run ./test/mutate -table docs/breakages.md`" + ` plays all of them, writes this page, and fails if
+one is found by nothing.
+
+| breakage | law | found by | what is broken |
+|---|---|---|---|
+`
+
+// row is what the page says of a result.
+func (r *result) row() string {
+	by := r.verdict()
+	switch unit := r.patch.test; {
+	case r.found && unit.name != "":
+		by = fmt.Sprintf("`%s` of %s: %s", unit.name, strings.TrimPrefix(unit.pack, "./"), unit.why)
+	case r.found:
+		by += ", " + r.complaint
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |", r.patch.name, r.patch.law, strings.ReplaceAll(by, "|", "\\|"), strings.ReplaceAll(r.patch.text, "|", "\\|"))
+}
+
+// writePage writes the table of all breakages. Those that were not played keep the row
+// that they have.
+func writePage(file string, all []*patch, results []result) error {
+	before, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(before)) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " |"); ok {
+			rows[name] = strings.TrimSuffix(line, "\n")
+		}
+	}
+	for _, r := range results {
+		rows[r.patch.name] = r.row()
+	}
+	var b strings.Builder
+	b.WriteString(pageHead)
+	for _, p := range all {
+		row, ok := rows[p.name]
+		if !ok {
+			row = (&result{patch: p, err: errors.New("yet to be played")}).row()
+		}
+		b.WriteString(row + "\n")
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o644)
+}
