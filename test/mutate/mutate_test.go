@@ -105,18 +105,3 @@ func TestPage(t *testing.T) {
 	require.Equal(t, "| one | L01 | 7 schedules, L01 | a\\|b |\n| two | L02 | 1 schedule, hangs | c |\n"+
 		"| three | L03 | `TestIt` of queue: it is quick | d |\n", table)
 }
-
-// TestEveryBreakageIsCaught holds the page to the patches: none is missing, none survives.
-func TestEveryBreakageIsCaught(t *testing.T) {
-	all, err := readAll(patches)
-	require.NoError(t, err)
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "breakages.md"))
-	require.NoError(t, err)
-	_, table, _ := strings.Cut(string(text), "|---|---|---|---|\n")
-	rows := strings.Split(strings.TrimSpace(table), "\n")
-	require.Len(t, rows, len(all), "go run ./test/mutate -table docs/breakages.md")
-	for n, p := range all {
-		require.True(t, strings.HasPrefix(rows[n], "| "+p.name+" | "+p.law+" |"), "%s", rows[n])
-		require.Regexp(t, `\d schedules?, |`+"`Test", rows[n])
-	}
-}

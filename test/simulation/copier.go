@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // copier is a controller that keeps a ConfigMap for each pod, with the content of it.
@@ -28,10 +29,13 @@ type copier struct {
 	running map[object.Key]bool
 	wrote   map[object.Key]written // what was written last
 	lost    map[object.Key]bool    // writes that a restore has undone, which nothing tells
+	again   map[object.Key]promise // when what failed, or asked for another time, comes back
+	workers int
+	full    time.Time // when all workers were last seen busy
 }
 
 func newCopier(p *play) *copier {
-	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]written{}, lost: map[object.Key]bool{}}
+	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]written{}, lost: map[object.Key]bool{}, again: map[object.Key]promise{}, workers: 1 + int(p.Seed%2)}
 	c.start()
 	return c
 }
@@ -47,8 +51,9 @@ func (c *copier) start() {
 	c.pods, c.copies = controller.ClientFor[*corev1.Pod](f), controller.ClientFor[*corev1.ConfigMap](f)
 	c.mu.Lock()
 	clear(c.wrote)
+	clear(c.again)
 	c.mu.Unlock()
-	run, err := controller.New("copier", controller.Func(c.reconcile), controller.Options{Concurrency: 2})
+	run, err := controller.New("copier", controller.Func(c.reconcile), controller.Options{Concurrency: c.workers})
 	if err != nil {
 		p.breaks("controller.New: %v", err)
 		return
@@ -95,9 +100,10 @@ func (c *copier) heal() {
 }
 
 // reconcile brings one copy up to date.
-func (c *copier) reconcile(ctx context.Context, req controller.Request) (controller.Result, error) {
+func (c *copier) reconcile(ctx context.Context, req controller.Request) (result controller.Result, err error) {
 	c.begin(req.Key)
-	defer c.done(req.Key)
+	broken := true
+	defer func() { c.done(req.Key, result, broken || err != nil) }()
 	switch mood(c.next.Swap(int64(well))) {
 	case panics:
 		panic(errPlanned)
@@ -110,7 +116,17 @@ func (c *copier) reconcile(ctx context.Context, req controller.Request) (control
 		case <-ctx.Done():
 		case <-time.After(90 * time.Second):
 		}
+	case quits:
+		broken = false
+		return controller.Result{RequeueAfter: 7 * time.Second}, nil
 	}
+	result, err = c.copy(ctx, req)
+	broken = false
+	return result, err
+}
+
+// copy does the work.
+func (c *copier) copy(ctx context.Context, req controller.Request) (controller.Result, error) {
 	c.play.say("copier", "reconciles %s", req.Key)
 	c.ownWrites(req.Key)
 	pod, ok := c.pods.Get(req.Key)
@@ -181,6 +197,12 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 	return err
 }
 
+// promise is when a request has to be handed out again.
+type promise struct {
+	failures int
+	by       time.Time // zero if there is none
+}
+
 func (c *copier) begin(key object.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,12 +211,57 @@ func (c *copier) begin(key object.Key) {
 	}
 	c.running[key] = true
 	delete(c.lost, key)
+	c.kept(key)
+	again := c.again[key]
+	again.by = time.Time{}
+	c.again[key] = again
+	c.busy()
 }
 
-func (c *copier) done(key object.Key) {
+// done notes how a reconcile has ended, and when there has to be another one.
+func (c *copier) done(key object.Key, result controller.Result, failed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.busy()
 	delete(c.running, key)
+	again := promise{}
+	switch {
+	case failed:
+		again.failures = c.again[key].failures + 1
+		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(again.failures-1, 20))
+		again.by = time.Now().Add(wait + time.Second)
+	case result.RequeueAfter > 0:
+		again.by = time.Now().Add(result.RequeueAfter + time.Second)
+	}
+	c.again[key] = again
+}
+
+// busy notes that all workers may have been at work until now.
+func (c *copier) busy() {
+	if len(c.running) >= c.workers {
+		c.full = time.Now()
+	}
+}
+
+// kept breaks where a request is late, although a worker was free all the time, and it need
+// not wait until the cache has what it wrote.
+func (c *copier) kept(key object.Key) {
+	by := c.again[key].by
+	if !by.IsZero() && time.Now().After(by) && c.full.Before(by.Add(-time.Second)) && c.wrote[key].at.Add(controller.DefaultPatience).Before(by) {
+		c.play.breaks("L29: %s was to be reconciled again %s ago, after %d failures", key, time.Since(by), c.again[key].failures)
+	}
+}
+
+// check finds requests that are late.
+func (c *copier) check() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy()
+	for key := range c.again {
+		if c.end != nil {
+			c.kept(key)
+		}
+	}
 }
 
 // settled says where the copies differ from the pods.

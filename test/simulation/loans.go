@@ -36,7 +36,9 @@ var wanted = []factory.For[*corev1.Pod]{{}, {Scope: factory.Scope{Labels: even}}
 const soon = time.Minute
 
 func newLoans(p *play) *loans {
-	l := &loans{play: p, factory: factory.New(p.process(false).client, factory.Options{})}
+	of := p.process(false)
+	of.manners.hasty = true // two informers ask for the same
+	l := &loans{play: p, factory: factory.New(of.client, factory.Options{})}
 	l.start()
 	return l
 }

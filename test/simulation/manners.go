@@ -12,7 +12,7 @@ import (
 type manners struct {
 	play   *play
 	called string
-	hasty  bool // there may be several requests at a time, so nothing can be said
+	hasty  bool // several may ask for the same at a time, so that nothing can be said
 	next   http.RoundTripper
 
 	mu    sync.Mutex // guards what follows

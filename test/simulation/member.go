@@ -214,12 +214,13 @@ func (m *member[T]) longest() map[reflector.State]time.Duration {
 	if stream == 0 {
 		stream = 5 * time.Minute
 	}
-	slack := time.Second + 2*m.form.Slow
+	// The answer may take a minute, and longer where the source rests as it was asked to.
+	slack := 71*time.Second + 2*m.form.Slow
 	return map[reflector.State]time.Duration{
-		reflector.Connecting:   time.Minute + slack,
-		reflector.InitialWatch: 10*time.Second + stream + slack,
+		reflector.Connecting:   slack,
+		reflector.InitialWatch: stream + slack,
 		// After a mute watch the server is asked whether its history went back.
-		reflector.Watching: 2*m.form.WatchTimeout + 30*time.Second + time.Minute + slack,
+		reflector.Watching: 2*m.form.WatchTimeout + 30*time.Second + slack,
 	}
 }
 

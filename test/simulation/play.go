@@ -181,6 +181,7 @@ func (p *play) check() {
 	for _, m := range p.members {
 		m.check()
 	}
+	p.ofCopier((*copier).check)
 	if p.loans != nil {
 		p.loans.check()
 	}
