@@ -225,8 +225,14 @@ func (p *play) spoilReconcile(s Step) {
 }
 
 func (p *play) toggleCandidate(s Step) {
-	if all := p.elections.candidates; len(all) > 0 {
-		all[s.Who%len(all)].toggle()
+	all := p.elections.candidates
+	if len(all) == 0 {
+		return
+	}
+	if c := all[s.Who%len(all)]; s.N%4 == 0 {
+		p.elections.unmake(c)
+	} else {
+		c.toggle()
 	}
 }
 

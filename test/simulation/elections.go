@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/object"
 )
 
 // elections are the candidates for one Lease.
@@ -18,6 +19,7 @@ type elections struct {
 	mu      sync.Mutex
 	leading map[string]int64 // who leads, with its token
 	last    int64            // the greatest token that led
+	deleted time.Time        // when somebody deleted the Lease
 }
 
 // candidate is one of them, in a process of its own.
@@ -96,7 +98,7 @@ func (c *candidate) lead(ctx context.Context) error {
 	token, _ := leaderelection.Token(ctx)
 	c.mu.Lock()
 	for other := range c.leading {
-		if c.play.restored.Load() == 0 { // a lease of the past is anybody's
+		if c.play.restored.Load() == 0 && time.Since(c.deleted) > lookout { // a lease of the past is anybody's
 			c.play.breaks("%s leads while %s does", c.called, other)
 		}
 	}
@@ -114,6 +116,30 @@ func (c *candidate) lead(ctx context.Context) error {
 	delete(c.leading, c.called)
 	c.mu.Unlock()
 	return nil
+}
+
+// lookout is how long it may take until a leader finds out that another one has a Lease
+// which was made anew, and has ended its work.
+const lookout = 20 * time.Second
+
+// unmake deletes the Lease, and has a candidate start that has never seen it. It takes the
+// lease at once, while another one may lead.
+func (e *elections) unmake(c *candidate) {
+	c.stop()
+	e.mu.Lock()
+	e.deleted, e.last = time.Now(), 0
+	e.mu.Unlock()
+	_ = e.play.srv.Delete(leaseGVR, object.Key{Namespace: "default", Name: "leader"}) // there may be none
+	c.start()
+}
+
+// check finds two that lead.
+func (e *elections) check() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.leading) > 1 && time.Since(e.deleted) > lookout && e.play.restored.Load() == 0 {
+		e.play.breaks("two lead: %v", e.leading)
+	}
 }
 
 // leader is the candidate that leads, nil if none does.

@@ -52,7 +52,7 @@ func (p *play) isolate(s Step) {
 	link.Set(network.Conditions{Latency: time.Second + s.For})
 	time.Sleep(10*time.Second + time.Duration(s.N)*5*time.Millisecond)
 	link.Set(network.Conditions{Latency: c.process.latency, Partition: true})
-	time.Sleep(30 * time.Second)
+	time.Sleep(14*time.Second + time.Duration(s.Who)*60*time.Millisecond) // about when the lease is taken
 	c.process.heal()
 }
 

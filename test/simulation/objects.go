@@ -16,6 +16,7 @@ import (
 var (
 	podGVR       = object.GVR{Version: "v1", Resource: "pods"}
 	configMapGVR = object.GVR{Version: "v1", Resource: "configmaps"}
+	leaseGVR     = object.GVR{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	podKind      = object.GVK{Version: "v1", Kind: "Pod"}
 	widgetGVR    = object.GVR{Group: "sim.millrace.dev", Version: "v1", Resource: "widgets"}
 	widgetKind   = object.GVK{Group: "sim.millrace.dev", Version: "v1", Kind: "Widget"}

@@ -182,6 +182,7 @@ func (p *play) check() {
 		m.check()
 	}
 	p.ofCopier((*copier).check)
+	p.elections.check()
 	if p.loans != nil {
 		p.loans.check()
 	}
