@@ -79,13 +79,13 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 		return err
 	}
 	results := playAll(ctx, o, some, jobs, func(r result) { fmt.Fprintln(os.Stderr, r.patch.name+":", r.verdict(), r.complaint) })
-	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted after %d of %d breakages", len(results), len(some))
-	}
 	if file != "" {
 		if err := writePage(file, all, results); err != nil {
 			return err
 		}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted after %d of %d breakages", len(results), len(some))
 	}
 	return sum(os.Stdout, results)
 }

@@ -2,21 +2,32 @@
 // Millrace has, in one process and in virtual time.
 //
 // A seed makes a Schedule, which is plain data: a world (server, informers of all forms,
-// a controller, candidates for a lease) and steps. Play plays it in a bubble of
-// testing/synctest, against the simulated API server of test/apiserver, and says what was
-// seen to be wrong:
+// a controller, candidates for a lease, a factory, a bare work queue) and steps. Play plays
+// it in a bubble of testing/synctest, against the simulated API server of test/apiserver,
+// and says what was seen to be wrong:
 //
-//   - at every call of a handler: pairing, order, identity, the cache ahead of the call, and
-//     that the object is whole (L01, L03 to L05, L07, L11, W01)
+//   - at every call of a handler: pairing, order, identity, the final state, the cache ahead
+//     of the call, no call after it has left, no resync before it is synced, and that the
+//     object is whole (L01, L03 to L05, L07, L11, L18, W01)
+//   - at every failure and state that an informer tells of: that it waits as it should, longer
+//     each time, lists again only for a reason, and is in no state for too long (L19, L20),
+//     and that its status shows what it told (L22)
+//   - at every request: that no client comes back before the server wants it to (L19)
 //   - after every step: that each cache shows one moment of the server, as a whole, which is
 //     not before what its resource version promises nor before what it showed last (L12,
-//     L13), that lookups equal scans (L15), and that who fails says why (L22)
+//     L13), that lookups equal scans (L15), and that an informer runs for as long as it has
+//     users, and no longer (L25)
 //   - whenever a wait for a resource version ends: that it was reached (L14)
-//   - at every reconcile: that no other of its key is under way (L26)
+//   - at every reconcile: that no other of its key is under way (L26), and that what failed
+//     or asked for another time comes back in time (L29)
+//   - at every key of the work queue: that nobody else has it, that it was asked for and is
+//     due, and that others have not been preferred for too long (L26, L27, L29, L30); and
+//     when the queue ends, that nothing is left (L28)
 //   - at every term of a leader: that nobody else leads, and that tokens grow
 //   - at the end, when all is healed: that caches, handlers and what the controller has
-//     made equal what the server has (L17, L18, L27), that one candidate leads, that every
-//     Run returns, and that no goroutine is left (L23)
+//     made equal what the server has (L14, L17, L18, L27), that every failure was told of
+//     (L22), that one candidate leads, that every Run returns, and that no goroutine is left
+//     (L23)
 //
 // # To run it
 //
