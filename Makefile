@@ -97,6 +97,10 @@ FROM ?= 0
 simulate: ## Play schedules of faults on all cores: RUNS=100000 or TIME=1h, FROM a seed on
 	$(GO) run ./test/simulation/simulate -from $(FROM) $(if $(RUNS),-runs $(RUNS)) $(if $(TIME),-time $(TIME)) $(if $(RUNS)$(TIME),,-runs 10000)
 
+.PHONY: soak
+soak: ## Run a program for DAYS (30) of virtual time, with 10,000 objects
+	$(GO) test -v -timeout 0 ./test/soak -args -days $(or $(DAYS),30) -day 24h -objects 10000 -changes 4320
+
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the inner pieces, for benchstat
 	$(GO) test -run '^$$' -bench . -benchmem -count 6 ./controller ./deltafifo ./indexer ./sharedinformer ./wire ./workqueue

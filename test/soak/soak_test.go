@@ -1,0 +1,42 @@
+package soak
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/jitter"
+)
+
+var (
+	days    = flag.Int("days", 4, "how many days TestTheDaysAreAlike runs")
+	length  = flag.Duration("day", 20*time.Minute, "the length of a day")
+	objects = flag.Int("objects", 100, "how many Pods there are")
+	changes = flag.Int("changes", 100, "how many changes there are on a day")
+)
+
+// TestTheDaysAreAlike runs a program, and compares what it holds at the end of each day.
+func TestTheDaysAreAlike(t *testing.T) {
+	defer jitter.Seed(1)()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, *objects)
+		c.start()
+		var held []holding
+		for day := range *days {
+			c.day(*length, *changes)
+			c.midnight(day)
+			held = append(held, c.hold())
+			fmt.Printf("day %d: %s\n", day+1, held[day])
+		}
+		c.stop()
+		for _, what := range grown(held[len(held)/3:]) {
+			t.Error(what)
+		}
+		fmt.Printf("%d days, %d requests, %d changes, %d reconciles, %d terms\n", *days, c.srv.Stats().Requests("", ""), c.changes, c.reconciles.Load(), c.terms.Load())
+		require.Positive(t, c.terms.Load())
+	})
+}
