@@ -42,6 +42,7 @@
 //	test/protocol              what a server answers, checked on both servers
 //	test/simulation            everything together, under schedules of faults from a seed
 //	test/simulation/simulate   the program behind make simulate
+//	test/soak                  a program for weeks of virtual time, and what it holds
 //	test/torture               the whole stack against real servers that are broken on purpose
 //	test/run                   the program behind make test: all modules, and a summary
 package millrace
