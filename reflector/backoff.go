@@ -67,6 +67,9 @@ func progressOf(f *failure.Failure) progress {
 	return nowhere
 }
 
+// served is how long a stream must have served for those that broke before to be past.
+func (p *pacer) served() time.Duration { return p.Max / 3 }
+
 // delay is how long to wait after a failure at now that came as far as got. One that
 // came further than those before it in the series counts as a first one: an expired
 // resource version after an outage is good news, since the server answers and a list
@@ -76,7 +79,7 @@ func progressOf(f *failure.Failure) progress {
 func (p *pacer) delay(now time.Time, retryAfter time.Duration, got progress, stream bool) time.Duration {
 	quiet := p.Reset
 	if stream {
-		quiet = min(quiet, p.Max/3)
+		quiet = min(quiet, p.served())
 	}
 	if p.next == 0 || now.Sub(p.last) >= quiet {
 		p.next, p.got = p.Initial, got

@@ -94,6 +94,9 @@ func (r *Reflector[T]) Status() Status {
 	defer r.mu.Unlock()
 	s := r.status
 	s.Resource, s.Waiting = name, waiting
+	if s.over(time.Now(), r.pace.served()) {
+		s.Attempts = 0
+	}
 	return s
 }
 
@@ -203,6 +206,9 @@ func (r *Reflector[T]) update(change func(*Status)) {
 func (r *Reflector[T]) record(f *failure.Failure) {
 	now, name := time.Now(), r.Name()
 	r.update(func(s *Status) {
+		if s.over(now, r.pace.served()) {
+			s.Attempts = 0
+		}
 		s.Failures++
 		s.Attempts++
 		f.Resource, f.Attempts, f.Since, f.Last = name, s.Attempts, now, now

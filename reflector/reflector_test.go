@@ -54,9 +54,10 @@ type answer struct {
 	items  []partial
 	rv     string
 	events []wire.Event[partial]
-	err    error // of a list after its items, of a watch instead of opening
-	broken error // of a watch after its events
-	block  bool  // a watch stays open after its events
+	err    error         // of a list after its items, of a watch instead of opening
+	broken error         // of a watch after its events
+	after  time.Duration // how long after them
+	block  bool          // a watch stays open after its events
 }
 
 func (s *script) String() string { return "things" }
@@ -98,6 +99,7 @@ func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 		}
 		switch {
 		case a.broken != nil:
+			time.Sleep(a.after)
 			yield(wire.Event[partial]{}, a.broken)
 		case a.block:
 			<-ctx.Done()

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -70,7 +71,7 @@ type Status struct {
 	Waiting  string    // what a request without an answer waits for, from the first second on: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
 	RV       string           // the last resource version that is queued; empty before the first list
-	Attempts int              // failures since the last success; 0 means that all is well
+	Attempts int              // failures since the last success, such as a watch that has served for a third of Backoff.Max; 0 means that all is well
 	Failure  *failure.Failure // the last failure ever, nil if there was none
 
 	Lists      uint64 // lists and streaming lists begun
@@ -90,6 +91,14 @@ type Status struct {
 // NotServed reports whether the last that was heard is that the server does not serve
 // the kind.
 func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed() }
+
+// over reports whether the streams that broke are past, since the one after them has
+// served for long enough, though nothing may have come by it. Silence tells nothing where
+// silence was the failure.
+func (s *Status) over(now time.Time, served time.Duration) bool {
+	return s.State == Watching && s.Attempts > 0 && s.Failure.Phase == failure.PhaseWatch &&
+		!errors.Is(s.Failure.Err, ErrStalled) && now.Sub(s.Since) >= served
+}
 
 // Missing says why there is no initial list. The error wraps the failure in progress,
 // if there is one.

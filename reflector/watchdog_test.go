@@ -3,6 +3,7 @@ package reflector
 import (
 	"bytes"
 	"context"
+	"errors"
 	"iter"
 	"log/slog"
 	"testing"
@@ -188,4 +189,34 @@ func TestARestIsNoSilence(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Nothing comes by the watch of a quiet kind for a minute. One that broke before is no
+// reason to call it failing all that time.
+func TestAWatchThatServesEndsASeriesOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		s := &script{
+			lists:   []answer{{items: []partial{obj("a", 7)}, rv: "9"}},
+			watches: []answer{{broken: broken}, {broken: broken}, {broken: broken, after: 20 * time.Second}},
+		}
+		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		for r.Status().Watches < 3 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Equal(t, 2, r.Status().Attempts)
+		time.Sleep(9 * time.Second)
+		require.Equal(t, 2, r.Status().Attempts, "it may break again at once")
+		time.Sleep(2 * time.Second)
+		require.Zero(t, r.Status().Attempts)
+		require.ErrorIs(t, r.Status().Failure, broken, "it is known for good")
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 1, r.Status().Failure.Attempts, "the next is the first of its series")
+		require.EqualValues(t, 3, r.Status().Failures)
+		cancel()
+		require.NoError(t, <-ended)
+	})
 }
