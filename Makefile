@@ -40,7 +40,7 @@ test: ## Run every test with the race detector, and say at the end what was skip
 VULNDB ?= https://vuln.go.dev
 
 .PHONY: check
-check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors, licences, vulnerabilities
+check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors, minor versions, licences, vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	GOARCH=386 $(GO) vet ./...
 	GOARCH=arm64 $(GO) vet ./...
@@ -49,8 +49,13 @@ check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors, licenc
 	@for m in $(filter-out test/kube,$(MODULES)); do \
 		echo "$(GO) -C $$m tool staticcheck ./..."; $(GO) -C $$m tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./... || exit 1; done
 	$(GO) test -vet=off ./test/floors
+	$(GO) -C tools run ./minors
 	$(GO) -C tools run ./licenses $(addprefix ../,$(MODULES))
 	$(GO) -C tools run ./vulnerabilities -db $(VULNDB) $(addprefix ../,$(filter-out test/kube,$(MODULES)))
+
+.PHONY: minors
+minors: ## Run the tests of the root module with each minor version of k8s.io/api that it works with
+	$(GO) -C tools run ./minors -test $(PACKAGES)
 
 TIME ?= 10m
 SEED ?= $(shell date +%s)

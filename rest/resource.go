@@ -267,10 +267,26 @@ func (r *Resource[T]) path(m discovery.Mapping, key object.Key) (string, error) 
 		if s == "" {
 			return "", fmt.Errorf("a segment of the path %q is empty", "/"+strings.Join(segments, "/"))
 		}
-		if faults := content.IsPathSegmentName(s); len(faults) > 0 {
-			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), strings.Join(faults, " and "))
+		if fault := segmentFault(s); fault != "" {
+			return "", fmt.Errorf("%q cannot be part of a path: it %s", excerpt(s), fault)
 		}
 		segments[i] = url.PathEscape(s)
 	}
 	return "/" + strings.Join(segments, "/"), nil
+}
+
+// segmentFault says why the API server would refuse a segment of a path, empty if it
+// would not. The rule is IsPathSegmentName of k8s.io/apimachinery, whose package is
+// another one in v0.35.
+func segmentFault(segment string) string {
+	var faults []string
+	if segment == "." || segment == ".." {
+		faults = append(faults, fmt.Sprintf("may not be '%s'", segment))
+	}
+	for _, part := range []string{"/", "%"} {
+		if strings.Contains(segment, part) {
+			faults = append(faults, fmt.Sprintf("may not contain '%s'", part))
+		}
+	}
+	return strings.Join(faults, " and ")
 }

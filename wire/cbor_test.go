@@ -41,7 +41,7 @@ func TestW01_EveryKindInCBOR(t *testing.T) {
 		}
 	})
 	t.Logf("%d kinds", count)
-	require.GreaterOrEqual(t, count, 173)
+	require.GreaterOrEqual(t, count, 159)
 }
 
 func sameInCBOR[T object.Object](t *testing.T, opts Options, obj runtime.Object, about string) {
@@ -86,7 +86,8 @@ func requireSameMeaning(t *testing.T, want, got any, about string) {
 	requireSame(t, trees[0], trees[1], about)
 }
 
-// Lists as a server writes them, of all three forms.
+// Lists as the serializer of servers writes them: item by item from v0.37 of
+// k8s.io/apimachinery on, as one value before.
 func TestCBORListsAsServersWriteThem(t *testing.T) {
 	pods := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "5", Continue: "c"}}
 	untyped := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "PodList", "metadata": map[string]any{"resourceVersion": "5", "continue": "c"}}}
@@ -97,31 +98,26 @@ func TestCBORListsAsServersWriteThem(t *testing.T) {
 		content["kind"], content["apiVersion"] = "Pod", "v1"
 		untyped.Items = append(untyped.Items, unstructured.Unstructured{Object: content})
 	}
-	for _, options := range [][]cbor.Option{nil, {cbor.StreamingCollectionsEncoding(false)}} {
-		for _, encode := range []func(*bytes.Buffer, runtime.Object) error{
-			func(b *bytes.Buffer, o runtime.Object) error {
-				return cbor.NewSerializer(nil, nil, options...).Encode(o, b)
-			},
-			func(b *bytes.Buffer, o runtime.Object) error {
-				return cbor.NewSerializer(nil, nil, options...).EncodeNondeterministic(o, b)
-			},
-		} {
-			var body bytes.Buffer
-			pods.Kind, pods.APIVersion = "PodList", "v1"
-			require.NoError(t, encode(&body, pods))
-			got, meta, err := readList(podDecoder(t, MediaCBOR, Options{}), &body)
-			require.NoError(t, err)
-			require.Equal(t, pods.ListMeta, meta)
-			require.Len(t, got, len(pods.Items))
-			pods.Items[49].TypeMeta = metav1.TypeMeta{}
-			requireSameMeaning(t, &pods.Items[49], got[49], "pod")
+	serializer := cbor.NewSerializer(nil, nil)
+	for _, encode := range []func(*bytes.Buffer, runtime.Object) error{
+		func(b *bytes.Buffer, o runtime.Object) error { return serializer.Encode(o, b) },
+		func(b *bytes.Buffer, o runtime.Object) error { return serializer.EncodeNondeterministic(o, b) },
+	} {
+		var body bytes.Buffer
+		pods.Kind, pods.APIVersion = "PodList", "v1"
+		require.NoError(t, encode(&body, pods))
+		got, meta, err := readList(podDecoder(t, MediaCBOR, Options{}), &body)
+		require.NoError(t, err)
+		require.Equal(t, pods.ListMeta, meta)
+		require.Len(t, got, len(pods.Items))
+		pods.Items[49].TypeMeta = metav1.TypeMeta{}
+		requireSameMeaning(t, &pods.Items[49], got[49], "pod")
 
-			require.NoError(t, encode(&body, untyped))
-			maps, meta, err := readList(decoder[*unstructured.Unstructured](t, MediaCBORSequence+"; charset=x", Options{Kind: podKind}), &body)
-			require.NoError(t, err)
-			require.Equal(t, pods.ListMeta, meta)
-			require.Equal(t, &untyped.Items[49], maps[49])
-		}
+		require.NoError(t, encode(&body, untyped))
+		maps, meta, err := readList(decoder[*unstructured.Unstructured](t, MediaCBORSequence+"; charset=x", Options{Kind: podKind}), &body)
+		require.NoError(t, err)
+		require.Equal(t, pods.ListMeta, meta)
+		require.Equal(t, &untyped.Items[49], maps[49])
 	}
 }
 
@@ -241,7 +237,12 @@ func TestW02_CBORIsBounded(t *testing.T) {
 	deep := start + strings.Repeat("\x9f", frame.MaxEndless) + strings.Repeat("\x00", 1<<19) + strings.Repeat("\xff", frame.MaxEndless)
 	_, err := d.Object([]byte(deep))
 	require.ErrorIs(t, err, ErrSyntax)
-	_, err = decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: podKind}).Object([]byte(strings.Replace(deep, "\x68metadata", "\x68metadatb", 1)))
+	deep = strings.Replace(deep, "\x68metadata", "\x68metadatb", 1)
+	_, err = decoder[*unstructured.Unstructured](t, MediaCBOR, Options{Kind: podKind}).Object([]byte(deep))
+	if reference := direct.Unmarshal([]byte(deep), new(any)); reference != nil { // v0.35 of k8s.io/apimachinery has narrow limits
+		require.Error(t, err, "the reference refuses it: %v", reference)
+		return
+	}
 	require.NoError(t, err)
 }
 

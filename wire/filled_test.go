@@ -96,7 +96,7 @@ func variedFuncs(serializer.CodecFactory) []any {
 		func(e *metav1.ManagedFieldsEntry, c randfill.Continue) { c.FillNoCustom(e) },
 		func(f *metav1.FieldsV1, c randfill.Continue) {
 			texts := []string{`{}`, `{"f:metadata":{"f:labels":{"f:a":{}}}}`, `{"f:spec":{"k:{\"name\":\"é\"}":{".":{}}}}`}
-			*f = *metav1.NewFieldsV1(texts[c.Intn(len(texts))])
+			f.Raw = []byte(texts[c.Intn(len(texts))])
 		},
 		func(m *map[string][]byte, c randfill.Continue) {
 			c.FillNoCustom(m)

@@ -25,7 +25,7 @@ func replica(name string) *corev1.Pod {
 	p := pod(name)
 	p.Labels = map[string]string{"app": "ledger", "pod-template-hash": "5d8f7b6c9d"}
 	p.Finalizers = []string{"example.com/first", "example.com/second"}
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)}}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{".":{},"f:app":{}}}}`)}}}
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(5)), Sysctls: []corev1.Sysctl{{Name: "kernel.shm_rmid_forced", Value: "1"}}}
 	p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("64Mi")}
 	p.Spec.Containers = []corev1.Container{{Name: "main", Image: "registry.example.com/ledger:1", Args: []string{"--verbose", "--port=8080"}}}
@@ -171,7 +171,7 @@ func uniquePod(i int) *corev1.Pod {
 	p := pod(text("name"))
 	p.Labels = map[string]string{"app": text("app")}
 	p.Annotations = map[string]string{text("key"): text("value")}
-	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: text("manager"), FieldsV1: metav1.NewFieldsV1(`{"f:` + text("field") + `":{}}`)}}
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: text("manager"), FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:` + text("field") + `":{}}`)}}}
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: text("sysctl"), Value: "1"}}}
 	p.Spec.Containers = []corev1.Container{{Name: text("container"), Image: text("image"), Args: []string{text("first"), text("second")},
 		Env: []corev1.EnvVar{{Name: text("env"), Value: text("value")}}}}

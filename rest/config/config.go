@@ -77,7 +77,8 @@ type Config struct {
 	// CBOR asks the server for objects in CBOR (KEP-4222), which one that does not
 	// offer it ignores. Objects are sent as always. It is smaller than JSON, but
 	// each object is decoded by apimachinery's codec: that is slower than JSON and
-	// protobuf are here, and nothing is shared.
+	// protobuf are here, and nothing is shared. In v0.35 of k8s.io/apimachinery that
+	// codec refuses an object that has a list or map of more than 1024 entries.
 	CBOR bool
 
 	// Timeout limits the wait for the head of each response. Zero means 90 seconds,

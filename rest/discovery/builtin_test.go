@@ -18,9 +18,10 @@ import (
 // The source of k8s.io/api says which types have a client, and whether it is for
 // a namespace: raising the module cannot make the table wrong in silence.
 func TestBuiltinKindsAreThoseOfTheAPIModule(t *testing.T) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Version}} {{.Dir}}", "k8s.io/api").Output()
 	require.NoError(t, err, "find the directory of k8s.io/api")
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*", "v[0-9]*", "*.go"))
+	release, root, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	files, err := filepath.Glob(filepath.Join(root, "*", "v[0-9]*", "*.go"))
 	require.NoError(t, err)
 
 	groupName := regexp.MustCompile(`(?m)^const GroupName = "(.*)"`)
@@ -50,7 +51,9 @@ func TestBuiltinKindsAreThoseOfTheAPIModule(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 69, kinds, "kinds: some of the table are not in the module any more, or the other way round")
+	// The table has what the newest release has; nothing was dropped on the way.
+	want := map[string]int{"v0.35": 63, "v0.36": 65, "v0.37": 69}[release[:strings.LastIndex(release, ".")]]
+	assert.Equal(t, want, kinds, "kinds of %s: some of the table are not in the module any more, or the other way round", release)
 }
 
 func TestBuiltinPlaces(t *testing.T) {

@@ -8,8 +8,12 @@
 //
 // # Guarantees
 //
-// Every group and version of the k8s.io/api release that go.mod names is
-// registered; a test compares the scheme with the module's directories.
+// Every group and version is registered that k8s.io/api has in each of the releases that
+// Millrace can be built with, the last three minor versions; a test compares the scheme
+// with the module's directories. What only some of them have is added like kinds of your
+// own:
+//
+//	err := lifecyclev1alpha1.AddToScheme(s) // k8s.io/api/lifecycle/v1alpha1, from v0.37 on
 //
 // # Concurrency
 //

@@ -40,7 +40,6 @@ import (
 	flowcontrolv1beta2 "k8s.io/api/flowcontrol/v1beta2"
 	flowcontrolv1beta3 "k8s.io/api/flowcontrol/v1beta3"
 	imagepolicyv1alpha1 "k8s.io/api/imagepolicy/v1alpha1"
-	lifecyclev1alpha1 "k8s.io/api/lifecycle/v1alpha1"
 	networkingv1 "k8s.io/api/networking/v1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	nodev1 "k8s.io/api/node/v1"
@@ -56,20 +55,18 @@ import (
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	storagev1 "k8s.io/api/storage/v1"
 	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
-	storagemigrationv1 "k8s.io/api/storagemigration/v1"
 	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// New returns a scheme of its own that knows every kind of k8s.io/api, in
-// every version, and the kinds of meta/v1 that a server answers with in any
+// New returns a scheme of its own that knows every kind of k8s.io/api, in every
+// version that all supported releases have, and the kinds of meta/v1 that a server answers with in any
 // group: Status, Table, PartialObjectMetadata, the discovery documents and the
 // request options. The caller may add kinds to it.
 //
@@ -88,8 +85,8 @@ func New() *runtime.Scheme {
 	return s
 }
 
-// groups lists the registration of every group of k8s.io/api, and within a
-// group the most stable version first: where a scheme has to choose a version
+// groups lists the registration of every group that all supported releases of
+// k8s.io/api have, and within a group the most stable version first: where a scheme has to choose a version
 // it takes the one that was registered first.
 func groups() []func(*runtime.Scheme) error {
 	return []func(*runtime.Scheme) error{
@@ -130,7 +127,6 @@ func groups() []func(*runtime.Scheme) error {
 		flowcontrolv1beta2.AddToScheme,
 		flowcontrolv1beta1.AddToScheme,
 		imagepolicyv1alpha1.AddToScheme,
-		lifecyclev1alpha1.AddToScheme,
 		networkingv1.AddToScheme,
 		networkingv1beta1.AddToScheme,
 		nodev1.AddToScheme,
@@ -147,11 +143,9 @@ func groups() []func(*runtime.Scheme) error {
 		resourcev1alpha3.AddToScheme,
 		schedulingv1.AddToScheme,
 		schedulingv1beta1.AddToScheme,
-		schedulingv1alpha3.AddToScheme,
 		storagev1.AddToScheme,
 		storagev1beta1.AddToScheme,
 		storagev1alpha1.AddToScheme,
-		storagemigrationv1.AddToScheme,
 		storagemigrationv1beta1.AddToScheme,
 	}
 }

@@ -18,6 +18,18 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
+// missing are the groups and versions that k8s.io/api does not have in each of the
+// releases that Millrace can be built with, and those that do have it.
+var missing = map[string]string{
+	"autoscaling/v2beta1":        "v0.35",
+	"autoscaling/v2beta2":        "v0.35",
+	"scheduling.k8s.io/v1alpha1": "v0.35",
+	"scheduling.k8s.io/v1alpha2": "v0.36",
+	"scheduling.k8s.io/v1alpha3": "v0.37",
+	"lifecycle.k8s.io/v1alpha1":  "v0.37",
+	"storagemigration.k8s.io/v1": "v0.37",
+}
+
 // The module's directories are the truth: whatever has a register.go there is
 // registered here, so that raising k8s.io/api cannot silently miss a group.
 func TestEveryGroupVersionOfTheAPIModuleIsRegistered(t *testing.T) {
@@ -44,7 +56,11 @@ func TestEveryGroupVersionOfTheAPIModuleIsRegistered(t *testing.T) {
 				own++
 			}
 		}
-		assert.NotZero(t, own, "%s: k8s.io/api has it, the scheme does not: add its AddToScheme to groups()", gv)
+		if releases, ok := missing[gv.String()]; ok {
+			assert.Zero(t, own, "%s: the scheme has it, so it is in every release and not in %s alone", gv, releases)
+			continue
+		}
+		assert.NotZero(t, own, "%s: k8s.io/api has it, the scheme does not: add its AddToScheme to groups(), or the releases that have it to missing", gv)
 	}
 	t.Logf("%d group versions, %d kinds", len(files), len(s.AllKnownTypes()))
 }

@@ -24,7 +24,7 @@ func TestW04_InformersCacheWhatIsWanted(t *testing.T) {
 		p := pod(name, "app=web")
 		p.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
-			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`),
+			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
 		}}
 		p.Spec.NodeName = node
 		p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}

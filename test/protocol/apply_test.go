@@ -53,7 +53,7 @@ func owners(o item) string {
 // leaves lists the leaves of a set of fields, sorted: "f:data f:a".
 func leaves(fields *metav1.FieldsV1) string {
 	var tree map[string]any
-	if err := json.Unmarshal(fields.GetRawBytes(), &tree); err != nil {
+	if err := json.Unmarshal(fields.Raw, &tree); err != nil {
 		return err.Error()
 	}
 	var list []string

@@ -71,7 +71,7 @@ func managed(manager, subresource, apiVersion string, at metav1.Time, owned stri
 		APIVersion:  apiVersion,
 		Time:        &at,
 		FieldsType:  "FieldsV1",
-		FieldsV1:    metav1.NewFieldsV1(owned),
+		FieldsV1:    &metav1.FieldsV1{Raw: []byte(owned)},
 		Subresource: subresource,
 	}
 }

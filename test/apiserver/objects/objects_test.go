@@ -84,7 +84,7 @@ func TestPodIsAsItIsDescribed(t *testing.T) {
 			require.NotEmpty(t, c.Resources.Requests)
 		}
 		for _, m := range p.ManagedFields {
-			require.True(t, json.Valid(m.FieldsV1.GetRawBytes()), m.FieldsV1.GetRawString())
+			require.True(t, json.Valid(m.FieldsV1.Raw), "%s", m.FieldsV1.Raw)
 		}
 	}
 	require.Len(t, apps, objects.Apps)

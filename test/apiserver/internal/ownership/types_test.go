@@ -58,18 +58,27 @@ func TestRulesNameFields(t *testing.T) {
 	for _, goType := range kinds.AllKnownTypes() {
 		b.ref(goType)
 	}
+	var unknown []string
 	checked := 0
 	for goType, name := range b.names {
 		at := slices.IndexFunc(b.types, func(d schema.TypeDef) bool { return d.Name == name })
 		for field := range b.rules.of(goType) {
 			if field != "" {
 				_, found := b.types[at].Map.FindField(field)
-				require.True(t, found, "%v has no field %s", goType, field)
+				if !found && !slices.Contains(unknown, field) {
+					unknown = append(unknown, field)
+				}
 				checked++
 			}
 		}
 	}
+	require.Subset(t, later, unknown)
 	require.Greater(t, checked, 100)
+}
+
+// later are fields with rules that not every supported release of k8s.io/api has.
+var later = []string{
+	"bindMountOptions", "evictionResponders", "mapping", "nodeAllocatableResourceClaimStatuses", "overhead", "skipNodeOperations", "volumeHealth",
 }
 
 // own is a type such as a controller's author writes.
