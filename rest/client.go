@@ -143,7 +143,7 @@ func (c *Client) document(ctx context.Context, path, accept string) (body []byte
 		return nil, "", err
 	}
 	// The mapper quotes it, and knows nothing of credentials.
-	return []byte(c.conceal(resp)(string(body))), resp.Header.Get("Content-Type"), nil
+	return concealDocument(body, c.conceal(resp)), resp.Header.Get("Content-Type"), nil
 }
 
 // wantsPlain reports whether the server has refused, for gvr, what is more than

@@ -1,12 +1,17 @@
 package rest
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -45,6 +50,72 @@ func (c *Client) concealed(resp *http.Response, err error) error {
 		return &wire.Error{Media: e.Media, Where: e.Where, Key: key, Bytes: e.Bytes, Err: told}
 	}
 	return told
+}
+
+// concealDocument takes the credentials out of every text in a discovery document. What
+// may well be a name stays as it is: a password may be a word such as "list" or "nodes".
+func concealDocument(body []byte, conceal func(string) string) []byte {
+	whole := conceal(string(body))
+	if whole == string(body) {
+		return body
+	}
+	var document any
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	err := decoder.Decode(&document)
+	if _, end := decoder.Token(); err != nil || end != io.EOF {
+		return []byte(whole) // it is good for an error alone
+	}
+	shown, err := json.Marshal(concealTexts(document, conceal))
+	if err != nil {
+		return []byte(whole)
+	}
+	return shown
+}
+
+// concealTexts is concealDocument of one JSON value.
+func concealTexts(value any, conceal func(string) string) any {
+	switch v := value.(type) {
+	case string:
+		if !maybeName(v) {
+			return conceal(v)
+		}
+	case []any:
+		for i := range v {
+			v[i] = concealTexts(v[i], conceal)
+		}
+	case map[string]any:
+		shown := make(map[string]any, len(v))
+		for key, inside := range v {
+			if !maybeName(key) {
+				key = conceal(key)
+			}
+			shown[key] = concealTexts(inside, conceal)
+		}
+		return shown
+	}
+	return value
+}
+
+// nameDigits is the number of digits from which on a text is taken for a credential and
+// not for a name such as "v1beta1", "x509" or "storage.k8s.io".
+const nameDigits = 4
+
+// maybeName reports whether text could name a kind, a resource, a verb or a group
+// version: labels of letters and few digits, with dots, dashes and slashes between.
+func maybeName(text string) bool {
+	digits := 0
+	for _, label := range strings.FieldsFunc(text, func(r rune) bool { return r == '.' || r == '/' }) {
+		if len(validation.IsDNS1123Label(strings.ToLower(label))) > 0 {
+			return false
+		}
+	}
+	for _, r := range text {
+		if r >= '0' && r <= '9' {
+			digits++
+		}
+	}
+	return digits < nameDigits
 }
 
 // concealStatus takes the credentials out of every text of a Status.

@@ -19,13 +19,18 @@ func (c *Config) Conceal(text string, req *http.Request) string {
 	return conceal(text, c.sent(req))
 }
 
+// told is a secret that is sent, and what stands before it in the open, such as a user name.
+type told struct{ open, secret string }
+
+// pair are the spellings of a user name and a password that are sent.
+func pair(user, password string) []told {
+	return []told{{secret: password}, {user + ":", password}}
+}
+
 // sent returns the secrets that a request shows to others. The key of a certificate
 // is not among them: it stays here.
-func (c *Config) sent(req *http.Request) []string {
-	secrets := []string{c.BearerToken, c.Password}
-	if c.Password != "" {
-		secrets = append(secrets, c.Username+":"+c.Password)
-	}
+func (c *Config) sent(req *http.Request) []told {
+	secrets := append(pair(c.Username, c.Password), told{secret: c.BearerToken})
 	proxy, _ := parseProxyURL(c.ProxyURL) // without one there is no secret
 	if req != nil {
 		for _, name := range []string{"Authorization", "Proxy-Authorization"} {
@@ -44,28 +49,23 @@ func (c *Config) sent(req *http.Request) []string {
 }
 
 // authorized returns the secrets in the value of a header such as Authorization.
-func authorized(value string) []string {
+func authorized(value string) []told {
 	scheme, secret, found := strings.Cut(value, " ")
 	if !found {
-		return []string{value}
+		return []told{{secret: value}}
 	}
-	if !strings.EqualFold(scheme, "Basic") {
-		return []string{secret}
+	if strings.EqualFold(scheme, "Basic") {
+		if decoded, err := base64.StdEncoding.DecodeString(secret); err == nil {
+			user, password, _ := strings.Cut(string(decoded), ":")
+			return pair(user, password) // in base64 too
+		}
 	}
-	secrets := []string{secret}
-	if pair, err := base64.StdEncoding.DecodeString(secret); err == nil {
-		_, password, _ := strings.Cut(string(pair), ":")
-		secrets = append(secrets, string(pair), password)
-	}
-	return secrets
+	return []told{{secret: secret}}
 }
 
-func userinfo(u *url.URL) []string {
-	password, set := u.User.Password()
-	if !set {
-		return nil
-	}
-	return []string{password, u.User.Username() + ":" + password}
+func userinfo(u *url.URL) []told {
+	password, _ := u.User.Password()
+	return pair(u.User.Username(), password)
 }
 
 const (
@@ -79,38 +79,39 @@ const (
 
 // conceal replaces the secrets in a text, in every spelling and whatever the case,
 // and what begins like one of them.
-func conceal(text string, secrets []string) string {
-	var all []string
+func conceal(text string, secrets []told) string {
+	var all []spelling
 	for _, s := range secrets {
-		if len(s) >= minSecret {
-			all = append(all, spellings(s)...)
+		if len(s.secret) >= minSecret {
+			all = append(all, spellings(s.open, s.secret)...)
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(all, func(a, b spelling) int { return len(b.text) - len(a.text) })
 	low := lowered(text)
 	for _, s := range slices.Compact(all) {
-		if secret := lowered(s); strings.Contains(low, beginning(secret)) {
-			text = concealOne(text, low, secret)
+		s.text = lowered(s.text)
+		if strings.Contains(low, s.beginning()) {
+			text = s.conceal(text, low)
 			low = lowered(text)
 		}
 	}
 	return text
 }
 
-// beginning is how much of a secret tells it.
-func beginning(secret string) string { return secret[:min(len(secret), secretStart)] }
+// beginning is how much of a spelling tells it. What stands in the open does not.
+func (s spelling) beginning() string { return s.text[:min(len(s.text), s.open+secretStart)] }
 
-// concealOne replaces one spelling wherever it begins. low is the text, and secret the
-// spelling, in lower case.
-func concealOne(text, low, secret string) string {
+// conceal replaces the spelling wherever it begins. It is in lower case, and so is low,
+// which is the text.
+func (s spelling) conceal(text, low string) string {
 	var b strings.Builder
 	for {
-		at := strings.Index(low, beginning(secret))
+		at := strings.Index(low, s.beginning())
 		if at < 0 {
 			break
 		}
 		end := at
-		for end < len(low) && end-at < len(secret) && low[end] == secret[end-at] {
+		for end < len(low) && end-at < len(s.text) && low[end] == s.text[end-at] {
 			end++
 		}
 		b.WriteString(text[:at] + redacted)

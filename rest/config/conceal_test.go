@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -36,5 +37,25 @@ func TestConceal(t *testing.T) {
 
 	req.Header.Set("Authorization", "Basic "+basic)
 	require.Equal(t, "[redacted] [redacted]", new(Config).Conceal(strings.TrimRight(basic, "=")+" "+password, req))
+
+	// A user name is no secret, however long; what comes after it is.
+	const user = "serviceaccount-of-the-shop"
+	long := &Config{Username: user, Password: password}
+	basic = base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
+	named := httptest.NewRequest(http.MethodGet, "/", nil)
+	named.Header.Set("Authorization", "Basic "+basic)
+	for _, c := range []*Config{long, new(Config), {ProxyURL: "http://" + url.UserPassword(user, password).String() + "@proxy"}} {
+		for text, want := range map[string]string{
+			`User "` + user + `" cannot list pods`:                         `User "` + user + `" cannot list pods`,
+			base64.StdEncoding.EncodeToString([]byte(user)):                base64.RawStdEncoding.EncodeToString([]byte(user)),
+			user + ":" + password:                                          "[redacted]",
+			"Basic " + basic:                                               "Basic [redacted]",
+			"cut off: " + basic[:len(basic)-3]:                             "cut off: [redacted]",
+			"cut off: " + user + ":" + password[:len(password)-1]:          "cut off: [redacted]",
+			"as it stands in a URL: " + url.QueryEscape(user+":"+password): "as it stands in a URL: [redacted]",
+		} {
+			require.Equal(t, want, strings.TrimRight(c.Conceal(text, named), "="), "%q", text)
+		}
+	}
 	require.Equal(t, "abc", (&Config{BearerToken: "abc"}).Conceal("abc", nil), "too short to be told from a word")
 }

@@ -15,36 +15,52 @@ import (
 // program may print them in. Secrets shorter than four bytes are left, since they
 // would blot out ordinary words.
 func scrub(text string, secrets ...string) string {
-	var all []string
+	var all []spelling
 	for _, s := range secrets {
-		if len(s) >= 4 {
-			all = append(all, spellings(s)...)
+		if len(s) >= minSecret {
+			all = append(all, spellings("", s)...)
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
+	slices.SortFunc(all, func(a, b spelling) int { return len(b.text) - len(a.text) })
 	for _, s := range all {
-		text = strings.ReplaceAll(text, s, redacted)
+		text = strings.ReplaceAll(text, s.text, redacted)
 	}
 	return text
 }
 
-// spellings returns a secret as it is, within JSON, within a URL and in base64, and
-// its lines.
-func spellings(secret string) []string {
-	all := []string{
-		secret, url.QueryEscape(secret), url.PathEscape(secret),
-		base64.RawStdEncoding.EncodeToString([]byte(secret)), // without padding it is found with it, too
-		base64.RawURLEncoding.EncodeToString([]byte(secret)),
+// spelling is one way to write a secret, after so many bytes of something else.
+type spelling struct {
+	text string
+	open int
+}
+
+// spellings returns a secret that stands after something else as it is, within a URL, in
+// base64, within JSON and as Go prints it, and its lines.
+func spellings(open, secret string) []spelling {
+	var all []spelling
+	for _, spell := range []func(string) string{
+		func(s string) string { return s },
+		url.QueryEscape,
+		url.PathEscape,
+		// Without padding it is found with it, too.
+		func(s string) string { return base64.RawStdEncoding.EncodeToString([]byte(s)) },
+		func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
+		func(s string) string {
+			quoted, _ := json.Marshal(s) // of a string it does not fail
+			return string(quoted[1 : len(quoted)-1])
+		},
+		func(s string) string { // and JSON that is not for HTML
+			quoted := strconv.Quote(s)
+			return quoted[1 : len(quoted)-1]
+		},
+		func(s string) string { return strings.ReplaceAll(s, "\n", `\n`) },
+		func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
+	} {
+		all = append(all, spelling{spell(open + secret), len(spell(open))})
 	}
-	if quoted, err := json.Marshal(secret); err == nil {
-		all = append(all, strings.Trim(string(quoted), `"`))
-	}
-	quoted := strconv.Quote(secret) // as Go prints it, and JSON that is not for HTML
-	all = append(all, quoted[1:len(quoted)-1])
-	all = append(all, strings.ReplaceAll(secret, "\n", `\n`), strings.ReplaceAll(secret, "/", `\/`))
 	for line := range strings.Lines(secret) {
 		if line = strings.TrimSpace(line); len(line) >= 8 && line != secret {
-			all = append(all, line)
+			all = append(all, spelling{text: line})
 		}
 	}
 	return all
