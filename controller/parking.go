@@ -20,7 +20,7 @@ import (
 type parking struct {
 	mu       sync.Mutex // guards all below; caches may be read under it
 	notes    map[Request]*note
-	order    []*note // by until, the earliest first; some are no longer in notes
+	order    []*note // by when they are to be looked at, the earliest first; some are no longer in notes
 	count    int     // notes that are parked
 	backlogs map[cache]*backlog
 	closed   bool // the session ends: nothing is parked any more
@@ -37,6 +37,7 @@ type note struct {
 	req    Request
 	writes []write
 	until  time.Time // after which it is not worth waiting for
+	look   time.Time // when to see whether it is still needed
 
 	parked bool
 	timer  *time.Timer // while parked: ends at until
@@ -57,12 +58,13 @@ func (n *note) lagging() *write {
 }
 
 // note keeps what was written in the name of req, and drops what nobody asked for
-// in time.
+// in time and the caches have by now. What they have not is kept, since whoever asks for
+// it later gets it too early: it is looked at again when as much time has passed.
 func (p *parking) note(req Request, writes []write, until time.Time) {
 	if len(writes) == 0 {
 		return
 	}
-	n := &note{req: req, writes: writes, until: until}
+	n := &note{req: req, writes: writes, until: until, look: until}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.notes == nil {
@@ -71,12 +73,21 @@ func (p *parking) note(req Request, writes []write, until time.Time) {
 	p.notes[req] = n
 	p.order = append(p.order, n)
 	now := time.Now()
-	for len(p.order) > 0 && p.order[0].until.Before(now) {
-		if old := p.order[0]; p.notes[old.req] == old && !old.parked {
-			delete(p.notes, old.req)
-		}
+	for p.order[0].look.Before(now) {
+		old := p.order[0]
 		p.order[0] = nil
 		p.order = p.order[1:]
+		switch {
+		case p.notes[old.req] != old || old.parked:
+		case old.lagging() == nil:
+			delete(p.notes, old.req)
+		default:
+			old.look = until
+			p.order = append(p.order, old)
+		}
+		if len(p.order) == 0 {
+			return
+		}
 	}
 }
 

@@ -324,6 +324,52 @@ func TestPatienceEnds(t *testing.T) {
 	})
 }
 
+// A request for which nobody has asked until the patience was over is counted as well, if
+// the cache has still not seen its write.
+func TestWhoAsksAfterThePatienceIsCountedToo(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		for _, name := range []string{"a", "b", "c"} {
+			controllertest.Put(e, pod(name))
+		}
+		pods := late[*corev1.Pod](e, by(30*time.Second))
+		e.Settle(time.Hour)
+		j := &journal{}
+		ch := make(chan string)
+		touched := map[controller.Request]bool{}
+		once := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			j.write(req.String())
+			if touched[req] {
+				return controller.Result{}, nil
+			}
+			touched[req] = true
+			p, _ := pods.Copy(req.Key)
+			p.Labels = map[string]string{"touched": "yes"}
+			_, err := pods.Update(ctx, p)
+			return controller.Result{}, err
+		})
+		c := newController(e, once, controller.Options{Patience: 5 * time.Second}, controller.Channel("bell", ch, func(_ context.Context, name string) ([]controller.Request, error) {
+			return []controller.Request{{Key: object.Key{Namespace: "shop", Name: name}}}, nil
+		}))
+		e.Start(c)
+		ring := func(name string) {
+			ch <- name
+			e.Settle(time.Second)
+		}
+		ring("a")
+		e.Settle(6 * time.Second)
+		ring("b") // which looks for notes that are out of date
+		e.Settle(6 * time.Second)
+		ring("c") // and again
+		require.Zero(e, c.Status().Stale)
+		ring("a")
+		require.EqualValues(e, 1, c.Status().Stale)
+		require.Len(e, j.read(), 4)
+		e.Settle(2 * time.Minute)
+		ring("b")
+		require.EqualValues(e, 1, c.Status().Stale, "the cache has it by now")
+	})
+}
+
 func TestImpatientControllersDoNotWait(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		controllertest.Put(e, pod("a"))

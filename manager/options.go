@@ -58,8 +58,8 @@ type Options struct {
 
 	// PprofBindAddress is where /debug/pprof/ and /debug/status are served, and the
 	// probes with their reasons.
-	// Without a host, such as in ":6060", it means the loopback interface. Empty
-	// or "0" means nowhere.
+	// Without a host, such as in ":6060", it means the loopback interface, where
+	// serving.Local keeps web pages out. Empty or "0" means nowhere.
 	PprofBindAddress string
 
 	// GracefulShutdownTimeout is how long everything together may take to stop.

@@ -94,7 +94,7 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/debug/status", m.serveStatus)
-	return mux
+	return serving.Local(mux)
 }
 
 // Report is a manager seen from outside at one moment. It prints as JSON.

@@ -118,6 +118,11 @@ func TestTheServersOfAManager(t *testing.T) {
 	require.NotContains(t, body, "bob", "anybody may ask")
 	_, body = get(t, "http://"+debug+"/healthz")
 	require.Contains(t, body, "[-] disk: the key of bob is full\n")
+	asked.Host = "evil.example"
+	refused, err := http.DefaultClient.Do(asked)
+	require.NoError(t, err)
+	defer refused.Body.Close()
+	require.Equal(t, 403, refused.StatusCode, "a web page may have given the loopback interface a name")
 	if outside := otherAddress(); outside != "" {
 		_, err = net.DialTimeout("tcp", net.JoinHostPort(outside, debugPort), time.Second)
 		require.Error(t, err, "debug pages are for the loopback interface")

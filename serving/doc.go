@@ -8,7 +8,8 @@
 //	err = s.Run(ctx)
 //
 // Access puts the API server's authentication and authorization in front of a
-// handler.
+// handler. Local keeps web pages of a browser on this machine out of what is served at the
+// loopback interface.
 //
 // # Guarantees
 //
