@@ -40,10 +40,10 @@ test: ## Run every test with the race detector, and say at the end what was skip
 VULNDB ?= https://vuln.go.dev
 
 .PHONY: check
-check: ## gofmt, vet (32 bits and arm64 too), staticcheck, import floors, minor versions, licences, vulnerabilities
+check: ## gofmt, vet (for 32 bits, arm64 and Windows too), staticcheck, import floors, minor versions, licences, vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
 	GOARCH=386 $(GO) vet ./...
-	GOARCH=arm64 $(GO) vet ./...
+	GOOS=windows GOARCH=arm64 $(GO) vet ./...
 	@for m in $(MODULES); do \
 		echo "$(GO) -C $$m vet ./..."; $(GO) -C $$m vet ./... || exit 1; done
 	@for m in $(filter-out test/kube,$(MODULES)); do \

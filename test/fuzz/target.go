@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -60,9 +59,7 @@ type ran struct {
 // "100x".
 func (t target) fuzz(ctx context.Context, budget string) (ran, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", budget, "-fuzzminimizetime", "20x", "-timeout", "0", t.pkg)
-	// An interrupt lets go test write down what it has; it must reach its children too.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	interruptible(cmd)
 	cmd.WaitDelay = 10 * time.Second
 	out, in := io.Pipe()
 	cmd.Stdout, cmd.Stderr = in, in
