@@ -8,7 +8,7 @@
 // Each file in patches is one breakage, such as a tired colleague could write: a line
 // that says which law it breaks and how, and a unified diff. The diff is applied to
 // copies of the files, and the tests are built with go test -overlay, so that nothing in
-// the tree is touched. Hunks are found by their lines, not by their numbers; one that
+// the tree is touched; one build has as many breakages as can be chosen from (see board). Hunks are found by their lines, not by their numbers; one that
 // fits nowhere, or twice, is an error, and so is a breakage that does not compile. A test
 // of this package looks for the former.
 //
@@ -78,7 +78,16 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 	if o.root, err = moduleRoot(ctx); err != nil {
 		return err
 	}
-	results := playAll(ctx, o, some, jobs, func(r result) { fmt.Fprintln(os.Stderr, r.patch.name+":", r.verdict(), r.complaint) })
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	w, err := newWorkbench(ctx, o, dir, some)
+	if err != nil {
+		return err
+	}
+	results := playAll(ctx, w, some, jobs, func(r result) { fmt.Fprintln(os.Stderr, r.patch.name+":", r.verdict(), r.complaint) })
 	if file != "" {
 		if err := writePage(file, all, results); err != nil {
 			return err
@@ -92,14 +101,14 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 
 // playAll plays the breakages, some at a time, until ctx is done. It returns the results
 // of those that were played.
-func playAll(ctx context.Context, o options, all []*patch, jobs int, done func(result)) []result {
+func playAll(ctx context.Context, w *workbench, all []*patch, jobs int, done func(result)) []result {
 	results, turns := make([]result, len(all)), make(chan struct{}, max(1, jobs))
 	var wait sync.WaitGroup
 	for n, p := range all {
 		turns <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-turns }()
-			if r := play(ctx, o, p); ctx.Err() == nil {
+			if r := w.play(ctx, p); ctx.Err() == nil {
 				results[n] = r
 				done(r)
 			}

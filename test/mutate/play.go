@@ -61,75 +61,125 @@ func moduleRoot(ctx context.Context) (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// play builds the tests with a breakage and runs them.
-func play(ctx context.Context, o options, p *patch) (r result) {
+// workbench has what is built.
+type workbench struct {
+	options
+	dir    string
+	board  *board
+	binary string // of the schedules, with all that is on the board
+}
+
+// newWorkbench builds the schedules with as many breakages as can be chosen from, and plays
+// them with none of them: what they find in the code as it is, they would find in every
+// breakage.
+func newWorkbench(ctx context.Context, o options, dir string, all []*patch) (*workbench, error) {
+	w := &workbench{options: o, dir: dir, board: newBoard(o.root), binary: filepath.Join(dir, "board.test")}
+	for _, p := range all {
+		if p.test.name != "" {
+			continue
+		}
+		if _, err := w.board.add(p); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	if len(w.board.numbers) == 0 {
+		return w, nil
+	}
+	if err := w.build(ctx, w.board.overlay(), schedules, w.binary); err != nil {
+		return nil, err
+	}
+	if out, err := w.schedules(ctx, w.binary, 0); err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("with nothing broken, the schedules fail at seed %d: %s", w.from+uint64(max(1, seedIn(out, w.from)))-1, complaintIn(out))
+	}
+	return w, nil
+}
+
+// play plays one breakage.
+func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	r.patch = p
-	dir, err := os.MkdirTemp("", "mutate")
-	if err != nil {
-		r.err = err
-		return r
+	number, binary := w.board.numbers[p], w.binary
+	if number == 0 {
+		binary = filepath.Join(w.dir, p.name+".test")
+		defer os.Remove(binary)
+		if r.err = w.alone(ctx, p, binary); r.err != nil {
+			return r
+		}
 	}
-	defer os.RemoveAll(dir)
-	pack, args := schedules, []string{"-test.run=^TestSchedules$", fmt.Sprint("-schedules=", o.schedules), fmt.Sprint("-from=", o.from)}
-	if p.test.name != "" {
-		pack, args = p.test.pack, []string{"-test.run=^" + p.test.name + "$", "-test.count=1"}
-	}
-	binary := filepath.Join(dir, "tests")
-	if r.err = build(ctx, o, p, pack, dir, binary); r.err != nil {
-		return r
-	}
-	limited, cancel := context.WithTimeout(ctx, o.timeout)
+	limited, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, binary, args...)
-	cmd.Dir = filepath.Join(o.root, pack)
-	cmd.Env = append(os.Environ(), "GOGC=400")
-	if pack == schedules { // with one processor a schedule is the same each time
-		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
+	var out []byte
+	var err error
+	if p.test.name != "" {
+		out, err = w.run(limited, binary, p.test.pack, nil, "-test.run=^"+p.test.name+"$")
+	} else {
+		out, err = w.schedules(limited, binary, number)
 	}
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
 	if err != nil {
-		r.found, r.after, r.complaint = true, seedIn(out, o.from), complaintIn(out)
+		r.found, r.after, r.complaint = true, seedIn(out, w.from), complaintIn(out)
 		if limited.Err() != nil {
-			r.complaint = "takes longer than " + o.timeout.String()
+			r.complaint = "takes longer than " + w.timeout.String()
 		}
 	} else if bytes.Contains(out, []byte("no tests to run")) {
-		r.err = fmt.Errorf("%s has no test %s", pack, p.test.name)
+		r.err = fmt.Errorf("%s has no test %s", p.test.pack, p.test.name)
 	}
 	return r // of no use where ctx is done
 }
 
-// build makes the test binary of a package, with the patched files in the place of the
-// right ones. It spares what costs time and finds nothing: vet, inlining of all that is
-// instantiated, and symbols.
-func build(ctx context.Context, o options, p *patch, pack, dir, binary string) error {
+// schedules plays the schedules with one breakage chosen. With one processor each is the
+// same every time.
+func (w *workbench) schedules(ctx context.Context, binary string, number int) ([]byte, error) {
+	return w.run(ctx, binary, schedules, []string{"GOMAXPROCS=1", fmt.Sprint("MUTATE=", number)},
+		"-test.run=^TestSchedules$", fmt.Sprint("-schedules=", w.options.schedules), fmt.Sprint("-from=", w.from))
+}
+
+func (w *workbench) run(ctx context.Context, binary, pack string, env []string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Dir = filepath.Join(w.root, pack)
+	cmd.Env = append(append(os.Environ(), "GOGC=400"), env...)
+	cmd.WaitDelay = time.Second
+	return cmd.CombinedOutput()
+}
+
+// alone builds the tests that find a breakage, with that breakage and no other.
+func (w *workbench) alone(ctx context.Context, p *patch, binary string) error {
+	pack := schedules
+	if p.test.name != "" {
+		pack = p.test.pack
+	}
+	texts := map[string]string{}
+	for _, f := range p.files {
+		text, err := os.ReadFile(filepath.Join(w.root, f.path))
+		if err != nil {
+			return err
+		}
+		if texts[f.path], err = f.apply(string(text)); err != nil {
+			return err
+		}
+	}
+	return w.build(ctx, texts, pack, binary)
+}
+
+// build makes the test binary of a package, with texts in the place of files of the tree.
+// It spares what costs time and finds nothing: vet, inlining, and symbols.
+func (w *workbench) build(ctx context.Context, texts map[string]string, pack, binary string) error {
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for n, f := range p.files {
-		path := filepath.Join(o.root, f.path)
-		text, err := os.ReadFile(path)
-		if err != nil {
+	for path, text := range texts {
+		copied := fmt.Sprint(binary, ".", len(overlay.Replace), ".go")
+		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
 			return err
 		}
-		patched, err := f.apply(string(text))
-		if err != nil {
-			return err
-		}
-		copied := filepath.Join(dir, fmt.Sprint(n, ".go"))
-		if err := os.WriteFile(copied, []byte(patched), 0o600); err != nil {
-			return err
-		}
-		overlay.Replace[path] = copied
+		overlay.Replace[filepath.Join(w.root, path)] = copied
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "overlay.json")
+	file := binary + ".json"
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-gcflags=github.com/millrace-dev/millrace/...=-l -dwarf=false", "-ldflags=-s -w", "-overlay", file, "-o", binary, pack)
-	cmd.Dir = o.root
+	cmd.Dir = w.root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(fmt.Errorf("build: %w", err), errors.New(string(bytes.TrimSpace(out))))
 	}

@@ -7,9 +7,13 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/object"
 )
+
+var leaseKey = object.Key{Namespace: "default", Name: "leader"}
 
 // elections are the candidates for one Lease.
 type elections struct {
@@ -17,8 +21,10 @@ type elections struct {
 	candidates []*candidate
 
 	mu      sync.Mutex
-	leading map[string]int64 // who leads, with its token
+	leading map[string]int64 // who leads, with its token, until its work should have ended
+	holder  string           // who leads and has not been told to stop
 	last    int64            // the greatest token that led
+	since   time.Time        // when the holder began
 	deleted time.Time        // when somebody deleted the Lease
 }
 
@@ -38,7 +44,7 @@ func newElections(p *play, n int) *elections {
 	for i := range n {
 		c := &candidate{elections: e, called: name("candidate", i), process: p.process(false)}
 		c.process.manners.hasty = true // it asks again while it waits
-		opts := leaderelection.Options{Namespace: "default", Name: "leader", Identity: c.called}
+		opts := leaderelection.Options{Namespace: leaseKey.Namespace, Name: leaseKey.Name, Identity: c.called}
 		patience := 10 * time.Second
 		if p.World.Drift { // by a clock that goes slower, all it does takes longer
 			patience = time.Duration(8+2*i) * time.Second
@@ -107,14 +113,23 @@ func (c *candidate) lead(ctx context.Context) error {
 	}
 	c.last = token
 	c.leading[c.called] = token
+	c.holder, c.since = c.called, time.Now()
 	c.mu.Unlock()
 	c.play.say(c.called, "leads with token %d", token)
 	<-ctx.Done()
+	c.mu.Lock()
+	if c.holder == c.called {
+		c.holder = ""
+	}
+	c.mu.Unlock()
 	time.Sleep(c.end)
 	c.play.say(c.called, "leads no more: %v", context.Cause(ctx))
 	c.mu.Lock()
 	delete(c.leading, c.called)
 	c.mu.Unlock()
+	if token%3 == 0 { // the work does not heed its context, so another one may lead
+		time.Sleep(20 * time.Second)
+	}
 	return nil
 }
 
@@ -129,17 +144,34 @@ func (e *elections) unmake(c *candidate) {
 	e.mu.Lock()
 	e.deleted, e.last = time.Now(), 0
 	e.mu.Unlock()
-	_ = e.play.srv.Delete(leaseGVR, object.Key{Namespace: "default", Name: "leader"}) // there may be none
+	_ = e.play.srv.Delete(leaseGVR, leaseKey) // there may be none
 	c.start()
 }
 
-// check finds two that lead.
+// check finds two that lead, and one that leads while another one has the Lease.
 func (e *elections) check() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.leading) > 1 && time.Since(e.deleted) > lookout && e.play.restored.Load() == 0 {
+	if e.holder == "" || time.Since(e.deleted) < lookout || e.play.restored.Load() > 0 {
+		return
+	}
+	if len(e.leading) > 1 {
 		e.play.breaks("two lead: %v", e.leading)
 	}
+	o, err := e.play.srv.Get(leaseGVR, leaseKey)
+	if err != nil || time.Since(e.since) == 0 {
+		return
+	}
+	if holder := o.(*coordinationv1.Lease).Spec.HolderIdentity; holder == nil || *holder != e.holder {
+		e.play.breaks("%s leads, and the Lease is that of %s", e.holder, nameOf(holder))
+	}
+}
+
+func nameOf(holder *string) string {
+	if holder == nil {
+		return "nobody"
+	}
+	return *holder
 }
 
 // leader is the candidate that leads, nil if none does.

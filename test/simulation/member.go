@@ -52,6 +52,9 @@ type member[T object.Object] struct {
 func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher[T], h *history) *member[T] {
 	m := &member[T]{play: p, process: of, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
 	m.pace = &pace{play: p, called: called, single: form.Namespaces == 0}
+	if form.Of != Widgets { // of which a watch ends well where they are not served any more
+		m.pace.atLeast = form.WatchTimeout - time.Second
+	}
 	opts := sharedinformer.Options{
 		Name: called, Initial: form.Initial, PageSize: form.PageSize, Compact: form.Compact,
 		Timing: reflector.Timing{WatchTimeout: form.WatchTimeout, StreamTimeout: form.StreamTimeout},

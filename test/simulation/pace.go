@@ -20,7 +20,11 @@ type pace struct {
 	called string
 	single bool // one feed at all times, so that all it says is of that one
 
+	atLeast time.Duration // that a watch lasts which ends well; 0 if that is not known
+
 	mu       sync.Mutex // guards what follows
+	asked    time.Time  // when the last request was made
+	watching bool       // it was answered, and has not failed since
 	earliest time.Time  // before this no request may follow
 	recent   []time.Time
 	reason   bool // there is one to list
@@ -57,7 +61,7 @@ func (c *pace) failed(f *failure.Failure) {
 		return
 	}
 	c.heard++
-	c.last = f
+	c.last, c.watching = f, false
 	now := time.Now()
 	wait, _ := source.RetryAfter(f.Err)
 	c.earliest = now.Add(max(firstWait, wait))
@@ -90,8 +94,12 @@ func (c *pace) state(s reflector.Status) {
 		if early := time.Until(c.earliest); early > 0 {
 			c.play.breaks("L19: %s is %s %s before it may ask again, after %v", c.called, s.State, early, c.last)
 		}
+		if lasted := time.Since(c.asked); c.watching && lasted < c.atLeast {
+			c.play.breaks("L21: a watch of %s has ended after %s, and no failure was told", c.called, lasted)
+		}
+		c.asked, c.watching = time.Now(), false
 	case reflector.Watching:
-		c.reason, c.synced = false, true
+		c.reason, c.synced, c.watching = false, true, true
 	}
 	if c.synced && !c.reason && (s.State == reflector.Listing || s.State == reflector.InitialWatch) {
 		c.play.breaks("L19: %s lists again without a reason", c.called)
@@ -106,7 +114,7 @@ func (c *pace) state(s reflector.Status) {
 func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.earliest, c.recent = time.Time{}, nil
+	c.earliest, c.recent, c.watching = time.Time{}, nil, false
 	c.reason = c.reason || slow
 }
 
