@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -176,6 +178,37 @@ func TestPopWaitsForTheFirstDelta(t *testing.T) {
 		require.Equal(t, "added a@1", show(<-got))
 		require.True(t, f.Oldest().IsZero())
 	})
+}
+
+// The consumer looks, finds nothing and begins to wait: what comes in between must wake it.
+func TestL17_EveryDeltaWakesTheConsumer(t *testing.T) {
+	const all = 15_000
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	f := New[meta](Options{})
+	var taken atomic.Int64
+	var producer sync.WaitGroup
+	defer producer.Wait()
+	defer cancel()
+	producer.Go(func() {
+		random := rand.New(rand.NewPCG(1, 2))
+		for n := range int64(all) {
+			for spins := 1; taken.Load() < n && ctx.Err() == nil; spins++ { // so that nothing else wakes it
+				if spins%1000 == 0 {
+					runtime.Gosched()
+				}
+			}
+			for range random.IntN(100) { // it may be anywhere on its way
+				_ = taken.Load()
+			}
+			f.Add(delta(Updated, "a", "1", 1))
+		}
+	})
+	for taken.Load() < all {
+		deltas, err := f.Pop(ctx, nil)
+		require.NoError(t, err, "after %d of %d", taken.Load(), all)
+		taken.Add(int64(len(deltas)))
+	}
 }
 
 // Neither deltas nor what compaction knows of them outlives a burst.

@@ -41,7 +41,7 @@ type member[T object.Object] struct {
 	form    Form
 	called  string
 	history *history
-	half    *indexer.Index[T, string]
+	halves  []*indexer.Index[T, string] // some of them added late
 	end     func() error // nil while it does not run
 	heard   []*recorder[T]
 	pace    *pace
@@ -76,8 +76,15 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 		opts.LabelSelector = even
 	}
 	m.Informer = sharedinformer.New(from, opts)
-	m.half = sharedinformer.AddIndex(m.Informer, "half", func(o T) []string { return []string{o.GetLabels()["half"]} })
+	m.addIndex()
 	return m
+}
+
+// addIndex adds an index over what is cached by then.
+func (m *member[T]) addIndex() {
+	m.halves = append(m.halves, sharedinformer.AddIndex(m.Informer, name("half", len(m.halves)), func(o T) []string {
+		return []string{o.GetLabels()["half"]}
+	}))
 }
 
 func (m *member[T]) name() string { return m.called }
@@ -273,9 +280,11 @@ func (m *member[T]) checkIndex() {
 	for o := range m.Cache().All() {
 		scan[o.GetLabels()["half"]]++
 	}
-	for _, half := range []string{"even", "odd"} {
-		if found := m.half.Len(half); found != scan[half] && m.Cache().RV() == before {
-			m.play.suspect("L15: %s: index half=%s finds %d objects, a scan %d", m.called, half, found, scan[half])
+	for n, index := range m.halves {
+		for _, half := range []string{"even", "odd"} {
+			if found := index.Len(half); found != scan[half] && m.Cache().RV() == before {
+				m.play.suspect("L15: %s: index %d finds %d objects of half %s, a scan %d", m.called, n, found, half, scan[half])
+			}
 		}
 	}
 }

@@ -55,8 +55,11 @@ type recorder[T object.Object] struct {
 	calls int
 }
 
-// join adds a handler. The bits of N say how it is made.
+// join adds a handler, and sometimes an index. The bits of N say how it is made.
 func (m *member[T]) join(s Step) {
+	if s.N%8 == 3 && len(m.halves) < 3 {
+		m.addIndex()
+	}
 	r := &recorder[T]{member: m, known: map[object.Key]T{}}
 	r.called = name("handler", len(m.heard))
 	switch {
