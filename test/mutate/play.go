@@ -129,7 +129,7 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 // same every time.
 func (w *workbench) schedules(ctx context.Context, binary string, number int) ([]byte, error) {
 	return w.run(ctx, binary, schedules, []string{"GOMAXPROCS=1", fmt.Sprint("MUTATE=", number)},
-		"-test.run=^TestSchedules$", fmt.Sprint("-schedules=", w.options.schedules), fmt.Sprint("-from=", w.from))
+		"-test.run=^TestSchedules$", "-hang=30s", fmt.Sprint("-schedules=", w.options.schedules), fmt.Sprint("-from=", w.from))
 }
 
 func (w *workbench) run(ctx context.Context, binary, pack string, env []string, args ...string) ([]byte, error) {

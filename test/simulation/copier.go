@@ -199,9 +199,12 @@ func (c *copier) drop(ctx context.Context, key object.Key) error {
 
 // promise is when a request has to be handed out again.
 type promise struct {
-	failures int
-	by       time.Time // zero if there is none
+	failures  int
+	since, by time.Time // by is zero if there is none
 }
+
+// slack is how much later a request may come.
+const slack = 100 * time.Millisecond
 
 func (c *copier) begin(key object.Key) {
 	c.mu.Lock()
@@ -224,14 +227,14 @@ func (c *copier) done(key object.Key, result controller.Result, failed bool) {
 	defer c.mu.Unlock()
 	c.busy()
 	delete(c.running, key)
-	again := promise{}
+	again := promise{since: time.Now()}
 	switch {
 	case failed:
 		again.failures = c.again[key].failures + 1
 		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(again.failures-1, 20))
-		again.by = time.Now().Add(wait + time.Second)
+		again.by = again.since.Add(wait + slack)
 	case result.RequeueAfter > 0:
-		again.by = time.Now().Add(result.RequeueAfter + time.Second)
+		again.by = again.since.Add(result.RequeueAfter + slack)
 	}
 	c.again[key] = again
 }
@@ -246,9 +249,9 @@ func (c *copier) busy() {
 // kept breaks where a request is late, although a worker was free all the time, and it need
 // not wait until the cache has what it wrote.
 func (c *copier) kept(key object.Key) {
-	by := c.again[key].by
-	if !by.IsZero() && time.Now().After(by) && c.full.Before(by.Add(-time.Second)) && c.wrote[key].at.Add(controller.DefaultPatience).Before(by) {
-		c.play.breaks("L29: %s was to be reconciled again %s ago, after %d failures", key, time.Since(by), c.again[key].failures)
+	p := c.again[key]
+	if !p.by.IsZero() && time.Now().After(p.by) && !c.full.After(p.since) && c.wrote[key].at.Add(controller.DefaultPatience).Before(p.by) {
+		c.play.breaks("L29: %s was to be reconciled again %s ago, after %d failures", key, time.Since(p.by), p.failures)
 	}
 }
 

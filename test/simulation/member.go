@@ -42,7 +42,7 @@ type member[T object.Object] struct {
 	called  string
 	history *history
 	halves  []*indexer.Index[T, string] // some of them added late
-	end     func() error // nil while it does not run
+	end     func() error                // nil while it does not run
 	heard   []*recorder[T]
 	pace    *pace
 	lowest  map[string]int // namespace, or "", to the earliest moment that its cache may show

@@ -20,8 +20,8 @@ var (
 )
 
 // hang is how long one schedule may take on a slow machine before it counts as one that
-// does not end. Most take less than a hundredth of a second.
-const hang = 2 * time.Minute
+// does not end. Most take less than a tenth of a second.
+var hang = flag.Duration("hang", 2*time.Minute, "after how long a schedule is said not to end")
 
 // TestSchedules plays one schedule after the other.
 func TestSchedules(t *testing.T) {
@@ -40,7 +40,7 @@ func TestSchedules(t *testing.T) {
 	var total Played
 	for n := range *count {
 		at := *first + uint64(n)
-		dog := time.AfterFunc(hang, func() { panic(fmt.Sprintf("seed %d does not end", at)) })
+		dog := time.AfterFunc(*hang, func() { panic(fmt.Sprintf("seed %d does not end", at)) })
 		fmt.Println("seed", at)
 		r := Play(t, Draw(at))
 		dog.Stop()
