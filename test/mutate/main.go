@@ -83,7 +83,7 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 		return err
 	}
 	defer os.RemoveAll(dir)
-	w, err := newWorkbench(ctx, o, dir, some)
+	w, err := newWorkbench(ctx, o, dir, all)
 	if err != nil {
 		return err
 	}
@@ -92,6 +92,13 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 		if err := writePage(file, all, results); err != nil {
 			return err
 		}
+	}
+	longest := 0
+	for _, r := range results {
+		longest = max(longest, r.after)
+	}
+	if err := w.unbroken(ctx, longest); err != nil {
+		return err
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted after %d of %d breakages", len(results), len(some))

@@ -115,10 +115,22 @@ func (m *member[T]) stop() {
 		return
 	}
 	m.play.say(m.called, "stops")
+	began, free := time.Now(), m.form.Slow == 0 // nothing of ours holds it up
+	for _, r := range m.heard {
+		free = free && r.in.Load() == 0 && !r.patient && r.next.Load() == int64(well)
+	}
 	if err := m.end(); err != nil {
 		m.play.breaks("L23: %s: Run ended with %v", m.called, err)
 	}
 	m.end = nil
+	if took := time.Since(began); free && took > time.Second {
+		m.play.breaks("L23: %s took %s to stop", m.called, took)
+	}
+	for _, r := range m.heard {
+		if r.in.Load() != 0 {
+			m.play.breaks("L23: %s of %s is still called after Run has ended", r.called, m.called)
+		}
+	}
 }
 
 func (m *member[T]) setNamespaces(n int) {
@@ -189,6 +201,9 @@ func (m *member[T]) check() {
 		held[object.KeyOf(o)] = o
 	}
 	for part, rv := range promises {
+		if rv == "" && synced {
+			m.play.suspect("L18: %s has synced, and has no list of namespace %q", m.called, part)
+		}
 		if rv != "" || synced {
 			m.checkPart(part, rv, held)
 		}

@@ -52,7 +52,7 @@ type recorder[T object.Object] struct {
 	in    atomic.Int32
 	mu    sync.Mutex
 	known map[object.Key]T
-	calls int
+	came  time.Time // when the last change that was no deletion came
 }
 
 // join adds a handler, and sometimes an index. The bits of N say how it is made.
@@ -154,7 +154,6 @@ func (r *recorder[T]) feel(ctx context.Context) error {
 func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls++
 	known, has := r.known[key]
 	complain := func(law, format string, args ...any) {
 		args = append([]any{law, r.called, r.member.called, e.Type, key, e.Object.GetResourceVersion()}, args...)
@@ -193,6 +192,9 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		case !restored && !r.coalesces && r.member.form.Namespaces == 0 && e.FinalStateUnknown != (e.Object.GetResourceVersion() == known.GetResourceVersion()):
 			complain("L03", "knows %s, and is told that the final state is unknown: %v", version(known), e.FinalStateUnknown)
 		}
+		if e.FinalStateUnknown && e.Received.Equal(r.came) && !r.came.IsZero() && !restored && !r.coalesces && r.member.form.Namespaces == 0 {
+			complain("L02", "which a list found, behind what the list had")
+		}
 		if now, cached := r.member.Cache().Get(key); cached && now.GetUID() == e.Object.GetUID() && !r.patient && !restored && r.member.form.Namespaces == 0 && !r.member.form.Selected {
 			complain("L05", "which is cached")
 		}
@@ -201,7 +203,7 @@ func (r *recorder[T]) hear(key object.Key, e sharedinformer.Event[T]) {
 		delete(r.known, key)
 		return
 	}
-	r.known[key] = e.Object
+	r.known[key], r.came = e.Object, e.Received
 	if now, cached := r.member.Cache().Get(key); cached && !restored && now.GetUID() == e.Object.GetUID() &&
 		number(now.GetResourceVersion()) < number(e.Object.GetResourceVersion()) {
 		complain("L05", "and the cache is at %s", version(now))
