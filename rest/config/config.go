@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -206,6 +207,7 @@ func (c *Config) validate() error {
 	complain(hasToken && hasBasic, "both a bearer token and a user name with password are set: keep one")
 	complain(c.Password != "" && c.Username == "", "a password without a user name: set both or neither")
 	complain(hasControl(c.BearerToken), "the bearer token holds a line break or another control character: remove it")
+	complain(isContent(c.BearerTokenFile), "what is given as the token's file is not the name of one but what belongs into it: write it to a file, or give it inline")
 	complain(hasControl(c.UserAgent), "the user agent holds a line break or another control character: remove it")
 	complain(c.Timeout < 0, "the timeout %v is negative: use zero for the default", c.Timeout)
 	if c.Exec != nil {
@@ -253,6 +255,9 @@ func (t *TLS) validate() error {
 			errs = append(errs, errors.New(text))
 		}
 	}
+	for _, file := range []struct{ name, path string }{{"certificate authority", t.CAFile}, {"client certificate", t.CertFile}, {"client key", t.KeyFile}} {
+		complain(isContent(file.path), "what is given as the "+file.name+"'s file is not the name of one but what belongs into it: write it to a file, or give it inline")
+	}
 	hasCA := t.CAFile != "" || len(t.CAData) > 0
 	hasCert := t.CertFile != "" || len(t.CertData) > 0
 	hasKey := t.KeyFile != "" || len(t.KeyData) > 0
@@ -263,6 +268,14 @@ func (t *TLS) validate() error {
 	complain(hasCert && !hasKey, "a client certificate without its private key: give both or neither")
 	complain(hasKey && !hasCert, "a private key without its client certificate: give both or neither")
 	return joinLine(errs)
+}
+
+// isContent reports whether the name of a file is the text of a key, a certificate or a
+// token instead, as it is or in base64. Errors quote names.
+func isContent(path string) bool {
+	base := filepath.Base(path)
+	return strings.Contains(path, "-----BEGIN") || strings.Contains(path, "LS0tLS1CRUdJTi") ||
+		strings.HasPrefix(base, "eyJ") && strings.Count(base, ".") == 2
 }
 
 func (t *TLS) empty() bool {

@@ -31,6 +31,15 @@ func (l *fieldList) str(name, value string) {
 	}
 }
 
+// file writes the name of a file, unless that is what belongs into it.
+func (l *fieldList) file(name, path string) {
+	if isContent(path) {
+		l.field(name, redacted)
+		return
+	}
+	l.str(name, path)
+}
+
 func (l *fieldList) secret(name string, set bool) {
 	if set {
 		l.field(name, redacted)
@@ -72,7 +81,7 @@ func (c Config) String() string {
 	l.str("Namespace", c.Namespace)
 	l.nested("TLS", c.TLS.String())
 	l.secret("BearerToken", c.BearerToken != "")
-	l.str("BearerTokenFile", c.BearerTokenFile)
+	l.file("BearerTokenFile", c.BearerTokenFile)
 	l.str("Username", c.Username)
 	l.secret("Password", c.Password != "")
 	if c.Exec != nil {
@@ -123,15 +132,15 @@ func (t TLS) String() string {
 	var l fieldList
 	l.flag("Insecure", t.Insecure)
 	l.str("ServerName", t.ServerName)
-	l.str("CAFile", t.CAFile)
+	l.file("CAFile", t.CAFile)
 	if len(t.CAData) > 0 {
 		l.field("CAData", fmt.Sprintf("(%d bytes)", len(t.CAData)))
 	}
-	l.str("CertFile", t.CertFile)
+	l.file("CertFile", t.CertFile)
 	if len(t.CertData) > 0 {
 		l.field("CertData", fmt.Sprintf("(%d bytes)", len(t.CertData)))
 	}
-	l.str("KeyFile", t.KeyFile)
+	l.file("KeyFile", t.KeyFile)
 	l.secret("KeyData", len(t.KeyData) > 0)
 	return l.String()
 }

@@ -26,10 +26,11 @@ import (
 )
 
 // credentials are the ways to say who one is, for a server.
-func credentials(t *testing.T, server string) map[string]*config.Config {
+func credentials(t *testing.T, said *ledger, server string) map[string]*config.Config {
 	t.Helper()
 	token := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(token, []byte(canaries["file token"]), 0o600))
+	client := newIdentity(t, said)
 	proxy := strings.Replace(server, "http://", "http://me:"+canaries["proxy password"]+"@", 1)
 	return map[string]*config.Config{
 		"token":      {Host: server, BearerToken: canaries["token"]},
@@ -37,6 +38,8 @@ func credentials(t *testing.T, server string) map[string]*config.Config {
 		"password":   {Host: server, Username: "me", Password: canaries["password"]},
 		"plugin":     {Host: server, Exec: plugin(t, `printf '%s' "$ANSWER"`)},
 		"proxy":      {Host: "http://apiserver.invalid", ProxyURL: proxy, BearerToken: canaries["token"]},
+		"key":        {Host: server, BearerToken: canaries["token"], TLS: config.TLS{CertData: client.cert, KeyData: client.key}},
+		"key file":   {Host: server, BearerToken: canaries["token"], TLS: config.TLS{CertFile: client.certFile, KeyFile: client.keyFile}},
 		"tunnel":     {Host: "https://apiserver.invalid", ProxyURL: proxy, BearerToken: canaries["token"]},
 	}
 }
@@ -69,7 +72,7 @@ func TestServersThatRepeatCredentials(t *testing.T) {
 				parrot(w, text)
 			}))
 			defer server.Close()
-			for form, cfg := range credentials(t, server.URL) {
+			for form, cfg := range credentials(t, said, server.URL) {
 				cfg.Logger = said.logger()
 				said.value("configuration", cfg)
 				use(t, said, cfg, form)
@@ -151,6 +154,11 @@ func TestPluginsThatPrintTheirToken(t *testing.T) {
 		`echo "{\"kind\":\"$TOKEN\",\"apiVersion\":\"$TOKEN\"}"`,
 		`echo "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{\"token\":[\"$TOKEN\"]}}"`,
 		`echo "$1" >&2; printf '%s' "$ANSWER" | tr '"' "'"`,
+		`echo "token: $TOKEN" >&2; printf '%s' "$ANSWER"`,
+		`echo "$TOKEN" >&2; printf '%s\n' "$ANSWER" >&2; kill -9 $$`,
+		`for i in 1 2 3 4 5 6 7 8; do echo "try $i with Bearer $TOKEN at https://me:$TOKEN@idp.example/?code=$KEY" >&2; done; exit 1`,
+		`echo "refreshed, the new one is $TOKEN" >&2; exit 0`,
+		`head -c 100000 /dev/zero | tr '\0' ' ' >&2; echo "$TOKEN" >&2; exit 1`,
 		`printf '%s' "$ANSWER" | head -c 120; echo "$ANSWER" | base64 >&2; exit 1`,
 	} {
 		cfg := &config.Config{Host: "http://127.0.0.1:1", Exec: plugin(t, body), Logger: said.logger()}
@@ -175,6 +183,7 @@ func TestKubeconfigsWithASecretInTheWrongPlace(t *testing.T) {
 		fmt.Sprintf(form, "", "client-key-data: "+token),
 		fmt.Sprintf(form, "", "client-certificate-data: "+token),
 		fmt.Sprintf(form, "", "exec: "+token),
+		fmt.Sprintf(form, "", "tokenFile: eyJhbGciOiJub25lIn0."+token+".x"),
 		fmt.Sprintf(form, "", "as-groups: "+token),
 		fmt.Sprintf(form, "", `token: "`+token+`\n"`),
 		fmt.Sprintf(form, ", certificate-authority-data: "+token, ""),

@@ -1,19 +1,12 @@
 package canary
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -52,7 +45,7 @@ type program struct {
 	metrics, health, debug string // where the pages are
 }
 
-// faults are what goes wrong with the lists and watches of Secrets.
+// faults are what goes wrong with the lists and watches of Secrets and ConfigMaps.
 var faults = map[string][]apiserver.Action{
 	"401":               {apiserver.Fail{Code: 401}},
 	"403":               {apiserver.Fail{Code: 403}},
@@ -83,7 +76,8 @@ func TestAWholeProgram(t *testing.T) {
 	p.review(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a","creationTimestamp":"` + canaries["config"] + `"}}`)
 	p.review(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"data":{"a":"` + canaries["config"] + `!"}}`)
 	for name, do := range faults {
-		p.suffer(name, do)
+		p.suffer("secrets", name, do)
+		p.suffer("configmaps", name, do)
 	}
 	p.until("an event is written", func() bool {
 		return len(p.srv.Objects(object.GVR{Group: "events.k8s.io", Version: "v1", Resource: "events"})) > 0
@@ -96,17 +90,17 @@ func TestAWholeProgram(t *testing.T) {
 	p.said.requireSilence(t, "log", "log in JSON", "failure", "error", "metrics", "debug", "health", "goroutines", "event", "review")
 }
 
-// suffer lets a fault hit Secrets, and reads all pages while it does.
-func (p *program) suffer(name string, do []apiserver.Action) {
+// suffer lets a fault hit a resource, and reads all pages while it does.
+func (p *program) suffer(resource, name string, do []apiserver.Action) {
 	p.Helper()
-	hits := p.srv.Stats().Faults()[name]
-	id := p.srv.Faults().Add(apiserver.Fault{Name: name, Resource: "secrets", Do: do})
+	fault := resource + " " + name
+	p.srv.Faults().Add(apiserver.Fault{Name: fault, Resource: resource, Do: do})
 	p.srv.Restart()
 	p.srv.Compact()
-	p.until(name+" hits", func() bool { return p.srv.Stats().Faults()[name] > hits })
+	p.until(fault+" hits", func() bool { return p.srv.Stats().Faults()[fault] > 0 })
 	p.read()
-	p.srv.Faults().Remove(id)
-	p.until("Secrets are watched again after "+name, func() bool { return p.srv.Stats().Open("watch", "secrets") > 0 })
+	p.srv.Faults().Clear()
+	p.until(resource+" are watched again after "+name, func() bool { return p.srv.Stats().Open("watch", resource) > 0 })
 }
 
 // read reads all pages.
@@ -175,6 +169,7 @@ func newProgram(t *testing.T) *program {
 		_, err = p.srv.Create(&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"a": canaries["config"]}})
 		require.NoError(t, err)
 	}
+	client := newIdentity(t, p.said)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, `
 apiVersion: v1
@@ -182,8 +177,8 @@ kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: c, user: u, namespace: shop}}]
 clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]
-users: [{name: u, user: {token: %q}}]
-`, endpoint.URL, base64.StdEncoding.EncodeToString(endpoint.CA), canaries["token"]), 0o600))
+users: [{name: u, user: {token: %q, client-certificate-data: %s, client-key: %s}}]
+`, endpoint.URL, base64.StdEncoding.EncodeToString(endpoint.CA), canaries["token"], base64.StdEncoding.EncodeToString(client.cert), client.keyFile), 0o600))
 	cfg, err := config.LoadWith(config.LoadOptions{Kubeconfig: path, Logger: p.said.logger()})
 	require.NoError(t, err)
 	cfg.Logger = p.said.logger()
@@ -234,31 +229,13 @@ func (p *program) assemble(cfg *config.Config) {
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(p, err)
-	p.hooks, err = webhook.New(webhook.Options{Listener: listener, CertDir: p.certificate(), Logger: p.said.logger()})
+	p.hooks, err = webhook.New(webhook.Options{Listener: listener, CertDir: filepath.Dir(newIdentity(p.T, p.said).keyFile), Logger: p.said.logger()})
 	require.NoError(p, err)
 	p.hooks.Handle("/secrets", webhook.Mutate(func(_ context.Context, r *webhook.Request[*corev1.Secret]) error {
 		r.Object.Labels = map[string]string{"seen": "yes"}
 		return nil
 	}))
 	require.NoError(p, m.Add(p.hooks))
-}
-
-// certificate returns a directory with a key that is one of the canaries from then on.
-func (p *program) certificate() string {
-	p.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(p, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(p, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(p, err)
-	dir := p.TempDir()
-	text := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
-	require.NoError(p, os.WriteFile(filepath.Join(dir, "tls.key"), text, 0o600))
-	require.NoError(p, os.WriteFile(filepath.Join(dir, "tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	p.said.also = string(bytes.Split(text, []byte("\n"))[1])
-	return dir
 }
 
 // free returns addresses of the loopback interface that nobody listens at.
