@@ -28,8 +28,14 @@ func (w *warningLog) report(ctx context.Context, log *slog.Logger, what string, 
 	if len(headers) == 0 {
 		return
 	}
+	// To read a text takes its backslashes out, so that a credential that was quoted in
+	// another way is no longer known.
+	shown := make([]string, len(headers))
+	for i, header := range headers {
+		shown[i] = conceal(header)
+	}
 	// A malformed header has no text to show, and is not the caller's trouble.
-	warnings, _ := utilnet.ParseWarningHeaders(headers)
+	warnings, _ := utilnet.ParseWarningHeaders(shown)
 	for _, warning := range warnings {
 		if warning.Code != 299 || warning.Text == "" {
 			continue

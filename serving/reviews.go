@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 )
 
 const (
@@ -164,6 +165,7 @@ func (r *reviews) forget(q question, f *flight) {
 
 // ask has the token and the right reviewed.
 func (r *reviews) ask(ctx context.Context, token, verb, path string) (verdict, error) {
+	ctx = config.WithSecret(ctx, token) // which a server may repeat
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return verdict{}, err

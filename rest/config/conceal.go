@@ -1,10 +1,10 @@
 package config
 
 import (
+	"context"
 	"encoding/base64"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -17,6 +17,14 @@ func (c *Config) Conceal(text string, req *http.Request) string {
 		return text
 	}
 	return conceal(text, c.sent(req))
+}
+
+type secretKey struct{}
+
+// WithSecret returns a context for requests that have a secret in their bodies, such as a
+// TokenReview. Conceal takes it out of texts about them.
+func WithSecret(ctx context.Context, secret string) context.Context {
+	return context.WithValue(ctx, secretKey{}, secret)
 }
 
 // told is a secret that is sent, and what stands before it in the open, such as a user name.
@@ -33,6 +41,9 @@ func (c *Config) sent(req *http.Request) []told {
 	secrets := append(pair(c.Username, c.Password), told{secret: c.BearerToken})
 	proxy, _ := parseProxyURL(c.ProxyURL) // without one there is no secret
 	if req != nil {
+		if secret, ok := req.Context().Value(secretKey{}).(string); ok {
+			secrets = append(secrets, told{secret: secret})
+		}
 		for _, name := range []string{"Authorization", "Proxy-Authorization"} {
 			for _, value := range req.Header[name] {
 				secrets = append(secrets, authorized(value)...)
@@ -80,45 +91,53 @@ const (
 // conceal replaces the secrets in a text, in every spelling and whatever the case,
 // and what begins like one of them.
 func conceal(text string, secrets []told) string {
+	low := lowered(text)
 	var all []spelling
 	for _, s := range secrets {
-		if len(s.secret) >= minSecret {
-			all = append(all, spellings(s.open, s.secret)...)
+		if len(s.secret) < minSecret {
+			continue
+		}
+		for _, spelt := range spellings(s.open, s.secret) {
+			spelt.text = lowered(spelt.text)
+			if strings.Contains(low, spelt.beginning()) {
+				all = append(all, spelt)
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b spelling) int { return len(b.text) - len(a.text) })
-	low := lowered(text)
-	for _, s := range slices.Compact(all) {
-		s.text = lowered(s.text)
-		if strings.Contains(low, s.beginning()) {
-			text = s.conceal(text, low)
-			low = lowered(text)
-		}
-	}
-	return text
-}
-
-// beginning is how much of a spelling tells it. What stands in the open does not.
-func (s spelling) beginning() string { return s.text[:min(len(s.text), s.open+secretStart)] }
-
-// conceal replaces the spelling wherever it begins. It is in lower case, and so is low,
-// which is the text.
-func (s spelling) conceal(text, low string) string {
 	var b strings.Builder
 	for {
-		at := strings.Index(low, s.beginning())
+		at, end := next(low, all)
 		if at < 0 {
-			break
-		}
-		end := at
-		for end < len(low) && end-at < len(s.text) && low[end] == s.text[end-at] {
-			end++
+			return b.String() + text
 		}
 		b.WriteString(text[:at] + redacted)
 		text, low = text[end:], low[end:]
 	}
-	return b.String() + text
 }
+
+// next returns where the next of the spellings is in a text, at is -1 if there is none.
+// Several may begin there, of which the longest counts: spellings of one secret often
+// have the same beginning.
+func next(low string, all []spelling) (at, end int) {
+	at = -1
+	for _, s := range all {
+		from := strings.Index(low, s.beginning())
+		if from < 0 || at >= 0 && from > at {
+			continue
+		}
+		to := from
+		for to < len(low) && to-from < len(s.text) && low[to] == s.text[to-from] {
+			to++
+		}
+		if from < at || at < 0 || to > end {
+			at, end = from, to
+		}
+	}
+	return at, end
+}
+
+// beginning is how much of a spelling tells it. What stands in the open does not.
+func (s spelling) beginning() string { return s.text[:min(len(s.text), s.open+secretStart)] }
 
 // lowered makes ASCII letters small, and keeps every byte in its place.
 func lowered(s string) string {

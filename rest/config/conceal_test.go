@@ -38,6 +38,12 @@ func TestConceal(t *testing.T) {
 	req.Header.Set("Authorization", "Basic "+basic)
 	require.Equal(t, "[redacted] [redacted]", new(Config).Conceal(strings.TrimRight(basic, "=")+" "+password, req))
 
+	// The spellings of a secret may begin alike.
+	const alike = `Zq8vXw2kTr5yLmB/Jd7n"Hs+4&pQ`
+	for _, text := range []string{alike, strings.ReplaceAll(alike, "/", `\/`), strings.ReplaceAll(alike, `"`, `\"`), url.QueryEscape(alike), url.PathEscape(alike)} {
+		require.Equal(t, "a [redacted] b", (&Config{BearerToken: alike}).Conceal("a "+text+" b", nil))
+	}
+
 	// A user name is no secret, however long; what comes after it is.
 	const user = "serviceaccount-of-the-shop"
 	long := &Config{Username: user, Password: password}

@@ -42,7 +42,7 @@ func spellings(secret string) []string {
 		secret, strings.Trim(string(quoted), `"`), fmt.Sprintf("%q", secret), url.QueryEscape(secret), url.PathEscape(secret),
 		base64.RawStdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		hex.EncodeToString([]byte(secret)), strings.Trim(fmt.Sprint([]byte(secret)), "[]"),
-		strings.ToLower(secret), secret[:14], // a part of it, where texts are cut
+		strings.ToLower(secret), secret[:14], secret[14:], // a part of it, where texts are cut
 	}
 	for i := range all {
 		all[i] = strings.Trim(all[i], `"`)
