@@ -130,6 +130,21 @@ func TestReplaceTellsTheDifference(t *testing.T) {
 	require.Equal(t, []string{"n/changed@5", "n/kept@2", "n/new@6"}, names(x.Reader().All()))
 }
 
+// After a restore one version may be that of two objects.
+func TestL04_AnObjectOfTheSameVersionIsAnother(t *testing.T) {
+	x := New[meta]()
+	was, is := obj("n", "a", 1), obj("n", "a", 1)
+	is.UID = "another"
+	set(x, was)
+	x.Write(func(w Writer[meta]) {
+		old, existed, changed := w.Set(object.KeyOf(is), is)
+		require.Same(t, was, old)
+		require.True(t, existed && changed)
+	})
+	now, _ := x.Reader().Get(object.KeyOf(is))
+	require.Same(t, is, now)
+}
+
 // A set that replaces a namespace leaves the others alone, and so does one that is
 // let go of.
 func TestReplaceAndTrimOfNamespaces(t *testing.T) {

@@ -184,7 +184,16 @@ func (p *play) fault(s Step) {
 	})
 }
 
-func (p *play) toggle(s Step) { p.eachOf(s, informer.toggle) }
+// toggle stops an informer or starts it, or interrupts it.
+func (p *play) toggle(s Step) {
+	p.eachOf(s, func(m informer) {
+		if s.N%4 == 0 {
+			p.interrupt(s, m)
+		} else {
+			m.toggle()
+		}
+	})
+}
 
 func (p *play) join(s Step) { p.eachOf(s, func(m informer) { m.join(s) }) }
 

@@ -33,6 +33,23 @@ func (p *play) trickle(s Step) {
 	c.heal()
 }
 
+// interrupt stops an informer while a handler that takes its time hears of a list, and starts
+// it again.
+func (p *play) interrupt(s Step, m informer) {
+	m.start()
+	m.join(Step{N: 5})
+	p.processes[s.Who%len(p.members)].link.Cut()
+	for n := range 12 {
+		p.put(s.Who+n, s.N+n)
+		p.putWidget(s.Who+n, s.N+n)
+	}
+	p.srv.Compact()
+	time.Sleep(3*time.Second + time.Duration(s.N)*time.Millisecond)
+	m.stop()
+	time.Sleep(time.Second)
+	m.start()
+}
+
 // storm changes a few objects again and again while a client is cut off.
 func (p *play) storm(s Step) {
 	p.processes[s.Who%len(p.processes)].link.Cut()

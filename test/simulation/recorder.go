@@ -69,6 +69,9 @@ func (m *member[T]) join(s Step) {
 		r.slow.Store(int64(1+s.N%8) * int64(2*time.Second))
 	}
 	r.patient = r.slow.Load() > 0
+	if s.N%11 == 5 { // at its first call, which as a rule is about what is cached
+		r.next.Store(int64(panics))
+	}
 	opts := sharedinformer.HandlerOptions{Name: r.called, OnSync: r.sync}
 	if s.N&2 != 0 {
 		opts.Lag, r.coalesces = sharedinformer.Coalesce, true
