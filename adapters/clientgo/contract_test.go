@@ -3,8 +3,9 @@ package clientgo_test
 import (
 	"context"
 	"errors"
-	"github.com/go-logr/logr/funcr"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"fmt"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,10 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -336,13 +339,14 @@ func TestAHandlersLoggerHearsOfItsPanic(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			logged = append(logged, prefix+" "+args)
-		}, funcr.Options{}).WithName("mine")
+		}, funcr.Options{LogCaller: funcr.Error}).WithName("mine")
+		_, file, line, _ := runtime.Caller(0)
 		_, err := i.AddEventHandlerWithOptions(&diary{hook: func(string) { panic("oh") }}, cache.HandlerOptions{Logger: &logger})
 		require.NoError(r, err)
 		r.run(i)
 		mu.Lock()
 		defer mu.Unlock()
-		require.Contains(r, strings.Join(logged, "\n"), `mine "msg"="Observed a panic"`)
+		require.Contains(r, strings.Join(logged, "\n"), fmt.Sprintf(`mine "caller"={"file"="%s" "line"=%d} "msg"="Observed a panic"`, filepath.Base(file), line+1))
 	})
 }
 

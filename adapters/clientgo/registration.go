@@ -55,6 +55,8 @@ func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object
 	}
 	defer func() {
 		if p := recover(); p != nil {
+			// Up from the handler, this function and the runtime's: the line that panicked.
+			ctx := klog.NewContext(ctx, klog.FromContext(ctx).WithCallDepth(3))
 			for _, hear := range utilruntime.PanicHandlers {
 				hear(ctx, p)
 			}
