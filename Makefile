@@ -98,6 +98,10 @@ conformance: ## Hold every stack to the contract of informers, and write docs/co
 
 FROM ?= 0
 
+.PHONY: software
+software: ## Run other people's test suites on Millrace, those named like ONLY, and write docs/software.md
+	$(GO) run ./test/software $(if $(ONLY),-only '$(ONLY)')
+
 .PHONY: simulate
 simulate: ## Play schedules of faults on all cores: RUNS=100000 or TIME=1h, FROM a seed on
 	$(GO) run ./test/simulation/simulate -from $(FROM) $(if $(RUNS),-runs $(RUNS)) $(if $(TIME),-time $(TIME)) $(if $(RUNS)$(TIME),,-runs 10000)

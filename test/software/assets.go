@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// assets builds etcd and kube-apiserver, if they are not built yet, and returns their
+// directory. They are those of test/kube, as programs of their own, which is what other
+// people's suites start.
+func (b *bench) assets(ctx context.Context) (string, error) {
+	dir := filepath.Join(b.cache, "assets")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	kube := filepath.Join(b.root, "test", "kube")
+	// A copy of go.mod, since the program etcd needs more than the library.
+	mod := filepath.Join(dir, "go.mod")
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(kube, name))
+		if err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return "", err
+		}
+	}
+	for program, pkg := range map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"} {
+		fmt.Printf("building %s\n", program)
+		_, err := output(ctx, kube, "go", "build", "-mod=mod", "-modfile="+mod, "-o", filepath.Join(dir, program),
+			"-ldflags=-s -w", pkg)
+		if err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}

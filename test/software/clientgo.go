@@ -1,0 +1,75 @@
+package main
+
+// clientGo is a suite of client-go's informers.
+func clientGo(name, chosen, pkg string, edits []edit, choose choice) *suite {
+	choose.imports = append(choose.imports, `"github.com/millrace-dev/millrace/adapters/clientgo"`)
+	return &suite{
+		name:     "client-go " + name,
+		module:   "k8s.io/client-go",
+		version:  "v0.37.2",
+		packages: []string{pkg},
+		chosen:   "`" + chosen + "`",
+		edits:    edits,
+		choose:   choose,
+	}
+}
+
+// at inserts the choice at the head of a function: where Chosen is set, what it returns is
+// what the function returns.
+func at(file, signature, declaration, call string) []edit {
+	return []edit{{file, signature, "// Chosen takes the place of the function below.\nvar Chosen " + declaration + "\n\n" + signature + "\tif Chosen != nil {\n\t\treturn Chosen(" + call + ")\n\t}\n"}}
+}
+
+// informerTests are the tests of one informer, and lookInside those of them that read or
+// set fields of client-go's own.
+const (
+	informerTests = "^(TestIndexer|TestListenerResyncPeriods.*|TestResyncCheckPeriod|Test.*SharedInformer.*|TestRemoveOnStopped.*|TestRemoveWhileActive|TestAddWhileActive|TestShutdown|TestEventPanics|TestRemoveEventHandler_.*|TestShutDownEventHandler_.*)$"
+	lookInside    = "^(TestResyncCheckPeriod|TestSharedInformerWatchDisruption|TestSharedInformerRemoveHandler|TestSharedInformerRemoveForeignHandler|TestSharedInformerMultipleRegistration|TestRemovingRemovedSharedInformer|TestStateSharedInformer|TestRemoveWhileActive|TestAddWhileActive)$"
+)
+
+func sharedInformers() *suite {
+	const tests = "tools/cache/shared_informer_test.go"
+	edits := at("tools/cache/shared_informer.go",
+		"func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {\n",
+		"func(ListerWatcher, runtime.Object, SharedIndexInformerOptions) SharedIndexInformer", "lw, exampleObject, options")
+	const disrupted = "pod2\", UID: \"pod2\", ResourceVersion: \"2\"}})\n\n\t// create the shared informer and resync every 1s\n\tinformer := NewSharedInformer(source, &v1.Pod{}, 1*time.Second)."
+	edits = append(edits,
+		edit{tests, "1*time.Second).(*sharedIndexInformer)", "1*time.Second).(SharedIndexInformer)"},
+		edit{tests, "v1.Pod{}, 0).(*sharedIndexInformer)", "v1.Pod{}, 0).(SharedIndexInformer)"},
+		edit{tests, disrupted + "(SharedIndexInformer)", disrupted + "(*sharedIndexInformer)"},
+	)
+	s := clientGo("shared informer", "NewSharedIndexInformerWithOptions", "./tools/cache", edits, choice{
+		imports: []string{`"k8s.io/client-go/tools/cache"`},
+		code:    "cache.Chosen = clientgo.NewInformerWithOptions",
+	})
+	s.run, s.without = informerTests, lookInside
+	s.causes = []cause{
+		{"tools/cache " + lookInside[1:], "They read or set fields of client-go's own informer, which another one does not have."},
+		{"TestSharedInformerTransformer$", "Its transform changes the name of an object, which is its key. Millrace refuses that, and says so to the handler of watch errors."},
+		{"TestAddOnStoppedSharedInformer$", "It wants the words of client-go's error. Millrace's error says the same in others."},
+		{"TestEventPanics(/many)?$", "It wants a handler that panicked to wait for a second before the next event. Here it goes on at once."},
+	}
+	return s
+}
+
+func dynamicInformers() *suite {
+	return clientGo("dynamic informers", "NewFilteredDynamicSharedInformerFactory", "./dynamic/dynamicinformer", at("dynamic/dynamicinformer/informer.go",
+		"func NewFilteredDynamicSharedInformerFactory(client dynamic.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) DynamicSharedInformerFactory {\n",
+		"func(dynamic.Interface, time.Duration, string, TweakListOptionsFunc) DynamicSharedInformerFactory", "client, defaultResync, namespace, tweakListOptions"),
+		choice{
+			imports: []string{`"time"`, `chosendynamic "k8s.io/client-go/dynamic"`, `"k8s.io/client-go/dynamic/dynamicinformer"`, `"k8s.io/client-go/informers/internalinterfaces"`},
+			code: "dynamicinformer.Chosen = func(client chosendynamic.Interface, resync time.Duration, namespace string, tweak dynamicinformer.TweakListOptionsFunc) dynamicinformer.DynamicSharedInformerFactory {\n" +
+				"\t\treturn clientgo.NewDynamicSharedInformerFactory(client, resync, clientgo.WithNamespace(namespace), clientgo.WithTweakListOptions(internalinterfaces.TweakListOptionsFunc(tweak)))\n\t}",
+		})
+}
+
+func metadataInformers() *suite {
+	return clientGo("metadata informers", "NewFilteredSharedInformerFactory", "./metadata/metadatainformer", at("metadata/metadatainformer/informer.go",
+		"func NewFilteredSharedInformerFactory(client metadata.Interface, defaultResync time.Duration, namespace string, tweakListOptions TweakListOptionsFunc) SharedInformerFactory {\n",
+		"func(metadata.Interface, time.Duration, string, TweakListOptionsFunc) SharedInformerFactory", "client, defaultResync, namespace, tweakListOptions"),
+		choice{
+			imports: []string{`"time"`, `chosenmetadata "k8s.io/client-go/metadata"`, `"k8s.io/client-go/metadata/metadatainformer"`, `"k8s.io/client-go/informers/internalinterfaces"`},
+			code: "metadatainformer.Chosen = func(client chosenmetadata.Interface, resync time.Duration, namespace string, tweak metadatainformer.TweakListOptionsFunc) metadatainformer.SharedInformerFactory {\n" +
+				"\t\treturn clientgo.NewMetadataSharedInformerFactory(client, resync, clientgo.WithNamespace(namespace), clientgo.WithTweakListOptions(internalinterfaces.TweakListOptionsFunc(tweak)))\n\t}",
+		})
+}

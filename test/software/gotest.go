@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// outcomes are the results of tests by their names: "passed", "failed" or "skipped".
+type outcomes map[string]string
+
+// goTest runs a suite in a copy of its module. A package that uses Ginkgo is counted by
+// its specs, in its report.
+func goTest(ctx context.Context, dir string, s *suite, skip string, env []string, log string) (outcomes, error) {
+	all := outcomes{}
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	for _, p := range s.packages {
+		specs, err := ginkgoTests(filepath.Join(dir, p))
+		if err != nil {
+			return nil, err
+		}
+		args := []string{"test", "-mod=mod", "-json", "-count=1", "-vet=off", "-timeout=" + patience}
+		if s.run != "" {
+			args = append(args, "-run="+s.run)
+		}
+		if skip != "" {
+			args = append(args, "-skip="+skip)
+		}
+		args = append(args, p)
+		report := filepath.Join(dir, "ginkgo-report.json")
+		if len(specs) > 0 {
+			os.Remove(report)
+			args = append(args, "-args", "-ginkgo.json-report="+report)
+		}
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, out
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.WaitDelay = time.Minute
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		readErr := all.read(io.TeeReader(stdout, out), p)
+		err = cmd.Wait()
+		if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
+			return nil, fmt.Errorf("%s: %w", cmd, err)
+		}
+		if readErr != nil {
+			return nil, readErr
+		}
+		if len(specs) > 0 {
+			for _, name := range specs {
+				delete(all, p+" "+name) // is counted by what is in it
+			}
+			if err := all.readSpecs(report, p); err != nil {
+				return nil, fmt.Errorf("%s: no report of its specs, so they did not run to their end; see %s: %w", p, log, err)
+			}
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no test ran; see %s", log)
+	}
+	return all, nil
+}
+
+// read takes what go test -json says of a package. A test that did not end has failed.
+func (o outcomes) read(in io.Reader, pkg string) error {
+	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e struct{ Action, Test, FailedBuild string }
+		if json.Unmarshal(line, &e) == nil {
+			if word, ok := words[e.Action]; ok && e.Test != "" {
+				o[pkg+" "+e.Test] = word
+			} else if e.FailedBuild != "" {
+				o[pkg+" (build)"] = "failed"
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// readSpecs takes Ginkgo's report.
+func (o outcomes) readSpecs(file, pkg string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var reports []struct {
+		SpecReports []struct {
+			ContainerHierarchyTexts []string
+			LeafNodeType            string
+			LeafNodeText            string
+			State                   string
+		}
+	}
+	if err := json.Unmarshal(text, &reports); err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	for _, r := range reports {
+		for _, spec := range r.SpecReports {
+			state := "failed"
+			switch spec.State {
+			case "passed":
+				state = "passed"
+			case "skipped", "pending":
+				state = "skipped"
+			}
+			if spec.LeafNodeType != "It" && state == "passed" {
+				continue
+			}
+			name := strings.Join(append([]string{pkg}, append(spec.ContainerHierarchyTexts, spec.LeafNodeText)...), " ")
+			for n, base := 2, name; o[name] != ""; n++ {
+				name = fmt.Sprintf("%s (%d)", base, n) // tables may repeat a text
+			}
+			o[name] = state
+		}
+	}
+	return nil
+}
+
+// runSpecs is a test that runs all specs of its package.
+var runSpecs = regexp.MustCompile(`func (Test\w+)\([^)]*\) \{[^}]*\bRunSpecs\(`)
+
+// ginkgoTests are the tests of a package that run its specs, none if it has no specs.
+func ginkgoTests(dir string) (names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, match := range runSpecs.FindAllSubmatch(text, -1) {
+			names = append(names, string(match[1]))
+		}
+	}
+	return names, nil
+}

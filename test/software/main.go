@@ -1,0 +1,84 @@
+// Command software runs the test suites of programs that others wrote, once as they are
+// and once with Millrace in place of their informers, caches or queues, and says in
+// docs/software.md where the two differ and why.
+//
+//	make software                            # every suite; the first time takes long
+//	make software ONLY=controller-runtime    # those whose name matches
+//
+// A suite is a few packages of one release of a module, as the module proxy has it. They
+// are copied into the user's cache directory, and run there:
+//
+//   - as they are;
+//   - with the edits of the suite, which are the one line by which an informer, a cache or a
+//     queue is chosen, and with a test file in each package that chooses Millrace's.
+//
+// What differs must have its cause in the suite's list. A suite is done with the real API
+// server where it asks for one: etcd and kube-apiserver are built from source.
+//
+// # Failure
+//
+// It exits with 1 if a suite could not be run, or if a result differs for a cause that
+// nobody has found yet. The output of both runs is beside the copy, and its path is printed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+)
+
+func main() {
+	only := flag.String("only", "", "a regular `expression`: run the suites whose name matches")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "software:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string) error {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(root, "test", "software")); err != nil {
+		return errors.New("run it in the root of the repository: make software")
+	}
+	if err := adopt(); err != nil {
+		return err
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	b := bench{root: root, cache: filepath.Join(base, "millrace", "software")}
+	var errs []error
+	for _, s := range suites {
+		if ctx.Err() != nil || !wanted.MatchString(s.name) {
+			continue
+		}
+		r, err := b.compare(ctx, s)
+		if err == nil {
+			err = r.write(resultFile(root, s.name))
+		}
+		if err == nil {
+			err = r.unexplained(s)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	return errors.Join(append(errs, report(root))...)
+}

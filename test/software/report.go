@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const head = `# Software that others wrote
+
+Test suites of other people's programs, run twice: as they are, and with Millrace in place of
+their informers, caches or queues. Nothing else is changed; ` + "`test/software`" + ` has the edits, which are
+the line by which the informer is chosen. A test that ends otherwise is our defect unless it
+is shown here not to be one. A plus sign after a revision means changes that were
+committed with the result. This page is made by ` + "`make software`" + `.
+
+| suite | of | in its place | stock: passed / failed / skipped | Millrace: passed / failed / skipped | differ | measured |
+|---|---|---|---|---|---|---|
+`
+
+// report writes docs/software.md from the results of all suites.
+func report(root string) error {
+	var table, differences strings.Builder
+	for _, s := range suites {
+		r, err := readResult(resultFile(root, s.name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&table, "| %s | `%s` %s | %s | %v | %v | %d | %s, %s |\n", s.name, s.module, s.version, s.chosen, r.Stock, r.Millrace, len(r.Differences), r.Date, r.Revision)
+		if len(r.Differences) > 0 {
+			fmt.Fprintf(&differences, "\n### %s\n\n", s.name)
+			s.explain(&differences, r.Differences)
+		}
+	}
+	text := head + table.String() + "\n`make software ONLY='NAME'` runs one again.\n"
+	if differences.Len() > 0 {
+		text += "\n## What differs, and why\n" + differences.String()
+	}
+	return os.WriteFile(filepath.Join(root, "docs", "software.md"), []byte(text), 0o644)
+}
+
+// explain lists differences under their reasons, in the order of the causes.
+func (s *suite) explain(out *strings.Builder, differences []difference) {
+	var reasons []string
+	under := map[string][]difference{}
+	for _, d := range differences {
+		reason := s.reason(d.Test)
+		if reason == "" {
+			reason = "Nobody has found out why yet."
+		}
+		if under[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		under[reason] = append(under[reason], d)
+	}
+	for _, reason := range reasons {
+		fmt.Fprintf(out, "- %s\n", reason)
+		for _, d := range under[reason] {
+			fmt.Fprintf(out, "  - `%s`: %s in stock, %s with Millrace\n", d.Test, orNotRun(d.Stock), orNotRun(d.Millrace))
+		}
+	}
+}
+
+func orNotRun(word string) string {
+	if word == "" {
+		return "not run"
+	}
+	return word
+}

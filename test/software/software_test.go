@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// write makes files below a new directory.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	return dir
+}
+
+// The edits of each suite fit the release that it names, and its packages are there.
+func TestEditsFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks for modules")
+	}
+	names := map[string]bool{}
+	for _, s := range suites {
+		require.False(t, names[s.name], "two suites are called %s", s.name)
+		names[s.name] = true
+		dir, err := download(t.Context(), s.module+"@"+s.version)
+		require.NoError(t, err)
+		texts := map[string]string{}
+		for _, e := range s.edits {
+			text, known := texts[e.file]
+			if !known {
+				read, err := os.ReadFile(filepath.Join(dir, e.file))
+				require.NoError(t, err)
+				text = string(read)
+			}
+			texts[e.file] = strings.ReplaceAll(text, e.old, e.new)
+			require.NotEqual(t, text, texts[e.file], "%s: %s has no place like this one: %s", s.name, e.file, e.old)
+		}
+		for _, p := range s.packages {
+			tests, err := filepath.Glob(filepath.Join(dir, p, "*_test.go"))
+			require.NoError(t, err)
+			require.NotEmpty(t, tests, "%s has no tests in %s", s.name, p)
+		}
+		for _, c := range s.causes {
+			_, err := regexp.Compile(c.tests)
+			require.NoError(t, err)
+		}
+	}
+}
+
+// A suite is run as it is and with its choice, and both are counted: the tests that end
+// otherwise, those that did not end, and those that were left out.
+func TestASuiteIsRunBothWays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles and runs tests")
+	}
+	dir := write(t, map[string]string{
+		"go.mod": "module example.com/x\n\ngo 1.26.0\n",
+		"x.go":   "package x\n\nfunc Name() string { return \"stock\" }\n",
+		"x_test.go": "package x\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestSame(t *testing.T) {}\n" +
+			"func TestName(t *testing.T) {\n\tif Name() != \"stock\" {\n\t\tt.Error(Name())\n\t}\n}\n" +
+			"func TestInside(t *testing.T) {}\nfunc TestSkipped(t *testing.T) { t.Skip() }\n" +
+			"func TestZEnds(t *testing.T) {\n\tif Name() != \"stock\" {\n\t\tos.Exit(3)\n\t}\n}\n",
+	})
+	s := &suite{
+		packages: []string{"."}, without: "^TestInside$",
+		edits:  []edit{{"x.go", `{ return "stock" }`, "{ return Chosen }\n\nvar Chosen string"}},
+		choose: choice{[]string{`"example.com/x"`}, `x.Chosen = "millrace"`},
+		causes: []cause{{"TestName", "It is another name."}},
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	var r result
+	var err error
+	r.stock, err = goTest(t.Context(), dir, s, "", os.Environ(), log)
+	require.NoError(t, err)
+	require.NoError(t, s.apply(dir))
+	r.millrace, err = goTest(t.Context(), dir, s, s.without, os.Environ(), log)
+	require.NoError(t, err)
+	r.count()
+	require.Equal(t, counts{Passed: 4, Skipped: 1}, r.Stock)
+	require.Equal(t, counts{Passed: 1, Failed: 2, Skipped: 1}, r.Millrace)
+	require.Equal(t, []difference{
+		{". TestInside", "passed", ""},
+		{". TestName", "passed", "failed"},
+		{". TestZEnds", "passed", "failed"},
+	}, r.Differences)
+	require.ErrorContains(t, r.unexplained(s), "TestInside")
+	require.NotContains(t, r.unexplained(s).Error(), "TestName")
+	require.ErrorContains(t, s.apply(dir), "has no place like this one")
+}
+
+// Specs count by their texts, and nodes around them if they failed.
+func TestSpecsAreCounted(t *testing.T) {
+	type spec map[string]any
+	text, err := json.Marshal([]any{map[string]any{"SpecReports": []spec{
+		{"LeafNodeType": "BeforeSuite", "State": "passed"},
+		{"LeafNodeType": "AfterSuite", "LeafNodeText": "stops", "State": "failed"},
+		{"LeafNodeType": "It", "ContainerHierarchyTexts": []string{"Cache"}, "LeafNodeText": "reads", "State": "passed"},
+		{"LeafNodeType": "It", "ContainerHierarchyTexts": []string{"Cache"}, "LeafNodeText": "reads", "State": "panicked"},
+		{"LeafNodeType": "It", "LeafNodeText": "waits", "State": "pending"},
+	}}})
+	require.NoError(t, err)
+	dir := write(t, map[string]string{"report.json": string(text)})
+	got := outcomes{}
+	require.NoError(t, got.readSpecs(filepath.Join(dir, "report.json"), "./p"))
+	require.Equal(t, outcomes{"./p stops": "failed", "./p Cache reads": "passed", "./p Cache reads (2)": "failed", "./p waits": "skipped"}, got)
+	require.Error(t, got.readSpecs(filepath.Join(dir, "none.json"), "./p"))
+}
+
+// The page is made from all results, and says of each difference why.
+func TestTheReportGivesReasons(t *testing.T) {
+	s := &suite{name: "a suite", causes: []cause{{"Inside", "It looks inside."}}}
+	var out strings.Builder
+	s.explain(&out, []difference{{"p TestInside", "passed", ""}, {"p TestOther", "passed", "failed"}, {"q TestInside", "passed", "failed"}})
+	require.Equal(t, "- It looks inside.\n  - `p TestInside`: passed in stock, not run with Millrace\n  - `q TestInside`: passed in stock, failed with Millrace\n"+
+		"- Nobody has found out why yet.\n  - `p TestOther`: passed in stock, failed with Millrace\n", out.String())
+}
