@@ -9,6 +9,18 @@
 // inputs each target was given, and in what time. With -total it adds to the counts
 // in a file, so that many nights make one number.
 //
+// # What is kept
+//
+// go test runs the inputs in testdata/fuzz beside each target, and fuzzing begins with
+// them. Some were found by fuzzing, which leaves what reaches new code in Go's build cache:
+//
+//	go run ./test/fuzz -keep            # or of some packages
+//
+// takes from there, and from what was kept in this way before, the smallest inputs that
+// reach a block of code which nothing before them reaches. Their names begin with reaches-.
+// Run it after a long night, and commit what it leaves. Inputs with other names have found
+// a mistake once, and stay.
+//
 // # Failure
 //
 // A target that fails does not stop the others. Its input is in testdata/fuzz beside
@@ -28,10 +40,18 @@ import (
 func main() {
 	limit := flag.Duration("time", time.Minute, "how long to run each target")
 	execs := flag.Int("execs", 0, "how many inputs to run in all, instead of a time")
+	keeps := flag.Bool("keep", false, "fuzz nothing, and choose anew which inputs are kept: see the package's documentation")
 	total := flag.String("total", "", "a `file` of counts to add to")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *keeps {
+		if err := keepAll(ctx, flag.Args()); err != nil {
+			fmt.Fprintln(os.Stderr, "fuzz:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	failed, err := run(ctx, *limit, *execs, *total, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
@@ -39,6 +59,18 @@ func main() {
 	if failed || err != nil {
 		os.Exit(1)
 	}
+}
+
+// keepAll keeps inputs for the targets of the packages.
+func keepAll(ctx context.Context, packages []string) error {
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	targets, err := find(ctx, packages)
+	if err != nil {
+		return err
+	}
+	return keep(ctx, targets)
 }
 
 // run runs the targets of the packages and prints the table.

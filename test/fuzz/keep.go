@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// reaching begins the names of inputs that are kept for the code that they reach. Those
+// with another name have found a mistake once, and stay.
+const reaching = "reaches-"
+
+// keep chooses the inputs that are kept beside each target anew, from those kept and those
+// in Go's build cache: the smallest that reach code which nothing before them reaches.
+func keep(ctx context.Context, targets []target) error {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
+	if err != nil {
+		return err
+	}
+	cache := filepath.Join(strings.TrimSpace(string(out)), "fuzz")
+	temp, err := os.MkdirTemp("", "fuzz")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	binaries := map[string]string{}
+	for _, t := range targets {
+		if binaries[t.pkg] == "" {
+			binaries[t.pkg] = filepath.Join(temp, fmt.Sprint(len(binaries), ".test"))
+			build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-cover", "-coverpkg", t.pkg+"/...", "-o", binaries[t.pkg], t.pkg)
+			build.Stderr = os.Stderr
+			if err := build.Run(); err != nil {
+				return fmt.Errorf("%s: %w", build, err)
+			}
+		}
+		c := corpus{target: t, binary: binaries[t.pkg], profile: filepath.Join(temp, "profile"), reached: map[string]bool{}}
+		if err := c.grow(ctx, filepath.Join(cache, t.pkg, t.name)); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+	}
+	return nil
+}
+
+// corpus is the inputs that are kept of one target.
+type corpus struct {
+	target
+	binary, profile string
+	reached         map[string]bool // the blocks of code
+}
+
+// grow adds inputs from a folder.
+func (c *corpus) grow(ctx context.Context, from string) error {
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", c.pkg).Output()
+	if err != nil {
+		return err
+	}
+	pkg := strings.TrimSpace(string(out))
+	to := filepath.Join(pkg, "testdata", "fuzz", c.name)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	kept, err := filepath.Glob(filepath.Join(to, reaching+"*"))
+	if err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(from, "*"))
+	if err != nil {
+		return err
+	}
+	inputs := map[string][]byte{} // by the name under which they are kept
+	for _, path := range append(found, kept...) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		inputs[reaching+strings.TrimPrefix(filepath.Base(path), reaching)] = text
+	}
+	for _, path := range kept {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	if _, err := c.reach(ctx, pkg, ""); err != nil {
+		return err
+	}
+	names := slices.SortedFunc(maps.Keys(inputs), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(inputs[a]), len(inputs[b])), cmp.Compare(a, b))
+	})
+	chosen := 0
+	for _, name := range names {
+		path := filepath.Join(to, name)
+		if err := os.WriteFile(path, inputs[name], 0o644); err != nil {
+			return err
+		}
+		more, err := c.reach(ctx, pkg, name)
+		if err != nil || more == 0 {
+			err = errors.Join(err, os.Remove(path))
+		} else {
+			chosen++
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_ = os.Remove(to) // if it is empty
+	fmt.Printf("%s: %d of %d inputs\n", c.target, chosen, len(names))
+	return nil
+}
+
+// reach runs one input, or all if name is empty, and counts the blocks of code that none
+// before it has reached.
+func (c *corpus) reach(ctx context.Context, pkg, name string) (more int, err error) {
+	run := "^" + c.name + "$"
+	if name != "" {
+		run += "/^" + name + "$"
+	}
+	cmd := exec.CommandContext(ctx, c.binary, "-test.run", run, "-test.coverprofile", c.profile)
+	cmd.Dir = pkg
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("input %q: %w\n%s", name, err, out)
+	}
+	text, err := os.ReadFile(c.profile)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		block, count, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if ok && !strings.HasSuffix(count, " 0") && !c.reached[block] {
+			c.reached[block] = true
+			more++
+		}
+	}
+	return more, nil
+}
