@@ -25,6 +25,7 @@ type pace struct {
 	mu       sync.Mutex // guards what follows
 	asked    time.Time  // when the last request was made
 	watching bool       // it was answered, and has not failed since
+	listing  bool       // a list is under way, and has not failed
 	earliest time.Time  // before this no request may follow
 	recent   []time.Time
 	reason   bool // there is one to list
@@ -61,7 +62,7 @@ func (c *pace) failed(f *failure.Failure) {
 		return
 	}
 	c.heard++
-	c.last, c.watching = f, false
+	c.last, c.watching, c.listing = f, false, false
 	now := time.Now()
 	wait, _ := source.RetryAfter(f.Err)
 	c.earliest = now.Add(max(firstWait, wait))
@@ -89,6 +90,10 @@ func (c *pace) state(s reflector.Status) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.listing && s.Attempts > 0 && (s.State == reflector.Connecting || s.State == reflector.Watching) {
+		c.play.breaks("L22: %s is %s after a list, and still counts %d failures", c.called, s.State, s.Attempts)
+	}
+	c.listing = s.State == reflector.Listing || s.State == reflector.InitialWatch
 	switch s.State {
 	case reflector.Connecting, reflector.Listing, reflector.InitialWatch:
 		if early := time.Until(c.earliest); early > 0 {
@@ -114,7 +119,7 @@ func (c *pace) state(s reflector.Status) {
 func (c *pace) began(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.earliest, c.recent, c.watching = time.Time{}, nil, false
+	c.earliest, c.recent, c.watching, c.listing = time.Time{}, nil, false, false
 	c.reason = c.reason || slow
 }
 

@@ -1,0 +1,36 @@
+package sharedinformer
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// A resync that falls due at the moment of a change is told behind it.
+func TestL11_AResyncInTheBatchOfAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := informerOf(newFixed(thing("a", 1, 5)), Options{})
+		var heard []string
+		r := i.AddHandlerWith(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
+			heard = append(heard, e.Type.String()+" "+e.Object.ResourceVersion)
+			return nil
+		}), HandlerOptions{Resync: time.Hour})
+		stop := runFor(t, i)
+		synctest.Wait()
+		r.resyncDue.Store(true)
+		changed := thing("a", 1, 12)
+		i.handleDeltas([]deltafifo.Delta[partial]{
+			{Type: deltafifo.Updated, Key: object.KeyOf(changed), Object: changed, RV: "12"},
+			{Type: deltafifo.Sync},
+		})
+		synctest.Wait()
+		require.Equal(t, []string{"add 5", "update 12", "resync 12"}, heard)
+		stop()
+	})
+}
