@@ -13,17 +13,19 @@ import (
 type dice struct {
 	seed  uint64
 	kind  string
-	drawn map[string]int
+	drawn map[uint64]uint64 // by the hash of the subject: a server sees many names in its life
 }
 
 func newDice(seed uint64, kind string) *dice {
-	return &dice{seed: seed, kind: kind, drawn: map[string]int{}}
+	return &dice{seed: seed, kind: kind, drawn: map[uint64]uint64{}}
 }
 
 // of returns the numbers for a subject, other ones with each call.
 func (d *dice) of(subject string) *rand.Rand {
 	hash := fnv.New64a()
-	fmt.Fprintf(hash, "%s\x00%s\x00%d", d.kind, subject, d.drawn[subject])
-	d.drawn[subject]++
+	fmt.Fprintf(hash, "%s\x00%s\x00", d.kind, subject)
+	of := hash.Sum64()
+	fmt.Fprint(hash, d.drawn[of])
+	d.drawn[of]++
 	return rand.New(rand.NewPCG(d.seed, hash.Sum64()))
 }

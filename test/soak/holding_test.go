@@ -3,7 +3,9 @@ package soak
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +50,17 @@ func (c *cluster) hold() (h holding) {
 		}
 	}
 	return h
+}
+
+// keepHeap writes down what there is, by where it was made.
+func (c *cluster) keepHeap(day int) {
+	if *heaps == "" {
+		return
+	}
+	f, err := os.Create(filepath.Join(*heaps, fmt.Sprintf("day-%d.pprof", day+1)))
+	require.NoError(c.t, err)
+	require.NoError(c.t, pprof.WriteHeapProfile(f))
+	require.NoError(c.t, f.Close())
 }
 
 // settled is how many days have to be compared before memory says something: the history of

@@ -17,6 +17,7 @@ var (
 	length  = flag.Duration("day", 20*time.Minute, "the length of a day")
 	objects = flag.Int("objects", 100, "how many Pods there are")
 	changes = flag.Int("changes", 100, "how many changes there are on a day")
+	heaps   = flag.String("heaps", "", "write the heap of each midnight into this `directory`, for go tool pprof -base")
 )
 
 // TestTheDaysAreAlike runs a program, and compares what it holds at the end of each day.
@@ -31,6 +32,7 @@ func TestTheDaysAreAlike(t *testing.T) {
 			c.midnight(day)
 			held = append(held, c.hold())
 			fmt.Printf("day %d: %s\n", day+1, held[day])
+			c.keepHeap(day)
 		}
 		c.stop()
 		for _, what := range grown(held[len(held)/3:]) {
