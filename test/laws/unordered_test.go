@@ -185,6 +185,25 @@ func TestL17_AnOldEventAfterARelist(t *testing.T) {
 	})
 }
 
+// A server that repeats itself is no server without order, however long ago that was.
+func TestL17_ARepeatedDeletionIsNoNews(t *testing.T) {
+	const many = 1000 // more deletions than are remembered
+	s := newTeller(100, podAt("a/1@10"))
+	for n := range many {
+		s.items = append(s.items, podAt(fmt.Sprintf("b%d/2@%d", n, 20+n%50)))
+	}
+	told(t, s, s, sharedinformer.Options{}, func(t *testing.T, i *sharedinformer.Informer[*corev1.Pod], h *recorder) {
+		s.tell("deleted a/1@105")
+		for n := range many {
+			s.tell(fmt.Sprintf("deleted b%d/2@%d", n, 110+n))
+		}
+		s.tell("deleted a/1@105", "added c/3@2000")
+		require.NoError(t, i.WaitForRV(t.Context(), "2000"))
+		require.Equal(t, []string{"c/3@2000"}, states(i))
+		require.False(t, i.Status().Reflector.Unordered)
+	})
+}
+
 // A watch goes on from the highest version, so that a replayed event does not move it
 // back, and from the last one where versions are not ordered.
 func TestL19_ResumingWithoutOrder(t *testing.T) {
