@@ -35,7 +35,10 @@ func TestTheDaysAreAlike(t *testing.T) {
 			c.keepHeap(day)
 		}
 		c.stop()
-		for _, what := range grown(held[len(held)/3:]) {
+		if len(held) > settled {
+			held = held[len(held)/3:]
+		}
+		for _, what := range grown(held) {
 			t.Error(what)
 		}
 		fmt.Printf("%d days, %d requests, %d changes, %d reconciles, %d terms\n", *days, c.srv.Stats().Requests("", ""), c.changes, c.reconciles.Load(), c.terms.Load())
