@@ -8,9 +8,10 @@
 // Each file in patches is one breakage, such as a tired colleague could write: a line
 // that says which law it breaks and how, and a unified diff. The diff is applied to
 // copies of the files, and the tests are built with go test -overlay, so that nothing in
-// the tree is touched; one build has as many breakages as can be chosen from (see board). Hunks are found by their lines, not by their numbers; one that
-// fits nowhere, or twice, is an error, and so is a breakage that does not compile. A test
-// of this package looks for the former.
+// the tree is touched; one build has as many breakages as can be chosen from (see board).
+// Hunks are found by their lines, not by their numbers; one that fits nowhere, or twice, is
+// an error, and so is a breakage that does not compile. A test of this package looks for
+// the former.
 //
 // Where no schedule can find a breakage, such as a race of a few instructions, a second
 // line names the test that does, and says why: "test PACKAGE NAME: why". That test is run

@@ -5,8 +5,8 @@
 // a ConfigMap for each of thousands of Pods. A third of the Pods' changes replace one by
 // another under a name that was never used before, so that whatever is kept by name, UID or
 // version is seen to grow. Each day has its troubles: cut connections, a history that is
-// compacted, servers that start again, refuse or answer with errors, a leader that is lost, an
-// informer that stops and starts, a cluster without rights.
+// compacted, a server that goes, starts again, refuses or answers with errors, a replica that is
+// isolated or stopped, rights that are taken away.
 //
 // At midnight all is well and quiet. The copies must equal the Pods then, one manager must
 // lead, and memory, goroutines, open files, connections and series of metrics must be what they
