@@ -28,6 +28,10 @@ type parking struct {
 	complaint complaint // of requests that waited in vain
 }
 
+// mostNotes is how many notes there may be before those are dropped whose patience is
+// over. A note takes a few hundred bytes.
+const mostNotes = 1000
+
 // errImpatient: Options.Patience is over.
 var errImpatient = errors.New("the controller's patience is over")
 
@@ -60,6 +64,12 @@ func (n *note) lagging() *write {
 // note keeps what was written in the name of req, and drops what nobody asked for
 // in time and the caches have by now. What they have not is kept, since whoever asks for
 // it later gets it too early: it is looked at again when as much time has passed.
+//
+// A cache may lag for ever, as one does whose kind is forbidden, and there may be ever
+// new names. So there are at most mostNotes notes beside those of one patience: of more,
+// those that are looked at again are dropped, the oldest first. Nothing that is promised is
+// lost: their patience is over, so their requests would be reconciled at once anyway. They
+// are only not counted as stale any more.
 func (p *parking) note(req Request, writes []write, until time.Time) {
 	if len(writes) == 0 {
 		return
@@ -79,7 +89,7 @@ func (p *parking) note(req Request, writes []write, until time.Time) {
 		p.order = p.order[1:]
 		switch {
 		case p.notes[old.req] != old || old.parked:
-		case old.lagging() == nil:
+		case old.lagging() == nil, len(p.notes) > mostNotes:
 			delete(p.notes, old.req)
 		default:
 			old.look = until

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -400,6 +401,54 @@ func TestNotesOfWritesDoNotPileUp(t *testing.T) {
 			e.Settle(time.Second)
 		}
 		require.LessOrEqual(e, controller.Notes(c), 11)
+	})
+}
+
+// A cache that never catches up holds no more notes than there may be, and what was
+// written within the patience is waited for all the same.
+func TestNotesOfWritesAreBounded(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		var calls []string
+		r := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			calls = append(calls, req.Name)
+			if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: req.Name}}); !apierrors.IsAlreadyExists(err) {
+				return controller.Result{}, err
+			}
+			return controller.Result{}, nil
+		})
+		ch := make(chan string)
+		c := newController(e, r, controller.Options{Patience: 5 * time.Second}, controller.Channel("bell", ch, func(_ context.Context, name string) ([]controller.Request, error) {
+			return []controller.Request{{Key: object.Key{Namespace: "shop", Name: name}}}, nil
+		}))
+		e.Start(c)
+		e.Server.SetAuthorizer(apiserver.Deny("", "configmaps", "list", "watch"))
+		e.Server.Restart()
+		const perSecond = 100
+		made := 0
+		for range 4 * controller.MostNotes / perSecond {
+			for range perSecond {
+				ch <- fmt.Sprint("m", made)
+				made++
+			}
+			e.Settle(time.Second)
+			require.LessOrEqual(e, controller.Notes(c), controller.MostNotes+6*perSecond)
+		}
+		require.Len(e, calls, made)
+		require.Greater(e, controller.Notes(c), controller.MostNotes/2, "the test would see a bound")
+
+		ch <- fmt.Sprint("m", made-1)
+		e.Settle(time.Second)
+		require.Equal(e, 1, c.Status().Parked)
+		require.Len(e, calls, made, "it waits")
+		ch <- "m0"
+		e.Settle(time.Second)
+		require.Len(e, calls, made+1, "it was forgotten, and need not wait: its patience was over long ago")
+		require.Zero(e, c.Status().Stale)
+		e.Server.SetAuthorizer(nil)
+		e.Settle(2 * time.Minute)
+		require.Len(e, calls, made+2)
+		require.Zero(e, c.Status().Parked)
 	})
 }
 
