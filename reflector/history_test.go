@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"testing"
 	"testing/synctest"
@@ -83,6 +84,36 @@ func TestAServerThatWentBackIsListed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Such a set is not queued, so that what is watched is not what is shown to be.
+func TestL22AStreamingListThatWentBackIsNotWatching(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{watches: []answer{
+			{events: []wire.Event[partial]{change(watch.Added, "a", 90), endOfInitial(100)}},
+			{err: apierrors.NewResourceExpired("too old resource version")},
+			{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}},
+			{events: []wire.Event[partial]{change(watch.Added, "a", 50), endOfInitial(60)}, block: true},
+		}}
+		var told []string
+		r := New(lasting{s, time.Minute}, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: WatchList, OnState: func(s Status) {
+			told = append(told, fmt.Sprintf("%s at %q, %d failed", s.State, s.RV, s.Attempts))
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(5 * time.Minute)
+		cancel()
+		require.NoError(t, <-ended)
+		require.ErrorIs(t, r.Status().Failure, ErrWentBack)
+		require.Equal(t, []string{
+			`InitialWatch at "", 0 failed`, `Watching at "100", 0 failed`,
+			`Connecting at "100", 0 failed`, `BackingOff at "100", 1 failed`,
+			`InitialWatch at "100", 1 failed`, `BackingOff at "100", 2 failed`,
+			`InitialWatch at "100", 2 failed`, `Watching at "60", 0 failed`,
+			`Stopped at "60", 0 failed`,
+		}, told)
+	})
 }
 
 // Servers that send no bookmarks are asked for one item, and left alone.

@@ -12,7 +12,7 @@ import (
 // in, and only then is it worth knowing where each object stands. A server may also
 // send an event twice.
 type initialSet[T object.Object] struct {
-	done  bool // the set is whole and queued
+	done  bool // the set is whole; it is queued unless the history went back
 	items []T
 	gone  int                // entries of items that were deleted or replaced
 	at    map[object.Key]int // made at the first event that is no addition

@@ -163,7 +163,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 				return r.watchFailed(ctx, failure.PhaseWatch, err)
 			}
 			fail = r.apply(e)
-		} else if fail = r.gather(initial, e, opened); initial.done {
+		} else if fail = r.gather(initial, e, opened); fail == nil && initial.done {
 			dog.expect(lifetime-time.Since(opened), ErrStalled)
 			r.enter(Watching)
 		} else {
