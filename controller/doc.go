@@ -61,7 +61,9 @@
 // # Failure
 //
 // An error of a reconciler is logged, counted, kept in Status.Failure and followed
-// by another try with a back-off, unless it is Terminal. A panic is such an error.
+// by another try with a back-off, unless it is Terminal. A panic is such an error. Where
+// an error of the API server says when to come back (source.RetryAfter), nothing is tried
+// again before; a change asks for a reconcile at once all the same.
 // Sources fail by themselves: SourceStatus tells which, with what, how often.
 //
 // # Debugging

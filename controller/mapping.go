@@ -112,12 +112,12 @@ func (m *mapping[T]) take(e sharedinformer.Event[T]) {
 	if waits {
 		return
 	}
-	later := func() {
+	later := func(err error) {
 		m.unmapped[key] = u
-		m.retries.AddRateLimited(key)
+		m.retries.AddWith(retry(err), key)
 	}
-	if !m.try(key, u, later) {
-		later()
+	if err := m.try(key, u, later); err != nil {
+		later(err)
 	}
 }
 
@@ -130,42 +130,42 @@ func (m *mapping[T]) retry(tasks *sync.WaitGroup) {
 		}
 	}()
 	for key := range m.retries.Work(m.ctx) {
-		if m.again(key) {
-			m.retries.Forget(key)
+		if err := m.again(key); err != nil {
+			m.retries.AddWith(retry(err), key)
 		} else {
-			m.retries.AddRateLimited(key)
+			m.retries.Forget(key)
 		}
 	}
 	exited = false
 }
 
-func (m *mapping[T]) again(key object.Key) bool {
+func (m *mapping[T]) again(key object.Key) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	done := m.try(key, m.unmapped[key], func() { m.retries.AddRateLimited(key) })
-	if done {
+	err := m.try(key, m.unmapped[key], func(err error) { m.retries.AddWith(retry(err), key) })
+	if err == nil {
 		delete(m.unmapped, key)
 	}
-	return done
+	return err
 }
 
-// try maps the states of u that are left, and reports whether none is. Where the
+// try maps the states of u that are left, to the first that fails. Where the
 // function ends the goroutine, exited is called. It is called under mu.
-func (m *mapping[T]) try(key object.Key, u *unmapped[T], exited func()) bool {
+func (m *mapping[T]) try(key object.Key, u *unmapped[T], exited func(error)) error {
 	for len(u.states) > 0 {
 		reqs, err := m.call(u.states[0], func(err error) {
 			m.in.Failed(err)
-			exited()
+			exited(err)
 		})
 		m.note(err)
 		if err != nil {
 			m.in.Failed(err)
-			return false
+			return err
 		}
 		m.in.Add(u.typ, key, reqs...)
 		u.states = u.states[1:]
 	}
-	return true
+	return nil
 }
 
 // call turns a panic of the function into an error.

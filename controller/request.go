@@ -49,7 +49,8 @@ type Result struct {
 // controller stops or Options.Timeout is over.
 //
 // After an error the request is reconciled again with a back-off, and the Result
-// does not count, unless the error is Terminal. A panic is an error.
+// does not count, unless the error is Terminal. A panic is an error. What
+// source.RetryAfter reads in an error is waited for too.
 type Reconciler interface {
 	Reconcile(ctx context.Context, req Request) (Result, error)
 }

@@ -204,7 +204,7 @@ func (s *subscription) serve(ctx context.Context, in *Inbox) {
 		}
 		in.Failed(err)
 		select {
-		case <-time.After(backoff.When(s)):
+		case <-time.After(max(backoff.When(s), retry(err).After)):
 		case <-ctx.Done():
 			return
 		}

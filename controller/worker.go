@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -87,7 +89,8 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	case err != nil:
 		c.failed(a, err)
 		s.streaks.failed(req, a.number)
-		again.RateLimited = true
+		again = retry(err)
+		again.KeepPriority = true
 		s.ask(req, Failed, nil, req.Key, again)
 	case result.RequeueAfter > 0:
 		c.count.delays.Add(1)
@@ -105,6 +108,14 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		s.streaks.end(req)
 		s.queue.Forget(req)
 	}
+}
+
+// retry is how to add again what has failed with err: after a back-off, and not before
+// the server wants it, if err says when. Up to a quarter is added to that, because the
+// server asks many at once.
+func retry(err error) workqueue.AddOptions {
+	asked, _ := source.RetryAfter(err)
+	return workqueue.AddOptions{RateLimited: true, After: asked + jitter.Below(asked/4)}
 }
 
 // ended reports whether err is the end of the run.

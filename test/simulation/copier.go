@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -23,6 +25,7 @@ type copier struct {
 	play    *play
 	pods    *controller.Client[*corev1.Pod]
 	copies  *controller.Client[*corev1.ConfigMap]
+	manners *manners
 	end     func() error // nil while it does not run
 	next    atomic.Int64 // how the next reconcile goes wrong; see mood
 	mu      sync.Mutex
@@ -47,7 +50,9 @@ func (c *copier) start() {
 	}
 	p := c.play
 	p.say("copier", "starts")
-	f := factory.New(p.process(false).client, factory.Options{})
+	of := p.process(false)
+	c.manners = of.manners
+	f := factory.New(of.client, factory.Options{})
 	c.pods, c.copies = controller.ClientFor[*corev1.Pod](f), controller.ClientFor[*corev1.ConfigMap](f)
 	c.mu.Lock()
 	clear(c.wrote)
@@ -101,9 +106,14 @@ func (c *copier) heal() {
 
 // reconcile brings one copy up to date.
 func (c *copier) reconcile(ctx context.Context, req controller.Request) (result controller.Result, err error) {
-	c.begin(req.Key)
+	c.begin(ctx, req.Key)
 	broken := true
-	defer func() { c.done(req.Key, result, broken || err != nil) }()
+	defer func() {
+		if broken {
+			err = errPlanned
+		}
+		c.done(req.Key, result, err)
+	}()
 	switch mood(c.next.Swap(int64(well))) {
 	case panics:
 		panic(errPlanned)
@@ -206,7 +216,18 @@ type promise struct {
 // slack is how much later a request may come.
 const slack = 100 * time.Millisecond
 
-func (c *copier) begin(key object.Key) {
+// news lets the reconcile of a change write at once, whatever a server said to the one
+// before it. One that only tries again has to wait. Where causes come up at the instant at
+// which a reconcile begins, nothing is known.
+func (c *copier) news(ctx context.Context, key object.Key) {
+	causes := controller.Causes(ctx)
+	if len(causes) == 0 || slices.ContainsFunc(causes, func(why controller.Cause) bool { return why.Type != controller.Failed }) {
+		c.manners.allow("/api/v1/namespaces/" + key.Namespace + "/configmaps/" + key.Name)
+	}
+}
+
+func (c *copier) begin(ctx context.Context, key object.Key) {
+	c.news(ctx, key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running[key] {
@@ -222,17 +243,18 @@ func (c *copier) begin(key object.Key) {
 }
 
 // done notes how a reconcile has ended, and when there has to be another one.
-func (c *copier) done(key object.Key, result controller.Result, failed bool) {
+func (c *copier) done(key object.Key, result controller.Result, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy()
 	delete(c.running, key)
 	again := promise{since: time.Now()}
 	switch {
-	case failed:
+	case err != nil:
 		again.failures = c.again[key].failures + 1
 		wait := min(workqueue.DefaultMax, workqueue.DefaultBase<<min(again.failures-1, 20))
-		again.by = again.since.Add(wait + slack)
+		asked, _ := source.RetryAfter(err)
+		again.by = again.since.Add(max(wait, asked+asked/4) + slack)
 	case result.RequeueAfter > 0:
 		again.by = again.since.Add(result.RequeueAfter + slack)
 	}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -41,6 +42,13 @@ func (m *manners) RoundTrip(r *http.Request) (*http.Response, error) {
 		m.mu.Unlock()
 	}
 	return answer, nil
+}
+
+// allow lets a new request of path be sent at once.
+func (m *manners) allow(path string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.until, func(of request, _ time.Time) bool { return of.path == path })
 }
 
 // forget lets a new run ask at once.

@@ -1,0 +1,70 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// The client itself waits for half a minute at most, so that it is the controller that
+// would come back after milliseconds.
+func TestL19AReconcileIsTriedAgainWhenTheServerWantsIt(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		var causes []controller.CauseType
+		c := newController(e, controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+			why := controller.Causes(ctx)
+			causes = append(causes, why[len(why)-1].Type)
+			p, _ := pods.Get(req.Key)
+			p = p.DeepCopy()
+			p.Labels = map[string]string{"seen": "yes"}
+			_, err := pods.Update(ctx, p)
+			return controller.Result{}, err
+		}), controller.Options{}, controller.For(pods.Informer(), func(e sharedinformer.Event[*corev1.Pod]) bool { return e.Object.Labels["seen"] == "" }))
+		e.Start(c)
+		e.Server.Faults().Add(apiserver.Fault{Verb: "update", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 429, RetryAfter: "40"}}})
+		controllertest.Put(e, pod("a"))
+		e.Settle(39 * time.Second)
+		require.Equal(e, []controller.CauseType{controller.Created}, causes)
+		controllertest.Put(e, pod("a", labelled("x", "y")))
+		require.Equal(e, []controller.CauseType{controller.Created, controller.Updated}, causes, "a newer change does not wait")
+		e.Settle(39 * time.Second)
+		require.Len(e, causes, 2)
+		e.Settle(11 * time.Second)
+		require.Equal(e, []controller.CauseType{controller.Created, controller.Updated, controller.Failed}, causes)
+		require.Equal(e, "yes", controllertest.Get[*corev1.Pod](e, request("a").Key).Labels["seen"])
+	})
+}
+
+func TestL19WhatFeedsAControllerIsTriedAgainWhenTheServerWantsIt(t *testing.T) {
+	busy := apierrors.NewTooManyRequests("busy", 40)
+	first := func(calls *int) error {
+		if *calls++; *calls == 1 {
+			return errors.Join(errors.New("asked a server"), busy)
+		}
+		return nil
+	}
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := controller.ClientFor[*corev1.Pod](e.Factory)
+		var mapped, run int
+		c := newController(e, &journal{}, controller.Options{},
+			controller.Map(pods.Informer(), func(context.Context, *corev1.Pod) ([]controller.Request, error) { return nil, first(&mapped) }),
+			controller.SourceFunc("runs", func(context.Context, *controller.Inbox) error { return first(&run) }))
+		e.Start(c)
+		controllertest.Put(e, pod("a"))
+		e.Settle(39 * time.Second)
+		require.Equal(e, []int{1, 1}, []int{mapped, run})
+		e.Settle(12 * time.Second)
+		require.Equal(e, []int{2, 2}, []int{mapped, run})
+	})
+}
