@@ -176,7 +176,7 @@ func (i *informer) AddHandler(h conformance.Handler) (conformance.Registration, 
 
 // registration is what AddHandler returns.
 type registration struct {
-	*sharedinformer.Registration[*corev1.Pod]
+	*sharedinformer.Registration
 }
 
 func (r registration) Remove() error { r.Close(); return nil }

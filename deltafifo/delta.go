@@ -56,7 +56,7 @@ func (t Type) String() string {
 // RV is a promise (L13): once the batch of this delta is applied, the cache has every
 // change of its reflector up to RV. With Options.Compact it holds for the batch as a
 // whole, since a change may have been folded into a later delta.
-type Delta[T object.Object] struct {
+type Delta[T object.Head] struct {
 	Type   Type
 	Late   bool       // of Added, Updated and Deleted; see Outdates
 	Anew   bool       // of Replaced: the server's history went back, so that the same UID and version may have another content

@@ -26,7 +26,7 @@ type Options struct {
 // A barrier (Replaced, Sync, Bookmark, Trim) is about all objects: compaction never
 // folds across one, so that newest has what came behind the last of them. What was
 // folded leaves a hole in entries; when there are more holes than deltas, they close.
-type DeltaFIFO[T object.Object] struct {
+type DeltaFIFO[T object.Head] struct {
 	compact bool
 	wake    chan struct{} // holds one token while there may be something to pop
 	taken   chan struct{} // holds one token after something was popped
@@ -47,7 +47,7 @@ const maxReuse = 4096
 const MaxAhead = maxReuse
 
 // New returns an empty queue.
-func New[T object.Object](opts Options) *DeltaFIFO[T] {
+func New[T object.Head](opts Options) *DeltaFIFO[T] {
 	f := &DeltaFIFO[T]{compact: opts.Compact, wake: make(chan struct{}, 1), taken: make(chan struct{}, 1)}
 	if opts.Compact {
 		f.newest = make(map[object.Key]int)

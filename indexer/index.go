@@ -31,7 +31,7 @@ func (e *IndexError) Error() string {
 
 // Index finds objects by the values that a function draws from them. It is
 // made by AddIndex and is its own handle: two indexes may have the same name.
-type Index[T object.Object, V comparable] struct {
+type Index[T object.Head, V comparable] struct {
 	name      string
 	x         *Indexer[T]
 	values    func(T) []V
@@ -41,7 +41,7 @@ type Index[T object.Object, V comparable] struct {
 
 // anyIndex is what the writer needs of an index of whatever value type. All
 // methods are called under the write lock.
-type anyIndex[T object.Object] interface {
+type anyIndex[T object.Head] interface {
 	insert(e *entry[T])
 	update(e *entry[T], old T) // e holds the new object
 	remove(e *entry[T])
@@ -51,7 +51,7 @@ type anyIndex[T object.Object] interface {
 // indexed before AddIndex returns, but for those on which the function panicked. The
 // function must depend on nothing but the object and must not change it. The name is
 // for messages only.
-func AddIndex[T object.Object, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
+func AddIndex[T object.Head, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
 	i := &Index[T, V]{name: name, x: x, values: values}
 	switch reflect.TypeFor[V]().Kind() {
 	case reflect.Interface, reflect.Struct, reflect.Array, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
@@ -116,7 +116,7 @@ func (i *Index[T, V]) view(v V) View[T] {
 }
 
 // bucket is the list of the objects that share one value.
-type bucket[T object.Object] struct {
+type bucket[T object.Head] struct {
 	vector[T]
 	at map[*entry[T]]uint32
 }

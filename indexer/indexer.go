@@ -26,7 +26,7 @@ import (
 // To look up: find the list and take a view of it, which costs nothing. A view
 // never changes: see vector. Where there is a view already, no lock is taken;
 // see Indexer.view.
-type Indexer[T object.Object] struct {
+type Indexer[T object.Head] struct {
 	mu         sync.RWMutex // guards all below and the buckets of all indexes
 	objects    map[object.Key]*entry[T]
 	all        vector[T]
@@ -40,13 +40,13 @@ type Indexer[T object.Object] struct {
 
 // namespace is the list of the objects in a namespace. Its name is in no memory
 // of an object, all of whose text would stay with it.
-type namespace[T object.Object] struct {
+type namespace[T object.Head] struct {
 	vector[T]
 	name string
 }
 
 // entry is where an object of one key lives while it is cached.
-type entry[T object.Object] struct {
+type entry[T object.Head] struct {
 	name        string // in memory of its own, too
 	object      T
 	namespace   *namespace[T]
@@ -58,7 +58,7 @@ type entry[T object.Object] struct {
 func (e *entry[T]) key() object.Key { return object.Key{Namespace: e.namespace.name, Name: e.name} }
 
 // New returns an empty cache.
-func New[T object.Object]() *Indexer[T] {
+func New[T object.Head]() *Indexer[T] {
 	return &Indexer[T]{objects: make(map[object.Key]*entry[T])}
 }
 
@@ -80,7 +80,7 @@ func (x *Indexer[T]) Write(batch func(Writer[T])) []*IndexError {
 // Writer changes the cache. It is valid during the Write that handed it out.
 // Its field must not have the name of Reader's: a struct type can be converted
 // to another with the same fields, from anywhere (L16).
-type Writer[T object.Object] struct{ to *Indexer[T] }
+type Writer[T object.Head] struct{ to *Indexer[T] }
 
 // view returns the objects of the list that find finds, none if it finds nil. It
 // takes no lock if the list has a view of its content: a write withdraws the views of
@@ -227,7 +227,7 @@ func (w Writer[T]) SetNamespaceRV(namespace, rv string) {
 
 // Change is what became of one key. Without Existed it was added; without
 // Exists it was deleted.
-type Change[T object.Object] struct {
+type Change[T object.Head] struct {
 	Key             object.Key
 	Old, New        T
 	Existed, Exists bool
@@ -294,7 +294,7 @@ func (x *Indexer[T]) sweep(list *vector[T], each func(Change[T])) {
 }
 
 // same reports whether a and b are one version of one object.
-func same[T object.Object](a, b T) bool {
+func same[T object.Head](a, b T) bool {
 	rv := a.GetResourceVersion()
 	return rv != "" && rv == b.GetResourceVersion() && a.GetUID() == b.GetUID()
 }

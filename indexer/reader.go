@@ -12,7 +12,7 @@ import (
 // Reader is the read side of a cache (L16). All readers share its objects, which must
 // not be changed: copy them first with DeepCopy. A Reader is a small value, safe for
 // concurrent use.
-type Reader[T object.Object] struct{ x *Indexer[T] }
+type Reader[T object.Head] struct{ x *Indexer[T] }
 
 // Get returns the object under key.
 func (r Reader[T]) Get(key object.Key) (T, bool) {
@@ -103,7 +103,7 @@ func (x *Indexer[T]) Snapshot() (objects View[T], rv string) {
 
 // Matching yields the objects of seq whose labels match selector. With it any
 // lookup can be narrowed: by namespace, by index, by both.
-func Matching[T object.Object](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
+func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {
 	if selector == nil || selector.Empty() {
 		return seq
 	}

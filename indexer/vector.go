@@ -26,14 +26,14 @@ const chunkSize = 64
 //
 // Writes need exclusive access, to make a view shared access, and to take one
 // that is there none at all: what it shows is never written to.
-type vector[T object.Object] struct {
+type vector[T object.Head] struct {
 	chunks []*chunk[T]
 	owners []*entry[T] // whose object stands at each position
 	epoch  uint64
 	shown  atomic.Pointer[View[T]] // of the content as it is; nil from a write until somebody reads
 }
 
-type chunk[T object.Object] struct {
+type chunk[T object.Head] struct {
 	epoch uint64 // in which it was made; it is written to in no later one
 	items []T
 }
@@ -110,7 +110,7 @@ func (v *vector[T]) remove(at uint32) (moved *entry[T]) {
 func (v *vector[T]) len() int { return len(v.owners) }
 
 // View is a list of objects that never changes.
-type View[T object.Object] struct {
+type View[T object.Head] struct {
 	chunks []*chunk[T]
 	n      int
 }

@@ -18,12 +18,25 @@ type Object interface {
 	runtime.Object
 }
 
+// Head is what most decisions need of an object. Every Object is a Head, and so is an
+// object that is there as bytes, such as a wire.Packed. Labels, annotations and owners are
+// shared and must not be changed.
+type Head interface {
+	GetNamespace() string
+	GetName() string
+	GetUID() types.UID
+	GetResourceVersion() string
+	GetLabels() map[string]string
+	GetAnnotations() map[string]string
+	GetOwnerReferences() []metav1.OwnerReference
+}
+
 // Key names an object within its resource. It is comparable, and its String
 // method gives namespace/name with a leading slash for cluster-scoped objects.
 type Key = types.NamespacedName
 
 // KeyOf returns the key of o.
-func KeyOf(o metav1.Object) Key {
+func KeyOf(o Head) Key {
 	return Key{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 

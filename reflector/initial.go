@@ -11,7 +11,7 @@ import (
 // the addition of another object; changes that happen meanwhile may be mixed
 // in, and only then is it worth knowing where each object stands. A server may also
 // send an event twice.
-type initialSet[T object.Object] struct {
+type initialSet[T object.Head] struct {
 	done  bool // the set is whole; it is queued unless the history went back
 	items []T
 	gone  int                // entries of items that were deleted or replaced
@@ -72,6 +72,6 @@ func (s *initialSet[T]) take() []T {
 }
 
 // endsInitial reports whether o, a bookmark's object, ends a streaming list.
-func endsInitial[T object.Object](o T) bool {
+func endsInitial[T object.Head](o T) bool {
 	return o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
 }

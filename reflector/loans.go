@@ -10,7 +10,7 @@ import (
 // loans are the known objects that a source was given and may give back. What
 // comes back is in use elsewhere. To ask again what is known would not tell: it
 // may have changed meanwhile.
-type loans[T object.Object] struct {
+type loans[T object.Head] struct {
 	known wire.Known[T]
 
 	mu  sync.Mutex // guards out; nothing is called while it is held

@@ -21,7 +21,7 @@ import (
 var ErrRunning = errors.New("already running: stop it first, one at a time")
 
 // Reflector keeps one queue in step with one source. Make it with New.
-type Reflector[T object.Object] struct {
+type Reflector[T object.Head] struct {
 	source  source.ListerWatcher[T]
 	queue   Queue[T]
 	opts    Options
@@ -51,7 +51,7 @@ type Reflector[T object.Object] struct {
 
 // Queue is told of the changes in the order in which they came. *deltafifo.DeltaFIFO
 // is one.
-type Queue[T object.Object] interface {
+type Queue[T object.Head] interface {
 	Add(deltafifo.Delta[T])
 	// WaitForRoom is called before each change of a watch. It may hold it up, for as
 	// long as ctx lasts.
@@ -60,7 +60,7 @@ type Queue[T object.Object] interface {
 
 // New returns a reflector that is not running. Options that contradict each
 // other are reported by Run, and in Status at once.
-func New[T object.Object](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
+func New[T object.Head](from source.ListerWatcher[T], queue Queue[T], opts Options) *Reflector[T] {
 	opts, err := opts.withDefaults()
 	r := &Reflector[T]{source: from, queue: queue, opts: opts, nudge: make(chan struct{}, 1), pace: pacer{Backoff: opts.Timing.Backoff}}
 	r.status = Status{State: Idle, Since: time.Now()}

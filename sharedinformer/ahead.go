@@ -10,7 +10,7 @@ import (
 
 // ahead is a set of objects that a handler hears of before anything else: those that
 // were there when it joined, or those of a resync.
-type ahead[T object.Object] struct {
+type ahead[T object.Head] struct {
 	objects indexer.View[T]
 	as      EventType
 	since   time.Time

@@ -1,8 +1,6 @@
 package sharedinformer
 
 import (
-	"reflect"
-
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -11,13 +9,13 @@ import (
 // server's history went back and the version does not tell. It is called where no lock
 // is held.
 func (a *applier[T]) keep(deltas []deltafifo.Delta[T]) {
-	cache := a.informer.Cache()
+	cache := a.informer.cache.Reader()
 	for n := range deltas {
 		if !deltas[n].Anew {
 			continue
 		}
 		for at, item := range deltas[n].Items {
-			if have, ok := cache.Get(object.KeyOf(item)); ok && reflect.DeepEqual(have, item) {
+			if have, ok := cache.Get(object.KeyOf(item)); ok && a.informer.equal(have, item) {
 				deltas[n].Items[at] = have
 			}
 		}

@@ -20,47 +20,46 @@ const (
 // attendance names in the log each handler that is in one call for long, once for that
 // call, and each that is far behind, once until it has heard all. It also says when one
 // batch of changes takes long. It belongs to one goroutine.
-type attendance[T object.Object] struct {
-	inCall  map[*Registration[T]]uint64 // the number of the call that was named
-	behind  map[*Registration[T]]bool
+type attendance[T object.Head] struct {
+	inCall  map[*delivery[T]]uint64 // the number of the call that was named
+	behind  map[*delivery[T]]bool
 	batches uint64 // Informer.batches at the last look
 	same    int    // looks in a row at which it was that
 }
 
-func newAttendance[T object.Object]() *attendance[T] {
-	return &attendance[T]{inCall: make(map[*Registration[T]]uint64), behind: make(map[*Registration[T]]bool)}
+func newAttendance[T object.Head]() *attendance[T] {
+	return &attendance[T]{inCall: make(map[*delivery[T]]uint64), behind: make(map[*delivery[T]]bool)}
 }
 
 // look is called every lookEvery.
-func (a *attendance[T]) look(i *Informer[T]) {
+func (a *attendance[T]) look(i *core[T]) {
 	a.lookAtCache(i)
 	handlers := *i.handlers.Load()
 	if len(a.inCall) > len(handlers) || len(a.behind) > len(handlers) { // some have left
 		clear(a.inCall)
 		clear(a.behind)
 	}
-	for _, r := range handlers {
-		d := r.delivery
+	for _, d := range handlers {
 		if !d.watch.on() {
-			delete(a.inCall, r)
-			delete(a.behind, r)
+			delete(a.inCall, d)
+			delete(a.behind, d)
 			continue
 		}
-		s := r.Status()
+		s := d.Status()
 		switch call := s.Delivered + 1; {
-		case d.watch.running() >= slowCall && a.inCall[r] != call:
-			a.inCall[r], a.behind[r] = call, true
-			i.warn("a handler blocks: it hears of nothing else before it returns", r, s)
-		case s.Behind >= farBehind && !a.behind[r]:
-			a.behind[r] = true
-			i.warn("a handler is slower than the changes", r, s)
+		case d.watch.running() >= slowCall && a.inCall[d] != call:
+			a.inCall[d], a.behind[d] = call, true
+			i.warn("a handler blocks: it hears of nothing else before it returns", d, s)
+		case s.Behind >= farBehind && !a.behind[d]:
+			a.behind[d] = true
+			i.warn("a handler is slower than the changes", d, s)
 		}
 	}
 }
 
 // lookAtCache says once of a batch that it has been applied for slowCall: what the
 // cache calls then has not returned.
-func (a *attendance[T]) lookAtCache(i *Informer[T]) {
+func (a *attendance[T]) lookAtCache(i *core[T]) {
 	n := i.batches.Load()
 	if n != a.batches {
 		a.batches, a.same = n, 0
@@ -72,9 +71,9 @@ func (a *attendance[T]) lookAtCache(i *Informer[T]) {
 	}
 }
 
-func (i *Informer[T]) warn(what string, r *Registration[T], s HandlerStatus) {
-	i.logger.Warn(what, "resource", i.Name(), "handler", r.String(), "key", r.delivery.key(),
-		"for", r.delivery.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
+func (i *core[T]) warn(what string, d *delivery[T], s HandlerStatus) {
+	i.logger.Warn(what, "resource", i.Name(), "handler", d.String(), "key", d.key(),
+		"for", d.watch.running().Round(time.Second).String(), "pending", s.Pending, "behind", s.Behind.Round(time.Second).String())
 }
 
 // key is that of the object of the call in progress; empty where there is none.
@@ -118,7 +117,7 @@ func (d *delivery[T]) within(name string, hook func()) func() {
 // callHook calls a user's hook, and returns an error if it panicked or ended its
 // goroutine. The goroutine of d, if that is not nil, is the caller. As long as the
 // hook blocks, the caller waits, and the log says so.
-func (i *Informer[T]) callHook(name string, d *delivery[T], hook func()) error {
+func (i *core[T]) callHook(name string, d *delivery[T], hook func()) error {
 	handler := ""
 	if d != nil {
 		d.watch.stop()

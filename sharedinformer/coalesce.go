@@ -19,7 +19,7 @@ import (
 //	Delete-Add + Update  = Delete and Add of the newer state
 //	Delete-Add + Delete  = Delete, as it was
 //	Resync     + any     = any
-type coalescer[T object.Object] struct {
+type coalescer[T object.Head] struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
 	order     list.List  // of *pending[T]
 	byKey     map[object.Key]*list.Element
@@ -32,14 +32,14 @@ type coalescer[T object.Object] struct {
 
 // pending is one entry. Either first, or first and then, is to be told; of an entry
 // with a mark, neither.
-type pending[T object.Object] struct {
+type pending[T object.Head] struct {
 	key         object.Key
 	first, then Event[T]
 	both        bool
 	mark        *segment[T]
 }
 
-func newCoalescer[T object.Object]() *coalescer[T] {
+func newCoalescer[T object.Head]() *coalescer[T] {
 	return &coalescer[T]{byKey: make(map[object.Key]*list.Element)}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // cursor is a mailbox that is a place in the log. It holds every segment from there
 // on.
-type cursor[T object.Object] struct {
+type cursor[T object.Head] struct {
 	log *eventLog[T]
 
 	hand      atomic.Pointer[batch[T]] // what next returned last; nil while there is nothing
@@ -19,8 +19,8 @@ type cursor[T object.Object] struct {
 }
 
 // newCursor returns a cursor at the end of the log. It is called under
-// Informer.join.
-func newCursor[T object.Object](log *eventLog[T]) *cursor[T] {
+// core.join.
+func newCursor[T object.Head](log *eventLog[T]) *cursor[T] {
 	c := &cursor[T]{log: log, joined: log.total.Load()}
 	c.after.Store(log.end)
 	c.passed.Store(c.joined)

@@ -18,8 +18,8 @@ import (
 
 // delivery tells one handler of everything, one call at a time, in a goroutine that
 // each run of the informer starts anew.
-type delivery[T object.Object] struct {
-	informer *Informer[T]
+type delivery[T object.Head] struct {
+	informer *core[T]
 	handler  Handler[T]
 	opts     HandlerOptions
 	mailbox  mailbox[T]
@@ -41,6 +41,9 @@ type delivery[T object.Object] struct {
 	closing chan struct{} // closed by close
 	ended   chan struct{} // closed when a closed delivery has no goroutine (any more)
 
+	resyncDue  atomic.Bool
+	nextResync time.Time // guarded by core.mu
+
 	awaiting atomic.Int32             // marks of a whole list that it has to pass before it is synced
 	hook     atomic.Pointer[hookCall] // that it waits for, nil for none
 	others   atomic.Uint64            // calls about anything that was ahead
@@ -50,7 +53,7 @@ type delivery[T object.Object] struct {
 }
 
 // newDelivery returns a delivery that begins with what join is told.
-func newDelivery[T object.Object](i *Informer[T], h Handler[T], opts HandlerOptions) *delivery[T] {
+func newDelivery[T object.Head](i *core[T], h Handler[T], opts HandlerOptions) *delivery[T] {
 	d := &delivery[T]{
 		informer: i, handler: h, opts: opts,
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
@@ -60,7 +63,7 @@ func newDelivery[T object.Object](i *Informer[T], h Handler[T], opts HandlerOpti
 }
 
 // join begins at the end of the log with the objects that the cache has there. Synced
-// says that they are an initial list. It is called under Informer.join.
+// says that they are an initial list. It is called under core.join.
 func (d *delivery[T]) join(log *eventLog[T], objects indexer.View[T], synced bool) {
 	if d.opts.Lag == Coalesce {
 		d.mailbox = newCoalescer[T]()
@@ -72,7 +75,7 @@ func (d *delivery[T]) join(log *eventLog[T], objects indexer.View[T], synced boo
 }
 
 // offer hands over what has been appended to the log. It is called under
-// Informer.join.
+// core.join.
 func (d *delivery[T]) offer(s *segment[T]) {
 	d.mailbox.offer(s)
 	select {

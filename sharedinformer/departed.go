@@ -28,7 +28,7 @@ const maxDeparted = 512
 const forGood = ""
 
 // add notes that an object has left.
-func (d *departed) add(o object.Object, rv string) {
+func (d *departed) add(o object.Head, rv string) {
 	if d.at == nil {
 		d.seed, d.at = maphash.MakeSeed(), make(map[uint64]string)
 	}
@@ -47,7 +47,7 @@ func (d *departed) add(o object.Object, rv string) {
 
 // outlives reports whether o, a state of an object that is not cached, is known to be
 // from before that object left.
-func (d *departed) outlives(o object.Object) bool {
+func (d *departed) outlives(o object.Head) bool {
 	if d.at == nil {
 		return false
 	}
@@ -55,7 +55,7 @@ func (d *departed) outlives(o object.Object) bool {
 	return known && (left == forGood || object.ReachedRV(left, o.GetResourceVersion()))
 }
 
-func (d *departed) id(o object.Object) uint64 {
+func (d *departed) id(o object.Head) uint64 {
 	return maphash.Comparable(d.seed, identity{object.KeyOf(o), o.GetUID()})
 }
 

@@ -39,7 +39,7 @@ func (t EventType) String() string {
 
 // Event is one change as a handler hears of it. The objects are shared and
 // must not be changed.
-type Event[T object.Object] struct {
+type Event[T object.Head] struct {
 	Type EventType
 	// Object is the state after the change. For Delete it is the last state
 	// that is known.
@@ -66,19 +66,19 @@ type Event[T object.Object] struct {
 // Handler hears of the changes of one informer, one call at a time, in order.
 // The context ends when the informer stops. An error is reported and counted;
 // the change is not told again, since to retry by key is a work queue's job.
-type Handler[T object.Object] interface {
+type Handler[T object.Head] interface {
 	Handle(ctx context.Context, e Event[T]) error
 }
 
 // HandlerFunc is a Handler made of a function.
-type HandlerFunc[T object.Object] func(ctx context.Context, e Event[T]) error
+type HandlerFunc[T object.Head] func(ctx context.Context, e Event[T]) error
 
 // Handle calls f.
 func (f HandlerFunc[T]) Handle(ctx context.Context, e Event[T]) error { return f(ctx, e) }
 
 // HandlerFuncs is a Handler made of one function for each type of event. Those
 // left nil are not called. Context and error are those of Handler.
-type HandlerFuncs[T object.Object] struct {
+type HandlerFuncs[T object.Head] struct {
 	Add    func(ctx context.Context, o T, initial bool) error
 	Update func(ctx context.Context, old, new T) error
 	Delete func(ctx context.Context, o T, finalStateUnknown bool) error
@@ -105,7 +105,7 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 }
 
 // isNil reports whether h is nil, or a nil function.
-func isNil[T object.Object](h Handler[T]) bool {
+func isNil[T object.Head](h Handler[T]) bool {
 	f, ok := h.(HandlerFunc[T])
 	return h == nil || ok && f == nil
 }
@@ -116,7 +116,7 @@ func isNil[T object.Object](h Handler[T]) bool {
 // object, whatever its final state is. For that match must depend on nothing but
 // the object. Where match panics, next does not hear of the event, and the panic
 // counts as the handler's.
-func Filter[T object.Object](match func(T) bool, next Handler[T]) Handler[T] {
+func Filter[T object.Head](match func(T) bool, next Handler[T]) Handler[T] {
 	if match == nil || isNil(next) {
 		panic(failure.Place(1) + ": Filter needs a function and a handler, and one of them is nil")
 	}

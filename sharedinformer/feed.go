@@ -10,21 +10,21 @@ import (
 
 // feed is a reflector that fills the informer's queue with the objects of one
 // namespace, or of all.
-type feed[T object.Object] struct {
+type feed[T object.Head] struct {
 	namespace string // metav1.NamespaceAll for all
 	reflector *reflector.Reflector[T]
 
-	cancel context.CancelFunc // ends its run, nil while it does not run; guarded by Informer.mu
-	ended  chan struct{}      // closed when its last run has ended; guarded by Informer.mu
-	left   bool               // it is no longer one of the informer's; guarded by Informer.mu
+	cancel context.CancelFunc // ends its run, nil while it does not run; guarded by core.mu
+	ended  chan struct{}      // closed when its last run has ended; guarded by core.mu
+	left   bool               // it is no longer one of the informer's; guarded by core.mu
 
-	whole bool   // its initial list is in the cache; guarded by Informer.join
-	rv    string // up to where the cache has its changes; guarded by Informer.join
+	whole bool   // its initial list is in the cache; guarded by core.join
+	rv    string // up to where the cache has its changes; guarded by core.join
 }
 
 // start runs a feed as a part of r, when those that left have ended. It is called
 // under mu.
-func (i *Informer[T]) start(r *run, f *feed[T]) {
+func (i *core[T]) start(r *run, f *feed[T]) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	ended := make(chan struct{})
 	f.cancel, f.ended = cancel, ended
@@ -53,7 +53,7 @@ func (i *Informer[T]) start(r *run, f *feed[T]) {
 
 // within is a queue that is told of one namespace: it notes that with what is
 // about all of it.
-type within[T object.Object] struct {
+type within[T object.Head] struct {
 	*deltafifo.DeltaFIFO[T]
 	namespace string
 }

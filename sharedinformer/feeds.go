@@ -37,20 +37,20 @@ import (
 //     then.
 //  8. A change takes back what was said of the whole: the sync, the RV, and of each
 //     handler one more mark that it has to pass.
-type feeds[T object.Object] struct {
+type feeds[T object.Head] struct {
 	source source.ListerWatcher[T]
 	opts   reflector.Options
 	whole  *reflector.Reflector[T] // of all namespaces; it does not run, and knows the name
 
-	each     atomic.Pointer[[]*feed[T]] // replaced under Informer.mu and Informer.join
+	each     atomic.Pointer[[]*feed[T]] // replaced under core.mu and core.join
 	unserved atomic.Bool                // one has found that the kind is not served, and none since that it is
 
-	// Guarded by Informer.mu.
+	// Guarded by core.mu.
 	wanted        []string
 	clusterScoped bool       // the kind has no namespaces: wanted means nothing
 	leaving       []*feed[T] // that may not have ended
 
-	// Guarded by Informer.join.
+	// Guarded by core.join.
 	trims    int
 	promised string
 }
@@ -101,7 +101,7 @@ func (f *feeds[T]) status() (all reflector.Status, each []reflector.Status) {
 }
 
 // feedOf returns the feed of exactly that namespace, or else the one of all.
-func feedOf[T object.Object](feeds []*feed[T], namespace string) *feed[T] {
+func feedOf[T object.Head](feeds []*feed[T], namespace string) *feed[T] {
 	if n, ok := slices.BinarySearchFunc(feeds, namespace, func(f *feed[T], namespace string) int {
 		return strings.Compare(f.namespace, namespace)
 	}); ok {

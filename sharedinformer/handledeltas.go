@@ -14,7 +14,7 @@ import (
 
 // process applies what the feeds queue until ctx is done, which is when they have
 // ended, and nothing is left in the queue.
-func (i *Informer[T]) process(ctx context.Context, r *run) {
+func (i *core[T]) process(ctx context.Context, r *run) {
 	var err error
 	guard := failure.Guard{In: "a method of an object"}
 	defer func() {
@@ -29,7 +29,7 @@ func (i *Informer[T]) process(ctx context.Context, r *run) {
 
 // torn ends the run, and all later ones, where the user's code has panicked, or called
 // runtime.Goexit, in the middle of a batch: what it was at is in part of the cache.
-func (i *Informer[T]) torn(r *run, err error) {
+func (i *core[T]) torn(r *run, err error) {
 	now := time.Now()
 	f := &failure.Failure{
 		Resource: i.Name(), Phase: failure.PhaseIndex, Attempts: 1, Since: now, Last: now,
@@ -45,7 +45,7 @@ func (i *Informer[T]) torn(r *run, err error) {
 }
 
 // drain is process without its end.
-func (i *Informer[T]) drain(ctx context.Context) {
+func (i *core[T]) drain(ctx context.Context) {
 	var reuse []deltafifo.Delta[T]
 	for {
 		deltas, err := i.queue.Pop(ctx, reuse)
@@ -63,7 +63,7 @@ func (i *Informer[T]) drain(ctx context.Context) {
 // handleDeltas applies one batch to the cache, in one write, and appends what
 // it changed to the log, in one append. It is the informer's own step, called
 // by Run's goroutine alone.
-func (i *Informer[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
+func (i *core[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 	changes := applier[T]{informer: i}
 	changes.expect(deltas, !i.synced.Load())
 	changes.keep(deltas)
@@ -79,7 +79,7 @@ func (i *Informer[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 }
 
 // change is the part of handleDeltas that is done under join.
-func (i *Informer[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (failures []*indexer.IndexError, left []*original[T]) {
+func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (failures []*indexer.IndexError, left []*original[T]) {
 	i.join.Lock()
 	defer i.join.Unlock() // an index function may end the goroutine
 	i.batches.Add(1)
@@ -99,7 +99,7 @@ func (i *Informer[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (
 
 // publish appends what a batch changed to the log and wakes the handlers. It
 // is called under join.
-func (i *Informer[T]) publish(changes *applier[T]) {
+func (i *core[T]) publish(changes *applier[T]) {
 	if len(changes.events) > 0 {
 		applied := time.Now()
 		for n := range changes.events {
@@ -117,8 +117,8 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 		return
 	}
 	targets := make(map[mailbox[T]]struct{})
-	for _, r := range *i.handlers.Load() {
-		if m := r.delivery.mailbox; r.resyncDue.Swap(false) && r.HasSynced() && m.claimResync() {
+	for _, d := range *i.handlers.Load() {
+		if m := d.mailbox; d.resyncDue.Swap(false) && d.HasSynced() && m.claimResync() {
 			targets[m] = struct{}{}
 		}
 	}
@@ -129,17 +129,17 @@ func (i *Informer[T]) publish(changes *applier[T]) {
 }
 
 // append links s to the log and offers it to every handler.
-func (i *Informer[T]) append(s *segment[T]) {
+func (i *core[T]) append(s *segment[T]) {
 	i.log.append(s)
-	for _, r := range *i.handlers.Load() {
-		r.delivery.offer(s)
+	for _, d := range *i.handlers.Load() {
+		d.offer(s)
 	}
 }
 
 // applier turns deltas, which say what the server said, into events, which say
 // what that means to a handler that knows the cache (L03, L04).
-type applier[T object.Object] struct {
-	informer *Informer[T]
+type applier[T object.Head] struct {
+	informer *core[T]
 	initial  bool // Adds of a Replaced are part of an initial list
 	whole    bool // the cache may have become whole
 	resync   bool
@@ -148,7 +148,7 @@ type applier[T object.Object] struct {
 }
 
 // settled is what became of a late delta.
-type settled[T object.Object] struct {
+type settled[T object.Head] struct {
 	feed  *feed[T]
 	taken bool
 }

@@ -20,7 +20,7 @@ func TestL07_CloseAndWaitFromAHook(t *testing.T) {
 		t.Run(hook, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				from, calls, closed := newFixed(things(3)...), 0, 0
-				var r *Registration[partial]
+				var r *Registration
 				closeIt := func() {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					defer cancel()

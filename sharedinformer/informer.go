@@ -2,79 +2,42 @@ package sharedinformer
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
+	"reflect"
 
-	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Informer keeps a cache of one resource in step with the server and tells
 // handlers of every change. Make it with New.
 type Informer[T object.Object] struct {
-	queue     *deltafifo.DeltaFIFO[T]
-	cache     *indexer.Indexer[T]
-	log       *eventLog[T]
-	logger    *slog.Logger
-	onError   func(context.Context, *failure.Failure) failure.Verdict
-	patience  time.Duration
-	mutations *mutationDetector[T] // nil if off
-	scope     scope
-	feeds     feeds[T]
-
-	changed broadcaster // something that a caller may be waiting for has changed
-	synced  atomic.Bool
-	stopped atomic.Bool                     // the last Run has returned
-	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
-	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
-	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
-	tuned   chan struct{}                   // a token: the resync loop has to look again
-
-	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of registrations
-	current *run       // nil while not running
-
-	gone     departed                           // guarded by join
-	join     sync.Mutex                         // orders what the cache holds and what the log says of it
-	handlers atomic.Pointer[[]*Registration[T]] // replaced under join
+	machine
+	whole *core[T] // the machine
 }
 
-// run is one call of Run.
-type run struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	began  time.Time
-	feeds  sync.WaitGroup                  // that fill the queue
-	tasks  sync.WaitGroup                  // every other goroutine of this run
-	ending bool                            // nothing is started any more, but not all has ended
-	stop   atomic.Pointer[failure.Failure] // to which the error handler said Stop, or which is beyond it
+// machine is what an informer does that has nothing to do with what is cached.
+type machine interface {
+	Name() string
+	Run(context.Context) error
+	Start(context.Context) (wait func() error, err error)
+	HasSynced() bool
+	WaitForSync(context.Context) error
+	WaitForRV(ctx context.Context, rv string) error
+	WaitForRVIn(ctx context.Context, rv, namespace string) error
+	WaitUntil(ctx context.Context, reached func() bool) error
+	Unsynced() error
+	Status() Status
+	Namespaces() []string
+	SetNamespaces([]string) error
+	Kept() wire.Fields
+	Altered() bool
+	Selects(object.Head) bool
+	Watches(namespace string) bool
 }
-
-// fail ends the run with the first failure that was met.
-func (r *run) fail(err error) {
-	if f, ok := errors.AsType[*failure.Failure](err); ok {
-		r.stop.CompareAndSwap(nil, f)
-	}
-	r.cancel(err)
-}
-
-// Errors of the life of an informer.
-var (
-	// ErrStopped: what was waited for cannot come, because Run has returned.
-	ErrStopped = errors.New("the informer has stopped")
-	// ErrNotSynced: the initial state is not in the cache.
-	ErrNotSynced = errors.New("not synced")
-	// ErrNotWatched: the informer has other namespaces.
-	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
-)
 
 // New returns an informer that is not running. It reports contradicting
 // options in Status and from Run and WaitForSync. Where from is a
@@ -84,55 +47,17 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")
 	}
-	i := &Informer[T]{
-		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
-		log:      newLog[T](),
-		logger:   opts.Logger,
-		onError:  opts.OnError,
-		patience: opts.SyncPatience,
-		tuned:    make(chan struct{}, 1),
-		scope:    scopeOf(from, opts.LabelSelector, opts.FieldSelector),
-	}
-	i.handlers.Store(new([]*Registration[T]))
-	if i.logger == nil {
-		i.logger = slog.New(slog.DiscardHandler)
-	}
-	if i.patience == 0 {
-		i.patience = time.Minute
-	}
-	if opts.DetectMutations > 0 {
-		i.mutations = newMutationDetector[T](opts.DetectMutations, i.reportNow)
-		if sharer, ok := from.(source.Sharer); ok {
-			i.mutations.forget = sharer.ForgetParts
-		}
-	}
-	i.cache = indexer.New[T]()
-	onState := opts.OnState
-	opts.OnState = func(s reflector.Status) {
-		i.changed.broadcast()
-		i.feeds.retryUnserved(s)
-		if onState != nil {
-			onState(s)
-		}
-	}
-	i.feeds.source, i.feeds.opts = from, opts.reflector()
-	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
-	i.feeds.wanted = NamespaceSet(opts.Namespaces)
-	each := i.newFeeds(i.feeds.wanted, false)
-	i.feeds.each.Store(&each)
-	if len(each) == 0 { // nothing will come that could make the informer synced
-		i.feeds.trims = 1
-		i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
-	}
-	return i
+	equal := func(a, b T) bool { return reflect.DeepEqual(a, b) }
+	whole := newCore(from, opts, equal, func(o T) T { return o.DeepCopyObject().(T) })
+	return &Informer[T]{machine: whole, whole: whole}
 }
 
 // Name is what messages call the resource.
-func (i *Informer[T]) Name() string { return i.feeds.name() }
+func (i *Informer[T]) Name() string { return i.machine.Name() }
 
 // Cache returns the read side of the cache. It may be read before, during and
 // after Run.
-func (i *Informer[T]) Cache() indexer.Reader[T] { return i.cache.Reader() }
+func (i *Informer[T]) Cache() indexer.Reader[T] { return i.whole.cache.Reader() }
 
 // AddIndex adds a typed index to the informer's cache; the informer may be running.
 // The function must depend on nothing but the object, and return soon. The name
@@ -141,8 +66,8 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
 	}
-	index, failures := indexer.AddIndex(i.cache, name, values)
-	i.indexFailed(failures)
+	index, failures := indexer.AddIndex(i.whole.cache, name, values)
+	i.whole.indexFailed(failures)
 	return index
 }
 
@@ -151,199 +76,126 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 // *failure.Failure. When it returns, every goroutine that it started has
 // ended (L23). It may be called again: cache and handlers go on from where
 // they were (L24). While it runs, another call fails with reflector.ErrRunning.
-func (i *Informer[T]) Run(ctx context.Context) error {
-	r, err := i.begin(ctx)
-	if err != nil {
-		return err
-	}
-	return i.live(r)
-}
+func (i *Informer[T]) Run(ctx context.Context) error { return i.machine.Run(ctx) }
 
 // Start is Run in a goroutine of its own, which wait waits for. What it adds is
 // that the informer is running when Start returns: a caller that waits for its
 // sync from then on does not find it stopped by the run before.
 func (i *Informer[T]) Start(ctx context.Context) (wait func() error, err error) {
-	r, err := i.begin(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- i.live(r) }()
-	return sync.OnceValue(func() error { return <-ended }), nil
-}
-
-// live is a run from its begin to its end.
-func (i *Informer[T]) live(r *run) error {
-	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
-	r.tasks.Add(1)
-	context.AfterFunc(r.ctx, func() {
-		defer r.tasks.Done()
-		i.mu.Lock()
-		r.ending = true
-		i.mu.Unlock()
-		r.feeds.Wait()
-		fed()
-	})
-	r.tasks.Go(func() { i.resync(r.ctx) })
-	if i.mutations != nil {
-		r.tasks.Go(func() { i.mutations.run(r.ctx) })
-	}
-	processed := make(chan struct{})
-	go func() { defer close(processed); i.process(feeding, r) }()
-	<-processed
-	r.tasks.Wait()
-	r.cancel(nil)
-	i.mu.Lock()
-	i.current = nil
-	i.stopped.Store(true)
-	i.mu.Unlock()
-	i.changed.broadcast()
-	if stop := r.stop.Load(); stop != nil {
-		return stop
-	}
-	return nil
-}
-
-// begin claims the informer for one run and starts its handlers.
-func (i *Informer[T]) begin(ctx context.Context) (*run, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.current != nil {
-		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
-	}
-	if f := i.broken.Load(); f != nil {
-		return nil, f
-	}
-	if f := i.feeds.invalid(); f != nil {
-		return nil, f
-	}
-	r := &run{began: time.Now()}
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
-	i.current = r
-	i.stopped.Store(false)
-	for _, h := range *i.handlers.Load() {
-		r.tasks.Go(func() { h.delivery.work(r.ctx) })
-	}
-	for _, f := range i.feeds.all() {
-		i.start(r, f)
-	}
-	return r, nil
+	return i.machine.Start(ctx)
 }
 
 // AddHandler lets h hear of every change, from the objects that are cached now
 // on: each of them comes first as an Add, marked as initial (L06). It may be
 // called before, during and after Run. It panics where h is nil.
-func (i *Informer[T]) AddHandler(h Handler[T]) *Registration[T] {
+func (i *Informer[T]) AddHandler(h Handler[T]) *Registration {
 	return i.addHandler(h, HandlerOptions{Place: failure.Place(1)})
 }
 
 // AddHandlerWith is AddHandler with options.
-func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registration[T] {
+func (i *Informer[T]) AddHandlerWith(h Handler[T], opts HandlerOptions) *Registration {
 	if opts.Place == "" {
 		opts.Place = failure.Place(1)
 	}
 	return i.addHandler(h, opts)
 }
 
-func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registration[T] {
+func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registration {
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
-	r := &Registration[T]{delivery: newDelivery(i, h, opts)}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.enlist(r)
-	if opts.Resync > 0 {
-		r.nextResync = time.Now().Add(opts.Resync)
-		i.tune()
-	}
-	i.employ(r.delivery)
-	return r
+	return &Registration{i.whole.addHandler(h, opts)}
 }
 
-// employ starts a goroutine for d. It is called under mu.
-func (i *Informer[T]) employ(d *delivery[T]) {
-	if current := i.current; current != nil && !current.ending {
-		current.tasks.Go(func() { d.work(current.ctx) })
-	}
+// Status returns the informer as it is now. The parts are read one after the
+// other, so that they may differ by what happened meanwhile.
+func (i *Informer[T]) Status() Status {
+	s := i.machine.Status()
+	s.Type = reflect.TypeFor[T]().String()
+	return s
 }
 
-// again is employ for a delivery whose goroutine its handler has ended.
-func (i *Informer[T]) again(d *delivery[T]) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.employ(d)
+// HasSynced reports whether a whole initial list is in the cache (L18).
+func (i *Informer[T]) HasSynced() bool { return i.machine.HasSynced() }
+
+// WaitForSync waits until the informer and every handler that it has when
+// WaitForSync is called are synced. It returns an error that wraps ErrNotSynced
+// and says what is missing, in which state the reflector is and what failed
+// last (L22):
+//   - when ctx is done, with its cause;
+//   - with ErrStopped when Run has returned;
+//   - when what is missing has been failing for Options.SyncPatience, or a handler, or
+//     OnError about one, has been in one call for that long.
+//
+// Before Run is called it waits for Run.
+func (i *Informer[T]) WaitForSync(ctx context.Context) error { return i.machine.WaitForSync(ctx) }
+
+// WaitForRV waits until the cache holds every change up to rv, such as that of
+// an object that was just written (L14). It fails with the cause of ctx, with
+// ErrStopped as soon as Run has returned, and at once where rv is not a
+// resource version, or the informer has no namespaces (ErrNotWatched). Where there is
+// no initial list it gives up as WaitForSync does. What it returns says what failed last.
+func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
+	return i.machine.WaitForRV(ctx, rv)
 }
 
-// enlist makes r one of the handlers at one point of the log, with the cache
-// as it is at that point.
-func (i *Informer[T]) enlist(r *Registration[T]) {
-	i.join.Lock()
-	defer i.join.Unlock()
-	objects, _ := i.cache.Snapshot()
-	r.delivery.join(i.log, objects, i.synced.Load())
-	handlers := append(slices.Clone(*i.handlers.Load()), r)
-	i.handlers.Store(&handlers)
+// WaitForRVIn is WaitForRV for the changes in one namespace. Where each namespace is
+// watched on its own (Options.Namespaces) it need not wait for the others: a quiet
+// one may learn only from a bookmark, every minute or so, that it has missed nothing.
+// Of a namespace that is not among the informer's it fails at once, with
+// ErrNotWatched.
+func (i *Informer[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
+	return i.machine.WaitForRVIn(ctx, rv, namespace)
 }
 
-// remove takes r off the list.
-func (i *Informer[T]) remove(r *Registration[T]) {
-	i.join.Lock()
-	defer i.join.Unlock()
-	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *Registration[T]) bool { return h == r })
-	i.handlers.Store(&handlers)
+// WaitUntil waits until reached is true. It is asked at once and after every
+// change of the cache, of the reflector's state and of what is synced, while no
+// lock is held; it must be quick. Otherwise WaitUntil ends as WaitForRV does.
+func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
+	return i.machine.WaitUntil(ctx, reached)
 }
 
-// indexFailed reports index functions that panicked. It is called where no
-// lock is held.
-func (i *Informer[T]) indexFailed(failures []*indexer.IndexError) {
-	for _, e := range failures {
-		i.reportNow(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
-	}
+// Unsynced says which initial lists are missing and why; nil where HasSynced.
+func (i *Informer[T]) Unsynced() error { return i.machine.Unsynced() }
+
+// Namespaces returns those that the informer was last given, sorted:
+// metav1.NamespaceAll alone for all of them.
+func (i *Informer[T]) Namespaces() []string { return i.machine.Namespaces() }
+
+// SetNamespaces changes the namespaces whose objects are wanted. Nil means all that
+// the source has, as does metav1.NamespaceAll among others, and an empty slice means
+// none. The informer may be running: SetNamespaces returns at once, and WaitForSync
+// waits until the change has taken effect. It fails, and changes nothing, where the
+// source cannot be narrowed to one of the namespaces.
+//
+// Handlers hear an Add, marked as initial, of each object of a namespace that
+// came, and a Delete of each object of one that went. Such a Delete says that the
+// object is not among the informer's any more, as it does where a selector no
+// longer matches, and not that it is gone from the server; it carries the state
+// that the cache had, and nothing about it is unknown. Objects of namespaces that
+// stay are not touched. From the change until it has taken effect the informer is
+// not synced, its handlers neither, and the cache has no RV (L13, L18); each
+// namespace goes on having its own (indexer.Reader.NamespaceRV).
+//
+// For a kind without namespaces they mean nothing: it is cached whole. On an
+// informer that is not running the change takes effect when it runs again. It may
+// be called from anywhere, handlers and hooks included.
+func (i *Informer[T]) SetNamespaces(namespaces []string) error {
+	return i.machine.SetNamespaces(namespaces)
 }
 
-// note completes a failure that is not the reflector's, and shows it in the status.
-func (i *Informer[T]) note(f *failure.Failure) *failure.Failure {
-	now := time.Now()
-	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
-	i.failure.Store(f)
-	return f
-}
+// Kept returns the fields that cached objects have; the zero value means all, or
+// that the source does not say.
+func (i *Informer[T]) Kept() wire.Fields { return i.machine.Kept() }
 
-// reportNow notes and reports a failure.
-func (i *Informer[T]) reportNow(f *failure.Failure) { i.report(context.Background(), i.note(f)) }
+// Altered reports whether cached objects have gone through a transform.
+func (i *Informer[T]) Altered() bool { return i.machine.Altered() }
 
-// report logs a failure that is not the reflector's own and asks the error
-// handler what to do about it.
-func (i *Informer[T]) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
+// Selects reports whether the cache is to have o, as the server has it, by its
+// namespace, its labels and its name. What only the server can judge, such as a
+// selector of other fields, counts as selected.
+func (i *Informer[T]) Selects(o T) bool { return i.machine.Selects(o) }
 
-// reportOf is report for the goroutine of a delivery, if d is not nil.
-func (i *Informer[T]) reportOf(ctx context.Context, d *delivery[T], f *failure.Failure) {
-	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
-	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
-		attrs = append(attrs, "stack", string(p.Stack))
-	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
-		attrs = append(attrs, "stack", string(e.Stack))
-	}
-	i.logger.Error("informer failure", attrs...)
-	if i.verdict(ctx, d, f) != failure.Stop {
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.current != nil {
-		i.current.fail(f)
-	}
-}
-
-// verdict asks the error handler. One that fails has said nothing.
-func (i *Informer[T]) verdict(ctx context.Context, d *delivery[T], f *failure.Failure) failure.Verdict {
-	v := failure.Retry
-	if i.onError == nil {
-		return v
-	}
-	if err := i.callHook("OnError", d, func() { v = i.onError(ctx, f) }); err != nil {
-		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)
-	}
-	return v
-}
+// Watches reports whether the cache is to have the objects of a namespace. Those
+// of kinds without namespaces have an empty one, which is always watched.
+func (i *Informer[T]) Watches(namespace string) bool { return i.machine.Watches(namespace) }

@@ -48,9 +48,9 @@ func TestASourceMayAskItsInformer(t *testing.T) {
 		require.NoError(t, i.SetNamespaces([]string{"shop"}))
 		require.NoError(t, i.WaitForSync(t.Context()), "the kind has no namespaces")
 		require.NotZero(t, asked)
-		require.Len(t, i.feeds.all(), 1)
+		require.Len(t, i.whole.feeds.all(), 1)
 		before := asked
-		i.namespaced()
+		i.whole.namespaced()
 		require.Greater(t, asked, before)
 		stop()
 	})

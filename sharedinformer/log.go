@@ -9,7 +9,7 @@ import (
 
 // segment is one piece of the log: the events of a batch, or one of two marks.
 // Its content never changes once it is in the log.
-type segment[T object.Object] struct {
+type segment[T object.Head] struct {
 	events []Event[T]
 	batch  *batch[T]  // the events again; set by append
 	synced bool       // mark: the initial list ends here
@@ -19,7 +19,7 @@ type segment[T object.Object] struct {
 
 // batch is a run of events. It is apart from the segment, so that a handler that does
 // not return from a call holds its events, and not all that follow.
-type batch[T object.Object] struct {
+type batch[T object.Head] struct {
 	events []Event[T]
 	first  uint64 // how many events the log had before them
 }
@@ -27,11 +27,11 @@ type batch[T object.Object] struct {
 // joint is where the next segment will be found. It is apart from the segment
 // before it, so that a cursor that waits for the next one does not hold the last: after
 // an initial list, that is an event for each object.
-type joint[T object.Object] struct{ next atomic.Pointer[segment[T]] }
+type joint[T object.Head] struct{ next atomic.Pointer[segment[T]] }
 
 // resync is the state of the cache at one point of the log, for those handlers
 // that asked.
-type resync[T object.Object] struct {
+type resync[T object.Head] struct {
 	objects indexer.View[T]
 	targets map[mailbox[T]]struct{}
 }
@@ -47,12 +47,12 @@ func (r *resync[T]) wantedBy(m mailbox[T]) bool {
 
 // eventLog is what the informer appends to. It holds only its end; each cursor holds
 // what it has not passed.
-type eventLog[T object.Object] struct {
-	end   *joint[T]     // guarded by Informer.join
+type eventLog[T object.Head] struct {
+	end   *joint[T]     // guarded by core.join
 	total atomic.Uint64 // events ever appended
 }
 
-func newLog[T object.Object]() *eventLog[T] {
+func newLog[T object.Head]() *eventLog[T] {
 	return &eventLog[T]{end: new(joint[T])}
 }
 

@@ -4,9 +4,9 @@ import "github.com/millrace-dev/millrace/object"
 
 // mailbox holds what one handler has still to hear of the log. It has two forms: a
 // cursor holds on to the log itself, a coalescer keeps one entry per object.
-type mailbox[T object.Object] interface {
+type mailbox[T object.Head] interface {
 	// offer tells of a segment that has been appended. It is called under
-	// Informer.join.
+	// core.join.
 	offer(s *segment[T])
 
 	// next returns the next events, or a mark that stands before them, or neither. It

@@ -35,9 +35,10 @@ func (e *MutationError) Error() string {
 // each call of a handler. Where one differs, all are compared at once, since
 // what was altered may be a part that many share: each altered part is reported
 // once.
-type mutationDetector[T object.Object] struct {
+type mutationDetector[T object.Head] struct {
 	every  time.Duration
 	report func(*failure.Failure)
+	copy   func(T) T     // of an object that shares nothing with it
 	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
 
@@ -47,7 +48,7 @@ type mutationDetector[T object.Object] struct {
 }
 
 // original is a shared object and what it looked like when it was cached.
-type original[T object.Object] struct {
+type original[T object.Head] struct {
 	shared, copy T
 	key          object.Key
 
@@ -56,8 +57,8 @@ type original[T object.Object] struct {
 	reported bool
 }
 
-func newMutationDetector[T object.Object](every time.Duration, report func(*failure.Failure)) *mutationDetector[T] {
-	return &mutationDetector[T]{every: every, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
+func newMutationDetector[T object.Head](every time.Duration, copied func(T) T, report func(*failure.Failure)) *mutationDetector[T] {
+	return &mutationDetector[T]{every: every, copy: copied, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
 }
 
 // learn copies what is put into the cache, and returns what leaves it. It must
@@ -76,7 +77,7 @@ func (m *mutationDetector[T]) learn(events []Event[T]) (left []*original[T]) {
 			delete(m.watched, key)
 			continue
 		}
-		m.watched[key] = &original[T]{shared: e.Object, copy: e.Object.DeepCopyObject().(T), key: key}
+		m.watched[key] = &original[T]{shared: e.Object, copy: m.copy(e.Object), key: key}
 	}
 	return left
 }
@@ -136,7 +137,7 @@ func (m *mutationDetector[T]) run(ctx context.Context) {
 }
 
 // mutation is an object that was changed, and where.
-type mutation[T object.Object] struct {
+type mutation[T object.Head] struct {
 	*original[T]
 	difference
 }

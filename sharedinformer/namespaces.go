@@ -23,33 +23,13 @@ func NamespaceSet(namespaces []string) []string {
 	return slices.Compact(set)
 }
 
-// Namespaces returns those that the informer was last given, sorted:
-// metav1.NamespaceAll alone for all of them.
-func (i *Informer[T]) Namespaces() []string {
+func (i *core[T]) Namespaces() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.feeds.wanted)
 }
 
-// SetNamespaces changes the namespaces whose objects are wanted. Nil means all that
-// the source has, as does metav1.NamespaceAll among others, and an empty slice means
-// none. The informer may be running: SetNamespaces returns at once, and WaitForSync
-// waits until the change has taken effect. It fails, and changes nothing, where the
-// source cannot be narrowed to one of the namespaces.
-//
-// Handlers hear an Add, marked as initial, of each object of a namespace that
-// came, and a Delete of each object of one that went. Such a Delete says that the
-// object is not among the informer's any more, as it does where a selector no
-// longer matches, and not that it is gone from the server; it carries the state
-// that the cache had, and nothing about it is unknown. Objects of namespaces that
-// stay are not touched. From the change until it has taken effect the informer is
-// not synced, its handlers neither, and the cache has no RV (L13, L18); each
-// namespace goes on having its own (indexer.Reader.NamespaceRV).
-//
-// For a kind without namespaces they mean nothing: it is cached whole. On an
-// informer that is not running the change takes effect when it runs again. It may
-// be called from anywhere, handlers and hooks included.
-func (i *Informer[T]) SetNamespaces(namespaces []string) error {
+func (i *core[T]) SetNamespaces(namespaces []string) error {
 	set := NamespaceSet(namespaces)
 	feeds := make([]*feed[T], len(set))
 	for n, namespace := range set {
@@ -72,7 +52,7 @@ func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 }
 
 // notNamespaced takes note that the kind has no namespaces.
-func (i *Informer[T]) notNamespaced() {
+func (i *core[T]) notNamespaced() {
 	all := i.newFeed(metav1.NamespaceAll, &scoped[T]{i.feeds.source, i.namespaced}, false)
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -84,7 +64,7 @@ func (i *Informer[T]) notNamespaced() {
 
 // namespaced takes note that the kind has namespaces after all. It reports whether
 // its objects are wanted nevertheless.
-func (i *Informer[T]) namespaced() (wanted bool) {
+func (i *core[T]) namespaced() (wanted bool) {
 	for {
 		set, scoped := i.wanted()
 		if !scoped {
@@ -95,7 +75,7 @@ func (i *Informer[T]) namespaced() (wanted bool) {
 }
 
 // wanted returns the namespaces that are wanted, and whether the kind has none.
-func (i *Informer[T]) wanted() (set []string, scoped bool) {
+func (i *core[T]) wanted() (set []string, scoped bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.feeds.wanted, i.feeds.clusterScoped
@@ -103,7 +83,7 @@ func (i *Informer[T]) wanted() (set []string, scoped bool) {
 
 // giveBack gives a kind that has namespaces after all the feeds of a set, if that is
 // still the one that is wanted.
-func (i *Informer[T]) giveBack(set []string, feeds []*feed[T]) {
+func (i *core[T]) giveBack(set []string, feeds []*feed[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.feeds.clusterScoped && slices.Equal(set, i.feeds.wanted) {
@@ -114,7 +94,7 @@ func (i *Informer[T]) giveBack(set []string, feeds []*feed[T]) {
 
 // feedWith gives the informer one feed for each namespace of a set: the one that it
 // has, or else that of set. It is called under mu.
-func (i *Informer[T]) feedWith(set []*feed[T]) {
+func (i *core[T]) feedWith(set []*feed[T]) {
 	leaving := slices.DeleteFunc(i.feeds.leaving, func(f *feed[T]) bool { return f.cancel == nil })
 	var feeds, come []*feed[T]
 	before := i.feeds.all()
@@ -149,7 +129,7 @@ func (i *Informer[T]) feedWith(set []*feed[T]) {
 
 // withdraw puts other feeds in the place of those before them, and takes back what
 // was said of the whole set until trims have left the queue. It is called under mu.
-func (i *Informer[T]) withdraw(feeds []*feed[T], trims int) {
+func (i *core[T]) withdraw(feeds []*feed[T], trims int) {
 	i.join.Lock()
 	defer i.join.Unlock()
 	before := i.feeds.all()
@@ -165,8 +145,8 @@ func (i *Informer[T]) withdraw(feeds []*feed[T], trims int) {
 		}
 	})
 	if i.synced.Swap(false) {
-		for _, r := range *i.handlers.Load() {
-			r.delivery.awaiting.Add(1)
+		for _, d := range *i.handlers.Load() {
+			d.awaiting.Add(1)
 		}
 	}
 }
@@ -174,7 +154,7 @@ func (i *Informer[T]) withdraw(feeds []*feed[T], trims int) {
 // newFeeds returns a feed for each namespace of a set. Where the source cannot be
 // narrowed to one, that feed fails with the reason. It is called where no lock is held,
 // as whatever calls a source.
-func (i *Informer[T]) newFeeds(set []string, fresh bool) []*feed[T] {
+func (i *core[T]) newFeeds(set []string, fresh bool) []*feed[T] {
 	feeds := make([]*feed[T], len(set))
 	for n, namespace := range set {
 		from, err := i.feeds.in(namespace)
@@ -188,7 +168,7 @@ func (i *Informer[T]) newFeeds(set []string, fresh bool) []*feed[T] {
 
 // newFeed returns the feed of one namespace. Its list must be fresh where others may
 // have read the same objects before.
-func (i *Informer[T]) newFeed(namespace string, from source.ListerWatcher[T], fresh bool) *feed[T] {
+func (i *core[T]) newFeed(namespace string, from source.ListerWatcher[T], fresh bool) *feed[T] {
 	opts := i.feeds.opts
 	opts.Consistent = fresh
 	from = reusing(from, i.cache.Peek) // which never waits for the cache

@@ -122,7 +122,7 @@ func TestL18_TheSetOfANamespaceThatHasGone(t *testing.T) {
 	}
 	trim := deltafifo.Delta[partial]{Type: deltafifo.Trim}
 	apply := func(i *Informer[partial], deltas ...deltafifo.Delta[partial]) {
-		i.handleDeltas(deltas)
+		i.whole.handleDeltas(deltas)
 	}
 	i := New(stubborn{}, Options{Namespaces: []string{"shop"}})
 	require.NoError(t, i.SetNamespaces([]string{metav1.NamespaceAll}))

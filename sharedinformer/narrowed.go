@@ -25,7 +25,7 @@ func nameOf(from any) string {
 }
 
 // unusable stands for a source that there cannot be, and fails with the reason.
-type unusable[T object.Object] struct {
+type unusable[T object.Head] struct {
 	of  source.ListerWatcher[T]
 	err error
 }
@@ -48,7 +48,7 @@ func (u unusable[T]) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.
 
 // narrowed is the source of one namespace. It tells when it learns that the kind has
 // none.
-type narrowed[T object.Object] struct {
+type narrowed[T object.Head] struct {
 	source.ListerWatcher[T]
 	notNamespaced func()
 }
@@ -90,7 +90,7 @@ var errNamespaced = errors.New("the kind has namespaces now: only those that are
 
 // scoped is the source of all objects of a kind without namespaces. It tells when it
 // learns that the kind has them after all, and fails unless all are wanted.
-type scoped[T object.Object] struct {
+type scoped[T object.Head] struct {
 	source.ListerWatcher[T]
 	namespaced func() (wanted bool)
 }
@@ -146,7 +146,7 @@ func (s *scoped[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 }
 
 // reusing returns the source as one that takes back known objects, if it can.
-func reusing[T object.Object](from source.ListerWatcher[T], known wire.Known[T]) source.ListerWatcher[T] {
+func reusing[T object.Head](from source.ListerWatcher[T], known wire.Known[T]) source.ListerWatcher[T] {
 	if reuser, ok := from.(source.Reuser[T]); ok {
 		if again := reuser.Reusing(known); again != nil {
 			return again

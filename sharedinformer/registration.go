@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
-
-	"github.com/millrace-dev/millrace/object"
 )
 
 // Lag says what is held for a handler that does not keep up (L09).
@@ -64,60 +61,82 @@ func (o *HandlerOptions) label() string {
 	return fmt.Sprintf("handler %q (%s)", o.Name, o.Place)
 }
 
-// Registration is one handler on one informer. Its methods may be called from any
-// goroutine.
-type Registration[T object.Object] struct {
-	delivery   *delivery[T]
-	resyncDue  atomic.Bool
-	nextResync time.Time // guarded by Informer.mu
-}
-
 // ErrClosed: the registration was closed.
 var ErrClosed = errors.New("the registration was closed")
 
+// Registration is one handler on one informer. Its methods may be called from any
+// goroutine.
+type Registration struct{ of listener }
+
+// listener is a delivery of whatever is cached.
+type listener interface {
+	Name() string
+	String() string
+	HasSynced() bool
+	WaitForSync(context.Context) error
+	Close()
+	CloseAndWait(context.Context) error
+	Status() HandlerStatus
+}
+
 // Name is what messages call the handler.
-func (r *Registration[T]) Name() string { return r.delivery.opts.name() }
+func (r *Registration) Name() string { return r.of.Name() }
 
 // String gives name and place.
-func (r *Registration[T]) String() string { return r.delivery.opts.label() }
+func (r *Registration) String() string { return r.of.String() }
 
 // HasSynced reports whether the handler's last initial Add has returned (L18).
-func (r *Registration[T]) HasSynced() bool { return r.delivery.awaiting.Load() == 0 }
+func (r *Registration) HasSynced() bool { return r.of.HasSynced() }
 
 // WaitForSync waits for HasSynced. It fails with the cause of ctx, with
 // ErrStopped, and with ErrClosed, and says what it was waiting for.
-func (r *Registration[T]) WaitForSync(ctx context.Context) error {
-	i := r.delivery.informer
-	return i.waitUntil(ctx, wait{
-		reached: func() (bool, error) {
-			if r.delivery.closed.Load() {
-				return false, ErrClosed
-			}
-			return r.HasSynced(), nil
-		},
-		waiting:  func() error { return i.unsynced(r) },
-		patience: func() (time.Duration, bool) { return i.patienceWith(r) },
-	})
-}
+func (r *Registration) WaitForSync(ctx context.Context) error { return r.of.WaitForSync(ctx) }
 
 // Close takes the handler off the informer and returns at once. Nothing more
 // is told to it, but a call may be in progress, which CloseAndWait waits for.
 // It may be called more than once, from inside the handler, and at any time of
 // the informer's life (L07).
-func (r *Registration[T]) Close() {
-	if !r.delivery.close() {
-		return
-	}
-	r.delivery.informer.remove(r)
-	r.delivery.informer.changed.broadcast()
-}
+func (r *Registration) Close() { r.of.Close() }
 
 // CloseAndWait closes and waits for the call in progress, unless it is called
 // by that very call, or by OnSync or OnError about it. It fails only with the cause of
 // ctx.
-func (r *Registration[T]) CloseAndWait(ctx context.Context) error {
-	r.Close()
-	d := r.delivery
+func (r *Registration) CloseAndWait(ctx context.Context) error { return r.of.CloseAndWait(ctx) }
+
+// Status returns the registration as it is now.
+func (r *Registration) Status() HandlerStatus { return r.of.Status() }
+
+// Name is that of a Registration, as are the methods that follow.
+func (d *delivery[T]) Name() string { return d.opts.name() }
+
+func (d *delivery[T]) String() string { return d.opts.label() }
+
+func (d *delivery[T]) HasSynced() bool { return d.awaiting.Load() == 0 }
+
+func (d *delivery[T]) WaitForSync(ctx context.Context) error {
+	i := d.informer
+	return i.waitUntil(ctx, wait{
+		reached: func() (bool, error) {
+			if d.closed.Load() {
+				return false, ErrClosed
+			}
+			return d.HasSynced(), nil
+		},
+		waiting:  func() error { return i.unsynced(d) },
+		patience: func() (time.Duration, bool) { return i.patienceWith(d) },
+	})
+}
+
+func (d *delivery[T]) Close() {
+	if !d.close() {
+		return
+	}
+	d.informer.remove(d)
+	d.informer.changed.broadcast()
+}
+
+func (d *delivery[T]) CloseAndWait(ctx context.Context) error {
+	d.Close()
 	if d.inside() {
 		return nil
 	}
@@ -125,6 +144,6 @@ func (r *Registration[T]) CloseAndWait(ctx context.Context) error {
 	case <-d.ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%s: %s: waiting for the call in progress: %w", d.informer.Name(), r, context.Cause(ctx))
+		return fmt.Errorf("%s: %s: waiting for the call in progress: %w", d.informer.Name(), d, context.Cause(ctx))
 	}
 }

@@ -11,7 +11,7 @@ import (
 // at the handler; who gets it is decided where the Sync leaves the queue, so
 // that it stands behind every change that came before (L11). Now and then it also looks
 // for handlers that block.
-func (i *Informer[T]) resync(ctx context.Context) {
+func (i *core[T]) resync(ctx context.Context) {
 	handlers := newAttendance[T]()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -36,26 +36,26 @@ func (i *Informer[T]) resync(ctx context.Context) {
 // noResync is how long the loop sleeps while no handler wants a resync.
 const noResync = 24 * time.Hour
 
-func (i *Informer[T]) nextResync() time.Time {
+func (i *core[T]) nextResync() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	next := time.Now().Add(noResync)
-	for _, r := range *i.handlers.Load() {
-		if r.delivery.opts.Resync > 0 && r.nextResync.Before(next) {
-			next = r.nextResync
+	for _, d := range *i.handlers.Load() {
+		if d.opts.Resync > 0 && d.nextResync.Before(next) {
+			next = d.nextResync
 		}
 	}
 	return next
 }
 
 // markDue notes the handlers whose time has come.
-func (i *Informer[T]) markDue(now time.Time) (any bool) {
+func (i *core[T]) markDue(now time.Time) (any bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, r := range *i.handlers.Load() {
-		if r.delivery.opts.Resync > 0 && !r.nextResync.After(now) {
-			r.resyncDue.Store(true)
-			r.nextResync = now.Add(r.delivery.opts.Resync)
+	for _, d := range *i.handlers.Load() {
+		if d.opts.Resync > 0 && !d.nextResync.After(now) {
+			d.resyncDue.Store(true)
+			d.nextResync = now.Add(d.opts.Resync)
 			any = true
 		}
 	}
@@ -63,7 +63,7 @@ func (i *Informer[T]) markDue(now time.Time) (any bool) {
 }
 
 // tune lets the loop look at the handlers again.
-func (i *Informer[T]) tune() {
+func (i *core[T]) tune() {
 	select {
 	case i.tuned <- struct{}{}:
 	default:

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -24,22 +25,16 @@ func scopeOf(from any, labels labels.Selector, fields fields.Selector) scope {
 	return scope{limited: limited, labels: labels, fields: fields}
 }
 
-// Kept returns the fields that cached objects have; the zero value means all, or
-// that the source does not say.
-func (i *Informer[T]) Kept() wire.Fields {
+func (i *core[T]) Kept() wire.Fields {
 	if i.scope.limited == nil {
 		return wire.Fields{}
 	}
 	return i.scope.limited.Kept()
 }
 
-// Altered reports whether cached objects have gone through a transform.
-func (i *Informer[T]) Altered() bool { return i.scope.limited != nil && i.scope.limited.Altered() }
+func (i *core[T]) Altered() bool { return i.scope.limited != nil && i.scope.limited.Altered() }
 
-// Selects reports whether the cache is to have o, as the server has it, by its
-// namespace, its labels and its name. What only the server can judge, such as a
-// selector of other fields, counts as selected.
-func (i *Informer[T]) Selects(o T) bool {
+func (i *core[T]) Selects(o object.Head) bool {
 	s := i.scope
 	switch namespace := o.GetNamespace(); {
 	case !i.Watches(namespace):
@@ -66,9 +61,7 @@ func (i *Informer[T]) Selects(o T) bool {
 	return true
 }
 
-// Watches reports whether the cache is to have the objects of a namespace. Those
-// of kinds without namespaces have an empty one, which is always watched.
-func (i *Informer[T]) Watches(namespace string) bool {
+func (i *core[T]) Watches(namespace string) bool {
 	if namespace == "" {
 		return true
 	}

@@ -1,7 +1,6 @@
 package sharedinformer
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -59,13 +58,10 @@ type HandlerStatus struct {
 	Failure *failure.Failure // the last panic or error
 }
 
-// Status returns the informer as it is now. The parts are read one after the
-// other, so that they may differ by what happened meanwhile.
-func (i *Informer[T]) Status() Status {
-	cache := i.Cache()
+func (i *core[T]) Status() Status {
+	cache := i.cache.Reader()
 	all, each := i.feeds.status()
 	s := Status{
-		Type:      reflect.TypeFor[T]().String(),
 		Reflector: all, Namespaces: each,
 		Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(),
@@ -74,8 +70,8 @@ func (i *Informer[T]) Status() Status {
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {
 		s.QueueAge = time.Since(oldest)
 	}
-	for _, r := range *i.handlers.Load() {
-		s.Handlers = append(s.Handlers, r.Status())
+	for _, d := range *i.handlers.Load() {
+		s.Handlers = append(s.Handlers, d.Status())
 	}
 	return s
 }
@@ -133,12 +129,11 @@ func worse(a, b reflector.Status) bool {
 	return a.Attempts > 0 && a.Failure.Since.Before(b.Failure.Since)
 }
 
-// Status returns the registration as it is now.
-func (r *Registration[T]) Status() HandlerStatus {
-	d := r.delivery
+// Status is that of a Registration.
+func (d *delivery[T]) Status() HandlerStatus {
 	load := d.mailbox.load()
 	s := HandlerStatus{
-		Name: r.Name(), Place: d.opts.Place, Lag: d.opts.Lag, Synced: r.HasSynced(),
+		Name: d.Name(), Place: d.opts.Place, Lag: d.opts.Lag, Synced: d.HasSynced(),
 		Pending: load.pending, Delivered: load.delivered + d.others.Load(), Coalesced: load.merged,
 		Panics: d.panics.Load(), Errors: d.errors.Load(),
 		Slowest: max(d.watch.longest(), d.watch.running()), Failure: d.failure.Load(),

@@ -31,7 +31,7 @@ type witness struct {
 	delay   func() time.Duration
 	unruly  bool
 	meddles func()
-	r       *Registration[partial]
+	r       *Registration
 }
 
 func (h *witness) fail(format string, args ...any) {

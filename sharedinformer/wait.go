@@ -14,25 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// HasSynced reports whether a whole initial list is in the cache (L18).
-func (i *Informer[T]) HasSynced() bool { return i.synced.Load() }
+func (i *core[T]) HasSynced() bool { return i.synced.Load() }
 
-// WaitForSync waits until the informer and every handler that it has when
-// WaitForSync is called are synced. It returns an error that wraps ErrNotSynced
-// and says what is missing, in which state the reflector is and what failed
-// last (L22):
-//   - when ctx is done, with its cause;
-//   - with ErrStopped when Run has returned;
-//   - when what is missing has been failing for Options.SyncPatience, or a handler, or
-//     OnError about one, has been in one call for that long.
-//
-// Before Run is called it waits for Run.
-func (i *Informer[T]) WaitForSync(ctx context.Context) error {
+func (i *core[T]) WaitForSync(ctx context.Context) error {
 	handlers := *i.handlers.Load()
-	waitingFor := func() *Registration[T] {
-		for _, r := range handlers {
-			if !r.HasSynced() && !r.delivery.closed.Load() {
-				return r
+	waitingFor := func() *delivery[T] {
+		for _, d := range handlers {
+			if !d.HasSynced() && !d.closed.Load() {
+				return d
 			}
 		}
 		return nil
@@ -44,31 +33,21 @@ func (i *Informer[T]) WaitForSync(ctx context.Context) error {
 	})
 }
 
-// WaitForRV waits until the cache holds every change up to rv, such as that of
-// an object that was just written (L14). It fails with the cause of ctx, with
-// ErrStopped as soon as Run has returned, and at once where rv is not a
-// resource version, or the informer has no namespaces (ErrNotWatched). Where there is
-// no initial list it gives up as WaitForSync does. What it returns says what failed last.
-func (i *Informer[T]) WaitForRV(ctx context.Context, rv string) error {
+func (i *core[T]) WaitForRV(ctx context.Context, rv string) error {
 	return i.waitForRV(ctx, rv)
 }
 
-// WaitForRVIn is WaitForRV for the changes in one namespace. Where each namespace is
-// watched on its own (Options.Namespaces) it need not wait for the others: a quiet
-// one may learn only from a bookmark, every minute or so, that it has missed nothing.
-// Of a namespace that is not among the informer's it fails at once, with
-// ErrNotWatched.
-func (i *Informer[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
+func (i *core[T]) WaitForRVIn(ctx context.Context, rv, namespace string) error {
 	if namespace == metav1.NamespaceAll {
 		return i.waitForRV(ctx, rv)
 	}
 	return i.waitForRV(ctx, rv, namespace)
 }
 
-func (i *Informer[T]) waitForRV(ctx context.Context, rv string, namespace ...string) error {
-	cached := i.Cache().RV
+func (i *core[T]) waitForRV(ctx context.Context, rv string, namespace ...string) error {
+	cached := i.cache.Reader().RV
 	if len(namespace) > 0 {
-		cached = func() string { return i.Cache().NamespaceRV(namespace[0]) }
+		cached = func() string { return i.cache.Reader().NamespaceRV(namespace[0]) }
 	}
 	if _, err := object.CompareRV(rv, rv); err != nil {
 		return fmt.Errorf("%s: wait for resource version %q: %w", i.Name(), rv, err)
@@ -89,10 +68,7 @@ func (i *Informer[T]) waitForRV(ctx context.Context, rv string, namespace ...str
 	})
 }
 
-// WaitUntil waits until reached is true. It is asked at once and after every
-// change of the cache, of the reflector's state and of what is synced, while no
-// lock is held; it must be quick. Otherwise WaitUntil ends as WaitForRV does.
-func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
+func (i *core[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.waitUntil(ctx, wait{
 		reached: func() (bool, error) { return reached(), nil },
 		waiting: func() error {
@@ -106,7 +82,7 @@ func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error 
 }
 
 // behind says why the cache is not at rv.
-func (i *Informer[T]) behind(rv, have string, namespace []string) error {
+func (i *core[T]) behind(rv, have string, namespace []string) error {
 	s, _ := i.reading(namespace)
 	switch {
 	case have == "" && len(namespace) > 0:
@@ -131,7 +107,7 @@ type wait struct {
 
 // waitUntil waits. What it returns otherwise wraps both what it was waiting for and
 // why that ended.
-func (i *Informer[T]) waitUntil(ctx context.Context, w wait) error {
+func (i *core[T]) waitUntil(ctx context.Context, w wait) error {
 	for {
 		changed := i.changed.next()
 		if ok, err := w.reached(); ok || err != nil {
@@ -161,10 +137,10 @@ func (i *Informer[T]) waitUntil(ctx context.Context, w wait) error {
 
 // reading returns the status of what reads a namespace, or else of the whole, and
 // whether the cache has its initial list.
-func (i *Informer[T]) reading(namespace []string) (s reflector.Status, synced bool) {
+func (i *core[T]) reading(namespace []string) (s reflector.Status, synced bool) {
 	if len(namespace) > 0 {
 		if f := feedOf(i.feeds.all(), namespace[0]); f != nil {
-			return f.reflector.Status(), i.Cache().NamespaceRV(namespace[0]) != ""
+			return f.reflector.Status(), i.cache.Reader().NamespaceRV(namespace[0]) != ""
 		}
 	}
 	s, _ = i.feeds.status()
@@ -174,7 +150,7 @@ func (i *Informer[T]) reading(namespace []string) (s reflector.Status, synced bo
 // patienceLeft is how long what is missing is still waited for while it fails: the
 // initial list of a namespace, if one is named, or else those of all. What fails but
 // has its list stands in nobody's way.
-func (i *Informer[T]) patienceLeft(namespace []string) (left time.Duration, failing bool) {
+func (i *core[T]) patienceLeft(namespace []string) (left time.Duration, failing bool) {
 	if i.patience < 0 || i.HasSynced() {
 		return 0, false
 	}
@@ -202,18 +178,18 @@ func (i *Informer[T]) patienceLeft(namespace []string) (left time.Duration, fail
 	return left, failing
 }
 
-// patienceWith is patienceLeft where a handler is waited for as well, if r is not nil.
-func (i *Informer[T]) patienceWith(r *Registration[T]) (left time.Duration, failing bool) {
-	if left, failing = i.patienceLeft(nil); failing || r == nil || i.patience < 0 || !i.HasSynced() {
+// patienceWith is patienceLeft where a handler is waited for as well, if d is not nil.
+func (i *core[T]) patienceWith(d *delivery[T]) (left time.Duration, failing bool) {
+	if left, failing = i.patienceLeft(nil); failing || d == nil || i.patience < 0 || !i.HasSynced() {
 		return left, failing
 	}
-	_, since := r.delivery.blocked()
+	_, since := d.blocked()
 	return i.patience - since, true
 }
 
 // began is when the run in progress began. Until its reflector has begun too,
 // the failures of the run before are still to be seen.
-func (i *Informer[T]) began() time.Time {
+func (i *core[T]) began() time.Time {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current == nil {
@@ -222,8 +198,7 @@ func (i *Informer[T]) began() time.Time {
 	return i.current.began
 }
 
-// Unsynced says which initial lists are missing and why; nil where HasSynced.
-func (i *Informer[T]) Unsynced() error {
+func (i *core[T]) Unsynced() error {
 	var each []error
 	for _, s := range i.missing() {
 		each = append(each, i.notRead(s))
@@ -232,7 +207,7 @@ func (i *Informer[T]) Unsynced() error {
 }
 
 // notRead says why the reflector in state s has no initial list.
-func (i *Informer[T]) notRead(s reflector.Status) error {
+func (i *core[T]) notRead(s reflector.Status) error {
 	running, leaving := i.ending()
 	if !running || s.Attempts > 0 || s.State != reflector.Idle && s.State != reflector.Stopped {
 		return s.Missing()
@@ -250,7 +225,7 @@ func (i *Informer[T]) notRead(s reflector.Status) error {
 }
 
 // ending returns the feeds that have left and not ended, and whether the informer runs.
-func (i *Informer[T]) ending() (running bool, leaving []*feed[T]) {
+func (i *core[T]) ending() (running bool, leaving []*feed[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, f := range i.feeds.leaving {
@@ -262,21 +237,21 @@ func (i *Informer[T]) ending() (running bool, leaving []*feed[T]) {
 }
 
 // missing returns the reflectors whose initial list is missing.
-func (i *Informer[T]) missing() []reflector.Status {
+func (i *core[T]) missing() []reflector.Status {
 	if i.HasSynced() {
 		return nil
 	}
 	return missing(i.feeds.status())
 }
 
-// unsynced says why the informer, or else the handler r, is not synced.
-func (i *Informer[T]) unsynced(r *Registration[T]) error {
+// unsynced says why the informer, or else the handler of d, is not synced.
+func (i *core[T]) unsynced(d *delivery[T]) error {
 	switch err := i.Unsynced(); {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotSynced, err)
-	case r != nil:
-		blocked, _ := r.delivery.blocked()
-		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), r, r.Status().Pending, blocked)
+	case d != nil:
+		blocked, _ := d.blocked()
+		return fmt.Errorf("%w: %s: %s has %d events to hear before it is synced%s", ErrNotSynced, i.Name(), d, d.Status().Pending, blocked)
 	}
 	return fmt.Errorf("%w: %s", ErrNotSynced, i.Name())
 }

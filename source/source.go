@@ -11,7 +11,7 @@ import (
 )
 
 // List is a list as it is being read. It belongs to one goroutine.
-type List[T object.Object] struct {
+type List[T object.Head] struct {
 	// Items yields each item as it arrives, following the pages. It can be
 	// ranged over once; the request is sent when it is. An error ends it, and
 	// what was yielded before is then not the whole list.
@@ -27,7 +27,7 @@ type List[T object.Object] struct {
 // ListerWatcher is what a reflector needs of a resource: to list it and to
 // watch it. rest.Resource implements it; so can a test, in a few lines. A source
 // that implements fmt.Stringer is named so in messages.
-type ListerWatcher[T object.Object] interface {
+type ListerWatcher[T object.Head] interface {
 	// List returns a list that is yet to be read.
 	List(ctx context.Context, opts metav1.ListOptions) List[T]
 
@@ -45,7 +45,7 @@ type Sharer interface {
 }
 
 // Reuser is a ListerWatcher that need not decode again what its caller has.
-type Reuser[T object.Object] interface {
+type Reuser[T object.Head] interface {
 	ListerWatcher[T]
 
 	// Reusing returns the same source for a caller that has objects already:
@@ -56,7 +56,7 @@ type Reuser[T object.Object] interface {
 }
 
 // Namespacer is a ListerWatcher that can be narrowed to a namespace.
-type Namespacer[T object.Object] interface {
+type Namespacer[T object.Head] interface {
 	ListerWatcher[T]
 
 	// In returns the source of the objects of one namespace; the empty one means

@@ -7,7 +7,7 @@ import "github.com/millrace-dev/millrace/object"
 // gets its own object back. Known may be called from any goroutine. It must not
 // block, because the body is not read meanwhile. It must not keep the key, because
 // the key's text lies in a buffer that is reused.
-type Known[T object.Object] func(key object.Key) (T, bool)
+type Known[T object.Head] func(key object.Key) (T, bool)
 
 // version returns the caller's object if it is this version of this object, and
 // not of another one with the same name (L04).

@@ -12,7 +12,7 @@ import (
 )
 
 // frames is the state of reading one watch stream.
-type frames[T object.Object] struct {
+type frames[T object.Head] struct {
 	*crew.Crew[Event[T]]
 	next func() (frame.Item, error) // finds a frame; io.EOF where the stream ends before it
 	fail func(where string, raw []byte, err error) *Error

@@ -17,7 +17,7 @@ import (
 // the transport from the bytes: rest uses it and knows nothing of encodings. A
 // Decoder is safe for concurrent use. Each iterator it returns belongs to one
 // goroutine and can be ranged over once.
-type Decoder[T object.Object] interface {
+type Decoder[T object.Head] interface {
 	// Object decodes a body that holds one object.
 	Object(body []byte) (T, error)
 
@@ -40,7 +40,7 @@ type Decoder[T object.Object] interface {
 // An Event is one frame of a watch: what happened, and the object afterwards, or
 // for a deletion before it. A bookmark's object has only a resource version and
 // perhaps annotations.
-type Event[T object.Object] struct {
+type Event[T object.Head] struct {
 	Type     watch.EventType
 	Object   T
 	Bytes    int       // size of the frame on the wire

@@ -30,7 +30,7 @@ type registration struct {
 	ended  chan struct{} // closed when the handler is not called any more
 	end    sync.Once
 
-	inner *sharedinformer.Registration[object.Object] // nil until the informer runs; guarded by informer.mu
+	inner *sharedinformer.Registration // nil until the informer runs; guarded by informer.mu
 }
 
 // HasSynced reports whether the handler's last initial OnAdd has returned.

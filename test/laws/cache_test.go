@@ -322,7 +322,7 @@ func TestL16_AnInformerGivesNoWayToWrite(t *testing.T) {
 	}
 	walk("Informer", reflect.TypeFor[*sharedinformer.Informer[pod]]())
 	walk("Index", reflect.TypeFor[*indexer.Index[pod, string]]())
-	walk("Registration", reflect.TypeFor[*sharedinformer.Registration[pod]]())
+	walk("Registration", reflect.TypeFor[*sharedinformer.Registration]())
 	require.True(t, seen[reflect.TypeFor[indexer.Reader[pod]]()])
 }
 

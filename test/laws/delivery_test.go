@@ -323,7 +323,7 @@ func TestL07_CloseFromInsideTheHandler(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		i, _ := r.synced(sharedinformer.Options{})
 		calls := 0
-		var reg *sharedinformer.Registration[*corev1.Pod]
+		var reg *sharedinformer.Registration
 		reg = i.AddHandler(handler(func(event) {
 			calls++
 			require.NoError(r, reg.CloseAndWait(context.Background()))

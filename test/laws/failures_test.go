@@ -276,9 +276,9 @@ func TestL22_AStopEndsRunWithTheFailure(t *testing.T) {
 
 // The error handler may use the informer, and may even panic.
 func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
-	for name, do := range map[string]func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration[*corev1.Pod]){
-		"panics": func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration[*corev1.Pod]) { panic("oh no") },
-		"uses the informer": func(i *sharedinformer.Informer[*corev1.Pod], r *sharedinformer.Registration[*corev1.Pod]) {
+	for name, do := range map[string]func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration){
+		"panics": func(*sharedinformer.Informer[*corev1.Pod], *sharedinformer.Registration) { panic("oh no") },
+		"uses the informer": func(i *sharedinformer.Informer[*corev1.Pod], r *sharedinformer.Registration) {
 			i.Status()
 			r.Close()
 			i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{}).Close()
@@ -289,7 +289,7 @@ func TestL22_TheErrorHandlerIsFreeInWhatItDoes(t *testing.T) {
 				r.fill(3)
 				r.once("list", apiserver.Fail{Code: 500})
 				var i *sharedinformer.Informer[*corev1.Pod]
-				var registration *sharedinformer.Registration[*corev1.Pod]
+				var registration *sharedinformer.Registration
 				seen := map[failure.Phase]bool{}
 				opts := listing()
 				opts.OnError = func(_ context.Context, f *failure.Failure) failure.Verdict {

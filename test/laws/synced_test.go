@@ -235,7 +235,7 @@ func TestL18_OnSyncIsCalledAfterTheLastInitialAdd(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		i := r.informer(sharedinformer.Options{})
 		var log []string
-		join := func() *sharedinformer.Registration[*corev1.Pod] {
+		join := func() *sharedinformer.Registration {
 			return i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ context.Context, p *corev1.Pod, _ bool) error {
 				log = append(log, p.Name)
 				return nil

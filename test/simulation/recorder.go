@@ -44,7 +44,7 @@ const (
 type recorder[T object.Object] struct {
 	handler
 	member       *member[T]
-	registration *sharedinformer.Registration[T]
+	registration *sharedinformer.Registration
 	patient      bool // its calls take time, or some changes are kept from it
 	coalesces    bool
 	synced       atomic.Bool

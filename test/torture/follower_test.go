@@ -51,7 +51,7 @@ type follower[T object.Object] struct {
 	foreign bool // somebody else runs it
 
 	witnesses []*witness[T]
-	late      []*sharedinformer.Registration[T] // of the last witnesses
+	late      []*sharedinformer.Registration // of the last witnesses
 
 	mu       sync.Mutex // guards failures
 	failures []*failure.Failure
@@ -76,7 +76,7 @@ func (f *follower[T]) attach(i *sharedinformer.Informer[T]) {
 	}
 }
 
-func (f *follower[T]) witness(opts sharedinformer.HandlerOptions) *sharedinformer.Registration[T] {
+func (f *follower[T]) witness(opts sharedinformer.HandlerOptions) *sharedinformer.Registration {
 	opts.Name = fmt.Sprintf("%s, witness %d", f.Name(), len(f.witnesses)+1)
 	wit := &witness[T]{name: opts.Name, complain: f.w.complain, cache: f.Cache().Get, heard: &f.w.heard, known: map[object.Key]T{}}
 	f.witnesses = append(f.witnesses, wit)

@@ -78,7 +78,7 @@ func followType[T object.Object](ctx context.Context, s *protocol.Session, f *fa
 }
 
 // listen adds the handlers.
-func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T]) (listeners []*scenario.Listener, registrations []*sharedinformer.Registration[T]) {
+func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T]) (listeners []*scenario.Listener, registrations []*sharedinformer.Registration) {
 	for n := range max(s.Params[scenario.Handlers], 1) {
 		l := scenario.ListenerOf(s)
 		h := sharedinformer.HandlerFuncs[T]{

@@ -1,0 +1,304 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// core is an informer of whatever is cached: of the objects themselves, or of objects
+// that are there as bytes. What its methods promise is said at those of Informer.
+type core[T object.Head] struct {
+	queue     *deltafifo.DeltaFIFO[T]
+	cache     *indexer.Indexer[T]
+	log       *eventLog[T]
+	logger    *slog.Logger
+	onError   func(context.Context, *failure.Failure) failure.Verdict
+	patience  time.Duration
+	equal     func(a, b T) bool
+	mutations *mutationDetector[T] // nil if off
+	scope     scope
+	feeds     feeds[T]
+
+	changed broadcaster // something that a caller may be waiting for has changed
+	synced  atomic.Bool
+	stopped atomic.Bool                     // the last Run has returned
+	failure atomic.Pointer[failure.Failure] // the last one of an index or of the cache
+	broken  atomic.Pointer[failure.Failure] // why it cannot run any more
+	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
+	tuned   chan struct{}                   // a token: the resync loop has to look again
+
+	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of deliveries
+	current *run       // nil while not running
+
+	gone     departed                       // guarded by join
+	join     sync.Mutex                     // orders what the cache holds and what the log says of it
+	handlers atomic.Pointer[[]*delivery[T]] // replaced under join
+}
+
+// run is one call of Run.
+type run struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	began  time.Time
+	feeds  sync.WaitGroup                  // that fill the queue
+	tasks  sync.WaitGroup                  // every other goroutine of this run
+	ending bool                            // nothing is started any more, but not all has ended
+	stop   atomic.Pointer[failure.Failure] // to which the error handler said Stop, or which is beyond it
+}
+
+// fail ends the run with the first failure that was met.
+func (r *run) fail(err error) {
+	if f, ok := errors.AsType[*failure.Failure](err); ok {
+		r.stop.CompareAndSwap(nil, f)
+	}
+	r.cancel(err)
+}
+
+// Errors of the life of an informer.
+var (
+	// ErrStopped: what was waited for cannot come, because Run has returned.
+	ErrStopped = errors.New("the informer has stopped")
+	// ErrNotSynced: the initial state is not in the cache.
+	ErrNotSynced = errors.New("not synced")
+	// ErrNotWatched: the informer has other namespaces.
+	ErrNotWatched = errors.New("the namespace is not among the informer's: add it with SetNamespaces, or ask the server")
+)
+
+// newCore returns a core that is not running. Equal compares two objects by content.
+// Copied, for the mutation detector, copies what goes into the cache; nil if there is
+// to be none.
+func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal func(a, b T) bool, copied func(T) T) *core[T] {
+	i := &core[T]{
+		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
+		log:      newLog[T](),
+		logger:   opts.Logger,
+		onError:  opts.OnError,
+		patience: opts.SyncPatience,
+		tuned:    make(chan struct{}, 1),
+		equal:    equal,
+		scope:    scopeOf(from, opts.LabelSelector, opts.FieldSelector),
+	}
+	i.handlers.Store(new([]*delivery[T]))
+	if i.logger == nil {
+		i.logger = slog.New(slog.DiscardHandler)
+	}
+	if i.patience == 0 {
+		i.patience = time.Minute
+	}
+	if copied != nil && opts.DetectMutations > 0 {
+		i.mutations = newMutationDetector(opts.DetectMutations, copied, i.reportNow)
+		if sharer, ok := from.(source.Sharer); ok {
+			i.mutations.forget = sharer.ForgetParts
+		}
+	}
+	i.cache = indexer.New[T]()
+	onState := opts.OnState
+	opts.OnState = func(s reflector.Status) {
+		i.changed.broadcast()
+		i.feeds.retryUnserved(s)
+		if onState != nil {
+			onState(s)
+		}
+	}
+	i.feeds.source, i.feeds.opts = from, opts.reflector()
+	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
+	i.feeds.wanted = NamespaceSet(opts.Namespaces)
+	each := i.newFeeds(i.feeds.wanted, false)
+	i.feeds.each.Store(&each)
+	if len(each) == 0 { // nothing will come that could make the informer synced
+		i.feeds.trims = 1
+		i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
+	}
+	return i
+}
+
+func (i *core[T]) Name() string { return i.feeds.name() }
+
+func (i *core[T]) Run(ctx context.Context) error {
+	r, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	return i.live(r)
+}
+
+func (i *core[T]) Start(ctx context.Context) (wait func() error, err error) {
+	r, err := i.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- i.live(r) }()
+	return sync.OnceValue(func() error { return <-ended }), nil
+}
+
+// live is a run from its begin to its end.
+func (i *core[T]) live(r *run) error {
+	feeding, fed := context.WithCancel(context.WithoutCancel(r.ctx))
+	r.tasks.Add(1)
+	context.AfterFunc(r.ctx, func() {
+		defer r.tasks.Done()
+		i.mu.Lock()
+		r.ending = true
+		i.mu.Unlock()
+		r.feeds.Wait()
+		fed()
+	})
+	r.tasks.Go(func() { i.resync(r.ctx) })
+	if i.mutations != nil {
+		r.tasks.Go(func() { i.mutations.run(r.ctx) })
+	}
+	processed := make(chan struct{})
+	go func() { defer close(processed); i.process(feeding, r) }()
+	<-processed
+	r.tasks.Wait()
+	r.cancel(nil)
+	i.mu.Lock()
+	i.current = nil
+	i.stopped.Store(true)
+	i.mu.Unlock()
+	i.changed.broadcast()
+	if stop := r.stop.Load(); stop != nil {
+		return stop
+	}
+	return nil
+}
+
+// begin claims the informer for one run and starts its handlers.
+func (i *core[T]) begin(ctx context.Context) (*run, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current != nil {
+		return nil, fmt.Errorf("%s: %w", i.Name(), reflector.ErrRunning)
+	}
+	if f := i.broken.Load(); f != nil {
+		return nil, f
+	}
+	if f := i.feeds.invalid(); f != nil {
+		return nil, f
+	}
+	r := &run{began: time.Now()}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	i.current = r
+	i.stopped.Store(false)
+	for _, h := range *i.handlers.Load() {
+		r.tasks.Go(func() { h.work(r.ctx) })
+	}
+	for _, f := range i.feeds.all() {
+		i.start(r, f)
+	}
+	return r, nil
+}
+
+func (i *core[T]) addHandler(h Handler[T], opts HandlerOptions) *delivery[T] {
+	d := newDelivery(i, h, opts)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.enlist(d)
+	if opts.Resync > 0 {
+		d.nextResync = time.Now().Add(opts.Resync)
+		i.tune()
+	}
+	i.employ(d)
+	return d
+}
+
+// employ starts a goroutine for d. It is called under mu.
+func (i *core[T]) employ(d *delivery[T]) {
+	if current := i.current; current != nil && !current.ending {
+		current.tasks.Go(func() { d.work(current.ctx) })
+	}
+}
+
+// again is employ for a delivery whose goroutine its handler has ended.
+func (i *core[T]) again(d *delivery[T]) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.employ(d)
+}
+
+// enlist makes d one of the handlers at one point of the log, with the cache
+// as it is at that point.
+func (i *core[T]) enlist(d *delivery[T]) {
+	i.join.Lock()
+	defer i.join.Unlock()
+	objects, _ := i.cache.Snapshot()
+	d.join(i.log, objects, i.synced.Load())
+	handlers := append(slices.Clone(*i.handlers.Load()), d)
+	i.handlers.Store(&handlers)
+}
+
+// remove takes d off the list.
+func (i *core[T]) remove(d *delivery[T]) {
+	i.join.Lock()
+	defer i.join.Unlock()
+	handlers := slices.DeleteFunc(slices.Clone(*i.handlers.Load()), func(h *delivery[T]) bool { return h == d })
+	i.handlers.Store(&handlers)
+}
+
+// indexFailed reports index functions that panicked. It is called where no
+// lock is held.
+func (i *core[T]) indexFailed(failures []*indexer.IndexError) {
+	for _, e := range failures {
+		i.reportNow(&failure.Failure{Phase: failure.PhaseIndex, Key: e.Key, Err: e})
+	}
+}
+
+// note completes a failure that is not the reflector's, and shows it in the status.
+func (i *core[T]) note(f *failure.Failure) *failure.Failure {
+	now := time.Now()
+	f.Resource, f.Attempts, f.Since, f.Last = i.Name(), 1, now, now
+	i.failure.Store(f)
+	return f
+}
+
+// reportNow notes and reports a failure.
+func (i *core[T]) reportNow(f *failure.Failure) { i.report(context.Background(), i.note(f)) }
+
+// report logs a failure that is not the reflector's own and asks the error
+// handler what to do about it.
+func (i *core[T]) report(ctx context.Context, f *failure.Failure) { i.reportOf(ctx, nil, f) }
+
+// reportOf is report for the goroutine of a delivery, if d is not nil.
+func (i *core[T]) reportOf(ctx context.Context, d *delivery[T], f *failure.Failure) {
+	attrs := []any{"resource", f.Resource, "phase", string(f.Phase), "key", object.FormatKey(f.Key), "handler", f.Handler, "err", f.Err}
+	if p, ok := errors.AsType[*failure.PanicError](f.Err); ok {
+		attrs = append(attrs, "stack", string(p.Stack))
+	} else if e, ok := errors.AsType[*indexer.IndexError](f.Err); ok && e.Stack != nil {
+		attrs = append(attrs, "stack", string(e.Stack))
+	}
+	i.logger.Error("informer failure", attrs...)
+	if i.verdict(ctx, d, f) != failure.Stop {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.current != nil {
+		i.current.fail(f)
+	}
+}
+
+// verdict asks the error handler. One that fails has said nothing.
+func (i *core[T]) verdict(ctx context.Context, d *delivery[T], f *failure.Failure) failure.Verdict {
+	v := failure.Retry
+	if i.onError == nil {
+		return v
+	}
+	if err := i.callHook("OnError", d, func() { v = i.onError(ctx, f) }); err != nil {
+		i.logger.Error("informer hook", append([]any{"resource", i.Name(), "err", err}, failure.Stack(err)...)...)
+	}
+	return v
+}
