@@ -82,34 +82,3 @@ func (p *play) access(s Step) {
 		p.srv.SetAuthorizer(nil)
 	}
 }
-
-// definition takes away the kind of widgets, or brings it back.
-func (p *play) definition(s Step) {
-	if !p.served {
-		p.serve()
-		return
-	}
-	p.served = false
-	var there []object.Key // in the order in which they go
-	for _, o := range p.srv.Objects(widgetGVR) {
-		there = append(there, object.KeyOf(o))
-	}
-	if err := p.srv.RemoveResource(widgetGVR); err != nil {
-		p.breaks("remove widgets: %v", err)
-	}
-	rv := number(p.srv.RV())
-	for n, key := range there {
-		p.widgets.removed(key, rv-uint64(len(there)-1-n))
-	}
-}
-
-// serve brings the kind of widgets back.
-func (p *play) serve() {
-	if p.served {
-		return
-	}
-	p.served = true
-	if err := p.srv.AddResource(widgetResource()); err != nil {
-		p.breaks("add widgets: %v", err)
-	}
-}

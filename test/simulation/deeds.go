@@ -29,6 +29,7 @@ func init() {
 		"upgrade":         (*play).upgrade,
 		"access":          (*play).access,
 		"definition":      (*play).definition,
+		"reshape":         (*play).reshape,
 		"link":            (*play).spoilLink,
 		"change":          (*play).change,
 		"fault":           (*play).fault,
@@ -94,8 +95,8 @@ func (p *play) pass(d time.Duration) {
 }
 
 func (p *play) deleteBoth(s Step) {
-	p.remove(podGVR, p.pods, s.Who)
-	p.remove(widgetGVR, p.widgets, s.Who)
+	p.remove(podGVR, p.pods, keyOf(s.Who))
+	p.remove(p.shape.GVR, p.widgets, p.widgetKey(s.Who))
 }
 
 // replace puts another object under the same name.

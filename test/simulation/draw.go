@@ -25,6 +25,9 @@ func borrows(w World) bool     { return w.Loans }
 func copies(w World) bool      { return w.Reconciles }
 func elects(w World) bool      { return w.Candidates > 0 }
 func backlogs(w World) bool    { return w.Backlog }
+func shapes(w World) bool {
+	return slices.ContainsFunc(w.Informers, func(f Form) bool { return f.Of == Widgets })
+}
 
 var lots = []lot{
 	{"burst", 14, 0, nil},
@@ -43,6 +46,7 @@ var lots = []lot{
 	{"upgrade", 1, 0, nil},
 	{"access", 3, 0, nil},
 	{"definition", 2, 0, nil},
+	{"reshape", 4, 0, shapes},
 	{"link", 12, 20 * time.Second, nil},
 	{"change", 3, 0, nil},
 	{"toggle", 4, 0, nil},

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
@@ -31,6 +29,7 @@ type informer interface {
 	awaitRV(rv string)    // that the cache reaches it is checked when it is said
 	check()               // at any time
 	settled() []string    // what is not as it should be when all is well and quiet
+	unserved() []string   // what it does not say of that its kind is not served
 }
 
 // member is one informer with its handlers.
@@ -168,10 +167,11 @@ func (m *member[T]) sees(key object.Key, s state) bool {
 	return !m.form.Selected || s.content%2 == 0
 }
 
-// covers reports whether the informer watches a namespace.
+// covers reports whether the informer watches a namespace. One that watches some has all
+// that is in none.
 func (m *member[T]) covers(namespace string) bool {
 	some := namespacesOf(m.spaces)
-	return m.form.Namespaces == 0 || m.spaces == allOfThem || slices.Contains(some, namespace)
+	return m.form.Namespaces == 0 || m.spaces == allOfThem || slices.Contains(some, namespace) || namespace == "" && len(some) > 0
 }
 
 // parts are the namespaces that are kept in step each on its own; the rest of the
@@ -218,6 +218,9 @@ func (m *member[T]) checkStatus() {
 	m.pace.check(st.Reflector)
 	if rv := m.Cache().RV(); m.pace.single && rv != st.Reflector.RV {
 		m.play.suspect("L13: what is queued of %s is at rv %s, and its cache at %s", m.called, st.Reflector.RV, rv)
+	}
+	if st.Reflector.Unordered && m.play.restored.Load() == 0 {
+		m.play.breaks("L13: %s says that the server's versions are not ordered, and they are", m.called)
 	}
 	for _, s := range append(slices.Clone(st.Namespaces), st.Reflector) {
 		if s.Attempts > 0 && (s.Failure == nil || s.Failure.Error() == "") {
@@ -364,23 +367,6 @@ var errPlanned = errors.New("planned")
 // of several contents.
 func version(o object.Object) string {
 	return fmt.Sprint(o.GetUID(), "@", o.GetResourceVersion(), " ", o.GetLabels()["content"])
-}
-
-// allOfThem stands for all namespaces, by one feed.
-const allOfThem = 8
-
-// namespacesOf are those whose bit is set.
-func namespacesOf(bits int) []string {
-	if bits == allOfThem {
-		return []string{metav1.NamespaceAll}
-	}
-	some := []string{}
-	for i, ns := range namespaces {
-		if bits&(1<<i) != 0 {
-			some = append(some, ns)
-		}
-	}
-	return some
 }
 
 // difference says where two maps differ.

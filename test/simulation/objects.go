@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 var (
@@ -18,8 +17,6 @@ var (
 	configMapGVR = object.GVR{Version: "v1", Resource: "configmaps"}
 	leaseGVR     = object.GVR{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	podKind      = object.GVK{Version: "v1", Kind: "Pod"}
-	widgetGVR    = object.GVR{Group: "sim.millrace.dev", Version: "v1", Resource: "widgets"}
-	widgetKind   = object.GVK{Group: "sim.millrace.dev", Version: "v1", Kind: "Widget"}
 
 	namespaces = []string{"east", "north", "west"}
 	even       = labels.SelectorFromSet(labels.Set{"half": "even"})
@@ -31,6 +28,23 @@ const names = 30
 func keyOf(who int) object.Key {
 	who = (who%names + names) % names
 	return object.Key{Namespace: namespaces[who%len(namespaces)], Name: fmt.Sprint("o", who)}
+}
+
+// allOfThem stands for all namespaces, by one feed.
+const allOfThem = 8
+
+// namespacesOf are those whose bit is set.
+func namespacesOf(bits int) []string {
+	if bits == allOfThem {
+		return []string{metav1.NamespaceAll}
+	}
+	some := []string{}
+	for i, ns := range namespaces {
+		if bits&(1<<i) != 0 {
+			some = append(some, ns)
+		}
+	}
+	return some
 }
 
 // contentLabels say which content an object has.
@@ -57,20 +71,16 @@ func pod(key object.Key, content int) *corev1.Pod {
 	}
 }
 
-func widget(key object.Key, content int) *unstructured.Unstructured {
+func widget(kind object.GVK, key object.Key, content int) *unstructured.Unstructured {
 	labels := contentLabels(content)
 	w := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"node": node(labels["content"]), "size": int64(content)},
 	}}
-	w.SetGroupVersionKind(widgetKind)
+	w.SetGroupVersionKind(kind)
 	w.SetNamespace(key.Namespace)
 	w.SetName(key.Name)
 	w.SetLabels(labels)
 	return w
-}
-
-func widgetResource() apiserver.Resource {
-	return apiserver.Resource{GVR: widgetGVR, Kind: widgetKind.Kind, Namespaced: true}
 }
 
 // whole reports what of o is not as its content says.
@@ -128,8 +138,8 @@ func (p *play) put(who, content int) string {
 }
 
 func (p *play) putWidget(who, content int) {
-	key := keyOf(who)
-	o, err := p.srv.Put(p.weigh(widget(key, content)))
+	key := p.widgetKey(who)
+	o, err := p.srv.Put(p.weigh(widget(p.shape.GVK(), key, content)))
 	if err != nil {
 		return // the kind is not served
 	}
@@ -137,8 +147,7 @@ func (p *play) putWidget(who, content int) {
 }
 
 // remove has the server delete an object.
-func (p *play) remove(gvr object.GVR, h *history, who int) {
-	key := keyOf(who)
+func (p *play) remove(gvr object.GVR, h *history, key object.Key) {
 	if p.srv.Delete(gvr, key) == nil {
 		h.removed(key, number(p.srv.RVOf(gvr)))
 	}

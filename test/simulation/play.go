@@ -56,9 +56,10 @@ type play struct {
 	backlog   *backlog // nil if there is none
 
 	backup *backup
-	served bool   // widgets are
-	ended  bool   // no more steps
-	goal   uint64 // what caches have to reach in the end
+	served bool               // widgets are
+	shape  apiserver.Resource // of widgets
+	ended  bool               // no more steps
+	goal   uint64             // what caches have to reach in the end
 
 	restored atomic.Int32 // how often the server's data went back
 	events   atomic.Int64
@@ -113,10 +114,10 @@ func run(t *testing.T, s Schedule, tracing bool) (result Result) {
 func (p *play) open() {
 	w := p.World
 	p.net = network.New(p.Seed)
-	p.served = true
+	p.served, p.shape = true, usual
 	p.srv = apiserver.New(apiserver.Options{
 		Seed: p.Seed, FirstRV: w.FirstRV, History: w.History, BookmarkPeriod: w.Bookmarks, StreamingLists: w.Streams,
-		Resources: []apiserver.Resource{widgetResource()},
+		Resources: []apiserver.Resource{usual},
 	})
 	p.fronts = []*apiserver.Server{p.srv}
 	for range w.Fronts {
@@ -130,7 +131,7 @@ func (p *play) open() {
 		}
 	}
 	for n, form := range w.Informers {
-		p.members = append(p.members, p.member(n, form))
+		p.members = append(p.members, p.member(name("informer", n), form))
 		p.members[n].join(Step{})
 		p.members[n].start()
 	}
@@ -148,17 +149,17 @@ func (p *play) open() {
 
 var sharedScheme = sync.OnceValue(scheme.New)
 
-func (p *play) member(n int, f Form) informer {
+// member makes an informer. One of widgets is of the version that they have now.
+func (p *play) member(called string, f Form) informer {
 	of := p.process(f.CBOR)
 	c := of.client
-	called := name("informer", n)
 	switch f.Of {
 	case Metadata:
 		return newMember(p, f, called, of, source.ListerWatcher[*metav1.PartialObjectMetadata](rest.ResourceForKind[*metav1.PartialObjectMetadata](c, podKind).Sharing(p.pool)), p.pods)
 	case Kept:
 		return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Keep(wire.Only("metadata.labels", "spec.nodeName"))), p.pods)
 	case Widgets:
-		return newMember(p, f, called, of, source.ListerWatcher[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](c, widgetKind)), p.widgets)
+		return newMember(p, f, called, of, source.ListerWatcher[*unstructured.Unstructured](rest.ResourceForKind[*unstructured.Unstructured](c, p.shape.GVK())), p.widgets)
 	}
 	return newMember(p, f, called, of, source.ListerWatcher[*corev1.Pod](rest.ResourceFor[*corev1.Pod](c).Sharing(p.pool)), p.pods)
 }
@@ -285,7 +286,7 @@ func (p *play) heal() {
 	}
 	p.srv.SetLag(0)
 	p.srv.SetAuthorizer(nil)
-	p.serve()
+	p.serve(usual)
 	for _, c := range p.processes {
 		c.heal()
 	}

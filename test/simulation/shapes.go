@@ -1,0 +1,171 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// The shapes that the kind of widgets may have. Between two steps it has the usual one.
+var (
+	usual     = shape("v1", true)
+	unspaced  = shape("v1", false)
+	versioned = shape("v2", true)
+)
+
+func shape(version string, namespaced bool) apiserver.Resource {
+	return apiserver.Resource{
+		GVR:  object.GVR{Group: "sim.millrace.dev", Version: version, Resource: "widgets"},
+		Kind: "Widget", Namespaced: namespaced,
+	}
+}
+
+// widgetKey is the key of a widget in the shape that they have.
+func (p *play) widgetKey(who int) object.Key {
+	key := keyOf(who)
+	if !p.shape.Namespaced {
+		key.Namespace = ""
+	}
+	return key
+}
+
+// definition takes away the kind of widgets, or brings it back.
+func (p *play) definition(Step) {
+	if p.served {
+		p.unserve()
+	} else {
+		p.serve(usual)
+	}
+}
+
+// unserve takes away the kind of widgets, with all there are.
+func (p *play) unserve() {
+	if !p.served {
+		return
+	}
+	p.say("play", "widgets go")
+	p.served = false
+	var there []object.Key // in the order in which they go
+	for _, o := range p.srv.Objects(p.shape.GVR) {
+		there = append(there, object.KeyOf(o))
+	}
+	if err := p.srv.RemoveResource(p.shape.GVR); err != nil {
+		p.breaks("remove widgets: %v", err)
+	}
+	rv := number(p.srv.RV())
+	for n, key := range there {
+		p.widgets.removed(key, rv-uint64(len(there)-1-n))
+	}
+}
+
+// serve brings the kind of widgets back.
+func (p *play) serve(as apiserver.Resource) {
+	if p.served {
+		return
+	}
+	p.say("play", "widgets come as %v, namespaced %v", as.GVR, as.Namespaced)
+	p.served, p.shape = true, as
+	if err := p.srv.AddResource(as); err != nil {
+		p.breaks("add widgets: %v", err)
+	}
+}
+
+// reshape gives the kind of widgets another shape for a while: that of the whole cluster, or
+// with an odd N another version. Half the times all is well meanwhile, so that it is known
+// what everybody has to have and to say.
+func (p *play) reshape(s Step) {
+	p.serve(usual)
+	well := s.N%4 >= 2 && !p.World.Garbled
+	if well {
+		p.heal()
+		if !p.quiet() {
+			return
+		}
+	}
+	random := rand.New(rand.NewPCG(uint64(s.N), 11))
+	last := func(as string, wrong func() []string) { p.last(random, well, as, wrong) }
+	if s.N%2 == 0 {
+		p.unserve()
+		last("not served", p.unserved)
+		p.serve(unspaced)
+		last("of the whole cluster", p.wrong)
+		p.unserve()
+		last("not served again", p.unserved)
+		p.serve(usual)
+		return
+	}
+	p.replaceShape(versioned)
+	newcomer := p.member("newcomer", Form{Of: Widgets, WatchTimeout: 30 * time.Second, Compact: s.Who%2 == 0})
+	newcomer.join(Step{})
+	newcomer.start()
+	last("of another version", func() []string {
+		newcomer.check()
+		return append(p.unserved(), newcomer.settled()...)
+	})
+	newcomer.stop()
+	p.replaceShape(usual)
+}
+
+// replaceShape gives the widgets that there are another version.
+func (p *play) replaceShape(by apiserver.Resource) {
+	p.say("play", "widgets become %v", by.GVR)
+	if err := p.srv.ReplaceResource(p.shape.GVR, by); err != nil {
+		p.breaks("replace widgets: %v", err)
+	}
+	p.shape = by
+}
+
+// last lets a shape last for a while, in which objects change. If all is well it is until
+// nothing is wrong any more.
+func (p *play) last(random *rand.Rand, well bool, as string, wrong func() []string) {
+	for range 1 + random.IntN(4) {
+		p.burst(Step{Who: random.IntN(names), N: random.IntN(1000)})
+		time.Sleep(time.Duration(random.Int64N(int64(20 * time.Second))))
+		p.check()
+	}
+	var left []string
+	for since := time.Now(); well && time.Since(since) < calm; {
+		time.Sleep(10*time.Second + 11*time.Microsecond)
+		p.check()
+		if left = wrong(); len(left) == 0 || p.over() {
+			return
+		}
+	}
+	for _, w := range left {
+		p.breaks("%s, %s after widgets are %s", w, calm, as)
+	}
+}
+
+// unserved says which informers of widgets do not say that nobody serves them.
+func (p *play) unserved() (all []string) {
+	for _, m := range p.members {
+		all = append(all, m.unserved()...)
+	}
+	return all
+}
+
+// unserved says what is missing in the status of an informer whose kind is not served, or
+// in another version.
+func (m *member[T]) unserved() (wrong []string) {
+	if m.form.Of != Widgets || len(m.parts()) == 0 {
+		return nil
+	}
+	st := m.Status().Reflector
+	if !st.NotServed() {
+		return []string{fmt.Sprintf("L22: %s does not say that its kind is not served: it is %s after %d failures, the last: %v", m.called, st.State, st.Attempts, st.Failure)}
+	}
+	want := []string{"the server does not serve", "Widget", usual.Version}
+	if m.play.served {
+		want = append(want, "did you mean", m.play.shape.Version)
+	}
+	for _, part := range want {
+		if text := st.Failure.Error(); !strings.Contains(text, part) {
+			wrong = append(wrong, fmt.Sprintf("L22: the failure of %s lacks %q: %s", m.called, part, text))
+		}
+	}
+	return wrong
+}
