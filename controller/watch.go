@@ -119,7 +119,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 		registration := i.AddHandlerWith(handler(ctx, in), sharedinformer.HandlerOptions{
 			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
 			Place:  in.subscription.place,
-			Resync: spread(in.session.controller.opts.Resync),
+			Resync: jitter.Around(in.session.controller.opts.Resync),
 			OnSync: synced,
 		})
 		if in.subscription.source.optional {
@@ -133,12 +133,6 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 
 // errUncached: an informer is needed, and the client of the kind has none.
 var errUncached = errors.New("the source's informer is nil, as that of a client is whose kind bypasses the cache (factory.Options.DisableFor): ask factory.Informer for one")
-
-// spread makes a period up to a tenth longer or shorter, so that not everything
-// comes due at once.
-func spread(period time.Duration) time.Duration {
-	return period - period/10 + jitter.Below(period/5+1)
-}
 
 // servedAgain is how often awaitServed looks at an informer that does not run.
 const servedAgain = time.Second

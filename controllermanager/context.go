@@ -62,7 +62,7 @@ func (c *Context) InformersStarted() <-chan struct{} { return c.started }
 // then should ask for it. Each call draws it anew, between Options.MinResyncPeriod and
 // twice that, so that not all are called at one time.
 func (c *Context) ResyncPeriod() time.Duration {
-	return c.opts.MinResyncPeriod + jitter.Below(c.opts.MinResyncPeriod)
+	return jitter.Longer(c.opts.MinResyncPeriod, c.opts.MinResyncPeriod)
 }
 
 // Logger is that of the options, with the controller's name; never nil.

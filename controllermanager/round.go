@@ -140,7 +140,7 @@ func missing(d Descriptor, served Resources) string {
 // done.
 func (r *round) start(made []*member) bool {
 	for _, c := range made {
-		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, interval+jitter.Below(interval)) {
+		if interval := r.m.opts.StartInterval; r.any && interval > 0 && !sleep(r.ctx, jitter.Longer(interval, interval)) {
 			return false
 		}
 		r.any = true

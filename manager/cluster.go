@@ -150,8 +150,7 @@ func (c *Cluster) Scheme() *runtime.Scheme { return c.client.Scheme() }
 // anew, up to a tenth longer or shorter than the option, so that not all handlers are
 // called at one time. Controllers have it already.
 func (c *Cluster) SyncPeriod() time.Duration {
-	spread := c.syncPeriod / 10
-	return c.syncPeriod - spread + jitter.Below(2*spread+1)
+	return jitter.Around(c.syncPeriod)
 }
 
 // Run runs the informers until ctx is done.

@@ -30,6 +30,7 @@ func (b Backoff) withDefaults() Backoff {
 	if b.Max <= 0 {
 		b.Max = max(30*time.Second, b.Initial)
 	}
+	b.Max = min(b.Max, forever)
 	b.Initial = min(b.Initial, b.Max)
 	if b.Reset <= 0 {
 		b.Reset = max(2*time.Minute, 2*b.Max)

@@ -115,6 +115,10 @@ type Timing struct {
 	Backoff Backoff
 }
 
+// forever is the longest that anything is waited for. Sums and doublings of it are still
+// durations; those of math.MaxInt64, by which a user may mean never, are not.
+const forever = 50 * 365 * 24 * time.Hour
+
 // withDefaults fills in what was left zero, and reports every contradiction.
 func (o Options) withDefaults() (Options, error) {
 	if o.LabelSelector == nil {
@@ -131,6 +135,7 @@ func (o Options) withDefaults() (Options, error) {
 		case *d == 0:
 			*d = value
 		}
+		*d = min(*d, forever)
 	}
 	def("Timing.WatchTimeout", &o.Timing.WatchTimeout, 5*time.Minute)
 	def("Timing.WatchMargin", &o.Timing.WatchMargin, 30*time.Second)

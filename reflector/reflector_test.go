@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -380,6 +381,22 @@ func TestBackoffNeverWaitsLongerThanMaxAsks(t *testing.T) {
 	for _, b := range []Backoff{{Max: 100 * time.Millisecond}, {Initial: time.Second, Max: 100 * time.Millisecond}} {
 		p := pacer{Backoff: b.withDefaults()}
 		require.LessOrEqual(t, p.delay(time.Now(), 0, nowhere, false), 150*time.Millisecond, "%+v", b)
+	}
+}
+
+// Whoever means never writes the longest duration that there is.
+func TestTheLongestWaitsStayWaits(t *testing.T) {
+	const never = math.MaxInt64
+	for _, b := range []Backoff{{Initial: never}, {Max: never}, {Initial: never, Max: never, Reset: never}, {Initial: never / 2, Max: never}} {
+		p := pacer{Backoff: b.withDefaults()}
+		for range 200 {
+			require.Positive(t, p.delay(time.Now(), 0, nowhere, false), "%+v", b)
+		}
+	}
+	opts, err := Options{Timing: Timing{WatchTimeout: never, WatchMargin: never, StallTimeout: never, StreamIdle: never, StreamTimeout: never}}.withDefaults()
+	require.NoError(t, err)
+	for range 200 {
+		require.Greater(t, opts.watchTimeout()+opts.Timing.WatchMargin, opts.Timing.WatchTimeout)
 	}
 }
 

@@ -6,6 +6,7 @@
 package jitter
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,20 @@ func Below(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(s.rand.Int64N(int64(d)))
+}
+
+// Longer returns d and a part of by, or the longest duration where that would be more.
+func Longer(d, by time.Duration) time.Duration {
+	if more := Below(by); more <= math.MaxInt64-d {
+		return d + more
+	}
+	return math.MaxInt64
+}
+
+// Around returns a period up to a tenth longer or shorter, so that not everything comes
+// due at once.
+func Around(period time.Duration) time.Duration {
+	return Longer(period-period/10, period/5+1)
 }
 
 // Seed makes all further draws of the process follow from seed, until restore is

@@ -46,3 +46,17 @@ func TestDrawsStayBelow(t *testing.T) {
 		require.GreaterOrEqual(t, Below(math.MaxInt64), time.Duration(0))
 	}
 }
+
+func TestNothingIsLongerThanTheLongest(t *testing.T) {
+	const never = math.MaxInt64
+	for range 1000 {
+		require.GreaterOrEqual(t, Longer(never, never), time.Duration(never))
+		require.GreaterOrEqual(t, Longer(never-1, 3), time.Duration(never-1))
+		require.GreaterOrEqual(t, Around(never), time.Duration(never/10*9))
+		around := Around(time.Hour)
+		require.GreaterOrEqual(t, around, 54*time.Minute)
+		require.LessOrEqual(t, around, 66*time.Minute)
+	}
+	require.Zero(t, Longer(0, 0))
+	require.Zero(t, Around(0))
+}
