@@ -41,9 +41,7 @@ func (s *Server) Create(obj object.Object) (object.Object, error) {
 // without any change stores nothing. Where the stored object has managed fields,
 // what the update changes belongs to the manager "test" from then on.
 func (s *Server) Update(obj object.Object) (object.Object, error) {
-	s.mu.Lock()
-	c, err := s.collectionOf(obj)
-	s.mu.Unlock()
+	c, err := s.takes(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +64,18 @@ func (s *Server) Update(obj object.Object) (object.Object, error) {
 	return clone(v.obj), nil
 }
 
+// takes returns where obj is to be stored.
+func (s *Server) takes(obj object.Object) (*collection, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.collectionOf(obj)
+}
+
 // Put stores obj whether it exists or not, and whatever its version.
 func (s *Server) Put(obj object.Object) (object.Object, error) {
+	if _, err := s.takes(obj); err != nil {
+		return nil, err
+	}
 	obj = clone(obj)
 	obj.SetResourceVersion("")
 	stored, err := s.Update(obj)

@@ -48,12 +48,21 @@ func (s *cluster) Restore(p *Snapshot) { s.RestoreBumped(p, 0) }
 // since, so that none is used again: what etcdutl snapshot restore does with
 // --bump-revision and --mark-compacted, as the Kubernetes documentation asks for.
 func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
+	for _, f := range s.restore(p, by) {
+		f.cut(errCut)
+	}
+}
+
+// restore returns the servers that must cut their connections.
+func (s *cluster) restore(p *Snapshot, by uint64) []*Server {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	rv := p.rv + by // before anything is changed: p may be nil
 	for _, c := range s.collections {
 		c.end()
 	}
 	s.collections, s.byType = map[object.GVR]*collection{}, map[reflect.Type]*collection{}
-	s.rv, s.stamps = p.rv+by, nil
+	s.rv, s.stamps = rv, nil
 	for _, shelf := range p.shelves {
 		c := newCollection(shelf.resource, s.types, s.rv)
 		c.objects, c.paths, c.last = maps.Clone(shelf.objects), slices.Clone(shelf.paths), shelf.last
@@ -67,8 +76,5 @@ func (s *cluster) RestoreBumped(p *Snapshot, by uint64) {
 		f.beginView()
 	}
 	s.wake()
-	s.mu.Unlock()
-	for _, f := range fronts {
-		f.cut(errCut)
-	}
+	return fronts
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -104,15 +105,21 @@ func (s *cluster) swap(c *collection, key object.Key, change func(cur *version) 
 		if obj == nil || err != nil {
 			return cur, err
 		}
-		s.mu.Lock()
-		newest, err := c.stored(key)
-		if err == nil && newest == cur {
-			v := s.replace(c, cur, obj)
-			s.mu.Unlock()
+		if v := s.replaceIf(c, cur, obj); v != nil {
 			return v, nil
 		}
-		s.mu.Unlock()
 	}
+}
+
+// replaceIf stores obj in the place of cur, unless that has been replaced meanwhile;
+// it returns nil then.
+func (s *cluster) replaceIf(c *collection, cur *version, obj object.Object) *version {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.gone || c.objects[cur.path] != cur {
+		return nil
+	}
+	return s.replace(c, cur, obj)
 }
 
 // release deletes the object, or marks it as being deleted where finalizers
@@ -218,6 +225,9 @@ func (c *collection) stored(key object.Key) (*version, error) {
 // collectionOf finds the resource of an object by its Go type or its kind.
 // The mutex must be held.
 func (s *cluster) collectionOf(obj object.Object) (*collection, error) {
+	if v := reflect.ValueOf(obj); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("the object is nil")
+	}
 	if c, ok := s.byType[reflect.TypeOf(obj)]; ok {
 		return c, nil
 	}
