@@ -82,9 +82,14 @@ func readStatus(contentType string, body []byte) *apierrors.StatusError {
 	return status
 }
 
+// routerNotFound is what an API server answers, without a Status, for a path that it does
+// not know, such as that of a kind that it does not serve. A missing object has a Status.
+const routerNotFound = "404 page not found"
+
 // foreignStatus makes a Status of an answer without one. Apimachinery knows what to
 // say of a code that the API server gives; of a page, and of other codes such as
-// 502, the code, the host and the title say more.
+// 502, the code, the host and the title say more. A 404 that is not the API server's
+// says nothing of the object: it is not there to be asked.
 func foreignStatus(host string, r *request, resp *http.Response, body []byte, seconds int) *apierrors.StatusError {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	text := excerpt(string(body))
@@ -95,7 +100,11 @@ func foreignStatus(host string, r *request, resp *http.Response, body []byte, se
 	status := apierrors.NewGenericServerResponse(resp.StatusCode, r.verb, r.resource, r.name, text, seconds, true)
 	s := &status.ErrStatus
 	foreign := s.Reason == metav1.StatusReasonInternalError && resp.StatusCode != http.StatusInternalServerError
-	if foreign {
+	switch {
+	case resp.StatusCode == http.StatusNotFound && strings.TrimSpace(string(body)) != routerNotFound:
+		// Whoever takes this for a missing object forgets one that is there.
+		foreign, s.Reason = true, metav1.StatusReasonServiceUnavailable
+	case foreign:
 		s.Reason = metav1.StatusReason(strings.ReplaceAll(http.StatusText(resp.StatusCode), " ", ""))
 	}
 	switch answer := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))); {

@@ -84,7 +84,11 @@ func TestEveryRefusalIsAStatusError(t *testing.T) {
 		"status in protobuf":  {403, wire.MediaProtobuf, encode(t, wire.MediaProtobuf, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
 		"status in CBOR":      {403, wire.MediaCBOR, encode(t, wire.MediaCBOR, kindStatus, &forbidden), apierrors.IsForbidden, `pods "a" is forbidden: no`},
 		"plain text":          {403, "text/plain", []byte("go away\n"), apierrors.IsForbidden, `go away (get pods a)`},
-		"404 of a web server": {404, "text/html", []byte("<html>\x00nothing"), apierrors.IsNotFound, `404 Not Found from HOST with text/html that begins "<html>.nothing" (get pods default/a)`},
+		"404 of a web server": {404, "text/html", []byte("<html>\x00nothing"), isNotThere, `404 Not Found from HOST with text/html that begins "<html>.nothing" (get pods default/a)`},
+		"404 in JSON":         {404, wire.MediaJSON, []byte(`{"error":"no route"}`), isNotThere, `404 Not Found from HOST: {"error":"no route"} (get pods default/a)`},
+		"empty 404":           {404, "", nil, isNotThere, `404 Not Found from HOST: unknown (get pods default/a)`},
+		"404 of a router":     {404, "text/plain", []byte("404 page not found\n"), apierrors.IsNotFound, `the server could not find the requested resource (get pods a)`},
+		"endless 403":         {403, "text/html", bytes.Repeat([]byte("no"), maxStatusBytes), apierrors.IsForbidden, `403 Forbidden from HOST with text/html that begins "` + strings.Repeat("no", 50) + `..." (get pods default/a)`},
 		"empty 401":           {401, "", nil, apierrors.IsUnauthorized, `the server has asked for the client to provide credentials (get pods a)`},
 		"502 of a proxy":      {502, "text/html", []byte("<h1>Upstream is down</h1>"), isBadGateway, `502 Bad Gateway from HOST with text/html that begins "<h1>Upstream is down</h1>" (get pods default/a)`},
 		"502 in plain text":   {502, "text/plain", []byte("upstream is down\n"), isBadGateway, `502 Bad Gateway from HOST: upstream is down (get pods default/a)`},
@@ -107,6 +111,11 @@ func TestEveryRefusalIsAStatusError(t *testing.T) {
 			}
 		})
 	}
+}
+
+// isNotThere says of the API server that it is not there, and nothing of the object.
+func isNotThere(err error) bool {
+	return apierrors.IsServiceUnavailable(err) && !apierrors.IsNotFound(err)
 }
 
 func isBadGateway(err error) bool { return apierrors.ReasonForError(err) == "BadGateway" }

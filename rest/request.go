@@ -162,7 +162,7 @@ func finishBody(resp *http.Response) {
 }
 
 // readBody reads a body that must not be larger than limit, nor take longer than
-// maxBodyTime.
+// maxBodyTime. With an error it returns what came.
 func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	var buf bytes.Buffer
 	if n := resp.ContentLength; n > 0 && n <= 1<<20 {
@@ -171,13 +171,13 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	late := time.AfterFunc(maxBodyTime, func() { resp.Body.Close() }) // which ends a read
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
 	if !late.Stop() {
-		return nil, fmt.Errorf("the body did not end within %v; %d bytes of it came", maxBodyTime, n)
+		return buf.Bytes(), fmt.Errorf("the body did not end within %v; %d bytes of it came", maxBodyTime, n)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the body after %d bytes: %w", n, err)
+		return buf.Bytes(), fmt.Errorf("read the body after %d bytes: %w", n, err)
 	}
 	if n > limit {
-		return nil, fmt.Errorf("the body is larger than %d bytes", limit)
+		return buf.Bytes(), fmt.Errorf("the body is larger than %d bytes", limit)
 	}
 	return buf.Bytes(), nil
 }

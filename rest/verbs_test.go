@@ -279,7 +279,7 @@ func clientWithout(t *testing.T) *Client {
 func TestRaw(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.RequestURI != "/version?timeout=1s" {
-			w.WriteHeader(http.StatusNotFound)
+			http.NotFound(w, r)
 			return
 		}
 		json.NewEncoder(w).Encode(map[string]string{"major": "1"})

@@ -135,6 +135,10 @@ func discover(ctx context.Context, get Get) ([]servedVersion, error) {
 		if err == nil || apierrors.IsNotFound(err) && errs[1-i] == nil {
 			continue
 		}
+		if apierrors.IsNotFound(err) {
+			// Not wrapped: it would say of every kind that it is not served.
+			err = fmt.Errorf("%v: no API server has neither root; check the server's address", err)
+		}
 		failures = append(failures, Failure{Path: roots[i], Err: err})
 	}
 	all := slices.Concat(served...)

@@ -378,6 +378,18 @@ func TestDiscoveryTakesAMissingRootForAnEmptyOne(t *testing.T) {
 	assert.Len(t, mappingsOf(served), 9)
 }
 
+// A proxy that has lost its way does not say that kinds are not served.
+func TestDiscoveryDoesNotTakeTwoMissingRootsForAnEmptyServer(t *testing.T) {
+	server := newFakeServer()
+	for _, root := range []string{coreRoot, groupsRoot} {
+		server.fail[root] = apierrors.NewNotFound(schema.GroupResource{}, root)
+	}
+	served, err := discover(t.Context(), server.get)
+	require.Empty(t, served)
+	require.ErrorContains(t, err, "no API server has neither root")
+	require.False(t, apierrors.IsNotFound(err), "%v", err)
+}
+
 func TestDiscoveryRejectsWhatIsNoDiscoveryDocument(t *testing.T) {
 	cases := map[string]struct{ path, body, want string }{
 		"a proxy's login page": {groupsRoot, "<html>", "/apis: decode APIGroupList"},
