@@ -60,7 +60,7 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 		OnState: func(s reflector.Status) {
 			p.say(s.Resource, "%s rv %s", s.State, s.RV)
 			m.pace.state(s)
-			time.Sleep(form.Slow)
+			time.Sleep(m.slow(s.Resource))
 		},
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			p.say(called, "failure %v", f)
@@ -77,6 +77,15 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	m.Informer = sharedinformer.New(from, opts)
 	m.addIndex()
 	return m
+}
+
+// slow is how long the owner takes to hear of a state of a feed. Feeds begin at one instant,
+// and each goes on at another.
+func (m *member[T]) slow(feed string) time.Duration {
+	if m.form.Slow == 0 {
+		return 0
+	}
+	return m.form.Slow + time.Duration(slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) }))
 }
 
 // addIndex adds an index over what is cached by then.
