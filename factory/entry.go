@@ -22,6 +22,7 @@ type informer interface {
 // entry is one informer and its life.
 type entry struct {
 	id       identity
+	number   int // of those that were asked for
 	informer informer
 	keep     wire.Fields
 	optional bool // all users say so

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -28,6 +29,7 @@ type Factory struct {
 	ctx        context.Context
 	namespaces []string // of Options, as they are now
 	informers  map[identity]*entry
+	made       int           // how many of them there have been
 	running    int           // goroutines in which informers run
 	idle       chan struct{} // closed when the last of them ends; nil before the first
 }
@@ -97,7 +99,8 @@ func use[T object.Object](f *Factory, want For[T]) *entry {
 		if follows {
 			namespaces = f.namespaces
 		}
-		e = &entry{id: id, informer: newInformer(f, want, namespaces), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
+		f.made++
+		e = &entry{id: id, number: f.made, informer: newInformer(f, want, namespaces), keep: want.Keep, optional: want.Optional, misuse: kindless(f.client, want)}
 		e.known, e.forget = context.WithCancel(context.Background())
 		f.informers[id] = e
 		f.start(e)
@@ -153,16 +156,22 @@ func (f *Factory) narrow(namespaces []string) (following []informer, err error) 
 		return nil, fmt.Errorf("factory: %w", ErrUndivided)
 	}
 	f.namespaces = namespaces
-	for id, e := range f.informers {
-		if id.follows {
+	for _, e := range f.inOrder() {
+		if e.id.follows {
 			following = append(following, e.informer)
 		}
 	}
 	return following, nil
 }
 
-// Start runs every informer, and those that are asked for later, until ctx is
-// done. Calling it again does nothing while they run. After ctx is done it runs
+// inOrder returns the informers in the order in which they were asked for. It is called
+// under mu.
+func (f *Factory) inOrder() []*entry {
+	return slices.SortedFunc(maps.Values(f.informers), func(a, b *entry) int { return cmp.Compare(a.number, b.number) })
+}
+
+// Start runs every informer, in the order in which they were asked for, and those that
+// are asked for later, until ctx is done. Calling it again does nothing while they run. After ctx is done it runs
 // them again, and they go on from where they were (L24).
 func (f *Factory) Start(ctx context.Context) {
 	f.mu.Lock()
@@ -171,7 +180,7 @@ func (f *Factory) Start(ctx context.Context) {
 		return
 	}
 	f.ctx = ctx
-	for _, e := range f.informers {
+	for _, e := range f.inOrder() {
 		f.start(e)
 	}
 }
@@ -303,9 +312,9 @@ func (f *Factory) entries() []entry {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var all []entry
-	for _, e := range f.informers {
+	for _, e := range f.inOrder() {
 		all = append(all, *e)
 	}
-	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.informer.Name(), b.informer.Name()) })
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.informer.Name(), b.informer.Name()) })
 	return all
 }
