@@ -117,7 +117,8 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	var out []byte
 	var err error
 	if p.test.name != "" {
-		out, err = w.run(limited, binary, p.test.pack, nil, "-test.run=^"+p.test.name+"$")
+		// Again and again, since a race shows by chance.
+		out, err = w.run(limited, binary, p.test.pack, nil, "-test.run=^"+p.test.name+"$", "-test.count=20", "-test.failfast")
 	} else {
 		out, err = w.schedules(limited, binary, number, w.options.schedules)
 	}
