@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -48,7 +49,8 @@ func FromConfigAndScheme(cfg *clientrest.Config, types *runtime.Scheme) (*rest.C
 	}
 	base, _, err := clientrest.DefaultServerURL(host, "", schema.GroupVersion{Version: "v1"}, secured)
 	if err != nil {
-		return nil, fmt.Errorf("read the server's address: %w", err)
+		// The reason is not told: it quotes the address.
+		return nil, errors.New("the server's address (rest.Config.Host) is not a URL (not shown, it may hold a password): use the form https://host:port or https://host:port/prefix")
 	}
 	return rest.NewClient(&config.Config{
 		Host:      base.String(),

@@ -61,10 +61,13 @@ func (l *fieldList) nested(name, value string) {
 
 func (l *fieldList) String() string { return "{" + l.text.String() + "}" }
 
-// redactURL returns a URL without its password, or a placeholder if the text
-// is not a URL: then nothing tells which part of it is secret.
+// redactURL returns a URL without its password and its query, or a placeholder if the
+// text is not a URL: then nothing tells which part of it is secret.
 func redactURL(text string) string {
 	if !strings.Contains(text, "@") {
+		if i := strings.IndexAny(text, "?#"); i >= 0 {
+			return text[:i+1] + redacted
+		}
 		return text
 	}
 	u, err := url.Parse(text)
@@ -166,7 +169,11 @@ func (e Exec) String() string {
 	if len(e.Env) > 0 {
 		names := make([]string, len(e.Env))
 		for i, pair := range e.Env {
-			names[i], _, _ = strings.Cut(pair, "=")
+			name, _, ok := strings.Cut(pair, "=")
+			if !ok {
+				name = redacted // it may be all value
+			}
+			names[i] = name
 		}
 		l.field("Env", fmt.Sprintf("%q", names))
 	}

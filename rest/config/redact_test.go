@@ -60,6 +60,9 @@ func TestConfigPrintsWithoutSecrets(t *testing.T) {
 	require.Equal(t, `config.Config{Host:"https://[redacted]@host", Namespace:"ns", TLS:{CAFile:"ca.crt", KeyData:[redacted]}, BearerToken:[redacted], `+
 		`Username:"me", Password:[redacted], Exec:{Command:"plugin", Args:[redacted], Env:["KEY"], ClusterConfig:[redacted]}, ProxyURL:"http://[redacted]@proxy:3128"}`, fmt.Sprintf("%#v", c))
 	require.Equal(t, "[redacted]", redactURL("http://me:"+mark+"@%zz"))
+	require.Equal(t, "http://host/?[redacted]", redactURL("http://host/?token="+mark))
+	require.Equal(t, "http://host#[redacted]", redactURL("http://host#"+mark))
+	require.Equal(t, `{Command:"plugin", Env:["[redacted]" "KEY"]}`, Exec{Command: "plugin", Env: []string{mark, "KEY=" + mark}}.String())
 }
 
 func TestSecretsStayOutOfErrorsAndLogs(t *testing.T) {
