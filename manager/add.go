@@ -167,6 +167,9 @@ func (m *Manager) AddInformers(name string, source metrics.InformerSource) error
 	if name == "" {
 		return errors.New("add informers: the manager's own have no name, so that others need one")
 	}
+	if source == nil {
+		return fmt.Errorf("add informers: those of %q are nil", name)
+	}
 	if err := m.claim("cluster " + name); err != nil {
 		return fmt.Errorf("add informers: %w", err)
 	}

@@ -4,13 +4,17 @@ import (
 	"maps"
 	"net/http"
 	"net/http/pprof"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -106,6 +110,21 @@ type Report struct {
 	Clusters    map[string][]sharedinformer.Status // informers by the cluster's name; the own one's is empty; those of AddInformers are here too
 }
 
+// statusOf is the status of informers, or of one that says why there is none: those of
+// AddInformers are somebody else's.
+func statusOf(cluster string, source metrics.InformerSource) (all []sharedinformer.Status) {
+	err := failure.Apart("the status of the informers", func() error {
+		all = source.Status()
+		return nil
+	})
+	if err != nil {
+		now := time.Now()
+		failed := &failure.Failure{Resource: cluster, Phase: failure.PhaseHook, Err: err, Attempts: 1, Since: now, Last: now}
+		return []sharedinformer.Status{{Reflector: reflector.Status{Resource: cluster}, Failure: failed}}
+	}
+	return all
+}
+
 // GroupReport is one group.
 type GroupReport struct {
 	Group   string
@@ -121,7 +140,7 @@ func (m *Manager) Report() Report {
 	m.mu.Unlock()
 	report.Controllers = m.controllers.report()
 	for cluster, source := range informers {
-		report.Clusters[cluster] = source.Status()
+		report.Clusters[cluster] = statusOf(cluster, source)
 	}
 	for n, g := range m.groups {
 		running, waiting := g.status()

@@ -79,6 +79,9 @@ func (r *Registry) Handler() http.Handler {
 // AddInformers exports the informers of a cluster. The name of the program's own
 // cluster is empty.
 func (r *Registry) AddInformers(cluster string, source InformerSource) error {
+	if source == nil {
+		return fmt.Errorf("metrics: the informers of cluster %q are nil", cluster)
+	}
 	if err := r.Register(NewInformers(source, InformerOptions{ConstLabels: prometheus.Labels{"cluster": cluster}})); err != nil {
 		return fmt.Errorf("metrics: the informers of cluster %q: %w", cluster, err)
 	}
