@@ -22,6 +22,9 @@ var (
 
 // TestTheDaysAreAlike runs a program, and compares what it holds at the end of each day.
 func TestTheDaysAreAlike(t *testing.T) {
+	if *days < 1 || *length <= 0 || *objects < 1 || *changes < 0 {
+		t.Fatalf("-days is %d, -day %s, -objects %d and -changes %d: want a day, a length and an object at least", *days, *length, *objects, *changes)
+	}
 	defer jitter.Seed(1)()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, *objects)
