@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -272,10 +273,10 @@ func (x *Indexer[T]) replace(namespace string, items []T, anew bool, each func(C
 }
 
 // Trim removes the objects of every namespace for which keep returns false, and calls
-// each for every removed object, in no particular order.
+// each for every removed object, one namespace after the other.
 func (w Writer[T]) Trim(keep func(namespace string) bool, each func(Change[T])) {
 	w.to.generation++
-	for namespace := range w.to.namespaces.values() {
+	for _, namespace := range slices.Sorted(w.to.namespaces.values()) {
 		if !keep(namespace) {
 			w.to.sweep(w.to.list(namespace), each)
 		}

@@ -166,6 +166,19 @@ func TestReplaceAndTrimOfNamespaces(t *testing.T) {
 	require.Empty(t, names(x.Reader().Namespace("n")))
 }
 
+// A play that is repeated must tell the same.
+func TestTrimGoesByNamespace(t *testing.T) {
+	x := New[meta]()
+	var told []string
+	for _, namespace := range strings.Split("fbdhacge", "") {
+		set(x, obj(namespace, "x", 1))
+	}
+	x.Write(func(w Writer[meta]) {
+		w.Trim(func(namespace string) bool { return namespace == "d" }, func(c Change[meta]) { told = append(told, c.Key.Namespace) })
+	})
+	require.Equal(t, []string{"a", "b", "c", "e", "f", "g", "h"}, told)
+}
+
 func TestL13_ANamespaceMayBeAheadOfTheRest(t *testing.T) {
 	x := New[meta]()
 	x.Write(func(w Writer[meta]) {
