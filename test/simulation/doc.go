@@ -43,12 +43,20 @@
 //
 // # What repeats
 //
-// All draws follow from the seed, steps never fall on one instant, and each arrival from the
-// network has an instant of its own. With GOMAXPROCS=1, as command simulate sets it, a seed
-// then leads to the same events at the same times, which a test of that command asserts. It
-// may be different where several dial by one link at one instant, because they run in either
-// order: the two informers of a controller do, and the feeds of several namespaces. Under the
-// race detector the scheduler is random on purpose.
+// All draws follow from the seed, steps never fall on one instant, each arrival from the
+// network has an instant of its own, and so has each feed of an informer that has several.
+// With GOMAXPROCS=1, as command simulate sets it, a seed then leads to the same events at the
+// same times, which a test of that command asserts. Now and then a play differs, since Go
+// leaves these open:
+//
+//   - Timers of one instant fire in any order, the children of a context end in any order, and
+//     a select takes any of what is ready. So an election that loses its Lease names either of
+//     two renewals that end at its deadline, and a request takes either of two connections
+//     that are idle: the next one then arrives some nanoseconds earlier or later.
+//   - A goroutine that has run for ten milliseconds of real time has to wait, in the middle of
+//     an instant. A busy machine makes that happen more often.
+//
+// Under the race detector the scheduler is random on purpose.
 //
 // # What cannot be promised
 //

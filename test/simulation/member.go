@@ -79,13 +79,11 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	return m
 }
 
-// slow is how long the owner takes to hear of a state of a feed. Feeds begin at one instant,
-// and each goes on at another.
+// slow is how long the owner takes to hear of a state of a feed. The feeds of several
+// namespaces begin at one instant, and each goes on at another, so that they have an order.
 func (m *member[T]) slow(feed string) time.Duration {
-	if m.form.Slow == 0 {
-		return 0
-	}
-	return m.form.Slow + time.Duration(slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) }))
+	nth := slices.IndexFunc(namespaces, func(ns string) bool { return strings.HasSuffix(feed, " "+ns) })
+	return m.form.Slow + time.Duration(max(0, nth))
 }
 
 // addIndex adds an index over what is cached by then.
