@@ -1,9 +1,11 @@
-// Command software runs the test suites of programs that others wrote, once as they are
-// and once with Millrace in place of their informers, caches or queues, and says in
-// docs/software.md where the two differ and why.
+// Command software runs programs that others wrote, once as they are and once with Millrace
+// in place of their informers, caches or queues: their test suites, and the controllers and
+// the scheduler of Kubernetes at work in a cluster. It says in docs/software.md where the
+// two differ and why.
 //
-//	make software                            # every suite; the first time takes long
-//	make software ONLY=controller-runtime    # those whose name matches
+//	make software                            # everything; the first time takes long
+//	make software ONLY=controller-runtime    # the suites whose name matches
+//	make software ONLY=kubernetes            # the controllers of Kubernetes
 //
 // A suite is a few packages of one release of a module, as the module proxy has it. They
 // are copied into the user's cache directory, and run there:
@@ -12,13 +14,17 @@
 //   - with the edits of the suite, which are the one line by which an informer, a cache or a
 //     queue is chosen, and with a test file in each package that chooses Millrace's.
 //
+// Kubernetes' controllers are the module in folder kubernetes, which chooses the informers
+// itself; package cluster is what they work on. Every round has a new API server and a new
+// process.
+//
 // What differs must have its cause in the suite's list. A suite is done with the real API
 // server where it asks for one: etcd and kube-apiserver are built from source.
 //
 // # Failure
 //
-// It exits with 1 if a suite could not be run, or if a result differs for a cause that
-// nobody has found yet. The output of both runs is beside the copy, and its path is printed.
+// It exits with 1 if a suite could not be run, if a result differs for a cause that
+// nobody has found yet, or if two rounds of Kubernetes' controllers came to another state. The output of both runs is beside the copy, and its path is printed.
 package main
 
 import (
@@ -78,6 +84,15 @@ func run(ctx context.Context, only string) error {
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	if ctx.Err() == nil && wanted.MatchString(controllersName) {
+		c, err := b.playControllers(ctx)
+		if err == nil {
+			err = errors.Join(c.write(resultFile(root, controllersName)), c.different())
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", controllersName, err))
 		}
 	}
 	return errors.Join(append(errs, report(root))...)

@@ -42,6 +42,13 @@ func report(root string) error {
 	if differences.Len() > 0 {
 		text += "\n## What differs, and why\n" + differences.String()
 	}
+	played, err := readComparison(resultFile(root, controllersName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		text += played.section()
+	}
 	return os.WriteFile(filepath.Join(root, "docs", "software.md"), []byte(text), 0o644)
 }
 

@@ -1,0 +1,234 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// running is an error as long as something has not become what was asked for.
+func (c *Cluster) running(ctx context.Context) error {
+	for _, err := range []error{
+		each(ctx, rest.ResourceFor[*appsv1.Deployment](c.client), func(d *appsv1.Deployment) error {
+			s, want := d.Status, *d.Spec.Replicas
+			if s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
+				return fmt.Errorf("Deployment %s wants %d replicas: %+v", object.KeyOf(d), want, s)
+			}
+			return nil
+		}),
+		each(ctx, rest.ResourceFor[*appsv1.StatefulSet](c.client), func(d *appsv1.StatefulSet) error {
+			s, want := d.Status, *d.Spec.Replicas
+			if s.ObservedGeneration != d.Generation || s.Replicas != want || s.AvailableReplicas != want {
+				return fmt.Errorf("StatefulSet %s wants %d replicas: %+v", object.KeyOf(d), want, s)
+			}
+			return nil
+		}),
+		each(ctx, rest.ResourceFor[*appsv1.DaemonSet](c.client), func(d *appsv1.DaemonSet) error {
+			if d.Status.NumberAvailable != nodes {
+				return fmt.Errorf("DaemonSet %s: %+v", object.KeyOf(d), d.Status)
+			}
+			return nil
+		}),
+		each(ctx, rest.ResourceFor[*batchv1.Job](c.client), func(j *batchv1.Job) error {
+			if j.Status.CompletionTime == nil {
+				return fmt.Errorf("Job %s is not complete: %+v", object.KeyOf(j), j.Status)
+			}
+			return nil
+		}),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle waits until the state has been the same for ten seconds.
+func (c *Cluster) settle(ctx context.Context) error {
+	var last State
+	same := 0
+	return until(ctx, func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(2 * time.Second):
+		}
+		now, err := c.State(ctx)
+		if err != nil {
+			return err
+		}
+		differences := Differences(last, now)
+		last, same = now, same+1
+		if len(differences) > 0 {
+			same = 0
+		}
+		if same < 5 {
+			return fmt.Errorf("it still changes: %s", strings.Join(differences, "\n"))
+		}
+		return nil
+	})
+}
+
+// State is what is in a cluster: how many objects there are of each text. A text is the
+// resource, the namespace and the object's JSON without what differs from one run to the
+// next.
+type State map[string]int
+
+// Objects is how many objects there are.
+func (s State) Objects() (n int) {
+	for _, count := range s {
+		n += count
+	}
+	return n
+}
+
+// Differences says what only one of two states has.
+func Differences(a, b State) (all []string) {
+	keys := maps.Clone(a)
+	if keys == nil {
+		keys = State{}
+	}
+	maps.Copy(keys, b)
+	for _, text := range slices.Sorted(maps.Keys(keys)) {
+		if a[text] != b[text] {
+			all = append(all, fmt.Sprintf("%d and %d of %s", a[text], b[text], text))
+		}
+	}
+	return all
+}
+
+// passing are the resources that tell of the past, or of the present moment.
+var passing = []string{"events", "leases", "leasecandidates", "componentstatuses"}
+
+// State reads everything that is in the cluster.
+func (c *Cluster) State(ctx context.Context) (State, error) {
+	places, err := c.client.Mapper().Mappings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []located
+	read := map[string]bool{}
+	for _, place := range places {
+		name := place.Resource.GroupResource().String()
+		if read[name] || slices.Contains(passing, place.Resource.Resource) {
+			continue
+		}
+		read[name] = true
+		for o, err := range rest.ResourceForMapping[*unstructured.Unstructured](c.client, place).List(ctx, metav1.ListOptions{}).Items {
+			if apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) {
+				break // it cannot be listed
+			}
+			if err != nil {
+				return nil, err
+			}
+			if name == "services" && o.GetNamespace() == "default" {
+				continue // it has the port of the API server
+			}
+			all = append(all, located{name, o})
+		}
+	}
+	return compare(all)
+}
+
+type located struct {
+	resource string
+	object   *unstructured.Unstructured
+}
+
+// compare makes objects comparable.
+func compare(all []located) (State, error) {
+	r := renaming{}
+	for _, l := range all {
+		o := l.object
+		name := o.GetName()
+		if prefix := o.GetGenerateName(); prefix != "" {
+			name = prefix + "*"
+			r[o.GetName()] = name
+		}
+		r[string(o.GetUID())] = chance("UID of " + l.resource + " " + name)
+	}
+	s := State{}
+	for _, l := range all {
+		text, err := json.Marshal(r.plain(l.object.Object, l.object.GetGeneration()))
+		if err != nil {
+			return nil, err
+		}
+		s[l.resource+" "+string(text)]++
+	}
+	return s, nil
+}
+
+// renaming has the names for what is chosen by chance.
+type renaming map[string]string
+
+// dropped are the fields that count the writes, or say who did them, when and where. The
+// annotation is there or not by how changes fell together.
+var dropped = []string{
+	"managedFields", "resourceVersion", "creationTimestamp", "generation", "nodeName",
+	"endpoints.kubernetes.io/last-change-trigger-time",
+}
+
+var (
+	address     = regexp.MustCompile(`\b\d+\.\d+\.\d+\.\d+\b`)
+	moment      = regexp.MustCompile(`\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?Z)?`)
+	digest      = regexp.MustCompile(`\b[0-9a-f]{24}\b`)
+	certificate = regexp.MustCompile(`(?s)-----BEGIN.*-----END[^\n]*\n?`)
+)
+
+// chance names what is drawn in a text by what it is.
+func chance(text string) string {
+	text = certificate.ReplaceAllString(text, "CERTIFICATE")
+	text = digest.ReplaceAllString(text, "DIGEST")
+	return address.ReplaceAllString(moment.ReplaceAllString(text, "TIME"), "ADDRESS")
+}
+
+// plain returns a value of an object of a generation without what differs from one run to
+// the next. The order of a list is left out too.
+func (r renaming) plain(v any, generation int64) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, field := range v {
+			if name == "observedGeneration" {
+				out[name] = field == generation
+			} else if kept := r.plain(field, generation); kept != nil && !slices.Contains(dropped, name) {
+				out[name] = kept
+			}
+		}
+		if len(out) == 0 {
+			return nil // as if it was not there
+		}
+		return out
+	case []any:
+		texts := make([]string, len(v))
+		for i, item := range v {
+			text, err := json.Marshal(r.plain(item, generation))
+			if err != nil {
+				panic(err) // of what came from JSON
+			}
+			texts[i] = string(text)
+		}
+		slices.Sort(texts)
+		return texts
+	case string:
+		if name, ok := r[v]; ok {
+			return name
+		}
+		return chance(v)
+	}
+	return v
+}
