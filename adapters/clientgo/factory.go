@@ -43,7 +43,7 @@ var _ informers.SharedInformerFactory = (*Factory)(nil)
 // NewSharedInformerFactory is informers.NewSharedInformerFactoryWithOptions with
 // Millrace informers, over any clientset, fake ones too. The clientset decodes.
 func NewSharedInformerFactory(client kubernetes.Interface, resync time.Duration, options ...Option) *Factory {
-	return &Factory{client: client, options: gather(resync, options)}
+	return &Factory{client: client, options: gather(resync, options).whole()}
 }
 
 // NewSharedInformerFactoryForConfig is NewSharedInformerFactory with informers
@@ -59,9 +59,8 @@ func NewSharedInformerFactoryForConfig(cfg *clientrest.Config, resync time.Durat
 	if err != nil {
 		return nil, err
 	}
-	f := NewSharedInformerFactory(client, resync, options...)
-	f.direct = &direct{client: millrace, pool: wire.NewPool()}
-	return f, nil
+	d := &direct{client: millrace, pool: wire.NewPool()}
+	return &Factory{client: client, direct: d, options: gather(resync, options)}, nil
 }
 
 // kinds is the factory as the groups see it: what they ask for is known by its
@@ -80,7 +79,7 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 		name := nameResource(at.GroupResource(), namespace)
 		if k.direct != nil {
 			place := discovery.Mapping{Kind: kind, Resource: at, Namespaced: namespace != ""} // no discovery is needed
-			objects := rest.ResourceForMapping[object.Object](k.direct.client, place).Namespace(namespace)
+			objects := rest.ResourceForMapping[object.Object](k.direct.client, place).Namespace(namespace).Keep(k.keep)
 			return k.direct.informer(name, example, resync, &k.options, func(pool *wire.Pool) source.Reuser[object.Object] {
 				return objects.Sharing(pool)
 			})

@@ -33,6 +33,7 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // everyInformer calls each method of a factory that leads to an informer, and
@@ -256,6 +257,51 @@ func TestOptions(t *testing.T) {
 		synctest.Wait()
 		_, err = nodes.Get("n")
 		require.NoError(r, err, "nodes are in no namespace")
+	})
+}
+
+// What is not kept is not there, and what is left is shared, by all factories for a config.
+func TestFieldsThatAreKept(t *testing.T) {
+	keep := clientgo.WithKeep(wire.WithoutManagedFields)
+	on(t, stock, func(r *rig) {
+		defer r.cancel()
+		for _, name := range []string{"a", "b", "c", "d"} {
+			p := pod(name)
+			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1"}}
+			r.put(p)
+		}
+		typed, err := clientgo.NewSharedInformerFactoryForConfig(r.cfg, 0, keep)
+		require.NoError(r, err)
+		defer typed.Shutdown()
+		defer r.cancel()
+		bare, err := clientgo.NewMetadataSharedInformerFactoryForConfig(r.cfg, 0, keep)
+		require.NoError(r, err)
+		defer bare.Shutdown()
+		defer r.cancel()
+		pods, places := typed.Core().V1().Pods().Informer(), bare.ForResource(podResource).Informer()
+		typed.StartWithContext(r.ctx)
+		bare.StartWithContext(r.ctx)
+		require.NoError(r, typed.WaitForCacheSyncWithContext(r.ctx).Err)
+		_, err = bare.WaitForCacheSyncWithContext(r.ctx)
+		require.NoError(r, err)
+		for _, store := range []cache.Store{pods.GetStore(), places.GetStore()} {
+			require.Len(r, store.List(), 4)
+			for _, o := range store.List() {
+				require.Empty(r, o.(metav1.Object).GetManagedFields())
+				require.Equal(r, map[string]string{"app": "web"}, o.(metav1.Object).GetLabels())
+			}
+		}
+		require.Equal(r, 2, labelsOf(pods.GetStore().List()), "what comes a second time is there once from then on")
+
+		client := clientset(r.T, r.cfg)
+		require.PanicsWithValue(r, "clientgo: WithKeep is for a factory that is made for a config, such as NewSharedInformerFactoryForConfig: a client decodes whole objects",
+			func() { clientgo.NewSharedInformerFactory(client, 0, keep) })
+		for _, make := range []func(){
+			func() { clientgo.NewDynamicSharedInformerFactory(nil, 0, keep) },
+			func() { clientgo.NewMetadataSharedInformerFactory(nil, 0, keep) },
+		} {
+			require.Panics(r, make)
+		}
 	})
 }
 

@@ -21,6 +21,7 @@ type located[T object.Object] struct {
 	client    *rest.Client
 	resource  schema.GroupVersionResource
 	namespace string
+	keep      wire.Fields
 	pool      *wire.Pool                // nil where nothing is shared
 	known     wire.Known[object.Object] // nil where every object is decoded
 }
@@ -44,7 +45,7 @@ func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Obje
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", l.resource, &source.ResolveError{Err: err})
 	}
-	objects := mixed(rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Sharing(l.pool))
+	objects := mixed(rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Keep(l.keep).Sharing(l.pool))
 	if l.known == nil {
 		return objects, nil
 	}

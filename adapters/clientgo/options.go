@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Option configures a factory. Those of client-go cannot be used, because they
@@ -21,6 +23,8 @@ type options struct {
 	namespace string
 	tweak     internalinterfaces.TweakListOptionsFunc
 	transform cache.TransformFunc
+	keep      wire.Fields
+	keeps     bool // keep is set
 	resync    time.Duration
 	custom    map[reflect.Type]time.Duration
 	identity  *cache.InformerName
@@ -30,6 +34,14 @@ func gather(resync time.Duration, chosen []Option) options {
 	o := options{resync: resync, custom: make(map[reflect.Type]time.Duration)}
 	for _, option := range chosen {
 		option(&o)
+	}
+	return o
+}
+
+// whole returns the options of a factory whose client decodes.
+func (o options) whole() options {
+	if o.keeps {
+		panic("clientgo: WithKeep is for a factory that is made for a config, such as NewSharedInformerFactoryForConfig: a client decodes whole objects")
 	}
 	return o
 }
@@ -44,9 +56,19 @@ func WithTweakListOptions(tweak internalinterfaces.TweakListOptionsFunc) Option 
 }
 
 // WithTransform sets the transform of every informer. Objects that are
-// transformed do not share equal parts.
+// transformed do not share equal parts: where a transform only drops fields,
+// WithKeep does the same for less.
 func WithTransform(transform cache.TransformFunc) Option {
 	return func(o *options) { o.transform = transform }
+}
+
+// WithKeep sets which fields of objects the informers hold, such as
+// wire.WithoutManagedFields. The others are skipped on the wire, and equal parts
+// of what is left are shared. Objects that do not have such a field fail to sync
+// with wire.ErrFields. It is for factories that decode themselves, which
+// are made for a config: where a clientset decodes, the constructor panics.
+func WithKeep(wanted wire.Fields) Option {
+	return func(o *options) { o.keep, o.keeps = wanted, true }
 }
 
 // WithCustomResyncConfig sets the resync periods of some types. It means

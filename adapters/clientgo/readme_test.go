@@ -25,6 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // Every line of Go in the README stands in this file, which runs it.
@@ -42,7 +43,7 @@ func TestTheReadmeShowsWhatRuns(t *testing.T) {
 			require.Contains(t, string(program), "\t"+strings.TrimSpace(line)+"\n")
 		}
 	}
-	require.Equal(t, 9, blocks)
+	require.Equal(t, 10, blocks)
 }
 
 // worksAsUsed starts a factory and looks whether it has what the server has.
@@ -106,6 +107,12 @@ func TestTheLinesOfTheReadme(t *testing.T) {
 	run("options", func(r *rig) {
 		client := clientset(r.T, r.cfg)
 		factory := clientgo.NewSharedInformerFactory(client, resync, clientgo.WithNamespace("shop"), clientgo.WithTransform(strip))
+		r.worksAsUsed(factory)
+	})
+	run("fields that are kept", func(r *rig) {
+		config := r.cfg
+		factory, err := clientgo.NewSharedInformerFactoryForConfig(config, resync, clientgo.WithKeep(wire.WithoutManagedFields))
+		require.NoError(r, err)
 		r.worksAsUsed(factory)
 	})
 	run("dynamic, as it was", func(r *rig) {

@@ -43,7 +43,7 @@ var (
 // dynamicinformer.NewDynamicSharedInformerFactory with Millrace informers, over
 // any dynamic client, fake ones too. The client decodes.
 func NewDynamicSharedInformerFactory(client dynamic.Interface, resync time.Duration, options ...Option) *ResourceFactory {
-	o := gather(resync, options)
+	o := gather(resync, options).whole()
 	return newResourceFactory(dynamicLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
 		return o.decoded(listing(&o, client.Resource(resource).Namespace(o.namespace), client), &unstructured.Unstructured{}, name)
 	})
@@ -60,7 +60,7 @@ func NewDynamicSharedInformerFactoryForConfig(cfg *clientrest.Config, resync tim
 // with Millrace informers, over any metadata client, fake ones too. The client
 // decodes.
 func NewMetadataSharedInformerFactory(client metadata.Interface, resync time.Duration, options ...Option) *ResourceFactory {
-	o := gather(resync, options)
+	o := gather(resync, options).whole()
 	return newResourceFactory(metadataLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
 		return o.decoded(listing(&o, client.Resource(resource).Namespace(o.namespace), client), &metav1.PartialObjectMetadata{}, name)
 	})
@@ -89,7 +89,7 @@ func newDirectFactory[T object.Object](cfg *clientrest.Config, newLister newList
 	d := &direct{client: client, pool: wire.NewPool()}
 	return newResourceFactory(newLister, o, func(resource schema.GroupVersionResource, name string) cache.SharedIndexInformer {
 		return d.informer(name, example, o.resync, &o, func(pool *wire.Pool) source.Reuser[object.Object] {
-			return &located[T]{client: client, resource: resource, namespace: o.namespace, pool: pool}
+			return &located[T]{client: client, resource: resource, namespace: o.namespace, keep: o.keep, pool: pool}
 		})
 	}), nil
 }

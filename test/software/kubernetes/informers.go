@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // settings are what factories are made of.
@@ -65,11 +66,11 @@ func millrace(s settings) (*factories, error) {
 	if s.schedule {
 		return millraceForScheduler(s)
 	}
-	typed, err := clientgo.NewSharedInformerFactoryForConfig(s.config, s.resync, clientgo.WithTransform(trim))
+	typed, err := clientgo.NewSharedInformerFactoryForConfig(s.config, s.resync, clientgo.WithKeep(wire.WithoutManagedFields))
 	if err != nil {
 		return nil, err
 	}
-	objects, err := clientgo.NewMetadataSharedInformerFactoryForConfig(s.config, s.resync, clientgo.WithTransform(trim))
+	objects, err := clientgo.NewMetadataSharedInformerFactoryForConfig(s.config, s.resync, clientgo.WithKeep(wire.WithoutManagedFields))
 	if err != nil {
 		return nil, err
 	}
@@ -91,15 +92,13 @@ func millraceForScheduler(s settings) (*factories, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods := clientgo.NewInformerFor(rest.ResourceFor[*corev1.Pod](client), clientgo.ResourceOptions{
+	pods := clientgo.NewInformerFor(rest.ResourceFor[*corev1.Pod](client).Keep(wire.WithoutManagedFields), clientgo.ResourceOptions{
 		ResyncPeriod: s.resync,
+		Pool:         wire.NewPool(),
 		Tweak: func(opts *metav1.ListOptions) {
 			opts.FieldSelector = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
 		},
 	})
-	if err := pods.SetTransform(trim); err != nil {
-		return nil, err
-	}
 	typed.InformerFor(&corev1.Pod{}, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer { return pods })
 	return &factories{typed: typed, dynamic: objects}, nil
 }
