@@ -20,7 +20,7 @@ import (
 )
 
 // rounds is how often Kubernetes' controllers play either way.
-const rounds = 2
+const rounds = 3
 
 // minor is the version of Kubernetes whose controllers and server are run: that of
 // the module in folder kubernetes.

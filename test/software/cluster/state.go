@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,12 +51,30 @@ func (c *Cluster) running(ctx context.Context) error {
 			}
 			return nil
 		}),
+		c.counted(ctx),
 	} {
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// counted is an error as long as a quota does not have the number of Pods that run.
+func (c *Cluster) counted(ctx context.Context) error {
+	pods := map[string]int64{}
+	err := each(ctx, rest.ResourceFor[*corev1.Pod](c.client), func(p *corev1.Pod) error {
+		if p.Status.Phase != corev1.PodSucceeded {
+			pods[p.Namespace]++
+		}
+		return nil
+	})
+	return errors.Join(err, each(ctx, rest.ResourceFor[*corev1.ResourceQuota](c.client), func(q *corev1.ResourceQuota) error {
+		if used := q.Status.Used.Pods().Value(); used != pods[q.Namespace] {
+			return fmt.Errorf("the quota of %s has %d Pods of %d", q.Namespace, used, pods[q.Namespace])
+		}
+		return nil
+	}))
 }
 
 // settle waits until the state has been the same for ten seconds.

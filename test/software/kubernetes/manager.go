@@ -29,6 +29,11 @@ const (
 	burst = 2000
 )
 
+// recount is how often quotas are counted anew. The server adds a Pod to its quota before
+// it stores the Pod. Where the controller hears of the quota first, it writes a count
+// without the Pod, on any informers, and by default that is mended after five minutes.
+const recount = 10 * time.Second
+
 // manager is kube-controller-manager.
 type manager struct {
 	config      *clientrest.Config // of its clients
@@ -51,6 +56,7 @@ func newManager(ctx context.Context, kubeconfig string, asked *requests, choose 
 	if err != nil {
 		return nil, err
 	}
+	raw.ComponentConfig.ResourceQuotaController.ResourceQuotaSyncPeriod.Duration = recount
 	c := raw.Complete()
 	c.Kubeconfig.Wrap(asked.wrap)
 	f, err := choose(settings{config: c.Kubeconfig, resync: app.ResyncPeriod(c)()})
