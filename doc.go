@@ -44,6 +44,7 @@
 //	test/simulation/simulate   the program behind make simulate
 //	test/soak                  a program for weeks of virtual time, and what it holds
 //	test/torture               the whole stack against real servers that are broken on purpose
-//	test/software              test suites that others wrote, with Millrace in place of their informers
+//	test/software              what others wrote, with Millrace in place of their informers
+//	test/software/cluster      Nodes and a workload for the controllers of Kubernetes
 //	test/run                   the program behind make test: all modules, and a summary
 package millrace
