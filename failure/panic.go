@@ -69,13 +69,20 @@ func (g *Guard) Returned() { g.returned = true }
 
 // End must be deferred before the call. After a panic it stores a *PanicError in
 // err. After a runtime.Goexit it calls exited with a *GoexitError, since nobody
-// will see err any more: only deferred calls of the goroutine still run.
+// will see err any more: only deferred calls of the goroutine still run. An exited that
+// panics with an error that wraps it hands it to the Guard of the goroutine's owner, which
+// stores that error as it is.
 func (g *Guard) End(err *error, exited func(error)) {
 	if g.returned {
 		return
 	}
 	if p := recover(); p != nil {
 		*err = &PanicError{In: g.In, Value: p, Stack: debug.Stack()}
+		if e, ok := p.(error); ok {
+			if _, exit := errors.AsType[*GoexitError](e); exit {
+				*err = e
+			}
+		}
 		return
 	}
 	exited(&GoexitError{In: g.In})

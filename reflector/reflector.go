@@ -163,18 +163,18 @@ func (r *Reflector[T]) step(ctx context.Context, state State) (next State, f *fa
 		return nil
 	})
 	if err != nil {
-		return r.broken(err)
+		return r.broken(ctx, err)
 	}
 	return next, f
 }
 
 // broken says where to go on after the source, or a transform, broke an attempt.
-func (r *Reflector[T]) broken(err error) (State, *failure.Failure) {
+func (r *Reflector[T]) broken(ctx context.Context, err error) (State, *failure.Failure) {
 	next, phase := r.first(), failure.PhaseList
 	if next == Watching {
 		phase = failure.PhaseWatch
 	}
-	return next, &failure.Failure{Phase: phase, Err: err}
+	return next, failed(ctx, phase, err)
 }
 
 func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failure.Failure) {

@@ -155,8 +155,7 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 			out, err = none, &TransformError{Transform: t.place, Key: key, Err: err}
 		}
 	}()
-	defer failure.Recover("transform", &err)
-	if out, err = t.transform(o); err != nil {
+	if out, err = t.call(key, o); err != nil {
 		return out, err
 	}
 	var none T
@@ -173,6 +172,19 @@ func (t *transformed[T]) apply(o T) (out T, err error) {
 		out.SetResourceVersion(rv)
 	}
 	return out, nil
+}
+
+// call calls the transform. A Goexit cannot be returned from here: it ends the goroutine.
+// It becomes a panic, so that who called the source hears of the transform and not of
+// the source alone.
+func (t *transformed[T]) call(key object.Key, o T) (out T, err error) {
+	guard := failure.Guard{In: "transform"}
+	defer guard.End(&err, func(exit error) {
+		panic(&TransformError{Transform: t.place, Key: key, Err: exit})
+	})
+	out, err = t.transform(o)
+	guard.Returned()
+	return out, err
 }
 
 // placeOf names a function by where it stands: "shop.slim (shop/slim.go:12)".
