@@ -219,7 +219,7 @@ func (c *Cluster) gone(ctx context.Context) error {
 	}
 	return errors.Join(append(errs, each(ctx, rest.ResourceFor[*corev1.Pod](c.client), func(p *corev1.Pod) error {
 		if app := p.Labels["app"]; app == "web-2" || app == "job-0" || p.DeletionTimestamp != nil {
-			return fmt.Errorf("Pod %s is still there", object.KeyOf(p))
+			return fmt.Errorf("pod %s is still there", object.KeyOf(p))
 		}
 		return nil
 	}))...)

@@ -28,26 +28,26 @@ func (c *Cluster) running(ctx context.Context) error {
 		each(ctx, rest.ResourceFor[*appsv1.Deployment](c.client), func(d *appsv1.Deployment) error {
 			s, want := d.Status, *d.Spec.Replicas
 			if s.ObservedGeneration != d.Generation || s.Replicas != want || s.UpdatedReplicas != want || s.AvailableReplicas != want {
-				return fmt.Errorf("Deployment %s wants %d replicas: %+v", object.KeyOf(d), want, s)
+				return fmt.Errorf("deployment %s wants %d replicas: %+v", object.KeyOf(d), want, s)
 			}
 			return nil
 		}),
 		each(ctx, rest.ResourceFor[*appsv1.StatefulSet](c.client), func(d *appsv1.StatefulSet) error {
 			s, want := d.Status, *d.Spec.Replicas
 			if s.ObservedGeneration != d.Generation || s.Replicas != want || s.AvailableReplicas != want {
-				return fmt.Errorf("StatefulSet %s wants %d replicas: %+v", object.KeyOf(d), want, s)
+				return fmt.Errorf("stateful set %s wants %d replicas: %+v", object.KeyOf(d), want, s)
 			}
 			return nil
 		}),
 		each(ctx, rest.ResourceFor[*appsv1.DaemonSet](c.client), func(d *appsv1.DaemonSet) error {
 			if d.Status.NumberAvailable != nodes {
-				return fmt.Errorf("DaemonSet %s: %+v", object.KeyOf(d), d.Status)
+				return fmt.Errorf("daemon set %s: %+v", object.KeyOf(d), d.Status)
 			}
 			return nil
 		}),
 		each(ctx, rest.ResourceFor[*batchv1.Job](c.client), func(j *batchv1.Job) error {
 			if j.Status.CompletionTime == nil {
-				return fmt.Errorf("Job %s is not complete: %+v", object.KeyOf(j), j.Status)
+				return fmt.Errorf("job %s is not complete: %+v", object.KeyOf(j), j.Status)
 			}
 			return nil
 		}),
