@@ -80,6 +80,8 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 	defer s.mu.Unlock()
 	s.advance()
 	switch {
+	case c.coll.gone: // while the list waited
+		return page{}, notServed()
 	case exact && rv < c.coll.floor:
 		return page{}, c.expired(opts.Continue)
 	case exact:

@@ -2,8 +2,11 @@ package apiserver_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +136,43 @@ func TestAWriteMeetsTheEndOfItsResource(t *testing.T) {
 			resp.Body.Close()
 			require.Equal(t, 404, resp.StatusCode, verb)
 			require.Empty(t, r.Objects(widgets))
+		})
+	}
+}
+
+// So is a read that waits for a server that lags: what there was is not the present any more.
+func TestAReadMeetsTheEndOfItsResource(t *testing.T) {
+	next := widgetResource()
+	next.Version = "v2"
+	for name, end := range map[string]func(*rig) error{
+		"removed":  func(r *rig) error { return r.RemoveResource(widgets) },
+		"replaced": func(r *rig) error { return r.ReplaceResource(widgets, next) },
+	} {
+		withFront(t, apiserver.Options{}, apiserver.FrontOptions{Lag: 2 * time.Second}, func(t *testing.T, r, f *rig) {
+			r.create(widget("w", 1))
+			time.AfterFunc(time.Second, func() {
+				_ = end(r)
+				r.create(pod("default", "a")) // which the lists may not claim to know of
+			})
+			answers := map[string]string{}
+			var reads sync.WaitGroup
+			var mu sync.Mutex
+			for _, path := range []string{"?limit=1", "?resourceVersion=101", "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=9", "/w?resourceVersion=101"} {
+				reads.Go(func() {
+					of := "widgets"
+					if path[0] == '/' {
+						of = "namespaces/default/widgets"
+					}
+					code, raw, _ := f.do("GET", "/apis/example.com/v1/"+of+path, "")
+					mu.Lock()
+					defer mu.Unlock()
+					answers[path] = fmt.Sprint(code, " ", strings.Contains(string(raw), `"w"`))
+				})
+			}
+			reads.Wait()
+			for path, answer := range answers {
+				require.Equal(t, "404 false", answer, "%s: %s", name, path)
+			}
 		})
 	}
 }

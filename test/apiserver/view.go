@@ -94,6 +94,9 @@ func (s *Server) list(c *collection, start, prefix string) []*version {
 
 // shown gives the state of a key that the cache shows. The mutex must be held.
 func (s *Server) shown(c *collection, key object.Key) (*version, error) {
+	if c.gone {
+		return nil, notServed()
+	}
 	s.advance()
 	path := c.pathOf(key)
 	for _, v := range s.list(c, path, path) {

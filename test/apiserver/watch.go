@@ -67,6 +67,9 @@ func (c *call) watch() error {
 	if startErr == nil {
 		startErr = w.start(opts, rv)
 	}
+	if apierrors.IsNotFound(startErr) { // the resource, while the watch waited
+		return startErr
+	}
 	c.w.Header().Set("Content-Type", c.watchType())
 	c.w.WriteHeader(http.StatusOK)
 	if err := c.w.flush(); err != nil {
@@ -114,6 +117,9 @@ func (w *watcher) start(opts *internalversion.ListOptions, rv uint64) error {
 	s := w.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if w.coll.gone {
+		return notServed()
+	}
 	s.advance()
 	w.epoch = s.view.epoch
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
