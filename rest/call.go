@@ -45,7 +45,7 @@ func (r *Resource[T]) send(ctx context.Context, c call[T]) (*request, *http.Resp
 	}
 	key, err := r.complete(m, c.key)
 	if err != nil {
-		if other, changed := r.location.doubt(ctx); changed {
+		if other, changed := r.location.doubt(ctx, m); changed {
 			m = other
 			key, err = r.complete(m, c.key)
 		}

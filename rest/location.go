@@ -33,7 +33,8 @@ type location struct {
 	seen    bool       // mapping was known at some time
 	wrong   bool       // the server has answered 404: the built-in place is not believed
 	mapping discovery.Mapping
-	asked   time.Time // when the mapper was asked last; zero if it was not
+	asked   time.Time // when the mapper answered last; zero if it has not
+	doubts  int       // calls of doubt that ask the mapper
 }
 
 // doubtEvery is how often the scope of a kind is looked up again because a caller's key
@@ -55,29 +56,37 @@ func (l *location) get(ctx context.Context) (discovery.Mapping, error) {
 	return m, nil
 }
 
-// doubt looks the place up again after a caller was refused because of its scope, and
-// reports whether the scope has changed. Others go on with what is remembered.
-func (l *location) doubt(ctx context.Context) (discovery.Mapping, bool) {
+// doubt looks the place up again after a caller was refused because of the scope that
+// it was used with, and reports whether the scope has changed. While a look-up runs
+// others wait for its answer: what is remembered is in doubt for them too. After it they
+// go on with that. A look-up whose caller gave up counts for nothing.
+func (l *location) doubt(ctx context.Context, used discovery.Mapping) (discovery.Mapping, bool) {
 	l.mu.Lock()
-	before, builtin := l.mapping, false
-	if !l.wrong {
-		_, builtin = discovery.Builtin(l.kind)
-	}
-	if l.mapper == nil || builtin || time.Since(l.asked) < doubtEvery {
+	_, builtin := discovery.Builtin(l.kind)
+	switch {
+	case l.mapper == nil || builtin && !l.wrong:
 		l.mu.Unlock()
 		return discovery.Mapping{}, false
+	case l.mapping.Namespaced != used.Namespaced || l.doubts == 0 && time.Since(l.asked) < doubtEvery:
+		defer l.mu.Unlock()
+		return l.mapping, l.mapping.Namespaced != used.Namespaced
 	}
-	l.asked = time.Now()
+	l.doubts++
+	first := l.doubts == 1
 	l.mu.Unlock()
-	if learned, ok := l.mapper.(*discovery.Mapper); ok {
+	if learned, ok := l.mapper.(*discovery.Mapper); ok && first {
 		learned.Invalidate()
 	}
 	m, err := l.mapper.MappingForKind(ctx, l.kind)
-	if err != nil || m.Namespaced == before.Namespaced {
-		return discovery.Mapping{}, false
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.doubts--
+	if err == nil || ctx.Err() == nil {
+		l.asked = time.Now()
+	}
+	if err != nil || m.Namespaced == used.Namespaced {
+		return discovery.Mapping{}, false
+	}
 	l.mapping, l.known, l.seen = m, true, true
 	return m, true
 }

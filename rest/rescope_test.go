@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -87,5 +88,69 @@ func TestAWrongKeyDoesNotMakeDiscoveryRunAllTheTime(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		require.LessOrEqual(t, srv.Stats().Requests("", ""), 2*5, "of two documents each")
+	})
+}
+
+// returned calls test with a kind that the client knows without namespaces and that has
+// come back with them, so long after that the client may ask about it.
+func returned(t *testing.T, test func(*testing.T, *Resource[*unstructured.Unstructured], *apiserver.Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := apiserver.New(apiserver.Options{})
+		defer srv.Close()
+		kind := apiserver.Resource{GVR: kindWidget.GroupVersion().WithResource("widgets"), Kind: kindWidget.Kind}
+		require.NoError(t, srv.AddResource(kind))
+		endpoint, err := srv.Pipe()
+		require.NoError(t, err)
+		c, err := NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext}, nil)
+		require.NoError(t, err)
+		defer c.CloseIdleConnections()
+		widgets := ResourceForKind[*unstructured.Unstructured](c, kindWidget)
+		_, err = widgets.Mapping(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.RemoveResource(kind.GVR))
+		kind.Namespaced = true
+		require.NoError(t, srv.AddResource(kind))
+		time.Sleep(doubtEvery)
+		test(t, widgets, srv)
+	})
+}
+
+// As soon as one caller is refused another may be cancelled, as where each reads another
+// namespace for the same informer. If that one is about to find out, nobody would.
+func TestARefusalWaitsForTheLookUpThatRuns(t *testing.T) {
+	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiserver.Server) {
+		srv.Faults().Add(apiserver.Fault{Do: []apiserver.Action{apiserver.Delay{For: time.Second}}})
+		read := func(ctx context.Context, namespace string) <-chan error {
+			outcome := make(chan error, 1)
+			go func() {
+				_, err := widgets.Get(ctx, object.Key{Namespace: namespace, Name: "a"}, metav1.GetOptions{})
+				outcome <- err
+			}()
+			synctest.Wait()
+			return outcome
+		}
+		first, giveUp := context.WithCancel(t.Context())
+		bank, shop := read(first, "bank"), read(t.Context(), "shop")
+		select {
+		case err := <-shop:
+			t.Fatal("refused while it is looked up whether that is right:", err)
+		default:
+		}
+		giveUp()
+		require.ErrorIs(t, <-bank, source.ErrNotNamespaced)
+		require.True(t, apierrors.IsNotFound(<-shop), "it asks in the place of who gave up")
+	})
+}
+
+// A look-up whose caller gave up has found out nothing. The next one may ask at once.
+func TestALookUpThatIsGivenUpCountsForNothing(t *testing.T) {
+	returned(t, func(t *testing.T, widgets *Resource[*unstructured.Unstructured], srv *apiserver.Server) {
+		srv.Faults().Add(apiserver.Fault{Count: 1, Do: []apiserver.Action{apiserver.Delay{For: time.Second}}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := widgets.Get(ctx, object.Key{Namespace: "shop", Name: "a"}, metav1.GetOptions{})
+		require.ErrorIs(t, err, source.ErrNotNamespaced)
+		_, err = widgets.Get(t.Context(), object.Key{Namespace: "shop", Name: "a"}, metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
 	})
 }
