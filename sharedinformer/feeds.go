@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,7 +23,8 @@ import (
 //
 //  1. wanted is sorted, has each namespace once, and metav1.NamespaceAll only alone.
 //  2. There is one feed for each wanted namespace, in that order, and no other. Where
-//     the kind turns out to have no namespaces, there is the one of all instead.
+//     the kind turns out to have no namespaces, there is the one of all instead. It
+//     does so once in believeAgain at most.
 //  3. A feed that has left never comes back: a namespace that returns gets a new one.
 //  4. A feed starts when all those that left have ended. So nothing that they queued
 //     comes after what it queues.
@@ -48,6 +50,7 @@ type feeds[T object.Head] struct {
 	// Guarded by core.mu.
 	wanted        []string
 	clusterScoped bool       // the kind has no namespaces: wanted means nothing
+	regained      time.Time  // when it turned out to have namespaces after all; zero if never
 	leaving       []*feed[T] // that may not have ended
 
 	// Guarded by core.join.

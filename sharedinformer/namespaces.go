@@ -3,6 +3,7 @@ package sharedinformer
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,12 +52,19 @@ func (i *core[T]) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
+// believeAgain is for how long after a kind has turned out to have namespaces it is not
+// believed that it has none. A source that says so meanwhile goes by what it remembers,
+// as a rule. It is an error then, and the feed tries again as after any other. Without
+// that, a list of everything and the refusal of a namespace would call each other up as
+// fast as the server answers.
+const believeAgain = time.Minute
+
 // notNamespaced takes note that the kind has no namespaces.
 func (i *core[T]) notNamespaced() {
 	all := i.newFeed(metav1.NamespaceAll, &scoped[T]{i.feeds.source, i.namespaced}, false)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !i.feeds.clusterScoped {
+	if regained := i.feeds.regained; !i.feeds.clusterScoped && (regained.IsZero() || time.Since(regained) >= believeAgain) {
 		i.feeds.clusterScoped = true
 		i.feedWith([]*feed[T]{all})
 	}
@@ -87,7 +95,7 @@ func (i *core[T]) giveBack(set []string, feeds []*feed[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.feeds.clusterScoped && slices.Equal(set, i.feeds.wanted) {
-		i.feeds.clusterScoped = false
+		i.feeds.clusterScoped, i.feeds.regained = false, time.Now()
 		i.feedWith(feeds)
 	}
 }

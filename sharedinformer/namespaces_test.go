@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/source"
@@ -221,6 +223,71 @@ func TestAKindThatComesBackWithNamespaces(t *testing.T) {
 				require.NoError(t, i.WaitForSync(ctx))
 				synctest.Wait()
 				require.Equal(t, c.heard, heard)
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}
+
+// contrary is a source that lists objects with namespaces and, as long as it refuses,
+// says of each namespace that the kind has none.
+type contrary struct {
+	turncoat
+	refuses *atomic.Bool
+	lists   *atomic.Int64
+}
+
+func (s contrary) In(namespace string) (source.ListerWatcher[partial], error) {
+	s.namespace = namespace
+	return s, nil
+}
+
+func (s contrary) List(ctx context.Context, opts metav1.ListOptions) source.List[partial] {
+	s.lists.Add(1)
+	list := s.turncoat.List(ctx, opts)
+	if items := list.Items; s.refuses.Load() && s.namespace != metav1.NamespaceAll {
+		list.Items = func(yield func(partial, error) bool) { yield(nil, source.ErrNotNamespaced) }
+	} else {
+		list.Items = func(yield func(partial, error) bool) {
+			time.Sleep(50 * time.Millisecond)
+			items(yield)
+		}
+	}
+	return list
+}
+
+// Two feeds that undo each other ask the server no more often than one that fails. The
+// informer recovers when the source agrees with itself, on either side.
+func TestL19_ASourceThatContradictsItself(t *testing.T) {
+	for name, namespaced := range map[string]bool{"with namespaces": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				from := contrary{turncoat{namespaced: new(atomic.Bool), turned: make(chan struct{})}, new(atomic.Bool), new(atomic.Int64)}
+				from.refuses.Store(true)
+				from.namespaced.Store(true)
+				var failures atomic.Int64
+				i := New(from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+					if errors.Is(f, source.ErrNotNamespaced) {
+						failures.Add(1)
+					}
+					return failure.Retry
+				}})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- i.Run(ctx) }()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				require.False(t, i.HasSynced())
+				require.Less(t, from.lists.Load(), int64(200), "two feeds with a back-off; without one there were 27,000")
+				require.Positive(t, failures.Load(), "it says why")
+
+				from.namespaced.Store(namespaced)
+				from.refuses.Store(!namespaced)
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				require.True(t, i.HasSynced())
+				require.Equal(t, map[bool]int{true: 2, false: 1}[namespaced], i.Cache().Len())
 				cancel()
 				require.NoError(t, <-ended)
 			})
