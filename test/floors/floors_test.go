@@ -49,7 +49,7 @@ var divided = []string{"rest"}
 // those of lower floors.
 var rooms = [][]string{
 	{"fault", "memory"},
-	{"selection", "share", "guard", "frame"},
+	{"selection", "share", "guard", "frame", "pack"},
 	{"crew", "json", "protobuf", "cbor"},
 }
 
@@ -61,6 +61,7 @@ var beside = []string{"controller/controllertest", "conformance"}
 var only = map[string][]string{
 	"github.com/prometheus/client_golang": {"metrics", "cmd"},
 	"github.com/spf13/cobra":              {"cmd"},
+	"github.com/klauspost/compress":       {"wire/internal/pack"},
 	"github.com/stretchr/testify":         {"_test.go"},
 	"unsafe":                              {"wire/internal/memory", "wire/internal/share", "wire/internal/json", "wire/internal/protobuf"},
 }

@@ -70,3 +70,6 @@ func (l *Text) Drop() {
 
 // String makes a string of bytes that last.
 func String(raw []byte) string { return unsafe.String(unsafe.SliceData(raw), len(raw)) }
+
+// Bytes returns the bytes of a string, which must not be written to.
+func Bytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

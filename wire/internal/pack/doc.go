@@ -1,0 +1,24 @@
+// Package pack keeps bytes small: those of objects that have much in common with others.
+//
+// # How
+//
+// A text is compressed against a sibling of its group, such as another Pod of the same
+// ReplicaSet, with which it shares nearly everything. That sibling is the group's base. A
+// base is itself compressed, against the ground of the shelf: samples of all that the
+// shelf has seen. So a text is two steps away from plain bytes at most, and a group costs
+// no more than the bytes of its first member.
+//
+//	ground   samples of everything, plain
+//	  ↑
+//	base     the first of a group, compressed against the ground
+//	  ↑
+//	text     compressed against the base of its group
+//
+// A base that its group has grown away from is replaced for those that come, and so is the
+// ground. Nobody counts who uses a base: it is gone when the last text that refers to it
+// is (W03).
+//
+// # Concurrency
+//
+// A Shelf is safe for concurrent use. Texts never change.
+package pack

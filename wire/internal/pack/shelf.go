@@ -1,0 +1,184 @@
+package pack
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// Shelf makes texts of bytes, and bytes of texts. Make it with NewShelf.
+type Shelf struct {
+	mu     sync.Mutex // guards all below
+	groups map[string]weak.Pointer[base]
+	ground *base                // nil until enough was seen
+	held   [handful]*dictionary // those that were used last, so that the collector leaves them
+	next   int                  // in held
+	census census
+}
+
+const (
+	// handful is how many bases are kept ready for use. One has the size of an object
+	// and, once something was compressed against it, 32 KB more. Any other one is made
+	// ready when it is needed, unless the collector has not come by since the last time.
+	handful = 16
+
+	// usual is how many times smaller a text is than its bytes if the base of its group
+	// suits it. Where it is not, the ground may suit it better.
+	usual = 6
+
+	// smallest is from what size on it is worth while to compress.
+	smallest = 64
+
+	// largest is the size of the largest base. Dictionaries of S2 are no larger.
+	largest = s2.MaxDictSize - 1
+)
+
+// NewShelf returns an empty shelf.
+func NewShelf() *Shelf { return &Shelf{groups: make(map[string]weak.Pointer[base])} }
+
+// Pack returns a text of raw with that prefix. Group names the siblings of raw; it is empty
+// where there are none. Neither prefix nor raw is kept.
+func (s *Shelf) Pack(group string, prefix, raw []byte) Text {
+	ground, from := s.bases(group, raw)
+	switch {
+	case len(raw) < smallest:
+		return plainText(prefix, raw)
+	case group == "" || len(raw) > largest:
+		return s.against(ground, prefix, raw)
+	case from == nil:
+		return s.found(group, ground, prefix, raw)
+	}
+	text := s.against(from, prefix, raw)
+	if len(text.data)-len(prefix) > len(raw)/usual {
+		if alone := s.against(ground, prefix, raw); len(alone.data) < len(text.data) {
+			return s.found(group, ground, prefix, raw)
+		}
+	}
+	return text
+}
+
+// bases returns what raw can be compressed against, and takes note of raw.
+func (s *Shelf) bases(group string, raw []byte) (ground, from *base) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if samples := s.census.note(raw); samples != nil {
+		s.ground = &base{Text: plainText(nil, samples)}
+	}
+	return s.ground, s.groups[group].Value()
+}
+
+// found returns raw as a text that is the base of its group.
+func (s *Shelf) found(group string, ground *base, prefix, raw []byte) Text {
+	text := s.against(ground, prefix, raw)
+	own := &base{Text: text}
+	own.data, own.head = text.data[text.head:], 0
+	at := weak.Make(own)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group = strings.Clone(group)
+	s.groups[group] = at
+	runtime.AddCleanup(own, s.forget, bygone{group, at})
+	return Text{data: text.data, base: own, size: text.size, head: text.head, form: founder}
+}
+
+// bygone is a base that is gone.
+type bygone struct {
+	group string
+	base  weak.Pointer[base]
+}
+
+// forget forgets a group whose base is gone.
+func (s *Shelf) forget(b bygone) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.groups[b.group] == b.base {
+		delete(s.groups, b.group)
+	}
+}
+
+// Groups is how many groups have a base.
+func (s *Shelf) Groups() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.groups)
+}
+
+// scratch is memory to compress into.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
+
+// largestScratch is how much of it is kept between uses.
+const largestScratch = 1 << 17
+
+// against compresses raw against a base, or on its own.
+func (s *Shelf) against(b *base, prefix, raw []byte) Text {
+	var dict *dictionary
+	if b != nil {
+		var err error
+		if dict, err = s.dictionary(b); err != nil {
+			b = nil // nothing more is built on it; who reads what was will hear of it
+		}
+	}
+	room := scratch.Get().(*[]byte)
+	defer func() {
+		if cap(*room) <= largestScratch {
+			scratch.Put(room)
+		}
+	}()
+	*room = grow((*room)[:0], s2.MaxEncodedLen(len(raw)))
+	data := (*room)[:cap(*room)]
+	if b == nil {
+		data = s2.Encode(data, raw)
+	} else {
+		data = dict.Encode(data, raw)
+	}
+	if len(data) >= len(raw) {
+		return plainText(prefix, raw)
+	}
+	return Text{data: join(prefix, data), base: b, size: uint32(len(raw)), head: uint32(len(prefix)), form: packed}
+}
+
+func plainText(prefix, raw []byte) Text {
+	return Text{data: join(prefix, raw), size: uint32(len(raw)), head: uint32(len(prefix))}
+}
+
+// join returns a string that has memory of its own.
+func join(a, b []byte) string {
+	var s strings.Builder
+	s.Grow(len(a) + len(b))
+	s.Write(a)
+	s.Write(b)
+	return s.String()
+}
+
+// dictionary returns a base that is ready for use.
+func (s *Shelf) dictionary(b *base) (*dictionary, error) {
+	s.mu.Lock()
+	dict := b.ready.Value()
+	s.mu.Unlock()
+	if dict != nil {
+		return dict, nil
+	}
+	raw, err := s.Unpack(append(make([]byte, 0, int(b.size)+1+slack), 0), b.Text)
+	if err != nil {
+		return nil, err
+	}
+	if dict = s2.NewDict(raw); dict == nil {
+		return nil, fmt.Errorf("%w: a base of %d bytes", ErrDamaged, len(raw)-1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := b.ready.Value(); other != nil {
+		return other, nil
+	}
+	b.ready = weak.Make(dict)
+	s.held[s.next] = dict
+	s.next = (s.next + 1) % handful
+	return dict, nil
+}
+
+// slack is what S2 wants behind the bytes of a dictionary, so that it need not copy them.
+const slack = 16

@@ -1,0 +1,220 @@
+package pack
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+func pod(t testing.TB, i int, hostile bool) (group string, raw []byte) {
+	p := objects.Pod(1, i, objects.Options{Hostile: hostile})
+	raw, err := p.Marshal()
+	require.NoError(t, err)
+	return string(p.OwnerReferences[0].UID), raw
+}
+
+// Whatever is packed comes back, with its prefix apart.
+func TestWhatIsPackedComesBack(t *testing.T) {
+	s := NewShelf()
+	type kept struct {
+		text Text
+		raw  string
+	}
+	var all []kept
+	put := func(group string, raw []byte) {
+		all = append(all, kept{s.Pack(group, []byte("head"), raw), string(raw)})
+	}
+	put("", nil)
+	put("", []byte("short"))
+	put("a", []byte("short"))
+	big := make([]byte, 3*largest)
+	for i := range big {
+		big[i] = byte(rand.Uint32())
+	}
+	put("a", big)
+	put("a", big[:largest])
+	put("a", append(big[:largest:largest], "more"...))
+	for i := range 600 {
+		group, raw := pod(t, i, i%5 == 0)
+		put(group, raw)
+		if i%3 == 0 {
+			put("", raw)
+		}
+		if i%50 == 0 {
+			runtime.GC()
+		}
+	}
+	for _, k := range all {
+		require.Equal(t, "head", k.text.Prefix())
+		got, err := s.Unpack([]byte("before"), k.text)
+		require.NoError(t, err)
+		require.Equal(t, "before"+k.raw, string(got))
+	}
+}
+
+// A sibling is a tenth of its size, one without siblings a quarter, and what has nothing
+// in common with anything no more than its bytes.
+func TestSiblingsAreSmall(t *testing.T) {
+	s := NewShelf()
+	var plain, packed int
+	var texts []Text
+	for i := range 2000 {
+		group, raw := pod(t, i, false)
+		text := s.Pack(group, nil, raw)
+		if texts = append(texts, text); i >= 1000 {
+			plain, packed = plain+len(raw), packed+text.Held()
+		}
+	}
+	require.Less(t, packed, plain/11)
+	noise := make([]byte, 5000)
+	for i := range noise {
+		noise[i] = byte(rand.Uint32())
+	}
+	require.Equal(t, len(noise), s.Pack("", nil, noise).Held())
+	require.Equal(t, len(noise)+4, s.Pack("noise", []byte("head"), noise).Held())
+	runtime.KeepAlive(texts)
+}
+
+// A base is found by its group as long as a text refers to it, and no longer (W03).
+func TestW03_ABaseGoesWithItsLastUser(t *testing.T) {
+	s := NewShelf()
+	group, raw := pod(t, 0, false)
+	first := s.Pack(group, nil, raw)
+	runtime.GC()
+	require.Equal(t, 1, s.Groups())
+	require.Equal(t, founder, first.form)
+	_, sibling := pod(t, 200, false)
+	second := s.Pack(group, nil, sibling)
+	require.Equal(t, packed, second.form)
+	require.Same(t, first.base, second.base)
+	first = Text{}
+	runtime.GC()
+	got, err := s.Unpack(nil, second)
+	require.NoError(t, err)
+	require.Equal(t, sibling, got)
+	require.Equal(t, 1, s.Groups())
+	second = Text{}
+	s.held = [handful]*dictionary{}
+	for range 100 {
+		runtime.GC()
+		if runtime.Gosched(); s.Groups() == 0 {
+			return
+		}
+	}
+	t.Fatal("the group is still known")
+}
+
+// A group whose objects became something else gets another base.
+func TestAPoorBaseIsReplaced(t *testing.T) {
+	s := NewShelf()
+	for i := range firstPeriod { // so that there is a ground
+		_, raw := pod(t, i, false)
+		s.Pack("", nil, raw)
+	}
+	_, old := pod(t, 0, false)
+	first := s.Pack("group", nil, old)
+	var before, after Text
+	for i := range 40 {
+		if i == 1 {
+			runtime.GC()
+		}
+		_, raw := pod(t, 1+200*i, false)
+		text := s.Pack("group", nil, raw)
+		if before, after = after, text; i == 0 {
+			require.Equal(t, founder, text.form, "another application's")
+		}
+	}
+	require.Same(t, before.base, after.base)
+	require.Less(t, after.Held(), int(after.size)/8)
+	runtime.KeepAlive(first)
+}
+
+func TestPackingInManyGoroutines(t *testing.T) {
+	s := NewShelf()
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range 300 {
+				group, raw := pod(t, i*(g%2+1), false)
+				text := s.Pack(group, nil, raw)
+				got, err := s.Unpack(nil, text)
+				if err != nil || string(got) != string(raw) {
+					t.Errorf("%d: %v", i, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Damaged bytes are an error or other bytes, and never harm anybody.
+func FuzzDamagedTexts(f *testing.F) {
+	s := NewShelf()
+	group, raw := pod(f, 0, false)
+	keep := s.Pack(group, nil, raw)
+	_, sibling := pod(f, 200, false)
+	text := s.Pack(group, nil, sibling)
+	f.Add([]byte(text.data), text.size)
+	f.Add([]byte(text.data[:len(text.data)/2]), text.size)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x0f}, uint32(1<<32-1))
+	f.Fuzz(func(t *testing.T, data []byte, size uint32) {
+		if size > 1<<24 {
+			size %= 1 << 24
+		}
+		damaged := Text{data: string(data), base: text.base, size: size, form: packed}
+		got, err := s.Unpack(nil, damaged)
+		if err != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		require.Len(t, got, int(size))
+	})
+	runtime.KeepAlive(keep)
+}
+
+// A base that is damaged is an error of those that need it, and not used again.
+func TestADamagedBase(t *testing.T) {
+	s := NewShelf()
+	group, raw := pod(t, 0, false)
+	first := s.Pack(group, nil, raw)
+	first.base.data = first.base.data[:10]
+	_, sibling := pod(t, 200, false)
+	text := s.Pack(group, nil, sibling)
+	got, err := s.Unpack(nil, text)
+	require.NoError(t, err)
+	require.Equal(t, sibling, got)
+	_, err = s.Unpack(nil, Text{data: text.data, base: first.base, size: text.size, form: packed})
+	require.ErrorIs(t, err, ErrDamaged)
+}
+
+// The ground follows what changes, ever more slowly.
+func TestGroundsAreFew(t *testing.T) {
+	var c census
+	var at []int
+	for i := range 10_000 {
+		if samples := c.note([]byte(fmt.Sprintf("%070d", i))); samples != nil {
+			require.Len(t, samples, 70*samplesOf)
+			at = append(at, i+1)
+		}
+	}
+	require.Equal(t, []int{32, 128, 512, 2048, 8192}, at)
+}
+
+// A shelf may be used in a bubble of virtual time.
+func TestInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewShelf()
+		for i := range 50 {
+			group, raw := pod(t, i, false)
+			s.Pack(group, nil, raw)
+			runtime.GC()
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/pack"
+)
+
+// Packed is an object that is there as bytes, which are compressed. Its head can be read
+// at any time; Open makes the object. A Packer makes it. It never changes, and is safe for
+// concurrent use.
+type Packed[T object.Object] struct {
+	by   *Packer[T]
+	kin  *kin
+	text pack.Text // name, UID and resource version, and then the object
+	name uint32    // where the name ends
+	uid  uint32    // where the UID ends
+	open memory.Weak
+}
+
+// kin is what an object has in common with many others.
+type kin struct {
+	layout    *layout
+	namespace string
+	labels    map[string]string
+	owners    []metav1.OwnerReference
+	group     string // the UID of the controller; empty if there is none
+}
+
+// GetNamespace returns the namespace, as do the methods that follow what they say.
+func (o *Packed[T]) GetNamespace() string { return o.kin.namespace }
+
+// GetName returns the name. It lies in the same memory as the object.
+func (o *Packed[T]) GetName() string { return o.text.Prefix()[:o.name] }
+
+// GetUID returns the UID.
+func (o *Packed[T]) GetUID() types.UID { return types.UID(o.text.Prefix()[o.name:o.uid]) }
+
+// GetResourceVersion returns the resource version.
+func (o *Packed[T]) GetResourceVersion() string { return o.text.Prefix()[o.uid:] }
+
+// GetLabels returns the labels, which others share.
+func (o *Packed[T]) GetLabels() map[string]string { return o.kin.labels }
+
+// GetOwnerReferences returns the owners, which others share.
+func (o *Packed[T]) GetOwnerReferences() []metav1.OwnerReference { return o.kin.owners }
+
+// GetAnnotations opens the object. It returns nil where that fails.
+func (o *Packed[T]) GetAnnotations() map[string]string {
+	opened, err := o.Open()
+	if err != nil {
+		return nil
+	}
+	return opened.GetAnnotations()
+}
+
+// Open returns the object. As long as anybody holds it, all who open it get the same one.
+// It must not be changed. Open fails with an *Error that wraps ErrDamaged.
+func (o *Packed[T]) Open() (T, error) {
+	if opened, ok := o.by.inUse(o); ok {
+		return opened, nil
+	}
+	opened, err := o.by.unpack(o)
+	if err != nil {
+		return opened, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
+	}
+	return o.by.publish(o, opened), nil
+}
+
+// InUse returns the object if anybody holds it.
+func (o *Packed[T]) InUse() (T, bool) { return o.by.inUse(o) }
+
+// Bare returns an object of the same Go type that has nothing but the key, the UID and the
+// resource version.
+func (o *Packed[T]) Bare() T {
+	bare := reflect.New(o.kin.layout.goType).Interface().(T)
+	bare.SetNamespace(o.GetNamespace())
+	bare.SetName(o.GetName())
+	bare.SetUID(o.GetUID())
+	bare.SetResourceVersion(o.GetResourceVersion())
+	return bare
+}
+
+// Size is how many bytes of memory the object takes, without what it has in common with
+// others and without what Open returns.
+func (o *Packed[T]) Size() int { return o.text.Held() + packedSize }
+
+// packedSize is that of a Packed.
+const packedSize = 80
+
+// String gives the key and the size, and nothing of the content.
+func (o *Packed[T]) String() string {
+	return fmt.Sprintf("%s, packed in %d bytes", object.FormatKey(object.KeyOf(o)), o.Size())
+}

@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"sync"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/pack"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
+	"github.com/millrace-dev/millrace/wire/internal/share"
+)
+
+// ErrDamaged means that the bytes of a packed object cannot be read any more.
+var ErrDamaged = pack.ErrDamaged
+
+// mediaPacked is what an Error says of packed objects.
+const mediaPacked = "packed bytes"
+
+// Packer packs the objects of one cache. An object is compressed against another one of
+// the same controller, with which it shares nearly all, or else against samples of all
+// objects. Make it with NewPacker. It is safe for concurrent use.
+type Packer[T object.Object] struct {
+	shelf   *pack.Shelf
+	kins    kins
+	layouts layouts
+	runs    sync.Pool // of *protobuf.Run
+	pool    *Pool
+
+	opened func(T) // see OnOpen; may be nil
+
+	locks [16]sync.Mutex // each guards Packed.open of some
+
+	mu     sync.Mutex    // guards the rest
+	recent [lastOpened]T // are kept in use
+	next   int           // in recent
+}
+
+// lastOpened is how many objects stay in use although nobody holds them: those that were
+// opened last. So what several handlers hear of, or what is looked up again soon, is made
+// once. It is some hundred KB of Pods.
+const lastOpened = 64
+
+// NewPacker returns a packer that has packed nothing. Objects that it opens share equal
+// parts by way of the pool, if that is not nil.
+func NewPacker[T object.Object](pool *Pool) *Packer[T] {
+	p := &Packer[T]{shelf: pack.NewShelf(), pool: pool}
+	p.runs.New = func() any { return &protobuf.Run{Sharer: share.Sharer{Pool: pool.inner()}} }
+	return p
+}
+
+// OnOpen has opened called with each object that is made of bytes, before anybody else has
+// it. It must be called before anything is packed. What it is given must not be changed.
+func (p *Packer[T]) OnOpen(opened func(T)) { p.opened = opened }
+
+// buffers are for bytes that are not compressed.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// largestBuffer is how large a buffer may be that is kept.
+const largestBuffer = 1 << 17
+
+func giveBack(b *[]byte) {
+	if cap(*b) <= largestBuffer {
+		buffers.Put(b)
+	}
+}
+
+// Pack packs o, of which it keeps nothing. It fails with an *Error where o holds what
+// cannot be written as bytes.
+func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
+	name, uid, rv := o.GetName(), string(o.GetUID()), o.GetResourceVersion()
+	if len(name)+len(uid) > math.MaxUint32/2 {
+		return nil, &Error{Media: mediaPacked, Where: "object", Err: fmt.Errorf("%w: name and UID of %d bytes", ErrTooLarge, len(name)+len(uid))}
+	}
+	layout := p.layouts.of(o)
+	buffer := buffers.Get().(*[]byte)
+	defer giveBack(buffer)
+	raw, err := layout.append(append(append(append((*buffer)[:0], name...), uid...), rv...), o)
+	*buffer = raw
+	if err == nil && len(raw) > math.MaxInt32 {
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), name), Err: err}
+	}
+	kin := p.kins.of(layout, o)
+	head := len(name) + len(uid) + len(rv)
+	return &Packed[T]{
+		by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]),
+		name: uint32(len(name)), uid: uint32(len(name) + len(uid)),
+	}, nil
+}
+
+// Equal reports whether a and b have the same content.
+func (p *Packer[T]) Equal(a, b *Packed[T]) bool {
+	if a == b {
+		return true
+	}
+	if a.kin.layout != b.kin.layout {
+		return false
+	}
+	one, err := p.raw(nil, a)
+	other, err2 := p.raw(nil, b)
+	return err == nil && err2 == nil && bytes.Equal(one, other)
+}
+
+// raw appends the bytes of o.
+func (p *Packer[T]) raw(dst []byte, o *Packed[T]) ([]byte, error) {
+	return o.by.shelf.Unpack(dst, o.text)
+}
+
+// unpack makes the object of o.
+func (p *Packer[T]) unpack(o *Packed[T]) (opened T, err error) {
+	buffer := buffers.Get().(*[]byte)
+	defer giveBack(buffer)
+	raw, err := p.raw((*buffer)[:0], o)
+	*buffer = raw
+	if err != nil {
+		return opened, err
+	}
+	run := p.runs.Get().(*protobuf.Run)
+	defer p.runs.Put(run)
+	made, err := o.kin.layout.read(run, raw)
+	if err != nil {
+		return opened, errors.Join(ErrDamaged, err)
+	}
+	return made.(T), nil
+}
+
+// inUse returns the object of o if anybody holds it.
+func (p *Packer[T]) inUse(o *Packed[T]) (opened T, ok bool) {
+	lock := p.lock(o)
+	lock.Lock()
+	at := o.open.Value()
+	lock.Unlock()
+	if at == nil {
+		return opened, false
+	}
+	return reflect.NewAt(o.kin.layout.goType, at).Interface().(T), true
+}
+
+// publish makes opened the object that all get who open o, unless there is one.
+func (p *Packer[T]) publish(o *Packed[T], opened T) T {
+	lock := p.lock(o)
+	lock.Lock()
+	if at := o.open.Value(); at != nil {
+		opened = reflect.NewAt(o.kin.layout.goType, at).Interface().(T)
+	} else {
+		if p.opened != nil {
+			p.opened(opened)
+		}
+		o.open = memory.WeakTo(reflect.ValueOf(opened).UnsafePointer())
+	}
+	lock.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.recent[p.next] = opened
+	p.next = (p.next + 1) % lastOpened
+	return opened
+}
+
+func (p *Packer[T]) lock(o *Packed[T]) *sync.Mutex {
+	return &p.locks[(o.name^o.uid^uint32(o.text.Held()))%uint32(len(p.locks))]
+}
