@@ -37,6 +37,8 @@ type Index[T object.Head, V comparable] struct {
 	values    func(T) []V
 	looseType bool                // a value of V may turn out not to be comparable, or not to equal itself
 	buckets   table[V, bucket[T]] // what they hold is guarded by x.mu
+	of        map[*entry[T]][]V   // the values of each, where they are remembered; guarded by x.mu
+	closed    anyClosed[T, V]     // what is to be opened, where x is nil
 }
 
 // anyIndex is what the writer needs of an index of whatever value type. All
@@ -52,7 +54,12 @@ type anyIndex[T object.Head] interface {
 // function must depend on nothing but the object and must not change it. The name is
 // for messages only.
 func AddIndex[T object.Head, V comparable](x *Indexer[T], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
-	i := &Index[T, V]{name: name, x: x, values: values}
+	return newIndex(x, name, values, nil)
+}
+
+// newIndex is AddIndex. Where of is not nil, the values of each object are remembered in it.
+func newIndex[T object.Head, V comparable](x *Indexer[T], name string, values func(T) []V, of map[*entry[T]][]V) (*Index[T, V], []*IndexError) {
+	i := &Index[T, V]{name: name, x: x, values: values, of: of}
 	switch reflect.TypeFor[V]().Kind() {
 	case reflect.Interface, reflect.Struct, reflect.Array, reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
 		i.looseType = true
@@ -70,9 +77,14 @@ func AddIndex[T object.Head, V comparable](x *Indexer[T], name string, values fu
 // lookup finds nothing from then on. To remove it again does nothing. It must not be
 // called by an index function.
 func (i *Index[T, V]) Remove() {
+	if i.x == nil {
+		i.closed.Remove()
+		return
+	}
 	i.x.Write(func(Writer[T]) {
 		i.x.indexes = slices.DeleteFunc(i.x.indexes, func(other anyIndex[T]) bool { return other == anyIndex[T](i) })
 		i.buckets.clear()
+		clear(i.of)
 	})
 }
 
@@ -83,13 +95,22 @@ func (i *Index[T, V]) Name() string { return i.name }
 // the moment at which the iteration begins. Nothing is copied; the objects
 // must not be changed.
 func (i *Index[T, V]) Get(v V) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		i.view(v).All()(yield)
+	return func(yield func(T) bool) { i.with(v, yield) } // small enough for the caller to have it inlined
+}
+
+func (i *Index[T, V]) with(v V, yield func(T) bool) {
+	if i.x == nil {
+		each(i.closed.with(v), nil, yield)
+		return
 	}
+	i.view(v).All()(yield)
 }
 
 // Len is how many objects have the value v.
 func (i *Index[T, V]) Len(v V) int {
+	if i.x == nil {
+		return i.closed.Len(v)
+	}
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
 	if b := i.buckets.get(v); b != nil {
@@ -101,6 +122,9 @@ func (i *Index[T, V]) Len(v V) int {
 // Values returns the values that at least one object has, in no particular
 // order.
 func (i *Index[T, V]) Values() []V {
+	if i.x == nil {
+		return i.closed.Values()
+	}
 	i.x.mu.RLock()
 	defer i.x.mu.RUnlock()
 	return slices.AppendSeq(make([]V, 0), i.buckets.values())
@@ -122,14 +146,17 @@ type bucket[T object.Head] struct {
 }
 
 func (i *Index[T, V]) insert(e *entry[T]) {
-	for _, v := range i.valuesOf(e, e.object, true) {
+	values := i.valuesOf(e, e.object, true)
+	i.remember(e, values)
+	for _, v := range values {
 		i.put(v, e)
 	}
 }
 
 func (i *Index[T, V]) update(e *entry[T], old T) {
-	before := i.valuesOf(e, old, false)
+	before := i.before(e, old)
 	after := i.valuesOf(e, e.object, true)
+	i.remember(e, after)
 	for _, v := range before {
 		if !slices.Contains(after, v) {
 			i.take(v, e)
@@ -141,9 +168,34 @@ func (i *Index[T, V]) update(e *entry[T], old T) {
 }
 
 func (i *Index[T, V]) remove(e *entry[T]) {
-	for _, v := range i.valuesOf(e, e.object, false) {
+	for _, v := range i.before(e, e.object) {
 		i.take(v, e)
 	}
+	delete(i.of, e)
+}
+
+// before returns the values of what the index has of e, which is o.
+func (i *Index[T, V]) before(e *entry[T], o T) []V {
+	if i.of != nil {
+		return i.of[e]
+	}
+	return i.valuesOf(e, o, false)
+}
+
+// remember keeps the values of e, if that is wanted, without the memory of the object.
+func (i *Index[T, V]) remember(e *entry[T], values []V) {
+	if i.of == nil {
+		return
+	}
+	if len(values) == 0 {
+		delete(i.of, e)
+		return
+	}
+	own := make([]V, len(values))
+	for n, v := range values {
+		own[n] = apart(v)
+	}
+	i.of[e] = own
 }
 
 // put makes sure that the bucket of v has the object of e.

@@ -64,7 +64,7 @@ func New[T object.Head]() *Indexer[T] {
 }
 
 // Reader returns the read side of x.
-func (x *Indexer[T]) Reader() Reader[T] { return Reader[T]{x} }
+func (x *Indexer[T]) Reader() Reader[T] { return Reader[T]{x: x} }
 
 // Write lets batch change the cache through a Writer. Readers see either nothing or
 // all of what it did. It returns what index functions failed on; the change is done

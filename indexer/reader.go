@@ -12,10 +12,16 @@ import (
 // Reader is the read side of a cache (L16). All readers share its objects, which must
 // not be changed: copy them first with DeepCopy. A Reader is a small value, safe for
 // concurrent use.
-type Reader[T object.Head] struct{ x *Indexer[T] }
+type Reader[T object.Head] struct {
+	x      *Indexer[T]
+	closed closed[T] // what is to be opened, where x is nil
+}
 
 // Get returns the object under key.
 func (r Reader[T]) Get(key object.Key) (T, bool) {
+	if r.x == nil {
+		return r.closed.Get(key)
+	}
 	r.x.mu.RLock()
 	defer r.x.mu.RUnlock()
 	return r.x.get(key)
@@ -23,6 +29,9 @@ func (r Reader[T]) Get(key object.Key) (T, bool) {
 
 // Len is how many objects are cached.
 func (r Reader[T]) Len() int {
+	if r.x == nil {
+		return r.closed.Len()
+	}
 	r.x.mu.RLock()
 	defer r.x.mu.RUnlock()
 	return len(r.x.objects)
@@ -31,6 +40,9 @@ func (r Reader[T]) Len() int {
 // RV is the resource version up to which the cache is complete (L13); empty
 // before the first list.
 func (r Reader[T]) RV() string {
+	if r.x == nil {
+		return r.closed.RV()
+	}
 	r.x.mu.RLock()
 	defer r.x.mu.RUnlock()
 	return r.x.rv
@@ -40,6 +52,9 @@ func (r Reader[T]) RV() string {
 // objects of one namespace: RV, or a later one if each namespace has a watch of its
 // own.
 func (r Reader[T]) NamespaceRV(namespace string) string {
+	if r.x == nil {
+		return r.closed.NamespaceRV(namespace)
+	}
 	r.x.mu.RLock()
 	defer r.x.mu.RUnlock()
 	if rv, ok := r.x.rvs[namespace]; ok {
@@ -51,18 +66,22 @@ func (r Reader[T]) NamespaceRV(namespace string) string {
 // All yields every object, in no particular order, as of the moment at which
 // the iteration begins.
 func (r Reader[T]) All() iter.Seq[T] {
-	return func(yield func(T) bool) {
-		r.x.view(r.x.everything).All()(yield)
-	}
+	return func(yield func(T) bool) { r.in(metav1.NamespaceAll, yield) } // small enough for the caller to have it inlined
 }
 
 // Namespace yields the objects of one namespace, in no particular order, as of
 // the moment at which the iteration begins. As everywhere in the API, the empty
 // namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		r.namespace(namespace).All()(yield)
+	return func(yield func(T) bool) { r.in(namespace, yield) }
+}
+
+func (r Reader[T]) in(namespace string, yield func(T) bool) {
+	if r.x == nil {
+		each(r.closed.namespace(namespace), nil, yield)
+		return
 	}
+	r.namespace(namespace).All()(yield)
 }
 
 func (r Reader[T]) namespace(namespace string) View[T] {
@@ -75,10 +94,14 @@ func (r Reader[T]) namespace(namespace string) View[T] {
 // Select yields the objects whose labels match. It looks at every object; if that is
 // too many, use an index.
 func (r Reader[T]) Select(selector labels.Selector) iter.Seq[T] {
-	return func(yield func(T) bool) { r.selected(selector, yield) } // small enough for the caller to have it inlined
+	return func(yield func(T) bool) { r.selected(selector, yield) }
 }
 
 func (r Reader[T]) selected(selector labels.Selector, yield func(T) bool) {
+	if r.x == nil {
+		each(r.closed.namespace(metav1.NamespaceAll), selector, yield)
+		return
+	}
 	everything := selector == nil || selector.Empty()
 	for o := range r.x.view(r.x.everything).All() {
 		if (everything || selector.Matches(labels.Set(o.GetLabels()))) && !yield(o) {
@@ -89,6 +112,10 @@ func (r Reader[T]) selected(selector labels.Selector, yield func(T) bool) {
 
 // Snapshot returns every object and the resource version of exactly that set.
 func (r Reader[T]) Snapshot() (objects iter.Seq[T], rv string) {
+	if r.x == nil {
+		view, rv := r.closed.snapshot()
+		return func(yield func(T) bool) { each(view, nil, yield) }, rv
+	}
 	view, rv := r.x.Snapshot()
 	return view.All(), rv
 }
