@@ -119,6 +119,9 @@ func newInformer[T object.Object](f *Factory, want For[T], namespaces []string) 
 	}
 	opts := f.opts.informer(want.Scope)
 	opts.Namespaces = namespaces
+	if opts.Store = want.Store; opts.Store == sharedinformer.DefaultStore {
+		opts.Store = f.opts.Store
+	}
 	resource = resource.Keep(want.Keep)
 	if want.Transform != nil {
 		return sharedinformer.New(reflector.Transformed(resource, want.Transform), opts)

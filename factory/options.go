@@ -44,6 +44,10 @@ type Options struct {
 	// much the same objects. With NoSharing it is not used.
 	Pool *wire.Pool
 
+	// Store says how objects are cached, for informers that are asked for without saying
+	// it.
+	Store sharedinformer.Store
+
 	// Initial, PageSize and Timing are those of reflector.Options.
 	Initial  reflector.Initial
 	PageSize int64

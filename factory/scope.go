@@ -58,6 +58,11 @@ type For[T object.Object] struct {
 	// ask for it must want the same, and to ask with other fields is an error.
 	Keep wire.Fields
 
+	// Store says how objects are cached: sharedinformer.Packed for a fraction of the
+	// memory. DefaultStore means Options.Store. It belongs to the informer: the first to
+	// ask decides, and nobody notices but by memory and time (C01).
+	Store sharedinformer.Store
+
 	// Transform changes each object before it is cached; see
 	// reflector.Transformed. Objects that are changed cannot share parts, so
 	// that a transform may cost more memory than it saves. It belongs to the

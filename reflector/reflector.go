@@ -77,7 +77,7 @@ func (r *Reflector[T]) Name() string {
 	if r.opts.Name != "" {
 		return r.opts.Name
 	}
-	name := nameOf(r.source)
+	name := source.NameOf(r.source)
 	if !r.opts.LabelSelector.Empty() {
 		name += " with labels " + r.opts.LabelSelector.String()
 	}
@@ -158,7 +158,7 @@ func (r *Reflector[T]) first() State {
 // there, but not at once. It has a goroutine of its own, so that neither a source nor
 // a transform that panics or calls runtime.Goexit can end the reflector.
 func (r *Reflector[T]) step(ctx context.Context, state State) (next State, f *failure.Failure) {
-	err := failure.Apart(nameOf(r.source), func() error {
+	err := failure.Apart(source.NameOf(r.source), func() error {
 		next, f = r.attempt(ctx, state)
 		return nil
 	})

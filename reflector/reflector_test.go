@@ -353,7 +353,7 @@ func TestASourceWithoutANameIsReflected(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
-	require.Equal(t, "*reflector.keeper", nameOf((*keeper)(nil)), "its String method panics")
+	require.Equal(t, "*reflector.keeper", source.NameOf((*keeper)(nil)), "its String method panics")
 }
 
 func TestContradictingOptions(t *testing.T) {

@@ -77,7 +77,7 @@ type transformed[T object.Object] struct {
 }
 
 // String names the source.
-func (t *transformed[T]) String() string { return nameOf(t.source) }
+func (t *transformed[T]) String() string { return source.NameOf(t.source) }
 
 // Reusing implements source.Reuser where the source does.
 func (t *transformed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
@@ -199,15 +199,4 @@ func placeOf[F any](f F) string {
 	}
 	file, line := fn.FileLine(fn.Entry())
 	return fmt.Sprintf("%s (%s/%s:%d)", path.Base(fn.Name()), path.Base(path.Dir(file)), path.Base(file), line)
-}
-
-// nameOf is what messages call a source that does not have another name. A String
-// method that panics, as on a nil pointer, names it badly and does no other harm.
-func nameOf(from any) string {
-	if named, ok := from.(fmt.Stringer); ok {
-		if name := fmt.Sprint(named); name != "<nil>" {
-			return name
-		}
-	}
-	return fmt.Sprintf("%T", from)
 }

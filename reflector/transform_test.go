@@ -77,7 +77,7 @@ func TestTransformLeavesAloneWhatIsKept(t *testing.T) {
 		}
 		return o, ok
 	})
-	require.Equal(t, "things", nameOf(transformed))
+	require.Equal(t, "things", source.NameOf(transformed))
 	kept := 0
 	look := func(o partial) {
 		switch {

@@ -28,7 +28,7 @@ type core[T object.Head] struct {
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
 	equal     func(a, b T) bool
-	mutations *mutationDetector[T] // nil if off
+	mutations mutations[T] // nil if off
 	scope     scope
 	feeds     feeds[T]
 
@@ -78,9 +78,7 @@ var (
 )
 
 // newCore returns a core that is not running. Equal compares two objects by content.
-// Copied, for the mutation detector, copies what goes into the cache; nil if there is
-// to be none.
-func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal func(a, b T) bool, copied func(T) T) *core[T] {
+func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal func(a, b T) bool) *core[T] {
 	i := &core[T]{
 		queue:    deltafifo.New[T](deltafifo.Options{Compact: opts.Compact}),
 		log:      newLog[T](),
@@ -97,12 +95,6 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 	}
 	if i.patience == 0 {
 		i.patience = time.Minute
-	}
-	if copied != nil && opts.DetectMutations > 0 {
-		i.mutations = newMutationDetector(opts.DetectMutations, copied, i.reportNow)
-		if sharer, ok := from.(source.Sharer); ok {
-			i.mutations.forget = sharer.ForgetParts
-		}
 	}
 	i.cache = indexer.New[T]()
 	onState := opts.OnState

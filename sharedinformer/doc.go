@@ -33,13 +33,27 @@
 // namespaces may be of different moments, as two events are. SetNamespaces changes the
 // set while the informer runs.
 //
+// # Packed caches
+//
+// With Options.Store Packed the cache holds bytes: of each object its head (key, UID,
+// resource version, labels, owners) and the rest compressed against a sibling, which is a
+// small part of what the object takes. Who gets an object, iterates, or is told of one, has
+// it made of its bytes, one at a time. As long as anybody holds it, all get the same one.
+// What needs no more than heads opens nothing: Select, Namespace and an index open what
+// they yield and nothing else, and a handler added with AddHeadHandler has none opened.
+// Nothing else differs (C01).
+//
+// It suits kinds of which there are many and of which few are looked at at a time. It does
+// not suit a program that walks all objects all the time: to make one of its bytes takes
+// as long as to decode it.
+//
 // # Guarantees
 //
 // Delivery: one timeline per handler (L01, L02), every Add paired with one
 // Delete (L03, L04), the cache ahead of every call (L05), no gap and no repeat
 // for a handler that joins late (L06), no call after a close (L07), no handler
 // in another's way (L08-L11). Cache: L12 to L16. Waiting: L14, L18, L22. Life:
-// L23, L24.
+// L23, L24. Packed: C01.
 //
 // # Concurrency
 //

@@ -213,11 +213,11 @@ func (f *feeds[T]) in(namespace string) (source.ListerWatcher[T], error) {
 	}
 	narrow, ok := f.source.(source.Namespacer[T])
 	if !ok {
-		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", nameOf(f.source))
+		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", source.NameOf(f.source))
 	}
 	from, err := narrow.In(namespace)
 	if err == nil && from == nil {
-		err = fmt.Errorf("%s in namespace %s is a nil source", nameOf(f.source), namespace)
+		err = fmt.Errorf("%s in namespace %s is a nil source", source.NameOf(f.source), namespace)
 	}
 	return from, err
 }

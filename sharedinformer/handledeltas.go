@@ -67,19 +67,19 @@ func (i *core[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 	changes := applier[T]{informer: i}
 	changes.expect(deltas, !i.synced.Load())
 	changes.keep(deltas)
-	failures, left := i.change(deltas, &changes)
+	failures, look := i.change(deltas, &changes)
 	i.indexFailed(failures)
 	for _, s := range changes.settled {
 		s.feed.reflector.Settle(s.taken)
 	}
 	if i.mutations != nil {
-		i.mutations.checkLeft(left)
+		look()
 	}
 	i.changed.broadcast()
 }
 
 // change is the part of handleDeltas that is done under join.
-func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (failures []*indexer.IndexError, left []*original[T]) {
+func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (failures []*indexer.IndexError, look func()) {
 	i.join.Lock()
 	defer i.join.Unlock() // an index function may end the goroutine
 	i.batches.Add(1)
@@ -90,11 +90,11 @@ func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (fail
 		}
 		i.feeds.note(w, deltas)
 		if i.mutations != nil { // before anybody sees the objects
-			left = i.mutations.learn(changes.events)
+			look = i.mutations.learn(changes.events)
 		}
 	})
 	i.publish(changes)
-	return failures, left
+	return failures, look
 }
 
 // publish appends what a batch changed to the log and wakes the handlers. It

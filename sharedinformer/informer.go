@@ -16,7 +16,8 @@ import (
 // handlers of every change. Make it with New.
 type Informer[T object.Object] struct {
 	machine
-	whole *core[T] // the machine
+	whole  *core[T]   // the machine, where objects are cached as they are
+	packed *packed[T] // the machine, where they are cached as bytes
 }
 
 // machine is what an informer does that has nothing to do with what is cached.
@@ -47,9 +48,19 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	if from == nil {
 		panic(failure.Place(1) + ": the source of an informer is nil")
 	}
-	equal := func(a, b T) bool { return reflect.DeepEqual(a, b) }
-	whole := newCore(from, opts, equal, func(o T) T { return o.DeepCopyObject().(T) })
-	return &Informer[T]{machine: whole, whole: whole}
+	if opts.Store == Packed {
+		i := newPacked(from, opts)
+		return &Informer[T]{machine: i, packed: i}
+	}
+	i := newCore(from, opts, func(a, b T) bool { return reflect.DeepEqual(a, b) })
+	if opts.DetectMutations > 0 {
+		detector := newMutationDetector[T](opts.DetectMutations, i.reportNow)
+		if sharer, ok := from.(source.Sharer); ok {
+			detector.forget = sharer.ForgetParts
+		}
+		i.mutations = detector
+	}
+	return &Informer[T]{machine: i, whole: i}
 }
 
 // Name is what messages call the resource.
@@ -57,7 +68,12 @@ func (i *Informer[T]) Name() string { return i.machine.Name() }
 
 // Cache returns the read side of the cache. It may be read before, during and
 // after Run.
-func (i *Informer[T]) Cache() indexer.Reader[T] { return i.whole.cache.Reader() }
+func (i *Informer[T]) Cache() indexer.Reader[T] {
+	if i.packed != nil {
+		return i.packed.reader
+	}
+	return i.whole.cache.Reader()
+}
 
 // AddIndex adds a typed index to the informer's cache; the informer may be running.
 // The function must depend on nothing but the object, and return soon. The name
@@ -65,6 +81,11 @@ func (i *Informer[T]) Cache() indexer.Reader[T] { return i.whole.cache.Reader() 
 func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values func(T) []V) *indexer.Index[T, V] {
 	if values == nil {
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
+	}
+	if i.packed != nil {
+		index, failures := indexer.AddIndexOpened(i.packed.cache, name, values, i.packed.damaged)
+		i.packed.indexFailed(failures)
+		return index
 	}
 	index, failures := indexer.AddIndex(i.whole.cache, name, values)
 	i.whole.indexFailed(failures)
@@ -104,7 +125,46 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
+	if i.packed != nil {
+		return &Registration{i.packed.addHandler(opening[T]{i.packed, h}, opts)}
+	}
 	return &Registration{i.whole.addHandler(h, opts)}
+}
+
+// AddHeadHandler is AddHandlerWith for a handler that needs no more of an object than its
+// head: no packed object is opened for it. Whole objects are told as they are.
+func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions) *Registration {
+	if opts.Place == "" {
+		opts.Place = failure.Place(1)
+	}
+	if isNil(h) {
+		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
+	}
+	if i.packed != nil {
+		return &Registration{i.packed.addHandler(beheading[*wire.Packed[T]]{h}, opts)}
+	}
+	return &Registration{i.whole.addHandler(beheading[T]{h}, opts)}
+}
+
+// beheading is a handler that tells another one of heads.
+type beheading[T object.Head] struct{ next Handler[object.Head] }
+
+// Handle implements Handler.
+func (b beheading[T]) Handle(ctx context.Context, e Event[T]) error {
+	told := recast[object.Head](e)
+	told.Object = e.Object
+	if any(e.Old) != any(*new(T)) {
+		told.Old = e.Old
+	}
+	return b.next.Handle(ctx, told)
+}
+
+// recast returns what e says, without its objects.
+func recast[T, S object.Head](e Event[S]) Event[T] {
+	return Event[T]{
+		Type: e.Type, Initial: e.Initial, FinalStateUnknown: e.FinalStateUnknown,
+		Received: e.Received, DecodedAfter: e.DecodedAfter, QueuedAfter: e.QueuedAfter, AppliedAfter: e.AppliedAfter,
+	}
 }
 
 // Status returns the informer as it is now. The parts are read one after the

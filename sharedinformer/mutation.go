@@ -35,10 +35,9 @@ func (e *MutationError) Error() string {
 // each call of a handler. Where one differs, all are compared at once, since
 // what was altered may be a part that many share: each altered part is reported
 // once.
-type mutationDetector[T object.Head] struct {
+type mutationDetector[T object.Object] struct {
 	every  time.Duration
 	report func(*failure.Failure)
-	copy   func(T) T     // of an object that shares nothing with it
 	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
 
@@ -48,7 +47,7 @@ type mutationDetector[T object.Head] struct {
 }
 
 // original is a shared object and what it looked like when it was cached.
-type original[T object.Head] struct {
+type original[T object.Object] struct {
 	shared, copy T
 	key          object.Key
 
@@ -57,16 +56,31 @@ type original[T object.Head] struct {
 	reported bool
 }
 
-func newMutationDetector[T object.Head](every time.Duration, copied func(T) T, report func(*failure.Failure)) *mutationDetector[T] {
-	return &mutationDetector[T]{every: every, copy: copied, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
+func newMutationDetector[T object.Object](every time.Duration, report func(*failure.Failure)) *mutationDetector[T] {
+	return &mutationDetector[T]{every: every, report: report, wake: make(chan struct{}, 1), watched: make(map[object.Key]*original[T])}
 }
 
-// learn copies what is put into the cache, and returns what leaves it. It must
-// be called while nobody else can reach the new objects, because a handler may
-// change one as soon as it hears of it.
-func (m *mutationDetector[T]) learn(events []Event[T]) (left []*original[T]) {
+// mutations is what a core asks of a detector.
+type mutations[T object.Head] interface {
+	// learn is told of what is put into the cache, and what leaves it. It returns a
+	// function that looks at what left, to be called where no lock is held. It must be
+	// called while nobody else can reach the new objects, because a handler may change one
+	// as soon as it hears of it.
+	learn(events []Event[T]) (look func())
+
+	// look looks at one object, before a call of a handler, which is not to blame for what
+	// is found then, and after it.
+	look(shared T, handler string)
+
+	// run looks at all now and then, when something was found, and once more when ctx is
+	// done.
+	run(ctx context.Context)
+}
+
+func (m *mutationDetector[T]) learn(events []Event[T]) (look func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	var left []*original[T]
 	for i := range events {
 		e := &events[i]
 		key := object.KeyOf(e.Object)
@@ -77,9 +91,14 @@ func (m *mutationDetector[T]) learn(events []Event[T]) (left []*original[T]) {
 			delete(m.watched, key)
 			continue
 		}
-		m.watched[key] = &original[T]{shared: e.Object, copy: m.copy(e.Object), key: key}
+		m.watch(key, e.Object)
 	}
-	return left
+	return func() { m.checkLeft(left) }
+}
+
+// watch copies an object that nobody else can reach yet. It is called under mu.
+func (m *mutationDetector[T]) watch(key object.Key, o T) {
+	m.watched[key] = &original[T]{shared: o, copy: o.DeepCopyObject().(T), key: key}
 }
 
 // checkLeft looks for what was changed while it was in the cache.
@@ -94,8 +113,6 @@ func (m *mutationDetector[T]) checkLeft(left []*original[T]) {
 	}
 }
 
-// look compares one object, before a call of a handler, which is not to blame
-// for what is found then, and after it.
 func (m *mutationDetector[T]) look(shared T, handler string) {
 	m.mu.Lock()
 	o, ok := m.watched[object.KeyOf(shared)]
@@ -121,8 +138,6 @@ func (m *mutationDetector[T]) signal() {
 	}
 }
 
-// run compares everything now and then, when something was found, and once more
-// when ctx is done.
 func (m *mutationDetector[T]) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -137,7 +152,7 @@ func (m *mutationDetector[T]) run(ctx context.Context) {
 }
 
 // mutation is an object that was changed, and where.
-type mutation[T object.Head] struct {
+type mutation[T object.Object] struct {
 	*original[T]
 	difference
 }

@@ -3,7 +3,6 @@ package sharedinformer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,17 +12,6 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// nameOf is what messages call a source that does not have another name. A String
-// method that panics, as on a nil pointer, names it badly and does no other harm.
-func nameOf(from any) string {
-	if named, ok := from.(fmt.Stringer); ok {
-		if name := fmt.Sprint(named); name != "<nil>" {
-			return name
-		}
-	}
-	return fmt.Sprintf("%T", from)
-}
-
 // unusable stands for a source that there cannot be, and fails with the reason.
 type unusable[T object.Head] struct {
 	of  source.ListerWatcher[T]
@@ -31,7 +19,7 @@ type unusable[T object.Head] struct {
 }
 
 // String names the source.
-func (u unusable[T]) String() string { return nameOf(u.of) }
+func (u unusable[T]) String() string { return source.NameOf(u.of) }
 
 // List fails.
 func (u unusable[T]) List(context.Context, metav1.ListOptions) source.List[T] {
@@ -54,7 +42,7 @@ type narrowed[T object.Head] struct {
 }
 
 // String names the source.
-func (n *narrowed[T]) String() string { return nameOf(n.ListerWatcher) }
+func (n *narrowed[T]) String() string { return source.NameOf(n.ListerWatcher) }
 
 // List lists the namespace.
 func (n *narrowed[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
@@ -96,7 +84,7 @@ type scoped[T object.Head] struct {
 }
 
 // String names the source.
-func (s *scoped[T]) String() string { return nameOf(s.ListerWatcher) }
+func (s *scoped[T]) String() string { return source.NameOf(s.ListerWatcher) }
 
 // List lists all objects.
 func (s *scoped[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {

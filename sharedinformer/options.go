@@ -12,6 +12,39 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
+// Store says how an informer caches its objects.
+type Store uint8
+
+const (
+	// DefaultStore is Whole for an informer by itself, and what the factory's options say
+	// for one of a factory.
+	DefaultStore Store = iota
+
+	// Whole caches the objects themselves. To read one takes no time.
+	Whole
+
+	// Packed caches bytes, which take a fraction of the memory (see wire.Packer), and makes
+	// an object of them when one is asked for. All who hold it at the same time get the
+	// same one; it is gone when nobody does. Everything else is as with Whole (C01).
+	Packed
+)
+
+// String names the store.
+func (s Store) String() string {
+	switch s {
+	case DefaultStore:
+		return "default"
+	case Whole:
+		return "whole"
+	case Packed:
+		return "packed"
+	}
+	return "unknown"
+}
+
+// MarshalText lets a status print readably as JSON.
+func (s Store) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Options configure an Informer. The zero value works.
 type Options struct {
 	// Name, LabelSelector, FieldSelector, Initial, PageSize and Timing are those of
@@ -29,6 +62,9 @@ type Options struct {
 	// not matter. For a kind without namespaces they mean nothing: it is cached whole.
 	// To name some, the source must be a source.Namespacer, as rest.Resource is.
 	Namespaces []string
+
+	// Store says how objects are cached.
+	Store Store
 
 	// Compact lets the queue keep only the newest state of an object while the
 	// informer lags behind the network. Handlers then miss states in between.

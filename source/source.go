@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,17 @@ type ListerWatcher[T object.Head] interface {
 	// connection is held until the iteration ends or ctx is done; the
 	// iteration must be begun or ctx cancelled.
 	Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error)
+}
+
+// NameOf is what messages call a source. A String method that panics, as on a nil pointer,
+// names it badly and does no other harm.
+func NameOf(from any) string {
+	if named, ok := from.(fmt.Stringer); ok {
+		if name := fmt.Sprint(named); name != "<nil>" {
+			return name
+		}
+	}
+	return fmt.Sprintf("%T", from)
 }
 
 // Sharer is a ListerWatcher whose objects may share equal parts (W03).

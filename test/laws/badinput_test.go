@@ -93,7 +93,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 				r.fill(3)
 				r.fault("", do)
 				reported := &failures{}
-				i := sharedinformer.New(source(r), sharedinformer.Options{SyncPatience: -1, Initial: initial, OnError: reported.handle})
+				i := newInformer(source(r), sharedinformer.Options{SyncPatience: -1, Initial: initial, OnError: reported.handle})
 				defer r.run(i)()
 				settle(time.Minute)
 				require.False(r, i.HasSynced())
@@ -110,7 +110,7 @@ func badInput[T object.Object](t *testing.T, do apiserver.Action, cause error, s
 		inBubble(t, apiserver.Options{}, func(r *rig) {
 			r.fill(3)
 			reported := &failures{}
-			i := sharedinformer.New(source(r), sharedinformer.Options{OnError: reported.handle})
+			i := newInformer(source(r), sharedinformer.Options{OnError: reported.handle})
 			var heard []string
 			i.AddHandler(sharedinformer.HandlerFunc[T](func(_ context.Context, e sharedinformer.Event[T]) error {
 				heard = append(heard, e.Type.String()+" "+e.Object.GetName())
@@ -178,7 +178,7 @@ func oversized[T object.Object](t *testing.T, verb string, source func(r *rig) s
 		reported := &failures{}
 		opts := listing()
 		opts.OnError = reported.handle
-		i := sharedinformer.New(source(r), opts)
+		i := newInformer(source(r), opts)
 		defer r.run(i)()
 		settle(100 * time.Millisecond)
 		last := r.put(pod("pc")) // the first frame of a watch
@@ -328,7 +328,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 						}
 					}
 				}
-				i := sharedinformer.New(source, opts)
+				i := newInformer(source, opts)
 				h := record(r, i)
 				i.AddHandler(h)
 				defer r.run(i)()
@@ -362,7 +362,7 @@ func TestL21_ATransformThatFailsLosesNothing(t *testing.T) {
 func TestL21_ATransformMayDropVersionAndUID(t *testing.T) {
 	whichever(t, apiserver.Options{}, func(r *rig, opts sharedinformer.Options) {
 		r.fill(2)
-		i := sharedinformer.New(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), func(p *corev1.Pod) (*corev1.Pod, error) {
+		i := newInformer(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), func(p *corev1.Pod) (*corev1.Pod, error) {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}, nil
 		}), opts)
 		h := record(r, i)

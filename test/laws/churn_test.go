@@ -64,12 +64,13 @@ func versionOf(n int) *corev1.Pod {
 // However much passes through an informer whose objects share parts, what is
 // held is what its objects use, and nothing when they are gone (W03).
 func TestW03_ChurnThroughAnInformer(t *testing.T) {
+	wholeAlone(t)
 	const events = 20_000
 	pool := wire.NewPool()
 	decoder, err := wire.NewDecoder[*corev1.Pod](wire.MediaProtobuf, wire.Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Pool: pool})
 	require.NoError(t, err)
 	body, w := io.Pipe()
-	i := sharedinformer.New(&piped{decoder, body}, sharedinformer.Options{Initial: reflector.List})
+	i := newInformer(&piped{decoder, body}, sharedinformer.Options{Initial: reflector.List})
 	for _, lag := range []sharedinformer.Lag{sharedinformer.Unbounded, sharedinformer.Coalesce} {
 		i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{}, sharedinformer.HandlerOptions{Lag: lag})
 	}

@@ -38,7 +38,7 @@ type (
 
 // started is a factory with its own context and how to end it.
 func (r *rig) started(opts factory.Options) (f *factory.Factory, stop func()) {
-	f = factory.New(r.client, opts)
+	f = newFactory(r.client, opts)
 	ctx, cancel := context.WithCancel(r.ctx)
 	f.Start(ctx)
 	return f, func() { cancel(); f.Wait() }
@@ -55,7 +55,7 @@ func namesOf[T object.Object](i *sharedinformer.Informer[T]) []string {
 // All ways to say the same thing mean the same informer.
 func TestL25_OneInformerForOneTypeAndScope(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
-		f := factory.New(r.client, factory.Options{})
+		f := newFactory(r.client, factory.Options{})
 		selector := func(s string) labels.Selector {
 			parsed, err := labels.Parse(s)
 			require.NoError(r, err)
@@ -197,7 +197,7 @@ func TestL25_OptionsScopeIsThatOfInformersWithoutOne(t *testing.T) {
 func TestL25_ALateInformerStartsAtOnce(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(2)
-		f := factory.New(r.client, factory.Options{})
+		f := newFactory(r.client, factory.Options{})
 		early := factory.Informer[*corev1.Pod](f)
 		settle(time.Minute)
 		require.Zero(r, r.srv.Stats().Requests("", "pods"), "not before Start")
@@ -255,7 +255,7 @@ func TestL25_AFactoryRunsAgain(t *testing.T) {
 			inBubble(t, apiserver.Options{}, func(r *rig) {
 				r.fill(2)
 				id := r.fault("", apiserver.Silence{})
-				f := factory.New(r.client, factory.Options{})
+				f := newFactory(r.client, factory.Options{})
 				i := factory.Informer[*corev1.Pod](f)
 				h := record(r, i)
 				i.AddHandler(h)
@@ -405,7 +405,7 @@ func TestL25_AFactoryMayRunAgainWhileOthersStillWait(t *testing.T) {
 	refused := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
 	client, err := rest.NewClient(&config.Config{Host: "http://nowhere.invalid", Dial: refused}, sharedScheme())
 	require.NoError(t, err)
-	f := factory.New(client, factory.Options{})
+	f := newFactory(client, factory.Options{})
 	factory.Informer[*corev1.Pod](f)
 	var others sync.WaitGroup
 	for range 500 {
@@ -466,7 +466,7 @@ func TestL25_GivingAnInformerBackEndsNobodysWait(t *testing.T) {
 		for resource, delay := range map[string]time.Duration{"pods": 5 * time.Second, "nodes": 3 * time.Second} {
 			r.srv.Faults().Add(apiserver.Fault{Resource: resource, Count: 2, Do: []apiserver.Action{apiserver.Delay{For: delay}}})
 		}
-		f := factory.New(r.client, factory.Options{})
+		f := newFactory(r.client, factory.Options{})
 		_, giveBack := factory.Borrow(f, forPods{})
 		waited := make(chan error, 1)
 		go func() { waited <- f.WaitForSync(r.ctx) }()

@@ -67,7 +67,7 @@ func TestL22_WaitForSyncSaysWhy(t *testing.T) {
 				if tc.arrange != nil {
 					tc.arrange(r)
 				}
-				i := sharedinformer.New(rest.ResourceForKind[*unstructured.Unstructured](r.client, tc.kind), sharedinformer.Options{})
+				i := newInformer(rest.ResourceForKind[*unstructured.Unstructured](r.client, tc.kind), sharedinformer.Options{})
 				defer r.run(i)()
 
 				// As long as the context has time it waits, but not longer than
@@ -171,7 +171,7 @@ func TestL22_EveryPhaseShowsAtOnce(t *testing.T) {
 				if tc.transform != nil {
 					source = reflector.Transformed(source, tc.transform)
 				}
-				i = sharedinformer.New(source, opts)
+				i = newInformer(source, opts)
 				if tc.before != nil {
 					tc.before(r, i)
 				}
@@ -212,7 +212,7 @@ func TestL22_AKindThatIsNotServedShowsAtOnce(t *testing.T) {
 			return failure.Retry
 		}
 		order := object.GVK{Group: "shop.example.com", Version: "v1", Kind: "Order"}
-		i = sharedinformer.New(rest.ResourceForKind[*unstructured.Unstructured](r.client, order), opts)
+		i = newInformer(rest.ResourceForKind[*unstructured.Unstructured](r.client, order), opts)
 		defer r.run(i)()
 		settle(time.Second)
 		require.NotEmpty(r, seen)
@@ -327,7 +327,7 @@ func TestL22_TheLogHasTheStackOfAPanic(t *testing.T) {
 			}
 			return p, nil
 		}
-		i := sharedinformer.New(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), bad), opts)
+		i := newInformer(reflector.Transformed(rest.ResourceFor[*corev1.Pod](r.client), bad), opts)
 		sharedinformer.AddIndex(i, "odd", func(*corev1.Pod) []int { panic("odd") })
 		stop := r.run(i)
 		require.NoError(r, i.WaitForSync(r.ctx))

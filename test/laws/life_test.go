@@ -345,7 +345,7 @@ func TestL24_ManyRestartsAtRandomMoments(t *testing.T) {
 func TestL24_ARestartIsGivenTimeToSync(t *testing.T) {
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.fill(2)
-		i := sharedinformer.New(r.source(), listing())
+		i := newInformer(r.source(), listing())
 		r.srv.Down()
 		stop := r.run(i)
 		require.ErrorIs(r, i.WaitForSync(r.ctx), sharedinformer.ErrNotSynced)

@@ -118,7 +118,7 @@ func TestL03_FromAllNamespacesToSomeAndBack(t *testing.T) {
 		source := &spy[*corev1.Pod]{ListerWatcher: r.source()}
 		opts := listing()
 		opts.Namespaces = []string{metav1.NamespaceAll}
-		i := sharedinformer.New(spiedIn{source, r.source()}, opts)
+		i := newInformer(spiedIn{source, r.source()}, opts)
 		h := record(r, i)
 		i.AddHandler(h)
 		defer r.run(i)()
@@ -361,7 +361,7 @@ func TestL22_NamespacesOfAKindThatHasNone(t *testing.T) {
 					require.NoError(r, err)
 				}
 				opts.Namespaces = []string{"bank", "shop"}
-				i := sharedinformer.New(rest.ResourceFor[*corev1.Node](r.client), opts)
+				i := newInformer(rest.ResourceFor[*corev1.Node](r.client), opts)
 				defer r.run(i)()
 				require.NoError(r, i.WaitForSync(r.ctx))
 				require.Equal(r, 2, i.Cache().Len())
@@ -392,7 +392,7 @@ func TestL17_NamespacesFindAKindTogether(t *testing.T) {
 				synced[s.Resource] = time.Now()
 			}
 		}
-		i := sharedinformer.New(rest.ResourceForKind[untyped](r.client, widgets.GVK()), opts)
+		i := newInformer(rest.ResourceForKind[untyped](r.client, widgets.GVK()), opts)
 		defer r.run(i)()
 		settle(10 * time.Minute)
 		require.NoError(r, r.srv.AddResource(widgets))
@@ -538,7 +538,7 @@ func TestL25_OneInformerForOneSetOfNamespaces(t *testing.T) {
 		require.Same(r, pair, of("mail", "shop"))
 		require.ErrorContains(r, f.WaitForSync(r.ctx), "the informer was given others: change namespaces with Factory.SetNamespaces only")
 
-		fixed := factory.New(r.client, factory.Options{})
+		fixed := newFactory(r.client, factory.Options{})
 		require.ErrorIs(r, fixed.SetNamespaces([]string{"shop"}), factory.ErrUndivided)
 	})
 }

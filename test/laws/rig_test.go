@@ -96,7 +96,7 @@ func (r *rig) source() *rest.Resource[*corev1.Pod] {
 
 // informer returns an informer of pods that is not running.
 func (r *rig) informer(opts sharedinformer.Options) *sharedinformer.Informer[*corev1.Pod] {
-	return sharedinformer.New(r.source(), opts)
+	return newInformer(r.source(), opts)
 }
 
 // synced returns a running informer of pods that is synced, and how to stop it.

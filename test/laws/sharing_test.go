@@ -53,7 +53,7 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, transformed %v", name, transformed), func(t *testing.T) {
 				inBubble(t, apiserver.Options{}, func(r *rig) {
 					r.alike(5)
-					f := factory.New(r.client, factory.Options{Initial: opts.Initial, PageSize: opts.PageSize})
+					f := newFactory(r.client, factory.Options{Initial: opts.Initial, PageSize: opts.PageSize})
 					var of forPods
 					calls := 0
 					if transformed {
@@ -106,6 +106,7 @@ func TestL12_ARelistKeepsWhatDidNotChange(t *testing.T) {
 // By default the informers of a factory share; a transform may change what it
 // is given, and must not change what others hold.
 func TestW03_WhatAFactoryShares(t *testing.T) {
+	wholeAlone(t)
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.alike(5)
 		shares := func(opts factory.Options, one, other forPods) bool {
@@ -261,6 +262,7 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 // What nobody was told about while it happened is nobody's fault: handlers that
 // are called later are not blamed.
 func TestL16_AHandlerIsNotBlamedForWhatWasChangedBefore(t *testing.T) {
+	wholeAlone(t)
 	inBubble(t, apiserver.Options{}, func(r *rig) {
 		r.alike(4)
 		reported := &failures{}

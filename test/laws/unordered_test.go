@@ -102,7 +102,7 @@ func told(t *testing.T, s *teller, from source.ListerWatcher[*corev1.Pod], opts 
 		ctx, cancel := context.WithCancel(t.Context())
 		opts.Initial = reflector.List
 		s.events, s.cuts = make(chan wire.Event[*corev1.Pod]), make(chan struct{}) // of the bubble
-		i := sharedinformer.New(from, opts)
+		i := newInformer(from, opts)
 		h := record(t, i)
 		i.AddHandler(h)
 		ended := make(chan error, 1)

@@ -196,7 +196,7 @@ func (w *workbench) build(ctx context.Context, texts map[string]string, pack, bi
 
 var (
 	seedLine = regexp.MustCompile(`\bseed (\d+)\b`)
-	lawName  = regexp.MustCompile(`\b[LW]\d\d: `)
+	lawName  = regexp.MustCompile(`\b[LWC]\d\d: `)
 )
 
 // seedIn is how many schedules had been begun when the output ended, 0 if it does not

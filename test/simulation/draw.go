@@ -76,6 +76,10 @@ var lots = []lot{
 func Draw(seed uint64) Schedule {
 	random := rand.New(rand.NewPCG(seed, 1))
 	s := Schedule{Seed: seed, World: drawWorld(random)}
+	packed := rand.New(rand.NewPCG(seed, 2)) // of its own, so that a schedule is the same otherwise
+	for i := range s.World.Informers {
+		s.World.Informers[i].Packed = packed.IntN(3) == 0
+	}
 	here := slices.DeleteFunc(slices.Clone(lots), func(l lot) bool { return l.in != nil && !l.in(s.World) })
 	for range 20 + random.IntN(30) {
 		s.Steps = append(s.Steps, drawStep(random, here))

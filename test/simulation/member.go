@@ -68,6 +68,9 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 			return failure.Retry
 		},
 	}
+	if form.Packed {
+		opts.Store = sharedinformer.Packed
+	}
 	if form.Namespaces != 0 {
 		opts.Namespaces = namespacesOf(form.Namespaces)
 	}

@@ -51,6 +51,7 @@ type Form struct {
 	StreamTimeout time.Duration
 	Slow          time.Duration // how long its owner takes to hear of a state
 	Selected      bool          // only objects whose label "half" is "even"
+	Packed        bool          // the cache has bytes
 	Namespaces    int           // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
 }
 

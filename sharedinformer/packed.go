@@ -1,0 +1,91 @@
+package sharedinformer
+
+import (
+	"context"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// packed is the machine of an informer that caches bytes.
+type packed[T object.Object] struct {
+	*core[*wire.Packed[T]]
+	by     *wire.Packer[T]
+	reader indexer.Reader[T]
+}
+
+func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *packed[T] {
+	pool := wire.NewPool()
+	by := wire.NewPacker[T](pool)
+	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
+	i.reader = indexer.Opened[T](i.cache, i.damaged)
+	if opts.DetectMutations > 0 {
+		detector := &openedMutations[T]{newMutationDetector[T](opts.DetectMutations, i.reportNow)}
+		detector.forget = pool.Forget
+		by.OnOpen(detector.opened)
+		i.mutations = detector
+	}
+	return i
+}
+
+// openedMutations detects mutations of objects that were opened. The cache itself cannot be
+// changed.
+type openedMutations[T object.Object] struct{ *mutationDetector[T] }
+
+// opened is called with each object before anybody else has it.
+func (m openedMutations[T]) opened(o T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watch(object.KeyOf(o), o)
+}
+
+func (m openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var left []*original[T]
+	for i := range events {
+		key := object.KeyOf(events[i].Object)
+		if before, ok := m.watched[key]; ok {
+			left = append(left, before)
+			delete(m.watched, key)
+		}
+	}
+	return func() { m.checkLeft(left) }
+}
+
+// look looks at the object if it is in use.
+func (m openedMutations[T]) look(shared *wire.Packed[T], handler string) {
+	if o, ok := shared.InUse(); ok {
+		m.mutationDetector.look(o, handler)
+	}
+}
+
+// damaged reports an object that cannot be opened.
+func (i *packed[T]) damaged(key object.Key, err error) {
+	i.reportNow(&failure.Failure{Phase: failure.PhaseCache, Key: key, Err: err})
+}
+
+// opening is a handler of packed objects that tells another one of the objects
+// themselves, one at a time.
+type opening[T object.Object] struct {
+	informer *packed[T]
+	next     Handler[T]
+}
+
+// Handle implements Handler.
+func (o opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error {
+	told := recast[T](e)
+	var err error
+	if told.Object, err = e.Object.Open(); err != nil {
+		return err
+	}
+	if e.Old != nil {
+		if told.Old, err = e.Old.Open(); err != nil {
+			return err
+		}
+	}
+	return o.next.Handle(ctx, told)
+}

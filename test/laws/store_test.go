@@ -1,0 +1,61 @@
+package laws
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// packed says that informers which do not choose cache bytes.
+var packed = flag.Bool("packed", false, "let informers cache bytes")
+
+// store returns what s comes to.
+func store(s sharedinformer.Store) sharedinformer.Store {
+	if *packed && s == sharedinformer.DefaultStore {
+		return sharedinformer.Packed
+	}
+	return s
+}
+
+// newInformer is sharedinformer.New with the store that is tested.
+func newInformer[T object.Object](from source.ListerWatcher[T], opts sharedinformer.Options) *sharedinformer.Informer[T] {
+	opts.Store = store(opts.Store)
+	return sharedinformer.New(from, opts)
+}
+
+// newFactory is factory.New with the store that is tested.
+func newFactory(client *rest.Client, opts factory.Options) *factory.Factory {
+	opts.Store = store(opts.Store)
+	return factory.New(client, opts)
+}
+
+// wholeAlone is called by a test of what an informer of whole objects has alone, such as
+// parts that cached objects share.
+func wholeAlone(t testing.TB) {
+	if *packed {
+		t.Skip("cached bytes have no parts")
+	}
+}
+
+// All laws hold where the cache has bytes.
+func TestC01_EveryLawHoldsWithPackedCaches(t *testing.T) {
+	if *packed {
+		t.Skip("this is that run")
+	}
+	args := []string{"-packed", "-test.timeout=9m"}
+	if testing.Short() {
+		args = append(args, "-test.short")
+	}
+	c := exec.Command(os.Args[0], args...)
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out[max(0, len(out)-20_000):])
+}
