@@ -27,26 +27,28 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(i, requests, predicates)
+	return mapSource(i, whole(i), requests, predicates)
 }
 
-func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o T) ([]Request, error), predicates []Predicate[T]) Source {
-	s := informerSource[T](i, nil, nil)
+// mapSource is a source that maps what the handlers of an informer are told of: its
+// objects, or their heads.
+func mapSource[T object.Object, H object.Head](i *sharedinformer.Informer[T], add enlist[H], requests func(ctx context.Context, o H) ([]Request, error), predicates []Predicate[H]) Source {
+	s := informerSource[T, H](i, nil, nil, nil)
 	if i == nil {
 		return s
 	}
 	s.run = func(ctx context.Context, in *Inbox) error {
-		m := &mapping[T]{
+		m := &mapping[H]{
 			ctx: ctx, in: in, requests: requests, predicates: predicates,
-			unmapped: make(map[object.Key]*unmapped[T]),
+			unmapped: make(map[object.Key]*unmapped[H]),
 			retries:  workqueue.New(workqueue.Options[object.Key]{Name: in.session.controller.name + ": " + in.subscription.source.String()}),
 		}
 		defer m.retries.ShutDown()
 		var retrying sync.WaitGroup
 		defer retrying.Wait()
 		retrying.Go(func() { m.retry(&retrying) })
-		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[T] { return m.handle }
-		return informerSource(i, handler, m.synced).run(ctx, in)
+		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[H] { return m.handle }
+		return informerSource(i, add, handler, m.synced).run(ctx, in)
 	}
 	return s
 }
@@ -56,11 +58,11 @@ func MapFunc[T object.Object](i *sharedinformer.Informer[T], requests func(o T) 
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(i, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates)
+	return mapSource(i, whole(i), func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates)
 }
 
 // mapping makes requests of objects, by a function that may fail.
-type mapping[T object.Object] struct {
+type mapping[T object.Head] struct {
 	ctx        context.Context
 	in         *Inbox
 	requests   func(context.Context, T) ([]Request, error)
@@ -74,7 +76,7 @@ type mapping[T object.Object] struct {
 }
 
 // unmapped is what is known of one object and was not mapped yet.
-type unmapped[T object.Object] struct {
+type unmapped[T object.Head] struct {
 	typ    CauseType // of the last event
 	states []T       // the oldest first
 }

@@ -15,9 +15,9 @@ import (
 // all of its predicates. It must be quick and must not change the objects. If it
 // panics, or ends its goroutine, that is a failure of the source, and the event
 // passes.
-type Predicate[T object.Object] func(e sharedinformer.Event[T]) bool
+type Predicate[T object.Head] func(e sharedinformer.Event[T]) bool
 
-func passes[T object.Object](predicates []Predicate[T], e sharedinformer.Event[T]) bool {
+func passes[T object.Head](predicates []Predicate[T], e sharedinformer.Event[T]) bool {
 	for _, pass := range predicates {
 		if !pass(e) {
 			return false
@@ -28,7 +28,7 @@ func passes[T object.Object](predicates []Predicate[T], e sharedinformer.Event[T
 
 // admits is passes for the predicates of a source. Where one ends the goroutine,
 // otherwise is called, since the event passes then too.
-func admits[T object.Object](in *Inbox, predicates []Predicate[T], e sharedinformer.Event[T], otherwise func()) (pass bool) {
+func admits[T object.Head](in *Inbox, predicates []Predicate[T], e sharedinformer.Event[T], otherwise func()) (pass bool) {
 	if len(predicates) == 0 {
 		return true
 	}

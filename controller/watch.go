@@ -20,10 +20,33 @@ import (
 // For returns a source that asks for a reconcile of each object of an informer
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	return handleSource(i, func(_ context.Context, e sharedinformer.Event[T], in *Inbox) error {
-		in.Add(causeOf(e), object.KeyOf(e.Object), RequestFor(e.Object))
-		return nil
-	}, predicates)
+	if len(predicates) == 0 {
+		return handleSource(i, heads(i), addItself[object.Head], nil)
+	}
+	return handleSource(i, whole(i), addItself[T], predicates)
+}
+
+func addItself[T object.Head](_ context.Context, e sharedinformer.Event[T], in *Inbox) error {
+	key := object.KeyOf(e.Object)
+	in.Add(causeOf(e), key, Request{Key: key})
+	return nil
+}
+
+// enlist adds a handler to an informer.
+type enlist[H object.Head] func(sharedinformer.Handler[H], sharedinformer.HandlerOptions) *sharedinformer.Registration
+
+// whole adds a handler of objects.
+func whole[T object.Object](i *sharedinformer.Informer[T]) enlist[T] {
+	return func(h sharedinformer.Handler[T], opts sharedinformer.HandlerOptions) *sharedinformer.Registration {
+		return i.AddHandlerWith(h, opts)
+	}
+}
+
+// heads adds a handler of heads, for which no packed object is opened.
+func heads[T object.Object](i *sharedinformer.Informer[T]) enlist[object.Head] {
+	return func(h sharedinformer.Handler[object.Head], opts sharedinformer.HandlerOptions) *sharedinformer.Registration {
+		return i.AddHeadHandler(h, opts)
+	}
 }
 
 // Kind is something that knows where a kind is served: a *rest.Resource or a
@@ -38,18 +61,25 @@ type Kind interface {
 // asked for. Whether owners have a namespace is learnt from the server; until
 // that succeeds it is tried again.
 func Owns[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return mapSource(i, owners[T](owner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }), predicates)
+	return ownersSource(i, owner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }, predicates)
 }
 
 // OwnsAny is Owns for every owner of the kind, whether it controls the object or
 // not.
 func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predicates ...Predicate[T]) Source {
-	return mapSource(i, owners[T](owner, func(metav1.OwnerReference) bool { return true }), predicates)
+	return ownersSource(i, owner, func(metav1.OwnerReference) bool { return true }, predicates)
+}
+
+func ownersSource[T object.Object](i *sharedinformer.Informer[T], owner Kind, which func(metav1.OwnerReference) bool, predicates []Predicate[T]) Source {
+	if len(predicates) == 0 {
+		return mapSource(i, heads(i), owners[object.Head](owner, which), nil)
+	}
+	return mapSource(i, whole(i), owners[T](owner, which), predicates)
 }
 
 // owners maps an object to those of its owners that are of a kind, whatever the
 // version.
-func owners[T object.Object](kind Kind, which func(metav1.OwnerReference) bool) func(context.Context, T) ([]Request, error) {
+func owners[T object.Head](kind Kind, which func(metav1.OwnerReference) bool) func(context.Context, T) ([]Request, error) {
 	return func(ctx context.Context, o T) ([]Request, error) {
 		if len(o.GetOwnerReferences()) == 0 {
 			return nil, nil
@@ -82,12 +112,12 @@ func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx cont
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return handleSource(i, handle, predicates)
+	return handleSource(i, whole(i), handle, predicates)
 }
 
-func handleSource[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[T], in *Inbox) error, predicates []Predicate[T]) Source {
-	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[T] {
-		return func(_ context.Context, e sharedinformer.Event[T]) error {
+func handleSource[T object.Object, H object.Head](i *sharedinformer.Informer[T], add enlist[H], handle func(ctx context.Context, e sharedinformer.Event[H], in *Inbox) error, predicates []Predicate[H]) Source {
+	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[H] {
+		return func(_ context.Context, e sharedinformer.Event[H]) error {
 			otherwise := func() {
 				if err := handle(ctx, e, in); err != nil {
 					in.Failed(err)
@@ -99,12 +129,12 @@ func handleSource[T object.Object](i *sharedinformer.Informer[T], handle func(ct
 			return handle(ctx, e, in)
 		}
 	}
-	return informerSource(i, handler, nil)
+	return informerSource(i, add, handler, nil)
 }
 
-// informerSource is a source whose handler is registered while it runs. synced is
+// informerSource is a source whose handler is added while it runs. synced is
 // called when the handler is; nil means Inbox.Synced.
-func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[T], synced func()) Source {
+func informerSource[T object.Object, H object.Head](i *sharedinformer.Informer[T], add enlist[H], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[H], synced func()) Source {
 	if i == nil {
 		s := SourceFunc(reflect.TypeFor[T]().String(), func(context.Context, *Inbox) error { return errUncached })
 		s.misuse = errUncached
@@ -116,7 +146,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 		if synced == nil {
 			synced = in.Synced
 		}
-		registration := i.AddHandlerWith(handler(ctx, in), sharedinformer.HandlerOptions{
+		registration := add(handler(ctx, in), sharedinformer.HandlerOptions{
 			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
 			Place:  in.subscription.place,
 			Resync: jitter.Around(in.session.controller.opts.Resync),
@@ -161,7 +191,7 @@ func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
 }
 
 // causeOf names an event as a cause.
-func causeOf[T object.Object](e sharedinformer.Event[T]) CauseType {
+func causeOf[T object.Head](e sharedinformer.Event[T]) CauseType {
 	switch e.Type {
 	case sharedinformer.Add:
 		if e.Initial {
