@@ -2,6 +2,8 @@ package sharedinformer
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
@@ -20,6 +22,24 @@ type feed[T object.Head] struct {
 
 	whole bool   // its initial list is in the cache; guarded by core.join
 	rv    string // up to where the cache has its changes; guarded by core.join
+
+	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never
+}
+
+// retryAgain is for how long a feed whose back-off another one has ended goes by its own
+// again: what that one found out has not helped.
+const retryAgain = 30 * time.Second
+
+// retryNow lets a feed ask again at once that waits for its kind to be served, because
+// another one has found that it is. It may be called from anywhere.
+func (f *feed[T]) retryNow() {
+	now, last := time.Now(), f.retried.Load()
+	if s := f.reflector.Status(); s.State != reflector.BackingOff || !s.NotServed() || last != nil && now.Sub(*last) < retryAgain {
+		return
+	}
+	if f.retried.CompareAndSwap(last, &now) {
+		f.reflector.RetryNow()
+	}
 }
 
 // start runs a feed as a part of r, when those that left have ended. It is called

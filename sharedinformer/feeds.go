@@ -192,16 +192,15 @@ func (f *feeds[T]) complete() bool {
 
 // retryUnserved lets the feeds that wait for their kind to be served ask again at
 // once when one of them, in state s, has found that it is. Each would find out by
-// itself, but not before its own back-off ends.
+// itself, but not before its own back-off ends. Two that find their kind in turns, and
+// lose it, do not keep each other going.
 func (f *feeds[T]) retryUnserved(s reflector.Status) {
 	switch {
 	case s.State == reflector.BackingOff && s.NotServed():
 		f.unserved.Store(true)
 	case s.State == reflector.Watching && f.unserved.Swap(false):
 		for _, one := range f.all() {
-			if one.reflector.Status().NotServed() {
-				one.reflector.RetryNow()
-			}
+			one.retryNow()
 		}
 	}
 }

@@ -1,0 +1,63 @@
+package sharedinformer
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// fickle is a source whose watches begin well, and a moment later learn that the kind is
+// not served.
+type fickle struct {
+	namespace string
+	asked     *atomic.Int64
+}
+
+func (s fickle) In(namespace string) (source.ListerWatcher[partial], error) {
+	s.namespace = namespace
+	return s, nil
+}
+
+func (s fickle) List(context.Context, metav1.ListOptions) source.List[partial] {
+	s.asked.Add(1)
+	time.Sleep(10 * time.Millisecond)
+	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(partial, error) bool) {}}
+}
+
+func (s fickle) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	s.asked.Add(1)
+	time.Sleep(10 * time.Millisecond)
+	return func(yield func(wire.Event[partial], error) bool) {
+		time.Sleep(5 * time.Millisecond)
+		yield(wire.Event[partial]{}, apierrors.NewNotFound(schema.GroupResource{}, ""))
+	}, nil
+}
+
+// A feed that finds its kind served ends the back-off of one that has not. If both lose it
+// faster than the other finds it, that must not go on without a back-off.
+func TestL19_FeedsThatFindTheirKindInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from := fickle{asked: new(atomic.Int64)}
+		i := New(from, Options{Initial: reflector.List, Namespaces: []string{"bank", "shop"}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		require.Less(t, from.asked.Load(), int64(200), "two feeds with a back-off; without one there were 60,000")
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
