@@ -25,6 +25,9 @@ type kins struct {
 
 // of returns the kin of o.
 func (k *kins) of(f *layout, o object.Object) *kin {
+	if f.code == codeNone {
+		return &kin{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), whole: o}
+	}
 	namespace, labels, owners := o.GetNamespace(), o.GetLabels(), o.GetOwnerReferences()
 	k.mu.Lock()
 	defer k.mu.Unlock()

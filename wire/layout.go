@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kjson "sigs.k8s.io/json"
 
@@ -30,6 +31,7 @@ const (
 	codeProtobuf code = iota
 	codeTree
 	codeJSON
+	codeNone // nobody knows how; objects are kept as they are
 )
 
 // generated is what the generated types of the API have.
@@ -41,7 +43,10 @@ type generated interface {
 
 // newLayout returns the layout for the Go type of o.
 func newLayout(o object.Object) *layout {
-	f := &layout{goType: reflect.TypeOf(o).Elem(), code: codeJSON}
+	f := &layout{goType: pointed(o), code: codeNone}
+	if isAPIType(f.goType) {
+		f.code = codeJSON
+	}
 	switch o.(type) {
 	case *unstructured.Unstructured:
 		f.code = codeTree
@@ -54,9 +59,29 @@ func newLayout(o object.Object) *layout {
 	return f
 }
 
+// pointed is the type that o points to, or else its own.
+func pointed(o object.Object) reflect.Type {
+	t := reflect.TypeOf(o)
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
+}
+
+// isAPIType reports whether a Go type is one of an API, which is made to be written as JSON.
+func isAPIType(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	field, ok := t.FieldByName("TypeMeta")
+	return ok && field.Anonymous && field.Type == reflect.TypeFor[metav1.TypeMeta]()
+}
+
 // append appends the bytes of o.
 func (f *layout) append(dst []byte, o object.Object) ([]byte, error) {
 	switch f.code {
+	case codeNone:
+		return dst, nil
 	case codeTree:
 		return pack.AppendTree(dst, o.(*unstructured.Unstructured).Object)
 	case codeJSON:
@@ -132,7 +157,7 @@ func (f *layouts) of(o object.Object) *layout {
 // find is called under mu.
 func (f *layouts) find(o object.Object) *layout {
 	for _, have := range f.all {
-		if have.goType == reflect.TypeOf(o).Elem() && (have.code != codeProtobuf || have.kind == o.GetObjectKind().GroupVersionKind()) {
+		if have.goType == pointed(o) && (have.code != codeProtobuf || have.kind == o.GetObjectKind().GroupVersionKind()) {
 			return have
 		}
 	}

@@ -31,6 +31,7 @@ type kin struct {
 	labels    map[string]string
 	owners    []metav1.OwnerReference
 	group     string // the UID of the controller; empty if there is none
+	whole     any    // the object itself, where its Go type is not one that can be packed
 }
 
 // GetNamespace returns the namespace, as do the methods that follow what they say.
@@ -63,6 +64,9 @@ func (o *Packed[T]) GetAnnotations() map[string]string {
 // Open returns the object. As long as anybody holds it, all who open it get the same one.
 // It must not be changed. Open fails with an *Error that wraps ErrDamaged.
 func (o *Packed[T]) Open() (T, error) {
+	if whole, ok := o.kin.whole.(T); ok {
+		return whole, nil
+	}
 	if opened, ok := o.by.inUse(o); ok {
 		return opened, nil
 	}
@@ -74,7 +78,12 @@ func (o *Packed[T]) Open() (T, error) {
 }
 
 // InUse returns the object if anybody holds it.
-func (o *Packed[T]) InUse() (T, bool) { return o.by.inUse(o) }
+func (o *Packed[T]) InUse() (T, bool) {
+	if whole, ok := o.kin.whole.(T); ok {
+		return whole, true
+	}
+	return o.by.inUse(o)
+}
 
 // Bare returns an object of the same Go type that has nothing but the key, the UID and the
 // resource version.

@@ -99,7 +99,31 @@ func TestEqualComparesContent(t *testing.T) {
 	require.False(t, p.Equal(pack(a), pack(b)))
 }
 
-// What was packed is refused where it holds what is no value.
+// labelled is an object that is not of an API type: it hides another one.
+type labelled struct {
+	object.Object
+	labels map[string]string
+}
+
+func (l *labelled) GetLabels() map[string]string { return l.labels }
+
+// Objects of types of which nobody knows how to write them are kept as they are.
+func TestC01_ObjectsOfOtherTypesAreKept(t *testing.T) {
+	p := wire.NewPacker[object.Object](nil)
+	o := &labelled{objects.Pod(1, 0, objects.Options{}), map[string]string{"a": "b"}}
+	packed, err := p.Pack(o)
+	require.NoError(t, err)
+	require.Equal(t, o.labels, packed.GetLabels())
+	require.Equal(t, o.GetUID(), packed.GetUID())
+	opened, err := packed.Open()
+	require.NoError(t, err)
+	require.Same(t, o, opened)
+	other, err := p.Pack(&labelled{objects.Pod(1, 0, objects.Options{}), map[string]string{"a": "b"}})
+	require.NoError(t, err)
+	require.True(t, p.Equal(packed, other))
+}
+
+// What cannot be packed is refused.
 func TestWhatCannotBePacked(t *testing.T) {
 	p := wire.NewPacker[*unstructured.Unstructured](nil)
 	o := objects.Widget(1, 0, objects.Options{})

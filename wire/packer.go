@@ -69,7 +69,8 @@ func giveBack(b *[]byte) {
 	}
 }
 
-// Pack packs o, of which it keeps nothing. It fails with an *Error where o holds what
+// Pack packs o, of which it keeps nothing, unless it is of a Go type that is not one of an
+// API: an object of such a type is kept as it is. It fails with an *Error where o holds what
 // cannot be written as bytes.
 func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
 	name, uid, rv := o.GetName(), string(o.GetUID()), o.GetResourceVersion()
@@ -102,6 +103,9 @@ func (p *Packer[T]) Equal(a, b *Packed[T]) bool {
 	}
 	if a.kin.layout != b.kin.layout {
 		return false
+	}
+	if a.kin.whole != nil {
+		return reflect.DeepEqual(a.kin.whole, b.kin.whole)
 	}
 	one, err := p.raw(nil, a)
 	other, err2 := p.raw(nil, b)
