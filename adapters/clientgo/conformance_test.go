@@ -20,6 +20,7 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/conformance"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 // client-go itself, by the same contract.
@@ -35,6 +36,14 @@ func TestConformance(t *testing.T) {
 	conform(t, func(cfg *clientrest.Config) conformance.Stack {
 		return detecting{factoryStack{cfg, func(opts ...option) (informers.SharedInformerFactory, error) {
 			return clientgo.NewSharedInformerFactoryForConfig(cfg, time.Second, adaptedOptions(opts)...)
+		}}}
+	}, knownHere)
+}
+
+func TestConformanceOfPackedCaches(t *testing.T) {
+	conform(t, func(cfg *clientrest.Config) conformance.Stack {
+		return detecting{factoryStack{cfg, func(opts ...option) (informers.SharedInformerFactory, error) {
+			return clientgo.NewSharedInformerFactoryForConfig(cfg, time.Second, append(adaptedOptions(opts), clientgo.WithStore(sharedinformer.Packed))...)
 		}}}
 	}, knownHere)
 }

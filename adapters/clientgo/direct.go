@@ -27,7 +27,7 @@ type direct struct {
 // with a pool, or, where objects are transformed, without one.
 func (d *direct) informer(name string, example runtime.Object, resync time.Duration, o *options, open func(*wire.Pool) source.Reuser[object.Object]) *informer {
 	i := newInformer(name, resync, byNamespace())
-	i.holds = fmt.Sprintf("%T", example)
+	i.holds, i.caches = fmt.Sprintf("%T", example), o.store
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, example, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform == nil {

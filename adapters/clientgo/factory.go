@@ -84,8 +84,8 @@ func (k kinds) InformerFor(example runtime.Object, fallback internalinterfaces.N
 				return objects.Sharing(pool)
 			})
 		}
-		return NewInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(k.tweaked(lw), client), example,
-			cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: byNamespace(), ObjectDescription: name})
+		return k.caching(NewInformerWithOptions(cache.ToListWatcherWithWatchListSemantics(k.tweaked(lw), client), example,
+			cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: byNamespace(), ObjectDescription: name}))
 	})
 }
 

@@ -85,7 +85,8 @@ type informer struct {
 	name      string
 	holds     string // the Go type of the objects; empty where it is not known
 	open      func(transform) source.ListerWatcher[object.Object]
-	lists     bool             // the source cannot stream a list
+	lists     bool // the source cannot stream a list
+	caches    sharedinformer.Store
 	stall     time.Duration    // how long a list may be silent; 0 for the default
 	reflector *cache.Reflector // never run: it is what handlers of watch errors are shown
 	resync    time.Duration    // of handlers that do not say
@@ -154,7 +155,7 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	if i.running != nil {
 		return nil, errStarted
 	}
-	opts := sharedinformer.Options{SyncPatience: -1}
+	opts := sharedinformer.Options{SyncPatience: -1, Store: i.caches}
 	opts.Name, opts.Timing.StallTimeout, opts.OnError = i.name, i.stall, i.failed
 	if on, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); on {
 		opts.DetectMutations = time.Second

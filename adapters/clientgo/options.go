@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/informers/internalinterfaces"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -25,6 +26,7 @@ type options struct {
 	transform cache.TransformFunc
 	keep      wire.Fields
 	keeps     bool // keep is set
+	store     sharedinformer.Store
 	resync    time.Duration
 	custom    map[reflect.Type]time.Duration
 	identity  *cache.InformerName
@@ -69,6 +71,20 @@ func WithTransform(transform cache.TransformFunc) Option {
 // are made for a config: where a clientset decodes, the constructor panics.
 func WithKeep(wanted wire.Fields) Option {
 	return func(o *options) { o.keep, o.keeps = wanted, true }
+}
+
+// WithStore says how the informers cache objects. With sharedinformer.Packed they hold bytes,
+// in a small part of the memory, and make an object of them whenever one is asked for. That
+// suits kinds of which there are many. A program that walks all objects all the time, by
+// GetStore().List() or a lister, has them made each time.
+func WithStore(s sharedinformer.Store) Option { return func(o *options) { o.store = s } }
+
+// caching returns an informer that was made here, with the store that is wanted.
+func (o *options) caching(i cache.SharedIndexInformer) cache.SharedIndexInformer {
+	if made, ok := i.(*informer); ok {
+		made.caches = o.store
+	}
+	return i
 }
 
 // WithCustomResyncConfig sets the resync periods of some types. It means

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -32,6 +33,9 @@ type ResourceOptions struct {
 	// Pool is where equal parts of objects are there once. It is not used where
 	// a transform is set, which may change objects. Nil shares nothing.
 	Pool *wire.Pool
+
+	// Store says how objects are cached; see WithStore.
+	Store sharedinformer.Store
 }
 
 // NewInformerFor returns an informer, with the surface of client-go's, of the
@@ -41,7 +45,7 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	i.lists = opts.Pages
+	i.lists, i.caches = opts.Pages, opts.Store
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform != nil {

@@ -75,9 +75,9 @@ func NewMetadataSharedInformerFactoryForConfig(cfg *clientrest.Config, resync ti
 
 // decoded returns an informer of objects that lw decodes.
 func (o *options) decoded(lw cache.ListerWatcher, example runtime.Object, name string) cache.SharedIndexInformer {
-	return NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{
+	return o.caching(NewInformerWithOptions(lw, example, cache.SharedIndexInformerOptions{
 		ResyncPeriod: o.resync, Indexers: byNamespace(), ObjectDescription: name,
-	})
+	}))
 }
 
 // newDirectFactory returns a factory of informers of one Go type over the wire.

@@ -35,6 +35,7 @@ type Cache struct {
 	mapper       meta.RESTMapper
 	configs      configs
 	keep         wire.Fields
+	store        sharedinformer.Store
 	failMissing  bool
 	onWatchError toolscache.WatchErrorHandlerWithContext
 
@@ -55,6 +56,11 @@ type Options struct {
 	// not even decoded. wire.WithoutManagedFields does what
 	// cache.TransformStripManagedFields does, and lets objects share parts.
 	Keep wire.Fields
+
+	// Store says how objects are cached. With sharedinformer.Packed the cache holds bytes, in
+	// a small part of the memory, and makes an object of them for each read. That suits
+	// kinds of which there are many, and not programs that list them all the time.
+	Store sharedinformer.Store
 }
 
 // errNewInformer says how to have what NewInformer is set for.
@@ -98,7 +104,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 		return nil, err
 	}
 	return &Cache{
-		client: client, pool: wire.NewPool(), scheme: opts.Scheme, mapper: opts.Mapper, configs: configs, keep: o.Keep,
+		client: client, pool: wire.NewPool(), scheme: opts.Scheme, mapper: opts.Mapper, configs: configs, keep: o.Keep, store: o.Store,
 		failMissing: opts.ReaderFailOnMissingInformer, onWatchError: opts.DefaultWatchErrorHandler,
 		started: make(chan struct{}), kinds: make(map[form]*kind),
 	}, nil

@@ -37,6 +37,12 @@ func TestConformance(t *testing.T) {
 	}, knownHere...)
 }
 
+func TestConformanceOfPackedCaches(t *testing.T) {
+	conform(t, func(cfg *rest.Config) conformance.Stack {
+		return detecting{cacheStack{packedCache, queues["millrace"], cfg}}
+	}, knownHere...)
+}
+
 // conform holds the informers of a cache to the contract. A handler that panics does not
 // end the process.
 func conform(t *testing.T, stack func(*rest.Config) conformance.Stack, known ...conformance.Known) {

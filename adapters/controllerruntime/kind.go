@@ -82,6 +82,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 		ResyncPeriod: time.Duration(period),
 		Indexers:     toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc},
 		Pool:         c.pool,
+		Store:        c.store,
 		Pages:        !bookmarks, // the end of a streaming list is a bookmark
 		Tweak: func(o *metav1.ListOptions) {
 			o.AllowWatchBookmarks = o.AllowWatchBookmarks && bookmarks

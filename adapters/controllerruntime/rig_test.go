@@ -26,6 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -49,7 +50,8 @@ var (
 		opts.NewInformer = clientgo.NewInformer
 		return cache.New(cfg, opts)
 	}}
-	newCache = side{"NewCache", controllerruntime.NewCache}
+	newCache    = side{"NewCache", controllerruntime.NewCache}
+	packedCache = side{"NewCache, packed", controllerruntime.Options{Store: sharedinformer.Packed}.NewCache}
 )
 
 // rig is a simulated API server and one side, inside one bubble of
@@ -73,7 +75,7 @@ type request struct{ path, labels, fields string }
 // onAll runs body with stock controller-runtime and with both one-liners.
 func onAll(t *testing.T, body func(r *rig)) {
 	t.Helper()
-	for _, s := range []side{stock, newInformer, newCache} {
+	for _, s := range []side{stock, newInformer, newCache, packedCache} {
 		on(t, s, body)
 	}
 }
