@@ -38,7 +38,7 @@ func TestMistakesOfATestAreSurvived(t *testing.T) {
 	require.Panics(t, func() { srv.Restore(nil) })
 	require.Len(t, srv.Objects(object.GVR{Version: "v1", Resource: "pods"}), 1)
 
-	other := &corev1.Endpoints{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Claim"}}
+	other := &corev1.Binding{TypeMeta: metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Claim"}}
 	bad = true
 	require.PanicsWithValue(t, "new", func() { _, _ = srv.Update(other) })
 	bad = false
