@@ -25,6 +25,9 @@ type IndexError struct {
 const keptStacks = 10
 
 func (e *IndexError) Error() string {
+	if err, ok := e.Panic.(unopened); ok {
+		return fmt.Sprintf("index %q: %s cannot be opened: %v; the object is not found by this index until a version of it is indexed", e.Index, object.FormatKey(e.Key), err.error)
+	}
 	return fmt.Sprintf("index %q: function panicked on %s: %v; the object is not found by this index until a version of it is indexed without a panic",
 		e.Index, object.FormatKey(e.Key), e.Panic)
 }
@@ -35,10 +38,10 @@ type Index[T object.Head, V comparable] struct {
 	name      string
 	x         *Indexer[T]
 	values    func(T) []V
-	looseType bool                // a value of V may turn out not to be comparable, or not to equal itself
-	buckets   table[V, bucket[T]] // what they hold is guarded by x.mu
-	of        map[*entry[T]][]V   // the values of each, where they are remembered; guarded by x.mu
-	closed    anyClosed[T, V]     // what is to be opened, where x is nil
+	looseType bool                   // a value of V may turn out not to be comparable, or not to equal itself
+	buckets   table[V, bucket[T, V]] // what they hold is guarded by x.mu
+	of        map[*entry[T]][]V      // the values of each, where they are remembered; guarded by x.mu
+	closed    anyClosed[T, V]        // what is to be opened, where x is nil
 }
 
 // anyIndex is what the writer needs of an index of whatever value type. All
@@ -140,23 +143,23 @@ func (i *Index[T, V]) view(v V) View[T] {
 }
 
 // bucket is the list of the objects that share one value.
-type bucket[T object.Head] struct {
+type bucket[T object.Head, V comparable] struct {
 	vector[T]
-	at map[*entry[T]]uint32
+	value V // in memory of its own
+	at    map[*entry[T]]uint32
 }
 
 func (i *Index[T, V]) insert(e *entry[T]) {
 	values := i.valuesOf(e, e.object, true)
-	i.remember(e, values)
 	for _, v := range values {
 		i.put(v, e)
 	}
+	i.remember(e, values)
 }
 
 func (i *Index[T, V]) update(e *entry[T], old T) {
 	before := i.before(e, old)
 	after := i.valuesOf(e, e.object, true)
-	i.remember(e, after)
 	for _, v := range before {
 		if !slices.Contains(after, v) {
 			i.take(v, e)
@@ -165,6 +168,7 @@ func (i *Index[T, V]) update(e *entry[T], old T) {
 	for _, v := range after {
 		i.put(v, e)
 	}
+	i.remember(e, after)
 }
 
 func (i *Index[T, V]) remove(e *entry[T]) {
@@ -182,7 +186,7 @@ func (i *Index[T, V]) before(e *entry[T], o T) []V {
 	return i.valuesOf(e, o, false)
 }
 
-// remember keeps the values of e, if that is wanted, without the memory of the object.
+// remember keeps the values of e, if that is wanted, as its buckets have them.
 func (i *Index[T, V]) remember(e *entry[T], values []V) {
 	if i.of == nil {
 		return
@@ -193,7 +197,7 @@ func (i *Index[T, V]) remember(e *entry[T], values []V) {
 	}
 	own := make([]V, len(values))
 	for n, v := range values {
-		own[n] = apart(v)
+		own[n] = i.buckets.get(v).value
 	}
 	i.of[e] = own
 }
@@ -202,8 +206,8 @@ func (i *Index[T, V]) remember(e *entry[T], values []V) {
 func (i *Index[T, V]) put(v V, e *entry[T]) {
 	b := i.buckets.get(v)
 	if b == nil {
-		b = &bucket[T]{at: make(map[*entry[T]]uint32)}
-		i.buckets.put(apart(v), b)
+		b = &bucket[T, V]{value: apart(v), at: make(map[*entry[T]]uint32)}
+		i.buckets.put(b.value, b)
 	}
 	if at, ok := b.at[e]; ok {
 		b.set(at)

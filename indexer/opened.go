@@ -101,13 +101,17 @@ func (o opener[T, P]) snapshot() (objects closedView[T], rv string) {
 func AddIndexOpened[T object.Head, P Opener[T], V comparable](x *Indexer[P], name string, values func(T) []V, failed func(key object.Key, err error)) (*Index[T, V], []*IndexError) {
 	o := opener[T, P]{failed: failed}
 	of, failures := newIndex(x, name, func(p P) []V {
-		if opened, ok := o.open(p); ok {
-			return values(opened)
+		opened, err := p.Open()
+		if err != nil {
+			panic(unopened{err}) // which is reported when no lock is held
 		}
-		return nil
+		return values(opened)
 	}, make(map[*entry[P]][]V))
 	return &Index[T, V]{name: name, closed: closedIndex[T, P, V]{of, o}}, failures
 }
+
+// unopened is why an object could not be opened for an index.
+type unopened struct{ error }
 
 // anyClosed is an index of what has to be opened. Its methods are Index's.
 type anyClosed[T object.Head, V comparable] interface {

@@ -18,13 +18,22 @@ type packed[T object.Object] struct {
 }
 
 func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *packed[T] {
-	pool := wire.NewPool()
+	var pool *wire.Pool
+	if _, shares := from.(source.Sharer); shares {
+		pool = wire.NewPool()
+	}
 	by := wire.NewPacker[T](pool)
 	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
 	i.reader = indexer.Opened[T](i.cache, i.damaged)
 	if opts.DetectMutations > 0 {
-		detector := &openedMutations[T]{newMutationDetector[T](opts.DetectMutations, i.reportNow)}
-		detector.forget = pool.Forget
+		detector := &openedMutations[T]{
+			mutationDetector: newMutationDetector[T](opts.DetectMutations, i.reportNow),
+			cached:           make(map[object.Key]*wire.Packed[T]),
+			early:            make(map[*wire.Packed[T]]*original[T]),
+		}
+		if pool != nil {
+			detector.forget = pool.Forget
+		}
 		by.OnOpen(detector.opened)
 		i.mutations = detector
 	}
@@ -33,31 +42,52 @@ func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *pac
 
 // openedMutations detects mutations of objects that were opened. The cache itself cannot be
 // changed.
-type openedMutations[T object.Object] struct{ *mutationDetector[T] }
+type openedMutations[T object.Object] struct {
+	*mutationDetector[T]
 
-// opened is called with each object before anybody else has it.
-func (m openedMutations[T]) opened(o T) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.watch(object.KeyOf(o), o)
+	// Guarded by mu.
+	cached map[object.Key]*wire.Packed[T]
+	early  map[*wire.Packed[T]]*original[T] // opened by an index, before they are cached, or when they have left
 }
 
-func (m openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()) {
+// opened is called with each object before anybody else has it.
+func (m *openedMutations[T]) opened(p *wire.Packed[T], o T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := object.KeyOf(p)
+	if m.cached[key] == p {
+		m.watch(key, o)
+	} else {
+		m.early[p] = &original[T]{shared: o, copy: o.DeepCopyObject().(T), key: key}
+	}
+}
+
+func (m *openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var left []*original[T]
 	for i := range events {
-		key := object.KeyOf(events[i].Object)
+		e := &events[i]
+		key := object.KeyOf(e.Object)
 		if before, ok := m.watched[key]; ok {
 			left = append(left, before)
 			delete(m.watched, key)
 		}
+		if e.Type == Delete {
+			delete(m.cached, key)
+			continue
+		}
+		m.cached[key] = e.Object
+		if o, ok := m.early[e.Object]; ok {
+			m.watched[key] = o
+		}
 	}
+	clear(m.early)
 	return func() { m.checkLeft(left) }
 }
 
 // look looks at the object if it is in use.
-func (m openedMutations[T]) look(shared *wire.Packed[T], handler string) {
+func (m *openedMutations[T]) look(shared *wire.Packed[T], handler string) {
 	if o, ok := shared.InUse(); ok {
 		m.mutationDetector.look(o, handler)
 	}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire"
@@ -29,26 +28,32 @@ type packing[T object.Object] struct {
 // String names the source.
 func (p *packing[T]) String() string { return NameOf(p.from) }
 
-// lend returns the source for one request, and what is lent to it meanwhile.
-func (p *packing[T]) lend() (ListerWatcher[T], *lent[T]) {
-	out := &lent[T]{known: p.known}
+// reusing is the source as one that takes back bare objects in the place of known ones.
+func (p *packing[T]) reusing() ListerWatcher[T] {
 	if reuser, ok := p.from.(Reuser[T]); ok && p.known != nil {
-		if again := reuser.Reusing(out.lend); again != nil {
-			return again, out
+		if again := reuser.Reusing(p.lend); again != nil {
+			return again
 		}
 	}
-	return p.from, out
+	return p.from
+}
+
+func (p *packing[T]) lend(key object.Key) (bare T, ok bool) {
+	have, ok := p.known(key)
+	if !ok {
+		return bare, false
+	}
+	return have.Bare()
 }
 
 // List lists the source and packs each item.
 func (p *packing[T]) List(ctx context.Context, opts metav1.ListOptions) List[*wire.Packed[T]] {
-	from, lent := p.lend()
-	list := from.List(ctx, opts)
+	list := p.reusing().List(ctx, opts)
 	return List[*wire.Packed[T]]{Meta: list.Meta, Items: func(yield func(*wire.Packed[T], error) bool) {
 		for item, err := range list.Items {
 			var packed *wire.Packed[T]
 			if err == nil {
-				packed, err = p.pack(lent, item)
+				packed, err = p.pack(item)
 			}
 			if !yield(packed, err) || err != nil {
 				return
@@ -59,8 +64,7 @@ func (p *packing[T]) List(ctx context.Context, opts metav1.ListOptions) List[*wi
 
 // Watch watches the source and packs the object of each change.
 func (p *packing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*wire.Packed[T]], error], error) {
-	from, lent := p.lend()
-	events, err := from.Watch(ctx, opts)
+	events, err := p.reusing().Watch(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -68,66 +72,23 @@ func (p *packing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.S
 		for e, err := range events {
 			packed := wire.Event[*wire.Packed[T]]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
 			if err == nil {
-				packed.Object, err = p.pack(lent, e.Object)
+				packed.Object, err = p.pack(e.Object)
 			}
 			if !yield(packed, err) || err != nil {
 				return
-			}
-			if e.Type != watch.Added { // the initial events, of which alone some may be known, are over
-				lent.clear()
 			}
 		}
 	}, nil
 }
 
-func (p *packing[T]) pack(out *lent[T], o T) (*wire.Packed[T], error) {
-	var none T
-	if any(o) == any(none) {
+func (p *packing[T]) pack(o T) (*wire.Packed[T], error) {
+	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, nil
 	}
-	if have, ok := out.back(o); ok {
+	if have, ok := p.by.Behind(o); ok {
 		return have, nil
 	}
 	return p.by.Pack(o)
-}
-
-// lent are the bare objects that a source was given in the place of known ones, which it
-// may give back.
-type lent[T object.Object] struct {
-	known wire.Known[*wire.Packed[T]]
-
-	mu  sync.Mutex // guards out; nothing is called while it is held
-	out map[any]*wire.Packed[T]
-}
-
-func (l *lent[T]) lend(key object.Key) (bare T, ok bool) {
-	have, ok := l.known(key)
-	if !ok {
-		return bare, false
-	}
-	bare = have.Bare()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.out == nil {
-		l.out = make(map[any]*wire.Packed[T])
-	}
-	l.out[bare] = have
-	return bare, true
-}
-
-// back returns what o stands for, if it was lent, and ends that loan.
-func (l *lent[T]) back(o T) (*wire.Packed[T], bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	have, ok := l.out[o]
-	delete(l.out, o)
-	return have, ok
-}
-
-func (l *lent[T]) clear() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.out)
 }
 
 // Reusing implements Reuser.

@@ -25,9 +25,6 @@ type kins struct {
 
 // of returns the kin of o.
 func (k *kins) of(f *layout, o object.Object) *kin {
-	if f.code == codeNone {
-		return &kin{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), whole: o}
-	}
 	namespace, labels, owners := o.GetNamespace(), o.GetLabels(), o.GetOwnerReferences()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,6 +44,11 @@ func (k *kins) of(f *layout, o object.Object) *kin {
 	k.all[hash] = at
 	runtime.AddCleanup(made, k.forget, bygoneKin{hash, at})
 	return made
+}
+
+// wholeKin is the kin of an object that is kept as it is.
+func wholeKin(f *layout, o object.Object) *kin {
+	return &kin{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), whole: o}
 }
 
 // bygoneKin is a kin that no object has any more.

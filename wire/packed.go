@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,7 +30,7 @@ type kin struct {
 	labels    map[string]string
 	owners    []metav1.OwnerReference
 	group     string // the UID of the controller; empty if there is none
-	whole     any    // the object itself, where its Go type is not one that can be packed
+	whole     any    // the object itself, where bytes cannot give it back
 }
 
 // GetNamespace returns the namespace, as do the methods that follow what they say.
@@ -83,17 +82,6 @@ func (o *Packed[T]) InUse() (T, bool) {
 		return whole, true
 	}
 	return o.by.inUse(o)
-}
-
-// Bare returns an object of the same Go type that has nothing but the key, the UID and the
-// resource version.
-func (o *Packed[T]) Bare() T {
-	bare := reflect.New(o.kin.layout.goType).Interface().(T)
-	bare.SetNamespace(o.GetNamespace())
-	bare.SetName(o.GetName())
-	bare.SetUID(o.GetUID())
-	bare.SetResourceVersion(o.GetResourceVersion())
-	return bare
 }
 
 // Size is how many bytes of memory the object takes, without what it has in common with

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/pack"
@@ -31,7 +33,9 @@ type Packer[T object.Object] struct {
 	runs    sync.Pool // of *protobuf.Run
 	pool    *Pool
 
-	opened func(T) // see OnOpen; may be nil
+	opened func(*Packed[T], T) // see OnOpen; may be nil
+
+	bares bares[T]
 
 	locks [16]sync.Mutex // each guards Packed.open of some
 
@@ -45,6 +49,9 @@ type Packer[T object.Object] struct {
 // once. It is some hundred KB of Pods.
 const lastOpened = 64
 
+// largestOpened is how many bytes an object may have to be one of them.
+const largestOpened = 1 << 16
+
 // NewPacker returns a packer that has packed nothing. Objects that it opens share equal
 // parts by way of the pool, if that is not nil.
 func NewPacker[T object.Object](pool *Pool) *Packer[T] {
@@ -55,7 +62,7 @@ func NewPacker[T object.Object](pool *Pool) *Packer[T] {
 
 // OnOpen has opened called with each object that is made of bytes, before anybody else has
 // it. It must be called before anything is packed. What it is given must not be changed.
-func (p *Packer[T]) OnOpen(opened func(T)) { p.opened = opened }
+func (p *Packer[T]) OnOpen(opened func(o *Packed[T], opened T)) { p.opened = opened }
 
 // buffers are for bytes that are not compressed.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -69,9 +76,8 @@ func giveBack(b *[]byte) {
 	}
 }
 
-// Pack packs o, of which it keeps nothing, unless it is of a Go type that is not one of an
-// API: an object of such a type is kept as it is. It fails with an *Error where o holds what
-// cannot be written as bytes.
+// Pack packs o, of which it keeps nothing, unless bytes cannot give it back as it is: then o
+// is kept. It fails with an *Error where o is too large.
 func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
 	name, uid, rv := o.GetName(), string(o.GetUID()), o.GetResourceVersion()
 	if len(name)+len(uid) > math.MaxUint32/2 {
@@ -80,20 +86,53 @@ func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
 	layout := p.layouts.of(o)
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
-	raw, err := layout.append(append(append(append((*buffer)[:0], name...), uid...), rv...), o)
+	raw := append(append(append((*buffer)[:0], name...), uid...), rv...)
+	raw, ok := p.write(raw, layout, o)
 	*buffer = raw
-	if err == nil && len(raw) > math.MaxInt32 {
-		err = ErrTooLarge
-	}
-	if err != nil {
-		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), name), Err: err}
+	if len(raw) > math.MaxInt32 {
+		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), name), Bytes: len(raw), Err: ErrTooLarge}
 	}
 	kin := p.kins.of(layout, o)
+	if !ok {
+		kin = wholeKin(layout, o)
+	}
 	head := len(name) + len(uid) + len(rv)
 	return &Packed[T]{
 		by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]),
 		name: uint32(len(name)), uid: uint32(len(name) + len(uid)),
 	}, nil
+}
+
+// write appends the bytes of o. It reports false, and appends nothing, where o is not what
+// comes back of them: a form may leave out what an API server never sends, such as the
+// fraction of a second.
+func (p *Packer[T]) write(dst []byte, l *layout, o T) (raw []byte, ok bool) {
+	if l.code == codeNone {
+		return dst, false
+	}
+	start := len(dst)
+	var written object.Object = o
+	if l.code != codeTree { // to write a quantity notes its text in it, and others may have the object
+		copied, ok := o.DeepCopyObject().(object.Object)
+		if !ok {
+			return dst, false
+		}
+		written = copied
+	}
+	raw, err := l.append(dst, written)
+	if err != nil {
+		return raw[:start], false
+	}
+	if l.code == codeTree {
+		return raw, true
+	}
+	run := p.runs.Get().(*protobuf.Run)
+	defer p.runs.Put(run)
+	back, err := l.read(run, raw[start:])
+	if err != nil || !equality.Semantic.DeepEqual(object.Object(o), back) {
+		return raw[:start], false
+	}
+	return raw, true
 }
 
 // Equal reports whether a and b have the same content.
@@ -149,21 +188,29 @@ func (p *Packer[T]) inUse(o *Packed[T]) (opened T, ok bool) {
 
 // publish makes opened the object that all get who open o, unless there is one.
 func (p *Packer[T]) publish(o *Packed[T], opened T) T {
-	lock := p.lock(o)
-	lock.Lock()
-	if at := o.open.Value(); at != nil {
-		opened = reflect.NewAt(o.kin.layout.goType, at).Interface().(T)
-	} else {
-		if p.opened != nil {
-			p.opened(opened)
-		}
-		o.open = memory.WeakTo(reflect.ValueOf(opened).UnsafePointer())
+	opened = p.settle(o, opened)
+	if o.text.Size() > largestOpened {
+		return opened
 	}
-	lock.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.recent[p.next] = opened
 	p.next = (p.next + 1) % lastOpened
+	return opened
+}
+
+// settle is publish for those who hold the object.
+func (p *Packer[T]) settle(o *Packed[T], opened T) T {
+	lock := p.lock(o)
+	lock.Lock()
+	defer lock.Unlock() // what copies an object may panic
+	if at := o.open.Value(); at != nil {
+		return reflect.NewAt(o.kin.layout.goType, at).Interface().(T)
+	}
+	if p.opened != nil {
+		p.opened(o, opened)
+	}
+	o.open = memory.WeakTo(reflect.ValueOf(opened))
 	return opened
 }
 

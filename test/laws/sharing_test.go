@@ -252,7 +252,9 @@ func TestL16_WhatComesAfterAReportIsRight(t *testing.T) {
 				for name, p := range held(i) {
 					require.Equal(r, want, shared(p), name)
 				}
-				require.Same(r, &get(i, "p2").Spec.Containers[0], &get(i, "p3").Spec.Containers[0])
+				if !*packed { // where objects share only what nobody has collected meanwhile
+					require.Same(r, &get(i, "p2").Spec.Containers[0], &get(i, "p3").Spec.Containers[0])
+				}
 				require.Empty(r, reported.heard())
 			})
 		})

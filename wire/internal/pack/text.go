@@ -40,6 +40,9 @@ var ErrDamaged = errors.New("packed bytes are damaged")
 // Prefix returns the prefix.
 func (t Text) Prefix() string { return t.data[:t.head] }
 
+// Size is how many bytes there are, uncompressed.
+func (t Text) Size() int { return int(t.size) }
+
 // Held is how many bytes t keeps in memory, without those of its base.
 func (t Text) Held() int { return len(t.data) }
 

@@ -1,0 +1,440 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	gc "runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// listing is a source that lists what it has and watches for ever.
+type listing[T object.Object] []T
+
+func (l listing[T]) String() string { return "things" }
+
+func (l listing[T]) List(context.Context, metav1.ListOptions) source.List[T] {
+	return source.List[T]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(T, error) bool) {
+		for _, o := range l {
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}}
+}
+
+func (l listing[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	return func(func(wire.Event[T], error) bool) { <-ctx.Done() }, nil
+}
+
+func podOf(n, rv int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: strconv.Itoa(n), UID: "u", ResourceVersion: strconv.Itoa(rv)}}
+}
+
+func both(t *testing.T, f func(t *testing.T, of Store)) {
+	for _, of := range []Store{Whole, Packed} {
+		t.Run(of.String(), func(t *testing.T) { f(t, of) })
+	}
+}
+
+// A handler that changes the new object of an update is found out, however long ago the
+// old one was looked at.
+func TestL16_ChangedUpdateIsReported(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTwin(t, of)
+			busy := make(chan struct{})
+			w.AddHandlerWith(HandlerFuncs[*corev1.Pod]{Update: func(_ context.Context, old, new *corev1.Pod) error {
+				if new.Name == "1" {
+					<-busy
+				}
+				if new.Name == "0" {
+					new.Spec.NodeName = "mine"
+				}
+				return nil
+			}}, HandlerOptions{Name: "culprit"})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx) }()
+			synctest.Wait()
+			for n := range 100 {
+				p := podOf(n, 2+n)
+				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+			}
+			synctest.Wait()
+			for n := range 2 {
+				p := podOf(1-n, 1000+n)
+				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+				synctest.Wait()
+			}
+			gc.GC() // while the handler is busy
+			gc.GC()
+			close(busy)
+			synctest.Wait()
+			time.Sleep(61 * time.Minute)
+			synctest.Wait()
+			f := w.Status().Failure
+			cancel()
+			require.NoError(t, <-ended)
+			require.NotNil(t, f)
+			require.Contains(t, f.Handler, "culprit")
+		})
+	})
+}
+
+// The detector keeps nothing of objects that are gone.
+func TestDetectorForgetsWhatIsGone(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTwin(t, of)
+			w.AddHandler(HandlerFunc[*corev1.Pod](func(context.Context, Event[*corev1.Pod]) error { return nil }))
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx) }()
+			synctest.Wait()
+			for n := range 100 {
+				p := podOf(n, 2+2*n)
+				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+				synctest.Wait()
+				p = podOf(n, 3+2*n)
+				w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Deleted, Key: object.KeyOf(p), Object: p}})
+				synctest.Wait()
+			}
+			time.Sleep(61 * time.Minute)
+			synctest.Wait()
+			require.Zero(t, w.Cache().Len())
+			held := 0
+			if of == Whole {
+				held = len(w.whole.mutations.(*mutationDetector[*corev1.Pod]).watched)
+			} else {
+				held = len(w.packed.mutations.(*openedMutations[*corev1.Pod]).watched)
+			}
+			cancel()
+			require.NoError(t, <-ended)
+			require.Zero(t, held)
+		})
+	})
+}
+
+// shape is what JSON can write and cannot read again.
+type shape interface{ Area() int }
+
+type square struct{ Side int }
+
+func (s square) Area() int { return s.Side * s.Side }
+
+type drawing struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Shape             shape `json:"shape,omitempty"`
+}
+
+func (d *drawing) DeepCopyObject() runtime.Object { c := *d; return &c }
+
+func drawn() *drawing {
+	return &drawing{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "0", UID: "u", ResourceVersion: "3"}, Shape: square{2}}
+}
+
+// What cannot be opened is told where no lock is held: the hook may look at the informer.
+func TestHookMayReadTheCacheWhenAnIndexCannotOpen(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		var i *Informer[*drawing]
+		i = New(listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List, OnError: func(context.Context, *failure.Failure) failure.Verdict {
+			_ = i.Status()
+			_ = i.Cache().RV()
+			return failure.Retry
+		}})
+		AddIndex(i, "area", func(d *drawing) []int { return []int{d.Shape.Area()} })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = i.Run(ctx) }()
+		done := make(chan error, 1)
+		go func() {
+			wait, stop := context.WithTimeout(ctx, 2*time.Second)
+			defer stop()
+			err := i.WaitForSync(wait)
+			_ = i.Cache().Len()
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err != nil {
+				require.Contains(t, err.Error(), "a/0")
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("it hangs")
+		}
+	})
+}
+
+// What is packed must be had back: what cannot be is refused, with its key (L21, L22).
+func TestC01_WhatCannotBeReadAgainIsRefused(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		synctest.Test(t, func(t *testing.T) {
+			i := New(listing[*drawing]{drawn()}, Options{Store: of, Initial: reflector.List})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- i.Run(ctx) }()
+			wait, stop := context.WithTimeout(ctx, time.Minute*3)
+			err := i.WaitForSync(wait)
+			stop()
+			d, ok := i.Cache().Get(object.Key{Namespace: "a", Name: "0"})
+			cancel()
+			require.NoError(t, <-ended)
+			if err != nil {
+				require.ErrorContains(t, err, "a/0")
+				return
+			}
+			require.True(t, ok, "synced, and the object is not there")
+			require.Equal(t, 4, d.Shape.Area())
+		})
+	})
+}
+
+// An informer by itself has nothing shared between objects, as its source shares nothing.
+func TestPackedSharesNothingUnasked(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		synctest.Test(t, func(t *testing.T) {
+			var all listing[*corev1.Pod]
+			for n := range 6 {
+				p := podOf(n, 2)
+				p.Annotations = map[string]string{"some annotation": strings.Repeat("long text", 10)}
+				p.Spec.Containers = []corev1.Container{{Name: "c", Env: []corev1.EnvVar{{Name: "ONE", Value: "1"}, {Name: "TWO", Value: "2"}, {Name: "THREE", Value: "3"}}}}
+				all = append(all, p)
+			}
+			i := New(all, Options{Store: of, Initial: reflector.List})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- i.Run(ctx) }()
+			require.NoError(t, i.WaitForSync(ctx))
+			var got []*corev1.Pod
+			for p := range i.Cache().All() {
+				got = append(got, p)
+			}
+			for _, p := range got {
+				p.Spec.Containers[0].Env[0].Value += p.Name // against L16
+			}
+			cancel()
+			require.NoError(t, <-ended)
+			for _, p := range got {
+				require.Equal(t, "1"+p.Name, p.Spec.Containers[0].Env[0].Value)
+			}
+		})
+	})
+}
+
+// What a source yields in the place of an object is told in the same way.
+func TestC01_NilObjects(t *testing.T) {
+	said := map[Store]string{}
+	for _, of := range []Store{Whole, Packed} {
+		synctest.Test(t, func(t *testing.T) {
+			for n, item := range []object.Object{nil, (*corev1.Pod)(nil)} {
+				i := New(listing[object.Object]{podOf(0, 2), item}, Options{Store: of, Initial: reflector.List})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- i.Run(ctx) }()
+				wait, stop := context.WithTimeout(ctx, time.Second)
+				err := i.WaitForSync(wait)
+				stop()
+				cancel()
+				reason, _, _ := strings.Cut(err.Error(), " (") // how often it was tried is left to chance
+				said[of] += fmt.Sprintln(n, reason, <-ended)
+			}
+		})
+	}
+	require.Equal(t, said[Whole], said[Packed])
+}
+
+// touchy has a DeepCopyObject that panics once.
+type touchy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+var touched bool
+
+func (d *touchy) DeepCopyObject() runtime.Object {
+	if !touched {
+		touched = true
+		panic("touched")
+	}
+	c := *d
+	return &c
+}
+
+// A copy that panics leaves no lock behind.
+func TestPanicOfACopyLeavesNoLock(t *testing.T) {
+	touched = false
+	o := &touchy{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "0", UID: "u", ResourceVersion: "3"}}
+	i := New(listing[*touchy]{o}, Options{Store: Packed, Initial: reflector.List, DetectMutations: time.Hour})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _ = i.Run(ctx) }()
+	require.NoError(t, i.WaitForSync(ctx))
+	done := make(chan error, 1)
+	go func() {
+		look := func() (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					err = errors.New("panic")
+				}
+			}()
+			i.Cache().Get(object.Key{Namespace: "a", Name: "0"})
+			return nil
+		}
+		_ = look()
+		done <- look()
+	}()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(3 * time.Second):
+		t.Fatal("it hangs")
+	}
+}
+
+// lender is a Reuser that asks for each object whether it is known, and reuses none but
+// those of the same version, each as often as it is told to.
+type lender struct {
+	listing[*corev1.Pod]
+	times int
+	known wire.Known[*corev1.Pod]
+	midst func() // called when all but the last were yielded
+}
+
+func (l lender) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1.Pod] {
+	l.known = known
+	return l
+}
+
+func (l lender) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
+	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "10"}, Items: func(yield func(*corev1.Pod, error) bool) {
+		for n, o := range l.listing {
+			if have, ok := l.known(object.KeyOf(o)); ok && have.ResourceVersion == o.ResourceVersion && have.UID == o.UID {
+				o = have
+			}
+			if n == len(l.listing)-1 && l.midst != nil {
+				l.midst()
+			}
+			for range l.times {
+				if !yield(o, nil) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+func heap() int {
+	for range 4 {
+		gc.GC()
+	}
+	var m gc.MemStats
+	gc.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// A list in which all has changed holds no more in the middle than the new objects.
+func TestAListHoldsNoLoansOfWhatHasChanged(t *testing.T) {
+	const many = 20_000
+	packer := wire.NewPacker[*corev1.Pod](nil)
+	var old listing[*corev1.Pod]
+	var have = map[object.Key]*wire.Packed[*corev1.Pod]{}
+	for n := range many {
+		p := podOf(n, 2)
+		packed, err := packer.Pack(p)
+		require.NoError(t, err)
+		have[object.KeyOf(p)] = packed
+		old = append(old, podOf(n, 3))
+	}
+	before, during := heap(), 0
+	from := source.Packing[*corev1.Pod](lender{listing: old, times: 1, midst: func() { during = heap() }}, packer)
+	list := from.(source.Reuser[*wire.Packed[*corev1.Pod]]).Reusing(func(key object.Key) (*wire.Packed[*corev1.Pod], bool) {
+		p, ok := have[key]
+		return p, ok
+	}).List(t.Context(), metav1.ListOptions{})
+	fresh := make([]*wire.Packed[*corev1.Pod], 0, many)
+	for p, err := range list.Items {
+		require.NoError(t, err)
+		fresh = append(fresh, p)
+	}
+	t.Logf("%d bytes each during the list, %d after", (during-before)/many, (heap()-before)/many)
+	require.Less(t, (during-before)/many, 500)
+	gc.KeepAlive(fresh)
+	gc.KeepAlive(have)
+	gc.KeepAlive(old)
+}
+
+// A source may give a known object back more than once.
+func TestC01_AKnownObjectMayComeBackTwice(t *testing.T) {
+	packer := wire.NewPacker[*corev1.Pod](nil)
+	p := podOf(0, 2)
+	p.Spec.NodeName = "n"
+	packed, err := packer.Pack(p)
+	require.NoError(t, err)
+	from := source.Packing[*corev1.Pod](lender{listing: listing[*corev1.Pod]{podOf(0, 2)}, times: 2}, packer)
+	list := from.(source.Reuser[*wire.Packed[*corev1.Pod]]).Reusing(func(object.Key) (*wire.Packed[*corev1.Pod], bool) {
+		return packed, true
+	}).List(t.Context(), metav1.ListOptions{})
+	for o, err := range list.Items {
+		require.NoError(t, err)
+		opened, err := o.Open()
+		require.NoError(t, err)
+		require.Equal(t, "n", opened.Spec.NodeName)
+	}
+}
+
+// A value that many objects have is held once.
+func TestAnIndexHoldsACommonValueOnce(t *testing.T) {
+	used := map[Store]int{}
+	both(t, func(t *testing.T, of Store) {
+		w := newTwinWithout(of)
+		for n := range 2000 {
+			p := podOf(n, 2)
+			p.Annotations = map[string]string{"about": strings.Repeat("long ", 400)}
+			w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
+		}
+		before := heap()
+		index := AddIndex(w.Informer, "about", func(p *corev1.Pod) []string { return []string{p.Annotations["about"]} })
+		used[of] = (heap() - before) / 2000
+		t.Logf("%d bytes an object", used[of])
+		gc.KeepAlive(index)
+		gc.KeepAlive(w)
+	})
+	require.Less(t, used[Packed], used[Whole]+500)
+}
+
+func newTwinWithout(of Store) *twin {
+	w := &twin{Informer: New(empty{}, Options{Store: of, Initial: reflector.List})}
+	if of == Whole {
+		w.apply = w.whole.handleDeltas
+		return w
+	}
+	w.apply = func(deltas []deltafifo.Delta[*corev1.Pod]) {
+		for _, d := range deltas {
+			p, err := w.packed.by.Pack(d.Object)
+			if err != nil {
+				panic(err)
+			}
+			w.packed.handleDeltas([]deltafifo.Delta[*wire.Packed[*corev1.Pod]]{{Type: d.Type, Key: d.Key, Object: p}})
+		}
+	}
+	return w
+}

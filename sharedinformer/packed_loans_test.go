@@ -1,0 +1,94 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// recorded is a source whose watch brings what was recorded.
+type recorded struct {
+	listing[*corev1.Pod]
+	body  string
+	known wire.Known[*corev1.Pod]
+}
+
+func (r recorded) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1.Pod] {
+	r.known = known
+	return r
+}
+
+func (r recorded) Watch(context.Context, metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	dec, err := wire.NewDecoder[*corev1.Pod](wire.MediaJSON, wire.Options{Kind: corev1.SchemeGroupVersion.WithKind("Pod")})
+	if err != nil {
+		return nil, err
+	}
+	return dec.Watch(io.NopCloser(strings.NewReader(r.body)), r.known), nil
+}
+
+// A decoder reads ahead: a known object may be asked for before an earlier change was told.
+func TestC01_AKnownObjectMayComeBehindAChange(t *testing.T) {
+	packer := wire.NewPacker[*corev1.Pod](nil)
+	p := podOf(0, 2)
+	p.Spec.NodeName = "n"
+	packed, err := packer.Pack(p)
+	require.NoError(t, err)
+	var body strings.Builder
+	for n := range 200 {
+		fmt.Fprintf(&body, `{"type":"MODIFIED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"a","name":"other","uid":"o","resourceVersion":"%d"}}}`+"\n", 10+n)
+		body.WriteString(`{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"a","name":"0","uid":"u","resourceVersion":"2"},"spec":{"nodeName":"n"},"status":{"message":"` + strings.Repeat("x", 5000) + `"}}}` + "\n")
+	}
+	from := source.Packing[*corev1.Pod](recorded{body: body.String()}, packer)
+	events, err := from.(source.Reuser[*wire.Packed[*corev1.Pod]]).Reusing(func(key object.Key) (*wire.Packed[*corev1.Pod], bool) {
+		return packed, key.Name == "0"
+	}).Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	lost := 0
+	for e, err := range events {
+		if err != nil {
+			break
+		}
+		time.Sleep(time.Millisecond) // a consumer that takes its time
+		if e.Object.GetName() != "0" {
+			continue
+		}
+		opened, err := e.Object.Open()
+		require.NoError(t, err)
+		if opened.Spec.NodeName != "n" {
+			lost++
+		}
+	}
+	require.Zero(t, lost, "objects lost their content")
+}
+
+// pointed embeds its metadata by a pointer.
+type pointed struct {
+	metav1.TypeMeta    `json:",inline"`
+	*metav1.ObjectMeta `json:"metadata"`
+}
+
+func (d *pointed) DeepCopyObject() runtime.Object {
+	c := *d
+	c.ObjectMeta = d.ObjectMeta.DeepCopy()
+	return &c
+}
+
+func TestBareObjectWithAPointerToItsMetadata(t *testing.T) {
+	packed, err := wire.NewPacker[*pointed](nil).Pack(&pointed{ObjectMeta: &metav1.ObjectMeta{Name: "a", ResourceVersion: "3"}})
+	require.NoError(t, err)
+	_, ok := packed.Bare()
+	require.False(t, ok)
+}
