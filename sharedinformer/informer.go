@@ -126,7 +126,7 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
 	if i.packed != nil {
-		return &Registration{i.packed.addHandler(opening[T]{i.packed, h}, opts)}
+		return &Registration{i.packed.addHandler(opening[T]{h}, opts)}
 	}
 	return &Registration{i.whole.addHandler(h, opts)}
 }

@@ -100,10 +100,7 @@ func (i *packed[T]) damaged(key object.Key, err error) {
 
 // opening is a handler of packed objects that tells another one of the objects
 // themselves, one at a time.
-type opening[T object.Object] struct {
-	informer *packed[T]
-	next     Handler[T]
-}
+type opening[T object.Object] struct{ next Handler[T] }
 
 // Handle implements Handler.
 func (o opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error {
