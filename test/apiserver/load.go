@@ -60,6 +60,10 @@ type LoadOptions struct {
 	// evenly.
 	Changed int
 
+	// Afresh makes the objects of a streaming list anew for each watch, while it is sent, and
+	// keeps none: for more objects than the server could hold.
+	Afresh bool
+
 	// Stamp gives each changed object the annotation SentAnnotation.
 	Stamp bool
 }

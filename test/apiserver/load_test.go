@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,4 +157,24 @@ func TestLoadIsPlayedAndExpires(t *testing.T) {
 	require.Equal(t, "MODIFIED p000@2000000008", again.next(), "what was played before does not count")
 	load.Reset()
 	require.Equal(t, before, load.ListRV())
+}
+
+// What is made while it is sent is what would have been made beforehand.
+func TestLoadThatIsMadeAfresh(t *testing.T) {
+	streamed := func(afresh bool) []string {
+		load, err := apiserver.NewLoad(apiserver.LoadOptions{
+			Resource: podResource(), Objects: 400, Held: true, Afresh: afresh,
+			New: func(i int) object.Object {
+				return pod("default", fmt.Sprintf("p%03d", i), "long", strings.Repeat("x", 500)) // more than one chunk
+			},
+		})
+		require.NoError(t, err)
+		r := newRig(t, apiserver.Options{Load: load})
+		events, err := r.watch("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion=0").rest()
+		require.NoError(t, err)
+		return events
+	}
+	beforehand := streamed(false)
+	require.Len(t, beforehand, 401)
+	require.Equal(t, beforehand, streamed(true))
 }

@@ -91,11 +91,7 @@ func (l *Load) watch(c *call) error {
 
 // sendInitial sends all objects and the bookmark that ends them.
 func (l *Load) sendInitial(c *call, expired, bookmark bool) error {
-	added, err := l.added(c, expired)
-	if err != nil {
-		return err
-	}
-	if err := writeChunks(c, added); err != nil {
+	if err := l.sendAdded(c, expired); err != nil {
 		return err
 	}
 	if !bookmark {
@@ -108,6 +104,34 @@ func (l *Load) sendInitial(c *call, expired, bookmark bool) error {
 		return err
 	}
 	_, err = c.w.Write(appendFrame(nil, c.format, watch.Bookmark, e.body))
+	return err
+}
+
+// sendAdded sends all objects.
+func (l *Load) sendAdded(c *call, expired bool) error {
+	if !l.opts.Afresh {
+		added, err := l.added(c, expired)
+		if err != nil {
+			return err
+		}
+		return writeChunks(c, added)
+	}
+	var buffer []byte
+	for v := range l.listed(expired) {
+		e, err := v.encode(c.format)
+		if err != nil {
+			return err
+		}
+		buffer = appendFrame(buffer, c.format, watch.Added, e.body)
+		if len(buffer) < loadChunk {
+			continue
+		}
+		if _, err := c.w.Write(buffer); err != nil {
+			return err
+		}
+		buffer = buffer[:0]
+	}
+	_, err := c.w.Write(buffer)
 	return err
 }
 
