@@ -19,6 +19,7 @@ const Version = 1
 // Names of contestants.
 const (
 	Millrace          = "millrace"
+	MillracePacked    = "millrace-packed" // with caches of bytes
 	ClientGo          = "client-go"
 	ControllerRuntime = "controller-runtime"
 	Floor             = "floor" // reads the bytes and discards them
@@ -31,7 +32,8 @@ const (
 
 	// controller-runtime over a Millrace cache and, where there is a
 	// controller, with a Millrace queue.
-	ControllerRuntimeCache = "controllerruntime+millrace"
+	ControllerRuntimeCache  = "controllerruntime+millrace"
+	ControllerRuntimePacked = "controllerruntime+millrace-packed" // with a cache of bytes
 )
 
 // Names of metrics. A name ends in its unit: seconds (_s), bytes (_bytes), how
@@ -70,6 +72,13 @@ const (
 	LabelAllocs     = "label_allocs"
 	IndexAllocs     = "index_allocs"
 
+	GetUsed  = "get_used_s"  // one Get of an object that is in use
+	GetOther = "get_other_s" // of one that is not
+	Thousand = "thousand_s"  // a thousand objects by an index
+
+	CollectorCPU    = "collector_cpu_s"  // of the garbage collector, while events came
+	CollectorCycles = "collector_cycles" // how often it ran
+
 	InformerGoroutines = "informer_goroutines"
 	HandlerGoroutines  = "handler_goroutines"
 	HandlerBytes       = "handler_bytes"
@@ -87,6 +96,7 @@ const (
 	Delayed  = "delayed"
 	Hostile  = "hostile"
 	Copied   = "copied"
+	Keys     = "keys"
 )
 
 // Results is one run of the harness.

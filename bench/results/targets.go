@@ -35,13 +35,19 @@ type Target struct {
 	// Growth makes the limit a ratio of the row with the most objects to that
 	// with the fewest, both the contestant's own; the rows between have no target.
 	Growth bool
+
+	// What it is in words, where it stands in a table of its own, and Missed why it is
+	// missed, where it is: a sentence.
+	What   string
+	Missed string
 }
 
 // Targets are all there are: those for usual objects, that nothing may be
 // worse than with client-go where nothing repeats and sharing saves nothing, and
-// those of the adapters.
+// those of
+// the adapters and of packed caches.
 func Targets() []Target {
-	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets())
+	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), packedTargets())
 }
 
 // adapterTargets are what is gained by one line that takes the config too, and

@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/results"
+	"github.com/millrace-dev/millrace/object"
 )
 
 // Listener is what the handler of every contestant does with events: it counts
@@ -49,14 +48,14 @@ func NewCounter(events int) *Listener {
 
 // HearUpdate takes an update. One that changes nothing is not counted, since
 // not every informer spares its handlers those when it lists anew.
-func (l *Listener) HearUpdate(old, o metav1.Object) {
+func (l *Listener) HearUpdate(old, o object.Head) {
 	if l.expect > 0 || old.GetResourceVersion() != o.GetResourceVersion() {
 		l.Hear(o)
 	}
 }
 
 // Hear takes an addition after the sync.
-func (l *Listener) Hear(o metav1.Object) {
+func (l *Listener) Hear(o object.Head) {
 	heard := l.heard.Add(1)
 	if l.expect > 0 {
 		if heard == l.expect {

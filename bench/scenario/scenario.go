@@ -18,11 +18,13 @@ const (
 	Relist                  // it lets the version expire, and sends one event after the list
 	Reconcile               // it sends events; the sync ends with the first reconcile of each object
 	Alone                   // there is no server
+	Read                    // nothing, while a synced contestant reads its cache
 )
 
 // Scenario is one kind of work.
 type Scenario struct {
 	Name     string
+	Group    string // of scenarios that can be asked for together
 	Measures string
 	Script   Script
 
@@ -37,6 +39,16 @@ type Scenario struct {
 
 	// OverTime: how memory develops is of interest, not only its peak.
 	OverTime bool
+
+	// Rounds is how many there are at most; as many as are asked for if zero.
+	Rounds int
+
+	// Afresh lets the server make its objects for each contestant, and hold none.
+	Afresh bool
+
+	// Takes is how many bytes a contestant takes at its peak for an object, where it may be
+	// more than there is: it is left out if all would take half of the machine's memory.
+	Takes map[string]int
 }
 
 // Peer is the contestant that Millrace is compared with: client-go, or
@@ -48,8 +60,8 @@ func (s Scenario) Peer() string {
 	return results.ControllerRuntime
 }
 
-// Choose returns the scenarios of those names, in the order of the list; all if
-// there are none.
+// Choose returns the scenarios that have one of the names, or are in a group that has, in
+// the order of the list; all if there are no names.
 func Choose(names []string) ([]Scenario, error) {
 	all := All()
 	if len(names) == 0 {
@@ -57,13 +69,13 @@ func Choose(names []string) ([]Scenario, error) {
 	}
 	var chosen []Scenario
 	for _, s := range all {
-		if slices.Contains(names, s.Name) {
+		if slices.Contains(names, s.Name) || slices.Contains(names, s.Group) {
 			chosen = append(chosen, s)
 		}
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(all, func(s Scenario) bool { return s.Name == name }) {
-			return nil, fmt.Errorf("there is no scenario %q: see informer-bench list", name)
+		if !slices.ContainsFunc(all, func(s Scenario) bool { return s.Name == name || s.Group == name }) {
+			return nil, fmt.Errorf("there is no scenario, nor a group of them, %q: see informer-bench list", name)
 		}
 	}
 	return chosen, nil
@@ -75,6 +87,6 @@ func Choose(names []string) ([]Scenario, error) {
 func Following() []string {
 	return []string{
 		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "relist-unchanged", "relist-changed",
-		"watch-protobuf", "watch-json", "latency",
+		"watch-protobuf", "watch-json", "latency", "packed-sync", "packed-json", "packed-watch", "packed-minute", "million",
 	}
 }

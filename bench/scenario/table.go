@@ -9,16 +9,37 @@ import (
 
 // All are the scenarios, in the order in which they are measured.
 func All() []Scenario {
-	return slices.Concat(syncScenarios(), watchScenarios(), processScenarios(), controllerScenarios())
+	groups := []struct {
+		name      string
+		scenarios []Scenario
+	}{
+		{"sync", syncScenarios()}, {"watch", watchScenarios()}, {"process", processScenarios()},
+		{"controllers", controllerScenarios()}, {"packed", packedScenarios()},
+	}
+	var all []Scenario
+	for _, g := range groups {
+		for _, s := range g.scenarios {
+			s.Group = g.name
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // Contestants are all of them: the libraries, Millrace behind their interfaces,
 // and, last, the floor, whose times alone are compared.
 func Contestants() []string {
 	return []string{
-		results.Millrace, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
-		results.ControllerRuntimeCache, results.ControllerRuntime, results.Floor,
+		results.Millrace, results.MillracePacked, results.ClientGoFactory, results.ClientGoInformer, results.ClientGo,
+		results.ControllerRuntimeCache, results.ControllerRuntimePacked, results.ControllerRuntime, results.Floor,
 	}
+}
+
+// whole are the contestants but for those that pack.
+func whole() []string {
+	return slices.DeleteFunc(Contestants(), func(name string) bool {
+		return name == results.MillracePacked || name == results.ControllerRuntimePacked
+	})
 }
 
 // libraries are the contestants without those that adapt one to another.
@@ -41,7 +62,7 @@ func layered() []string {
 func syncScenarios() []Scenario {
 	return []Scenario{{
 		Name: "sync-protobuf", Measures: "list Pods in protobuf until a handler has heard of each",
-		Contestants: Contestants(), Variants: []protocol.Params{{}, {Hostile: 1}},
+		Contestants: whole(), Variants: []protocol.Params{{}, {Hostile: 1}},
 	}, {
 		Name: "sync-json", Measures: "list custom resources in JSON, as unstructured and as typed objects",
 		Contestants: libraries(),
@@ -70,7 +91,7 @@ func watchScenarios() []Scenario {
 		Script: Relist, Contestants: cached(), Variants: []protocol.Params{{changedPercent: 1}},
 	}, {
 		Name: "watch-protobuf", Measures: "MODIFIED events of Pods in protobuf, as fast as they are taken",
-		Script: Watch, Contestants: Contestants(), PerObject: 2,
+		Script: Watch, Contestants: whole(), PerObject: 2,
 		Variants: []protocol.Params{{}, {Hostile: 1}},
 	}, {
 		Name: "watch-json", Measures: "MODIFIED events of custom resources in JSON, as fast as they are taken",

@@ -38,13 +38,15 @@ type place struct{ module, directory, tags string }
 // others are those of earlier revisions.
 func placesOf(contestant string) []place {
 	return map[string][]place{
-		results.Millrace:               {{"contestants/millrace", "", ""}, {"millrace", "", ""}},
-		results.ClientGo:               {{"contestants/clientgo", "stock", ""}, {"clientgo", "", ""}},
-		results.ClientGoFactory:        {{"contestants/clientgo", "factory", ""}, {"clientgo", "", "millrace_factory"}},
-		results.ClientGoInformer:       {{"contestants/clientgo", "newinformer", ""}, {"clientgo", "", "millrace_informer"}},
-		results.ControllerRuntime:      {{"contestants/controllerruntime", "stock", ""}, {"controllerruntime", "", ""}},
-		results.ControllerRuntimeCache: {{"contestants/controllerruntime", "adapted", ""}, {"controllerruntime", "", "millrace"}},
-		results.Floor:                  {{"contestants/floor", "", ""}, {"floor", "", ""}},
+		results.Millrace:                {{"contestants/millrace", "whole", ""}, {"contestants/millrace", "", ""}, {"millrace", "", ""}},
+		results.MillracePacked:          {{"contestants/millrace", "packed", ""}},
+		results.ClientGo:                {{"contestants/clientgo", "stock", ""}, {"clientgo", "", ""}},
+		results.ClientGoFactory:         {{"contestants/clientgo", "factory", ""}, {"clientgo", "", "millrace_factory"}},
+		results.ClientGoInformer:        {{"contestants/clientgo", "newinformer", ""}, {"clientgo", "", "millrace_informer"}},
+		results.ControllerRuntime:       {{"contestants/controllerruntime", "stock", ""}, {"controllerruntime", "", ""}},
+		results.ControllerRuntimeCache:  {{"contestants/controllerruntime", "adapted", ""}, {"controllerruntime", "", "millrace"}},
+		results.ControllerRuntimePacked: {{"contestants/controllerruntime", "packed", ""}},
+		results.Floor:                   {{"contestants/floor", "", ""}, {"floor", "", ""}},
 	}[contestant]
 }
 

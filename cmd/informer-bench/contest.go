@@ -45,7 +45,15 @@ type outcome struct {
 
 // of are the entrants that take part in a job.
 func (c *contest) of(j scenario.Job) []entrant {
-	return slices.DeleteFunc(slices.Clone(c.entrants), func(e entrant) bool { return !slices.Contains(j.Contestants, e.contestant) })
+	return slices.DeleteFunc(slices.Clone(c.entrants), func(e entrant) bool {
+		return !slices.Contains(j.Contestants, e.contestant) || !fits(j, e, memoryTotal())
+	})
+}
+
+// fits tells whether an entrant takes less than half of the memory of a machine, or there
+// is no saying.
+func fits(j scenario.Job, e entrant, memory uint64) bool {
+	return memory == 0 || uint64(j.Objects)*uint64(j.Takes[e.contestant]) < memory/2
 }
 
 // run measures one job, round by round and entrant by entrant, and fails where
@@ -64,7 +72,16 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 	}
 	all, overTime := rounds{}, map[string][]results.Point{}
 	order := c.of(j)
-	for round := range c.rounds {
+	for _, e := range c.entrants {
+		if slices.Contains(j.Contestants, e.contestant) && !slices.Contains(order, e) {
+			fmt.Fprintf(c.progress, "%s: %s is left out: it would take more than half of the memory of this machine\n", j.Title(), e.name)
+		}
+	}
+	count := c.rounds
+	if j.Rounds > 0 {
+		count = min(count, j.Rounds)
+	}
+	for round := range count {
 		outcomes := map[string]protocol.Result{}
 		for _, e := range order {
 			o, err := c.one(ctx, j, e, server)
@@ -85,7 +102,7 @@ func (c *contest) run(ctx context.Context, j scenario.Job) (rounds, map[string][
 			if j.OverTime {
 				overTime[e.name] = o.memory
 			}
-			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.Title(), round+1, c.rounds, e.name, headline(m))
+			fmt.Fprintf(c.progress, "%s: round %d of %d: %s: %s\n", j.Title(), round+1, count, e.name, headline(m))
 		}
 		if err := agree(outcomes); err != nil {
 			return nil, nil, fmt.Errorf("%s: round %d: %w", j.Name, round+1, err)

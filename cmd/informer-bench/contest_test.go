@@ -103,3 +103,14 @@ func TestACacheThatIsNotWhole(t *testing.T) {
 		}
 	}
 }
+
+// What would not fit into memory is not tried.
+func TestWhoTakesTooMuchMemoryIsLeftOut(t *testing.T) {
+	const gigabyte = 1_000_000_000
+	large, small := entrant{contestant: results.ClientGo}, entrant{contestant: results.MillracePacked}
+	j := scenario.Job{Scenario: scenario.Scenario{Takes: map[string]int{results.ClientGo: 20_000}}, Objects: 1_000_000}
+	require.False(t, fits(j, large, 24*gigabyte))
+	require.True(t, fits(j, large, 48*gigabyte))
+	require.True(t, fits(j, large, 0), "not known")
+	require.True(t, fits(j, small, gigabyte))
+}

@@ -23,7 +23,7 @@ func newListCommand() *cobra.Command {
 
 func writeList(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SCENARIO\tMEASURES\tTARGETS") // the writer keeps its first error for Flush
+	fmt.Fprintln(w, "GROUP\tSCENARIO\tMEASURES\tTARGETS") // the writer keeps its first error for Flush
 	for _, s := range scenario.All() {
 		var targets []string
 		for _, t := range results.Targets() {
@@ -31,7 +31,7 @@ func writeList(out io.Writer) error {
 				targets = append(targets, t.String())
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s.Name, s.Measures, strings.Join(targets, ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Group, s.Name, s.Measures, strings.Join(targets, ", "))
 	}
 	return w.Flush()
 }

@@ -39,7 +39,7 @@ func needed(j scenario.Job) []string {
 		return []string{protocol.MarkSynced, protocol.MarkDone}
 	case scenario.Reconcile:
 		return []string{protocol.MarkBegin, protocol.MarkCached, protocol.MarkReconciled, protocol.MarkSynced, protocol.MarkDone}
-	case scenario.Alone:
+	case scenario.Alone, scenario.Read:
 		return []string{protocol.MarkBegin, protocol.MarkDone}
 	}
 	return []string{protocol.MarkBegin, protocol.MarkSynced}
@@ -58,7 +58,7 @@ func figures(j scenario.Job, o *outcome) measures {
 	}
 	from, to := o.marks[protocol.MarkBegin], o.marks[protocol.MarkSynced]
 	if done, ok := o.marks[protocol.MarkDone]; ok {
-		if j.Script != scenario.Alone {
+		if j.Script != scenario.Alone && j.Script != scenario.Read {
 			from = to
 		}
 		to = done

@@ -49,7 +49,7 @@ That needs at least 5 rounds.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.scenarios, "scenario", nil, "what to measure, comma-separated (default all)")
+	flags.StringSliceVar(&f.scenarios, "scenario", nil, "scenarios or groups of them, comma-separated (default all)")
 	flags.StringSliceVar(&f.contestants, "contestant", nil, "what takes part, comma-separated, each NAME or NAME@REVISION (default all names)")
 	flags.IntVar(&f.rounds, "rounds", 5, "how often each contestant runs")
 	flags.IntVar(&f.objects, "objects", scenario.DefaultObjects, "how many objects there are")

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestRunMeasures builds Millrace's contestant and the floor, and lets them
+// TestRunMeasures builds Millrace's contestants and the floor, and lets them
 // run once in one scenario of each script.
 func TestRunMeasures(t *testing.T) {
 	if testing.Short() {
@@ -39,8 +39,8 @@ func TestRunMeasures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	var out strings.Builder
 	err := run(t.Context(), runFlags{
-		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue"},
-		contestants: []string{results.Millrace, results.Floor}, rounds: 1, objects: 20, seed: 1, json: path,
+		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue", "packed-minute", "packed-read", "million"},
+		contestants: []string{results.Millrace, results.MillracePacked, results.Floor}, rounds: 1, objects: 20, seed: 1, json: path,
 	}, &out, t.Output())
 	require.NoError(t, err)
 	measured, err := results.Load(path)
@@ -52,6 +52,7 @@ func TestRunMeasures(t *testing.T) {
 	for _, name := range []string{
 		"sync-protobuf millrace", "sync-protobuf floor", "sync-watchlist millrace", "sync-watchlist floor",
 		"watch-json millrace", "watch-json floor", "relist-changed millrace", "workqueue millrace",
+		"packed-minute millrace-packed", "packed-read millrace-packed", "million millrace-packed",
 	} {
 		require.Contains(t, got, name)
 		require.Positive(t, got[name].Metrics["wall_s"].Median, name)
@@ -60,6 +61,9 @@ func TestRunMeasures(t *testing.T) {
 	}
 	require.Positive(t, got["sync-protobuf millrace"].Ratio[results.Floor]["cpu_s"])
 	require.Contains(t, out.String(), "sync-protobuf: 20 objects")
+	require.Positive(t, got["packed-read millrace-packed"].Metrics[results.GetOther].Median)
+	require.Contains(t, got["packed-minute millrace-packed"].Metrics, results.CollectorCPU)
+	require.EqualValues(t, 400, got["million millrace-packed"].Params[results.Objects])
 }
 
 // TestRunTakesAnotherRevision builds the floor twice, from the source tree and

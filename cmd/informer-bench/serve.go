@@ -30,6 +30,7 @@ type serveSpec struct {
 	Stamp   bool   `json:"stamp"`   // events carry the time of sending
 	Stream  bool   `json:"stream"`  // lists are streamed
 	Relist  bool   `json:"relist"`  // the version will expire
+	Afresh  bool   `json:"afresh"`  // streamed lists are made as they are sent
 }
 
 // serving is the first thing that a load server says.
@@ -126,7 +127,7 @@ func loadOptions(spec serveSpec) apiserver.LoadOptions {
 	options := objects.Options{Hostile: spec.Hostile}
 	opts := apiserver.LoadOptions{
 		Resource: podResource(), Objects: spec.Objects, Ring: spec.Ring, Changed: spec.Changed,
-		Held: true, Stamp: spec.Stamp,
+		Held: true, Stamp: spec.Stamp, Afresh: spec.Afresh,
 		New:    func(i int) object.Object { return objects.Pod(spec.Seed, i, options) },
 		Change: func(obj object.Object, _ int) { objects.Touch(obj, 1) },
 	}
@@ -162,6 +163,9 @@ func warm(ctx context.Context, spec serveSpec, load *apiserver.Load, url string)
 		accept, path = wire.MediaJSON, "/apis/"+version.String()+"/"+objects.WidgetPlural
 	}
 	ask := func() (uint64, error) {
+		if spec.Afresh { // nothing is encoded beforehand
+			return strconv.ParseUint(load.ListRV(), 10, 64)
+		}
 		if !spec.Stream {
 			if err := read(ctx, url+path, accept); err != nil {
 				return 0, err

@@ -74,16 +74,8 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	for _, r := range registrations {
 		<-r.HasSyncedChecker().Done()
 	}
-	if err := s.Mark(protocol.MarkSynced); err != nil {
+	if err := scenario.Follow(s, listeners); err != nil {
 		return nil, err
-	}
-	if s.Until > 0 {
-		for _, l := range listeners {
-			<-l.Done()
-		}
-		if err := s.Mark(protocol.MarkDone); err != nil {
-			return nil, err
-		}
 	}
 	return account(s, i, listeners)
 }
@@ -114,7 +106,7 @@ func handler(l *scenario.Listener) cache.ResourceEventHandler {
 
 // account measures what is there at the end.
 func account(s *protocol.Session, i cache.SharedIndexInformer, listeners []*scenario.Listener) (*protocol.Result, error) {
-	r := &protocol.Result{Metrics: scenario.Latencies(listeners...)}
+	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
 	for _, o := range i.GetStore().List() {
 		object, ok := o.(metav1.Object)
 		if !ok {
@@ -126,7 +118,6 @@ func account(s *protocol.Session, i cache.SharedIndexInformer, listeners []*scen
 	for _, l := range listeners {
 		r.Heard += l.Heard()
 	}
-	r.Live = s.Live()
 	runtime.KeepAlive(i)
 	return r, nil
 }

@@ -66,16 +66,8 @@ func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Resul
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Mark(protocol.MarkSynced); err != nil {
+	if err := scenario.Follow(s, listeners); err != nil {
 		return nil, err
-	}
-	if s.Until > 0 {
-		for _, l := range listeners {
-			<-l.Done()
-		}
-		if err := s.Mark(protocol.MarkDone); err != nil {
-			return nil, err
-		}
 	}
 	result, err := account(ctx, s, all, list, listeners)
 	cancel()
@@ -123,7 +115,7 @@ func listen(s *protocol.Session, i cache.Informer) (listeners []*scenario.Listen
 
 // account measures what is there at the end.
 func account(ctx context.Context, s *protocol.Session, all cache.Cache, list client.ObjectList, listeners []*scenario.Listener) (*protocol.Result, error) {
-	r := &protocol.Result{Metrics: scenario.Latencies(listeners...), Live: s.Live()}
+	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()}
 	if err := all.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}

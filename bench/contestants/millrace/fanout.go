@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 )
 
 // fanout feeds events to handlers, in process.
-func fanout(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+func (k Stack) fanout(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	s.Until = feed.Until
-	i := newLocal(feed)
+	i := newLocal(k, feed)
 	listeners, registrations := listen(s, i)
 	stop, err := start(ctx, i)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 )
 
 // follow keeps a cache of the server's objects.
-func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
-	f, err := newFactory(s)
+func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	f, err := k.newFactory(s)
 	if err != nil {
 		return nil, err
 	}
@@ -35,14 +35,14 @@ func follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) 
 	return followType(ctx, s, f, factory.Informer[*corev1.Pod](f))
 }
 
-func newFactory(s *protocol.Session) (*factory.Factory, error) {
+func (k Stack) newFactory(s *protocol.Session) (*factory.Factory, error) {
 	types := scheme.New()
 	scenario.AddWidgets(types)
 	client, err := rest.NewClient(&config.Config{Host: s.URL}, types)
 	if err != nil {
 		return nil, err
 	}
-	opts := factory.Options{Initial: reflector.List}
+	opts := factory.Options{Initial: reflector.List, Store: k.Store}
 	if s.Params.On(scenario.WatchList) {
 		opts.Initial = reflector.WatchList
 	}
@@ -63,16 +63,8 @@ func followType[T object.Object](ctx context.Context, s *protocol.Session, f *fa
 			return nil, err
 		}
 	}
-	if err := s.Mark(protocol.MarkSynced); err != nil {
+	if err := scenario.Follow(s, listeners); err != nil {
 		return nil, err
-	}
-	if s.Until > 0 {
-		for _, l := range listeners {
-			<-l.Done()
-		}
-		if err := s.Mark(protocol.MarkDone); err != nil {
-			return nil, err
-		}
 	}
 	return account(s, i, listeners), nil
 }
@@ -81,24 +73,33 @@ func followType[T object.Object](ctx context.Context, s *protocol.Session, f *fa
 func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T]) (listeners []*scenario.Listener, registrations []*sharedinformer.Registration) {
 	for n := range max(s.Params[scenario.Handlers], 1) {
 		l := scenario.ListenerOf(s)
-		h := sharedinformer.HandlerFuncs[T]{
-			Add: func(_ context.Context, o T, initial bool) error {
-				if !initial {
-					l.Hear(o)
-				}
-				return nil
-			},
-			Update: func(_ context.Context, old, o T) error { l.HearUpdate(old, o); return nil },
-		}
 		listeners = append(listeners, l)
-		registrations = append(registrations, i.AddHandlerWith(h, sharedinformer.HandlerOptions{Name: fmt.Sprint("handler ", n)}))
+		opts := sharedinformer.HandlerOptions{Name: fmt.Sprint("handler ", n)}
+		if s.Params.On(scenario.Keys) {
+			registrations = append(registrations, i.AddHeadHandler(hearing[object.Head](l), opts))
+		} else {
+			registrations = append(registrations, i.AddHandlerWith(hearing[T](l), opts))
+		}
 	}
 	return listeners, registrations
 }
 
+// hearing tells a listener.
+func hearing[T object.Head](l *scenario.Listener) sharedinformer.HandlerFuncs[T] {
+	return sharedinformer.HandlerFuncs[T]{
+		Add: func(_ context.Context, o T, initial bool) error {
+			if !initial {
+				l.Hear(o)
+			}
+			return nil
+		},
+		Update: func(_ context.Context, old, o T) error { l.HearUpdate(old, o); return nil },
+	}
+}
+
 // account measures what is there at the end.
 func account[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T], listeners []*scenario.Listener) *protocol.Result {
-	r := &protocol.Result{Metrics: scenario.Latencies(listeners...)}
+	r := &protocol.Result{Metrics: s.Metrics, Live: s.Live()} // before objects are made of what is packed
 	for o := range i.Cache().All() {
 		r.Objects++
 		r.Digest.Add(o)
@@ -106,7 +107,6 @@ func account[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T]
 	for _, l := range listeners {
 		r.Heard += l.Heard()
 	}
-	r.Live = s.Live()
 	runtime.KeepAlive(i)
 	return r
 }

@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 )
 
 // footprint counts goroutines and bytes of a synced informer and of a handler.
-func footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
-	f, err := newFactory(s)
+func (k Stack) footprint(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	f, err := k.newFactory(s)
 	if err != nil {
 		return nil, err
 	}

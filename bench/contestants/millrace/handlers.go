@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -13,12 +13,12 @@ import (
 )
 
 // lateHandler lets a handler join while events come.
-func lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+func (k Stack) lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
 	s.Until = feed.Until
 	pauses := scenario.NewPauses(s.Params[scenario.Events])
 	feed.Paced(s.Params[scenario.PerSecond], pauses.Sent)
-	i := newLocal(feed)
+	i := newLocal(k, feed)
 	l := scenario.ListenerOf(s)
 	i.AddHandler(sharedinformer.HandlerFuncs[*corev1.Pod]{Update: func(_ context.Context, _, p *corev1.Pod) error {
 		pauses.Hear(p)
@@ -42,10 +42,10 @@ func lateHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, er
 }
 
 // slowHandler lets events come while a handler sleeps that wants them merged.
-func slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+func (k Stack) slowHandler(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	s.Until = feed.Until
-	i := newLocal(feed)
+	i := newLocal(k, feed)
 	listeners, _ := listen(s, i)
 	sleeper := scenario.NewSleeper(feed.Until)
 	i.AddHandlerWith(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{

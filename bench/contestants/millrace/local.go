@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -47,8 +47,8 @@ func (l local[T]) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wi
 }
 
 // newLocal returns an informer of a feed.
-func newLocal[T object.Object](feed *scenario.Feed[T]) *sharedinformer.Informer[T] {
-	return sharedinformer.New(local[T]{feed}, sharedinformer.Options{Initial: reflector.List})
+func newLocal[T object.Object](k Stack, feed *scenario.Feed[T]) *sharedinformer.Informer[T] {
+	return sharedinformer.New(local[T]{feed}, sharedinformer.Options{Initial: reflector.List, Store: k.Store})
 }
 
 // start runs an informer until stop is called, which waits.

@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 )
 
 // cachedRead looks things up in a cache that nobody writes.
-func cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+func (k Stack) cachedRead(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewFeed(s)
-	i := newLocal(feed)
+	i := newLocal(k, feed)
 	byNode := sharedinformer.AddIndex(i, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 	stop, err := start(ctx, i)
 	if err != nil {

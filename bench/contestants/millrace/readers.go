@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 )
 
 // readers lists namespaces while events come.
-func readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+func (k Stack) readers(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	feed := scenario.NewSmallFeed(s)
 	window := feed.Window(scenario.OnTheWay)
-	i := newLocal[*metav1.PartialObjectMetadata](feed)
+	i := newLocal[*metav1.PartialObjectMetadata](k, feed)
 	i.AddHandler(sharedinformer.HandlerFuncs[*metav1.PartialObjectMetadata]{
 		Update: func(context.Context, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata) error {
 			window.Hear()

@@ -1,4 +1,4 @@
-package main
+package millrace
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 )
 
 // reconcile runs a manager with a controller that finds nothing to do.
-func reconcile(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+func (k Stack) reconcile(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
 	var opts manager.Options
-	opts.Factory.Initial = reflector.List
+	opts.Factory.Initial, opts.Factory.Store = reflector.List, k.Store
 	m, err := manager.New(&config.Config{Host: s.URL}, opts)
 	if err != nil {
 		return nil, err

@@ -1,24 +1,32 @@
-// Command millrace is Millrace as a contestant of informer-bench.
-package main
+// Package millrace is Millrace as a contestant of informer-bench: with caches of
+// objects, and with caches of bytes. The programs below this directory differ in
+// nothing but the Stack.
+package millrace
 
 import (
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/scenario"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-func main() {
+// Stack says what is measured.
+type Stack struct{ Store sharedinformer.Store }
+
+// Main is the main function of a contestant with this stack.
+func (k Stack) Main() {
 	scenarios := map[string]protocol.Work{
-		"fanout":       fanout,
-		"readers":      readers,
+		"fanout":       k.fanout,
+		"readers":      k.readers,
 		"workqueue":    workQueue,
-		"late-handler": lateHandler,
-		"slow-handler": slowHandler,
-		"footprint":    footprint,
-		"reconcile":    reconcile,
-		"cached-read":  cachedRead,
+		"late-handler": k.lateHandler,
+		"slow-handler": k.slowHandler,
+		"footprint":    k.footprint,
+		"reconcile":    k.reconcile,
+		"cached-read":  k.cachedRead,
+		"packed-read":  k.read,
 	}
 	for _, name := range scenario.Following() {
-		scenarios[name] = follow
+		scenarios[name] = k.follow
 	}
 	protocol.Main(scenarios)
 }

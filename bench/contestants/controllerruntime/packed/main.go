@@ -1,0 +1,16 @@
+// Command packed is controller-runtime over Millrace's cache of bytes, with its queues.
+package main
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	adapter "github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/bench/contestants/controllerruntime"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+func main() {
+	controllerruntime.Stack{
+		Cache: adapter.Options{Store: sharedinformer.Packed}.NewCache, Queue: adapter.NewQueue[reconcile.Request],
+	}.Main()
+}

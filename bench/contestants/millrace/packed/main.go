@@ -1,0 +1,9 @@
+// Command packed is Millrace with caches of bytes.
+package main
+
+import (
+	"github.com/millrace-dev/millrace/bench/contestants/millrace"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+func main() { millrace.Stack{Store: sharedinformer.Packed}.Main() }

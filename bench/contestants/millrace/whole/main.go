@@ -1,0 +1,6 @@
+// Command whole is Millrace with caches of objects.
+package main
+
+import "github.com/millrace-dev/millrace/bench/contestants/millrace"
+
+func main() { millrace.Stack{}.Main() }

@@ -1,0 +1,34 @@
+package results
+
+// packedTargets are those of caches of bytes, in the order of their table. Handlers that
+// want keys look at nothing else, those of client-go too; Keys is 1 there.
+func packedTargets() []Target {
+	keys, whole := Params{Keys: 1}, Params{Keys: 0}
+	targets := []Target{
+		{What: "memory of a cached Pod", Scenario: "packed-sync", Params: keys, Metric: LivePerObject, Limit: 0.06, Against: ClientGo},
+		{What: "the same at 150,000 Pods", Scenario: "packed-minute", Metric: LivePerObject, Limit: 0.055, Against: ClientGo},
+		{What: "the same where nothing repeats", Scenario: "packed-sync", Params: Params{Keys: 1, Hostile: 1}, Metric: LivePerObject, Limit: 0.35, Against: ClientGo},
+		{What: "memory of a cached custom resource", Scenario: "packed-json", Metric: LivePerObject, Limit: 0.06, Against: ClientGo},
+		{What: "peak memory, listing Pods; handlers want keys", Scenario: "packed-sync", Params: keys, Metric: PeakRSS, Limit: 0.10, Against: ClientGo},
+		{What: "the same; handlers want objects", Scenario: "packed-sync", Params: whole, Metric: PeakRSS, Limit: 0.10, Against: ClientGo},
+		{What: "list Pods; handlers want keys", Scenario: "packed-sync", Params: keys, Metric: Wall, Limit: 0.10, Against: ClientGo},
+		{What: "CPU for that", Scenario: "packed-sync", Params: keys, Metric: CPU, Limit: 0.10, Against: ClientGo},
+		{What: "list Pods; handlers want objects", Scenario: "packed-sync", Params: whole, Metric: Wall, Limit: 0.20, Against: ClientGo},
+		{What: "CPU for that", Scenario: "packed-sync", Params: whole, Metric: CPU, Limit: 0.25, Against: ClientGo},
+		{What: "CPU of a watch event; handlers want keys", Scenario: "packed-watch", Params: keys, Metric: CPUPerEvent, Limit: 0.08, Against: ClientGo},
+		{What: "CPU of a watch event; handlers want objects", Scenario: "packed-watch", Params: whole, Metric: CPUPerEvent, Limit: 0.20, Against: ClientGo},
+		{What: "peak memory in a minute of 1,000 events/s, 150,000 Pods", Scenario: "packed-minute", Metric: PeakRSS, Limit: 0.10, Against: ClientGo},
+		{What: "CPU of the collector in that minute", Scenario: "packed-minute", Metric: CollectorCPU, Limit: 0.10, Against: ClientGo},
+		{What: "get an object that is in use", Scenario: "packed-read", Metric: GetUsed, Limit: 150e-9},
+		{What: "get another one, parts shared", Scenario: "packed-read", Metric: GetOther, Limit: 1.2, Against: ControllerRuntime},
+		{What: "get another one, as one's own", Scenario: "packed-read", Contestant: ControllerRuntimePacked, Metric: GetOther, Limit: 2, Against: ControllerRuntime},
+		{What: "a thousand objects by an index, as one's own", Scenario: "packed-read", Contestant: ControllerRuntimePacked, Metric: Thousand, Limit: 1, Against: ControllerRuntime},
+		{What: "peak memory, listing a million Pods", Scenario: "million", Params: Params{Objects: 1_000_000}, Metric: PeakRSS, Limit: 1.2e9},
+	}
+	for i := range targets {
+		if targets[i].Contestant == "" {
+			targets[i].Contestant = MillracePacked
+		}
+	}
+	return targets
+}

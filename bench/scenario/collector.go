@@ -1,0 +1,27 @@
+package scenario
+
+import (
+	"runtime/metrics"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// collected is what the garbage collector of this process has done so far.
+type collected struct {
+	cpu    float64 // seconds of all processors, as the runtime estimates it
+	cycles uint64
+}
+
+func collections() collected {
+	samples := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(samples)
+	return collected{samples[0].Value.Float64(), samples[1].Value.Uint64()}
+}
+
+// since is what was done from before on, by the names of the results file.
+func (c collected) since(before collected) map[string]float64 {
+	return map[string]float64{
+		results.CollectorCPU:    c.cpu - before.cpu,
+		results.CollectorCycles: float64(c.cycles - before.cycles),
+	}
+}

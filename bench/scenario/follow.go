@@ -1,0 +1,34 @@
+package scenario
+
+import (
+	"maps"
+	"runtime/debug"
+
+	"github.com/millrace-dev/millrace/bench/protocol"
+)
+
+// Follow sets the marks of a contestant that keeps a cache of the server's objects: now,
+// when it is synced, and when all listeners have heard the last event, if there are any.
+// What it has measured in between is in s.Metrics.
+func Follow(s *protocol.Session, listeners []*Listener) error {
+	if s.Params.On(Collected) {
+		debug.FreeOSMemory() // what the list left is not the memory of what follows
+	}
+	if err := s.Mark(protocol.MarkSynced); err != nil || s.Until == 0 {
+		return err
+	}
+	before := collections()
+	for _, l := range listeners {
+		<-l.Done()
+	}
+	after := collections()
+	if err := s.Mark(protocol.MarkDone); err != nil {
+		return err
+	}
+	s.Metrics = Latencies(listeners...)
+	if s.Params.On(Collected) {
+		s.Metrics = after.since(before)
+		maps.Copy(s.Metrics, Latencies(listeners...))
+	}
+	return nil
+}

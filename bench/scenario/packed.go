@@ -1,0 +1,41 @@
+package scenario
+
+import (
+	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// packedScenarios are about caches of bytes. Handlers that want keys are, in client-go,
+// such as look at nothing else of the objects that they are given.
+func packedScenarios() []Scenario {
+	three := []string{results.Millrace, results.MillracePacked, results.ClientGo}
+	return []Scenario{{
+		Name: "packed-sync", Measures: "sync-protobuf, where handlers want keys, and where they want objects",
+		Contestants: []string{
+			results.Millrace, results.MillracePacked, results.ClientGo, results.ControllerRuntimePacked, results.Floor,
+		},
+		Variants: []protocol.Params{{Keys: 1}, {}, {Keys: 1, Hostile: 1}},
+	}, {
+		Name: "packed-json", Measures: "sync-json, as unstructured objects; handlers want keys",
+		Contestants: three, Variants: []protocol.Params{{Keys: 1, Custom: 1}},
+	}, {
+		Name: "packed-watch", Measures: "watch-protobuf, where handlers want keys, and where they want objects",
+		Script: Watch, Contestants: three, PerObject: 1,
+		Variants: []protocol.Params{{Keys: 1}, {}},
+	}, {
+		Name: "packed-minute", Measures: "a minute of 1000 events a second, three times the objects cached: memory, and what the collector does",
+		Script: Watch, Contestants: three, PerObject: 0.4, Rounds: 2,
+		Variants: []protocol.Params{{scale: 300, Keys: 1, PerSecond: 1000, Collected: 1}},
+	}, {
+		Name: "packed-read", Measures: "get what is in use and what is not, and a thousand objects by an index; controller-runtime's are copies",
+		Script: Read, Contestants: append(layered(), results.MillracePacked, results.ControllerRuntimePacked),
+		Variants: []protocol.Params{{Millis: 300}},
+	}, {
+		Name: "million", Measures: "stream the initial Pods, 2, 10 and 20 times the objects, as the server makes them; handlers want keys",
+		Contestants: []string{results.MillracePacked, results.ClientGo}, Rounds: 1,
+		Afresh: true, Takes: map[string]int{results.ClientGo: 21_000},
+		Variants: []protocol.Params{
+			{scale: 200, Keys: 1, WatchList: 1}, {scale: 1000, Keys: 1, WatchList: 1}, {scale: 2000, Keys: 1, WatchList: 1},
+		},
+	}}
+}
