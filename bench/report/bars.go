@@ -48,14 +48,14 @@ func (s *section) bars() []bar {
 
 // drawn tells whether the chart shows a figure.
 func (s *section) drawn(g group, metric string, targeted bool) bool {
-	i := slices.IndexFunc(g.rows, func(row *results.Result) bool { return row.Contestant == results.Millrace })
-	if i < 0 || g.rows[i].Ratio[g.peer()][metric] <= 0 {
+	lead := g.lead()
+	if lead == nil || lead.Ratio[g.peer()][metric] <= 0 {
 		return false
 	}
 	if !targeted {
 		return metric == results.Wall || metric == results.CPU || metric == results.CPUPerObject
 	}
-	_, ok := s.target(g.rows[i], g.peer(), metric)
+	_, ok := s.target(lead, g.peer(), metric)
 	return ok
 }
 

@@ -43,6 +43,8 @@ func colourOf(contestant string) color.Color {
 	switch contestant {
 	case results.Millrace:
 		return color.RGBA{0x2f, 0x81, 0xf7, 0xff}
+	case results.MillracePacked:
+		return color.RGBA{0x1a, 0x8f, 0xa3, 0xff}
 	case results.ClientGo:
 		return color.RGBA{0xd4, 0x70, 0x2a, 0xff}
 	case results.ControllerRuntime:

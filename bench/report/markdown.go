@@ -24,6 +24,7 @@ func markdown(r *results.Results, sections []section, drawing []byte) []byte {
 	p.line("Millrace, client-go and controller-runtime at the same work on one machine. Made by")
 	p.line("`informer-bench report` from [one run](%s); not to be edited.\n", resultsLink)
 	p.overview(r, figures(r, sections), drawing)
+	p.targets(r)
 	for i := range sections {
 		p.section(&sections[i])
 	}
@@ -77,7 +78,8 @@ the median of the quotients round by round. Then follow the targets. One against
 are set for --objects 50000; with fewer objects, fixed costs weigh more.
 
 ` + "`clientgo+millrace`" + ` and ` + "`controllerruntime+millrace`" + ` are the adapters: Millrace
-behind the interfaces of the other, by one line. ` + "`hostile=1`" + ` marks objects in which
+behind the interfaces of the other, by one line. ` + "`millrace-packed`" + ` and
+` + "`controllerruntime+millrace-packed`" + ` cache bytes. ` + "`hostile=1`" + ` marks objects in which
 nothing repeats, so that there is nothing to share; the target is to be no worse than
 client-go. CPU is user and system time of the process, peak RSS the kernel's
 high-water mark, live heap what two collections leave. K, M and G are powers of 1000.

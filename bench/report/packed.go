@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+// targets is the table of the targets that are named in words, if any of them was measured:
+// what was aimed at, what was measured, and why what was missed was.
+func (p *page) targets(r *results.Results) {
+	var rows [][]string
+	measured := false
+	for _, v := range r.Check(results.Targets()) {
+		if v.Target.What != "" {
+			rows = append(rows, targetRow(r, v))
+			measured = measured || v.Measured
+		}
+	}
+	if !measured {
+		return
+	}
+	p.line("## Packed caches\n")
+	p.line("Caches of bytes (`Store: sharedinformer.Packed`), held against client-go and controller-runtime.\n")
+	p.row([]string{"figure", "scenario", "peer", "packed", "ratio", "target", "verdict"})
+	p.line("|---|---|---|---|---|---|---|")
+	for _, row := range rows {
+		p.row(row)
+	}
+	p.line("")
+}
+
+func targetRow(r *results.Results, v results.Verdict) []string {
+	t := v.Target
+	what := t.What
+	if t.Contestant != results.MillracePacked {
+		what += ": " + t.Contestant
+	}
+	peer, ours, ratio := "", "", ""
+	if v.Row != nil {
+		if stat, ok := v.Row.Metrics[t.Metric]; ok {
+			ours = results.Format(t.Metric, stat.Median)
+		}
+		if t.Against != "" {
+			if other := r.Find(v.Row.Scenario, v.Row.Params, t.Against); other != nil {
+				peer = fmt.Sprintf("%s (%s)", results.Format(t.Metric, other.Metrics[t.Metric].Median), t.Against)
+			}
+			if v.Measured {
+				ratio = fmt.Sprintf("%.3g", v.Got)
+			}
+		}
+	}
+	verdict := v.Outcome()
+	if v.Measured && !v.Met() {
+		verdict = strings.TrimSpace("**" + verdict + ".** " + t.Missed)
+	}
+	link := fmt.Sprintf("[%s](#%s)", t.Scenario, t.Scenario)
+	if v.Row == nil {
+		link = t.Scenario // it has no section
+	}
+	want := strings.TrimSuffix(t.Want(), " × "+t.Against)
+	return []string{what, link, peer, ours, ratio, want, verdict}
+}

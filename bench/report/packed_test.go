@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/bench/results"
+)
+
+func TestPackedCachesHaveATable(t *testing.T) {
+	row := func(scenario, contestant, metric string, v, ratio float64, params results.Params) results.Result {
+		r := results.Result{Scenario: scenario, Contestant: contestant, Params: params, Metrics: map[string]results.Stat{metric: {Min: v, Median: v, Max: v}}}
+		if ratio > 0 {
+			r.Ratio = map[string]map[string]float64{results.ClientGo: {metric: ratio}}
+		}
+		return r
+	}
+	keys := results.Params{results.Keys: 1}
+	r := &results.Results{V: results.Version, Results: []results.Result{
+		row("packed-sync", results.ClientGo, results.LivePerObject, 14_000, 0, keys),
+		row("packed-sync", results.MillracePacked, results.LivePerObject, 700, 0.05, keys),
+		row("packed-read", results.MillracePacked, results.GetUsed, 300e-9, 0, nil),
+	}}
+	sections, err := sectionsOf(r)
+	require.NoError(t, err)
+	text := string(markdown(r, sections, nil))
+	_, table, found := strings.Cut(text, "## Packed caches")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	require.Contains(t, table, "| memory of a cached Pod | [packed-sync](#packed-sync) | 14 KB (client-go) | 700 B | 0.05 | ≤ 0.06 | met |")
+	require.Contains(t, table, "| get an object that is in use | [packed-read](#packed-read) |  | 300 ns |  | ≤ 150 ns | **missed: 2 times the limit.**")
+	require.Contains(t, table, "| peak memory, listing a million Pods | million |  |  |  | ≤ 1.20 GB | not measured |")
+
+	sections, err = sectionsOf(&results.Results{V: results.Version})
+	require.NoError(t, err)
+	require.NotContains(t, string(markdown(&results.Results{V: results.Version}, sections, nil)), "## Packed caches", "nothing of it was measured")
+}
