@@ -152,11 +152,12 @@ func (r *Resource[T]) Sharing(pool *wire.Pool) *Resource[T] {
 	return r.decoding(func(opts *wire.Options) { opts.Pool = pool })
 }
 
-// ForgetParts implements source.Sharer, for all that share a pool with the resource.
-func (r *Resource[T]) ForgetParts() {
-	if r.codec != nil && r.codec.opts.Pool != nil {
-		r.codec.opts.Pool.Forget()
+// SharedParts implements source.Sharer.
+func (r *Resource[T]) SharedParts() *wire.Pool {
+	if r.codec == nil {
+		return nil
 	}
+	return r.codec.opts.Pool
 }
 
 // decoding returns the resource with a change to how its objects are decoded.

@@ -55,8 +55,8 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	i := newCore(from, opts, func(a, b T) bool { return reflect.DeepEqual(a, b) })
 	if opts.DetectMutations > 0 {
 		detector := newMutationDetector[T](opts.DetectMutations, i.reportNow)
-		if sharer, ok := from.(source.Sharer); ok {
-			detector.forget = sharer.ForgetParts
+		if pool := partsOf(from); pool != nil {
+			detector.forget = pool.Forget
 		}
 		i.mutations = detector
 	}

@@ -18,10 +18,7 @@ type packed[T object.Object] struct {
 }
 
 func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *packed[T] {
-	var pool *wire.Pool
-	if _, shares := from.(source.Sharer); shares {
-		pool = wire.NewPool()
-	}
+	pool := partsOf(from)
 	by := wire.NewPacker[T](pool)
 	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
 	i.reader = indexer.Opened[T](i.cache, i.damaged)
@@ -38,6 +35,14 @@ func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *pac
 		i.mutations = detector
 	}
 	return i
+}
+
+// partsOf returns the pool of the parts that a source's objects share, nil for none.
+func partsOf(from any) *wire.Pool {
+	if sharer, ok := from.(source.Sharer); ok {
+		return sharer.SharedParts()
+	}
+	return nil
 }
 
 // openedMutations detects mutations of objects that were opened. The cache itself cannot be

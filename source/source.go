@@ -51,9 +51,10 @@ func NameOf(from any) string {
 
 // Sharer is a ListerWatcher whose objects may share equal parts (W03).
 type Sharer interface {
-	// ForgetParts has no later object share what was shared so far. It is called
-	// when such a part was found to be changed, against L16.
-	ForgetParts()
+	// SharedParts returns the pool of the parts, nil where nothing is shared. What is made of
+	// the objects later shares parts by way of it too. Where a part was found to be changed,
+	// against L16, it is told to forget all.
+	SharedParts() *wire.Pool
 }
 
 // Reuser is a ListerWatcher that need not decode again what its caller has.

@@ -150,6 +150,34 @@ func TestW03_WhatAFactoryShares(t *testing.T) {
 	})
 }
 
+// Objects that packed caches open share parts where the factory lets whole ones do so, and
+// no further.
+func TestW03_WhatOpenedObjectsShare(t *testing.T) {
+	inBubble(t, apiserver.Options{}, func(r *rig) {
+		r.alike(6)
+		across := func(opts factory.Options) (within, between bool) {
+			opts.Store = sharedinformer.Packed
+			f, stop := r.started(opts)
+			defer stop()
+			a, b := factory.Informer[*corev1.Pod](f), factory.InformerWith(f, forPods{Scope: podScope{Namespace: "shop"}})
+			require.NoError(r, f.WaitForSync(r.ctx))
+			part := func(i *sharedinformer.Informer[*corev1.Pod], name string) *corev1.Container {
+				return &get(i, name).Spec.Containers[0]
+			}
+			for n := range 6 { // a part is known when it is seen again
+				part(a, fmt.Sprint("p", n))
+			}
+			return part(a, "p4") == part(a, "p5"), part(a, "p4") == part(b, "p3")
+		}
+		within, between := across(factory.Options{})
+		require.True(r, within)
+		require.True(r, between)
+		within, between = across(factory.Options{NoSharing: true})
+		require.False(r, within)
+		require.False(r, between)
+	})
+}
+
 // A change of a part that many objects share is one change: one report names the
 // object that the culprit was told about, and says how many it concerns.
 func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
