@@ -19,16 +19,31 @@ type Object interface {
 }
 
 // Head is what most decisions need of an object. Every Object is a Head, and so is an
-// object that is there as bytes, such as a wire.Packed. Labels, annotations and owners are
-// shared and must not be changed.
+// object that is there as bytes, such as a wire.Packed. Labels, annotations, owners and the
+// deletion timestamp are shared and must not be changed.
 type Head interface {
 	GetNamespace() string
 	GetName() string
 	GetUID() types.UID
 	GetResourceVersion() string
+	GetGeneration() int64
+	GetDeletionTimestamp() *metav1.Time
 	GetLabels() map[string]string
 	GetAnnotations() map[string]string
 	GetOwnerReferences() []metav1.OwnerReference
+}
+
+// Annotation returns one annotation of o. Of an object that is there as bytes it opens
+// nothing where its cache has the annotation at hand (see sharedinformer.Options.Annotations),
+// which GetAnnotations does.
+func Annotation(o Head, key string) (value string, ok bool) {
+	if packed, is := o.(interface {
+		GetAnnotation(key string) (string, bool)
+	}); is {
+		return packed.GetAnnotation(key)
+	}
+	value, ok = o.GetAnnotations()[key]
+	return value, ok
 }
 
 // Key names an object within its resource. It is comparable, and its String

@@ -73,5 +73,6 @@ func (s *initialSet[T]) take() []T {
 
 // endsInitial reports whether o, a bookmark's object, ends a streaming list.
 func endsInitial[T object.Head](o T) bool {
-	return o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+	end, _ := object.Annotation(o, metav1.InitialEventsAnnotationKey)
+	return end == "true"
 }

@@ -24,19 +24,22 @@ type kins struct {
 }
 
 // of returns the kin of o.
-func (k *kins) of(f *layout, o object.Object) *kin {
-	namespace, labels, owners := o.GetNamespace(), o.GetLabels(), o.GetOwnerReferences()
+func (k *kins) of(f *layout, o object.Head) *kin {
+	namespace, labels, owners, deleted := o.GetNamespace(), o.GetLabels(), o.GetOwnerReferences(), o.GetDeletionTimestamp()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.all == nil {
 		k.seed, k.all = maphash.MakeSeed(), make(map[uint64]weak.Pointer[kin])
 	}
 	hash := k.hash(f, namespace, labels, owners)
+	if deleted != nil {
+		hash += uint64(deleted.Unix())
+	}
 	if have := k.all[hash].Value(); have != nil && have.layout == f && have.namespace == namespace &&
-		maps.Equal(have.labels, labels) && (labels == nil) == (have.labels == nil) && reflect.DeepEqual(have.owners, owners) {
+		maps.Equal(have.labels, labels) && (labels == nil) == (have.labels == nil) && reflect.DeepEqual(have.owners, owners) && reflect.DeepEqual(have.deleted, deleted) {
 		return have
 	}
-	made := &kin{layout: f, namespace: strings.Clone(namespace), labels: cloneLabels(labels), owners: cloneOwners(owners)}
+	made := &kin{layout: f, namespace: strings.Clone(namespace), labels: cloneLabels(labels), owners: cloneOwners(owners), deleted: deleted.DeepCopy()}
 	if controller := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: made.owners}); controller != nil {
 		made.group = string(controller.UID)
 	}
@@ -48,7 +51,7 @@ func (k *kins) of(f *layout, o object.Object) *kin {
 
 // wholeKin is the kin of an object that is kept as it is.
 func wholeKin(f *layout, o object.Object) *kin {
-	return &kin{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), whole: o}
+	return &kin{layout: f, namespace: o.GetNamespace(), labels: o.GetLabels(), owners: o.GetOwnerReferences(), deleted: o.GetDeletionTimestamp(), whole: o}
 }
 
 // bygoneKin is a kin that no object has any more.

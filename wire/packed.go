@@ -2,6 +2,8 @@ package wire
 
 import (
 	"fmt"
+	"slices"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,14 +14,14 @@ import (
 )
 
 // Packed is an object that is there as bytes, which are compressed. Its head can be read
-// at any time; Open makes the object. A Packer makes it. It never changes, and is safe for
-// concurrent use.
+// at any time; Open makes the object. A Packer makes it. Its content never changes. It is
+// safe for concurrent use.
 type Packed[T object.Object] struct {
 	by   *Packer[T]
 	kin  *kin
-	text pack.Text // name, UID and resource version, and then the object
-	name uint32    // where the name ends
-	uid  uint32    // where the UID ends
+	text pack.Text // name, UID, resource version and rest, and then the object
+	ends
+	lost atomic.Bool // it was found to be damaged
 	open memory.Weak
 }
 
@@ -29,8 +31,9 @@ type kin struct {
 	namespace string
 	labels    map[string]string
 	owners    []metav1.OwnerReference
-	group     string // the UID of the controller; empty if there is none
-	whole     any    // the object itself, where bytes cannot give it back
+	deleted   *metav1.Time // when the deletion was asked for; nil as a rule
+	group     string       // the UID of the controller; empty if there is none
+	whole     any          // the object itself, where bytes cannot give it back
 }
 
 // GetNamespace returns the namespace, as do the methods that follow what they say.
@@ -43,13 +46,34 @@ func (o *Packed[T]) GetName() string { return o.text.Prefix()[:o.name] }
 func (o *Packed[T]) GetUID() types.UID { return types.UID(o.text.Prefix()[o.name:o.uid]) }
 
 // GetResourceVersion returns the resource version.
-func (o *Packed[T]) GetResourceVersion() string { return o.text.Prefix()[o.uid:] }
+func (o *Packed[T]) GetResourceVersion() string {
+	if o.lost.Load() {
+		return ""
+	}
+	return o.text.Prefix()[o.uid:o.rv]
+}
+
+// GetGeneration returns the generation.
+func (o *Packed[T]) GetGeneration() int64 { return rest(o.text.Prefix()[o.rv:]).generation() }
+
+// GetDeletionTimestamp returns when the deletion was asked for, which others share.
+func (o *Packed[T]) GetDeletionTimestamp() *metav1.Time { return o.kin.deleted }
 
 // GetLabels returns the labels, which others share.
 func (o *Packed[T]) GetLabels() map[string]string { return o.kin.labels }
 
 // GetOwnerReferences returns the owners, which others share.
 func (o *Packed[T]) GetOwnerReferences() []metav1.OwnerReference { return o.kin.owners }
+
+// GetAnnotation returns an annotation. It opens the object where the packer does not keep
+// that one at hand; where that fails there is none.
+func (o *Packed[T]) GetAnnotation(key string) (value string, ok bool) {
+	if n := slices.Index(o.by.annotations, key); n >= 0 {
+		return rest(o.text.Prefix()[o.rv:]).annotation(n)
+	}
+	value, ok = o.GetAnnotations()[key]
+	return value, ok
+}
 
 // GetAnnotations opens the object. It returns nil where that fails.
 func (o *Packed[T]) GetAnnotations() map[string]string {
@@ -61,7 +85,8 @@ func (o *Packed[T]) GetAnnotations() map[string]string {
 }
 
 // Open returns the object. As long as anybody holds it, all who open it get the same one.
-// It must not be changed. Open fails with an *Error that wraps ErrDamaged.
+// It must not be changed. Open fails with an *Error that wraps ErrDamaged, and from then on
+// the object has no resource version: it is no known state of anything.
 func (o *Packed[T]) Open() (T, error) {
 	if whole, ok := o.kin.whole.(T); ok {
 		return whole, nil
@@ -71,7 +96,9 @@ func (o *Packed[T]) Open() (T, error) {
 	}
 	opened, err := o.by.unpack(o)
 	if err != nil {
-		return opened, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
+		err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
+		o.by.lose(o, err)
+		return opened, err
 	}
 	return o.by.publish(o, opened), nil
 }

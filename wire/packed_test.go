@@ -38,6 +38,8 @@ func TestC01_PackedObjectsComeBack(t *testing.T) {
 		require.Equal(t, object.KeyOf(o), object.KeyOf(packed))
 		require.Equal(t, o.GetUID(), packed.GetUID())
 		require.Equal(t, o.GetResourceVersion(), packed.GetResourceVersion())
+		require.Equal(t, o.GetGeneration(), packed.GetGeneration())
+		require.Equal(t, o.GetDeletionTimestamp(), packed.GetDeletionTimestamp())
 		require.Equal(t, o.GetLabels(), packed.GetLabels())
 		require.Equal(t, o.GetOwnerReferences(), packed.GetOwnerReferences())
 		require.Equal(t, o.GetAnnotations(), packed.GetAnnotations())
@@ -133,6 +135,31 @@ func TestC01_WhatBytesCannotGiveBackIsKept(t *testing.T) {
 	opened, err := packed.Open()
 	require.NoError(t, err)
 	require.Same(t, o, opened)
+}
+
+// An object that was looked at lately stays in use, so that it is not made again after each
+// collection; one that was not is gone.
+func TestTheLastOpenedStayInUse(t *testing.T) {
+	p := wire.NewPacker[*corev1.Pod](nil)
+	var all []*wire.Packed[*corev1.Pod]
+	for i := range 80 {
+		packed, err := p.Pack(objects.Pod(1, i, objects.Options{}))
+		require.NoError(t, err)
+		all = append(all, packed)
+		_, err = packed.Open()
+		require.NoError(t, err)
+	}
+	runtime.GC()
+	for i, packed := range all {
+		_, ok := packed.InUse()
+		require.Equal(t, i >= 16, ok, i)
+	}
+	for range 10 {
+		runtime.GC()
+		_, err := all[79].Open()
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 80, p.Opened())
 }
 
 func BenchmarkPacked(b *testing.B) {

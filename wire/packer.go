@@ -3,12 +3,13 @@ package wire
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
@@ -33,7 +34,10 @@ type Packer[T object.Object] struct {
 	runs    sync.Pool // of *protobuf.Run
 	pool    *Pool
 
-	opened func(*Packed[T], T) // see OnOpen; may be nil
+	annotations []string                // that are kept at hand
+	onOpen      func(*Packed[T], T)     // see OnOpen; may be nil
+	onLose      func(*Packed[T], error) // see OnLose; may be nil
+	opened      atomic.Uint64           // counts objects that were made
 
 	bares bares[T]
 
@@ -55,14 +59,27 @@ const largestOpened = 1 << 16
 // NewPacker returns a packer that has packed nothing. Objects that it opens share equal
 // parts by way of the pool, if that is not nil.
 func NewPacker[T object.Object](pool *Pool) *Packer[T] {
-	p := &Packer[T]{shelf: pack.NewShelf(), pool: pool}
+	p := &Packer[T]{shelf: pack.NewShelf(), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.runs.New = func() any { return &protobuf.Run{Sharer: share.Sharer{Pool: pool.inner()}} }
 	return p
 }
 
 // OnOpen has opened called with each object that is made of bytes, before anybody else has
 // it. It must be called before anything is packed. What it is given must not be changed.
-func (p *Packer[T]) OnOpen(opened func(o *Packed[T], opened T)) { p.opened = opened }
+func (p *Packer[T]) OnOpen(opened func(o *Packed[T], opened T)) { p.onOpen = opened }
+
+// OnLose has lost called with each object that turns out to be damaged, when that is found
+// for the first time, and with the error of Open. It may be called in any goroutine and
+// under any lock under which Open is. It must be called before anything is packed.
+func (p *Packer[T]) OnLose(lost func(o *Packed[T], err error)) { p.onLose = lost }
+
+// KeepAnnotations has the values of some annotations kept at hand, so that to ask for one of
+// them opens nothing (see object.Annotation). Each takes as much memory as it is long. It must
+// be called before anything is packed.
+func (p *Packer[T]) KeepAnnotations(keys []string) { p.annotations = append(p.annotations, keys...) }
+
+// Opened is how many objects have been made of bytes.
+func (p *Packer[T]) Opened() uint64 { return p.opened.Load() }
 
 // buffers are for bytes that are not compressed.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -79,28 +96,21 @@ func giveBack(b *[]byte) {
 // Pack packs o, of which it keeps nothing, unless bytes cannot give it back as it is: then o
 // is kept. It fails with an *Error where o is too large.
 func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
-	name, uid, rv := o.GetName(), string(o.GetUID()), o.GetResourceVersion()
-	if len(name)+len(uid) > math.MaxUint32/2 {
-		return nil, &Error{Media: mediaPacked, Where: "object", Err: fmt.Errorf("%w: name and UID of %d bytes", ErrTooLarge, len(name)+len(uid))}
-	}
 	layout := p.layouts.of(o)
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
-	raw := append(append(append((*buffer)[:0], name...), uid...), rv...)
+	raw, at := appendHead((*buffer)[:0], o, p.annotations)
+	head := len(raw)
 	raw, ok := p.write(raw, layout, o)
 	*buffer = raw
 	if len(raw) > math.MaxInt32 {
-		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), name), Bytes: len(raw), Err: ErrTooLarge}
+		return nil, &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: len(raw), Err: ErrTooLarge}
 	}
 	kin := p.kins.of(layout, o)
 	if !ok {
 		kin = wholeKin(layout, o)
 	}
-	head := len(name) + len(uid) + len(rv)
-	return &Packed[T]{
-		by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]),
-		name: uint32(len(name)), uid: uint32(len(name) + len(uid)),
-	}, nil
+	return &Packed[T]{by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]), ends: at}, nil
 }
 
 // write appends the bytes of o. It reports false, and appends nothing, where o is not what
@@ -207,11 +217,19 @@ func (p *Packer[T]) settle(o *Packed[T], opened T) T {
 	if at := o.open.Value(); at != nil {
 		return reflect.NewAt(o.kin.layout.goType, at).Interface().(T)
 	}
-	if p.opened != nil {
-		p.opened(o, opened)
+	if p.onOpen != nil {
+		p.onOpen(o, opened)
 	}
+	p.opened.Add(1)
 	o.open = memory.WeakTo(reflect.ValueOf(opened))
 	return opened
+}
+
+// lose notes that o is damaged.
+func (p *Packer[T]) lose(o *Packed[T], err error) {
+	if !o.lost.Swap(true) && p.onLose != nil {
+		p.onLose(o, err)
+	}
 }
 
 func (p *Packer[T]) lock(o *Packed[T]) *sync.Mutex {

@@ -75,14 +75,14 @@ func (s *Shelf) bases(group string, raw []byte) (ground, from *base) {
 func (s *Shelf) found(group string, ground *base, prefix, raw []byte) Text {
 	text := s.against(ground, prefix, raw)
 	own := &base{Text: text}
-	own.data, own.head = text.data[text.head:], 0
+	own.data, own.head, own.sum = text.data[text.head:], 0, sumOf(nil, raw)
 	at := weak.Make(own)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	group = strings.Clone(group)
 	s.groups[group] = at
 	runtime.AddCleanup(own, s.forget, bygone{group, at})
-	return Text{data: text.data, base: own, size: text.size, head: text.head, form: founder}
+	return Text{data: text.data, base: own, size: text.size, head: text.head, sum: text.sum, form: founder}
 }
 
 // bygone is a base that is gone.
@@ -138,11 +138,11 @@ func (s *Shelf) against(b *base, prefix, raw []byte) Text {
 	if len(data) >= len(raw) {
 		return plainText(prefix, raw)
 	}
-	return Text{data: join(prefix, data), base: b, size: uint32(len(raw)), head: uint32(len(prefix)), form: packed}
+	return Text{data: join(prefix, data), base: b, size: uint32(len(raw)), head: uint32(len(prefix)), sum: sumOf(prefix, raw), form: packed}
 }
 
 func plainText(prefix, raw []byte) Text {
-	return Text{data: join(prefix, raw), size: uint32(len(raw)), head: uint32(len(prefix))}
+	return Text{data: join(prefix, raw), size: uint32(len(raw)), head: uint32(len(prefix)), sum: sumOf(prefix, raw)}
 }
 
 // join returns a string that has memory of its own.

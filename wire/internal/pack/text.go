@@ -3,6 +3,7 @@ package pack
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"weak"
 
 	"github.com/klauspost/compress/s2"
@@ -17,6 +18,7 @@ type Text struct {
 	base *base  // that it is compressed against, or that it is; nil for none
 	size uint32 // of the bytes, when they are not compressed
 	head uint32 // of the prefix
+	sum  uint32 // of the prefix and of the bytes, when they are not compressed
 	form form
 }
 
@@ -46,15 +48,36 @@ func (t Text) Size() int { return int(t.size) }
 // Held is how many bytes t keeps in memory, without those of its base.
 func (t Text) Held() int { return len(t.data) }
 
-// Unpack appends the bytes of t to dst, without the prefix. It fails with ErrDamaged.
+// castagnoli is the polynomial for which processors have an instruction: to check the bytes
+// takes far less time than to expand them.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sumOf is the checksum of a text. S2 has none: without it, one flipped bit would as a rule
+// be another object.
+func sumOf(prefix, raw []byte) uint32 {
+	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, raw)
+}
+
+// Unpack appends the bytes of t to dst, without the prefix. It fails with ErrDamaged where
+// they, or the prefix, are not what was packed.
 func (s *Shelf) Unpack(dst []byte, t Text) ([]byte, error) {
-	if t.form == founder {
-		t.base, t.form = t.base.base, t.base.form
+	start := len(dst)
+	form, from := t.form, t.base
+	if form == founder {
+		form, from = from.form, from.base
 	}
-	if t.form == plain {
-		return append(dst, t.data[t.head:]...), nil
+	if form == plain {
+		dst = append(dst, t.data[t.head:]...)
+	} else {
+		var err error
+		if dst, err = s.expand(dst, from, t.data[t.head:], int(t.size)); err != nil {
+			return dst, err
+		}
 	}
-	return s.expand(dst, t.base, t.data[t.head:], int(t.size))
+	if sum := sumOf(memory.Bytes(t.Prefix()), dst[start:]); sum != t.sum {
+		return dst[:start], fmt.Errorf("%w: the checksum of %d bytes is %08x, not %08x", ErrDamaged, len(dst)-start, sum, t.sum)
+	}
+	return dst, nil
 }
 
 // expand appends what data, compressed against a base, comes to.

@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// ends are where the parts of the prefix of a packed object end, each behind the one before.
+// What follows the last of them is its rest.
+type ends struct{ name, uid, rv uint32 }
+
+// appendHead appends the head of o, without what a kin has of it.
+func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, ends) {
+	start := len(dst)
+	var at ends
+	dst = append(dst, o.GetName()...)
+	at.name = uint32(len(dst) - start)
+	dst = append(dst, o.GetUID()...)
+	at.uid = uint32(len(dst) - start)
+	dst = append(dst, o.GetResourceVersion()...)
+	at.rv = uint32(len(dst) - start)
+	return appendRest(dst, o, annotations), at
+}
+
+// rest is what a packed object has of its head beside the names and versions, and not in
+// common with others: the generation, and then the annotations that are kept at hand, each
+// with its number among those of the packer. It is empty where there is none of that.
+type rest string
+
+// appendRest appends the rest of the head of o.
+func appendRest(dst []byte, o object.Head, annotations []string) []byte {
+	start := len(dst)
+	dst = binary.AppendVarint(dst, o.GetGeneration())
+	have := o.GetAnnotations()
+	for n, key := range annotations {
+		if value, ok := have[key]; ok {
+			dst = binary.AppendUvarint(dst, uint64(n))
+			dst = binary.AppendUvarint(dst, uint64(len(value)))
+			dst = append(dst, value...)
+		}
+	}
+	if len(dst) == start+1 && dst[start] == 0 {
+		return dst[:start]
+	}
+	return dst
+}
+
+func (r rest) generation() int64 {
+	folded, _ := r.number()
+	return int64(folded>>1) ^ -int64(folded&1) // as Varint has it
+}
+
+// annotation returns the n-th of the annotations that are kept.
+func (r rest) annotation(n int) (value string, ok bool) {
+	_, r = r.number()
+	for len(r) > 0 {
+		var at, size uint64
+		at, r = r.number()
+		size, r = r.number()
+		size = min(size, uint64(len(r))) // more would be damage
+		if at == uint64(n) {
+			return string(r[:size]), true
+		}
+		r = r[size:]
+	}
+	return "", false
+}
+
+// number reads an unsigned number, and returns what follows it.
+func (r rest) number() (uint64, rest) {
+	var n uint64
+	for i := range min(len(r), binary.MaxVarintLen64) {
+		n |= uint64(r[i]&0x7f) << (7 * i)
+		if r[i] < 0x80 {
+			return n, r[i+1:]
+		}
+	}
+	return n, ""
+}
