@@ -6,6 +6,7 @@
 //
 //	object                     what an API object is: constraint, key, kind, resource version
 //	failure                    what can go wrong, and guards against panics of user code
+//	flight                     the flight recorder: the last events, and how long stages took
 //	wire                       bytes to objects, lists item by item, watches frame by frame
 //	source                     what a reflector lists and watches
 //	rest                       the client of the API server

@@ -20,7 +20,7 @@ const module = "github.com/millrace-dev/millrace"
 // floors are the packages of the library, from the ground up. A package may
 // import those of lower floors.
 var floors = [][]string{
-	{"object", "failure", "internal/jitter"},
+	{"object", "failure", "flight", "internal/jitter"},
 	{"source", "wire"},
 	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue"},
 	{"reflector"},
@@ -36,6 +36,7 @@ var floors = [][]string{
 // within are imports between two packages of one floor, each with its reason.
 var within = map[string]string{
 	"failure → object":      "a failure names the object",
+	"flight → object":       "an event is about the key of an object",
 	"source → wire":         "a source yields what the decoder makes",
 	"rest → rest/config":    "the configuration says where the server is, and who asks",
 	"rest → rest/discovery": "discovery says where a kind is served",

@@ -1,0 +1,84 @@
+package flight
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Dump writes the events as text, a line each, the oldest first.
+func (r *Recorder) Dump(w io.Writer) error {
+	entries, lost := r.Entries(nil), r.Status().Lost
+	b := bufio.NewWriter(w)
+	fmt.Fprintf(b, "flight recorder: the last %d events, %d older ones are lost\n", len(entries), lost)
+	for i := range entries {
+		b.WriteString(entries[i].String())
+		b.WriteByte('\n')
+	}
+	return b.Flush()
+}
+
+// String writes an entry as a line: when, whose, what.
+func (e *Entry) String() string {
+	return fmt.Sprintf("%s %s %s: %s", e.At.Format("15:04:05.000000"), e.Role, e.Name, e.What())
+}
+
+// What says what happened, without when and to whom.
+func (e *Event) What() string {
+	l := line(e.Kind.String())
+	if e.Key != (object.Key{}) {
+		l.add("%s", object.FormatKey(e.Key))
+	}
+	if e.Change != "" {
+		l.add("%s", e.Change)
+	}
+	if e.Count > 1 || e.Kind == Replaced {
+		l.add("%d", e.Count)
+	}
+	if e.RV != "" {
+		l.add("rv %s", e.RV)
+	}
+	if e.Attempt > 1 {
+		l.add("attempt %d", e.Attempt)
+	}
+	if e.About != (object.Key{}) && e.About != e.Key {
+		l.add("of %s", object.FormatKey(e.About))
+	}
+	if e.Outcome != "" {
+		l.add("%s", e.Outcome)
+	}
+	if e.Took > 0 {
+		l.add("%s", took(e.Kind, e.Took))
+	}
+	if e.Received > 0 {
+		l.add("%s after it was read", round(e.Received))
+	}
+	if e.Text != "" {
+		l += line(": " + e.Text)
+	}
+	return string(l)
+}
+
+// line is words with a space between them.
+type line string
+
+func (l *line) add(format string, args ...any) { *l += line(" " + fmt.Sprintf(format, args...)) }
+
+func took(k Kind, d time.Duration) string {
+	if k == Taken {
+		return "after " + round(d)
+	}
+	return "in " + round(d)
+}
+
+// round keeps three digits or so.
+func round(d time.Duration) string {
+	to := time.Nanosecond
+	for to*1000 <= d {
+		to *= 10
+	}
+	return d.Round(to).String()
+}

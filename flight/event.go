@@ -1,0 +1,113 @@
+package flight
+
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Kind says what happened.
+type Kind uint8
+
+// What happens to an informer.
+const (
+	// Applied: the cache holds a change. At is when; Received, Decoded and Queued are how
+	// long before that the change had been read, made an object, and queued, negative
+	// where that is not known. Position is its place among the changes of the informer.
+	Applied Kind = iota + 1
+	// Replaced: the cache holds a list of Count objects up to the version RV, of which
+	// Text says whether it was the first.
+	Replaced
+	// Marked: a bookmark says that the cache is complete up to the version RV.
+	Marked
+	// Turned: a reflector, or a controller, came into the state Outcome: a reflector with
+	// the version RV and after Attempt failures, the last of which is Text.
+	Turned
+	// Failed: something went wrong. Text says what, and Key on which object, if on one.
+	Failed
+)
+
+// What happens to a handler.
+const (
+	// Told: the handler was called Count times, which took Took together. It heard the
+	// changes of the informer after the place After up to Position; with After equal to
+	// Position, it heard something else, such as what was there when it joined. Key is the
+	// object where Count is 1. Received is how long ago the last change had been read.
+	Told Kind = iota + 32
+)
+
+// What happens to a request of a work queue or a controller.
+const (
+	// Asked: the request was added, because of what happened, Change, to About, by the
+	// source Text.
+	Asked Kind = iota + 64
+	// Taken: a worker has it. Took is how long it had waited, and Attempt counts attempts.
+	Taken
+	// Parked: the worker has put it aside until the cache has seen its last write.
+	Parked
+	// Done: the worker is through with it, which took Took. Text is why it failed; Outcome
+	// says what is next.
+	Done
+)
+
+// String names the kind in lower case.
+func (k Kind) String() string {
+	switch k {
+	case Applied:
+		return "applied"
+	case Replaced:
+		return "replaced"
+	case Marked:
+		return "marked"
+	case Turned:
+		return "turned"
+	case Failed:
+		return "failed"
+	case Told:
+		return "told"
+	case Asked:
+		return "asked"
+	case Taken:
+		return "taken"
+	case Parked:
+		return "parked"
+	case Done:
+		return "done"
+	}
+	return "unknown"
+}
+
+// MarshalText lets an event print readably as JSON.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Event is one thing that happened. Which fields mean something is said at its Kind; the
+// others are zero.
+type Event struct {
+	At   time.Time
+	Kind Kind
+
+	Key      object.Key
+	Cluster  string     // of the request, where it has one
+	About    object.Key // what a request was asked for, where that is not Key
+	UID      string
+	RV       string
+	Change   string // "add", "update", "delete"
+	Text     string // at most 255 bytes are kept
+	Outcome  string
+	After    uint64
+	Position uint64
+	Count    int
+	Bytes    int // of the change on the wire
+	Attempt  int
+
+	Received, Decoded, Queued, Took time.Duration
+}
+
+// Limits of the texts of an event.
+const (
+	maxText = 255
+	maxName = 320 // a name has at most 253 bytes, a namespace 63
+	// maxRecord is what an event takes at most: its texts, and less than 128 bytes of
+	// numbers and lengths.
+	maxRecord = 4*maxName + 6*maxText + 128
+)

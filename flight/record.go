@@ -1,0 +1,231 @@
+package flight
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+)
+
+// A record is an event as bytes: its length, its moment, its kind, which fields it has, and
+// these.
+
+// header is what each record begins with.
+const header = 2 + 8 + 1 + 4 // length, moment, kind, fields
+
+// Fields of a record, in their order.
+const (
+	hasNamespace = 1 << iota
+	hasName
+	hasCluster
+	hasAboutNamespace
+	hasAboutName
+	hasUID
+	hasUUID // a UID in the form of RFC 9562, as 16 bytes
+	hasRV
+	hasChange
+	hasText
+	hasOutcome
+	hasAfter
+	hasPosition
+	hasCount
+	hasBytes
+	hasAttempt
+	hasReceived
+	hasDecoded
+	hasQueued
+	hasTook
+)
+
+// writer appends fields and notes which.
+type writer struct {
+	to     []byte
+	fields uint32
+}
+
+func (w *writer) text(field uint32, s string, most int) {
+	if s == "" {
+		return
+	}
+	if len(s) > most {
+		s = s[:most]
+	}
+	w.fields |= field
+	w.to = binary.AppendUvarint(w.to, uint64(len(s)))
+	w.to = append(w.to, s...)
+}
+
+func (w *writer) number(field uint32, n uint64) {
+	if n == 0 {
+		return
+	}
+	w.fields |= field
+	w.to = binary.AppendUvarint(w.to, n)
+}
+
+func (w *writer) duration(field uint32, d time.Duration) {
+	if d == 0 {
+		return
+	}
+	w.fields |= field
+	w.to = binary.AppendVarint(w.to, int64(d))
+}
+
+func (w *writer) uid(s string) {
+	var id [16]byte
+	if !parseUUID(&id, s) {
+		w.text(hasUID, s, maxText)
+		return
+	}
+	w.fields |= hasUUID
+	w.to = append(w.to, id[:]...)
+}
+
+// appendRecord appends e to b, which must be empty.
+func appendRecord(b []byte, e *Event) []byte {
+	w := writer{to: b[:header]}
+	w.text(hasNamespace, e.Key.Namespace, maxName)
+	w.text(hasName, e.Key.Name, maxName)
+	w.text(hasCluster, e.Cluster, maxText)
+	w.text(hasAboutNamespace, e.About.Namespace, maxName)
+	w.text(hasAboutName, e.About.Name, maxName)
+	if e.UID != "" {
+		w.uid(e.UID)
+	}
+	w.text(hasRV, e.RV, maxText)
+	w.text(hasChange, e.Change, maxText)
+	w.text(hasText, e.Text, maxText)
+	w.text(hasOutcome, e.Outcome, maxText)
+	w.number(hasAfter, e.After)
+	w.number(hasPosition, e.Position)
+	w.number(hasCount, uint64(max(e.Count, 0)))
+	w.number(hasBytes, uint64(max(e.Bytes, 0)))
+	w.number(hasAttempt, uint64(max(e.Attempt, 0)))
+	w.duration(hasReceived, e.Received)
+	w.duration(hasDecoded, e.Decoded)
+	w.duration(hasQueued, e.Queued)
+	w.duration(hasTook, e.Took)
+	binary.LittleEndian.PutUint16(w.to, uint16(len(w.to)))
+	binary.LittleEndian.PutUint64(w.to[2:], uint64(e.At.UnixNano()))
+	w.to[10] = byte(e.Kind)
+	binary.LittleEndian.PutUint32(w.to[11:], w.fields)
+	return w.to
+}
+
+// reader takes fields off a record that appendRecord made.
+type reader struct {
+	from   []byte
+	fields uint32
+}
+
+func (r *reader) text(field uint32) string {
+	if r.fields&field == 0 {
+		return ""
+	}
+	n, used := binary.Uvarint(r.from)
+	s := string(r.from[used : used+int(n)])
+	r.from = r.from[used+int(n):]
+	return s
+}
+
+func (r *reader) number(field uint32) uint64 {
+	if r.fields&field == 0 {
+		return 0
+	}
+	n, used := binary.Uvarint(r.from)
+	r.from = r.from[used:]
+	return n
+}
+
+func (r *reader) duration(field uint32) time.Duration {
+	if r.fields&field == 0 {
+		return 0
+	}
+	n, used := binary.Varint(r.from)
+	r.from = r.from[used:]
+	return time.Duration(n)
+}
+
+func (r *reader) uid() string {
+	if r.fields&hasUUID == 0 {
+		return r.text(hasUID)
+	}
+	id := r.from[:16]
+	r.from = r.from[16:]
+	return formatUUID(id)
+}
+
+// readRecord reads the first record of b and returns the rest.
+func readRecord(b []byte) (e Event, rest []byte) {
+	n := binary.LittleEndian.Uint16(b)
+	r := reader{b[header:n], binary.LittleEndian.Uint32(b[11:])}
+	e.At = time.Unix(0, int64(binary.LittleEndian.Uint64(b[2:])))
+	e.Kind = Kind(b[10])
+	e.Key.Namespace = r.text(hasNamespace)
+	e.Key.Name = r.text(hasName)
+	e.Cluster = r.text(hasCluster)
+	e.About.Namespace = r.text(hasAboutNamespace)
+	e.About.Name = r.text(hasAboutName)
+	e.UID = r.uid()
+	e.RV = r.text(hasRV)
+	e.Change = r.text(hasChange)
+	e.Text = r.text(hasText)
+	e.Outcome = r.text(hasOutcome)
+	e.After = r.number(hasAfter)
+	e.Position = r.number(hasPosition)
+	e.Count = int(r.number(hasCount))
+	e.Bytes = int(r.number(hasBytes))
+	e.Attempt = int(r.number(hasAttempt))
+	e.Received = r.duration(hasReceived)
+	e.Decoded = r.duration(hasDecoded)
+	e.Queued = r.duration(hasQueued)
+	e.Took = r.duration(hasTook)
+	return e, b[n:]
+}
+
+// groups is where the hexadecimal groups of a UUID begin and end in its text.
+var groups = [...][2]int{{0, 8}, {9, 13}, {14, 18}, {19, 23}, {24, 36}}
+
+// parseUUID reads a UUID in lower case, as API servers write it. It reports false for
+// everything that formatUUID would not give back.
+func parseUUID(id *[16]byte, s string) bool {
+	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return false
+	}
+	at := 0
+	for _, g := range groups {
+		for i := g[0]; i < g[1]; i += 2 {
+			high, low := nibbles[s[i]], nibbles[s[i+1]]
+			if high|low > 15 {
+				return false
+			}
+			id[at] = high<<4 | low
+			at++
+		}
+	}
+	return true
+}
+
+func formatUUID(id []byte) string {
+	var s [36]byte
+	at := 0
+	for i, g := range groups {
+		if i > 0 {
+			s[g[0]-1] = '-'
+		}
+		n := (g[1] - g[0]) / 2
+		hex.Encode(s[g[0]:g[1]], id[at:at+n])
+		at += n
+	}
+	return string(s[:])
+}
+
+// nibbles are the values of hexadecimal digits in lower case; 16 for all else.
+var nibbles = func() (values [256]byte) {
+	for i := range values {
+		values[i] = 16
+	}
+	for i, c := range []byte("0123456789abcdef") {
+		values[c] = byte(i)
+	}
+	return values
+}()

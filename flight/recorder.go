@@ -1,0 +1,209 @@
+package flight
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// pieceSize is what a track gets at a time. It has room for any record.
+const pieceSize = 2 << 10
+
+// Recorder has the memory of all tracks.
+type Recorder struct {
+	mu     sync.Mutex // guards all below, and the pieces of tracks
+	pieces int        // there may be in all
+	free   int        // of them, not made yet
+	tracks []*track
+	made   int    // tracks ever
+	lost   uint64 // records
+	clock  uint64 // counts records
+
+	scratch []byte // of Record
+}
+
+// DefaultSize is the memory of the process's recorder, in bytes.
+const DefaultSize = 1 << 20
+
+// process is the recorder of all that name no other.
+var process = New(DefaultSize)
+
+// Process returns the recorder that is used where no other is named.
+func Process() *Recorder { return process }
+
+// New returns a recorder of so many bytes for events. With 0 it records nothing, not even
+// how long stages take.
+func New(size int) *Recorder {
+	return &Recorder{pieces: max(size, 0) / pieceSize, free: max(size, 0) / pieceSize, scratch: make([]byte, 0, maxRecord)}
+}
+
+// Or returns r, or the process's recorder if r is nil.
+func (r *Recorder) Or() *Recorder {
+	if r == nil {
+		return process
+	}
+	return r
+}
+
+// Resize gives the recorder so many bytes for events. The oldest are lost where that is
+// less than before. With 0 nothing is recorded.
+func (r *Recorder) Resize(size int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := 0
+	for _, t := range r.tracks {
+		held += len(t.pieces)
+	}
+	r.pieces = max(size, 0) / pieceSize
+	for r.free = r.pieces - held; r.free < 0; r.free++ {
+		r.reclaim()
+	}
+}
+
+// Role says what a track is of.
+type Role string
+
+// Roles of tracks.
+const (
+	Informer   Role = "informer"
+	Handler    Role = "handler"
+	Controller Role = "controller"
+	Queue      Role = "queue"
+)
+
+// Label says what a track is of.
+type Label struct {
+	Role Role
+	Name string
+	Of   *Track // the informer of a handler
+}
+
+// Track is what one informer, handler, queue or controller records.
+type Track struct {
+	*track
+	recorder *Recorder
+}
+
+// track is what the recorder has of a Track.
+type track struct {
+	number   int
+	role     Role
+	name     string
+	of       *track
+	pieces   []*piece
+	written  uint64 // when, by the recorder's clock
+	orphaned bool   // the Track is gone
+	stages   stages
+}
+
+// piece holds records one after the other.
+type piece struct {
+	used    int
+	records int
+	bytes   [pieceSize]byte
+}
+
+// Track returns a new track. It needs no end: when nobody has it any more, its events are
+// the first to go.
+func (r *Recorder) Track(l Label) *Track {
+	t := &track{role: l.Role, name: l.Name}
+	if l.Of != nil {
+		t.of = l.Of.track
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made++
+	t.number = r.made
+	r.tracks = append(r.tracks, t)
+	handle := &Track{track: t, recorder: r}
+	runtime.AddCleanup(handle, r.orphan, t)
+	return handle
+}
+
+// orphan notes that nobody will record on t.
+func (r *Recorder) orphan(t *track) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.orphaned = true
+	r.drop(t)
+}
+
+// drop forgets a track that is orphaned and has no events. It is called under mu.
+func (r *Recorder) drop(t *track) {
+	if t.orphaned && len(t.pieces) == 0 {
+		r.tracks = slices.DeleteFunc(r.tracks, func(each *track) bool { return each == t })
+	}
+}
+
+// Record records e. A zero At is now.
+func (t *Track) Record(e *Event) {
+	if t == nil {
+		return
+	}
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	r := t.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pieces == 0 {
+		return
+	}
+	r.scratch = appendRecord(r.scratch[:0], e)
+	r.write(t.track, r.scratch)
+	t.stages.observe(e)
+}
+
+// write is called under mu.
+func (r *Recorder) write(t *track, record []byte) {
+	last := len(t.pieces) - 1
+	if last < 0 || t.pieces[last].used+len(record) > pieceSize {
+		t.pieces = append(t.pieces, r.piece())
+		last = len(t.pieces) - 1
+	}
+	p := t.pieces[last]
+	p.used += copy(p.bytes[p.used:], record)
+	p.records++
+	r.clock++
+	t.written = r.clock
+}
+
+// piece returns an empty piece.
+func (r *Recorder) piece() *piece {
+	if r.free > 0 {
+		r.free--
+		return new(piece)
+	}
+	p := r.reclaim()
+	p.used, p.records = 0, 0
+	return p
+}
+
+// reclaim takes the oldest piece of the track that can spare it best: one that nobody
+// writes to any more, then the one that has the most pieces, then the one that was written
+// to the longest ago. It is called where some track has one.
+func (r *Recorder) reclaim() *piece {
+	var from *track
+	for _, t := range r.tracks {
+		if len(t.pieces) > 0 && (from == nil || t.spares(from)) {
+			from = t
+		}
+	}
+	p := from.pieces[0]
+	from.pieces = slices.Delete(from.pieces, 0, 1)
+	r.lost += uint64(p.records)
+	r.drop(from)
+	return p
+}
+
+// spares reports whether t can spare a piece better than u.
+func (t *track) spares(u *track) bool {
+	switch {
+	case t.orphaned != u.orphaned:
+		return t.orphaned
+	case len(t.pieces) != len(u.pieces):
+		return len(t.pieces) > len(u.pieces)
+	}
+	return t.written < u.written
+}

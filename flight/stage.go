@@ -1,0 +1,179 @@
+package flight
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Stage is a part of the way of a change, or of a request.
+type Stage string
+
+// Stages of an informer, of a handler, and of a controller or queue.
+const (
+	Decoding    Stage = "decoding"    // from the last byte to the object
+	Applying    Stage = "applying"    // from the object to the cache: mostly in the queue
+	Calling     Stage = "calling"     // one call of the handler
+	Lagging     Stage = "lagging"     // from the last byte to the end of the handler's call
+	Waiting     Stage = "waiting"     // from the time at which a request could be taken to a worker
+	Reconciling Stage = "reconciling" // of a worker, from taking to done
+)
+
+// Quantiles are how long a stage took within some time. They are estimated from buckets
+// of which each is at most half as wide again as it begins. Max is exact to its bucket.
+type Quantiles struct {
+	Count         uint64
+	P50, P90, P99 time.Duration
+	Max           time.Duration
+}
+
+// StageStatus is how long one stage took.
+type StageStatus struct {
+	Stage        Stage
+	Minute, Hour Quantiles // the last ones; up to a third of a minute and a quarter of an hour less, since the oldest part goes at once
+}
+
+// stages are the figures of one track, guarded by the recorder's lock.
+type stages struct{ first, second *stage }
+
+// stage is one stage of a track.
+type stage struct {
+	name Stage
+	minute,
+	hour [parts]window
+}
+
+// parts is in how many a minute and an hour are divided.
+const parts = 4
+
+const (
+	minutePart = 20 * time.Second
+	hourPart   = 20 * time.Minute
+)
+
+// buckets are two for each octave of microseconds, up to more than an hour.
+const buckets = 66
+
+// window is what was observed in one part.
+type window struct {
+	number int64 // of the part, since 1970
+	counts [buckets]uint32
+}
+
+func (s *stages) observe(e *Event) {
+	switch e.Kind {
+	case Applied:
+		if e.Received > 0 {
+			s.first = s.first.add(Decoding, e.At, e.Received-e.Decoded, 1)
+			s.second = s.second.add(Applying, e.At, e.Decoded, 1)
+		}
+	case Told:
+		count := max(e.Count, 1)
+		s.first = s.first.add(Calling, e.At, e.Took/time.Duration(count), count)
+		if e.Received > 0 {
+			s.second = s.second.add(Lagging, e.At, e.Received, count)
+		}
+	case Taken:
+		s.first = s.first.add(Waiting, e.At, e.Took, 1)
+	case Done:
+		s.second = s.second.add(Reconciling, e.At, e.Took, 1)
+	}
+}
+
+// add observes a time, and makes the stage at its first.
+func (s *stage) add(name Stage, at time.Time, took time.Duration, times int) *stage {
+	if s == nil {
+		s = &stage{name: name}
+	}
+	b := bucket(took)
+	now := at.UnixNano()
+	part(&s.minute, now/int64(minutePart)).counts[b] += uint32(times)
+	part(&s.hour, now/int64(hourPart)).counts[b] += uint32(times)
+	return s
+}
+
+// part is the window of that number, empty where it held another one.
+func part(windows *[parts]window, number int64) *window {
+	w := &windows[uint64(number)%parts]
+	if w.number != number {
+		*w = window{number: number}
+	}
+	return w
+}
+
+// bucket is where a time is counted: 0 for less than a microsecond.
+func bucket(d time.Duration) int {
+	n := uint64(max(d, 0) / (time.Microsecond / 2))
+	if n < 2 {
+		return 0
+	}
+	octave := bits.Len64(n) - 1 // from 1<<(octave-1) microseconds on
+	upper := int(n >> (octave - 1) & 1)
+	return min(2*octave-1+upper, buckets-1)
+}
+
+// bounds are the times that a bucket counts, the upper one not included.
+func bounds(b int) (from, to time.Duration) {
+	if b == 0 {
+		return 0, time.Microsecond
+	}
+	octave := (b + 1) / 2
+	begin := time.Microsecond << (octave - 1)
+	half := begin / 2
+	if (b+1)%2 == 1 { // the upper half
+		return begin + half, 2 * begin
+	}
+	return begin, begin + half
+}
+
+// quantiles are those of the windows that are not over by now.
+func quantiles(windows *[parts]window, now int64) (q Quantiles) {
+	var sum [buckets]uint64
+	for i := range windows {
+		w := &windows[i]
+		if age := now - w.number; age < 0 || age >= parts-1 {
+			continue
+		}
+		for b, n := range w.counts {
+			sum[b] += uint64(n)
+			q.Count += uint64(n)
+		}
+	}
+	if q.Count == 0 {
+		return q
+	}
+	q.P50, q.P90, q.P99 = quantile(&sum, q.Count, 50), quantile(&sum, q.Count, 90), quantile(&sum, q.Count, 99)
+	for b, n := range sum {
+		if n > 0 {
+			_, q.Max = bounds(b)
+		}
+	}
+	return q
+}
+
+// quantile is the time that so many per cent did not exceed.
+func quantile(sum *[buckets]uint64, count, percent uint64) time.Duration {
+	rank := max((count*percent+99)/100, 1)
+	for b, n := range sum {
+		if n < rank {
+			rank -= n
+			continue
+		}
+		from, to := bounds(b)
+		return from + time.Duration(float64(to-from)*float64(rank)/float64(n))
+	}
+	return 0
+}
+
+// status is called under the recorder's lock.
+func (s *stages) status(now time.Time) (all []StageStatus) {
+	for _, each := range []*stage{s.first, s.second} {
+		if each != nil {
+			all = append(all, StageStatus{
+				Stage:  each.name,
+				Minute: quantiles(&each.minute, now.UnixNano()/int64(minutePart)),
+				Hour:   quantiles(&each.hour, now.UnixNano()/int64(hourPart)),
+			})
+		}
+	}
+	return all
+}
