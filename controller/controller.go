@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 )
 
 // Errors of the making and the life of a controller.
@@ -31,6 +32,7 @@ type Controller struct {
 	opts       Options
 	count      counters
 	recorder   *recording // nil: no metrics
+	track      *flight.Track
 
 	mu      sync.Mutex // guards all below; the locks of the queue and of causes may be taken under it
 	sources []*subscription
@@ -52,6 +54,7 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 		return nil, fmt.Errorf("controller %s: %w", name, err)
 	}
 	c := &Controller{name: name, reconciler: r, opts: opts, since: time.Now()}
+	c.track = opts.Flight.Or().Track(flight.Label{Role: flight.Controller, Name: name})
 	if opts.Metrics != nil {
 		if r := opts.Metrics.Register(name, c.Status); r != nil {
 			c.recorder = &recording{recorder: r, log: opts.Logger.With("controller", name)}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -62,6 +63,10 @@ type Options struct {
 	// CrashOnPanic lets a panic of the reconciler end the process after it was
 	// reported.
 	CrashOnPanic bool
+
+	// Flight is the recorder of what happens to requests. Nil is the process's,
+	// flight.Process.
+	Flight *flight.Recorder
 
 	// Logger hears of failures, of sources that are waited for, and of when the
 	// first reconcile may begin. Nil is silent.

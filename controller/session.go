@@ -33,7 +33,7 @@ func newSession(ctx context.Context, c *Controller) *session {
 		controller: c,
 		ctx:        ctx,
 		queue: workqueue.New(workqueue.Options[Request]{
-			Name: c.name, RateLimiter: c.opts.RateLimiter, FairEvery: c.opts.FairEvery, Metrics: c.opts.QueueMetrics,
+			Name: c.name, RateLimiter: c.opts.RateLimiter, FairEvery: c.opts.FairEvery, Metrics: c.opts.QueueMetrics, Timestamps: true,
 		}),
 		changed: make(chan struct{}, 1),
 	}
@@ -89,6 +89,7 @@ func (s *session) awaitSources() bool {
 // ask queues a request and notes why.
 func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, opts workqueue.AddOptions) {
 	s.causes.add(req, typ, source, about)
+	s.asked(req, typ, source, about, opts.After)
 	opts.Priority = InitialPriority
 	if typ.urgent() && !opts.KeepPriority {
 		opts.Priority = 0

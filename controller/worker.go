@@ -40,6 +40,7 @@ func (s *session) work() {
 //  4. Add the request again, if that was asked for.
 func (s *session) turn(req Request) {
 	if s.park(req) {
+		s.parked(req)
 		return
 	}
 	c := s.controller
@@ -48,6 +49,7 @@ func (s *session) turn(req Request) {
 		number: s.streaks.next(req), reasons: s.causes.take(req),
 	}
 	began := time.Now()
+	s.taken(a, began)
 	c.count.active.Add(1)
 	result, err := c.call(a, func(err error) { s.settle(a, Result{}, err, time.Since(began)) })
 	s.settle(a, result, err, time.Since(began))
@@ -75,6 +77,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	c, req := s.controller, a.request
 	c.count.active.Add(-1)
 	c.recorder.reconcileTime(took)
+	s.done(a, result, err, took)
 	if c.opts.Patience > 0 {
 		s.parking.note(req, a.written(), time.Now().Add(c.opts.Patience))
 	}

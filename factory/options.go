@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -61,6 +62,9 @@ type Options struct {
 	OnError         func(context.Context, *failure.Failure) failure.Verdict
 	OnState         func(reflector.Status)
 	Logger          *slog.Logger
+
+	// Flight is that of sharedinformer.Options.
+	Flight *flight.Recorder
 }
 
 // informer returns the options of an informer of all namespaces in a scope.
@@ -69,6 +73,6 @@ func (o Options) informer(scope Scope) sharedinformer.Options {
 		LabelSelector: scope.Labels, FieldSelector: scope.Fields,
 		Initial: o.Initial, PageSize: o.PageSize, Timing: o.Timing,
 		Compact: o.Compact, SyncPatience: o.SyncPatience, DetectMutations: o.DetectMutations,
-		OnError: o.OnError, OnState: o.OnState, Logger: o.Logger,
+		OnError: o.OnError, OnState: o.OnState, Logger: o.Logger, Flight: o.Flight,
 	}
 }

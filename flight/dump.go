@@ -68,7 +68,7 @@ type line string
 func (l *line) add(format string, args ...any) { *l += line(" " + fmt.Sprintf(format, args...)) }
 
 func took(k Kind, d time.Duration) string {
-	if k == Taken {
+	if k == Taken || k == Asked {
 		return "after " + round(d)
 	}
 	return "in " + round(d)

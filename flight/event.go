@@ -15,8 +15,8 @@ const (
 	// long before that the change had been read, made an object, and queued, negative
 	// where that is not known. Position is its place among the changes of the informer.
 	Applied Kind = iota + 1
-	// Replaced: the cache holds a list of Count objects up to the version RV, of which
-	// Text says whether it was the first.
+	// Replaced: the cache holds a list of Count objects up to the version RV, in the place
+	// of nothing (Change is "add") or of another one ("update").
 	Replaced
 	// Marked: a bookmark says that the cache is complete up to the version RV.
 	Marked

@@ -154,6 +154,9 @@ func (c *coalescer[T]) claimResync() bool { return true }
 
 func (c *coalescer[T]) resynced() {}
 
+// position is not known: what is heard stands for changes at several places.
+func (c *coalescer[T]) position() uint64 { return 0 }
+
 func (c *coalescer[T]) load() load {
 	c.mu.Lock()
 	defer c.mu.Unlock()

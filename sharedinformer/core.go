@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -29,6 +30,8 @@ type core[T object.Head] struct {
 	patience  time.Duration
 	equal     func(a, b T) bool
 	mutations mutations[T] // nil if off
+	flight    *flight.Recorder
+	track     *flight.Track
 	scope     scope
 	feeds     feeds[T]
 
@@ -97,9 +100,11 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 		i.patience = time.Minute
 	}
 	i.cache = indexer.New[T]()
+	i.flight = opts.Flight.Or()
 	onState := opts.OnState
 	opts.OnState = func(s reflector.Status) {
 		i.changed.broadcast()
+		i.turned(s)
 		i.feeds.retryUnserved(s)
 		if onState != nil {
 			onState(s)
@@ -110,6 +115,7 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)
 	each := i.newFeeds(i.feeds.wanted, false)
 	i.feeds.each.Store(&each)
+	i.track = i.flight.Track(flight.Label{Role: flight.Informer, Name: i.Name()})
 	if len(each) == 0 { // nothing will come that could make the informer synced
 		i.feeds.trims = 1
 		i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
@@ -273,6 +279,7 @@ func (i *core[T]) reportOf(ctx context.Context, d *delivery[T], f *failure.Failu
 		attrs = append(attrs, "stack", string(e.Stack))
 	}
 	i.logger.Error("informer failure", attrs...)
+	i.failed(d, f)
 	if i.verdict(ctx, d, f) != failure.Stop {
 		return
 	}

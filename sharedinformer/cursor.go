@@ -71,6 +71,8 @@ func (c *cursor[T]) claimResync() bool { return c.resyncing.CompareAndSwap(false
 
 func (c *cursor[T]) resynced() { c.resyncing.Store(false) }
 
+func (c *cursor[T]) position() uint64 { return c.passed.Load() }
+
 func (c *cursor[T]) load() load {
 	passed := c.passed.Load() // before total, which it never passes
 	held := load{delivered: passed - c.joined}

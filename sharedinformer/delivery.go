@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -32,6 +33,10 @@ type delivery[T object.Head] struct {
 	exited bool                     // the handler has ended the goroutine
 	synced bool                     // OnSync was called
 	watch  stopwatch
+	track  *flight.Track
+
+	last     flight.Event // what the recorder will want to know of the last call
+	received time.Time    // its event
 
 	mu        sync.Mutex  // guards the three below; nothing but mailbox.clear is called while it is held
 	closed    atomic.Bool // written under mu, read anywhere
@@ -59,6 +64,7 @@ func newDelivery[T object.Head](i *core[T], h Handler[T], opts HandlerOptions) *
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	d.awaiting.Store(1)
+	d.track = i.flight.Track(flight.Label{Role: flight.Handler, Name: opts.name(), Of: i.track})
 	return d
 }
 
@@ -67,9 +73,11 @@ func newDelivery[T object.Head](i *core[T], h Handler[T], opts HandlerOptions) *
 func (d *delivery[T]) join(log *eventLog[T], objects indexer.View[T], synced bool) {
 	if d.opts.Lag == Coalesce {
 		d.mailbox = newCoalescer[T]()
+		d.watch.exact = true
 	} else {
 		d.mailbox = newCursor(log)
 	}
+	d.last.After = d.mailbox.position()
 	d.put(objects, Add)
 	d.ends = synced
 }
@@ -116,7 +124,7 @@ func (d *delivery[T]) begin() bool {
 }
 
 func (d *delivery[T]) end() {
-	d.watch.stop()
+	d.told(d.watch.stop())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running = false
@@ -164,7 +172,7 @@ func (d *delivery[T]) forget() {
 
 // idle waits until there may be something to tell.
 func (d *delivery[T]) idle(ctx context.Context) {
-	d.watch.stop()
+	d.told(d.watch.stop())
 	select {
 	case <-d.wake:
 	case <-d.closing:
@@ -269,7 +277,8 @@ func (d *delivery[T]) deliver(ctx context.Context, e *Event[T]) {
 		mutations.look(e.Object, d.opts.label())
 	}
 	d.heard()
-	d.watch.lap()
+	d.recall(e)
+	d.told(d.watch.lap())
 	if err != nil {
 		d.failed(ctx, e, panicked, err)
 	}

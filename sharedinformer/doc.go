@@ -76,5 +76,6 @@
 // doing. WaitForSync says what it was waiting for. Options.DetectMutations finds
 // code that changes cached objects, and names the handler if it happened in a call;
 // objects that come later share nothing with the changed ones. Goroutines of handlers
-// carry the pprof labels "informer" and "handler".
+// carry the pprof labels "informer" and "handler". What happened last, to the informer, to
+// one object and in each handler, is in the flight recorder (Options.Flight).
 package sharedinformer

@@ -107,6 +107,7 @@ func (i *core[T]) publish(changes *applier[T]) {
 				e.AppliedAfter = applied.Sub(e.Received)
 			}
 		}
+		i.applied(changes.events, applied)
 		i.append(&segment[T]{events: changes.events})
 	}
 	if changes.whole && !i.synced.Load() && i.feeds.complete() {
@@ -183,6 +184,7 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	case deltafifo.Trim:
 		a.trimmed(w, d)
 	case deltafifo.Bookmark: // its RV is the batch's
+		a.informer.marked(d.RV)
 	}
 }
 
@@ -216,6 +218,7 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		replace = w.Renew
 	}
 	replace(d.Key.Namespace, d.Items, func(c indexer.Change[T]) { a.event(d, c) })
+	a.informer.replaced(len(d.Items), d.RV, a.initial)
 	if f != nil {
 		f.whole, a.whole = true, true
 	}

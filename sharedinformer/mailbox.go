@@ -28,6 +28,10 @@ type mailbox[T object.Head] interface {
 	// resynced ends a claim: the handler has heard the whole resync.
 	resynced()
 
+	// position returns up to which place of the log all has been heard; 0 where that is
+	// not known.
+	position() uint64
+
 	// load returns the figures for the status.
 	load() load
 

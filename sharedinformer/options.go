@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/reflector"
 )
 
@@ -97,6 +98,10 @@ type Options struct {
 	// Logger hears of failures at level warn or error, and of states at level debug.
 	// Nil is silent.
 	Logger *slog.Logger
+
+	// Flight is the recorder of what happens to the informer and its handlers. Nil is the
+	// process's, flight.Process.
+	Flight *flight.Recorder
 }
 
 // reflector returns the part of the options that is each reflector's.

@@ -14,6 +14,7 @@ type stopwatch struct {
 	began   time.Time // of the lap; zero while stopped
 	calls   int       // in this lap
 	length  int       // of this lap, in calls
+	exact   bool      // each lap is one call
 	slowest atomic.Int64
 	since   atomic.Int64 // began, for others to read: Unix time in nanoseconds, 0 while stopped
 }
@@ -32,14 +33,22 @@ func (w *stopwatch) start() {
 	}
 }
 
-// lap is called after a call.
-func (w *stopwatch) lap() {
+// lap is called after a call. It returns the lap that ends with it, if one does.
+func (w *stopwatch) lap() (done lap) {
 	if w.calls++; w.calls < w.length {
-		return
+		return done
 	}
 	now := time.Now()
-	w.note(now)
+	done = w.note(now)
 	w.begin(now)
+	return done
+}
+
+// lap is some calls, one after the other. It has none where nothing has ended.
+type lap struct {
+	ended time.Time
+	took  time.Duration
+	calls int
 }
 
 func (w *stopwatch) begin(now time.Time) {
@@ -48,9 +57,10 @@ func (w *stopwatch) begin(now time.Time) {
 }
 
 // note ends a lap at now.
-func (w *stopwatch) note(now time.Time) {
+func (w *stopwatch) note(now time.Time) lap {
 	took := now.Sub(w.began)
-	if took > lapTime {
+	done := lap{now, took, w.calls}
+	if took > lapTime || w.exact {
 		w.length = 1
 	} else {
 		took /= time.Duration(w.calls)
@@ -60,15 +70,17 @@ func (w *stopwatch) note(now time.Time) {
 		w.slowest.Store(int64(took))
 	}
 	w.calls = 0
+	return done
 }
 
-// stop ends the lap before a pause.
-func (w *stopwatch) stop() {
+// stop ends the lap before a pause, and returns it.
+func (w *stopwatch) stop() (done lap) {
 	if w.calls > 0 {
-		w.note(time.Now())
+		done = w.note(time.Now())
 	}
 	w.began = time.Time{}
 	w.since.Store(0)
+	return done
 }
 
 // longest is the longest call so far. It may be called by anybody.

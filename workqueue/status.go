@@ -134,6 +134,19 @@ func (q *Queue[K]) RunningPriority(key K) (priority int, running bool) {
 	return it.handed, true
 }
 
+// Waited returns how long a running key had waited before it was handed out: 0 for one
+// that does not run, and without Timestamps.
+func (q *Queue[K]) Waited(key K) time.Duration {
+	hash := q.items.hash(key)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	it := q.items.find(key, hash)
+	if it == nil || !it.running {
+		return 0
+	}
+	return it.waited
+}
+
 // Contents lists keys that a queue holds.
 type Contents[K comparable] struct {
 	// Running keys, the longest running first.

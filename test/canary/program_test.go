@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
@@ -117,6 +118,10 @@ func (p *program) read() {
 	stacks := make([]byte, 4<<20)
 	p.said.say("goroutines", string(stacks[:runtime.Stack(stacks, true)]))
 	p.said.value("debug", p.manager.Report())
+	var last strings.Builder
+	require.NoError(p, flight.Process().Dump(&last))
+	require.Contains(p, last.String(), "informer")
+	p.said.say("flight recorder", last.String())
 }
 
 func (p *program) get(where, address string) {

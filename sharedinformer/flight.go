@@ -1,0 +1,91 @@
+package sharedinformer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// What is written to the flight recorder.
+
+// applied records the changes of a batch but for those of an initial list, which are
+// recorded as one. It is called under join, before they are in the log.
+func (i *core[T]) applied(events []Event[T], at time.Time) {
+	position := i.log.total.Load()
+	for n := range events {
+		e := &events[n]
+		if e.Initial {
+			continue
+		}
+		f := flight.Event{
+			At: at, Kind: flight.Applied, Key: object.KeyOf(e.Object), UID: string(e.Object.GetUID()),
+			RV: e.Object.GetResourceVersion(), Change: e.Type.String(), Position: position + uint64(n) + 1,
+		}
+		if !e.Received.IsZero() {
+			f.Received = e.AppliedAfter
+			f.Decoded, f.Queued = e.AppliedAfter-e.DecodedAfter, e.AppliedAfter-e.QueuedAfter
+		}
+		i.track.Record(&f)
+	}
+}
+
+// replaced records a whole list.
+func (i *core[T]) replaced(items int, rv string, first bool) {
+	e := flight.Event{Kind: flight.Replaced, Count: items, RV: rv, Change: "update"}
+	if first {
+		e.Change = "add"
+	}
+	i.track.Record(&e)
+}
+
+func (i *core[T]) marked(rv string) { i.track.Record(&flight.Event{Kind: flight.Marked, RV: rv}) }
+
+// turned records where a reflector is.
+func (i *core[T]) turned(s reflector.Status) {
+	e := flight.Event{At: s.Since, Kind: flight.Turned, Outcome: s.State.String(), RV: s.RV, Attempt: s.Attempts}
+	if s.Attempts > 0 {
+		e.Text = fmt.Sprint(s.Failure)
+	} else if s.Resource != i.Name() {
+		e.Text = s.Resource
+	}
+	i.track.Record(&e)
+}
+
+// failed records a failure that is not the reflector's.
+func (i *core[T]) failed(d *delivery[T], f *failure.Failure) {
+	track := i.track
+	if d != nil {
+		track = d.track
+	}
+	// The text of a user's error may panic, which fmt bears.
+	track.Record(&flight.Event{At: f.Last, Kind: flight.Failed, Key: f.Key, Text: fmt.Sprint(f)})
+}
+
+// recall notes what the last call was about.
+func (d *delivery[T]) recall(e *Event[T]) {
+	d.last.Key, d.last.RV, d.last.Change = object.KeyOf(e.Object), e.Object.GetResourceVersion(), e.Type.String()
+	d.received = e.Received
+}
+
+// told records the calls since it was called last.
+func (d *delivery[T]) told(calls lap) {
+	if calls.calls == 0 {
+		return
+	}
+	e := flight.Event{
+		At: calls.ended, Kind: flight.Told, Count: calls.calls, Took: calls.took,
+		After: d.last.After, Position: d.mailbox.position(),
+	}
+	if calls.calls == 1 {
+		e.Key, e.RV, e.Change = d.last.Key, d.last.RV, d.last.Change
+	}
+	if !d.received.IsZero() {
+		e.Received = calls.ended.Sub(d.received)
+	}
+	d.last = flight.Event{After: e.Position}
+	d.track.Record(&e)
+}

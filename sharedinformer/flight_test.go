@@ -1,0 +1,83 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// What happens to an object is in the flight recorder, up to the call of each handler,
+// those included that were called for many changes at a stretch.
+func TestTheFlightRecorderKnowsWhatHappened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder := flight.New(flight.DefaultSize)
+		from := newFixed(things(3)...)
+		i := informerOf(from, Options{Flight: recorder})
+		add := func(name string, lag Lag, each func() error) {
+			i.AddHandlerWith(HandlerFunc[partial](func(context.Context, Event[partial]) error { return each() }), HandlerOptions{Name: name, Lag: lag})
+		}
+		add("quick", Unbounded, func() error { return nil })
+		add("slow", Unbounded, func() error { time.Sleep(time.Second); return nil })
+		add("coalescing", Coalesce, func() error { time.Sleep(time.Second); return nil })
+		var mended atomic.Bool
+		add("broken", Unbounded, func() error {
+			if !mended.Load() {
+				return errors.New("oh")
+			}
+			return nil
+		})
+		defer runFor(t, i)()
+		time.Sleep(10 * time.Second)
+		mended.Store(true)
+		for n := range 200 {
+			from.change("t1", 101, 20+n)
+		}
+		from.change("t2", 102, 1000)
+		time.Sleep(10 * time.Minute)
+
+		told := make(map[string]int)
+		last := make(map[string]string)
+		for _, e := range recorder.Timeline(i.Name(), object.KeyOf(thing("t1", 101, 1))) {
+			told[e.Name+" "+e.Kind.String()] += max(e.Count, 1)
+			last[e.Name] = e.What()
+		}
+		require.Equal(t, 200, told[i.Name()+" applied"])
+		require.GreaterOrEqual(t, told["quick told"], 200)
+		require.GreaterOrEqual(t, told["slow told"], 200)
+		require.Positive(t, told["coalescing told"])
+		require.Equal(t, 1, told["broken failed"], "the initial one")
+		require.Contains(t, last["slow"], "update rv 219 in 1s")
+
+		all := recorder.Entries(nil)
+		require.Condition(t, func() bool {
+			for _, e := range all {
+				if e.Kind == flight.Replaced && e.Count == 3 && e.Change == "add" {
+					return true
+				}
+			}
+			return false
+		})
+		var states []string
+		for _, e := range all {
+			if e.Kind == flight.Turned {
+				states = append(states, e.Outcome)
+			}
+		}
+		require.Contains(t, fmt.Sprint(states), "Listing Connecting Watching")
+		for _, s := range recorder.Status().Tracks {
+			if s.Name == "slow" {
+				require.Equal(t, flight.Calling, s.Stages[0].Stage)
+				require.InEpsilon(t, time.Second, s.Stages[0].Hour.P50, 0.5)
+			}
+		}
+	})
+}
