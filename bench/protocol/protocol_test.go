@@ -5,7 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,4 +102,26 @@ type recorder []byte
 func (r *recorder) Write(b []byte) (int, error) {
 	*r = append(*r, b...)
 	return len(b), nil
+}
+
+func TestEachStretchHasItsProfile(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("INFORMER_BENCH_PROFILE", dir)
+	in := strings.NewReader(`{"scenario":"some"}` + strings.Repeat(`{"go":true}`, 2))
+	err := Serve(t.Context(), in, io.Discard, map[string]Work{
+		"some": func(_ context.Context, s *Session) (*Result, error) {
+			return &Result{}, errors.Join(s.Mark(MarkBegin), s.Mark(MarkSynced))
+		},
+	})
+	require.NoError(t, err)
+	var got []string
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		info, err := e.Info()
+		require.NoError(t, err)
+		require.Positive(t, info.Size())
+		got = append(got, strings.TrimSuffix(e.Name(), fmt.Sprintf("-%d.pprof", os.Getpid())))
+	}
+	require.Equal(t, []string{"some-end", "some-synced"}, got)
 }

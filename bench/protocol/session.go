@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/pprof"
 )
 
 // Session is the contestant's side of a conversation. It belongs to the
@@ -23,6 +22,8 @@ type Session struct {
 	in     *json.Decoder
 	out    io.Writer
 	before uint64 // heap in use before the work
+
+	profiler *profiler
 }
 
 // Work does the work of one scenario and gives account of it. What it measures
@@ -32,36 +33,15 @@ type Work func(ctx context.Context, s *Session) (*Result, error)
 // Main is the main function of a contestant. It exits with 1 when the scenario
 // fails, after the harness was told why.
 //
-// Where the environment variable INFORMER_BENCH_PROFILE is set, it names the
-// file that a CPU profile is written to: for a contestant that is looked into,
-// not for one that is compared.
+// Where the environment variable INFORMER_BENCH_PROFILE is set, it names a directory for
+// CPU profiles: one of each stretch between two marks, SCENARIO-MARK-PID.pprof, with the
+// mark that ends it, and end for the last. They are for contestants that are looked into, not for such as are
+// compared.
 func Main(scenarios map[string]Work) {
-	stop, err := profile(os.Getenv("INFORMER_BENCH_PROFILE"))
-	if err == nil {
-		err = errors.Join(Serve(context.Background(), os.Stdin, os.Stdout, scenarios), stop())
-	}
-	if err != nil {
+	if err := Serve(context.Background(), os.Stdin, os.Stdout, scenarios); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// profile begins a CPU profile, if there is a file for it.
-func profile(path string) (stop func() error, err error) {
-	if path == "" {
-		return func() error { return nil }, nil
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return f.Close()
-	}, nil
 }
 
 // NewSession returns the contestant's side of a conversation that has reached
@@ -86,10 +66,14 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[strin
 	if work == nil {
 		return s.fail(fmt.Errorf("scenario %q %s", s.Scenario, NotKnown))
 	}
+	if dir := os.Getenv("INFORMER_BENCH_PROFILE"); dir != "" {
+		s.profiler = &profiler{dir: dir}
+	}
 	s.before = HeapInUse()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	result, err := work(ctx, s)
+	err = errors.Join(err, s.profiler.end(s.Scenario, "end"))
 	if err != nil {
 		return s.fail(fmt.Errorf("%s: %w", s.Scenario, err))
 	}
@@ -98,6 +82,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, scenarios map[strin
 
 // Mark lets the harness read the clocks, and waits until it has.
 func (s *Session) Mark(name string) error {
+	if err := s.profiler.end(s.Scenario, name); err != nil {
+		return err
+	}
 	if err := s.say(Event{Event: EventMark, Name: name}); err != nil {
 		return err
 	}
@@ -105,7 +92,7 @@ func (s *Session) Mark(name string) error {
 	if err := s.in.Decode(&answer); err != nil {
 		return fmt.Errorf("wait for the harness at mark %s: %w", name, err)
 	}
-	return nil
+	return s.profiler.begin()
 }
 
 // Live is the heap in use after two collections, less what was in use before

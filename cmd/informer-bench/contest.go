@@ -25,8 +25,11 @@ type contest struct {
 	progress io.Writer
 }
 
-// deadline is how long one contestant may take for one round.
-const deadline = 5 * time.Minute
+// deadline is how long one contestant may take for one round: five minutes, or a
+// millisecond for each object where that is more.
+func deadline(j scenario.Job) time.Duration {
+	return max(5*time.Minute, time.Duration(j.Objects)*time.Millisecond)
+}
 
 // reading is what the clocks and the kernel said at a mark.
 type reading struct {
@@ -117,7 +120,7 @@ var errNotKnown = errors.New("not known there")
 
 // one is one entrant in one round.
 func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *loadServer) (*outcome, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, deadline, fmt.Errorf("took longer than %v", deadline))
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline(j), fmt.Errorf("took longer than %v", deadline(j)))
 	defer cancel()
 	p, err := launch(ctx, e.name, e.program)
 	if err != nil {
