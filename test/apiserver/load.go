@@ -14,7 +14,8 @@ import (
 // measuring clients. A list shows all objects. A watch goes through a ring of
 // MODIFIED events again and again, each with a higher resource version than
 // the one before, until it has sent Events of them. Selectors, limits and
-// faults of frames are ignored, and every watch has a history of its own. Put
+// faults of frames are ignored, and every watch has a history of its own. The one
+// limit that holds is 1: who asks for one object wants to know the version. Put
 // it into Options.Load.
 //
 // Where Held is set, the watches wait for Play, which says how many events
@@ -111,6 +112,10 @@ type loadBody struct {
 	once sync.Once
 	list []byte
 	err  error
+
+	firstOnce sync.Once
+	first     []byte // a list of the first object alone
+	firstErr  error
 
 	ringOnce sync.Once
 	ring     []loadFrame

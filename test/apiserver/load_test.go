@@ -46,6 +46,9 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, []string{"p000", "p001", "p002"}, l.names())
 	require.Equal(t, "1000000002", l.Items[2].Metadata.ResourceVersion)
 	require.Equal(t, load.ListRV(), l.Metadata.ResourceVersion)
+	one := r.list("/api/v1/pods?limit=1")
+	require.Equal(t, []string{"p000"}, one.names())
+	require.Equal(t, load.ListRV(), one.Metadata.ResourceVersion)
 
 	events, err := r.watch("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=" + load.ListRV()).rest()
 	require.NoError(t, err, "after the events it is silent, then it ends")

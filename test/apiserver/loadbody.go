@@ -72,25 +72,39 @@ func (l *Load) body(c *call, expired bool) *loadBody {
 // listBody is the whole answer to a list.
 func (l *Load) listBody(c *call, expired bool) ([]byte, error) {
 	b := l.body(c, expired)
-	b.once.Do(func() {
-		items := make([]listItem, 0, l.opts.Objects)
-		for v := range l.listed(expired) {
-			e, err := v.encode(c.format)
-			if err != nil {
-				b.err = err
-				return
-			}
-			items = append(items, listItem{e.lead, e.item})
-		}
-		rv := strconv.FormatUint(l.listRV(expired), 10)
-		head, tail, err := c.listFrame(metav1.ListMeta{ResourceVersion: rv}, items)
-		if err != nil {
-			b.err = err
-			return
-		}
-		b.list = listBody(c.format, head, items, tail)
-	})
+	b.once.Do(func() { b.list, b.err = l.encode(c, expired, l.opts.Objects) })
 	return b.list, b.err
+}
+
+// firstBody is the answer to a list of one.
+func (l *Load) firstBody(c *call, expired bool) ([]byte, error) {
+	b := l.body(c, expired)
+	b.firstOnce.Do(func() { b.first, b.firstErr = l.encode(c, expired, 1) })
+	return b.first, b.firstErr
+}
+
+// encode makes a list of the first n objects.
+func (l *Load) encode(c *call, expired bool, n int) ([]byte, error) {
+	items := make([]listItem, 0, n)
+	for v := range l.listed(expired) {
+		e, err := v.encode(c.format)
+		if err != nil {
+			return nil, err
+		}
+		if items = append(items, listItem{e.lead, e.item}); len(items) == n {
+			break
+		}
+	}
+	meta := metav1.ListMeta{ResourceVersion: strconv.FormatUint(l.listRV(expired), 10)}
+	if n < l.opts.Objects {
+		left := int64(l.opts.Objects - n)
+		meta.Continue, meta.RemainingItemCount = "more", &left // which nobody asks for
+	}
+	head, tail, err := c.listFrame(meta, items)
+	if err != nil {
+		return nil, err
+	}
+	return listBody(c.format, head, items, tail), nil
 }
 
 // added is the beginning of a streaming list.

@@ -18,9 +18,18 @@ import (
 const loadBeat = time.Millisecond
 
 func (l *Load) list(c *call) error {
-	l.listing()
+	opts, _, err := c.listOptions()
+	if err != nil {
+		return err
+	}
 	expired, _, _ := l.state()
-	body, err := l.listBody(c, expired)
+	read := l.listBody
+	if opts.Limit == 1 {
+		read = l.firstBody
+	} else {
+		l.listing()
+	}
+	body, err := read(c, expired)
 	if err != nil {
 		return unclassified(err.Error())
 	}
