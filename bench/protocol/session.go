@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"time"
 )
 
 // Session is the contestant's side of a conversation. It belongs to the
@@ -19,8 +20,11 @@ type Session struct {
 	// Metrics are those that a part of the scenario has measured.
 	Metrics map[string]float64
 
-	in     *json.Decoder
-	out    io.Writer
+	in  *json.Decoder
+	out io.Writer
+	// Began is when the harness has seen the mark begin.
+	Began time.Time
+
 	before uint64 // heap in use before the work
 
 	profiler *profiler
@@ -91,6 +95,9 @@ func (s *Session) Mark(name string) error {
 	var answer struct{ Go bool }
 	if err := s.in.Decode(&answer); err != nil {
 		return fmt.Errorf("wait for the harness at mark %s: %w", name, err)
+	}
+	if name == MarkBegin {
+		s.Began = time.Now()
 	}
 	return s.profiler.begin()
 }

@@ -84,6 +84,7 @@ func about() [][2]string {
 		{"packed-watch", "watch-protobuf, with caches of bytes. Handlers want keys (keys=1), or objects."},
 		{"packed-minute", "A thousand MODIFIED events a second, for a minute at --objects 50000. Before that, what the list left is collected and given back, so that the peak is that of the minute. The collector's CPU is the runtime's estimate."},
 		{"packed-read", "Gets from a cache that is synced: of ten objects that somebody holds, and of all in an order drawn once, so that those of a packed cache are made of their bytes; and a thousand objects by an index. What controller-runtime returns is a copy; what Millrace returns itself shares parts, and is not."},
+		{"restart", "A process starts again, and what the server has is what it knew: until a handler is called, and until it is synced. Without a snapshot that is a list. Where expired=1, the version that it knew is no longer served."},
 		{"million", "A streaming list of Pods that the server makes as it sends them, so that wall time is the server's. Who would take more than half of the machine's memory is left out. One round; handlers want keys."},
 		{"cached-read", "Lookups in a cache that nobody writes, in process, by one reader. The default of controller-runtime is to copy (copied=1); without, it is told that it need not. In Millrace copying is left to the caller. Lists by label go through all Pods. Wall time and CPU are those of the whole measurement, whose length is fixed."},
 	}

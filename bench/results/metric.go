@@ -45,6 +45,7 @@ func known() [][2]string {
 		{Thousand, "1,000 objects by index"},
 		{CollectorCPU, "CPU of the collector"},
 		{CollectorCycles, "collections"},
+		{FirstCall, "until a handler is called"},
 		{InformerGoroutines, "goroutines an informer"},
 		{HandlerGoroutines, "goroutines a handler"},
 		{HandlerBytes, "memory a handler"},

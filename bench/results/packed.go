@@ -24,6 +24,8 @@ func packedTargets() []Target {
 		{What: "get another one, as one's own", Scenario: "packed-read", Contestant: ControllerRuntimePacked, Metric: GetOther, Limit: 2, Against: ControllerRuntime},
 		{What: "a thousand objects by an index, as one's own", Scenario: "packed-read", Contestant: ControllerRuntimePacked, Metric: Thousand, Limit: 1, Against: ControllerRuntime},
 		{What: "peak memory, listing a million Pods", Scenario: "million", Params: Params{Objects: 1_000_000}, Metric: PeakRSS, Limit: 1.2e9},
+		{What: "start again, nothing changed, until a handler is called", Scenario: "restart", Params: Params{Expired: 0}, Metric: FirstCall, Limit: 0.1},
+		{What: "the same where the version has expired, until synced", Scenario: "restart", Params: Params{Expired: 1}, Metric: Wall, Limit: 1.1, Against: Floor},
 	}
 	for i := range targets {
 		if targets[i].Contestant == "" {

@@ -79,6 +79,8 @@ const (
 	CollectorCPU    = "collector_cpu_s"  // of the garbage collector, while events came
 	CollectorCycles = "collector_cycles" // how often it ran
 
+	FirstCall = "first_call_s" // from the begin to the first call of a handler
+
 	InformerGoroutines = "informer_goroutines"
 	HandlerGoroutines  = "handler_goroutines"
 	HandlerBytes       = "handler_bytes"
@@ -97,6 +99,7 @@ const (
 	Hostile  = "hostile"
 	Copied   = "copied"
 	Keys     = "keys"
+	Expired  = "expired"
 )
 
 // Results is one run of the harness.

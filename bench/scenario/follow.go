@@ -3,8 +3,10 @@ package scenario
 import (
 	"maps"
 	"runtime/debug"
+	"time"
 
 	"github.com/millrace-dev/millrace/bench/protocol"
+	"github.com/millrace-dev/millrace/bench/results"
 )
 
 // Follow sets the marks of a contestant that keeps a cache of the server's objects: now,
@@ -14,8 +16,15 @@ func Follow(s *protocol.Session, listeners []*Listener) error {
 	if s.Params.On(Collected) {
 		debug.FreeOSMemory() // what the list left is not the memory of what follows
 	}
-	if err := s.Mark(protocol.MarkSynced); err != nil || s.Until == 0 {
+	if err := s.Mark(protocol.MarkSynced); err != nil {
 		return err
+	}
+	if s.Scenario == "restart" {
+		first := time.Unix(0, listeners[0].first.Load())
+		s.Metrics = map[string]float64{results.FirstCall: first.Sub(s.Began).Seconds()}
+	}
+	if s.Until == 0 {
+		return nil
 	}
 	before := collections()
 	for _, l := range listeners {

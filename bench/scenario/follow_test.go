@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,6 +39,21 @@ func TestFollowMarksTheSyncAndTheLastEvent(t *testing.T) {
 		}
 		require.Len(t, s.Metrics, len(c.says))
 	}
+}
+
+func TestTheFirstCallIsTimed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := told(protocol.Params{}, new(bytes.Buffer))
+		s.Scenario = "restart"
+		l := ListenerOf(s)
+		require.NoError(t, s.Mark(protocol.MarkBegin))
+		time.Sleep(3 * time.Second)
+		l.Called()
+		time.Sleep(time.Second)
+		l.Called()
+		require.NoError(t, Follow(s, []*Listener{l}))
+		require.Equal(t, map[string]float64{results.FirstCall: 3}, s.Metrics)
+	})
 }
 
 func TestCollectionsAreCounted(t *testing.T) {

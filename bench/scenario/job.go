@@ -47,9 +47,11 @@ func (s Scenario) Jobs(objects int) []Job {
 }
 
 // Lists is how many lists a contestant asks for that does what the scenario is
-// about.
+// about; negative where there is no saying.
 func (j Job) Lists() int {
 	switch {
+	case j.Script == Restart:
+		return -1
 	case j.Params.On(WatchList):
 		return 0
 	case j.Script == Relist:

@@ -23,6 +23,7 @@ type Listener struct {
 	sent   string // the annotation that tells when an event was sent; empty to measure nothing
 
 	heard     atomic.Int64
+	first     atomic.Int64 // when the handler was first called, Unix ns
 	once      sync.Once
 	done      chan struct{}
 	latencies []int64 // of Hear's goroutine, until done
@@ -71,6 +72,13 @@ func (l *Listener) Hear(o object.Head) {
 	rv, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
 	if err == nil && l.until > 0 && rv >= l.until {
 		l.once.Do(func() { close(l.done) })
+	}
+}
+
+// Called is told of each addition, those of the sync too.
+func (l *Listener) Called() {
+	if l.first.Load() == 0 {
+		l.first.Store(time.Now().UnixNano())
 	}
 }
 

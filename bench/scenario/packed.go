@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"slices"
+
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/results"
 )
@@ -30,6 +32,10 @@ func packedScenarios() []Scenario {
 		Name: "packed-read", Measures: "get what is in use and what is not, and a thousand objects by an index; controller-runtime's are copies",
 		Script: Read, Contestants: append(layered(), results.MillracePacked, results.ControllerRuntimePacked),
 		Variants: []protocol.Params{{Millis: 300}},
+	}, {
+		Name: "restart", Measures: "a process starts again and nothing has changed: until a handler is called, and until it is synced",
+		Script: Restart, Contestants: append(slices.Clone(three), results.Floor),
+		Variants: []protocol.Params{{Keys: 1}, {Keys: 1, Expired: 1}},
 	}, {
 		Name: "million", Measures: "stream the initial Pods, 2, 10 and 20 times the objects, as the server makes them; handlers want keys",
 		Contestants: []string{results.MillracePacked, results.ClientGo}, Rounds: 1,

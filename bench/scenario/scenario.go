@@ -19,6 +19,7 @@ const (
 	Reconcile               // it sends events; the sync ends with the first reconcile of each object
 	Alone                   // there is no server
 	Read                    // nothing, while a synced contestant reads its cache
+	Restart                 // the version expires, if it does, before the contestant begins anew
 )
 
 // Scenario is one kind of work.
@@ -87,6 +88,6 @@ func Choose(names []string) ([]Scenario, error) {
 func Following() []string {
 	return []string{
 		"sync-protobuf", "sync-json", "sync-watchlist", "growth", "relist-unchanged", "relist-changed",
-		"watch-protobuf", "watch-json", "latency", "packed-sync", "packed-json", "packed-watch", "packed-minute", "million",
+		"watch-protobuf", "watch-json", "latency", "packed-sync", "packed-json", "packed-watch", "packed-minute", "million", "restart",
 	}
 }

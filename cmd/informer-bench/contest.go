@@ -138,7 +138,9 @@ func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *lo
 		start.URL, start.Params[scenario.From] = server.URL, int(server.ListRV)
 		start.Until = server.until(j)
 	}
-	o, err := converse(p, start, j.OverTime, func() error { return server.follow(ctx, j) })
+	o, err := converse(p, start, j.OverTime, steps{
+		begin: func() error { return server.begin(ctx, j) }, synced: func() error { return server.follow(ctx, j) },
+	})
 	if err != nil {
 		return nil, because(ctx, err)
 	}
@@ -150,7 +152,7 @@ func (c *contest) one(ctx context.Context, j scenario.Job, e entrant, server *lo
 		if err := server.order(ctx, order{Do: "tell"}, &a); err != nil {
 			return nil, because(ctx, err)
 		}
-		if want := j.Lists(); a.Lists != want {
+		if want := j.Lists(); want >= 0 && a.Lists != want {
 			return nil, fmt.Errorf("asked for %d lists, want %d: it does not do what is to be measured", a.Lists, want)
 		}
 		o.listed = time.Unix(0, a.Listed)
@@ -170,10 +172,13 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// converse talks to a contestant until it has given its result. Once it is
-// synced, synced is called. If overTime is set, its memory is noted from the
-// begin to the end of the work.
-func converse(p *process, start protocol.Start, overTime bool, synced func() error) (*outcome, error) {
+// steps are what is done at marks: before the work begins, and once the contestant is
+// synced, where more follows.
+type steps struct{ begin, synced func() error }
+
+// converse talks to a contestant until it has given its result. If overTime is
+// set, its memory is noted from the begin to the end of the work.
+func converse(p *process, start protocol.Start, overTime bool, at steps) (*outcome, error) {
 	o := &outcome{marks: map[string]reading{}}
 	var sampling *sampler
 	defer func() { sampling.end() }()
@@ -188,7 +193,7 @@ func converse(p *process, start protocol.Start, overTime bool, synced func() err
 				return nil, err
 			}
 		case protocol.EventMark:
-			if err := o.mark(p, e.Name, start.Until > 0, synced); err != nil {
+			if err := o.mark(p, e.Name, start.Until > 0, at); err != nil {
 				return nil, err
 			}
 			switch {
@@ -215,9 +220,14 @@ func converse(p *process, start protocol.Start, overTime bool, synced func() err
 
 // mark reads the clocks and lets the contestant go on. Where more follows after
 // the sync, the peak of the memory begins anew there.
-func (o *outcome) mark(p *process, name string, more bool, synced func() error) error {
+func (o *outcome) mark(p *process, name string, more bool, at steps) error {
 	if _, twice := o.marks[name]; twice {
 		return fmt.Errorf("set the mark %q twice", name)
+	}
+	if name == protocol.MarkBegin {
+		if err := at.begin(); err != nil {
+			return err
+		}
 	}
 	r, err := readClocks(p.pid())
 	if err != nil {
@@ -234,7 +244,7 @@ func (o *outcome) mark(p *process, name string, more bool, synced func() error) 
 		return err
 	}
 	if more {
-		return synced()
+		return at.synced()
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func TestRunMeasures(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	var out strings.Builder
 	err := run(t.Context(), runFlags{
-		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue", "packed-minute", "packed-read", "million"},
+		scenarios:   []string{"sync-protobuf", "sync-watchlist", "watch-json", "relist-changed", "workqueue", "packed-minute", "packed-read", "restart", "million"},
 		contestants: []string{results.Millrace, results.MillracePacked, results.Floor}, rounds: 1, objects: 20, seed: 1, json: path,
 	}, &out, t.Output())
 	require.NoError(t, err)
@@ -63,6 +63,7 @@ func TestRunMeasures(t *testing.T) {
 	require.Contains(t, out.String(), "sync-protobuf: 20 objects")
 	require.Positive(t, got["packed-read millrace-packed"].Metrics[results.GetOther].Median)
 	require.Contains(t, got["packed-minute millrace-packed"].Metrics, results.CollectorCPU)
+	require.Positive(t, got["restart millrace-packed"].Metrics[results.FirstCall].Median)
 	require.EqualValues(t, 400, got["million millrace-packed"].Params[results.Objects])
 }
 

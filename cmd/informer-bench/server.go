@@ -20,7 +20,7 @@ func (c *contest) serve(ctx context.Context, j scenario.Job) (*loadServer, error
 	spec := serveSpec{
 		Custom: j.Params.On(scenario.Custom), Hostile: j.Params.On(scenario.Hostile), Seed: c.seed, Objects: j.Objects,
 		Ring: max(1, min(j.Objects, j.Params[scenario.Events])), Changed: j.Params[scenario.Changed],
-		Stamp: j.Name == "latency", Stream: j.Params.On(scenario.WatchList), Relist: j.Script == scenario.Relist, Afresh: j.Afresh,
+		Stamp: j.Name == "latency", Stream: j.Params.On(scenario.WatchList), Relist: j.Script == scenario.Relist || j.Params.On(scenario.Expired), Afresh: j.Afresh,
 	}
 	text, err := json.Marshal(spec)
 	if err != nil {
@@ -47,6 +47,14 @@ func (s *loadServer) until(j scenario.Job) uint64 {
 		return s.ExpiredRV + 1
 	}
 	return 0
+}
+
+// begin does what the server does before a contestant begins.
+func (s *loadServer) begin(ctx context.Context, j scenario.Job) error {
+	if j.Script != scenario.Restart || !j.Params.On(scenario.Expired) {
+		return nil
+	}
+	return s.order(ctx, order{Do: "expire"}, nil)
 }
 
 // follow does what the server does once a contestant is synced.

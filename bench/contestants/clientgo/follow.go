@@ -96,6 +96,7 @@ func listen(s *protocol.Session, i cache.SharedIndexInformer) (listeners []*scen
 func handler(l *scenario.Listener) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
+			l.Called()
 			if !initial {
 				l.Hear(o.(metav1.Object))
 			}

@@ -88,6 +88,7 @@ func listen[T object.Object](s *protocol.Session, i *sharedinformer.Informer[T])
 func hearing[T object.Head](l *scenario.Listener) sharedinformer.HandlerFuncs[T] {
 	return sharedinformer.HandlerFuncs[T]{
 		Add: func(_ context.Context, o T, initial bool) error {
+			l.Called()
 			if !initial {
 				l.Hear(o)
 			}
