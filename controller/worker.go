@@ -148,6 +148,7 @@ func (c *Controller) failed(a *attempt, err error) {
 	}
 	c.count.panics.Add(1)
 	if c.opts.CrashOnPanic {
+		c.opts.Flight.Or().Crashing()
 		panic(fmt.Sprintf("controller %s: %s\n%s", c.name, f.Error(), p.Stack))
 	}
 }

@@ -10,6 +10,12 @@
 // To record costs a lock, a copy of about a hundred bytes and no allocation. A nil
 // Track records nothing.
 //
+// # The end of a process
+//
+// What CrashOnPanic of a handler or a controller ends the process with is preceded by the
+// last events. A goroutine that defers DumpOnPanic does the same, and DumpOnQuit does it for
+// SIGQUIT. A panic elsewhere, or SIGKILL, ends the process without them.
+//
 // # Concurrency
 //
 // All methods are safe for concurrent use. A reader holds the lock for the time that

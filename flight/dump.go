@@ -11,9 +11,11 @@ import (
 
 // Dump writes the events as text, a line each, the oldest first.
 func (r *Recorder) Dump(w io.Writer) error {
-	entries, lost := r.Entries(nil), r.Status().Lost
+	return r.dump(w, -1)
+}
+
+func writeLines(w io.Writer, entries []Entry) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "flight recorder: the last %d events, %d older ones are lost\n", len(entries), lost)
 	for i := range entries {
 		b.WriteString(entries[i].String())
 		b.WriteByte('\n')

@@ -219,7 +219,7 @@ controller shops: done shop/web-0 attempt 2 error in 1s: no shop`), strings.Join
 	require.Equal(t, 1, busy[0].Count)
 	var dump strings.Builder
 	require.NoError(t, r.Dump(&dump))
-	require.Contains(t, dump.String(), "the last 9 events, 0 older ones")
+	require.Contains(t, dump.String(), "the last 9 events; 0 older ones")
 	runtime.KeepAlive([]*Track{pods, nodes, slow, other, work})
 }
 

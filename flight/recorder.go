@@ -1,6 +1,7 @@
 package flight
 
 import (
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -20,7 +21,8 @@ type Recorder struct {
 	lost   uint64 // records
 	clock  uint64 // counts records
 
-	scratch []byte // of Record
+	scratch []byte    // of Record
+	crash   io.Writer // nil: standard error
 }
 
 // DefaultSize is the memory of the process's recorder, in bytes.

@@ -323,6 +323,7 @@ func (d *delivery[T]) failed(ctx context.Context, e *Event[T], panicked bool, er
 	}
 	d.informer.reportOf(ctx, d, f)
 	if p, ok := errors.AsType[*failure.PanicError](err); ok && panicked && d.opts.CrashOnPanic {
+		d.informer.flight.Crashing()
 		panic(fmt.Sprintf("%s\n%s", f.Error(), p.Stack))
 	}
 }

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package flight
+
+import "io"
+
+func quit(io.Writer) {}
