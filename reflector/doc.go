@@ -19,6 +19,10 @@
 //	  │              gone back                └───┼─────────┘
 //	  └───────────────────────────────────────────┘ a second Run resumes
 //
+// A first run that was given an earlier state (Resume) begins with Resuming instead, which
+// goes on to Watching when the server has confirmed or corrected it, and otherwise to
+// InitialWatch or Listing.
+//
 // Every state may go to BackingOff, which remembers where to go on, and to
 // Stopped. State says what each of them does on failure.
 //
@@ -28,7 +32,7 @@
 // failure if there was one; nothing else decides. So watch.go says when a relist
 // follows (the resource version has expired, or a change cannot be read) and when a
 // streaming list gives way to a list; history.go whether the server went back behind
-// what it promised; list.go what a list asks for; reflector.go where a run begins and
+// what it promised; earlier.go whether an earlier state is believed; list.go what a list asks for; reflector.go where a run begins and
 // what happens to every failure; backoff.go how long to wait; and watchdog.go when
 // silence is too long.
 //

@@ -17,20 +17,8 @@ const muteWatch = 2 * time.Minute
 // one that the next watch would wait for. Without an answer it is not known to have
 // gone back: whatever is wrong, the next watch meets it too.
 func (r *Reflector[T]) wentBack(ctx context.Context) bool {
-	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
-	defer dog.stop()
-	opts := r.opts.selectors()
-	opts.Limit = 1
-	list, items := r.source.List(ctx, opts), 0
-	for _, err := range list.Items {
-		if err != nil {
-			return false
-		}
-		if items++; items > 1 {
-			break // of the second page
-		}
-	}
-	return list.Meta != nil && r.backTo(list.Meta.ResourceVersion)
+	rv, _, err := r.probe(ctx)
+	return err == nil && r.backTo(rv)
 }
 
 // maxBacks is how often a server whose versions are not ordered may seem to go back. A
@@ -49,13 +37,17 @@ func (r *Reflector[T]) backTo(rv string) bool {
 	return true
 }
 
-// asked is the source, which takes back known objects unless the history went back.
+// asked is the source, which takes back known objects unless the history went back. Those
+// of an earlier state are known as long as there is no other.
 func (r *Reflector[T]) asked() source.ListerWatcher[T] {
 	reuser, ok := r.source.(source.Reuser[T])
-	if !ok || !r.anew {
-		return r.source
+	switch {
+	case ok && r.anew:
+		return reuser.Reusing(func(object.Key) (none T, ok bool) { return none, false })
+	case ok && r.earlier != nil && r.earlier.spent:
+		return reuser.Reusing(r.earlier.knows())
 	}
-	return reuser.Reusing(func(object.Key) (none T, ok bool) { return none, false })
+	return r.source
 }
 
 // older reports whether a is known to be an earlier resource version than b.

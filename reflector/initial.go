@@ -12,6 +12,9 @@ import (
 // in, and only then is it worth knowing where each object stands. A server may also
 // send an event twice.
 type initialSet[T object.Head] struct {
+	until string // of an earlier state, the version at which the set is whole; empty where a bookmark says so
+	rv    string // of an earlier state, the version up to which items are complete
+
 	done  bool // the set is whole; it is queued unless the history went back
 	items []T
 	gone  int                // entries of items that were deleted or replaced
@@ -19,12 +22,8 @@ type initialSet[T object.Head] struct {
 }
 
 func (s *initialSet[T]) apply(t watch.EventType, o T) {
-	if t != watch.Added && s.at == nil {
-		items := s.items
-		s.items, s.at = items[:0], make(map[object.Key]int, len(items))
-		for _, item := range items {
-			s.put(item)
-		}
+	if t != watch.Added {
+		s.index()
 	}
 	if s.at == nil {
 		s.items = append(s.items, o)
@@ -35,6 +34,22 @@ func (s *initialSet[T]) apply(t watch.EventType, o T) {
 		return
 	}
 	s.put(o)
+}
+
+// index notes where each object stands. The items of an earlier state are copied, since
+// they are not the set's to change.
+func (s *initialSet[T]) index() {
+	if s.at != nil {
+		return
+	}
+	items := s.items
+	if s.items = items[:0]; s.until != "" {
+		s.items = make([]T, 0, len(items))
+	}
+	s.at = make(map[object.Key]int, len(items))
+	for _, item := range items {
+		s.put(item)
+	}
 }
 
 // put adds o, in the place of what has its key.

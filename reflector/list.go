@@ -124,6 +124,7 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase fail
 	}
 	now := time.Now()
 	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Received: began, Decoded: now, Queued: now})
+	r.earlier = nil
 	r.rv, r.last, r.anew, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
 	r.update(func(s *Status) { s.RV = rv })
 	r.succeeded()

@@ -41,6 +41,7 @@ type Reflector[T object.Head] struct {
 	unreadable     int // watches in a row that broke at a change behind rv that cannot be read
 	pace           pacer
 	nudge          chan struct{} // holds a token when a back-off is to end
+	earlier        *earlier[T]   // to begin with; nil where there is none, or none any more
 
 	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
 	unordered atomic.Bool                     // the consumer took a late change
@@ -148,6 +149,8 @@ func (r *Reflector[T]) first() State {
 	switch {
 	case r.rv != "" && !r.expired:
 		return Watching
+	case r.rv == "" && r.earlier != nil && !r.earlier.spent:
+		return Resuming
 	case r.opts.Initial == List || r.noStream || r.opts.PageSize > 0:
 		return Listing
 	}
@@ -174,7 +177,11 @@ func (r *Reflector[T]) broken(ctx context.Context, err error) (State, *failure.F
 	if next == Watching {
 		phase = failure.PhaseWatch
 	}
-	return next, failed(ctx, phase, err)
+	fail := failed(ctx, phase, err)
+	if next == Resuming {
+		return r.tryAgain(fail)
+	}
+	return next, fail
 }
 
 func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failure.Failure) {
@@ -185,6 +192,9 @@ func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failur
 	case InitialWatch:
 		r.enter(InitialWatch)
 		return r.initialWatch(ctx)
+	case Resuming:
+		r.enter(Resuming)
+		return r.resume(ctx)
 	default:
 		return r.watch(ctx)
 	}

@@ -112,9 +112,18 @@ func (s *script) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wir
 // play plays a script to its end and returns what was queued.
 func play(t *testing.T, s *script, opts Options) (queued []string, r *Reflector[partial]) {
 	t.Helper()
+	return playFrom(t, s, opts, nil)
+}
+
+// playFrom is play for a reflector that begins with an earlier state, if there is one.
+func playFrom(t *testing.T, s *script, opts Options, e *Earlier[partial]) (queued []string, r *Reflector[partial]) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		queue := deltafifo.New[partial](deltafifo.Options{})
 		r = New(s, queue, opts)
+		if e != nil {
+			r.Resume(*e)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()

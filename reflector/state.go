@@ -23,6 +23,10 @@ const (
 	// time, a list takes its place; after another failure it is tried again,
 	// and after the second a list takes its place too.
 	InitialWatch
+	// Resuming: bringing an earlier state up to date (see Reflector.Resume). Where the
+	// server has forgotten the history since, contradicts the state, or does not confirm
+	// it in time, a list takes its place.
+	Resuming
 	// Connecting: asking for a watch from the last resource version. The server
 	// has not accepted it yet. A failure is as one of Watching.
 	Connecting
@@ -47,6 +51,8 @@ func (s State) String() string {
 		return "Listing"
 	case InitialWatch:
 		return "InitialWatch"
+	case Resuming:
+		return "Resuming"
 	case Connecting:
 		return "Connecting"
 	case Watching:

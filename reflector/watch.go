@@ -120,6 +120,9 @@ func unreadable(f *failure.Failure) bool {
 func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, initial *initialSet[T]) (State, *failure.Failure) {
 	opened := time.Now()
 	lifetime := r.opts.watchTimeout()
+	if initial != nil && initial.until != "" {
+		lifetime = confirmWatch
+	}
 	seconds := int64(lifetime.Seconds())
 	opts.TimeoutSeconds = &seconds
 	opts.AllowWatchBookmarks = true
@@ -215,6 +218,9 @@ func (r *Reflector[T]) accepted() {
 
 // gather takes one event of a streaming list. Its end queues the set.
 func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened time.Time) *failure.Failure {
+	if initial.until != "" {
+		return r.gatherSince(initial, e, opened)
+	}
 	switch e.Type {
 	case watch.Bookmark:
 		if !endsInitial(e.Object) {

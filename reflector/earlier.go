@@ -1,0 +1,259 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Earlier is what a reflector of the same objects knew in an earlier process. Nobody
+// believes it: it is queued when the server has confirmed or corrected it.
+type Earlier[T object.Head] struct {
+	Items []T    // each key once; they are not changed
+	RV    string // every change up to here is in Items
+
+	// Confirm, if not nil, returns nil where the items are of the server that is asked
+	// now, an error that wraps ErrForeign where they are not, and any other where it could
+	// not find out.
+	Confirm func(context.Context) error
+}
+
+// ErrForeign: an earlier state is of another server.
+var ErrForeign = errors.New("the state is of another cluster")
+
+// errNotCaughtUp: the server did not say in time that it has told all.
+var errNotCaughtUp = errors.New("neither a change nor a bookmark has shown in time that nothing is missing")
+
+// errContradicted: the server has what an earlier state lacks, or the other way round.
+var errContradicted = errors.New("the server contradicts it")
+
+const (
+	// confirmWatch is the time after which the server is asked to close the watch that
+	// confirms an earlier state. It sends a bookmark two seconds before.
+	confirmWatch = 3 * time.Second
+
+	// confirmTries is how often a request about an earlier state may fail before a list
+	// takes its place.
+	confirmTries = 2
+)
+
+// earlier is a state that is being confirmed.
+type earlier[T object.Head] struct {
+	Earlier[T]
+	set      initialSet[T] // Items and what changed since
+	began    time.Time     // when the first request was made; zero before
+	failures int
+	spent    bool             // a list takes its place; it serves to know objects by
+	byKey    map[object.Key]T // of Items; made where it serves for that
+}
+
+// Resume has the next run begin with an earlier state, if the reflector has none of its
+// own. A watch from there brings it up to date; where the server does not have the history
+// any more, or contradicts the state, it is listed, and a source.Reuser takes back what has
+// not changed. It must be called before Run.
+func (r *Reflector[T]) Resume(e Earlier[T]) {
+	if r.rv == "" {
+		r.earlier = &earlier[T]{Earlier: e}
+	}
+}
+
+// resume brings an earlier state up to the version that the server has at the beginning:
+//
+//  1. A consistent read of one item tells that version. If it is that of the state, nothing
+//     has happened since, and all is done.
+//  2. The server must be the one that the state is of.
+//  3. A watch from the state on tells what has happened. The state is complete when a
+//     change or a bookmark is at that version or above it.
+func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
+	e := r.earlier
+	began := time.Now()
+	if e.began.IsZero() {
+		e.began = began
+	}
+	if e.set.until == "" {
+		rv, first, err := r.probe(ctx)
+		if err != nil { // a list would fare no better
+			return Resuming, failed(ctx, failure.PhaseList, err)
+		}
+		if err := e.check(rv, first); err != nil {
+			return r.giveUp(err)
+		}
+		if e.Confirm != nil {
+			if err := e.Confirm(ctx); errors.Is(err, ErrForeign) {
+				return r.giveUp(err)
+			} else if err != nil {
+				return r.tryAgain(failed(ctx, failure.PhaseList, err))
+			}
+		}
+		if rv == e.RV {
+			return Watching, r.replace(e.Items, rv, began, failure.PhaseList)
+		}
+		e.set = initialSet[T]{items: e.Items, until: rv, rv: e.RV}
+	}
+	opts := r.opts.selectors()
+	opts.ResourceVersion = e.set.rv
+	next, fail := r.follow(ctx, opts, &e.set)
+	if e.set.done {
+		return next, fail
+	}
+	late := time.Since(e.began) >= r.opts.Timing.StreamIdle
+	switch {
+	case expired(fail.Err):
+		r.expired = false // which is said of what is known, and nothing is yet
+		return r.giveUp(fail.Err)
+	case errors.Is(fail.Err, ErrNoEnd), late && errors.Is(fail.Err, ErrCutShort):
+		return r.giveUp(errNotCaughtUp)
+	case errors.Is(fail.Err, errContradicted), errors.Is(fail.Err, ErrWentBack):
+		return r.giveUp(fail.Err)
+	case errors.Is(fail.Err, ErrCutShort) && time.Since(began) >= shortWatch:
+		return Resuming, nil
+	}
+	return r.tryAgain(fail)
+}
+
+// giveUp has a list take the place of an earlier state, at once. It serves to know objects
+// by, unless the server's versions mean something else than they did then.
+func (r *Reflector[T]) giveUp(why error) (State, *failure.Failure) {
+	level := slog.LevelWarn
+	if r.earlier.spent = expired(why) || errors.Is(why, errNotCaughtUp); r.earlier.spent {
+		level = slog.LevelInfo
+	} else {
+		r.earlier = nil
+	}
+	r.opts.Logger.Log(context.Background(), level, "the earlier state is not resumed, listing", "resource", r.Name(), "cause", failure.Reason(why))
+	return r.first(), nil
+}
+
+// tryAgain counts a failure. After some a list takes the place of the earlier state.
+func (r *Reflector[T]) tryAgain(f *failure.Failure) (State, *failure.Failure) {
+	e := r.earlier
+	if e.failures++; e.failures >= confirmTries {
+		e.spent = true
+	}
+	return r.first(), f
+}
+
+// check compares an earlier state with the version that the server has, and with the
+// first of its items, nil if it has none.
+func (e *earlier[T]) check(rv string, first T) error {
+	order, err := object.CompareRV(e.RV, rv)
+	switch {
+	case err != nil:
+		return fmt.Errorf("its resource version %.40q cannot be compared with the server's: %w", e.RV, err)
+	case order > 0:
+		return fmt.Errorf("the server is at %s, and it at %s: %w", rv, e.RV, ErrWentBack)
+	case isNil(first):
+		if order == 0 && len(e.Items) > 0 {
+			return errContradicted
+		}
+		return nil
+	}
+	if order, err := object.CompareRV(first.GetResourceVersion(), e.RV); err != nil || order > 0 {
+		return err // it is newer, and the watch tells of it
+	}
+	for _, item := range e.Items {
+		if item.GetName() == first.GetName() && item.GetNamespace() == first.GetNamespace() && sameVersion(item, first) {
+			return nil
+		}
+	}
+	return errContradicted
+}
+
+// gatherSince takes one event behind an earlier state. An event at or below the version of
+// the set is an old one, sent again, and must tell what the set has.
+func (r *Reflector[T]) gatherSince(set *initialSet[T], e wire.Event[T], opened time.Time) *failure.Failure {
+	rv := e.Object.GetResourceVersion()
+	order, err := object.CompareRV(rv, set.rv)
+	switch {
+	case rv == "":
+		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}
+	case err != nil:
+		return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("%w: %w", errContradicted, err)}
+	case e.Type == watch.Bookmark:
+		if order < 0 {
+			return &failure.Failure{Phase: failure.PhaseWatch, Err: fmt.Errorf("a bookmark at %s after %s: %w", rv, set.rv, ErrWentBack)}
+		}
+	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
+		return unknownEvent(e.Type)
+	case order <= 0:
+		if !set.tells(e) {
+			return &failure.Failure{Phase: failure.PhaseWatch, Key: object.KeyOf(e.Object), Err: errContradicted}
+		}
+		return nil
+	default:
+		set.index()
+		set.apply(e.Type, e.Object)
+	}
+	if set.rv = rv; object.ReachedRV(rv, set.until) {
+		return r.replace(set.take(), rv, opened, failure.PhaseWatch)
+	}
+	return nil
+}
+
+// tells reports whether an event says what the set has.
+func (s *initialSet[T]) tells(e wire.Event[T]) bool {
+	s.index()
+	at, ok := s.at[object.KeyOf(e.Object)]
+	if e.Type == watch.Deleted {
+		return !ok || s.items[at].GetUID() != e.Object.GetUID()
+	}
+	return ok && sameVersion(s.items[at], e.Object)
+}
+
+func sameVersion[T object.Head](a, b T) bool {
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
+}
+
+// known returns what an earlier state has under key. It is safe for concurrent use once
+// knows has been called.
+func (e *earlier[T]) known(key object.Key) (T, bool) {
+	have, ok := e.byKey[key]
+	return have, ok
+}
+
+// knows makes known ready.
+func (e *earlier[T]) knows() wire.Known[T] {
+	if e.byKey == nil {
+		e.byKey = make(map[object.Key]T, len(e.Items))
+		for _, item := range e.Items {
+			e.byKey[object.KeyOf(item)] = item
+		}
+	}
+	return e.known
+}
+
+// probe asks the server for its first item, nil if there is none, and the version that it
+// is at, with a consistent read.
+func (r *Reflector[T]) probe(ctx context.Context) (rv string, first T, err error) {
+	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
+	defer dog.stop()
+	ctx, answered := r.ask(ctx)
+	defer answered()
+	opts := r.opts.selectors()
+	opts.Limit = 1
+	list, items := r.source.List(ctx, opts), 0
+	for item, err := range list.Items {
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+				err = fmt.Errorf("%w (%w)", cause, err)
+			}
+			return "", first, err
+		}
+		if items++; items > 1 {
+			break // of the second page
+		}
+		first = item
+	}
+	if list.Meta == nil || list.Meta.ResourceVersion == "" {
+		return "", first, ErrNoRV
+	}
+	return list.Meta.ResourceVersion, first, nil
+}

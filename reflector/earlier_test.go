@@ -1,0 +1,156 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// What a reflector makes of the state a@5 b@7 c@9, which is complete up to 10.
+func TestAnEarlierState(t *testing.T) {
+	type events = []wire.Event[partial]
+	at := func(rv string, items ...partial) []answer { return []answer{{rv: rv, items: items}} }
+	anew := answer{block: true, events: events{change(watch.Added, "n", 15), endOfInitial(20)}}
+	const listedAnew = "replaced @20 n@15"
+	probe, resumed, stream := `list rv="" limit=1`, `watch rv="10"`, `watch rv="" initial`
+	for name, c := range map[string]struct {
+		lists   []answer
+		watches []answer
+		queued  []string
+		asked   []string
+		failed  bool
+	}{
+		"of a server at which nothing has happened": {
+			lists: at("10", obj("a", 5)), watches: []answer{{block: true, events: events{change(watch.Modified, "a", 11)}}},
+			queued: []string{"replaced @10 a@5 b@7 c@9", "updated a@11"}, asked: []string{probe, resumed},
+		},
+		"is up to date with the change at that version": {
+			lists: at("12", obj("a", 5)),
+			watches: []answer{{events: events{
+				change(watch.Deleted, "b", 11), change(watch.Added, "d", 12), change(watch.Modified, "a", 13),
+			}}},
+			queued: []string{"replaced @12 a@5 c@9 d@12", "updated a@13"}, asked: []string{probe, resumed},
+		},
+		"is up to date with a bookmark": {
+			lists:   at("12", obj("a", 5)),
+			watches: []answer{{events: events{change(watch.Bookmark, "", 11), change(watch.Bookmark, "", 14)}}},
+			queued:  []string{"replaced @14 a@5 b@7 c@9"}, asked: []string{probe, resumed},
+		},
+		"goes on where the watch ended": {
+			lists:   at("12", obj("a", 5)),
+			watches: []answer{{events: events{change(watch.Modified, "c", 11)}, after: 2 * time.Second, broken: io.ErrUnexpectedEOF}, {block: true, events: events{change(watch.Bookmark, "", 12)}}},
+			queued:  []string{"replaced @12 a@5 b@7 c@11"}, asked: []string{probe, resumed, `watch rv="11"`}, failed: true,
+		},
+		"hears the same again": {
+			lists:   at("12", obj("a", 5)),
+			watches: []answer{{events: events{change(watch.Modified, "c", 9), change(watch.Deleted, "x", 8), change(watch.Bookmark, "", 12)}}},
+			queued:  []string{"replaced @12 a@5 b@7 c@9"}, asked: []string{probe, resumed},
+		},
+		"whose history has expired": {
+			lists: at("12", obj("a", 5)), watches: []answer{{err: apierrors.NewResourceExpired("too old")}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
+		"whose history expires in the watch": {
+			lists: at("12", obj("a", 5)), watches: []answer{{broken: apierrors.NewResourceExpired("too old")}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
+		"of a server that went back": {
+			lists: at("8", obj("a", 5)), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+		"of a server that went back, says a bookmark": {
+			lists: at("12", obj("a", 5)), watches: []answer{{block: true, events: events{change(watch.Bookmark, "", 8)}}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
+		"of a server that has something else": {
+			lists: at("12", obj("a", 4)), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+		"of a server that has more": {
+			lists: at("12", obj("0", 4)), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+		"of a server that has nothing": {
+			lists: at("10"), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+		"of a server that sends an old change which is news": {
+			lists: at("12", obj("a", 5)), watches: []answer{{block: true, events: events{change(watch.Modified, "b", 8)}}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
+		"of a server that never says that this is all": {
+			lists: at("12", obj("a", 5)), watches: []answer{{block: true}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
+		"of a server that refuses watches": {
+			lists: at("12", obj("a", 5)), watches: []answer{{err: errors.New("no")}, {err: errors.New("no")}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, resumed, stream}, failed: true,
+		},
+		"of a server that is not there for a while": {
+			lists:   append(slices.Repeat([]answer{{err: errors.New("connection refused")}}, 4), at("10", obj("a", 5))...),
+			watches: []answer{{block: true}},
+			queued:  []string{"replaced @10 a@5 b@7 c@9"}, asked: append(slices.Repeat([]string{probe}, 5), resumed), failed: true,
+		},
+		"of a server whose versions are no numbers": {
+			lists: at("new", obj("a", 5)), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			items := []partial{obj("a", 5), obj("b", 7), obj("c", 9)}
+			s := &script{lists: c.lists, watches: c.watches}
+			queued, r := playFrom(t, s, Options{}, &Earlier[partial]{Items: items, RV: "10"})
+			require.Equal(t, c.queued, queued)
+			require.Equal(t, c.asked, s.asked[:len(c.asked)])
+			require.Equal(t, c.failed, r.Status().Failures > 0, "%v", r.Status().Failure)
+			require.Equal(t, []partial{obj("a", 5), obj("b", 7), obj("c", 9)}, items, "which are not the reflector's")
+		})
+	}
+}
+
+func TestAnEarlierStateOfAnotherCluster(t *testing.T) {
+	for name, c := range map[string]struct {
+		errs   []error
+		queued string
+		failed uint64
+	}{
+		"the same":  {[]error{nil}, "replaced @10 a@5", 0},
+		"another":   {[]error{ErrForeign}, "replaced @20", 0},
+		"says late": {[]error{errors.New("no answer"), nil}, "replaced @10 a@5", 1},
+		"unknown":   {[]error{errors.New("no answer"), errors.New("no answer")}, "replaced @20", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := answer{rv: "10", items: []partial{obj("a", 5)}}
+			s := &script{lists: []answer{first, first}}
+			if c.queued == "replaced @20" {
+				s.watches = []answer{{block: true, events: []wire.Event[partial]{endOfInitial(20)}}}
+			}
+			queued, r := playFrom(t, s, Options{}, &Earlier[partial]{Items: []partial{obj("a", 5)}, RV: "10", Confirm: func(context.Context) error {
+				err := c.errs[0]
+				c.errs = c.errs[1:]
+				return err
+			}})
+			require.Equal(t, []string{c.queued}, queued)
+			require.Equal(t, c.failed, r.Status().Failures)
+		})
+	}
+}
+
+// Whatever happens to it, the reflector lists in the end.
+func TestAnEarlierStateThatPanics(t *testing.T) {
+	s := &script{lists: []answer{{rv: "10"}, {rv: "10"}}, watches: []answer{{block: true, events: []wire.Event[partial]{endOfInitial(20)}}}}
+	queued, r := playFrom(t, s, Options{}, &Earlier[partial]{RV: "10", Confirm: func(context.Context) error { panic("no") }})
+	require.Equal(t, []string{"replaced @20"}, queued)
+	var p *failure.PanicError
+	require.ErrorAs(t, r.Status().Failure, &p)
+}
