@@ -66,7 +66,11 @@ func (s *Shelf) bases(group string, raw []byte) (ground, from *base) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if samples := s.census.note(raw); samples != nil {
-		s.ground = &base{Text: plainText(nil, samples)}
+		next := uint32(1)
+		if s.ground != nil {
+			next += s.ground.ground
+		}
+		s.ground = &base{Text: plainText(nil, samples), ground: next}
 	}
 	return s.ground, s.groups[group].Value()
 }

@@ -33,7 +33,8 @@ const (
 // base is a text that others are compressed against. It has no prefix.
 type base struct {
 	Text
-	ready weak.Pointer[dictionary] // plain and ready for use; guarded by Shelf.mu
+	ground uint32                   // it is samples, and no member of a group: which one since the first, from 1
+	ready  weak.Pointer[dictionary] // plain and ready for use; guarded by Shelf.mu
 }
 
 // ErrDamaged means that bytes which were packed cannot be had back.

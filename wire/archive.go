@@ -1,0 +1,238 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/pack"
+)
+
+// ErrKeptWhole means that a packed object cannot be archived, since bytes cannot give it
+// back: it is there as an object.
+var ErrKeptWhole = errors.New("bytes cannot give the object back as it is")
+
+// Archive writes packed objects so that the packer of another process can take them back
+// without decoding any (see Packer.Extract). What objects have in common is written with the
+// first that needs it, so that they are to be read in the same order. It belongs to one
+// goroutine. The zero Archive has written nothing.
+type Archive[T object.Object] struct {
+	texts   pack.Archive
+	begun   bool
+	kins    map[*kin]uint64    // their numbers, from 1
+	layouts map[*layout]uint64 // likewise
+}
+
+// Append appends o. It fails with an *Error that wraps ErrKeptWhole, or ErrDamaged where that
+// is known of o.
+func (a *Archive[T]) Append(dst []byte, o *Packed[T]) ([]byte, error) {
+	switch fail := (&Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName())}); {
+	case o.kin.whole != nil:
+		fail.Err = ErrKeptWhole
+		return dst, fail
+	case o.lost.Load():
+		fail.Err = ErrDamaged
+		return dst, fail
+	}
+	if !a.begun {
+		a.begun = true
+		dst = pack.AppendString(dst, o.by.atHand())
+	}
+	dst, err := a.appendKin(dst, o.kin)
+	if err != nil {
+		return dst, err
+	}
+	for _, end := range []uint32{o.name, o.uid, o.rv} {
+		dst = binary.AppendUvarint(dst, uint64(end))
+	}
+	return a.texts.Append(dst, o.text), nil
+}
+
+// atHand names the annotations that are kept at hand.
+func (p *Packer[T]) atHand() string { return strings.Join(p.annotations, ",") }
+
+func (a *Archive[T]) appendKin(dst []byte, k *kin) ([]byte, error) {
+	number, ok := a.kins[k]
+	if ok {
+		return binary.AppendUvarint(dst, number), nil
+	}
+	if a.kins == nil {
+		a.kins = make(map[*kin]uint64)
+	}
+	number = uint64(len(a.kins) + 1)
+	a.kins[k] = number
+	dst = binary.AppendUvarint(dst, number)
+	dst = a.appendLayout(dst, k.layout)
+	dst = pack.AppendString(dst, k.namespace)
+	dst = appendLength(dst, len(k.labels), k.labels == nil)
+	for key, value := range k.labels {
+		dst = pack.AppendString(pack.AppendString(dst, key), value)
+	}
+	dst = appendLength(dst, len(k.owners), k.owners == nil)
+	for i := range k.owners {
+		owner, err := k.owners[i].Marshal()
+		if err != nil {
+			return dst, err
+		}
+		dst = pack.AppendString(dst, owner)
+	}
+	if k.deleted == nil {
+		return append(dst, 0), nil
+	}
+	return binary.AppendUvarint(append(dst, 1), uint64(k.deleted.Unix())), nil
+}
+
+func (a *Archive[T]) appendLayout(dst []byte, l *layout) []byte {
+	number, ok := a.layouts[l]
+	if ok {
+		return binary.AppendUvarint(dst, number)
+	}
+	if a.layouts == nil {
+		a.layouts = make(map[*layout]uint64)
+	}
+	number = uint64(len(a.layouts) + 1)
+	a.layouts[l] = number
+	dst = append(binary.AppendUvarint(dst, number), byte(l.code))
+	for _, s := range []string{l.kind.Group, l.kind.Version, l.kind.Kind} {
+		dst = pack.AppendString(dst, s)
+	}
+	return dst
+}
+
+// appendLength appends a length, with none told from zero.
+func appendLength(dst []byte, n int, none bool) []byte {
+	if none {
+		return append(dst, 0)
+	}
+	return binary.AppendUvarint(dst, uint64(n)+1)
+}
+
+// Extract returns the objects that an Archive wrote, n of them, which must be all of raw.
+// Nothing is decoded, and nothing of raw is kept. It fails with an *Error that wraps
+// ErrDamaged where raw is not what an Archive wrote; what is inside of an object shows only
+// when that is opened.
+func (p *Packer[T]) Extract(raw []byte, n int) ([]*Packed[T], error) {
+	goType := reflect.TypeFor[T]()
+	if goType.Kind() != reflect.Pointer {
+		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: objects of type %v may be of any type", ErrKeptWhole, goType)}
+	}
+	x := &extract[T]{by: p, in: p.shelf.NewExtract(raw), goType: goType.Elem()}
+	if n > 0 {
+		if have := string(x.in.Bytes()); have != p.atHand() {
+			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects have the annotations %.200q at hand, want %.200q", ErrDamaged, have, p.atHand())}
+		}
+	}
+	objects := make([]*Packed[T], 0, min(n, len(raw)))
+	for range n {
+		o, err := x.object()
+		if err != nil {
+			return nil, &Error{Media: mediaPacked, Where: whereItem(len(objects)), Bytes: len(raw), Err: err}
+		}
+		objects = append(objects, o)
+	}
+	if x.in.Left() > 0 {
+		return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: %d bytes behind the last object", ErrDamaged, x.in.Left())}
+	}
+	return objects, nil
+}
+
+// extract reads an archive.
+type extract[T object.Object] struct {
+	by      *Packer[T]
+	in      *pack.Extract
+	goType  reflect.Type // what an object points to
+	kins    []*kin
+	layouts []*layout
+}
+
+func (x *extract[T]) object() (*Packed[T], error) {
+	k, err := x.kin()
+	if err != nil {
+		return nil, err
+	}
+	name, uid, rv := x.in.Uvarint(), x.in.Uvarint(), x.in.Uvarint()
+	text, err := x.in.Text(k.group)
+	if err != nil {
+		return nil, err
+	}
+	if name == 0 || name > uid || uid > rv || rv > uint64(len(text.Prefix())) {
+		return nil, fmt.Errorf("%w: the name of an object", ErrDamaged)
+	}
+	return &Packed[T]{by: x.by, kin: k, text: text, ends: ends{uint32(name), uint32(uid), uint32(rv)}}, nil
+}
+
+func (x *extract[T]) kin() (*kin, error) {
+	number := x.in.Uvarint()
+	if 0 < number && number <= uint64(len(x.kins)) {
+		return x.kins[number-1], nil
+	}
+	l, err := x.layout()
+	if err != nil {
+		return nil, err
+	}
+	var common metav1.PartialObjectMetadata
+	common.Namespace = string(x.in.Bytes())
+	if n, none := x.length(); !none {
+		common.Labels = make(map[string]string, n)
+		for range n {
+			key := string(x.in.Bytes())
+			common.Labels[key] = string(x.in.Bytes())
+		}
+	}
+	if n, none := x.length(); !none {
+		common.OwnerReferences = make([]metav1.OwnerReference, n)
+		for i := range n {
+			if common.OwnerReferences[i].Unmarshal(x.in.Bytes()) != nil {
+				return nil, fmt.Errorf("%w: an owner", ErrDamaged)
+			}
+		}
+	}
+	if x.in.Byte() != 0 {
+		common.DeletionTimestamp = new(metav1.Unix(int64(x.in.Uvarint()), 0))
+	}
+	if x.in.Failed() || number != uint64(len(x.kins)+1) {
+		return nil, fmt.Errorf("%w: what objects have in common", ErrDamaged)
+	}
+	k := x.by.kins.of(l, &common)
+	x.kins = append(x.kins, k)
+	return k, nil
+}
+
+func (x *extract[T]) layout() (*layout, error) {
+	number := x.in.Uvarint()
+	if 0 < number && number <= uint64(len(x.layouts)) {
+		return x.layouts[number-1], nil
+	}
+	code := code(x.in.Byte())
+	kind := object.GVK{Group: string(x.in.Bytes()), Version: string(x.in.Bytes()), Kind: string(x.in.Bytes())}
+	if x.in.Failed() || number != uint64(len(x.layouts)+1) {
+		return nil, fmt.Errorf("%w: a type", ErrDamaged)
+	}
+	o, ok := reflect.New(x.goType).Interface().(object.Object)
+	if !ok {
+		return nil, fmt.Errorf("%w: a %v is not an object", ErrKeptWhole, x.goType)
+	}
+	if !kind.Empty() {
+		o.GetObjectKind().SetGroupVersionKind(kind)
+	}
+	l := x.by.layouts.of(o)
+	if l.code != code || code == codeNone || l.kind != kind {
+		return nil, fmt.Errorf("%w: %v is written in another way", ErrDamaged, x.goType)
+	}
+	x.layouts = append(x.layouts, l)
+	return l, nil
+}
+
+// length reads what appendLength wrote. Each of that many takes a byte at least.
+func (x *extract[T]) length() (n int, none bool) {
+	length := x.in.Uvarint()
+	if length == 0 || length-1 > uint64(x.in.Left()) {
+		return 0, true
+	}
+	return int(length - 1), false
+}
