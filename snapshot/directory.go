@@ -1,0 +1,206 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options configure a Directory. The zero value works.
+type Options struct {
+	// Interval is the least time between two writings of one file, a tenth more or less.
+	// A file is at most that much older than what its informer had when the process was
+	// killed. Default 5 min.
+	Interval time.Duration
+
+	// MaxAge is how old a file may be that is read. Default 24 h.
+	MaxAge time.Duration
+
+	// Secrets has Secrets written too, as any process of the same user can read them.
+	// By default an informer of Secrets has no snapshot.
+	Secrets bool
+}
+
+func (o Options) withDefaults() Options {
+	if o.Interval <= 0 {
+		o.Interval = 5 * time.Minute
+	}
+	if o.MaxAge <= 0 {
+		o.MaxAge = 24 * time.Hour
+	}
+	return o
+}
+
+// Directory is where the informers of a process have their snapshots. It may be given to
+// several factories. Make it with In.
+type Directory struct {
+	path string
+	opts Options
+
+	create func(dir, pattern string) (file, error)
+	turn   chan struct{} // holds a token while nobody writes
+
+	mu     sync.Mutex // guards the rest
+	users  int
+	unlock func() // nil while the directory is not locked
+}
+
+// file is what is written.
+type file interface {
+	io.WriteCloser
+	Name() string
+	Sync() error
+}
+
+// In returns the directory at a path. It is made, for its owner alone, when something is
+// written into it. Nothing is done yet, so that nothing can fail.
+func In(path string, opts Options) *Directory {
+	d := &Directory{path: path, opts: opts.withDefaults(), turn: make(chan struct{}, 1)}
+	d.create = func(dir, pattern string) (file, error) { return os.CreateTemp(dir, pattern) } // of mode 0600
+	d.turn <- struct{}{}
+	return d
+}
+
+// Path returns the path given to In.
+func (d *Directory) Path() string { return d.path }
+
+// Options returns those given to In, and the defaults.
+func (d *Directory) Options() Options { return d.opts }
+
+// Use keeps the directory for this process, from the first writing on, until done is called,
+// by the last that uses it.
+func (d *Directory) Use() (done func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.users++
+	return sync.OnceFunc(d.leave)
+}
+
+func (d *Directory) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.users--; d.users == 0 && d.unlock != nil {
+		d.unlock()
+		d.unlock = nil
+	}
+}
+
+// Read returns the snapshot that is wanted. It fails with an *Error, which wraps
+// fs.ErrNotExist where there is none. The Cluster of the label is not compared.
+func (d *Directory) Read(want Label) (*File, error) {
+	f, err := Open(filepath.Join(d.path, want.name()))
+	if err != nil {
+		return nil, err
+	}
+	if differs := f.differs(&want); differs != "" {
+		return nil, &Error{f.Path, fmt.Errorf("%w: %s", ErrForeign, differs)}
+	}
+	if age := time.Since(f.Written); age > d.opts.MaxAge {
+		return nil, &Error{f.Path, fmt.Errorf("%w: it was written %s ago, and %s is allowed", ErrOld, age.Round(time.Second), d.opts.MaxAge)}
+	}
+	return f, nil
+}
+
+// Write puts a snapshot in the place of the one before. Fill writes its content. Write waits
+// until nobody else writes, or ctx is done. It returns the size of the file, or fails with an
+// *Error, and then leaves the one before where it was.
+func (d *Directory) Write(ctx context.Context, l Label, fill func(*Writer) error) (size int64, err error) {
+	select {
+	case <-d.turn:
+	case <-ctx.Done():
+		return 0, &Error{d.path, context.Cause(ctx)}
+	}
+	defer func() { d.turn <- struct{}{} }()
+	defer d.Use()()
+	if err := d.claim(); err != nil {
+		return 0, &Error{d.path, err}
+	}
+	name := filepath.Join(d.path, l.name())
+	if size, err = d.write(name, l, fill); err != nil {
+		return 0, &Error{name, err}
+	}
+	return size, nil
+}
+
+func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size int64, err error) {
+	f, err := d.create(d.path, filepath.Base(name)+temporary+"*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, ignore(os.Remove(f.Name()), fs.ErrNotExist))
+		}
+	}()
+	w := newWriter(f)
+	err = w.begin(&l)
+	if err == nil {
+		err = fill(w)
+	}
+	if err == nil {
+		err = w.end()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
+	}
+	return w.size, os.Rename(f.Name(), name)
+}
+
+// temporary is in the names of files that are not whole yet.
+const temporary = ".new-"
+
+// claim makes the directory and locks it, if that has not been done. What a process that was
+// killed has left there goes.
+func (d *Directory) claim() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unlock != nil {
+		return nil
+	}
+	if err := os.MkdirAll(d.path, 0o700); err != nil {
+		return err
+	}
+	unlock, err := lock(filepath.Join(d.path, "lock"))
+	if err != nil {
+		return err
+	}
+	d.unlock = unlock
+	return d.clean()
+}
+
+// clean removes what was never finished, and what nobody would read any more.
+func (d *Directory) clean() error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		old := false
+		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), extension) {
+			old = time.Since(info.ModTime()) > d.opts.MaxAge
+		}
+		if old || strings.Contains(e.Name(), extension+temporary) {
+			if err := ignore(os.Remove(filepath.Join(d.path, e.Name())), fs.ErrNotExist); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ignore(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}

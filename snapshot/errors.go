@@ -1,0 +1,27 @@
+package snapshot
+
+import "errors"
+
+// What may be wrong with a snapshot.
+var (
+	// ErrDamaged: the file was cut off or changed, or is none that this package wrote.
+	ErrDamaged = errors.New("the file is damaged")
+	// ErrForeign: the file is of other objects than those that are wanted.
+	ErrForeign = errors.New("the file is of something else")
+	// ErrOld: the file is older than Options.MaxAge.
+	ErrOld = errors.New("the file is too old")
+	// ErrLocked: another process writes into the directory.
+	ErrLocked = errors.New("another process writes into this directory: give each its own")
+)
+
+// Error says what could not be done with which file or directory.
+type Error struct {
+	Path string
+	Err  error
+}
+
+// Error names the path and the reason.
+func (e *Error) Error() string { return "snapshot " + e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
