@@ -15,6 +15,7 @@
 //	rest/scheme                the Go type of every built-in kind
 //	deltafifo                  the queue of changes between a reflector and an informer
 //	indexer                    the cache: by key, namespace, label selector and typed index
+//	snapshot                   caches in files, for the next process
 //	workqueue                  the queue of work between handlers and workers
 //	reflector                  keeps a queue in step with the server by list and watch
 //	sharedinformer             applies the queue to the cache and calls the handlers

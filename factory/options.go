@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -49,6 +50,10 @@ type Options struct {
 	// it.
 	Store sharedinformer.Store
 
+	// Snapshot is where the informers keep what they have, so that a later process need not
+	// list it; see sharedinformer.Options. Nil means nowhere.
+	Snapshot *snapshot.Directory
+
 	// Initial, PageSize and Timing are those of reflector.Options.
 	Initial  reflector.Initial
 	PageSize int64
@@ -71,7 +76,7 @@ type Options struct {
 func (o Options) informer(scope Scope) sharedinformer.Options {
 	return sharedinformer.Options{
 		LabelSelector: scope.Labels, FieldSelector: scope.Fields,
-		Initial: o.Initial, PageSize: o.PageSize, Timing: o.Timing,
+		Initial: o.Initial, PageSize: o.PageSize, Timing: o.Timing, Snapshot: o.Snapshot,
 		Compact: o.Compact, SyncPatience: o.SyncPatience, DetectMutations: o.DetectMutations,
 		OnError: o.OnError, OnState: o.OnState, Logger: o.Logger, Flight: o.Flight,
 	}

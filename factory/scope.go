@@ -70,6 +70,11 @@ type For[T object.Object] struct {
 	// an error.
 	Transform func(T) (T, error)
 
+	// TransformVersion names the transform and its version, such as "slim 2". It is needed
+	// for Options.Snapshot, since nobody can tell two functions apart: change it whenever
+	// the transform changes.
+	TransformVersion string
+
 	// Optional says that the caller can do without the kind as long as the server
 	// does not serve it, such as that of a custom resource definition that is not
 	// installed: WaitForSync does not wait for it then. The informer goes on asking.

@@ -15,5 +15,6 @@ const (
 	PhaseIndex     Phase = "index"      // calling an index function
 	PhaseHandler   Phase = "handler"    // calling a handler
 	PhaseCache     Phase = "cache"      // keeping cached objects as they are
+	PhaseSnapshot  Phase = "snapshot"   // writing what is cached into a file
 	PhaseHook      Phase = "hook"       // calling OnError, OnState or OnSync
 )

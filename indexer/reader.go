@@ -128,6 +128,12 @@ func (x *Indexer[T]) Snapshot() (objects View[T], rv string) {
 	return x.all.view(), x.rv
 }
 
+// NamespaceSnapshot returns every object of a namespace, or of all if it is empty
+// (metav1.NamespaceAll).
+func (x *Indexer[T]) NamespaceSnapshot(namespace string) View[T] {
+	return x.Reader().namespace(namespace)
+}
+
 // Matching yields the objects of seq whose labels match selector. With it any
 // lookup can be narrowed: by namespace, by index, by both.
 func Matching[T object.Head](seq iter.Seq[T], selector labels.Selector) iter.Seq[T] {

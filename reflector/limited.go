@@ -13,6 +13,9 @@ func (t *transformed[T]) Kept() wire.Fields {
 	return wire.Fields{}
 }
 
+// Origin implements source.Traced as the source does.
+func (t *transformed[T]) Origin() (source.Origin, bool) { return source.OriginOf(t.source) }
+
 // Altered implements source.Limited.
 func (t *transformed[T]) Altered() bool { return true }
 

@@ -113,6 +113,9 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r.Name(), ErrRunning)
 	}
 	defer r.enter(Stopped)
+	if r.earlier != nil {
+		r.earlier = &earlier[T]{Earlier: r.earlier.Earlier}
+	}
 	state := r.first()
 	for ctx.Err() == nil {
 		next, fail := r.step(ctx, state)

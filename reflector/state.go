@@ -80,6 +80,10 @@ type Status struct {
 	Attempts int              // failures since the last success, such as a watch that has served for a third of Backoff.Max; 0 means that all is well
 	Failure  *failure.Failure // the last failure ever, nil if there was none
 
+	// Resumed: the state began with an earlier one, which the server has confirmed or
+	// corrected (see Reflector.Resume).
+	Resumed bool
+
 	Lists      uint64 // lists and streaming lists begun
 	Relists    uint64 // those of them that replaced a state; more than a few an hour mean that watches fall behind the server's history
 	Watches    uint64 // watches begun, streaming lists included

@@ -41,8 +41,9 @@ type Client struct {
 
 	fieldManager, fieldValidation string // of the Config
 
-	mu    sync.Mutex // guards plain
-	plain map[object.GVR]bool
+	mu      sync.Mutex // guards the rest
+	plain   map[object.GVR]bool
+	cluster *string // see Cluster; nil while it is not known
 }
 
 // NewClient returns a client for the server of cfg. It sends nothing: an

@@ -32,6 +32,7 @@ type core[T object.Head] struct {
 	mutations mutations[T] // nil if off
 	flight    *flight.Recorder
 	track     *flight.Track
+	snapshots *snapshots[T] // nil if off
 	scope     scope
 	feeds     feeds[T]
 
@@ -159,10 +160,17 @@ func (i *core[T]) live(r *run) error {
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}
+	if i.snapshots != nil {
+		defer i.snapshots.in.Use()()
+		r.tasks.Go(func() { i.snapshots.run(r.ctx) })
+	}
 	processed := make(chan struct{})
 	go func() { defer close(processed); i.process(feeding, r) }()
 	<-processed
 	r.tasks.Wait()
+	if i.snapshots != nil {
+		i.snapshots.last(r.ctx)
+	}
 	r.cancel(nil)
 	i.mu.Lock()
 	i.current = nil

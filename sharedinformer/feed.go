@@ -23,6 +23,8 @@ type feed[T object.Head] struct {
 	whole bool   // its initial list is in the cache; guarded by core.join
 	rv    string // up to where the cache has its changes; guarded by core.join
 
+	restored bool // its snapshot was asked for; of the goroutine in which it runs
+
 	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never
 }
 
@@ -57,6 +59,9 @@ func (i *core[T]) start(r *run, f *feed[T]) {
 		defer cancel()
 		for _, other := range before {
 			<-other
+		}
+		if i.snapshots != nil {
+			i.snapshots.restore(f)
 		}
 		if err := f.reflector.Run(ctx); err != nil {
 			r.fail(err)

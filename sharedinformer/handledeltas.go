@@ -112,6 +112,9 @@ func (i *core[T]) publish(changes *applier[T]) {
 	}
 	if changes.whole && !i.synced.Load() && i.feeds.complete() {
 		i.synced.Store(true)
+		if i.snapshots != nil {
+			i.snapshots.forget()
+		}
 		i.append(&segment[T]{synced: true})
 	}
 	if !changes.resync {

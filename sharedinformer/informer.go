@@ -53,6 +53,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 		return &Informer[T]{machine: i, packed: i}
 	}
 	i := newCore(from, opts, func(a, b T) bool { return reflect.DeepEqual(a, b) })
+	i.snapshots = newSnapshots(i, from, opts, wholeForm[T]{partsOf(from)})
 	if opts.DetectMutations > 0 {
 		detector := newMutationDetector[T](opts.DetectMutations, i.reportNow)
 		if pool := partsOf(from); pool != nil {
@@ -73,6 +74,21 @@ func (i *Informer[T]) Cache() indexer.Reader[T] {
 		return i.packed.reader
 	}
 	return i.whole.cache.Reader()
+}
+
+// Stale returns the read side of what the informer had in an earlier process, by its
+// snapshot, until it is synced: it may be wrong in everything, and the server may be another
+// one. From then on it returns the cache. It is for those who had rather see something old
+// than nothing; ask again for what is newer. Without a snapshot it is empty at first.
+func (i *Informer[T]) Stale() indexer.Reader[T] {
+	switch {
+	case i.HasSynced():
+	case i.packed != nil && i.packed.snapshots != nil:
+		return indexer.Opened[T](i.packed.snapshots.stale(), i.packed.damaged)
+	case i.whole != nil && i.whole.snapshots != nil:
+		return i.whole.snapshots.stale().Reader()
+	}
+	return i.Cache()
 }
 
 // AddIndex adds a typed index to the informer's cache; the informer may be running.

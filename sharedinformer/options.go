@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/snapshot"
 )
 
 // Store says how an informer caches its objects.
@@ -66,6 +67,24 @@ type Options struct {
 
 	// Store says how objects are cached.
 	Store Store
+
+	// Snapshot is where the informer keeps what it has, so that a later process begins with
+	// it and need not list it: one file for each of Namespaces, written now and then and when
+	// the informer stops. Nil means nowhere.
+	//
+	// A snapshot is never believed (C02). The informer is synced, and handlers hear of it,
+	// when the server has confirmed it: a watch from there has caught up with the version
+	// that the server had when the informer began. Where the history since then has expired,
+	// or the server contradicts it, all is listed, and what has not changed is not decoded
+	// again. Until then Informer.Stale shows what was read.
+	//
+	// The source must be a source.Traced, as rest.Resource is.
+	Snapshot *snapshot.Directory
+
+	// TransformVersion names the transform that the source's objects go through, and its
+	// version. Without it, what has gone through a transform has no snapshot, since
+	// nobody could tell whether the transform is still the same.
+	TransformVersion string
 
 	// Compact lets the queue keep only the newest state of an object while the
 	// informer lags behind the network. Handlers then miss states in between.

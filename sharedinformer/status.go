@@ -32,8 +32,11 @@ type Status struct {
 	QueueAge    time.Duration // how long the oldest of them has waited
 	QueueMerged uint64        // deltas that compaction folded
 
-	// Failure is the last one of an index function or of the mutation
-	// detector. Those of the reflector and of handlers stand there.
+	// Snapshot is nil without Options.Snapshot.
+	Snapshot *SnapshotStatus
+
+	// Failure is the last one of an index function, of the mutation
+	// detector or of writing a snapshot. Those of the reflector and of handlers stand there.
 	Failure *failure.Failure
 
 	Handlers []HandlerStatus // in the order in which they joined
@@ -65,7 +68,7 @@ func (i *core[T]) Status() Status {
 		Reflector: all, Namespaces: each,
 		Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(),
-		Failure: i.failure.Load(),
+		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(),
 	}
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {
 		s.QueueAge = time.Since(oldest)
@@ -113,6 +116,7 @@ func together(a, b reflector.Status) reflector.Status {
 	worst.Events, worst.Bookmarks, worst.Duplicates = a.Events+b.Events, a.Bookmarks+b.Bookmarks, a.Duplicates+b.Duplicates
 	worst.Failures = a.Failures + b.Failures
 	worst.Unordered = a.Unordered || b.Unordered
+	worst.Resumed = a.Resumed && b.Resumed
 	return worst
 }
 

@@ -22,7 +22,7 @@ const module = "github.com/millrace-dev/millrace"
 var floors = [][]string{
 	{"object", "failure", "flight", "internal/jitter"},
 	{"source", "wire"},
-	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue"},
+	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot"},
 	{"reflector"},
 	{"sharedinformer"},
 	{"factory", "serving"},

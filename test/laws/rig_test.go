@@ -34,6 +34,7 @@ type rig struct {
 	pool   *wire.Pool
 	ctx    context.Context // ends with the test, before the server
 	runs   *sync.WaitGroup // what run started
+	backup *apiserver.Snapshot
 }
 
 var pods = object.GVR{Version: "v1", Resource: "pods"}

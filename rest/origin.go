@@ -1,0 +1,61 @@
+package rest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// Origin implements source.Traced. A subresource has none.
+func (r *Resource[T]) Origin() (source.Origin, bool) {
+	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" {
+		return source.Origin{}, false
+	}
+	return source.Origin{Kind: r.kind, Server: r.client.address(), Cluster: r.client.Cluster}, true
+}
+
+// address is where the server is, and a digest of the authority by which it is recognised.
+func (c *Client) address() string {
+	address := *c.base
+	address.User = nil
+	authority := c.config.TLS.CAData
+	if file := c.config.TLS.CAFile; file != "" {
+		authority, _ = os.ReadFile(file) // where it cannot be read, no request succeeds either
+	}
+	if len(authority) == 0 {
+		return address.String()
+	}
+	sum := sha256.Sum256(authority)
+	return address.String() + " " + hex.EncodeToString(sum[:8])
+}
+
+// Cluster returns the UID of the namespace kube-system, which lives as long as the cluster.
+// It is empty where the caller may not read it, or there is none. The server is asked once.
+func (c *Client) Cluster(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	known := c.cluster
+	c.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	namespaces := ResourceForKind[*metav1.PartialObjectMetadata](c, object.GVK{Version: "v1", Kind: "Namespace"})
+	system, err := namespaces.Get(ctx, object.Key{Name: metav1.NamespaceSystem}, metav1.GetOptions{})
+	uid := ""
+	switch {
+	case err == nil:
+		uid = string(system.GetUID())
+	case !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err):
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cluster = &uid
+	return uid, nil
+}

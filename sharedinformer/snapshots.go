@@ -1,0 +1,297 @@
+package sharedinformer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/snapshot"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// SnapshotStatus is how an informer is doing that has Options.Snapshot.
+type SnapshotStatus struct {
+	Directory string
+	Off       string    // why nothing is written and read; empty where it is
+	Written   time.Time // when the last file was begun; zero before
+	Bytes     int64     // of that file
+
+	// Failure is why the last writing failed; nil where it did not.
+	Failure *failure.Failure
+}
+
+// form is how what is cached is written as bytes, and read again.
+type form[T object.Head] interface {
+	write(ctx context.Context, objects indexer.View[T], to io.Writer) error
+	read(content []byte, n int) ([]T, error)
+}
+
+// snapshots keep what each feed has in a file, and have a feed begin with what its file has.
+// Files are written by one goroutine at a time.
+type snapshots[T object.Head] struct {
+	informer *core[T]
+	in       *snapshot.Directory
+	form     form[T]
+	origin   source.Origin
+	label    snapshot.Label // what is the same in all files
+
+	mu     sync.Mutex // guards the rest; taken under core.join
+	status SnapshotStatus
+	told   bool           // that there are none
+	held   map[string][]T // by namespace: what was read, until the informer is synced
+	shown  *indexer.Indexer[T]
+	saved  map[*feed[T]]string // up to where the file of each is complete
+}
+
+// newSnapshots returns the snapshots of an informer of T, nil where they are not wanted.
+func newSnapshots[T object.Object, C object.Head](i *core[C], from source.ListerWatcher[T], opts Options, f form[C]) *snapshots[C] {
+	if opts.Snapshot == nil {
+		return nil
+	}
+	s := &snapshots[C]{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]C), saved: make(map[*feed[C]]string)}
+	origin, traced := source.OriginOf(from)
+	s.origin = origin
+	s.label = snapshot.Label{
+		Server: origin.Server, Kind: origin.Kind, Type: reflect.TypeFor[T]().String(), Shape: wire.ShapeOf[T](),
+		Keep: i.Kept().String(), Transform: opts.TransformVersion,
+	}
+	if opts.LabelSelector != nil {
+		s.label.Labels = opts.LabelSelector.String()
+	}
+	if opts.FieldSelector != nil {
+		s.label.Fields = opts.FieldSelector.String()
+	}
+	s.status.Directory = opts.Snapshot.Path()
+	switch {
+	case !traced || origin.Cluster == nil:
+		s.status.Off = "the source does not say whose objects it reads: it is no source.Traced"
+	case reflect.TypeFor[T]().Kind() != reflect.Pointer:
+		s.status.Off = fmt.Sprintf("the Go type of an object may be any: ask for one type instead of %v", reflect.TypeFor[T]())
+	case i.Altered() && opts.TransformVersion == "":
+		s.status.Off = "the objects go through a transform, and nobody can tell whether it is still the same: set TransformVersion"
+	case origin.Kind.Group == "" && origin.Kind.Kind == "Secret" && !opts.Snapshot.Options().Secrets:
+		s.status.Off = "Secrets are written only if snapshot.Options.Secrets says so"
+	}
+	return s
+}
+
+// off reports whether there are no snapshots, and says why, once.
+func (s *snapshots[T]) off() bool {
+	s.mu.Lock()
+	why, told := s.status.Off, s.told
+	s.told = true
+	s.mu.Unlock()
+	if why != "" && !told {
+		s.informer.logger.Warn("the informer has no snapshot", "resource", s.informer.Name(), "cause", why)
+	}
+	return why != ""
+}
+
+// restore has the first run of a feed begin with its file, if that is of use. What is wrong
+// with it is said in one line.
+func (s *snapshots[T]) restore(f *feed[T]) {
+	if f.restored || s.off() {
+		return
+	}
+	f.restored = true
+	items, file, err := s.read(f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.informer.logger.Debug("no snapshot yet", "resource", f.reflector.Name(), "err", err)
+		return
+	case err != nil:
+		s.informer.logger.Warn("the snapshot is of no use, listing", "resource", f.reflector.Name(), "err", err)
+		return
+	}
+	s.mu.Lock()
+	s.held[f.namespace], s.shown, s.saved[f] = items, nil, file.RV
+	s.mu.Unlock()
+	path, cluster := file.Path, file.Cluster
+	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Confirm: func(ctx context.Context) error {
+		switch now, err := s.origin.Cluster(ctx); {
+		case err != nil:
+			return fmt.Errorf("ask which cluster this is: %w", err)
+		case now != cluster:
+			return fmt.Errorf("snapshot %s: %w: %q, and the server's is %q", path, reflector.ErrForeign, cluster, now)
+		}
+		return nil
+	}})
+}
+
+func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
+	want := s.label
+	want.Namespace = f.namespace
+	file, err := s.in.Read(want)
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := s.form.read(file.Content, file.Objects)
+	if err != nil {
+		return nil, nil, &snapshot.Error{Path: file.Path, Err: err}
+	}
+	file.Content = nil
+	return items, file, nil
+}
+
+// soon is within which part of the interval the first file is written.
+const soon = 5
+
+// run writes files until ctx is done.
+func (s *snapshots[T]) run(ctx context.Context) {
+	if s.off() {
+		return
+	}
+	interval := s.in.Options().Interval
+	timer := time.NewTimer(jitter.Below(interval / soon))
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		s.save(ctx)
+		timer.Reset(jitter.Around(interval))
+	}
+}
+
+// lastSave is how long a stop may wait for the last files.
+const lastSave = 10 * time.Second
+
+// last writes what the run that ends has changed.
+func (s *snapshots[T]) last(ctx context.Context) {
+	if s.off() || s.informer.broken.Load() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
+	defer cancel()
+	s.save(ctx)
+}
+
+// save writes the file of each feed that has something new. A failure is reported once in a
+// series.
+func (s *snapshots[T]) save(ctx context.Context) {
+	feeds := s.informer.feeds.all()
+	s.mu.Lock()
+	maps.DeleteFunc(s.saved, func(f *feed[T], _ string) bool { return !slices.Contains(feeds, f) })
+	s.mu.Unlock()
+	for _, f := range feeds {
+		err := failure.Apart("writing a snapshot", func() error { return s.saveFeed(ctx, f) }) // a method of an object may panic
+		if ctx.Err() != nil && err != nil {
+			return
+		}
+		s.note(err)
+	}
+}
+
+func (s *snapshots[T]) note(err error) {
+	s.mu.Lock()
+	failing := s.status.Failure != nil
+	if err == nil {
+		s.status.Failure = nil
+	}
+	s.mu.Unlock()
+	if err == nil || failing {
+		return
+	}
+	f := &failure.Failure{Phase: failure.PhaseSnapshot, Err: err}
+	s.informer.reportNow(f)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.status.Failure = f
+	if errors.Is(err, wire.ErrKeptWhole) {
+		s.status.Off = err.Error() // it costs as much to find that out as to write
+	}
+}
+
+func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T]) error {
+	objects, rv := s.informer.contentOf(f)
+	s.mu.Lock()
+	saved := s.saved[f]
+	s.mu.Unlock()
+	if rv == "" || rv == saved || f.reflector.Status().Unordered {
+		return nil
+	}
+	cluster, err := s.origin.Cluster(ctx)
+	if err != nil {
+		return fmt.Errorf("ask which cluster this is: %w", err)
+	}
+	label := s.label
+	label.Cluster, label.Namespace = cluster, f.namespace
+	label.RV, label.Objects, label.Written = rv, objects.Len(), time.Now()
+	size, err := s.in.Write(ctx, label, func(w *snapshot.Writer) error { return s.form.write(ctx, objects, w) })
+	if err != nil {
+		return err
+	}
+	s.informer.logger.Log(ctx, slog.LevelDebug, "snapshot written", "resource", f.reflector.Name(), "rv", rv, "objects", label.Objects, "bytes", size)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saved[f] = rv
+	s.status.Written, s.status.Bytes = label.Written, size
+	return nil
+}
+
+// contentOf returns what the cache has of a feed, and up to which version; an empty one where
+// it is not whole.
+func (i *core[T]) contentOf(f *feed[T]) (objects indexer.View[T], rv string) {
+	i.join.Lock()
+	defer i.join.Unlock()
+	if !f.whole {
+		return objects, ""
+	}
+	if f.namespace == metav1.NamespaceAll && i.feeds.trims > 0 {
+		return objects, "" // there may be more in it than the feed's
+	}
+	return i.cache.NamespaceSnapshot(f.namespace), f.rv
+}
+
+// stale returns what was read from files.
+func (s *snapshots[T]) stale() *indexer.Indexer[T] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shown == nil {
+		s.shown = indexer.New[T]()
+		s.shown.Write(func(w indexer.Writer[T]) {
+			for namespace, items := range s.held {
+				w.Replace(namespace, items, func(indexer.Change[T]) {})
+			}
+		})
+	}
+	return s.shown
+}
+
+// forget lets go of what was read from files. It is called when the informer is synced, under
+// join.
+func (s *snapshots[T]) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.held)
+	s.shown = nil
+}
+
+// seen returns the status.
+func (s *snapshots[T]) seen() *SnapshotStatus {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.status
+	return &status
+}
