@@ -50,7 +50,7 @@ var divided = []string{"rest"}
 // those of lower floors.
 var rooms = [][]string{
 	{"fault", "memory"},
-	{"selection", "share", "guard", "frame", "pack"},
+	{"selection", "share", "guard", "frame", "pack", "head"},
 	{"crew", "json", "protobuf", "cbor"},
 }
 

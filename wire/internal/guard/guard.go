@@ -47,6 +47,24 @@ func Absurd(s []byte) bool {
 	return len(exponent) > maxExponentDigits && len(bytes.Trim(exponent, "0123456789")) == 0
 }
 
+// PlainQuantity reports whether s is a quantity of a few digits and perhaps a suffix, as
+// nearly all are. Others are to be parsed.
+func PlainQuantity(s []byte) bool {
+	const mostDigits = 15
+	n := 0
+	for n < len(s) && n < mostDigits && s[n]-'0' < 10 {
+		n++
+	}
+	if n == 0 {
+		return false
+	}
+	switch string(s[n:]) {
+	case "", "m", "k", "M", "G", "Ki", "Mi", "Gi":
+		return true
+	}
+	return false
+}
+
 // Guard says where values of one Go type hold what must be checked before the
 // reference reads it, by field name:
 //

@@ -31,10 +31,11 @@ import (
 type Run struct {
 	walk
 	share.Sharer
-	free freeform
-	text memory.Text
-	own  lasting
-	note []byte // the strings of this object that had escapes
+	free  freeform
+	text  memory.Text
+	own   lasting
+	note  []byte // the strings of this object that had escapes
+	sieve sieve
 
 	Versions bool // of one object there may be several, as for protoRun
 

@@ -40,6 +40,9 @@ type base struct {
 // ErrDamaged means that bytes which were packed cannot be had back.
 var ErrDamaged = errors.New("packed bytes are damaged")
 
+// Plain returns a text that is nothing but a prefix, which is copied.
+func Plain(prefix []byte) Text { return plainText(prefix, nil) }
+
 // Prefix returns the prefix.
 func (t Text) Prefix() string { return t.data[:t.head] }
 

@@ -3,7 +3,32 @@ package protobuf
 import (
 	"math"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+)
+
+// The fields of metav1.ObjectMeta and of metav1.OwnerReference.
+const (
+	metaName        = 1
+	metaNamespace   = 3
+	metaUID         = 5
+	metaRV          = 6
+	metaGeneration  = 7
+	metaDeleted     = 9
+	metaLabels      = 11
+	metaAnnotations = 12
+	metaOwners      = 13
+
+	ownerKind       = 1
+	ownerName       = 3
+	ownerUID        = 4
+	ownerAPIVersion = 5
+	ownerController = 6
+	ownerBlocks     = 7
 )
 
 // Head is what an object says of itself: which one it is, and in which
@@ -29,13 +54,13 @@ func HeadOf(raw []byte) (h Head, ok bool) {
 		tag, value, meta = plainField(meta)
 		first := tag != 0
 		switch tag >> 3 {
-		case 1:
+		case metaName:
 			first = once(&h.Name, tag, value)
-		case 3:
+		case metaNamespace:
 			first = once(&h.Namespace, tag, value)
-		case 5:
+		case metaUID:
 			first = once(&h.UID, tag, value)
-		case 6:
+		case metaRV:
 			first = once(&h.RV, tag, value)
 		}
 		if !first {
@@ -70,4 +95,97 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 	}
 	*at = value
 	return true
+}
+
+// readHead reads the head of an object that was sifted.
+func readHead(h *head.Head, raw []byte) bool {
+	meta, _, ok := lengthField(raw, 1)
+	for ok && len(meta) > 0 {
+		var tag uint64
+		var value []byte
+		field := meta
+		if tag, value, meta = plainField(meta); tag == 0 {
+			return false
+		}
+		switch tag >> 3 {
+		case metaName:
+			h.Name = text(value)
+		case metaNamespace:
+			h.Namespace = text(value)
+		case metaUID:
+			h.UID = text(value)
+		case metaRV:
+			h.RV = text(value)
+		case metaGeneration:
+			h.Generation = int64(number(field))
+		case metaDeleted:
+			var at metav1.Time
+			ok = at.Unmarshal(value) == nil
+			h.Delete(at)
+		case metaLabels:
+			h.HasLabels = true
+			h.Labels, ok = addPair(h.Labels, value)
+		case metaAnnotations:
+			if key, _, _ := lengthField(value, 1); h.Wants(key) {
+				h.Annotations, ok = addPair(h.Annotations, value)
+			}
+		case metaOwners:
+			h.HasOwners = true
+			h.Owners = append(h.Owners, readOwner(h, value))
+		}
+	}
+	return ok
+}
+
+// addPair adds an entry of a map of strings. Servers write them in order, so that none is
+// there twice: at anything else it reports false.
+func addPair(to []head.Label, entry []byte) ([]head.Label, bool) {
+	key, rest, _ := lengthField(entry, 1)
+	value, _, ok := lengthField(rest, 2)
+	if n := len(to); n > 0 && to[n-1].Key >= text(key) {
+		ok = false
+	}
+	return append(to, head.Label{Key: text(key), Value: text(value)}), ok
+}
+
+// readOwner reads an owner, whose fields were checked.
+func readOwner(h *head.Head, raw []byte) (o metav1.OwnerReference) {
+	for len(raw) > 0 {
+		var tag uint64
+		var value []byte
+		field := raw
+		if tag, value, raw = plainField(raw); tag == 0 {
+			break
+		}
+		switch tag >> 3 {
+		case ownerKind:
+			o.Kind = text(value)
+		case ownerName:
+			o.Name = text(value)
+		case ownerUID:
+			o.UID = types.UID(text(value))
+		case ownerAPIVersion:
+			o.APIVersion = text(value)
+		case ownerController:
+			o.Controller = h.Flag(uint(number(field)) != 0)
+		case ownerBlocks:
+			o.BlockOwnerDeletion = h.Flag(uint(number(field)) != 0)
+		}
+	}
+	return o
+}
+
+// number is the value of a field that is one.
+func number(field []byte) uint64 {
+	_, n := varint(field)
+	value, _ := varint(field[n:])
+	return value
+}
+
+// text is raw as a string, which refers to nothing where it is empty.
+func text(raw []byte) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	return memory.String(raw)
 }

@@ -23,7 +23,8 @@ type Run struct {
 	text     memory.Text
 	Versions bool // of one object there may be several
 
-	own textOf
+	own   textOf
+	sieve sieve
 }
 
 // textOf says where text goes that is read.

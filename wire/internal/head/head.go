@@ -1,0 +1,78 @@
+package head
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Head is what is known of a packed object. Its texts lie in the bytes that it was read
+// from. It belongs to one goroutine, and is made to be used again.
+type Head struct {
+	APIVersion, Kind         string // empty where the bytes do not name them
+	Namespace, Name, UID, RV string
+
+	Labels    []Label
+	HasLabels bool // there may also be none in them
+	Owners    []metav1.OwnerReference
+	HasOwners bool
+
+	Generation int64
+	Deleted    *metav1.Time // nil as a rule
+
+	Wanted      []string // keys of annotations; set by who wants to know them
+	Annotations []Label  // those of them that there are
+
+	yes, no bool // what owners point to
+	time    metav1.Time
+}
+
+// Label is a label or an annotation.
+type Label struct{ Key, Value string }
+
+// Reset makes the head an empty one, which refers to nothing.
+func (h *Head) Reset() {
+	clear(h.Labels)
+	clear(h.Owners)
+	clear(h.Annotations)
+	*h = Head{Labels: h.Labels[:0], Owners: h.Owners[:0], Annotations: h.Annotations[:0]}
+	if cap(h.Labels) > mostKept {
+		h.Labels = nil
+	}
+	if cap(h.Annotations) > mostKept {
+		h.Annotations = nil
+	}
+	if cap(h.Owners) > mostKept {
+		h.Owners = nil
+	}
+}
+
+// mostKept is for how many labels, annotations or owners there stays room.
+const mostKept = 64
+
+// Flag returns a pointer to true or to false.
+func (h *Head) Flag(on bool) *bool {
+	if on {
+		h.yes = true
+		return &h.yes
+	}
+	return &h.no
+}
+
+// Delete notes when the deletion was asked for.
+func (h *Head) Delete(at metav1.Time) { h.time, h.Deleted = at, &h.time }
+
+// Wants reports whether the annotation is wanted.
+func (h *Head) Wants(key []byte) bool {
+	return slices.ContainsFunc(h.Wanted, func(wanted string) bool { return wanted == string(key) })
+}
+
+// Annotation returns an annotation that was wanted.
+func (h *Head) Annotation(key string) (value string, ok bool) {
+	for i := range h.Annotations {
+		if h.Annotations[i].Key == key {
+			return h.Annotations[i].Value, true
+		}
+	}
+	return "", false
+}

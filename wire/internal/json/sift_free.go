@@ -1,0 +1,103 @@
+package json
+
+import (
+	"strconv"
+
+	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/memory"
+	"github.com/millrace-dev/millrace/wire/internal/selection"
+)
+
+// siftAny sifts a value without a Go type, as a freeform reads it.
+func (d *Run) siftAny(wanted *selection.Tree, at level) error {
+	c := d.peek()
+	switch {
+	case c == '{':
+		return d.siftObject(wanted, at)
+	case c == '[':
+		return d.siftArray(wanted)
+	case !wanted.KeepsValues():
+		return fault.ErrUnusual // the field around it goes with it
+	}
+	switch c {
+	case '"':
+		return d.siftText()
+	case 't':
+		return d.word("true")
+	case 'f':
+		return d.word("false")
+	case 'n':
+		return d.word("null")
+	}
+	text, whole, err := d.number()
+	if err != nil {
+		return err
+	}
+	if whole {
+		if _, err := wholeNumber(text); err == nil {
+			return nil
+		}
+	}
+	_, err = strconv.ParseFloat(memory.String(text), 64)
+	return fault.Unusual(err)
+}
+
+func (d *Run) siftArray(wanted *selection.Tree) error {
+	for more := d.enter(']'); more; {
+		err := d.siftAny(wanted, below)
+		if err != nil {
+			return err
+		}
+		if more, err = d.more(']'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// siftObject sifts the fields of an object without a Go type.
+func (d *Run) siftObject(wanted *selection.Tree, at level) error {
+	if d.peek() != '{' {
+		return fault.ErrUnusual
+	}
+	more := d.enter('}')
+	for r := (row{end: d.at}); more; {
+		d.peek()
+		start := d.at
+		name, err := d.name()
+		if err != nil {
+			return err
+		}
+		sub, stays := wanted.Field(memory.String(name))
+		if stays {
+			d.stays(&r, start)
+			d.peek()
+			start = d.at
+			if err = d.siftAny(sub, at.of(memory.String(name))); err == nil {
+				err = d.noteField(at, memory.String(name), d.Raw[start:d.at], sub == nil)
+			}
+		} else if err = d.skip(); err == nil {
+			d.leaves(&r)
+		}
+		if err != nil {
+			return err
+		}
+		r.end = d.at
+		if more, err = d.more('}'); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name reads the name of a field and the colon after it.
+func (d *Run) name() ([]byte, error) {
+	name, plain, err := d.walk.text()
+	if err == nil && !plain {
+		name, err = unescape(nil, name)
+	}
+	if err == nil {
+		err = d.colon()
+	}
+	return name, err
+}

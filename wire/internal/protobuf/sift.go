@@ -1,0 +1,181 @@
+package protobuf
+
+import (
+	"encoding/binary"
+	"reflect"
+	"slices"
+	"unsafe"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/guard"
+	"github.com/millrace-dev/millrace/wire/internal/head"
+)
+
+// sieve is the state of sifting one object.
+type sieve struct {
+	edits    []edit
+	time     metav1.Time
+	quantity resource.Quantity
+}
+
+// edit replaces some bytes of an object: a field by nothing, or the length of a message by
+// that of what is left of it.
+type edit struct {
+	start, end int
+	length     int // of a message; none for nothing
+}
+
+// none is the length of what is left out.
+const none = -1
+
+// idleEdits is how many edits are kept room for between objects.
+const idleEdits = 1 << 8
+
+// Sift reads an object without decoding it. It reports true where Decode would decode it,
+// and then returns the bytes that Decode would look at, which are raw itself
+// or in room, and what they say of the object in h. It also gives up at some things that Decode
+// understands, such as fields in another order than an API server's.
+func (d *Run) Sift(table *Table, h *head.Head, raw []byte, room *[]byte) (kept []byte, ok bool) {
+	s := &d.sieve
+	defer func() {
+		if cap(s.edits) > idleEdits {
+			s.edits = nil
+		}
+	}()
+	s.edits = s.edits[:0]
+	if _, ok := s.fields(table, raw, 0); !ok {
+		return nil, false
+	}
+	if len(s.edits) > 0 {
+		*room = s.apply(raw, (*room)[:0])
+		raw = *room
+	}
+	return raw, readHead(h, raw)
+}
+
+// fields checks the fields of a message that begins at byte at. cut is how many bytes
+// shorter it becomes.
+func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
+	before := uint64(0)
+	for pos := 0; pos < len(msg); {
+		tag, n := varint(msg[pos:])
+		if n == 0 {
+			return 0, false
+		}
+		number := tag >> 3
+		var f *tableField
+		if number < uint64(len(table.fields)) {
+			f = table.fields[number]
+		}
+		if number < before || number == before && f != nil && f.op < opBools {
+			return 0, false // it may be there twice
+		}
+		before = number
+		start := pos
+		if f == nil {
+			_, rest, err := NextField(msg[pos:])
+			if err != nil {
+				return 0, false
+			}
+			pos = len(msg) - len(rest)
+			s.edits = append(s.edits, edit{at + start, at + pos, none})
+			cut += pos - start
+			continue
+		}
+		pos += n
+		value, n := varint(msg[pos:])
+		if n == 0 || tag != f.tag {
+			return 0, false
+		}
+		length := pos
+		pos += n
+		if f.wire != frame.WireBytes {
+			continue
+		}
+		if value > uint64(len(msg)-pos) {
+			return 0, false
+		}
+		end := pos + int(value)
+		less, ok := s.value(f, msg[pos:end:end], at+pos)
+		if !ok {
+			return 0, false
+		}
+		if less > 0 {
+			left := int(value) - less
+			s.edits = append(s.edits, edit{at + length, at + pos, left})
+			cut += less + n - uvarintSize(left)
+		}
+		pos = end
+	}
+	return cut, true
+}
+
+// value checks a value that is bytes.
+func (s *sieve) value(f *tableField, raw []byte, at int) (cut int, ok bool) {
+	switch f.op {
+	case opStruct, opStructPtr, opStructs:
+		return s.fields(f.table, raw, at)
+	case opOwn, opOwnPtr, opOwns:
+		return 0, s.own(f, raw)
+	case opMap:
+		value, ok := entryValue(raw)
+		if !ok {
+			return 0, false
+		}
+		// Nothing is cut from within an entry: that is rare.
+		cut, ok = s.value(f.pairs.value, value, at+len(raw)-len(value))
+		return 0, ok && cut == 0
+	}
+	return 0, true
+}
+
+// entryValue returns the value in an entry of a map that has the form that pair reads.
+func entryValue(entry []byte) (value []byte, ok bool) {
+	_, rest, ok := lengthField(entry, 1)
+	if !ok {
+		return nil, false
+	}
+	value, rest, ok = lengthField(rest, 2)
+	return value, ok && len(rest) == 0
+}
+
+// own checks a value of a type that reads itself.
+func (s *sieve) own(f *tableField, raw []byte) bool {
+	switch f.typ {
+	case reflect.TypeFor[metav1.Time]():
+		return f.own(unsafe.Pointer(&s.time), raw) == nil
+	case reflect.TypeFor[resource.Quantity]():
+		text, rest, ok := lengthField(raw, 1)
+		return ok && len(rest) == 0 && guard.PlainQuantity(text) || f.own(unsafe.Pointer(&s.quantity), raw) == nil
+	case reflect.TypeFor[metav1.FieldsV1]():
+		if _, rest, ok := lengthField(raw, 1); ok && len(rest) == 0 {
+			return true
+		}
+	}
+	return f.own(reflect.New(f.typ).UnsafePointer(), raw) == nil
+}
+
+// apply appends what is left of raw to dst.
+func (s *sieve) apply(raw, dst []byte) []byte {
+	slices.SortFunc(s.edits, func(a, b edit) int { return a.start - b.start })
+	done := 0
+	for _, e := range s.edits {
+		dst = append(dst, raw[done:e.start]...)
+		if e.length != none {
+			dst = binary.AppendUvarint(dst, uint64(e.length))
+		}
+		done = e.end
+	}
+	return append(dst, raw[done:]...)
+}
+
+func uvarintSize(n int) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
