@@ -13,31 +13,32 @@ import (
 // cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
 // itself, but apimachinery's codec decodes them. Nothing is shared, and a
 // projection is applied afterwards.
-type cborDecoder[T object.Object] struct {
-	*target[T]
+type cborDecoder[H object.Head] struct {
+	*target
 	opts      Options
-	bookmarks *cborDecoder[T] // decodes bookmarks, which are never projected
+	make      product[H]
+	bookmarks *cborDecoder[H] // decodes bookmarks, which are never projected
 }
 
-func newCBORDecoder[T object.Object](t *target[T], opts Options) *cborDecoder[T] {
-	d := &cborDecoder[T]{target: t, opts: opts}
-	if d.bookmarks = d; t.fields != nil {
-		d.bookmarks = newCBORDecoder(t.whole(), opts)
+func newCBORDecoder[H object.Head](t *target, opts Options, p product[H]) *cborDecoder[H] {
+	d := &cborDecoder[H]{target: t, opts: opts, make: p}
+	if d.bookmarks = d; t.fields != nil || p.packer != nil {
+		d.bookmarks = newCBORDecoder(t.whole(), opts, p.ofBookmarks())
 	}
 	return d
 }
 
-func (d *cborDecoder[T]) scan(s *frame.Source) *frame.CBOR {
+func (d *cborDecoder[H]) scan(s *frame.Source) *frame.CBOR {
 	return &frame.CBOR{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
 }
 
-func (d *cborDecoder[T]) fail(where string, raw []byte, err error) *Error {
+func (d *cborDecoder[H]) fail(where string, raw []byte, err error) *Error {
 	i := cbor.ReadIdentity(raw)
 	return &Error{Media: MediaCBOR, Where: where, Key: keyOf(i.Namespace, i.Name), Bytes: len(raw), Err: err}
 }
 
-func (d *cborDecoder[T]) Object(body []byte) (T, error) {
-	var none T
+func (d *cborDecoder[H]) Object(body []byte) (H, error) {
+	var none H
 	s := d.scan(frame.FromBytes(body))
 	s.MaxDepth++ // the tag in front, which items of a list do not have
 	raw, err := s.Value()
@@ -52,12 +53,12 @@ func (d *cborDecoder[T]) Object(body []byte) (T, error) {
 
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
-func (d *cborDecoder[T]) decode(raw []byte, named bool) (T, error) {
-	var none T
-	obj, bare, err := d.decodeItem(raw, named)
+func (d *cborDecoder[H]) decode(raw []byte, named bool) (H, error) {
+	var none H
+	made, bare, err := d.decodeItem(raw, named)
 	switch {
 	case err == nil && !bare:
-		return obj, nil
+		return made, nil
 	case err == nil:
 		err = d.wrongKind("", "")
 	case !d.isStatus() && claimsCBORStatus(raw):
@@ -66,9 +67,18 @@ func (d *cborDecoder[T]) decode(raw []byte, named bool) (T, error) {
 	return none, d.fail("object", raw, err)
 }
 
-// decodeItem decodes an object. bare means that the object does not fully name its
+// decodeItem makes what is wanted of an object. bare means that it does not fully name its
 // kind.
-func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, err error) {
+func (d *cborDecoder[H]) decodeItem(raw []byte, named bool) (made H, bare bool, err error) {
+	obj, bare, err := d.object(raw, named)
+	if err == nil {
+		made, err = d.make.of(obj)
+	}
+	return made, bare, err
+}
+
+// object decodes an object, and finishes it.
+func (d *cborDecoder[H]) object(raw []byte, named bool) (obj object.Object, bare bool, err error) {
 	obj = d.new()
 	if err := d.unmarshal(obj, raw); err != nil {
 		h := cbor.ReadIdentity(raw)
@@ -87,7 +97,7 @@ func (d *cborDecoder[T]) decodeItem(raw []byte, named bool) (obj T, bare bool, e
 	return obj, gvk.Kind == "" || gvk.Version == "", d.finish(obj, named)
 }
 
-func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
+func (d *cborDecoder[H]) unmarshal(obj object.Object, raw []byte) error {
 	if d.guard != nil && cbor.MayHideAbsurd(raw) {
 		var tree cbor.Tree
 		if err := cbor.Unmarshal(raw, &tree); err != nil {
@@ -97,7 +107,7 @@ func (d *cborDecoder[T]) unmarshal(obj T, raw []byte) error {
 			return err
 		}
 	}
-	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return cbor.Unmarshal(raw, (*cbor.Tree)(&u.Object))
 	}
 	return cbor.Unmarshal(raw, obj)
@@ -118,7 +128,7 @@ func decodeCBORStatus(raw []byte) error {
 }
 
 // known returns the caller's object if raw is the same version of it.
-func (d *cborDecoder[T]) known(known Known[T], raw []byte) (have T, ok bool) {
+func (d *cborDecoder[H]) known(known Known[H], raw []byte) (have H, ok bool) {
 	if known == nil {
 		return have, false
 	}

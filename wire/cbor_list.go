@@ -16,10 +16,10 @@ import (
 
 // cborList reads one list body: a map with the items in one field. The other fields
 // are small and come in any order. They are kept until the end.
-type cborList[T object.Object] struct {
-	*cborDecoder[T]
+type cborList[H object.Head] struct {
+	*cborDecoder[H]
 	*frame.CBOR
-	*crew.Crew[cborItem[T]]
+	*crew.Crew[cborItem[H]]
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
 	seenItems bool
@@ -27,17 +27,17 @@ type cborList[T object.Object] struct {
 }
 
 // cborItem is a decoded item. bare means that it did not name its kind.
-type cborItem[T object.Object] struct {
-	object T
+type cborItem[H object.Head] struct {
+	object H
 	bare   bool
 }
 
-func (d *cborDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
+func (d *cborDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
+	return func(yield func(H, error) bool) {
 		s := frame.NewSource(body)
-		l := &cborList[T]{cborDecoder: d, CBOR: d.scan(s), meta: meta}
-		newItem := func() crew.Decode[cborItem[T]] { return d.newItem(known) }
-		l.Crew = crew.New(s, newItem, func(i cborItem[T]) bool {
+		l := &cborList[H]{cborDecoder: d, CBOR: d.scan(s), meta: meta}
+		newItem := func() crew.Decode[cborItem[H]] { return d.newItem(known) }
+		l.Crew = crew.New(s, newItem, func(i cborItem[H]) bool {
 			l.bare = l.bare || i.bare
 			return yield(i.object, nil)
 		})
@@ -50,14 +50,14 @@ func (d *cborDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known
 			err = l.check()
 		}
 		if err != nil && err != crew.ErrStopped {
-			var none T
+			var none H
 			yield(none, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }
 
 // run reads the body to its end.
-func (l *cborList[T]) run() error {
+func (l *cborList[H]) run() error {
 	*l.meta = metav1.ListMeta{}
 	l.others = []byte{frame.CBORMap<<5 | 31}
 	h, err := l.CBOR.Head()
@@ -86,7 +86,7 @@ func (l *cborList[T]) run() error {
 }
 
 // field reads a field of the list.
-func (l *cborList[T]) field() error {
+func (l *cborList[H]) field() error {
 	quoted, err := l.Value()
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (l *cborList[T]) field() error {
 }
 
 // readItems reads the items, which may also be null.
-func (l *cborList[T]) readItems() error {
+func (l *cborList[H]) readItems() error {
 	if l.seenItems {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
 	}
@@ -135,7 +135,7 @@ func (l *cborList[T]) readItems() error {
 }
 
 // itemFailed says at which item the body is broken.
-func (l *cborList[T]) itemFailed(err error) error {
+func (l *cborList[H]) itemFailed(err error) error {
 	if err == crew.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
@@ -147,7 +147,7 @@ func (l *cborList[T]) itemFailed(err error) error {
 
 // check checks a list after its last byte. Apart from its items, its fields are
 // those of a Status.
-func (l *cborList[T]) check() error {
+func (l *cborList[H]) check() error {
 	var list metav1.Status
 	if err := cbor.Unmarshal(l.others, &list); err != nil {
 		return err
@@ -160,15 +160,15 @@ func (l *cborList[T]) check() error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *cborDecoder[T]) newItem(known Known[T]) crew.Decode[cborItem[T]] {
-	return func(i frame.Item, number int) (cborItem[T], error) {
+func (d *cborDecoder[H]) newItem(known Known[H]) crew.Decode[cborItem[H]] {
+	return func(i frame.Item, number int) (cborItem[H], error) {
 		if have, ok := d.known(known, i.Raw); ok {
-			return cborItem[T]{object: have}, nil
+			return cborItem[H]{object: have}, nil
 		}
 		obj, bare, err := d.decodeItem(i.Raw, true)
 		if err != nil {
-			return cborItem[T]{}, d.fail(whereItem(number), i.Raw, err)
+			return cborItem[H]{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return cborItem[T]{obj, bare}, nil
+		return cborItem[H]{obj, bare}, nil
 	}
 }

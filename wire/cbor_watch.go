@@ -14,23 +14,23 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/frame"
 )
 
-func (d *cborDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
-	return func(yield func(Event[T], error) bool) {
+func (d *cborDecoder[H]) Watch(body io.Reader, known Known[H]) iter.Seq2[Event[H], error] {
+	return func(yield func(Event[H], error) bool) {
 		s := d.scan(frame.NewSource(body))
 		s.MaxBytes, s.MaxDepth = s.MaxBytes+frame.Overhead, s.MaxDepth+3 // of a frame, with a tag around both maps
-		newFrame := func() crew.Decode[Event[T]] { return d.newFrame(s.Source, known) }
-		p := crew.New(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
-		f := &frames[T]{Crew: p, fail: d.fail, next: s.NextFrame}
+		newFrame := func() crew.Decode[Event[H]] { return d.newFrame(s.Source, known) }
+		p := crew.New(s.Source, newFrame, func(ev Event[H]) bool { return yield(ev, nil) })
+		f := &frames[H]{Crew: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *cborDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Decode[Event[T]] {
-	return func(i frame.Item, number int) (Event[T], error) {
+func (d *cborDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[Event[H]] {
+	return func(i frame.Item, number int) (Event[H], error) {
 		ev, err := d.event(i.Raw, known)
 		if err != nil {
-			return Event[T]{}, inFrame(number, err)
+			return Event[H]{}, inFrame(number, err)
 		}
 		ev.Bytes, ev.Received, ev.Decoded = len(i.Raw), s.Arrived(), time.Now()
 		return ev, nil
@@ -38,7 +38,7 @@ func (d *cborDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Decode[E
 }
 
 // event decodes a frame.
-func (d *cborDecoder[T]) event(frame []byte, known Known[T]) (ev Event[T], err error) {
+func (d *cborDecoder[H]) event(frame []byte, known Known[H]) (ev Event[H], err error) {
 	typ, obj, err := cbor.SplitEvent(frame)
 	if err != nil {
 		return ev, d.fail("", nil, err)
@@ -64,7 +64,7 @@ func (d *cborDecoder[T]) event(frame []byte, known Known[T]) (ev Event[T], err e
 	return ev, err
 }
 
-func (d *cborDecoder[T]) watchError(raw []byte) error {
+func (d *cborDecoder[H]) watchError(raw []byte) error {
 	if i := cbor.ReadIdentity(raw); !isStatus(i.APIVersion, i.Kind) {
 		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(i.APIVersion), fault.Excerpt(i.Kind)))
 	}

@@ -24,6 +24,10 @@
 // typed client. Unstructured objects have their own. Metadata-only objects have
 // the real kind, not "PartialObjectMetadata".
 //
+// A Packer keeps objects as bytes. Packer.Decoder returns a decoder that packs what it reads
+// without making objects of it: it keeps the bytes as they came, once it has checked that they
+// can be decoded.
+//
 // Options.Keep selects fields: wire.Only("spec.nodeName"),
 // wire.Without("status"), wire.WithoutManagedFields. Other fields are skipped, or
 // in CBOR removed after decoding.
@@ -50,6 +54,8 @@
 //   - A watch that waits holds a few kilobytes, whatever it has read.
 //   - A projected object equals the whole one with every other field zero. Name,
 //     namespace, UID and resource version are always there (W04).
+//   - A packed object can be opened, and is then what a decoder would have made of it
+//     (C01).
 //   - Errors quote nothing of an object except its key, the names of fields and
 //     types, and the kind it claims. Objects may be Secrets.
 //
@@ -87,6 +93,8 @@
 //	internal/protobuf   decodes an object from protobuf
 //	internal/cbor       decodes an object from CBOR with apimachinery's codec
 //	internal/selection  says which fields of an object are wanted
+//	internal/pack       keeps bytes small, beside their siblings
+//	internal/head       holds the head of an object that is packed as it came
 //	internal/share      finds parts that objects have in common
 //	internal/memory     makes text and slices, keeps what is used again
 //	internal/guard      keeps from the reference what it cannot bear
@@ -97,5 +105,7 @@
 //	{json,protobuf,cbor}_list.go   take a list apart
 //	{json,protobuf,cbor}_watch.go  take a watch frame apart
 //	{json,protobuf,cbor}.go        decode an object, or let the reference do it
+//	product.go                     says whether objects or packed ones are wanted
+//	packer.go, packed.go           pack objects, and open them again
 //	target.go                      says what to make of an object, and checks its kind
 package wire

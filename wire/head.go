@@ -12,15 +12,25 @@ type ends struct{ name, uid, rv uint32 }
 
 // appendHead appends the head of o, without what a kin has of it.
 func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, ends) {
+	dst, at := appendNames(dst, o.GetName(), string(o.GetUID()), o.GetResourceVersion())
+	have := o.GetAnnotations()
+	return appendRest(dst, o.GetGeneration(), annotations, func(key string) (string, bool) {
+		value, ok := have[key]
+		return value, ok
+	}), at
+}
+
+// appendNames appends the parts of a head that have ends.
+func appendNames(dst []byte, name, uid, rv string) ([]byte, ends) {
 	start := len(dst)
 	var at ends
-	dst = append(dst, o.GetName()...)
+	dst = append(dst, name...)
 	at.name = uint32(len(dst) - start)
-	dst = append(dst, o.GetUID()...)
+	dst = append(dst, uid...)
 	at.uid = uint32(len(dst) - start)
-	dst = append(dst, o.GetResourceVersion()...)
+	dst = append(dst, rv...)
 	at.rv = uint32(len(dst) - start)
-	return appendRest(dst, o, annotations), at
+	return dst, at
 }
 
 // rest is what a packed object has of its head beside the names and versions, and not in
@@ -28,13 +38,12 @@ func appendHead(dst []byte, o object.Head, annotations []string) ([]byte, ends) 
 // with its number among those of the packer. It is empty where there is none of that.
 type rest string
 
-// appendRest appends the rest of the head of o.
-func appendRest(dst []byte, o object.Head, annotations []string) []byte {
+// appendRest appends the rest of a head, with those of the annotations that it has.
+func appendRest(dst []byte, generation int64, annotations []string, annotation func(key string) (value string, ok bool)) []byte {
 	start := len(dst)
-	dst = binary.AppendVarint(dst, o.GetGeneration())
-	have := o.GetAnnotations()
+	dst = binary.AppendVarint(dst, generation)
 	for n, key := range annotations {
-		if value, ok := have[key]; ok {
+		if value, ok := annotation(key); ok {
 			dst = binary.AppendUvarint(dst, uint64(n))
 			dst = binary.AppendUvarint(dst, uint64(len(value)))
 			dst = append(dst, value...)

@@ -19,37 +19,42 @@ import (
 // case-sensitive, integers stay integers, unknown fields are ignored. It decodes
 // objects with the table of their Go type, or without one, and leaves anything
 // unusual to the reference.
-type jsonDecoder[T object.Object] struct {
-	*target[T]
+type jsonDecoder[H object.Head] struct {
+	*target
 	opts      Options
+	make      product[H]
 	how       *json.Kind      // nil for unstructured objects, and if the reference reads all
-	bookmarks *jsonDecoder[T] // decodes bookmarks, which are never projected
+	layout    *layout         // of packed objects; nil where they are not packed as they come
+	bookmarks *jsonDecoder[H] // decodes bookmarks, which are never projected
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
 const maxReferenceDepth = 10000
 
-func newJSONDecoder[T object.Object](t *target[T], opts Options) *jsonDecoder[T] {
-	d := &jsonDecoder[T]{target: t, opts: opts}
+func newJSONDecoder[H object.Head](t *target, opts Options, p product[H]) *jsonDecoder[H] {
+	d := &jsonDecoder[H]{target: t, opts: opts, make: p}
 	if opts.MaxDepth > maxReferenceDepth {
 		d.opts.Reference = true
 	}
 	if k := json.KindOf(t.goType, t.fields); k.ReadsObjects() && !d.opts.Reference && t.form != formUnstructured {
 		d.how = k
 	}
-	if d.bookmarks = d; t.fields != nil {
-		d.bookmarks = newJSONDecoder(t.whole(), opts)
+	if p.packer != nil && !d.opts.Reference && (t.form == formUnstructured || d.how != nil && hasPlainHead(t.goType)) {
+		d.layout = p.packer.layout(t.goType, t.named(), codeJSON)
+	}
+	if d.bookmarks = d; t.fields != nil || p.packer != nil {
+		d.bookmarks = newJSONDecoder(t.whole(), opts, p.ofBookmarks())
 	}
 	return d
 }
 
-func (d *jsonDecoder[T]) scan(s *frame.Source) *frame.JSON {
+func (d *jsonDecoder[H]) scan(s *frame.Source) *frame.JSON {
 	return &frame.JSON{Source: s, MaxBytes: d.opts.MaxObjectBytes, MaxDepth: d.opts.MaxDepth}
 }
 
-func (d *jsonDecoder[T]) newRun() *json.Run { return json.NewRun(d.opts.Pool.inner(), d.fields) }
+func (d *jsonDecoder[H]) newRun() *json.Run { return json.NewRun(d.opts.Pool.inner(), d.fields) }
 
-func (d *jsonDecoder[T]) fail(where string, raw []byte, err error) *Error {
+func (d *jsonDecoder[H]) fail(where string, raw []byte, err error) *Error {
 	e := &Error{Media: MediaJSON, Where: where, Bytes: len(raw), Err: err}
 	if len(raw) > 0 {
 		h := json.ReadClaim(raw)
@@ -58,8 +63,8 @@ func (d *jsonDecoder[T]) fail(where string, raw []byte, err error) *Error {
 	return e
 }
 
-func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
-	var none T
+func (d *jsonDecoder[H]) Object(body []byte) (H, error) {
+	var none H
 	s := d.scan(frame.FromBytes(body))
 	i, err := s.Value()
 	if err == nil {
@@ -73,12 +78,12 @@ func (d *jsonDecoder[T]) Object(body []byte) (T, error) {
 
 // decode decodes an object that must name its own kind. A Status instead of an
 // object is returned as an *errors.StatusError.
-func (d *jsonDecoder[T]) decode(run *json.Run, i frame.Item, named bool) (T, error) {
-	var none T
-	obj, bare, err := d.decodeItem(run, i, named)
+func (d *jsonDecoder[H]) decode(run *json.Run, i frame.Item, named bool) (H, error) {
+	var none H
+	made, bare, err := d.decodeItem(run, i, named)
 	switch {
 	case err == nil && !bare:
-		return obj, nil
+		return made, nil
 	case err == nil:
 		err = d.wrongKind("", "")
 	case !d.isStatus() && claimsStatus(i.Raw):
@@ -87,9 +92,42 @@ func (d *jsonDecoder[T]) decode(run *json.Run, i frame.Item, named bool) (T, err
 	return none, d.fail("object", i.Raw, err)
 }
 
-// decodeItem decodes an object. bare means that the object does not fully name its
-// kind.
-func (d *jsonDecoder[T]) decodeItem(run *json.Run, i frame.Item, named bool) (obj T, bare bool, err error) {
+// decodeItem makes what is wanted of an item: it packs the bytes as they are, if it can, or
+// else decodes them. bare means that the object does not fully name its kind.
+func (d *jsonDecoder[H]) decodeItem(run *json.Run, i frame.Item, named bool) (made H, bare bool, err error) {
+	if made, bare, ok := d.pack(run, i, named); ok {
+		return made, bare, nil
+	}
+	obj, bare, err := d.object(run, i, named)
+	if err == nil {
+		made, err = d.make.of(obj)
+	}
+	return made, bare, err
+}
+
+// pack packs an item without decoding it, if that would succeed.
+func (d *jsonDecoder[H]) pack(run *json.Run, i frame.Item, named bool) (packed H, bare, ok bool) {
+	if d.layout == nil || len(i.Tape) == 0 {
+		return packed, false, false
+	}
+	b := benches.Get().(*bench)
+	defer b.clean()
+	b.head.Wanted = d.make.packer.kept()
+	kept, ok := run.Sift(d.how, &b.head, i, &b.room)
+	if !ok || named && b.head.Name == "" {
+		return packed, false, false
+	}
+	switch bare = b.head.APIVersion == "" && b.head.Kind == ""; {
+	case bare, b.head.APIVersion == d.apiVersion && b.head.Kind == d.kind.Kind:
+	case d.form == formMetadata && isMetadata(b.head.APIVersion, b.head.Kind, ""):
+	default:
+		return packed, false, false
+	}
+	return d.make.packer.packBytes(d.layout, &b.head, kept), bare, true
+}
+
+// object decodes an object, and finishes it.
+func (d *jsonDecoder[H]) object(run *json.Run, i frame.Item, named bool) (obj object.Object, bare bool, err error) {
 	obj, err = d.unmarshal(run, i)
 	if err != nil {
 		h := json.ReadClaim(i.Raw)
@@ -109,9 +147,9 @@ func (d *jsonDecoder[T]) decodeItem(run *json.Run, i frame.Item, named bool) (ob
 }
 
 // unmarshal decodes the selected fields of an object.
-func (d *jsonDecoder[T]) unmarshal(run *json.Run, i frame.Item) (obj T, err error) {
+func (d *jsonDecoder[H]) unmarshal(run *json.Run, i frame.Item) (obj object.Object, err error) {
 	obj, err = d.new(), fault.ErrUnusual
-	u, untyped := any(obj).(*unstructured.Unstructured)
+	u, untyped := obj.(*unstructured.Unstructured)
 	switch {
 	case len(i.Tape) == 0 || d.opts.Reference:
 	case untyped:
@@ -127,7 +165,7 @@ func (d *jsonDecoder[T]) unmarshal(run *json.Run, i frame.Item) (obj T, err erro
 }
 
 // reference decodes raw into obj with apimachinery's own code.
-func (d *jsonDecoder[T]) reference(obj T, raw []byte) error {
+func (d *jsonDecoder[H]) reference(obj object.Object, raw []byte) error {
 	if raw[0] != '{' {
 		return fmt.Errorf("%w: want a JSON object", ErrSyntax)
 	}
@@ -162,7 +200,7 @@ func decodeStatus(raw []byte) error {
 }
 
 // known returns the caller's object if i is the same version of it.
-func (d *jsonDecoder[T]) known(known Known[T], i frame.Item) (have T, ok bool) {
+func (d *jsonDecoder[H]) known(known Known[H], i frame.Item) (have H, ok bool) {
 	if known == nil {
 		return have, false
 	}

@@ -19,10 +19,10 @@ import (
 
 // jsonList reads one list body. The fields of a list come in any order, so items
 // may come before the list says what it is.
-type jsonList[T object.Object] struct {
-	*jsonDecoder[T]
+type jsonList[H object.Head] struct {
+	*jsonDecoder[H]
 	*frame.JSON
-	*crew.Crew[jsonItem[T]]
+	*crew.Crew[jsonItem[H]]
 	meta       *metav1.ListMeta
 	apiVersion string
 	kind       string
@@ -32,16 +32,16 @@ type jsonList[T object.Object] struct {
 }
 
 // jsonItem is a decoded item. bare means that it did not name its kind.
-type jsonItem[T object.Object] struct {
-	object T
+type jsonItem[H object.Head] struct {
+	object H
 	bare   bool
 }
 
-func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		l := &jsonList[T]{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
-		newItem := func() crew.Decode[jsonItem[T]] { return d.newItem(known) }
-		l.Crew = crew.New(l.JSON.Source, newItem, func(i jsonItem[T]) bool {
+func (d *jsonDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
+	return func(yield func(H, error) bool) {
+		l := &jsonList[H]{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
+		newItem := func() crew.Decode[jsonItem[H]] { return d.newItem(known) }
+		l.Crew = crew.New(l.JSON.Source, newItem, func(i jsonItem[H]) bool {
 			l.bare = l.bare || i.bare
 			return yield(i.object, nil)
 		})
@@ -54,14 +54,14 @@ func (d *jsonDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known
 			err = l.check()
 		}
 		if err != nil && err != crew.ErrStopped {
-			var none T
+			var none H
 			yield(none, listFailed(l.fail, l.Count(), err))
 		}
 	}
 }
 
 // run reads the body to its end.
-func (l *jsonList[T]) run() error {
+func (l *jsonList[H]) run() error {
 	*l.meta = metav1.ListMeta{}
 	if err := l.Expect('{'); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (l *jsonList[T]) run() error {
 }
 
 // check checks a list after its last byte.
-func (l *jsonList[T]) check() error {
+func (l *jsonList[H]) check() error {
 	if l.kind == "Status" && l.apiVersion == "v1" {
 		return apierrors.FromObject(&l.status)
 	}
@@ -98,7 +98,7 @@ func (l *jsonList[T]) check() error {
 }
 
 // field reads a field of the list other than its items.
-func (l *jsonList[T]) field(name string) error {
+func (l *jsonList[H]) field(name string) error {
 	value, err := l.Value()
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (l *jsonList[T]) field(name string) error {
 }
 
 // readItems reads the items, which may also be null.
-func (l *jsonList[T]) readItems() error {
+func (l *jsonList[H]) readItems() error {
 	if l.seenItems {
 		return fmt.Errorf("%w: a second field \"items\"", ErrSyntax)
 	}
@@ -166,7 +166,7 @@ func (l *jsonList[T]) readItems() error {
 	}
 }
 
-func (l *jsonList[T]) readNull() error {
+func (l *jsonList[H]) readNull() error {
 	value, err := l.Value()
 	if err == nil && string(value.Raw) != "null" {
 		err = l.Syntax("an array or null before this")
@@ -175,7 +175,7 @@ func (l *jsonList[T]) readNull() error {
 }
 
 // itemFailed says at which item the body is broken.
-func (l *jsonList[T]) itemFailed(err error) error {
+func (l *jsonList[H]) itemFailed(err error) error {
 	if err == crew.ErrStopped || frame.IsTransport(err) {
 		return err
 	}
@@ -186,16 +186,16 @@ func (l *jsonList[T]) itemFailed(err error) error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *jsonDecoder[T]) newItem(known Known[T]) crew.Decode[jsonItem[T]] {
+func (d *jsonDecoder[H]) newItem(known Known[H]) crew.Decode[jsonItem[H]] {
 	run := d.newRun()
-	return func(i frame.Item, number int) (jsonItem[T], error) {
+	return func(i frame.Item, number int) (jsonItem[H], error) {
 		if have, ok := d.known(known, i); ok {
-			return jsonItem[T]{object: have}, nil
+			return jsonItem[H]{object: have}, nil
 		}
 		obj, bare, err := d.decodeItem(run, i, true)
 		if err != nil {
-			return jsonItem[T]{}, d.fail(whereItem(number), i.Raw, err)
+			return jsonItem[H]{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return jsonItem[T]{obj, bare}, nil
+		return jsonItem[H]{obj, bare}, nil
 	}
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
-func (d *jsonDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
-	return func(yield func(Event[T], error) bool) {
+func (d *jsonDecoder[H]) Watch(body io.Reader, known Known[H]) iter.Seq2[Event[H], error] {
+	return func(yield func(Event[H], error) bool) {
 		s := d.scan(frame.NewSource(body))
 		s.MaxBytes, s.MaxDepth = s.MaxBytes+frame.Overhead, s.MaxDepth+1 // of a frame
-		newFrame := func() crew.Decode[Event[T]] { return d.newFrame(s.Source, known) }
-		p := crew.New(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
-		f := &frames[T]{Crew: p, fail: d.fail, next: s.NextFrame}
+		newFrame := func() crew.Decode[Event[H]] { return d.newFrame(s.Source, known) }
+		p := crew.New(s.Source, newFrame, func(ev Event[H]) bool { return yield(ev, nil) })
+		f := &frames[H]{Crew: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *jsonDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Decode[Event[T]] {
+func (d *jsonDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[Event[H]] {
 	run := d.newRun()
 	run.Versions = true
-	return func(i frame.Item, number int) (Event[T], error) {
+	return func(i frame.Item, number int) (Event[H], error) {
 		ev, err := d.event(run, i, known)
 		if err != nil {
-			return Event[T]{}, inFrame(number, err)
+			return Event[H]{}, inFrame(number, err)
 		}
 		ev.Bytes, ev.Received, ev.Decoded = len(i.Raw), s.Arrived(), time.Now()
 		return ev, nil
@@ -40,7 +40,7 @@ func (d *jsonDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Decode[E
 }
 
 // event decodes a frame.
-func (d *jsonDecoder[T]) event(run *json.Run, found frame.Item, known Known[T]) (ev Event[T], err error) {
+func (d *jsonDecoder[H]) event(run *json.Run, found frame.Item, known Known[H]) (ev Event[H], err error) {
 	typ, obj, err := json.SplitEvent(found, d.opts.MaxDepth)
 	if err != nil {
 		return ev, d.fail("", nil, err)
@@ -68,7 +68,7 @@ func (d *jsonDecoder[T]) event(run *json.Run, found frame.Item, known Known[T]) 
 	return ev, err
 }
 
-func (d *jsonDecoder[T]) watchError(raw []byte) error {
+func (d *jsonDecoder[H]) watchError(raw []byte) error {
 	if h := json.ReadClaim(raw); !isStatus(h.APIVersion, h.Kind) {
 		return d.fail("", raw, fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(h.APIVersion), fault.Excerpt(h.Kind)))
 	}

@@ -52,6 +52,7 @@ func TestKnownItemsAreGivenBack(t *testing.T) {
 		}
 		require.Len(t, items, len(sent.Items))
 		require.Same(t, have[0], items[0], media)
+		knownPackedItemsAreGivenBack(t, media, body, have)
 		for i := 1; i < len(items); i++ {
 			require.Equal(t, &sent.Items[i], items[i], media)
 			require.False(t, slices.Contains(have, items[i]), "%s item %d", media, i)

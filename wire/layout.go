@@ -1,9 +1,11 @@
 package wire
 
 import (
-	"encoding/json"
+	stdjson "encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,17 +14,21 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/json"
 	"github.com/millrace-dev/millrace/wire/internal/pack"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
+	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
-// layout is how the objects of one Go type, and of one kind if they say which, are written
-// as bytes and read again. It is immutable.
+// layout is how the objects of one Go type, and of one kind if the bytes do not say which,
+// are written as bytes and read again. It is immutable.
 type layout struct {
 	goType reflect.Type // what an object points to
 	kind   object.GVK   // that the objects name; zero where they name none, or where the bytes do
 	code   code
 	table  *protobuf.Table // nil where the reference alone reads protobuf
+	json   *json.Kind      // nil where the reference alone reads JSON, or there is no Go type
 }
 
 type code uint8
@@ -41,19 +47,28 @@ type generated interface {
 	Unmarshal([]byte) error
 }
 
-// newLayout returns the layout for the Go type of o.
-func newLayout(o object.Object) *layout {
-	f := &layout{goType: pointed(o), code: codeNone}
-	if isAPIType(f.goType) {
-		f.code = codeJSON
-	}
+// codeOf is how o is written, and the kind that its bytes do not say.
+func codeOf(o object.Object) (code, object.GVK) {
 	switch o.(type) {
 	case *unstructured.Unstructured:
-		f.code = codeTree
+		return codeTree, object.GVK{}
 	case generated:
-		f.code, f.kind = codeProtobuf, o.GetObjectKind().GroupVersionKind()
-		if protobuf.HasTable(f.goType) {
-			f.table, _ = protobuf.TableOf(f.goType, nil) // where it fails, the reference reads
+		return codeProtobuf, o.GetObjectKind().GroupVersionKind()
+	}
+	if isAPIType(pointed(o)) {
+		return codeJSON, object.GVK{}
+	}
+	return codeNone, object.GVK{}
+}
+
+func newLayout(goType reflect.Type, kind object.GVK, code code) *layout {
+	f := &layout{goType: goType, kind: kind, code: code}
+	switch {
+	case code == codeProtobuf && protobuf.HasTable(goType):
+		f.table, _ = protobuf.TableOf(goType, nil) // where it fails, the reference reads
+	case code == codeJSON && goType != reflect.TypeFor[unstructured.Unstructured]():
+		if k := json.KindOf(goType, nil); k.ReadsObjects() {
+			f.json = k
 		}
 	}
 	return f
@@ -77,6 +92,28 @@ func isAPIType(t reflect.Type) bool {
 	return ok && field.Anonymous && field.Type == reflect.TypeFor[metav1.TypeMeta]()
 }
 
+// hasPlainHead reports whether the metadata of an API type is what its methods say that it
+// is: that of the ObjectMeta in the field "metadata".
+func hasPlainHead(t reflect.Type) bool {
+	if !isAPIType(t) {
+		return false
+	}
+	field, ok := t.FieldByName("ObjectMeta")
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	if !ok || !field.Anonymous || field.Type != reflect.TypeFor[metav1.ObjectMeta]() || name != "metadata" {
+		return false
+	}
+	want := &metav1.ObjectMeta{
+		Namespace: "a", Name: "b", UID: "c", ResourceVersion: "d",
+		Labels: map[string]string{"e": "f"}, OwnerReferences: []metav1.OwnerReference{{Name: "g"}},
+	}
+	made := reflect.New(t)
+	made.Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(*want))
+	o := made.Interface().(object.Object)
+	return o.GetNamespace() == want.Namespace && o.GetName() == want.Name && o.GetUID() == want.UID && o.GetResourceVersion() == want.ResourceVersion &&
+		maps.Equal(o.GetLabels(), want.Labels) && reflect.DeepEqual(o.GetOwnerReferences(), want.OwnerReferences)
+}
+
 // append appends the bytes of o.
 func (f *layout) append(dst []byte, o object.Object) ([]byte, error) {
 	switch f.code {
@@ -85,7 +122,7 @@ func (f *layout) append(dst []byte, o object.Object) ([]byte, error) {
 	case codeTree:
 		return pack.AppendTree(dst, o.(*unstructured.Unstructured).Object)
 	case codeJSON:
-		raw, err := json.Marshal(o)
+		raw, err := stdjson.Marshal(o)
 		return append(dst, raw...), err
 	}
 	m := o.(generated)
@@ -101,33 +138,79 @@ func (f *layout) append(dst []byte, o object.Object) ([]byte, error) {
 	return dst, nil
 }
 
+// opener is what one goroutine opens objects with.
+type opener struct {
+	protobuf protobuf.Run
+	json     *json.Run
+}
+
+func newOpener(pool *Pool) *opener {
+	return &opener{protobuf: protobuf.Run{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewRun(pool.inner(), nil)}
+}
+
 // read makes an object of raw, of which it keeps nothing.
-func (f *layout) read(run *protobuf.Run, raw []byte) (object.Object, error) {
-	if f.code == codeTree {
-		root, err := pack.Tree(string(raw))
-		if err != nil {
-			return nil, err
-		}
-		content, _ := root.(map[string]any)
-		return &unstructured.Unstructured{Object: content}, nil
+func (f *layout) read(with *opener, raw []byte) (o object.Object, err error) {
+	switch f.code {
+	case codeTree:
+		o, err = readTree(raw)
+	case codeJSON:
+		o, err = f.readJSON(with.json, raw)
+	default:
+		o, err = f.readProtobuf(&with.protobuf, raw)
 	}
-	made := reflect.New(f.goType)
-	o := made.Interface().(object.Object)
-	switch {
-	case f.code == codeJSON:
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, o); err != nil {
-			return nil, fault.WithoutContent(err)
-		}
-		return o, nil
-	case f.table == nil || run.Decode(f.table, made.UnsafePointer(), raw) != nil:
-		made = reflect.New(f.goType)
-		o = made.Interface().(object.Object)
-		if err := o.(generated).Unmarshal(raw); err != nil {
-			return nil, fault.WithoutContent(err)
-		}
+	if err != nil {
+		return nil, err
 	}
-	if !f.kind.Empty() {
+	if !f.kind.Empty() && o.GetObjectKind().GroupVersionKind() != f.kind {
 		o.GetObjectKind().SetGroupVersionKind(f.kind)
+	}
+	return o, nil
+}
+
+func readTree(raw []byte) (object.Object, error) {
+	root, err := pack.Tree(string(raw))
+	content, _ := root.(map[string]any)
+	return &unstructured.Unstructured{Object: content}, err
+}
+
+func (f *layout) new() (reflect.Value, object.Object) {
+	made := reflect.New(f.goType)
+	return made, made.Interface().(object.Object)
+}
+
+func (f *layout) readProtobuf(run *protobuf.Run, raw []byte) (object.Object, error) {
+	made, o := f.new()
+	if f.table != nil && run.Decode(f.table, made.UnsafePointer(), raw) == nil {
+		return o, nil
+	}
+	_, o = f.new()
+	if err := o.(generated).Unmarshal(raw); err != nil {
+		return nil, fault.WithoutContent(err)
+	}
+	return o, nil
+}
+
+func (f *layout) readJSON(run *json.Run, raw []byte) (object.Object, error) {
+	s := frame.JSON{Source: frame.FromBytes(raw), MaxBytes: max(len(raw), 1), MaxDepth: maxReferenceDepth}
+	i, err := s.Value()
+	made, o := f.new()
+	u, untyped := o.(*unstructured.Unstructured)
+	switch {
+	case err != nil || len(i.Tape) == 0:
+	case untyped:
+		if u.Object, err = run.Content(i); err == nil {
+			return o, nil
+		}
+	case f.json != nil && run.Decode(f.json, made.UnsafePointer(), i) == nil:
+		return o, nil
+	}
+	_, o = f.new()
+	var into any = o
+	if untyped {
+		into = &o.(*unstructured.Unstructured).Object
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into); err != nil {
+		return nil, fault.WithoutContent(err)
 	}
 	return o, nil
 }
@@ -138,26 +221,32 @@ type layouts struct {
 	all []*layout
 }
 
+// of returns the layout that o is written in.
 func (f *layouts) of(o object.Object) *layout {
+	code, kind := codeOf(o)
+	return f.get(pointed(o), kind, code)
+}
+
+func (f *layouts) get(goType reflect.Type, kind object.GVK, code code) *layout {
 	f.mu.RLock()
-	have := f.find(o)
+	have := f.find(goType, kind, code)
 	f.mu.RUnlock()
 	if have != nil {
 		return have
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if have = f.find(o); have == nil {
-		have = newLayout(o)
+	if have = f.find(goType, kind, code); have == nil {
+		have = newLayout(goType, kind, code)
 		f.all = append(f.all, have)
 	}
 	return have
 }
 
 // find is called under mu.
-func (f *layouts) find(o object.Object) *layout {
+func (f *layouts) find(goType reflect.Type, kind object.GVK, code code) *layout {
 	for _, have := range f.all {
-		if have.goType == pointed(o) && (have.code != codeProtobuf || have.kind == o.GetObjectKind().GroupVersionKind()) {
+		if have.goType == goType && have.code == code && have.kind == kind {
 			return have
 		}
 	}

@@ -96,6 +96,11 @@ func (o *Options) checkSize(raw []byte) error {
 //   - ErrKind if T and opts do not determine the kind or the Go type of the objects
 //   - ErrFields if opts.Keep names a field that the Go type does not have
 func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], error) {
+	return newDecoder[T](contentType, opts, wholes[T]())
+}
+
+// newDecoder returns the decoder of objects of type T, of which it makes a product.
+func newDecoder[T object.Object, H object.Head](contentType string, opts Options, p product[H]) (Decoder[H], error) {
 	opts = opts.withDefaults()
 	media, err := mediaType(contentType)
 	if err != nil {
@@ -107,14 +112,14 @@ func NewDecoder[T object.Object](contentType string, opts Options) (Decoder[T], 
 	}
 	switch media {
 	case MediaJSON:
-		return newJSONDecoder(t, opts), nil
+		return newJSONDecoder(t, opts, p), nil
 	case MediaProtobuf:
 		if reason := protobuf.Obstacle(t.goType); reason != "" {
 			return nil, fmt.Errorf("%w: %v cannot be read from %s: %s", ErrMedia, t.goType, MediaProtobuf, reason)
 		}
-		return newProtobufDecoder(t, opts)
+		return newProtobufDecoder(t, opts, p)
 	case MediaCBOR, MediaCBORSequence:
-		return newCBORDecoder(t, opts), nil
+		return newCBORDecoder(t, opts, p), nil
 	}
 	return nil, fmt.Errorf("%w: no decoder for %q, want %s, %s or %s", ErrMedia, fault.Excerpt(media), MediaJSON, MediaProtobuf, MediaCBOR)
 }

@@ -12,10 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire/internal/head"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/pack"
-	"github.com/millrace-dev/millrace/wire/internal/protobuf"
-	"github.com/millrace-dev/millrace/wire/internal/share"
 )
 
 // ErrDamaged means that the bytes of a packed object cannot be read any more.
@@ -31,7 +30,7 @@ type Packer[T object.Object] struct {
 	shelf   *pack.Shelf
 	kins    kins
 	layouts layouts
-	runs    sync.Pool // of *protobuf.Run
+	openers sync.Pool // of *opener
 	pool    *Pool
 
 	annotations []string                // that are kept at hand
@@ -60,8 +59,19 @@ const largestOpened = 1 << 16
 // parts by way of the pool, if that is not nil.
 func NewPacker[T object.Object](pool *Pool) *Packer[T] {
 	p := &Packer[T]{shelf: pack.NewShelf(), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
-	p.runs.New = func() any { return &protobuf.Run{Sharer: share.Sharer{Pool: pool.inner()}} }
+	p.openers.New = func() any { return newOpener(pool) }
 	return p
+}
+
+// Decoder returns a decoder as NewDecoder does, which packs what it reads. Where it can it
+// keeps the bytes as they came, without what opts.Keep leaves out, and makes no object of
+// them: it only checks that this could be done. Bookmarks are kept as objects.
+func (p *Packer[T]) Decoder(contentType string, opts Options) (Decoder[*Packed[T]], error) {
+	return newDecoder[T](contentType, opts, product[*Packed[T]]{
+		of:       func(o object.Object) (*Packed[T], error) { return p.Pack(o.(T)) },
+		bookmark: func(o object.Object) (*Packed[T], error) { return p.keep(o.(T)), nil },
+		packer:   p,
+	})
 }
 
 // OnOpen has opened called with each object that is made of bytes, before anybody else has
@@ -113,6 +123,29 @@ func (p *Packer[T]) Pack(o T) (*Packed[T], error) {
 	return &Packed[T]{by: p, kin: kin, text: p.shelf.Pack(kin.group, raw[:head], raw[head:]), ends: at}, nil
 }
 
+// packBytes packs bytes that l can read, of which it keeps nothing. They are not read here.
+func (p *Packer[T]) packBytes(l *layout, h *head.Head, raw []byte) *Packed[T] {
+	kin := p.kins.ofHead(l, h)
+	var room [256]byte
+	prefix, at := appendNames(room[:0], h.Name, h.UID, h.RV)
+	prefix = appendRest(prefix, h.Generation, p.annotations, h.Annotation)
+	return &Packed[T]{by: p, kin: kin, text: p.shelf.Pack(kin.group, prefix, raw), ends: at}
+}
+
+// keep returns o, packed as it is.
+func (p *Packer[T]) keep(o T) *Packed[T] {
+	prefix, at := appendHead(nil, o, p.annotations)
+	return &Packed[T]{by: p, kin: wholeKin(p.layouts.of(o), o), text: pack.Plain(prefix), ends: at}
+}
+
+// kept are the annotations that are kept at hand.
+func (p *Packer[T]) kept() []string { return p.annotations }
+
+// layout returns the layout of a Go type whose objects are written by that code.
+func (p *Packer[T]) layout(goType reflect.Type, kind object.GVK, code code) *layout {
+	return p.layouts.get(goType, kind, code)
+}
+
 // write appends the bytes of o. It reports false, and appends nothing, where o is not what
 // comes back of them: a form may leave out what an API server never sends, such as the
 // fraction of a second.
@@ -136,9 +169,9 @@ func (p *Packer[T]) write(dst []byte, l *layout, o T) (raw []byte, ok bool) {
 	if l.code == codeTree {
 		return raw, true
 	}
-	run := p.runs.Get().(*protobuf.Run)
-	defer p.runs.Put(run)
-	back, err := l.read(run, raw[start:])
+	with := p.openers.Get().(*opener)
+	defer p.openers.Put(with)
+	back, err := l.read(with, raw[start:])
 	if err != nil || !equality.Semantic.DeepEqual(object.Object(o), back) {
 		return raw[:start], false
 	}
@@ -150,15 +183,25 @@ func (p *Packer[T]) Equal(a, b *Packed[T]) bool {
 	if a == b {
 		return true
 	}
-	if a.kin.layout != b.kin.layout {
-		return false
+	if a.kin.whole == nil && b.kin.whole == nil && a.kin.layout == b.kin.layout {
+		one, err := p.raw(nil, a)
+		other, err2 := p.raw(nil, b)
+		if err == nil && err2 == nil && bytes.Equal(one, other) {
+			return true
+		}
 	}
-	if a.kin.whole != nil {
-		return reflect.DeepEqual(a.kin.whole, b.kin.whole)
+	// A server may write the same content in several ways.
+	one, err := p.content(a)
+	other, err2 := p.content(b)
+	return err == nil && err2 == nil && reflect.DeepEqual(one, other)
+}
+
+// content is the object of o, which may be one that nobody else has.
+func (p *Packer[T]) content(o *Packed[T]) (any, error) {
+	if o.kin.whole != nil {
+		return o.kin.whole, nil
 	}
-	one, err := p.raw(nil, a)
-	other, err2 := p.raw(nil, b)
-	return err == nil && err2 == nil && bytes.Equal(one, other)
+	return p.unpack(o)
 }
 
 // raw appends the bytes of o.
@@ -175,9 +218,9 @@ func (p *Packer[T]) unpack(o *Packed[T]) (opened T, err error) {
 	if err != nil {
 		return opened, err
 	}
-	run := p.runs.Get().(*protobuf.Run)
-	defer p.runs.Put(run)
-	made, err := o.kin.layout.read(run, raw)
+	with := p.openers.Get().(*opener)
+	defer p.openers.Put(with)
+	made, err := o.kin.layout.read(with, raw)
 	if err != nil {
 		return opened, errors.Join(ErrDamaged, err)
 	}

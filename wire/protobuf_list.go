@@ -20,30 +20,30 @@ import (
 //	magic, Unknown{typeMeta, raw{1 ListMeta, 2 item, 2 item, ...}, ...}
 //
 // Only a few batches of items are in memory at a time.
-type protobufList[T object.Object] struct {
-	*protobufDecoder[T]
+type protobufList[H object.Head] struct {
+	*protobufDecoder[H]
 	*frame.Protobuf
-	*crew.Crew[T]
+	*crew.Crew[H]
 	meta     *metav1.ListMeta
 	envelope protobuf.Envelope
 }
 
-func (d *protobufDecoder[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		newItem := func() crew.Decode[T] { return d.newItem(known) }
+func (d *protobufDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
+	return func(yield func(H, error) bool) {
+		newItem := func() crew.Decode[H] { return d.newItem(known) }
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		p := crew.New(s.Source, newItem, func(item T) bool { return yield(item, nil) })
+		p := crew.New(s.Source, newItem, func(item H) bool { return yield(item, nil) })
 		defer p.Close()
-		l := &protobufList[T]{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
+		l := &protobufList[H]{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
 		if err := l.read(); err != nil && err != crew.ErrStopped {
-			var none T
+			var none H
 			yield(none, err)
 		}
 	}
 }
 
 // read reads the body to its end.
-func (l *protobufList[T]) read() error {
+func (l *protobufList[H]) read() error {
 	*l.meta = metav1.ListMeta{}
 	err := l.readEnvelope()
 	if earlier := l.Flush(); earlier != nil {
@@ -58,7 +58,7 @@ func (l *protobufList[T]) read() error {
 	return err
 }
 
-func (l *protobufList[T]) readEnvelope() error {
+func (l *protobufList[H]) readEnvelope() error {
 	prefix, err := l.Next(len(protobuf.Magic))
 	if err != nil {
 		return fault.Truncated(err)
@@ -92,7 +92,7 @@ func (l *protobufList[T]) readEnvelope() error {
 	return nil
 }
 
-func (l *protobufList[T]) readSmall(number int, size uint64) error {
+func (l *protobufList[H]) readSmall(number int, size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: field %d of the envelope has %d bytes", ErrTooLarge, number, size)
 	}
@@ -104,7 +104,7 @@ func (l *protobufList[T]) readSmall(number int, size uint64) error {
 }
 
 // readRaw reads the list message, which has size bytes.
-func (l *protobufList[T]) readRaw(size uint64) error {
+func (l *protobufList[H]) readRaw(size uint64) error {
 	if l.envelope.HasRaw {
 		return fmt.Errorf("%w: a second list in one body", ErrSyntax)
 	}
@@ -146,7 +146,7 @@ func (l *protobufList[T]) readRaw(size uint64) error {
 	return nil
 }
 
-func (l *protobufList[T]) readStatus(size uint64) error {
+func (l *protobufList[H]) readStatus(size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: a status of %d bytes", ErrTooLarge, size)
 	}
@@ -157,7 +157,7 @@ func (l *protobufList[T]) readStatus(size uint64) error {
 	return unmarshalStatus(raw)
 }
 
-func (l *protobufList[T]) readMeta(size uint64) error {
+func (l *protobufList[H]) readMeta(size uint64) error {
 	if size > maxSmallField {
 		return fmt.Errorf("%w: list metadata of %d bytes", ErrTooLarge, size)
 	}
@@ -171,7 +171,7 @@ func (l *protobufList[T]) readMeta(size uint64) error {
 	return nil
 }
 
-func (l *protobufList[T]) readItem(size uint64) error {
+func (l *protobufList[H]) readItem(size uint64) error {
 	if size > uint64(l.opts.MaxObjectBytes) {
 		return l.fail(whereItem(l.Count()), nil, fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, size, l.opts.MaxObjectBytes))
 	}
@@ -186,9 +186,9 @@ func (l *protobufList[T]) readItem(size uint64) error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *protobufDecoder[T]) newItem(known Known[T]) crew.Decode[T] {
+func (d *protobufDecoder[H]) newItem(known Known[H]) crew.Decode[H] {
 	run := d.newRun()
-	return func(i frame.Item, number int) (T, error) {
+	return func(i frame.Item, number int) (H, error) {
 		if have, ok := d.known(known, i.Raw); ok {
 			return have, nil
 		}

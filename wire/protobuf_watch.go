@@ -14,24 +14,24 @@ import (
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 )
 
-func (d *protobufDecoder[T]) Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error] {
-	return func(yield func(Event[T], error) bool) {
+func (d *protobufDecoder[H]) Watch(body io.Reader, known Known[H]) iter.Seq2[Event[H], error] {
+	return func(yield func(Event[H], error) bool) {
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		newFrame := func() crew.Decode[Event[T]] { return d.newFrame(s.Source, known) }
-		p := crew.New(s.Source, newFrame, func(ev Event[T]) bool { return yield(ev, nil) })
-		f := &frames[T]{Crew: p, fail: d.fail, next: s.NextFrame}
+		newFrame := func() crew.Decode[Event[H]] { return d.newFrame(s.Source, known) }
+		p := crew.New(s.Source, newFrame, func(ev Event[H]) bool { return yield(ev, nil) })
+		f := &frames[H]{Crew: p, fail: d.fail, next: s.NextFrame}
 		f.read(yield)
 	}
 }
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
-func (d *protobufDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Decode[Event[T]] {
+func (d *protobufDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[Event[H]] {
 	run := d.newRun()
 	run.Versions = true
-	return func(i frame.Item, number int) (Event[T], error) {
+	return func(i frame.Item, number int) (Event[H], error) {
 		ev, err := d.event(run, i.Raw, known)
 		if err != nil {
-			return Event[T]{}, inFrame(number, err)
+			return Event[H]{}, inFrame(number, err)
 		}
 		ev.Bytes, ev.Received, ev.Decoded = frame.FramePrefix+len(i.Raw), s.Arrived(), time.Now()
 		return ev, nil
@@ -39,7 +39,7 @@ func (d *protobufDecoder[T]) newFrame(s *frame.Source, known Known[T]) crew.Deco
 }
 
 // event decodes a frame.
-func (d *protobufDecoder[T]) event(run *protobuf.Run, raw []byte, known Known[T]) (ev Event[T], err error) {
+func (d *protobufDecoder[H]) event(run *protobuf.Run, raw []byte, known Known[H]) (ev Event[H], err error) {
 	typ, obj, err := protobuf.SplitEvent(raw)
 	if err == nil {
 		ev.Type, err = eventType(typ)
@@ -60,7 +60,7 @@ func (d *protobufDecoder[T]) event(run *protobuf.Run, raw []byte, known Known[T]
 	return ev, err
 }
 
-func (d *protobufDecoder[T]) watchError(obj []byte) error {
+func (d *protobufDecoder[H]) watchError(obj []byte) error {
 	e, err := protobuf.Open(MediaProtobuf, obj)
 	if err == nil && !isStatus(e.APIVersion, e.Kind) {
 		err = fmt.Errorf("%w: an ERROR event holds %q %q, want v1 Status", ErrKind, fault.Excerpt(e.APIVersion), fault.Excerpt(e.Kind))

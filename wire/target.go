@@ -25,7 +25,7 @@ const (
 
 // target says what to make of the bytes of one object: which Go type to allocate,
 // which kinds to accept, and what a finished object must have. It is immutable.
-type target[T object.Object] struct {
+type target struct {
 	kind       object.GVK
 	apiVersion string
 	form       form
@@ -34,8 +34,8 @@ type target[T object.Object] struct {
 	fields     *selection.Tree // of an object; nil for all of it
 }
 
-func newTarget[T object.Object](opts Options) (*target[T], error) {
-	t := &target[T]{kind: opts.Kind}
+func newTarget[T object.Object](opts Options) (*target, error) {
+	t := &target{kind: opts.Kind}
 	declared := reflect.TypeFor[T]()
 	switch declared.Kind() {
 	case reflect.Pointer:
@@ -76,7 +76,7 @@ func newTarget[T object.Object](opts Options) (*target[T], error) {
 	return t, t.setFields(opts.Keep)
 }
 
-func (t *target[T]) setFields(f Fields) error {
+func (t *target) setFields(f Fields) error {
 	t.fields = f.selection()
 	if t.form == formUnstructured {
 		return selection.CheckUntyped(f.split())
@@ -85,13 +85,13 @@ func (t *target[T]) setFields(f Fields) error {
 }
 
 // whole is the target without a selection.
-func (t *target[T]) whole() *target[T] {
+func (t *target) whole() *target {
 	w := *t
 	w.fields = nil
 	return &w
 }
 
-func (t *target[T]) kindFromScheme(opts Options) error {
+func (t *target) kindFromScheme(opts Options) error {
 	if t.form != formTyped || opts.Scheme == nil {
 		return fmt.Errorf("%w: set Options.Kind, the kind of %v cannot be inferred", ErrKind, t.goType)
 	}
@@ -106,11 +106,19 @@ func (t *target[T]) kindFromScheme(opts Options) error {
 	return nil
 }
 
-func (t *target[T]) new() T {
-	return reflect.New(t.goType).Interface().(T)
+func (t *target) new() object.Object {
+	return reflect.New(t.goType).Interface().(object.Object)
 }
 
-func (t *target[T]) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind) }
+// named is the kind that a finished object names, of those whose bytes do not.
+func (t *target) named() object.GVK {
+	if t.form == formTyped {
+		return object.GVK{}
+	}
+	return t.kind
+}
+
+func (t *target) isStatus() bool { return isStatus(t.apiVersion, t.kind.Kind) }
 
 // isStatus reports whether this is the kind of a metav1.Status.
 func isStatus(apiVersion, kind string) bool { return apiVersion == "v1" && kind == "Status" }
@@ -123,7 +131,7 @@ func isMetadata(apiVersion, kind, suffix string) bool {
 
 // checkKind compares what an object says about itself with what is expected.
 // An empty field says nothing.
-func (t *target[T]) checkKind(apiVersion, kind string) error {
+func (t *target) checkKind(apiVersion, kind string) error {
 	if t.form == formMetadata && isMetadata(apiVersion, kind, "") {
 		return nil
 	}
@@ -135,7 +143,7 @@ func (t *target[T]) checkKind(apiVersion, kind string) error {
 
 // checkListKind is checkKind for a list. bareItems says that some of its items
 // do not name their kind, so that the list's own must vouch for them.
-func (t *target[T]) checkListKind(apiVersion, kind string, bareItems bool) error {
+func (t *target) checkListKind(apiVersion, kind string, bareItems bool) error {
 	switch {
 	case t.form == formMetadata && isMetadata(apiVersion, kind, "List"):
 		return nil
@@ -148,7 +156,7 @@ func (t *target[T]) checkListKind(apiVersion, kind string, bareItems bool) error
 	return t.wrongKind(apiVersion, kind)
 }
 
-func (t *target[T]) wrongKind(apiVersion, kind string) error {
+func (t *target) wrongKind(apiVersion, kind string) error {
 	if apiVersion == "" && kind == "" {
 		return fmt.Errorf("%w: the body names no kind, want %s %s", ErrKind, t.apiVersion, t.kind.Kind)
 	}
@@ -157,13 +165,13 @@ func (t *target[T]) wrongKind(apiVersion, kind string) error {
 
 // finish sets the TypeMeta that the object's form promises. It refuses an object
 // without a name if it needs one.
-func (t *target[T]) finish(obj T, named bool) error {
+func (t *target) finish(obj object.Object, named bool) error {
 	switch t.form {
 	case formTyped:
 		obj.GetObjectKind().SetGroupVersionKind(object.GVK{})
 	case formUnstructured:
 		// Nearly all name their kind, and writing to a map costs.
-		if u := any(obj).(*unstructured.Unstructured); u.GetAPIVersion() != t.apiVersion || u.GetKind() != t.kind.Kind {
+		if u := obj.(*unstructured.Unstructured); u.GetAPIVersion() != t.apiVersion || u.GetKind() != t.kind.Kind {
 			u.SetGroupVersionKind(t.kind)
 		}
 	default:
@@ -177,8 +185,8 @@ func (t *target[T]) finish(obj T, named bool) error {
 
 // project takes from an object what is not wanted of it. It is the definition
 // of what decoders leave out. No part of the object may be shared: it is changed.
-func (t *target[T]) project(obj T) {
-	if u, ok := any(obj).(*unstructured.Unstructured); ok {
+func (t *target) project(obj object.Object) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
 		selection.PruneUntyped(u.Object, t.fields)
 		return
 	}
