@@ -124,7 +124,7 @@ func (r *Resource[T]) one(ctx context.Context, c call[T]) (T, error) {
 		return none, err
 	}
 	defer finishBody(resp)
-	decoder, err := r.codec.decoder(r.client, resp)
+	decoder, err := r.codec.decoders.of(r.client, resp)
 	if err != nil {
 		return none, req.wrap(err)
 	}
@@ -153,7 +153,7 @@ func (r *Resource[T]) none(ctx context.Context, c call[T]) error {
 	if resp.StatusCode == http.StatusNoContent || resp.ContentLength == 0 && resp.Header.Get("Content-Type") == "" {
 		return nil
 	}
-	if _, err := r.codec.decoder(r.client, resp); err != nil {
+	if _, err := r.codec.decoders.of(r.client, resp); err != nil {
 		return req.wrap(err)
 	}
 	return nil

@@ -27,18 +27,35 @@ type codec[T object.Object] struct {
 	metadataOnly bool
 	protobuf     bool // whether the server is expected to speak protobuf
 	cbor         bool // whether CBOR is asked for before all else
-	decoders     map[string]func() (wire.Decoder[T], error)
+	decoders     decoders[T]
+}
+
+// decoders are those of each media type. Each is made when it is first needed.
+type decoders[H object.Head] map[string]func() (wire.Decoder[H], error)
+
+func newDecoders[H object.Head](decoder func(media string) (wire.Decoder[H], error)) decoders[H] {
+	d := decoders[H]{}
+	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf, wire.MediaCBOR, wire.MediaCBORSequence} {
+		d[media] = sync.OnceValues(func() (wire.Decoder[H], error) { return decoder(media) })
+	}
+	return d
+}
+
+// of returns the decoder for the body of an answer.
+func (d decoders[H]) of(client *Client, resp *http.Response) (wire.Decoder[H], error) {
+	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	decoder, ok := d[strings.ToLower(strings.TrimSpace(media))]
+	if !ok {
+		return nil, client.foreign(resp)
+	}
+	return decoder()
 }
 
 func newCodec[T object.Object](opts wire.Options, cbor bool) *codec[T] {
-	c := &codec[T]{opts: opts, cbor: cbor, decoders: map[string]func() (wire.Decoder[T], error){}}
+	c := &codec[T]{opts: opts, cbor: cbor}
 	c.metadataOnly = reflect.TypeFor[T]() == reflect.TypeFor[*metav1.PartialObjectMetadata]()
 	c.protobuf = (c.metadataOnly || isBuiltin[T](opts.Scheme, opts.Kind)) && wire.SupportsProtobuf[T](opts)
-	for _, media := range []string{wire.MediaJSON, wire.MediaProtobuf, wire.MediaCBOR, wire.MediaCBORSequence} {
-		c.decoders[media] = sync.OnceValues(func() (wire.Decoder[T], error) {
-			return wire.NewDecoder[T](media, opts)
-		})
-	}
+	c.decoders = newDecoders(func(media string) (wire.Decoder[T], error) { return wire.NewDecoder[T](media, opts) })
 	return c
 }
 
@@ -109,16 +126,6 @@ func (c *codec[T]) media(plain bool) (media []string) {
 		media = append(media, wire.MediaProtobuf)
 	}
 	return append(media, wire.MediaJSON)
-}
-
-// decoder returns the decoder for the body of an answer.
-func (c *codec[T]) decoder(client *Client, resp *http.Response) (wire.Decoder[T], error) {
-	media, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	decoder, ok := c.decoders[strings.ToLower(strings.TrimSpace(media))]
-	if !ok {
-		return nil, client.foreign(resp)
-	}
-	return decoder()
 }
 
 // encode writes an object with its kind, and returns the media type.

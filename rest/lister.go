@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // List reads the objects of the resource one by one, as they arrive. At most one
@@ -22,10 +23,30 @@ import (
 // anew. List does not try again: its caller has a back-off and should see each
 // failure. source.RetryAfter tells how long the server asked to wait.
 func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
-	l := &pageReader[T]{resource: r, opts: opts, meta: new(metav1.ListMeta)}
-	return source.List[T]{Meta: l.meta, Items: func(yield func(T, error) bool) {
+	return r.whole().list(ctx, opts)
+}
+
+// reading is how the objects of a resource are read: as they are, or packed.
+type reading[T object.Object, H object.Head] struct {
+	*Resource[T]
+	decoders decoders[H]
+	known    wire.Known[H] // nil where every object is new
+}
+
+// whole reads the objects as they are.
+func (r *Resource[T]) whole() reading[T, T] {
+	as := reading[T, T]{Resource: r, known: r.known}
+	if r.codec != nil {
+		as.decoders = r.codec.decoders
+	}
+	return as
+}
+
+func (r reading[T, H]) list(ctx context.Context, opts metav1.ListOptions) source.List[H] {
+	l := &pageReader[T, H]{reading: r, opts: opts, meta: new(metav1.ListMeta)}
+	return source.List[H]{Meta: l.meta, Items: func(yield func(H, error) bool) {
 		if err := l.run(ctx, yield); err != nil {
-			var none T
+			var none H
 			yield(none, err)
 		}
 	}}
@@ -36,23 +57,23 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 const maxEmptyPages = 1000
 
 // pageReader is a list that is being read, page by page.
-type pageReader[T object.Object] struct {
-	resource *Resource[T]
-	opts     metav1.ListOptions // of the next page
-	meta     *metav1.ListMeta
-	begun    bool
-	pages    int
-	empty    int // pages without an item, in a row
+type pageReader[T object.Object, H object.Head] struct {
+	reading[T, H]
+	opts  metav1.ListOptions // of the next page
+	meta  *metav1.ListMeta
+	begun bool
+	pages int
+	empty int // pages without an item, in a row
 }
 
 // run reads all pages. It returns nil when the consumer has stopped it, too.
-func (l *pageReader[T]) run(ctx context.Context, yield func(T, error) bool) error {
+func (l *pageReader[T, H]) run(ctx context.Context, yield func(H, error) bool) error {
 	if l.begun {
-		return fmt.Errorf("list %s: a list can be read only once: list again", l.resource)
+		return fmt.Errorf("list %s: a list can be read only once: list again", l.Resource)
 	}
 	l.begun = true
 	if err := validateList(l.opts); err != nil {
-		return fmt.Errorf("list %s: %w", l.resource, err)
+		return fmt.Errorf("list %s: %w", l.Resource, err)
 	}
 	for {
 		var page metav1.ListMeta
@@ -68,10 +89,10 @@ func (l *pageReader[T]) run(ctx context.Context, yield func(T, error) bool) erro
 			return nil
 		}
 		if l.empty >= maxEmptyPages {
-			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.resource, l.empty)
+			return fmt.Errorf("list %s: %d pages in a row held nothing, and the server promises more", l.Resource, l.empty)
 		}
 		if page.Continue == l.opts.Continue {
-			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.resource, l.pages)
+			return fmt.Errorf("list %s: page %d leads to itself: the server gave the continue token that it was asked with", l.Resource, l.pages)
 		}
 		// The token stands for the resource version of the first page.
 		l.opts.Continue = page.Continue
@@ -80,12 +101,12 @@ func (l *pageReader[T]) run(ctx context.Context, yield func(T, error) bool) erro
 }
 
 // page reads one page. It reports whether the consumer wants more.
-func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield func(T, error) bool) (bool, error) {
+func (l *pageReader[T, H]) page(ctx context.Context, meta *metav1.ListMeta, yield func(H, error) bool) (bool, error) {
 	values, err := query(&l.opts)
 	if err != nil {
-		return false, fmt.Errorf("list %s: %w", l.resource, err)
+		return false, fmt.Errorf("list %s: %w", l.Resource, err)
 	}
-	r := l.resource
+	r := l.reading
 	req, resp, err := r.send(ctx, call[T]{verb: "list", method: http.MethodGet, query: values, list: true, repeat: once, stream: true})
 	if err != nil {
 		return false, err
@@ -98,7 +119,7 @@ func (l *pageReader[T]) page(ctx context.Context, meta *metav1.ListMeta, yield f
 			resp.Body.Close()
 		}
 	}()
-	decoder, err := r.codec.decoder(r.client, resp)
+	decoder, err := r.decoders.of(r.client, resp)
 	if err != nil {
 		return false, req.wrap(err)
 	}

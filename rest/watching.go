@@ -24,6 +24,10 @@ import (
 // connection is closed when the iteration ends, breaks or panics, or when ctx is
 // done; an iteration that never begins holds its connection until then.
 func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	return r.whole().watch(ctx, opts)
+}
+
+func (r reading[T, H]) watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[H], error], error) {
 	opts.Watch = true
 	if err := validateWatch(opts); err != nil {
 		return nil, fmt.Errorf("watch %s: %w", r, err)
@@ -36,12 +40,12 @@ func (r *Resource[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.
 	if err != nil {
 		return nil, err
 	}
-	decoder, err := r.codec.decoder(r.client, resp)
+	decoder, err := r.decoders.of(r.client, resp)
 	if err != nil {
 		resp.Body.Close()
 		return nil, req.wrap(err)
 	}
-	return func(yield func(wire.Event[T], error) bool) {
+	return func(yield func(wire.Event[H], error) bool) {
 		defer resp.Body.Close()
 		for ev, err := range decoder.Watch(resp.Body, r.known) {
 			if err != nil {

@@ -12,10 +12,14 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Packing returns the source of the same objects, packed by p. A known object is given back
-// where the source is a Reuser and takes it back. What cannot be packed ends a list or a
-// watch with the error of p.
+// Packing returns the source of the same objects, packed by p: what the source returns if
+// it is a Packer. Of any other, each object is packed once it is there; a known object is
+// given back where the source is a Reuser and takes it back. What cannot be packed ends a
+// list or a watch with the error of p.
 func Packing[T object.Object](from ListerWatcher[T], p *wire.Packer[T]) Namespacer[*wire.Packed[T]] {
+	if packer, ok := from.(Packer[T]); ok {
+		return packer.Packing(p)
+	}
 	return &packing[T]{from: from, by: p}
 }
 

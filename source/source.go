@@ -68,6 +68,15 @@ type Reuser[T object.Head] interface {
 	Reusing(known wire.Known[T]) ListerWatcher[T]
 }
 
+// Packer is a ListerWatcher that can pack its objects itself, without making them first.
+type Packer[T object.Object] interface {
+	ListerWatcher[T]
+
+	// Packing returns the source of the same objects, packed by p. It should be a
+	// Reuser if the source is one.
+	Packing(p *wire.Packer[T]) Namespacer[*wire.Packed[T]]
+}
+
 // Namespacer is a ListerWatcher that can be narrowed to a namespace.
 type Namespacer[T object.Head] interface {
 	ListerWatcher[T]
