@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,19 @@ func (r *Resource[T]) Origin() (source.Origin, bool) {
 	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" {
 		return source.Origin{}, false
 	}
-	return source.Origin{Kind: r.kind, Server: r.client.address(), Cluster: r.client.Cluster}, true
+	goType := reflect.TypeFor[T]()
+	if goType.Kind() == reflect.Interface {
+		made, err := r.client.scheme.New(r.kind)
+		if err != nil {
+			return source.Origin{}, false
+		}
+		goType = reflect.TypeOf(made)
+	}
+	o := source.Origin{Kind: r.kind, Type: goType, Server: r.client.address(), Keep: r.Kept().String(), Cluster: r.client.Cluster}
+	if r.namespace != "" {
+		o.Scope = "namespace " + r.namespace
+	}
+	return o, true
 }
 
 // address is where the server is, and a digest of the authority by which it is recognised.

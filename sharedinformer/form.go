@@ -3,6 +3,7 @@ package sharedinformer
 import (
 	"context"
 	"io"
+	"reflect"
 	"runtime"
 	"sync"
 
@@ -18,8 +19,8 @@ func (f packedForm[T]) write(ctx context.Context, objects indexer.View[*wire.Pac
 	return archive(ctx, objects.Len(), to, func(i int) (*wire.Packed[T], error) { return objects.At(i), nil })
 }
 
-func (f packedForm[T]) read(content []byte, n int) ([]*wire.Packed[T], error) {
-	return f.by.Extract(content, n)
+func (f packedForm[T]) read(content []byte, n int, goType reflect.Type) ([]*wire.Packed[T], error) {
+	return f.by.Extract(content, n, goType)
 }
 
 // wholeForm packs whole objects to write them, and opens what it reads. Files are the same.
@@ -30,8 +31,8 @@ func (f wholeForm[T]) write(ctx context.Context, objects indexer.View[T], to io.
 	return archive(ctx, objects.Len(), to, func(i int) (*wire.Packed[T], error) { return by.Pack(objects.At(i)) })
 }
 
-func (f wholeForm[T]) read(content []byte, n int) ([]T, error) {
-	packed, err := wire.NewPacker[T](f.pool).Extract(content, n)
+func (f wholeForm[T]) read(content []byte, n int, goType reflect.Type) ([]T, error) {
+	packed, err := wire.NewPacker[T](f.pool).Extract(content, n, goType)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 		return &Informer[T]{machine: i, packed: i}
 	}
 	i := newCore(from, opts, func(a, b T) bool { return reflect.DeepEqual(a, b) })
-	i.snapshots = newSnapshots(i, from, opts, wholeForm[T]{partsOf(from)})
+	i.snapshots = newSnapshots(i, opts, wholeForm[T]{partsOf(from)})
 	if opts.DetectMutations > 0 {
 		detector := newMutationDetector[T](opts.DetectMutations, i.reportNow)
 		if pool := partsOf(from); pool != nil {

@@ -21,7 +21,7 @@ func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *pac
 	pool := partsOf(from)
 	by := wire.NewPacker[T](pool)
 	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
-	i.snapshots = newSnapshots(i.core, from, opts, packedForm[T]{by})
+	i.snapshots = newSnapshots(i.core, opts, packedForm[T]{by})
 	i.reader = indexer.Opened[T](i.cache, i.damaged)
 	if opts.DetectMutations > 0 {
 		detector := &openedMutations[T]{

@@ -39,7 +39,7 @@ type SnapshotStatus struct {
 // form is how what is cached is written as bytes, and read again.
 type form[T object.Head] interface {
 	write(ctx context.Context, objects indexer.View[T], to io.Writer) error
-	read(content []byte, n int) ([]T, error)
+	read(content []byte, n int, goType reflect.Type) ([]T, error)
 }
 
 // snapshots keep what each feed has in a file, and have a feed begin with what its file has.
@@ -59,17 +59,17 @@ type snapshots[T object.Head] struct {
 	saved  map[*feed[T]]string // up to where the file of each is complete
 }
 
-// newSnapshots returns the snapshots of an informer of T, nil where they are not wanted.
-func newSnapshots[T object.Object, C object.Head](i *core[C], from source.ListerWatcher[T], opts Options, f form[C]) *snapshots[C] {
+// newSnapshots returns the snapshots of an informer, nil where they are not wanted.
+func newSnapshots[C object.Head](i *core[C], opts Options, f form[C]) *snapshots[C] {
 	if opts.Snapshot == nil {
 		return nil
 	}
 	s := &snapshots[C]{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]C), saved: make(map[*feed[C]]string)}
-	origin, traced := source.OriginOf(from)
+	origin, traced := source.OriginOf(i.feeds.source)
 	s.origin = origin
-	s.label = snapshot.Label{
-		Server: origin.Server, Kind: origin.Kind, Type: reflect.TypeFor[T]().String(), Shape: wire.ShapeOf[T](),
-		Keep: i.Kept().String(), Transform: opts.TransformVersion,
+	s.label = snapshot.Label{Server: origin.Server, Kind: origin.Kind, Keep: origin.Keep, Transform: opts.TransformVersion}
+	if origin.Type != nil {
+		s.label.Type, s.label.Shape = origin.Type.String(), wire.ShapeOf(origin.Type)
 	}
 	if opts.LabelSelector != nil {
 		s.label.Labels = opts.LabelSelector.String()
@@ -79,10 +79,8 @@ func newSnapshots[T object.Object, C object.Head](i *core[C], from source.Lister
 	}
 	s.status.Directory = opts.Snapshot.Path()
 	switch {
-	case !traced || origin.Cluster == nil:
+	case !traced || origin.Cluster == nil || origin.Type == nil:
 		s.status.Off = "the source does not say whose objects it reads: it is no source.Traced"
-	case reflect.TypeFor[T]().Kind() != reflect.Pointer:
-		s.status.Off = fmt.Sprintf("the Go type of an object may be any: ask for one type instead of %v", reflect.TypeFor[T]())
 	case i.Altered() && opts.TransformVersion == "":
 		s.status.Off = "the objects go through a transform, and nobody can tell whether it is still the same: set TransformVersion"
 	case origin.Kind.Group == "" && origin.Kind.Kind == "Secret" && !opts.Snapshot.Options().Secrets:
@@ -135,13 +133,15 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 }
 
 func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
-	want := s.label
-	want.Namespace = f.namespace
+	want, err := s.labelOf(f)
+	if err != nil {
+		return nil, nil, err
+	}
 	file, err := s.in.Read(want)
 	if err != nil {
 		return nil, nil, err
 	}
-	items, err := s.form.read(file.Content, file.Objects)
+	items, err := s.form.read(file.Content, file.Objects, s.origin.Type)
 	if err != nil {
 		return nil, nil, &snapshot.Error{Path: file.Path, Err: err}
 	}
@@ -232,8 +232,11 @@ func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T]) error {
 	if err != nil {
 		return fmt.Errorf("ask which cluster this is: %w", err)
 	}
-	label := s.label
-	label.Cluster, label.Namespace = cluster, f.namespace
+	label, err := s.labelOf(f)
+	if err != nil {
+		return err
+	}
+	label.Cluster = cluster
 	label.RV, label.Objects, label.Written = rv, objects.Len(), time.Now()
 	size, err := s.in.Write(ctx, label, func(w *snapshot.Writer) error { return s.form.write(ctx, objects, w) })
 	if err != nil {
@@ -245,6 +248,20 @@ func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T]) error {
 	s.saved[f] = rv
 	s.status.Written, s.status.Bytes = label.Written, size
 	return nil
+}
+
+// labelOf returns what a feed is of.
+func (s *snapshots[T]) labelOf(f *feed[T]) (snapshot.Label, error) {
+	l := s.label
+	from, err := s.informer.feeds.in(f.namespace)
+	if err != nil {
+		return l, err
+	}
+	l.Namespace = f.namespace
+	if origin, ok := source.OriginOf(from); ok {
+		l.Scope = origin.Scope
+	}
+	return l, nil
 }
 
 // contentOf returns what the cache has of a feed, and up to which version; an empty one where

@@ -19,6 +19,7 @@ type Label struct {
 	Type      string     // their Go type
 	Shape     string     // of that type, as wire.ShapeOf tells it
 	Namespace string     // empty for all
+	Scope     string     // what the source itself is narrowed to; empty for nothing
 	Labels    string     // selector
 	Fields    string     // selector
 	Keep      string     // fields that the objects have
@@ -32,7 +33,7 @@ type Label struct {
 // name is that of the file. Labels that are wanted at the same time have different names.
 func (l *Label) name() string {
 	hash := sha256.New()
-	for _, part := range []string{l.Server, l.Kind.Group, l.Kind.Version, l.Kind.Kind, l.Type, l.Namespace, l.Labels, l.Fields} {
+	for _, part := range []string{l.Server, l.Kind.Group, l.Kind.Version, l.Kind.Kind, l.Type, l.Namespace, l.Scope, l.Labels, l.Fields} {
 		fmt.Fprintf(hash, "%q ", part)
 	}
 	kind := strings.Map(func(r rune) rune {
@@ -55,6 +56,7 @@ func (l *Label) differs(want *Label) string {
 		{"kind", l.Kind.String(), want.Kind.String()},
 		{"Go type", l.Type, want.Type},
 		{"namespace", l.Namespace, want.Namespace},
+		{"scope", l.Scope, want.Scope},
 		{"label selector", l.Labels, want.Labels},
 		{"field selector", l.Fields, want.Fields},
 		{"fields", l.Keep, want.Keep},

@@ -87,6 +87,7 @@ func TestAnotherLabelIsRefused(t *testing.T) {
 		"kind":           func(l *Label) { l.Kind.Kind = "../X" },
 		"Go type":        func(l *Label) { l.Type = "x" },
 		"namespace":      func(l *Label) { l.Namespace = "x" },
+		"scope":          func(l *Label) { l.Scope = "x" },
 		"label selector": func(l *Label) { l.Labels = "x" },
 		"field selector": func(l *Label) { l.Fields = "x" },
 	} {

@@ -125,6 +125,9 @@ func (p *packing[T]) Kept() wire.Fields {
 	return wire.Fields{}
 }
 
+// Origin implements Traced as the source does.
+func (p *packing[T]) Origin() (Origin, bool) { return OriginOf(p.from) }
+
 // Altered implements Limited as the source does.
 func (p *packing[T]) Altered() bool {
 	limited, ok := p.from.(Limited)

@@ -112,14 +112,13 @@ func appendLength(dst []byte, n int, none bool) []byte {
 	return binary.AppendUvarint(dst, uint64(n)+1)
 }
 
-// Extract returns the objects that an Archive wrote, n of them, which must be all of raw.
-// Nothing is decoded, and nothing of raw is kept. It fails with an *Error that wraps
+// Extract returns the objects that an Archive wrote, n of them, which must be all of raw. They
+// are of a Go type, a pointer that is a T. Nothing is decoded, and nothing of raw is kept. It fails with an *Error that wraps
 // ErrDamaged where raw is not what an Archive wrote; what is inside of an object shows only
 // when that is opened.
-func (p *Packer[T]) Extract(raw []byte, n int) ([]*Packed[T], error) {
-	goType := reflect.TypeFor[T]()
-	if goType.Kind() != reflect.Pointer {
-		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: objects of type %v may be of any type", ErrKeptWhole, goType)}
+func (p *Packer[T]) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed[T], error) {
+	if want := reflect.TypeFor[T](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
+		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: its objects are to be %v, which are no %v", ErrDamaged, goType, want)}
 	}
 	x := &extract[T]{by: p, in: p.shelf.NewExtract(raw), goType: goType.Elem()}
 	if n > 0 {
@@ -215,7 +214,7 @@ func (x *extract[T]) layout() (*layout, error) {
 	}
 	o, ok := reflect.New(x.goType).Interface().(object.Object)
 	if !ok {
-		return nil, fmt.Errorf("%w: a %v is not an object", ErrKeptWhole, x.goType)
+		return nil, fmt.Errorf("%w: a %v is not an object", ErrDamaged, x.goType)
 	}
 	if !kind.Empty() {
 		o.GetObjectKind().SetGroupVersionKind(kind)

@@ -40,7 +40,7 @@ func comesBack[T object.Object](t *testing.T, make func(i int) T) {
 	const n = 1000
 	p, packed, raw := archived(t, n, make)
 	again := wire.NewPacker[T](wire.NewPool())
-	all, err := again.Extract(raw, n)
+	all, err := again.Extract(raw, n, reflect.TypeFor[T]())
 	require.NoError(t, err)
 	clear(raw)
 	held, before := 0, 0
@@ -107,22 +107,24 @@ func TestWhatIsKeptWholeIsNotArchived(t *testing.T) {
 	_, err = new(wire.Archive[*corev1.Pod]).Append(nil, o)
 	require.ErrorIs(t, err, wire.ErrKeptWhole)
 	require.ErrorContains(t, err, "shop/a")
-	_, err = wire.NewPacker[object.Object](nil).Extract(nil, 0)
-	require.ErrorIs(t, err, wire.ErrKeptWhole)
+	_, err = wire.NewPacker[object.Object](nil).Extract(nil, 0, reflect.TypeFor[object.Object]())
+	require.ErrorIs(t, err, wire.ErrDamaged)
+	_, err = wire.NewPacker[*corev1.Pod](nil).Extract(nil, 0, reflect.TypeFor[*corev1.Node]())
+	require.ErrorIs(t, err, wire.ErrDamaged)
 }
 
 // An archive that is cut off, goes on, or is of another type is an error.
 func TestAnArchiveThatIsNone(t *testing.T) {
 	_, _, raw := archived(t, 20, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
 	for cut := range raw {
-		_, err := wire.NewPacker[*corev1.Pod](nil).Extract(raw[:cut], 20)
+		_, err := wire.NewPacker[*corev1.Pod](nil).Extract(raw[:cut], 20, reflect.TypeFor[*corev1.Pod]())
 		require.ErrorIs(t, err, wire.ErrDamaged, "%d of %d", cut, len(raw))
 	}
-	_, err := wire.NewPacker[*corev1.Pod](nil).Extract(append(raw, 0), 20)
+	_, err := wire.NewPacker[*corev1.Pod](nil).Extract(append(raw, 0), 20, reflect.TypeFor[*corev1.Pod]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
-	_, err = wire.NewPacker[*unstructured.Unstructured](nil).Extract(raw, 20)
+	_, err = wire.NewPacker[*unstructured.Unstructured](nil).Extract(raw, 20, reflect.TypeFor[*unstructured.Unstructured]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
-	_, err = wire.NewPacker[*corev1.Pod](nil).Extract(raw, 1<<40)
+	_, err = wire.NewPacker[*corev1.Pod](nil).Extract(raw, 1<<40, reflect.TypeFor[*corev1.Pod]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
 }
 
@@ -133,7 +135,7 @@ func FuzzExtract(f *testing.F) {
 	f.Add(raw, 12)
 	f.Fuzz(func(t *testing.T, raw []byte, n int) {
 		p := wire.NewPacker[*corev1.Pod](nil)
-		objects, err := p.Extract(raw, n)
+		objects, err := p.Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
 		if err != nil {
 			var e *wire.Error
 			if !errors.As(err, &e) {
@@ -153,14 +155,14 @@ func FuzzExtract(f *testing.F) {
 func TestShapes(t *testing.T) {
 	type a struct{ corev1.Pod }
 	type b struct{ corev1.Pod }
-	require.Equal(t, wire.ShapeOf[*corev1.Pod](), wire.ShapeOf[*corev1.Pod]())
+	require.Equal(t, wire.ShapeOf(reflect.TypeFor[*corev1.Pod]()), wire.ShapeOf(reflect.TypeFor[*corev1.Pod]()))
 	all := map[string]reflect.Type{
-		wire.ShapeOf[*corev1.Pod]():                reflect.TypeFor[*corev1.Pod](),
-		wire.ShapeOf[*corev1.Service]():            reflect.TypeFor[*corev1.Service](),
-		wire.ShapeOf[*custom]():                    reflect.TypeFor[*custom](),
-		wire.ShapeOf[*unstructured.Unstructured](): reflect.TypeFor[*unstructured.Unstructured](),
-		wire.ShapeOf[*a]():                         reflect.TypeFor[*a](),
-		wire.ShapeOf[*b]():                         reflect.TypeFor[*b](),
+		wire.ShapeOf(reflect.TypeFor[*corev1.Pod]()):                reflect.TypeFor[*corev1.Pod](),
+		wire.ShapeOf(reflect.TypeFor[*corev1.Service]()):            reflect.TypeFor[*corev1.Service](),
+		wire.ShapeOf(reflect.TypeFor[*custom]()):                    reflect.TypeFor[*custom](),
+		wire.ShapeOf(reflect.TypeFor[*unstructured.Unstructured]()): reflect.TypeFor[*unstructured.Unstructured](),
+		wire.ShapeOf(reflect.TypeFor[*a]()):                         reflect.TypeFor[*a](),
+		wire.ShapeOf(reflect.TypeFor[*b]()):                         reflect.TypeFor[*b](),
 	}
 	require.Len(t, all, 6)
 }
@@ -170,7 +172,7 @@ func BenchmarkExtract(b *testing.B) {
 	_, _, raw := archived(b, n, func(i int) *corev1.Pod { return objects.Pod(1, i, objects.Options{}) })
 	b.ReportMetric(float64(len(raw))/n, "B/object")
 	for b.Loop() {
-		_, err := wire.NewPacker[*corev1.Pod](nil).Extract(raw, n)
+		_, err := wire.NewPacker[*corev1.Pod](nil).Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
 		require.NoError(b, err)
 	}
 }

@@ -6,16 +6,14 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-
-	"github.com/millrace-dev/millrace/object"
 )
 
-// ShapeOf returns a text that changes where the Go type of the objects does: its name, or the
+// ShapeOf returns a text that changes where the Go type of objects does: its name, or the
 // name, type or tag of a field at any depth. What one program has archived may be taken back
 // by another one where both have the same shape.
-func ShapeOf[T object.Object]() string {
+func ShapeOf(goType reflect.Type) string {
 	hash := sha256.New()
-	shape{hash, make(map[reflect.Type]int)}.write(reflect.TypeFor[T]())
+	shape{hash, make(map[reflect.Type]int)}.write(goType)
 	return hex.EncodeToString(hash.Sum(nil)[:12])
 }
 

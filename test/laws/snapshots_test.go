@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +31,17 @@ import (
 )
 
 // lines is a log that remembers its lines of level warn.
-type lines struct{ warned []string }
+type lines struct {
+	mu     sync.Mutex
+	warned []string
+}
+
+// all returns them.
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.warned)
+}
 
 func (l *lines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 func (l *lines) WithAttrs([]slog.Attr) slog.Handler               { return l }
@@ -38,6 +49,8 @@ func (l *lines) WithGroup(string) slog.Handler                    { return l }
 func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.warned = append(l.warned, line)
 	return nil
 }
@@ -69,7 +82,7 @@ func (r *rig) beginOn(from source.ListerWatcher[*corev1.Pod], dir string, opts s
 	i := newInformer(from, opts)
 	h := record(r, i)
 	i.AddHandler(h)
-	return next{i, h, func() []string { return log.warned }, r.run(i)}
+	return next{i, h, log.all, r.run(i)}
 }
 
 // synced waits for the sync and returns what was heard.
@@ -234,6 +247,9 @@ func TestC02_AForeignSnapshotCostsAList(t *testing.T) {
 		}), "damaged", false},
 		"too old":         {plain, plain, func(*rig, string) { time.Sleep(25 * time.Hour) }, "too old", false},
 		"another cluster": {plain, plain, func(r *rig, _ string) { r.another() }, "another cluster", false},
+		"a narrower source": {plain, func(r *rig, dir string) next {
+			return r.beginOn(r.source().Namespace("shop"), dir, sharedinformer.Options{})
+		}, nil, "", false},
 		"all labels": {plain, func(r *rig, dir string) next {
 			return r.begin(dir, sharedinformer.Options{LabelSelector: labels.Everything()})
 		}, nil, "", true},
