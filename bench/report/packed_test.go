@@ -21,6 +21,8 @@ func TestPackedCachesHaveATable(t *testing.T) {
 	r := &results.Results{V: results.Version, Results: []results.Result{
 		row("packed-sync", results.ClientGo, results.LivePerObject, 14_000, 0, keys),
 		row("packed-sync", results.MillracePacked, results.LivePerObject, 700, 0.05, keys),
+		row("packed-json", results.MillracePacked, results.LivePerObject, 9_000, 0.5, keys),
+		row("packed-watch", results.MillracePacked, results.CPUPerEvent, 1e-6, 0.5, nil),
 		row("packed-read", results.MillracePacked, results.GetUsed, 300e-9, 0, nil),
 	}}
 	sections, err := sectionsOf(r)
@@ -31,6 +33,8 @@ func TestPackedCachesHaveATable(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	require.Contains(t, table, "| memory of a cached Pod | [packed-sync](#packed-sync) | 14 KB (client-go) | 700 B | 0.05 | ≤ 0.06 | met |")
 	require.Contains(t, table, "| get an object that is in use | [packed-read](#packed-read) |  | 300 ns |  | ≤ 150 ns | **missed: 2 times the limit.**")
+	require.Contains(t, table, "| 0.5 | ≤ 0.06 | **missed: 8.33 times the limit.** |")
+	require.Contains(t, table, "| 0.5 | ≤ 0.2 | **missed: 2.50 times the limit.** An event is packed,", "a sentence says why")
 	require.Contains(t, table, "| peak memory, listing a million Pods | million |  |  |  | ≤ 1.20 GB | not measured |")
 
 	sections, err = sectionsOf(&results.Results{V: results.Version})
