@@ -22,6 +22,9 @@ import (
 
 // follow keeps a cache of the server's objects.
 func (k Stack) follow(ctx context.Context, s *protocol.Session) (*protocol.Result, error) {
+	if s.Scenario == "restart" {
+		return k.restart(ctx, s)
+	}
 	f, err := k.newFactory(s)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func (k Stack) newFactory(s *protocol.Session) (*factory.Factory, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := factory.Options{Initial: reflector.List, Store: k.Store}
+	opts := factory.Options{Initial: reflector.List, Store: k.Store, Snapshot: k.snapshot}
 	if s.Params.On(scenario.WatchList) {
 		opts.Initial = reflector.WatchList
 	}

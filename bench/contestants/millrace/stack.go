@@ -7,10 +7,15 @@ import (
 	"github.com/millrace-dev/millrace/bench/protocol"
 	"github.com/millrace-dev/millrace/bench/scenario"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/snapshot"
 )
 
 // Stack says what is measured.
-type Stack struct{ Store sharedinformer.Store }
+type Stack struct {
+	Store sharedinformer.Store
+
+	snapshot *snapshot.Directory // of the scenario that has one
+}
 
 // Main is the main function of a contestant with this stack.
 func (k Stack) Main() {
