@@ -124,6 +124,9 @@ func (c *Client[T]) read(ctx context.Context, key object.Key) (T, error) {
 	}
 	o, ok := c.Cache().Get(key)
 	if !ok {
+		if head, is := c.informer.Heads().Get(key); is { // and cannot be opened
+			return c.informer.Open(head)
+		}
 		kind := c.resource.Kind()
 		return o, apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(key))
 	}

@@ -118,7 +118,7 @@ func newInformer[T object.Object](f *Factory, want For[T], namespaces []string) 
 		resource = rest.ResourceForKind[T](f.client, want.Kind)
 	}
 	opts := f.opts.informer(want.Scope)
-	opts.Namespaces, opts.TransformVersion = namespaces, want.TransformVersion
+	opts.Namespaces, opts.Annotations, opts.TransformVersion = namespaces, want.Annotations, want.TransformVersion
 	if opts.Store = want.Store; opts.Store == sharedinformer.DefaultStore {
 		opts.Store = f.opts.Store
 	}

@@ -63,6 +63,10 @@ type For[T object.Object] struct {
 	// ask decides, and nobody notices but by memory and time (C01).
 	Store sharedinformer.Store
 
+	// Annotations are those that heads have at hand; see sharedinformer.Options. They belong
+	// to the informer: the first to ask decides.
+	Annotations []string
+
 	// Transform changes each object before it is cached; see
 	// reflector.Transformed. Objects that are changed cannot share parts, so
 	// that a transform may cost more memory than it saves. It belongs to the

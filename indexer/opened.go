@@ -18,7 +18,23 @@ type Opener[T object.Head] interface {
 // for. What cannot be opened is passed over, as if it were not cached, and told to failed,
 // which must be safe for concurrent use.
 func Opened[T object.Head, P Opener[T]](x *Indexer[P], failed func(key object.Key, err error)) Reader[T] {
-	return Reader[T]{closed: opener[T, P]{x.Reader(), failed}}
+	return Reader[T]{closed: opener[T, P]{x.Reader(), opening[T, P](failed)}}
+}
+
+// opening returns what opens an entry, and tells failed where that cannot be done.
+func opening[T object.Head, P Opener[T]](failed func(key object.Key, err error)) func(P) (T, bool) {
+	return func(p P) (T, bool) {
+		opened, err := p.Open()
+		if err != nil {
+			failed(object.KeyOf(p), err)
+		}
+		return opened, err == nil
+	}
+}
+
+// Heads returns a reader of what is in x that opens nothing.
+func Heads[P object.Head](x *Indexer[P]) Reader[object.Head] {
+	return Reader[object.Head]{closed: opener[object.Head, P]{x.Reader(), func(p P) (object.Head, bool) { return p, true }}}
 }
 
 // closed is the read side of a cache of what has to be opened. None of its methods takes a
@@ -51,13 +67,13 @@ func each[T object.Head](v closedView[T], selector labels.Selector, yield func(T
 }
 
 // opener opens what a reader finds.
-type opener[T object.Head, P Opener[T]] struct {
+type opener[T, P object.Head] struct {
 	Reader[P]
-	failed func(key object.Key, err error)
+	open func(P) (T, bool)
 }
 
 // openerView opens what stands in a view.
-type openerView[T object.Head, P Opener[T]] struct {
+type openerView[T, P object.Head] struct {
 	View[P]
 	by opener[T, P]
 }
@@ -68,14 +84,6 @@ func (v openerView[T, P]) open(i int, selector labels.Selector) (opened T, ok bo
 		return opened, false
 	}
 	return v.by.open(p)
-}
-
-func (o opener[T, P]) open(p P) (T, bool) {
-	opened, err := p.Open()
-	if err != nil {
-		o.failed(object.KeyOf(p), err)
-	}
-	return opened, err == nil
 }
 
 func (o opener[T, P]) Get(key object.Key) (opened T, ok bool) {
@@ -99,7 +107,7 @@ func (o opener[T, P]) snapshot() (objects closedView[T], rv string) {
 // values of an object are remembered, so that it need not be opened when it changes or
 // goes. An object that cannot be opened is in no bucket.
 func AddIndexOpened[T object.Head, P Opener[T], V comparable](x *Indexer[P], name string, values func(T) []V, failed func(key object.Key, err error)) (*Index[T, V], []*IndexError) {
-	o := opener[T, P]{failed: failed}
+	o := opener[T, P]{open: opening[T, P](failed)}
 	of, failures := newIndex(x, name, func(p P) []V {
 		opened, err := p.Open()
 		if err != nil {
@@ -121,7 +129,7 @@ type anyClosed[T object.Head, V comparable] interface {
 	with(v V) closedView[T]
 }
 
-type closedIndex[T object.Head, P Opener[T], V comparable] struct {
+type closedIndex[T, P object.Head, V comparable] struct {
 	*Index[P, V]
 	by opener[T, P]
 }

@@ -39,9 +39,16 @@
 // resource version, labels, owners) and the rest compressed against a sibling, which is a
 // small part of what the object takes. Who gets an object, iterates, or is told of one, has
 // it made of its bytes, one at a time. As long as anybody holds it, all get the same one.
-// What needs no more than heads opens nothing: Select, Namespace and an index open what
-// they yield and nothing else, and a handler added with AddHeadHandler has none opened.
-// Nothing else differs (C01).
+// The 64 that were opened last stay as they are though nobody holds them, but for those of
+// more than 64 KB: what several handlers are told of, or is looked up again and again, is
+// made once. That is some hundred KB.
+//
+// What needs no more than heads opens nothing: Heads reads the cache that way, and a handler
+// added with AddHeadHandler is told of heads; Open makes an object of one. Select, Namespace
+// and an index open what they yield and nothing else. Of an update the old object is opened
+// for a handler that may look at it: HandlerOptions.WithoutOld says that it does not, and
+// HandlerFuncs say it by the functions that are nil. An annotation is at hand if it is one of
+// Options.Annotations. Nothing else differs (C01).
 //
 // It suits kinds of which there are many and of which few are looked at at a time. It does
 // not suit a program that walks all objects all the time: to make one of its bytes takes

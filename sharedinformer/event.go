@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -45,7 +46,7 @@ type Event[T object.Head] struct {
 	// that is known.
 	Object T
 	// Old is the state that the handler knew before: always with an Update, and
-	// with a Delete where Object is a later one.
+	// with a Delete where Object is a later one; never with HandlerOptions.WithoutOld.
 	Old T
 	// Initial marks an Add as part of the state that was there when the
 	// informer synced or the handler joined.
@@ -104,11 +105,37 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 	return nil
 }
 
+// hears reports whether there is a function for events of type t.
+func (h HandlerFuncs[T]) hears(t EventType) bool {
+	switch t {
+	case Add:
+		return h.Add != nil
+	case Update:
+		return h.Update != nil
+	case Delete:
+		return h.Delete != nil
+	}
+	return h.Resync != nil || h.Update != nil
+}
+
+// forgetting is a handler that tells another one of events without the old state.
+type forgetting[T object.Head] struct{ next Handler[T] }
+
+// Handle implements Handler.
+func (f forgetting[T]) Handle(ctx context.Context, e Event[T]) error {
+	var none T
+	e.Old = none
+	return f.next.Handle(ctx, e)
+}
+
 // isNil reports whether h is nil, or a nil function.
 func isNil[T object.Head](h Handler[T]) bool {
 	f, ok := h.(HandlerFunc[T])
 	return h == nil || ok && f == nil
 }
+
+// errFilterOld: a Filter cannot tell what its handler knows.
+var errFilterOld = errors.New("a Filter was told of an update without the old state, which it needs: leave out HandlerOptions.WithoutOld")
 
 // Filter returns a handler that passes on to next only what concerns objects
 // that match. An update that makes an object match is an Add to next, one that
@@ -125,6 +152,8 @@ func Filter[T object.Head](match func(T) bool, next Handler[T]) Handler[T] {
 		known := e.Object
 		if any(e.Old) != any(none) {
 			known = e.Old
+		} else if e.Type == Update {
+			return errFilterOld
 		}
 		pass := match(known)
 		if e.Type == Update {

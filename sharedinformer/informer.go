@@ -18,6 +18,7 @@ type Informer[T object.Object] struct {
 	machine
 	whole  *core[T]   // the machine, where objects are cached as they are
 	packed *packed[T] // the machine, where they are cached as bytes
+	heads  indexer.Reader[object.Head]
 }
 
 // machine is what an informer does that has nothing to do with what is cached.
@@ -50,7 +51,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 	}
 	if opts.Store == Packed {
 		i := newPacked(from, opts)
-		return &Informer[T]{machine: i, packed: i}
+		return &Informer[T]{machine: i, packed: i, heads: indexer.Heads(i.cache)}
 	}
 	i := newCore(from, opts, func(a, b T) bool { return reflect.DeepEqual(a, b) })
 	i.snapshots = newSnapshots(i, opts, wholeForm[T]{partsOf(from)})
@@ -61,7 +62,7 @@ func New[T object.Object](from source.ListerWatcher[T], opts Options) *Informer[
 		}
 		i.mutations = detector
 	}
-	return &Informer[T]{machine: i, whole: i}
+	return &Informer[T]{machine: i, whole: i, heads: indexer.Heads(i.cache)}
 }
 
 // Name is what messages call the resource.
@@ -142,45 +143,12 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
 	if i.packed != nil {
-		return &Registration{i.packed.addHandler(opening[T]{h}, opts)}
+		return &Registration{i.packed.addHandler(opening[T]{h, opts.WithoutOld}, opts)}
+	}
+	if opts.WithoutOld {
+		h = forgetting[T]{h}
 	}
 	return &Registration{i.whole.addHandler(h, opts)}
-}
-
-// AddHeadHandler is AddHandlerWith for a handler that needs no more of an object than its
-// head: no packed object is opened for it. Whole objects are told as they are.
-func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions) *Registration {
-	if opts.Place == "" {
-		opts.Place = failure.Place(1)
-	}
-	if isNil(h) {
-		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
-	}
-	if i.packed != nil {
-		return &Registration{i.packed.addHandler(beheading[*wire.Packed[T]]{h}, opts)}
-	}
-	return &Registration{i.whole.addHandler(beheading[T]{h}, opts)}
-}
-
-// beheading is a handler that tells another one of heads.
-type beheading[T object.Head] struct{ next Handler[object.Head] }
-
-// Handle implements Handler.
-func (b beheading[T]) Handle(ctx context.Context, e Event[T]) error {
-	told := recast[object.Head](e)
-	told.Object = e.Object
-	if any(e.Old) != any(*new(T)) {
-		told.Old = e.Old
-	}
-	return b.next.Handle(ctx, told)
-}
-
-// recast returns what e says, without its objects.
-func recast[T, S object.Head](e Event[S]) Event[T] {
-	return Event[T]{
-		Type: e.Type, Initial: e.Initial, FinalStateUnknown: e.FinalStateUnknown,
-		Received: e.Received, DecodedAfter: e.DecodedAfter, QueuedAfter: e.QueuedAfter, AppliedAfter: e.AppliedAfter,
-	}
 }
 
 // Status returns the informer as it is now. The parts are read one after the

@@ -86,6 +86,11 @@ type Options struct {
 	// nobody could tell whether the transform is still the same.
 	TransformVersion string
 
+	// Annotations are those that heads of a packed cache have at hand: object.Annotation
+	// finds them without opening the object. Their values take as much memory as they are
+	// long.
+	Annotations []string
+
 	// Compact lets the queue keep only the newest state of an object while the
 	// informer lags behind the network. Handlers then miss states in between.
 	Compact bool

@@ -20,6 +20,7 @@ type packed[T object.Object] struct {
 func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *packed[T] {
 	pool := partsOf(from)
 	by := wire.NewPacker[T](pool)
+	by.KeepAnnotations(opts.Annotations)
 	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
 	i.snapshots = newSnapshots(i.core, opts, packedForm[T]{by})
 	i.reader = indexer.Opened[T](i.cache, i.damaged)
@@ -105,17 +106,27 @@ func (i *packed[T]) damaged(key object.Key, err error) {
 }
 
 // opening is a handler of packed objects that tells another one of the objects
-// themselves, one at a time.
-type opening[T object.Object] struct{ next Handler[T] }
+// themselves, one at a time. It opens none that the other one does not look at.
+type opening[T object.Object] struct {
+	next       Handler[T]
+	withoutOld bool
+}
 
 // Handle implements Handler.
 func (o opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error {
 	told := recast[T](e)
+	old := e.Old != nil && !o.withoutOld
+	if funcs, ok := o.next.(HandlerFuncs[T]); ok {
+		if !funcs.hears(e.Type) {
+			return nil
+		}
+		old = old && e.Type == Update
+	}
 	var err error
 	if told.Object, err = e.Object.Open(); err != nil {
 		return err
 	}
-	if e.Old != nil {
+	if old {
 		if told.Old, err = e.Old.Open(); err != nil {
 			return err
 		}

@@ -48,7 +48,12 @@ type twin struct {
 }
 
 func newTwin(t *testing.T, of Store) *twin {
-	w := &twin{Informer: New(empty{}, Options{Store: of, Initial: reflector.List, DetectMutations: time.Hour})}
+	return newTwinWith(t, Options{Store: of, Initial: reflector.List, DetectMutations: time.Hour})
+}
+
+func newTwinWith(t *testing.T, opts Options) *twin {
+	of := opts.Store
+	w := &twin{Informer: New(empty{}, opts)}
 	if of == Whole {
 		w.apply = w.whole.handleDeltas
 		return w
@@ -75,8 +80,20 @@ func newTwin(t *testing.T, of Store) *twin {
 	return w
 }
 
+// handlerForm is what a handler asks for.
+type handlerForm int
+
+const (
+	ofObjects handlerForm = iota
+	ofHeads
+	ofHeadsOpened
+	withoutOld
+	ofFuncs
+	handlerForms
+)
+
 // join adds a handler that makes one call each time that its gate lets it, or at any time.
-func (w *twin) join(lag Lag, gated, heads bool) {
+func (w *twin) join(lag Lag, gated bool, as handlerForm) {
 	n := len(w.heard)
 	w.heard = append(w.heard, nil)
 	gate := make(chan struct{}, 1)
@@ -90,14 +107,37 @@ func (w *twin) join(lag Lag, gated, heads bool) {
 		}
 	}
 	opts := HandlerOptions{Lag: lag, Resync: time.Hour}
-	if heads {
+	switch as {
+	case ofHeads:
 		w.joined = append(w.joined, w.AddHeadHandler(HandlerFunc[object.Head](func(ctx context.Context, e Event[object.Head]) error {
 			wait(ctx)
 			w.heard[n] = append(w.heard[n], fmt.Sprintf("%s initial %t unknown %t: %s, was %s", e.Type, e.Initial, e.FinalStateUnknown, sayHead(e.Object), sayHead(e.Old)))
 			return nil
 		}), opts))
 		return
+	case ofHeadsOpened:
+		w.joined = append(w.joined, w.AddHeadHandler(HandlerFunc[object.Head](func(ctx context.Context, e Event[object.Head]) error {
+			wait(ctx)
+			o, err := w.OpenEvent(e)
+			w.heard[n] = append(w.heard[n], fmt.Sprintf("%s initial %t unknown %t: %s, was %s, %v", o.Type, o.Initial, o.FinalStateUnknown, say(o.Object), say(o.Old), err))
+			return nil
+		}), opts))
+		return
+	case ofFuncs:
+		hear := func(ctx context.Context, what string, args ...any) error {
+			wait(ctx)
+			w.heard[n] = append(w.heard[n], what+fmt.Sprint(args...))
+			return nil
+		}
+		w.joined = append(w.joined, w.AddHandlerWith(HandlerFuncs[*corev1.Pod]{
+			Update: func(ctx context.Context, old, new *corev1.Pod) error { return hear(ctx, "update ", say(old), say(new)) },
+			Delete: func(ctx context.Context, o *corev1.Pod, unknown bool) error {
+				return hear(ctx, "delete ", say(o), unknown)
+			},
+		}, opts))
+		return
 	}
+	opts.WithoutOld = as == withoutOld
 	w.joined = append(w.joined, w.AddHandlerWith(HandlerFunc[*corev1.Pod](func(ctx context.Context, e Event[*corev1.Pod]) error {
 		wait(ctx)
 		w.heard[n] = append(w.heard[n], fmt.Sprintf("%s initial %t unknown %t: %s, was %s", e.Type, e.Initial, e.FinalStateUnknown, say(e.Object), say(e.Old)))
@@ -110,7 +150,7 @@ func sayHead(h object.Head) string {
 	if h == nil {
 		return "nothing"
 	}
-	return fmt.Sprint(object.KeyOf(h), h.GetUID(), h.GetResourceVersion(), h.GetLabels(), h.GetOwnerReferences(), h.GetAnnotations())
+	return fmt.Sprint(object.KeyOf(h), h.GetUID(), h.GetResourceVersion(), h.GetGeneration(), h.GetDeletionTimestamp(), h.GetLabels(), h.GetOwnerReferences(), h.GetAnnotations())
 }
 
 // say is all that there is of a Pod.
@@ -137,6 +177,21 @@ func (w *twin) show() (all []string) {
 	add("even", c.Select(labels.SelectorFromSet(labels.Set{"half": "even"})))
 	objects, rv := c.Snapshot()
 	add("snapshot "+rv, objects)
+	heads := func(what string, seq iter.Seq[object.Head]) {
+		var each []string
+		for h := range seq {
+			each = append(each, sayHead(h))
+		}
+		slices.Sort(each)
+		all = append(all, fmt.Sprint(what, each))
+	}
+	h := w.Heads()
+	heads("heads", h.All())
+	heads("heads in a", h.Namespace("a"))
+	heads("even heads", h.Select(labels.SelectorFromSet(labels.Set{"half": "even"})))
+	_, rv = h.Snapshot()
+	one, ok := h.Get(object.Key{Namespace: "a", Name: "1"})
+	all = append(all, fmt.Sprint(h.Len(), h.RV(), rv, ok, sayHead(one)))
 	values := w.byNode.Values()
 	slices.Sort(values)
 	for _, v := range values {
@@ -161,6 +216,10 @@ func anyDelta(random *rand.Rand, rv int) deltafifo.Delta[*corev1.Pod] {
 			Namespace: string(rune('a' + random.IntN(2))), Name: strconv.Itoa(random.IntN(4)),
 			UID: types.UID("u" + strconv.Itoa(random.IntN(2))), ResourceVersion: strconv.Itoa(rv - random.IntN(2)*random.IntN(9)),
 		}}
+		p.Generation = int64(random.IntN(3))
+		if random.IntN(4) == 0 {
+			p.DeletionTimestamp = new(metav1.NewTime(time.Unix(int64(random.IntN(2)), 0)))
+		}
 		p.Spec.NodeName = "n" + strconv.Itoa(random.IntN(3))
 		p.Status.Message = strconv.Itoa(random.IntN(3))
 		if random.IntN(2) == 0 {
@@ -210,13 +269,14 @@ func TestC01_PackedIsInvisible(t *testing.T) {
 					deltas = append(deltas, anyDelta(random, rv))
 				}
 				what, lag, which, gated := random.IntN(12), Lag(random.IntN(2)), random.IntN(8), random.IntN(2) == 0
+				form := handlerForm(random.IntN(int(handlerForms)))
 				for _, w := range both {
 					if step == 20 {
 						w.byNode = AddIndex(w.Informer, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
 					}
 					switch n := which % max(len(w.joined), 1); {
 					case what < 2:
-						w.join(lag, gated, what == 1)
+						w.join(lag, gated, form)
 					case what == 2 && len(w.joined) > 0:
 						w.joined[n].Close()
 					case what < 6 && len(w.joined) > 0:
@@ -250,7 +310,7 @@ func TestC01_PackedIsInvisible(t *testing.T) {
 // A handler of heads has no object opened, nor has anybody who looks at heads alone.
 func TestHeadsOpenNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTwin(t, Packed)
+		w := newTwinWith(t, Options{Store: Packed, Initial: reflector.List, Annotations: []string{"wanted"}})
 		opened := 0
 		w.packed.by.OnOpen(func(*wire.Packed[*corev1.Pod], *corev1.Pod) { opened++ })
 		heard := 0
@@ -264,7 +324,7 @@ func TestHeadsOpenNothing(t *testing.T) {
 		go func() { ended <- w.Run(ctx) }()
 		synctest.Wait()
 		for n := range 10 {
-			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: strconv.Itoa(n % 5), UID: "u", ResourceVersion: strconv.Itoa(2 + n)}}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: strconv.Itoa(n % 5), UID: "u", ResourceVersion: strconv.Itoa(2 + n), Annotations: map[string]string{"wanted": "yes", "other": "no"}}}
 			w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Updated, Key: object.KeyOf(p), Object: p}})
 		}
 		synctest.Wait()
@@ -273,6 +333,13 @@ func TestHeadsOpenNothing(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 15, heard)
 		require.Empty(t, slices.Collect(w.Cache().Select(labels.SelectorFromSet(labels.Set{"half": "even"}))))
+		require.Len(t, slices.Collect(w.Heads().All()), 5)
+		require.Len(t, slices.Collect(w.Heads().Namespace("a")), 5)
+		for h := range w.Heads().All() {
+			value, ok := object.Annotation(h, "wanted")
+			require.True(t, ok)
+			require.Equal(t, "yes", value)
+		}
 		require.Zero(t, opened)
 		_, ok := w.Cache().Get(object.Key{Namespace: "a", Name: "1"})
 		require.True(t, ok)
@@ -280,4 +347,78 @@ func TestHeadsOpenNothing(t *testing.T) {
 		cancel()
 		require.NoError(t, <-ended)
 	})
+}
+
+// A packed cache opens of a change what the handler looks at, and nothing else.
+func TestAHandlerHasOpenedWhatItLooksAt(t *testing.T) {
+	const n = 100 // more than stay in use
+	ignore := func(context.Context, *corev1.Pod, bool) error { return nil }
+	for name, tc := range map[string]struct {
+		handler            Handler[*corev1.Pod]
+		opts               HandlerOptions
+		added, updated     int
+		deleted, resynched int
+	}{
+		"func":        {HandlerFunc[*corev1.Pod](func(context.Context, Event[*corev1.Pod]) error { return nil }), HandlerOptions{}, n, 2 * n, 2 * n, n},
+		"without old": {HandlerFunc[*corev1.Pod](func(context.Context, Event[*corev1.Pod]) error { return nil }), HandlerOptions{WithoutOld: true}, n, n, n, n},
+		"add":         {HandlerFuncs[*corev1.Pod]{Add: ignore}, HandlerOptions{}, n, 0, 0, 0},
+		"delete":      {HandlerFuncs[*corev1.Pod]{Delete: ignore}, HandlerOptions{}, 0, 0, n, 0},
+		"update":      {HandlerFuncs[*corev1.Pod]{Update: func(_ context.Context, old, new *corev1.Pod) error { return nil }}, HandlerOptions{}, 0, 2 * n, 0, n},
+		"nothing":     {HandlerFuncs[*corev1.Pod]{}, HandlerOptions{}, 0, 0, 0, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTwinWith(t, Options{Store: Packed, Initial: reflector.List})
+			tc.opts.Resync = time.Hour
+			w.AddHandlerWith(tc.handler, tc.opts)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx) }()
+			synctest.Wait()
+			opened := func(what string, do func()) int {
+				before := w.packed.by.Opened()
+				do()
+				synctest.Wait()
+				made := w.packed.by.Opened() - before
+				for i := range n { // others take the place of those that stay in use
+					packed, err := w.packed.by.Pack(podOf(i, 1))
+					require.NoError(t, err)
+					_, err = packed.Open()
+					require.NoError(t, err)
+				}
+				runtime.GC()
+				return int(made)
+			}
+			all := func(as deltafifo.Type, rv int) func() {
+				return func() {
+					for i := range n {
+						p := podOf(i, rv)
+						w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: as, Key: object.KeyOf(p), Object: p}})
+					}
+				}
+			}
+			require.Equal(t, tc.added, opened("add", all(deltafifo.Added, 2)), name)
+			require.Equal(t, tc.updated, opened("update", all(deltafifo.Updated, 3)), name)
+			require.Equal(t, tc.resynched, opened("resync", func() { time.Sleep(61 * time.Minute) }), name)
+			require.Equal(t, tc.deleted, opened("delete", all(deltafifo.Deleted, 4)), name)
+			cancel()
+			require.NoError(t, <-ended)
+		})
+	}
+}
+
+func TestAFilterWithoutOldSaysSo(t *testing.T) {
+	w := newTwin(t, Whole)
+	d := w.whole.addHandler(forgetting[*corev1.Pod]{Filter(func(*corev1.Pod) bool { return true }, Handler[*corev1.Pod](HandlerFuncs[*corev1.Pod]{}))}, HandlerOptions{})
+	require.ErrorContains(t, d.handler.Handle(t.Context(), Event[*corev1.Pod]{Type: Update, Object: podOf(0, 3), Old: podOf(0, 2)}), "WithoutOld")
+	require.NoError(t, d.handler.Handle(t.Context(), Event[*corev1.Pod]{Type: Delete, Object: podOf(0, 3), Old: podOf(0, 2)}))
+}
+
+func TestOpenRefusesForeignHeads(t *testing.T) {
+	for _, of := range []Store{Whole, Packed} {
+		w := newTwin(t, of)
+		_, err := w.Open(&corev1.Node{})
+		require.ErrorContains(t, err, "*v1.Node is no head of")
+		_, err = w.Open(nil)
+		require.Error(t, err)
+	}
 }

@@ -35,6 +35,11 @@ type HandlerOptions struct {
 	// Lag is the policy for changes that the handler has not heard yet.
 	Lag Lag
 
+	// WithoutOld says that the handler needs no Event.Old, which is the zero value then: a
+	// packed cache need not open it. HandlerFuncs are given a nil old object. Filter needs
+	// Old.
+	WithoutOld bool
+
 	// OnSync, if set, is called once, when the handler's last initial Add has
 	// returned (L18), and before the handler hears of anything else. Namespaces that
 	// come later do not call it again.
