@@ -26,6 +26,8 @@ type InformerOptions struct {
 //     label state
 //   - millrace_informer_failing_attempts: failures in a row, 0 when all is well
 //   - millrace_informer_objects: cached objects
+//   - millrace_informer_packed_bytes, _packed_kept, _packed_opened_total,
+//     _packed_damaged_total: see sharedinformer.PackedStatus
 //   - millrace_informer_lists_total, _relists_total, _watches_total,
 //     _events_total, _bookmarks_total, _duplicates_total, _failures_total
 //   - millrace_informer_queue_depth, _queue_age_seconds: what the cache lags
@@ -57,6 +59,10 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	informer("synced", "1 when a whole initial list is in the cache.", gauge, func(i s) float64 { return truth(i.Synced) }, all)
 	informer("failing_attempts", "Failures in a row, 0 when all is well.", gauge, func(i s) float64 { return float64(i.Reflector.Attempts) }, worst)
 	informer("objects", "Cached objects.", gauge, func(i s) float64 { return float64(i.Objects) }, add)
+	informer("packed_bytes", "Bytes of objects in packed caches.", gauge, func(i s) float64 { return float64(i.Packed.Bytes) }, add)
+	informer("packed_kept", "Objects in packed caches that are whole.", gauge, func(i s) float64 { return float64(i.Packed.Kept) }, add)
+	informer("packed_opened_total", "Objects made of packed bytes.", counter, func(i s) float64 { return float64(i.Packed.Opened) }, add)
+	informer("packed_damaged_total", "Objects whose packed bytes could not be read.", counter, func(i s) float64 { return float64(i.Packed.Damaged) }, add)
 	informer("queue_depth", "Changes that are not in the cache yet.", gauge, func(i s) float64 { return float64(i.QueueDepth) }, add)
 	informer("queue_age_seconds", "How long the oldest of them has waited.", gauge, func(i s) float64 { return i.QueueAge.Seconds() }, worst)
 	informer("lists_total", "Lists and streaming lists begun.", counter, func(i s) float64 { return float64(i.Reflector.Lists) }, add)

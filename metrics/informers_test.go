@@ -25,6 +25,7 @@ func TestInformerMetrics(t *testing.T) {
 	source := statuses{{
 		Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, Lists: 2, Relists: 1, Watches: 7, Events: 40, Failures: 3},
 		Synced:    true, Objects: 12, QueueDepth: 4, QueueAge: 1500 * time.Millisecond,
+		Packed: sharedinformer.PackedStatus{Bytes: 900, Kept: 1, Opened: 50, Damaged: 2},
 		Handlers: []sharedinformer.HandlerStatus{
 			{Name: "audit", Place: "main.go:7", Pending: 5, Behind: 2 * time.Second, Delivered: 30, Panics: 1, Synced: true},
 			{Name: "audit", Place: "main.go:7", Pending: 2, Behind: time.Second, Delivered: 3},
@@ -45,6 +46,18 @@ millrace_informer_handler_synced{handler="audit",place="main.go:7",resource="pod
 # HELP millrace_informer_handler_delivered_total Calls that have returned.
 # TYPE millrace_informer_handler_delivered_total counter
 millrace_informer_handler_delivered_total{handler="audit",place="main.go:7",resource="pods"} 33
+# HELP millrace_informer_packed_bytes Bytes of objects in packed caches.
+# TYPE millrace_informer_packed_bytes gauge
+millrace_informer_packed_bytes{resource="pods"} 900
+# HELP millrace_informer_packed_damaged_total Objects whose packed bytes could not be read.
+# TYPE millrace_informer_packed_damaged_total counter
+millrace_informer_packed_damaged_total{resource="pods"} 2
+# HELP millrace_informer_packed_kept Objects in packed caches that are whole.
+# TYPE millrace_informer_packed_kept gauge
+millrace_informer_packed_kept{resource="pods"} 1
+# HELP millrace_informer_packed_opened_total Objects made of packed bytes.
+# TYPE millrace_informer_packed_opened_total counter
+millrace_informer_packed_opened_total{resource="pods"} 50
 # HELP millrace_informer_queue_age_seconds How long the oldest of them has waited.
 # TYPE millrace_informer_queue_age_seconds gauge
 millrace_informer_queue_age_seconds{resource="pods"} 1.5
@@ -64,6 +77,7 @@ millrace_informer_synced{resource="pods"} 1
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"millrace_informer_events_total", "millrace_informer_handler_delivered_total",
 		"millrace_informer_handler_behind_seconds", "millrace_informer_handler_synced",
+		"millrace_informer_packed_bytes", "millrace_informer_packed_damaged_total", "millrace_informer_packed_kept", "millrace_informer_packed_opened_total",
 		"millrace_informer_queue_age_seconds", "millrace_informer_state", "millrace_informer_synced"))
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)

@@ -29,7 +29,8 @@ type core[T object.Head] struct {
 	onError   func(context.Context, *failure.Failure) failure.Verdict
 	patience  time.Duration
 	equal     func(a, b T) bool
-	mutations mutations[T] // nil if off
+	mutations mutations[T]     // nil if off
+	tally     func([]Event[T]) // told of what is put into the cache, and what leaves it; nil if nobody counts
 	flight    *flight.Recorder
 	track     *flight.Track
 	snapshots *snapshots[T] // nil if off

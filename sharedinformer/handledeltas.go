@@ -92,6 +92,9 @@ func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (fail
 		if i.mutations != nil { // before anybody sees the objects
 			look = i.mutations.learn(changes.events)
 		}
+		if i.tally != nil {
+			i.tally(changes.events)
+		}
 	})
 	i.publish(changes)
 	return failures, look

@@ -2,6 +2,7 @@ package sharedinformer
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
@@ -15,6 +16,9 @@ type packed[T object.Object] struct {
 	*core[*wire.Packed[T]]
 	by     *wire.Packer[T]
 	reader indexer.Reader[T]
+
+	bytes, kept atomic.Int64 // of what is cached; see PackedStatus
+	damages     atomic.Uint64
 }
 
 func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *packed[T] {
@@ -24,6 +28,7 @@ func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *pac
 	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
 	i.snapshots = newSnapshots(i.core, opts, packedForm[T]{by})
 	i.reader = indexer.Opened[T](i.cache, i.damaged)
+	i.tally = i.count
 	if opts.DetectMutations > 0 {
 		detector := &openedMutations[T]{
 			mutationDetector: newMutationDetector[T](opts.DetectMutations, i.reportNow),
@@ -37,6 +42,35 @@ func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *pac
 		i.mutations = detector
 	}
 	return i
+}
+
+// count weighs what comes into the cache and what leaves it.
+func (i *packed[T]) count(events []Event[*wire.Packed[T]]) {
+	weigh := func(o *wire.Packed[T], sign int64) {
+		i.bytes.Add(sign * int64(o.Size()))
+		if o.Kept() {
+			i.kept.Add(sign)
+		}
+	}
+	for n := range events {
+		e := &events[n]
+		if e.Type != Delete {
+			weigh(e.Object, 1)
+		}
+		if e.Old != nil {
+			weigh(e.Old, -1)
+		} else if e.Type == Delete {
+			weigh(e.Object, -1)
+		}
+	}
+}
+
+// Status implements machine.
+func (i *packed[T]) Status() Status {
+	s := i.core.Status()
+	s.Store = Packed
+	s.Packed = PackedStatus{Bytes: i.bytes.Load(), Kept: int(i.kept.Load()), Opened: i.by.Opened(), Damaged: i.damages.Load()}
+	return s
 }
 
 // partsOf returns the pool of the parts that a source's objects share, nil for none.
@@ -87,6 +121,9 @@ func (m *openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()
 		m.cached[key] = e.Object
 		if o, ok := m.early[e.Object]; ok {
 			m.watched[key] = o
+		} else if e.Object.Kept() {
+			o, _ := e.Object.InUse()
+			m.watch(key, o)
 		}
 	}
 	clear(m.early)

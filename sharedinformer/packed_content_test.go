@@ -99,6 +99,36 @@ func TestL16_ChangedUpdateIsReported(t *testing.T) {
 	})
 }
 
+// An object that a packed cache keeps as it is can be changed like any other, and that is
+// found out.
+func TestL16_ChangedKeptObjectIsReported(t *testing.T) {
+	both(t, func(t *testing.T, of Store) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newTwin(t, of)
+			w.AddHandlerWith(HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
+				e.Object.Spec.NodeName = "mine"
+				return nil
+			}), HandlerOptions{Name: "culprit"})
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx) }()
+			synctest.Wait()
+			p := podOf(0, 2)
+			p.CreationTimestamp = metav1.NewTime(time.Unix(5, 5)) // of which bytes keep no fraction
+			w.apply([]deltafifo.Delta[*corev1.Pod]{{Type: deltafifo.Added, Key: object.KeyOf(p), Object: p}})
+			synctest.Wait()
+			s := w.Status()
+			cancel()
+			require.NoError(t, <-ended)
+			require.ErrorContains(t, s.Failure, ".Spec.NodeName")
+			require.Contains(t, s.Failure.Handler, "culprit")
+			if of == Packed {
+				require.Equal(t, 1, s.Packed.Kept)
+			}
+		})
+	})
+}
+
 // The detector keeps nothing of objects that are gone.
 func TestDetectorForgetsWhatIsGone(t *testing.T) {
 	both(t, func(t *testing.T, of Store) {

@@ -28,6 +28,9 @@ type Status struct {
 	RV      string // the cache is complete up to here; behind Reflector.RV by what is queued
 	Objects int    // cached objects
 
+	Store  Store        // how they are cached
+	Packed PackedStatus // what is to say of a packed cache; zero for a whole one
+
 	QueueDepth  int           // deltas not applied yet; more than a handful for long means that index functions or the machine are too slow
 	QueueAge    time.Duration // how long the oldest of them has waited
 	QueueMerged uint64        // deltas that compaction folded
@@ -40,6 +43,14 @@ type Status struct {
 	Failure *failure.Failure
 
 	Handlers []HandlerStatus // in the order in which they joined
+}
+
+// PackedStatus is a packed cache seen from outside.
+type PackedStatus struct {
+	Bytes   int64  // of the cached objects, with their heads, without what several have in common
+	Kept    int    // cached objects that are whole, because bytes do not give them back; many mean that the store does not suit the kind
+	Opened  uint64 // how often an object was made of its bytes; many more than there are changes mean that the program looks at everything, and is better off with whole objects
+	Damaged uint64 // objects whose bytes could not be read any more; more than none means that the memory of the machine is broken
 }
 
 // HandlerStatus is one registration seen from outside.
@@ -66,7 +77,7 @@ func (i *core[T]) Status() Status {
 	all, each := i.feeds.status()
 	s := Status{
 		Reflector: all, Namespaces: each,
-		Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
+		Store: Whole, Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(),
 		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(),
 	}

@@ -111,6 +111,9 @@ func (o *Packed[T]) InUse() (T, bool) {
 	return o.by.inUse(o)
 }
 
+// Kept reports whether the object is there as it is, because bytes do not give it back.
+func (o *Packed[T]) Kept() bool { return o.kin.whole != nil }
+
 // Size is how many bytes of memory the object takes, without what it has in common with
 // others and without what Open returns.
 func (o *Packed[T]) Size() int { return o.text.Held() + packedSize }
