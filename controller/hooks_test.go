@@ -35,11 +35,11 @@ func TestAFunctionThatEndsItsGoroutine(t *testing.T) {
 		},
 		"predicate": func(pods *sharedinformer.Informer[*corev1.Pod]) controller.Source {
 			times := 0
-			return controller.For(pods, func(sharedinformer.Event[*corev1.Pod]) bool { exit(&times); return true })
+			return controller.For(pods, controller.PredicateFunc[*corev1.Pod](func(sharedinformer.Event[*corev1.Pod]) bool { exit(&times); return true }))
 		},
 		"predicate of a map": func(pods *sharedinformer.Informer[*corev1.Pod]) controller.Source {
 			times := 0
-			return controller.MapFunc(pods, one, func(sharedinformer.Event[*corev1.Pod]) bool { exit(&times); return true })
+			return controller.MapFunc(pods, one, controller.PredicateFunc[*corev1.Pod](func(sharedinformer.Event[*corev1.Pod]) bool { exit(&times); return true }))
 		},
 		"source": func(*sharedinformer.Informer[*corev1.Pod]) controller.Source {
 			times := 0

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -27,28 +29,34 @@ func Map[T object.Object](i *sharedinformer.Informer[T], requests func(ctx conte
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(i, whole(i), requests, predicates)
+	return mapSource(i, func(ctx context.Context, head object.Head) ([]Request, error) {
+		o, err := i.Open(head)
+		if err != nil {
+			return nil, err
+		}
+		return requests(ctx, o)
+	}, predicates)
 }
 
-// mapSource is a source that maps what the handlers of an informer are told of: its
-// objects, or their heads.
-func mapSource[T object.Object, H object.Head](i *sharedinformer.Informer[T], add enlist[H], requests func(ctx context.Context, o H) ([]Request, error), predicates []Predicate[H]) Source {
-	s := informerSource[T, H](i, nil, nil, nil)
+// mapSource is a source that maps heads.
+func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx context.Context, o object.Head) ([]Request, error), predicates []Predicate[T]) Source {
+	s := informerSource(i, nil, nil)
 	if i == nil {
 		return s
 	}
 	s.run = func(ctx context.Context, in *Inbox) error {
-		m := &mapping[H]{
-			ctx: ctx, in: in, requests: requests, predicates: predicates,
-			unmapped: make(map[object.Key]*unmapped[H]),
+		gate := newGate(i, predicates)
+		m := &mapping{
+			ctx: ctx, in: in, requests: requests, admits: gate.admits,
+			unmapped: make(map[object.Key]*unmapped),
 			retries:  workqueue.New(workqueue.Options[object.Key]{Name: in.session.controller.name + ": " + in.subscription.source.String()}),
 		}
 		defer m.retries.ShutDown()
 		var retrying sync.WaitGroup
 		defer retrying.Wait()
 		retrying.Go(func() { m.retry(&retrying) })
-		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[H] { return m.handle }
-		return informerSource(i, add, handler, m.synced).run(ctx, in)
+		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head] { return m.handle }
+		return informerSource(i, handler, m.synced).run(ctx, in)
 	}
 	return s
 }
@@ -58,27 +66,27 @@ func MapFunc[T object.Object](i *sharedinformer.Informer[T], requests func(o T) 
 	if requests == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return mapSource(i, whole(i), func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates)
+	return Map(i, func(_ context.Context, o T) ([]Request, error) { return requests(o), nil }, predicates...)
 }
 
 // mapping makes requests of objects, by a function that may fail.
-type mapping[T object.Head] struct {
-	ctx        context.Context
-	in         *Inbox
-	requests   func(context.Context, T) ([]Request, error)
-	predicates []Predicate[T]
-	retries    *workqueue.Queue[object.Key]
+type mapping struct {
+	ctx      context.Context
+	in       *Inbox
+	requests func(context.Context, object.Head) ([]Request, error)
+	admits   func(in *Inbox, e sharedinformer.Event[object.Head], otherwise func()) bool
+	retries  *workqueue.Queue[object.Key]
 
 	mu       sync.Mutex // orders calls of requests, and guards unmapped
-	unmapped map[object.Key]*unmapped[T]
+	unmapped map[object.Key]*unmapped
 	mapped   bool // one has been, or its kind is not served
 	waiting  bool // to be synced, until one is mapped
 }
 
 // unmapped is what is known of one object and was not mapped yet.
-type unmapped[T object.Head] struct {
-	typ    CauseType // of the last event
-	states []T       // the oldest first
+type unmapped struct {
+	typ    CauseType     // of the last event
+	states []object.Head // the oldest first
 }
 
 // maxStates is how many states of one object are kept while the function fails.
@@ -86,22 +94,22 @@ type unmapped[T object.Head] struct {
 const maxStates = 8
 
 // handle is told of every event.
-func (m *mapping[T]) handle(_ context.Context, e sharedinformer.Event[T]) error {
-	if m.ctx.Err() == nil && admits(m.in, m.predicates, e, func() { m.take(e) }) {
+func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head]) error {
+	if m.ctx.Err() == nil && m.admits(m.in, e, func() { m.take(e) }) {
 		m.take(e)
 	}
 	return nil
 }
 
 // take maps the objects of an event, or sees to it that they are mapped later.
-func (m *mapping[T]) take(e sharedinformer.Event[T]) {
+func (m *mapping) take(e sharedinformer.Event[object.Head]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := object.KeyOf(e.Object)
 	u := m.unmapped[key]
 	waits := u != nil
 	if !waits {
-		u = &unmapped[T]{}
+		u = &unmapped{}
 		if e.Type == sharedinformer.Update {
 			u.states = append(u.states, e.Old)
 		}
@@ -124,7 +132,7 @@ func (m *mapping[T]) take(e sharedinformer.Event[T]) {
 }
 
 // retry tries again what has failed, until ctx is done.
-func (m *mapping[T]) retry(tasks *sync.WaitGroup) {
+func (m *mapping) retry(tasks *sync.WaitGroup) {
 	exited := true
 	defer func() {
 		if exited { // by the function
@@ -141,7 +149,7 @@ func (m *mapping[T]) retry(tasks *sync.WaitGroup) {
 	exited = false
 }
 
-func (m *mapping[T]) again(key object.Key) error {
+func (m *mapping) again(key object.Key) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	err := m.try(key, m.unmapped[key], func(err error) { m.retries.AddWith(retry(err), key) })
@@ -153,7 +161,7 @@ func (m *mapping[T]) again(key object.Key) error {
 
 // try maps the states of u that are left, to the first that fails. Where the
 // function ends the goroutine, exited is called. It is called under mu.
-func (m *mapping[T]) try(key object.Key, u *unmapped[T], exited func(error)) error {
+func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 	for len(u.states) > 0 {
 		reqs, err := m.call(u.states[0], func(err error) {
 			m.in.Failed(err)
@@ -162,7 +170,9 @@ func (m *mapping[T]) try(key object.Key, u *unmapped[T], exited func(error)) err
 		m.note(err)
 		if err != nil {
 			m.in.Failed(err)
-			return err
+			if !errors.Is(err, wire.ErrDamaged) { // which it stays
+				return err
+			}
 		}
 		m.in.Add(u.typ, key, reqs...)
 		u.states = u.states[1:]
@@ -171,7 +181,7 @@ func (m *mapping[T]) try(key object.Key, u *unmapped[T], exited func(error)) err
 }
 
 // call turns a panic of the function into an error.
-func (m *mapping[T]) call(o T, exited func(error)) (reqs []Request, err error) {
+func (m *mapping) call(o object.Head, exited func(error)) (reqs []Request, err error) {
 	guard := failure.Guard{In: "map function"}
 	defer guard.End(&err, exited)
 	reqs, err = m.requests(m.ctx, o)
@@ -181,7 +191,7 @@ func (m *mapping[T]) call(o T, exited func(error)) (reqs []Request, err error) {
 
 // note says that the function works, if it does: where a kind is missing, nothing
 // is to be asked for before it is there. It is called under mu.
-func (m *mapping[T]) note(err error) {
+func (m *mapping) note(err error) {
 	if m.mapped || err != nil && !meta.IsNoMatchError(err) {
 		return
 	}
@@ -192,7 +202,7 @@ func (m *mapping[T]) note(err error) {
 }
 
 // synced is called when the function has been called for all that was there.
-func (m *mapping[T]) synced() {
+func (m *mapping) synced() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waiting = !m.mapped && len(m.unmapped) > 0 && !m.in.subscription.source.optional

@@ -2,11 +2,11 @@ package controller
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -15,86 +15,100 @@ import (
 // all of its predicates. It must be quick and must not change the objects. If it
 // panics, or ends its goroutine, that is a failure of the source, and the event
 // passes.
-type Predicate[T object.Head] func(e sharedinformer.Event[T]) bool
-
-func passes[T object.Head](predicates []Predicate[T], e sharedinformer.Event[T]) bool {
-	for _, pass := range predicates {
-		if !pass(e) {
-			return false
-		}
-	}
-	return true
+//
+// A source asks those that are a HeadPredicate first. What they drop of a packed cache is
+// not opened.
+type Predicate[T object.Object] interface {
+	Pass(e sharedinformer.Event[T]) bool
 }
 
-// admits is passes for the predicates of a source. Where one ends the goroutine,
-// otherwise is called, since the event passes then too.
-func admits[T object.Head](in *Inbox, predicates []Predicate[T], e sharedinformer.Event[T], otherwise func()) (pass bool) {
-	if len(predicates) == 0 {
-		return true
-	}
-	var err error
-	defer func() {
-		if err != nil {
-			in.Failed(err)
-			pass = true
-		}
-	}()
-	guard := failure.Guard{In: "predicate"}
-	defer guard.End(&err, func(exited error) {
-		in.Failed(exited)
-		otherwise()
-	})
-	pass = passes(predicates, e)
-	guard.Returned()
-	return pass
-}
+// PredicateFunc is a Predicate made of a function.
+type PredicateFunc[T object.Object] func(e sharedinformer.Event[T]) bool
+
+// Pass calls p.
+func (p PredicateFunc[T]) Pass(e sharedinformer.Event[T]) bool { return p(e) }
+
+// HeadPredicate is a Predicate that needs no more than the heads of objects: for it nothing
+// is opened.
+type HeadPredicate[T object.Object] func(e sharedinformer.Event[object.Head]) bool
+
+// Pass calls p.
+func (p HeadPredicate[T]) Pass(e sharedinformer.Event[T]) bool { return p(e.Heads()) }
 
 // And passes what all pass.
 func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
-	return func(e sharedinformer.Event[T]) bool { return passes(predicates, e) }
+	return joined(predicates, func(n int, pass func(n int) bool) bool {
+		for i := range n {
+			if !pass(i) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // Or passes what at least one passes.
 func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
-	return func(e sharedinformer.Event[T]) bool {
-		for _, pass := range predicates {
-			if pass(e) {
+	return joined(predicates, func(n int, pass func(n int) bool) bool {
+		for i := range n {
+			if pass(i) {
 				return true
 			}
 		}
 		return false
-	}
+	})
 }
 
 // Not passes what p does not.
 func Not[T object.Object](p Predicate[T]) Predicate[T] {
-	return func(e sharedinformer.Event[T]) bool { return !p(e) }
+	return joined([]Predicate[T]{p}, func(_ int, pass func(n int) bool) bool { return !pass(0) })
+}
+
+// joined is some predicates as one, which needs no more than heads if they do. Verdict is
+// what it says of n predicates, of which pass asks the one of a number.
+func joined[T object.Object](predicates []Predicate[T], verdict func(n int, pass func(n int) bool) bool) Predicate[T] {
+	if heads, rest := sorted(predicates); len(rest) == 0 {
+		return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool {
+			return verdict(len(heads), func(n int) bool { return heads[n](e) })
+		})
+	}
+	return PredicateFunc[T](func(e sharedinformer.Event[T]) bool {
+		return verdict(len(predicates), func(n int) bool { return predicates[n].Pass(e) })
+	})
+}
+
+// sorted returns those that need no more than heads, and the others.
+func sorted[T object.Object](predicates []Predicate[T]) (heads []HeadPredicate[T], rest []Predicate[T]) {
+	for _, p := range predicates {
+		if head, ok := p.(HeadPredicate[T]); ok {
+			heads = append(heads, head)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return heads, rest
 }
 
 // On passes events of some types.
 func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
-	return func(e sharedinformer.Event[T]) bool {
-		for _, t := range types {
-			if e.Type == t {
-				return true
-			}
-		}
-		return false
-	}
+	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return slices.Contains(types, e.Type) })
 }
 
 // Selected passes objects for which selected is true. An update passes if it is
 // true before or after, so that an object is seen to leave.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
-	return func(e sharedinformer.Event[T]) bool {
-		return selected(e.Object) || e.Type == sharedinformer.Update && selected(e.Old)
-	}
+	return PredicateFunc[T](func(e sharedinformer.Event[T]) bool { return selects(selected, e) })
+}
+
+func selects[H object.Head](selected func(H) bool, e sharedinformer.Event[H]) bool {
+	return selected(e.Object) || e.Type == sharedinformer.Update && selected(e.Old)
 }
 
 // Labelled passes objects whose labels match, as Selected does. To watch no
 // others at all, give the informer a scope with the selector.
 func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
-	return Selected(func(o T) bool { return selector.Matches(labels.Set(o.GetLabels())) })
+	matches := func(o object.Head) bool { return selector.Matches(labels.Set(o.GetLabels())) }
+	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return selects(matches, e) })
 }
 
 // GenerationChanged drops updates that leave metadata.generation as it is, which
@@ -103,17 +117,17 @@ func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
 // timestamp is not: the server counts it. So a reconcile that adds a finalizer must go
 // on: the update does not lead to another one.
 func GenerationChanged[T object.Object]() Predicate[T] {
-	return Changed(func(o T) int64 { return o.GetGeneration() })
+	return headUpdates[T](func(before, after object.Head) bool { return before.GetGeneration() != after.GetGeneration() })
 }
 
 // VersionChanged drops resyncs, and nothing else.
 func VersionChanged[T object.Object]() Predicate[T] {
-	return func(e sharedinformer.Event[T]) bool { return e.Type != sharedinformer.Resync }
+	return Not(On[T](sharedinformer.Resync))
 }
 
 // LabelsChanged drops updates that leave the labels as they are, and resyncs.
 func LabelsChanged[T object.Object]() Predicate[T] {
-	return updates(func(before, after T) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
+	return headUpdates[T](func(before, after object.Head) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
 // AnnotationsChanged drops updates that leave the annotations as they are, and
@@ -129,15 +143,21 @@ func Changed[T object.Object, V any](part func(T) V) Predicate[T] {
 	return updates(func(before, after T) bool { return !equality.Semantic.DeepEqual(part(before), part(after)) })
 }
 
-// updates passes the updates for which changed is true, no resync, and all else.
 func updates[T object.Object](changed func(before, after T) bool) Predicate[T] {
-	return func(e sharedinformer.Event[T]) bool {
-		switch e.Type {
-		case sharedinformer.Update:
-			return changed(e.Old, e.Object)
-		case sharedinformer.Resync:
-			return false
-		}
-		return true
+	return PredicateFunc[T](func(e sharedinformer.Event[T]) bool { return changes(changed, e) })
+}
+
+func headUpdates[T object.Object](changed func(before, after object.Head) bool) Predicate[T] {
+	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return changes(changed, e) })
+}
+
+// changes passes the updates for which changed is true, no resync, and all else.
+func changes[H object.Head](changed func(before, after H) bool, e sharedinformer.Event[H]) bool {
+	switch e.Type {
+	case sharedinformer.Update:
+		return changed(e.Old, e.Object)
+	case sharedinformer.Resync:
+		return false
 	}
+	return true
 }

@@ -41,7 +41,7 @@ func TestL19AReconcileIsTriedAgainWhenTheServerWantsIt(t *testing.T) {
 			p.Labels = map[string]string{"seen": "yes"}
 			_, err := pods.Update(ctx, p)
 			return controller.Result{}, err
-		}), controller.Options{}, controller.For(pods.Informer(), func(e sharedinformer.Event[*corev1.Pod]) bool { return e.Object.Labels["seen"] == "" }))
+		}), controller.Options{}, controller.For(pods.Informer(), controller.PredicateFunc[*corev1.Pod](func(e sharedinformer.Event[*corev1.Pod]) bool { return e.Object.Labels["seen"] == "" })))
 		e.Start(c)
 		e.Server.Faults().Add(apiserver.Fault{Verb: "update", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 429, RetryAfter: "40"}}})
 		controllertest.Put(e, pod("a"))

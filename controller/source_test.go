@@ -17,11 +17,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -410,12 +412,43 @@ func TestPredicates(t *testing.T) {
 	} {
 		var pass []string
 		for what, e := range events {
-			if c.predicate(e) {
+			if c.predicate.Pass(e) {
 				pass = append(pass, what)
 			}
 		}
 		require.ElementsMatch(t, c.pass, pass, name)
 	}
+}
+
+// Predicates that need no more than heads open nothing, by themselves or together; where one
+// needs more, the others are asked first.
+func TestPredicatesOfHeadsOpenNothing(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		pods := factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Store: sharedinformer.Packed})
+		j := &journal{}
+		seen := 0
+		e.Start(newController(e, j, controller.Options{},
+			controller.For(pods, controller.LabelsChanged[*corev1.Pod]()),
+			controller.For(pods, controller.GenerationChanged[*corev1.Pod]()),
+			controller.For(pods, controller.Labelled[*corev1.Pod](labels.SelectorFromSet(labels.Set{"app": "web"}))),
+			controller.Owns(pods, rest.ResourceFor[*corev1.Node](e.Client), controller.And(controller.VersionChanged[*corev1.Pod](), controller.On[*corev1.Pod](sharedinformer.Update))),
+			controller.For(pods, controller.Selected(func(*corev1.Pod) bool { seen++; return false }), controller.Not(controller.Labelled[*corev1.Pod](labels.SelectorFromSet(labels.Set{"app": "web"})))),
+			controller.Map(pods, to[*corev1.Pod]("mapped"), controller.On[*corev1.Pod](sharedinformer.Delete))))
+		controllertest.Put(e, pod("a", labelled("app", "web")))
+		require.Equal(e, []string{"shop/a"}, slices.Compact(j.read()))
+		controllertest.Put(e, pod("a", labelled("app", "web"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }))
+		require.Equal(e, []string{"shop/a"}, slices.Compact(j.read()))
+		controllertest.Put(e, pod("a", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web", "more": "yes"} }))
+		require.Equal(e, []string{"shop/a"}, slices.Compact(j.read()))
+		require.Zero(e, pods.Status().Packed.Opened)
+		controllertest.Delete[*corev1.Pod](e, object.Key{Namespace: "shop", Name: "a"})
+		require.Subset(e, j.read(), []string{"shop/a", "shop/mapped"})
+		require.EqualValues(e, 1, pods.Status().Packed.Opened, "to be mapped")
+		require.Zero(e, seen)
+		controllertest.Put(e, pod("b", labelled("app", "db")))
+		require.Equal(e, 1, seen)
+		require.EqualValues(e, 2, pods.Status().Packed.Opened)
+	})
 }
 
 func TestPredicatesOfASource(t *testing.T) {

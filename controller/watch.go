@@ -20,33 +20,13 @@ import (
 // For returns a source that asks for a reconcile of each object of an informer
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	if len(predicates) == 0 {
-		return handleSource(i, heads(i), addItself[object.Head], nil)
-	}
-	return handleSource(i, whole(i), addItself[T], predicates)
+	return handleSource(i, addItself, predicates)
 }
 
-func addItself[T object.Head](_ context.Context, e sharedinformer.Event[T], in *Inbox) error {
+func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
 	key := object.KeyOf(e.Object)
 	in.Add(causeOf(e), key, Request{Key: key})
 	return nil
-}
-
-// enlist adds a handler to an informer.
-type enlist[H object.Head] func(sharedinformer.Handler[H], sharedinformer.HandlerOptions) *sharedinformer.Registration
-
-// whole adds a handler of objects.
-func whole[T object.Object](i *sharedinformer.Informer[T]) enlist[T] {
-	return func(h sharedinformer.Handler[T], opts sharedinformer.HandlerOptions) *sharedinformer.Registration {
-		return i.AddHandlerWith(h, opts)
-	}
-}
-
-// heads adds a handler of heads, for which no packed object is opened.
-func heads[T object.Object](i *sharedinformer.Informer[T]) enlist[object.Head] {
-	return func(h sharedinformer.Handler[object.Head], opts sharedinformer.HandlerOptions) *sharedinformer.Registration {
-		return i.AddHeadHandler(h, opts)
-	}
 }
 
 // Kind is something that knows where a kind is served: a *rest.Resource or a
@@ -71,16 +51,13 @@ func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predica
 }
 
 func ownersSource[T object.Object](i *sharedinformer.Informer[T], owner Kind, which func(metav1.OwnerReference) bool, predicates []Predicate[T]) Source {
-	if len(predicates) == 0 {
-		return mapSource(i, heads(i), owners[object.Head](owner, which), nil)
-	}
-	return mapSource(i, whole(i), owners[T](owner, which), predicates)
+	return mapSource(i, owners(owner, which), predicates)
 }
 
 // owners maps an object to those of its owners that are of a kind, whatever the
 // version.
-func owners[T object.Head](kind Kind, which func(metav1.OwnerReference) bool) func(context.Context, T) ([]Request, error) {
-	return func(ctx context.Context, o T) ([]Request, error) {
+func owners(kind Kind, which func(metav1.OwnerReference) bool) func(context.Context, object.Head) ([]Request, error) {
+	return func(ctx context.Context, o object.Head) ([]Request, error) {
 		if len(o.GetOwnerReferences()) == 0 {
 			return nil, nil
 		}
@@ -112,29 +89,37 @@ func Handle[T object.Object](i *sharedinformer.Informer[T], handle func(ctx cont
 	if handle == nil {
 		panic(failure.Place(1) + ": the function of a source is nil")
 	}
-	return handleSource(i, whole(i), handle, predicates)
+	return handleSource(i, func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
+		told, err := i.OpenEvent(e)
+		if err != nil {
+			return err
+		}
+		return handle(ctx, told, in)
+	}, predicates)
 }
 
-func handleSource[T object.Object, H object.Head](i *sharedinformer.Informer[T], add enlist[H], handle func(ctx context.Context, e sharedinformer.Event[H], in *Inbox) error, predicates []Predicate[H]) Source {
-	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[H] {
-		return func(_ context.Context, e sharedinformer.Event[H]) error {
+// handleSource is a source that is told of heads.
+func handleSource[T object.Object](i *sharedinformer.Informer[T], handle func(ctx context.Context, e sharedinformer.Event[object.Head], in *Inbox) error, predicates []Predicate[T]) Source {
+	gate := newGate(i, predicates)
+	handler := func(ctx context.Context, in *Inbox) sharedinformer.HandlerFunc[object.Head] {
+		return func(_ context.Context, e sharedinformer.Event[object.Head]) error {
 			otherwise := func() {
 				if err := handle(ctx, e, in); err != nil {
 					in.Failed(err)
 				}
 			}
-			if ctx.Err() != nil || !admits(in, predicates, e, otherwise) {
+			if ctx.Err() != nil || !gate.admits(in, e, otherwise) {
 				return nil
 			}
 			return handle(ctx, e, in)
 		}
 	}
-	return informerSource(i, add, handler, nil)
+	return informerSource(i, handler, nil)
 }
 
 // informerSource is a source whose handler is added while it runs. synced is
 // called when the handler is; nil means Inbox.Synced.
-func informerSource[T object.Object, H object.Head](i *sharedinformer.Informer[T], add enlist[H], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[H], synced func()) Source {
+func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head], synced func()) Source {
 	if i == nil {
 		s := SourceFunc(reflect.TypeFor[T]().String(), func(context.Context, *Inbox) error { return errUncached })
 		s.misuse = errUncached
@@ -146,7 +131,7 @@ func informerSource[T object.Object, H object.Head](i *sharedinformer.Informer[T
 		if synced == nil {
 			synced = in.Synced
 		}
-		registration := add(handler(ctx, in), sharedinformer.HandlerOptions{
+		registration := i.AddHeadHandler(handler(ctx, in), sharedinformer.HandlerOptions{
 			Name:   fmt.Sprintf("controller %s: %s", in.session.controller.name, in.subscription.source),
 			Place:  in.subscription.place,
 			Resync: jitter.Around(in.session.controller.opts.Resync),
@@ -191,7 +176,7 @@ func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
 }
 
 // causeOf names an event as a cause.
-func causeOf[T object.Head](e sharedinformer.Event[T]) CauseType {
+func causeOf(e sharedinformer.Event[object.Head]) CauseType {
 	switch e.Type {
 	case sharedinformer.Add:
 		if e.Initial {
