@@ -68,6 +68,11 @@ type Options struct {
 	// Store says how objects are cached.
 	Store Store
 
+	// Annotations are those that heads of a packed cache have at hand: object.Annotation
+	// finds them without opening the object. Their values take as much memory as they are
+	// long.
+	Annotations []string
+
 	// Snapshot is where the informer keeps what it has, so that a later process begins with
 	// it and need not list it: one file for each of Namespaces, written now and then and when
 	// the informer stops. Nil means nowhere.
@@ -85,11 +90,6 @@ type Options struct {
 	// version. Without it, what has gone through a transform has no snapshot, since
 	// nobody could tell whether the transform is still the same.
 	TransformVersion string
-
-	// Annotations are those that heads of a packed cache have at hand: object.Annotation
-	// finds them without opening the object. Their values take as much memory as they are
-	// long.
-	Annotations []string
 
 	// Compact lets the queue keep only the newest state of an object while the
 	// informer lags behind the network. Handlers then miss states in between.
