@@ -216,13 +216,10 @@ func (x *extract[T]) layout() (*layout, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: a %v is not an object", ErrDamaged, x.goType)
 	}
-	if !kind.Empty() {
-		o.GetObjectKind().SetGroupVersionKind(kind)
-	}
-	l := x.by.layouts.of(o)
-	if l.code != code || code == codeNone || l.kind != kind {
+	if !fits(code, o) || code == codeTree && !kind.Empty() {
 		return nil, fmt.Errorf("%w: %v is written in another way", ErrDamaged, x.goType)
 	}
+	l := x.by.layouts.get(x.goType, kind, code)
 	x.layouts = append(x.layouts, l)
 	return l, nil
 }

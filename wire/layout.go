@@ -61,6 +61,14 @@ func codeOf(o object.Object) (code, object.GVK) {
 	return codeNone, object.GVK{}
 }
 
+// fits reports whether objects like o may be written that way: as Pack does it, or as a
+// server wrote them in JSON.
+func fits(c code, o object.Object) bool {
+	usual, _ := codeOf(o)
+	_, untyped := o.(*unstructured.Unstructured)
+	return c != codeNone && (c == usual || c == codeJSON && (untyped || isAPIType(pointed(o))))
+}
+
 func newLayout(goType reflect.Type, kind object.GVK, code code) *layout {
 	f := &layout{goType: goType, kind: kind, code: code}
 	switch {

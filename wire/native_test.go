@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"syscall"
 	"testing"
 	"time"
@@ -216,10 +217,28 @@ func packedAsItComes[T object.Object](t *testing.T, media string, raw []byte, op
 	require.Equal(t, want.GetOwnerReferences(), packed.GetOwnerReferences())
 	require.Equal(t, want.GetGeneration(), packed.GetGeneration())
 	require.Equal(t, want.GetDeletionTimestamp(), packed.GetDeletionTimestamp())
+	archivedAsItCame(t, packed, want, about)
 	value, ok := object.Annotation(packed, keptAnnotation)
 	wantValue, wanted := want.GetAnnotations()[keptAnnotation]
 	require.Equal(t, wanted, ok)
 	require.Equal(t, wantValue, value)
+}
+
+// archivedAsItCame requires that a packed object survives in an archive, if its Go type lets it.
+func archivedAsItCame[T object.Object](t *testing.T, packed *Packed[T], want T, about string) {
+	t.Helper()
+	raw, err := new(Archive[T]).Append(nil, packed)
+	require.NoError(t, err)
+	p := NewPacker[T](nil)
+	p.KeepAnnotations([]string{keptAnnotation})
+	if reflect.TypeFor[T]().Kind() != reflect.Pointer {
+		return
+	}
+	all, err := p.Extract(raw, 1)
+	require.NoError(t, err, about)
+	got, err := all[0].Open()
+	require.NoError(t, err)
+	requireSame(t, want, got, about)
 }
 
 // knownPackedItemsAreGivenBack requires that the first item is given back, and no other.
