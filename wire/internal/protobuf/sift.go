@@ -61,9 +61,11 @@ func (d *Run) Sift(table *Table, h *head.Head, raw []byte, room *[]byte) (kept [
 func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 	before := uint64(0)
 	for pos := 0; pos < len(msg); {
-		tag, n := varint(msg[pos:])
-		if n == 0 {
-			return 0, false
+		tag, n := uint64(msg[pos]), 1
+		if tag >= 0x80 {
+			if tag, n = varint(msg[pos:]); n == 0 {
+				return 0, false
+			}
 		}
 		number := tag >> 3
 		var f *tableField
@@ -86,9 +88,14 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 			continue
 		}
 		pos += n
-		value, n := varint(msg[pos:])
-		if n == 0 || tag != f.tag {
+		if pos == len(msg) || tag != f.tag {
 			return 0, false
+		}
+		value, n := uint64(msg[pos]), 1
+		if value >= 0x80 {
+			if value, n = varint(msg[pos:]); n == 0 {
+				return 0, false
+			}
 		}
 		length := pos
 		pos += n
@@ -99,6 +106,10 @@ func (s *sieve) fields(table *Table, msg []byte, at int) (cut int, ok bool) {
 			return 0, false
 		}
 		end := pos + int(value)
+		if f.op == opString || f.op == opStrings {
+			pos = end
+			continue
+		}
 		less, ok := s.value(f, msg[pos:end:end], at+pos)
 		if !ok {
 			return 0, false
