@@ -3,6 +3,7 @@ package wire_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"testing"
@@ -124,7 +125,7 @@ func TestAnArchiveThatIsNone(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrDamaged)
 	_, err = wire.NewPacker[*unstructured.Unstructured](nil).Extract(raw, 20, reflect.TypeFor[*unstructured.Unstructured]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
-	_, err = wire.NewPacker[*corev1.Pod](nil).Extract(raw, 1<<40, reflect.TypeFor[*corev1.Pod]())
+	_, err = wire.NewPacker[*corev1.Pod](nil).Extract(raw, math.MaxInt, reflect.TypeFor[*corev1.Pod]())
 	require.ErrorIs(t, err, wire.ErrDamaged)
 }
 

@@ -6,9 +6,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -137,14 +135,6 @@ func benchPacking(b *testing.B, body []byte, n int, list func(*Packer[*corev1.Po
 		})
 	}
 	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op") // of all processors, the collector's included
-}
-
-// cpuTime is how long the process has kept processors busy.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var used syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // What an API server writes is packed as it comes, of every kind, and what is opened is to
