@@ -123,11 +123,12 @@ func (r *Recorder) Track(l Label) *Track {
 	return handle
 }
 
-// orphan notes that nobody will record on t.
+// orphan notes that nobody will record on t. Its events stay until there is need of their
+// memory; how long its stages took is forgotten.
 func (r *Recorder) orphan(t *track) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t.orphaned = true
+	t.orphaned, t.stages = true, stages{}
 	r.drop(t)
 }
 

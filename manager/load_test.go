@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
@@ -177,6 +178,8 @@ func TestSourcesAndInformersComeAndGoWithoutATrace(t *testing.T) {
 			comeAndGo(n) // what is made once for all is there afterwards
 		}
 		settle(10 * time.Minute) // connections that nobody uses any more are closed by then
+		flight.Process().Resize(0)
+		defer flight.Process().Resize(flight.DefaultSize)
 		goroutines, memory, watches := runtime.NumGoroutine(), heap(), r.srv.Stats().Open("watch", "")
 		for n := range 1000 {
 			comeAndGo(n)

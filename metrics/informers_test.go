@@ -68,6 +68,7 @@ millrace_informer_state{resource="pods",state="Connecting"} 0
 millrace_informer_state{resource="pods",state="Idle"} 0
 millrace_informer_state{resource="pods",state="InitialWatch"} 0
 millrace_informer_state{resource="pods",state="Listing"} 0
+millrace_informer_state{resource="pods",state="Resuming"} 0
 millrace_informer_state{resource="pods",state="Stopped"} 0
 millrace_informer_state{resource="pods",state="Watching"} 1
 # HELP millrace_informer_synced 1 when a whole initial list is in the cache.
