@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -210,6 +211,8 @@ func TestSourcesComeAndGoWithoutATrace(t *testing.T) {
 		c := newController(e, j, controller.Options{}, controller.For(pods))
 		controllertest.Put(e, pod("a"))
 		e.Start(c)
+		flight.Process().Resize(0) // which grows to a megabyte otherwise
+		defer flight.Process().Resize(flight.DefaultSize)
 		before, memory := runtime.NumGoroutine(), heap()
 		for n := range 1000 {
 			removeFor := c.Watch(controller.For(pods))

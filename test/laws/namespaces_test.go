@@ -81,9 +81,11 @@ func TestL03_NamespacesComeAndGo(t *testing.T) {
 				require.Equal(r, []string{"add shop-2"}, h.heard())
 
 				shop1, _ := i.Cache().Get(object.Key{Namespace: "shop", Name: "shop-1"})
+				r.fault("", apiserver.Delay{For: time.Second}) // or it may have synced already
 				require.NoError(r, i.SetNamespaces([]string{"mail", "shop"}))
 				require.False(r, i.HasSynced())
 				require.Empty(r, i.Cache().RV())
+				r.srv.Faults().Clear()
 				require.NoError(r, i.WaitForSync(r.ctx))
 				require.ElementsMatch(r, []string{"delete bank-1", "add mail-1 initial", "add mail-2 initial"}, h.heard())
 				require.Equal(r, r.truthIn("mail", "shop"), cached(i))
@@ -228,8 +230,10 @@ func TestL13_TheLeastOfTheNamespaces(t *testing.T) {
 		require.NoError(r, i.WaitForRV(r.ctx, written), "a bookmark tells bank that it has missed nothing")
 		r.within(time.Second, time.Minute, time.Since(began))
 
+		slow := r.fault("", apiserver.Delay{For: time.Second}) // or mail may be there already
 		require.NoError(r, i.SetNamespaces([]string{"bank", "shop", "mail"}))
 		require.Empty(r, i.Cache().RV(), "nothing is known of mail")
+		r.srv.Faults().Remove(slow)
 		require.Equal(r, written, i.Cache().NamespaceRV("shop"))
 		require.NoError(r, i.WaitForRV(r.ctx, written))
 		require.NoError(r, i.SetNamespaces([]string{"shop"}))
