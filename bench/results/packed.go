@@ -6,7 +6,8 @@ func packedTargets() []Target {
 	keys, whole := Params{Keys: 1}, Params{Keys: 0}
 	targets := []Target{
 		{What: "memory of a cached Pod", Scenario: "packed-sync", Params: keys, Metric: LivePerObject, Limit: 0.06, Against: ClientGo},
-		{What: "the same at 150,000 Pods", Scenario: "packed-minute", Metric: LivePerObject, Limit: 0.055, Against: ClientGo},
+		{What: "the same at 150,000 Pods", Scenario: "packed-minute", Metric: LivePerObject, Limit: 0.055, Against: ClientGo,
+			Missed: "Many of the Pods have changed since the list, and a changed one takes more: 841 bytes where all have, and 777 where none has, at 50,000."},
 		{What: "the same where nothing repeats", Scenario: "packed-sync", Params: Params{Keys: 1, Hostile: 1}, Metric: LivePerObject, Limit: 0.35, Against: ClientGo},
 		{What: "memory of a cached custom resource", Scenario: "packed-json", Metric: LivePerObject, Limit: 0.06, Against: ClientGo},
 		{What: "peak memory, listing Pods; handlers want keys", Scenario: "packed-sync", Params: keys, Metric: PeakRSS, Limit: 0.10, Against: ClientGo},
