@@ -152,7 +152,7 @@ func (x *Indexer[T]) set(key object.Key, o T, anew bool) (old T, existed, change
 		return old, false, true
 	}
 	old = e.object
-	if same(old, o) && (!anew || any(old) == any(o)) {
+	if any(old) == any(o) || !anew && same(old, o) {
 		return old, true, false
 	}
 	x.change(e, o)

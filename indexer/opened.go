@@ -15,21 +15,16 @@ type Opener[T object.Head] interface {
 }
 
 // Opened returns a reader of what is in x, which opens one object at a time as it is asked
-// for. What cannot be opened is passed over, as if it were not cached, and told to failed,
-// which must be safe for concurrent use.
-func Opened[T object.Head, P Opener[T]](x *Indexer[P], failed func(key object.Key, err error)) Reader[T] {
-	return Reader[T]{closed: opener[T, P]{x.Reader(), opening[T, P](failed)}}
+// for. What cannot be opened is passed over, as if it were not cached: why is for the entry to
+// tell.
+func Opened[T object.Head, P Opener[T]](x *Indexer[P]) Reader[T] {
+	return Reader[T]{closed: opener[T, P]{x.Reader(), open[T, P]}}
 }
 
-// opening returns what opens an entry, and tells failed where that cannot be done.
-func opening[T object.Head, P Opener[T]](failed func(key object.Key, err error)) func(P) (T, bool) {
-	return func(p P) (T, bool) {
-		opened, err := p.Open()
-		if err != nil {
-			failed(object.KeyOf(p), err)
-		}
-		return opened, err == nil
-	}
+// open opens an entry.
+func open[T object.Head, P Opener[T]](p P) (T, bool) {
+	opened, err := p.Open()
+	return opened, err == nil
 }
 
 // Heads returns a reader of what is in x that opens nothing.
@@ -106,8 +101,8 @@ func (o opener[T, P]) snapshot() (objects closedView[T], rv string) {
 // AddIndexOpened is AddIndex for a function of the objects that x's entries open to. The
 // values of an object are remembered, so that it need not be opened when it changes or
 // goes. An object that cannot be opened is in no bucket.
-func AddIndexOpened[T object.Head, P Opener[T], V comparable](x *Indexer[P], name string, values func(T) []V, failed func(key object.Key, err error)) (*Index[T, V], []*IndexError) {
-	o := opener[T, P]{open: opening[T, P](failed)}
+func AddIndexOpened[T object.Head, P Opener[T], V comparable](x *Indexer[P], name string, values func(T) []V) (*Index[T, V], []*IndexError) {
+	o := opener[T, P]{open: open[T, P]}
 	of, failures := newIndex(x, name, func(p P) []V {
 		opened, err := p.Open()
 		if err != nil {

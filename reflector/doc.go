@@ -42,7 +42,8 @@
 // between the set it knew and the server's (L17). A watch resumes from the last
 // resource version. A list follows only if that has expired, if the server's history
 // went back behind it, or if the change after it could not be decoded or transformed
-// three times in a row: by then the object may be another one (L19). A streaming list
+// three times in a row: by then the object may be another one (L19); or if the consumer has
+// lost something (Relist). A streaming list
 // without its end falls back to a list. A watch or list that falls silent is given up
 // and opened again (L20). The resource version never passes a change that was not
 // queued (L21). Every failure is in Status and goes to Options.OnError (L22).
@@ -53,7 +54,7 @@
 // # Concurrency
 //
 // Run belongs to one goroutine. It waits for those in which it calls the source,
-// OnError and OnState, one at a time. Status and RetryNow may be called from anywhere.
+// OnError and OnState, one at a time. Status, RetryNow and Relist may be called from anywhere.
 //
 // # Failure
 //

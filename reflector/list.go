@@ -126,6 +126,9 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase fail
 	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Received: began, Decoded: now, Queued: now})
 	resumed := r.earlier != nil && !r.earlier.spent
 	r.earlier = nil
+	if !resumed {
+		r.listed()
+	}
 	r.rv, r.last, r.anew, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
 	r.update(func(s *Status) { s.RV, s.Resumed = rv, resumed })
 	r.succeeded()

@@ -43,6 +43,10 @@ type Reflector[T object.Head] struct {
 	nudge          chan struct{} // holds a token when a back-off is to end
 	earlier        *earlier[T]   // to begin with; nil where there is none, or none any more
 
+	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
+	losing   *failure.Failure                // what lost was when the list in progress began; Run's own
+	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that Relist could end
+
 	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
 	unordered atomic.Bool                     // the consumer took a late change
 
@@ -117,12 +121,15 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 		r.earlier = &earlier[T]{Earlier: r.earlier.Earlier}
 	}
 	state := r.first()
+	if r.lost.Load() != nil && state == Watching {
+		state = Listing
+	}
 	for ctx.Err() == nil {
 		next, fail := r.step(ctx, state)
 		if ctx.Err() != nil {
 			break
 		}
-		if fail != nil {
+		if next, fail = r.relist(next, fail); fail != nil {
 			r.record(fail)
 			if r.verdict(ctx, fail) == failure.Stop {
 				return fail
@@ -188,6 +195,7 @@ func (r *Reflector[T]) broken(ctx context.Context, err error) (State, *failure.F
 }
 
 func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failure.Failure) {
+	r.losing = r.lost.Load()
 	switch state {
 	case Listing:
 		r.enter(Listing)

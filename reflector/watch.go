@@ -134,6 +134,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	}
 	ctx, dog := startWatchdog(ctx, min(patience, lifetime), ErrNoAnswer)
 	defer dog.stop()
+	defer r.watching(nil)
 	dog.excuse(func() bool { return r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout })
 
 	r.update(func(s *Status) { s.Watches++ })
@@ -148,6 +149,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		dog.expect(lifetime-time.Since(opened), ErrStalled)
 		r.accepted()
 		r.enter(Watching)
+		r.watching(dog.cancel)
 	} else {
 		opened = time.Now()
 		dog.expect(patience, ErrNoEnd)
@@ -169,6 +171,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		} else if fail = r.gather(initial, e, opened); fail == nil && initial.done {
 			dog.expect(lifetime-time.Since(opened), ErrStalled)
 			r.enter(Watching)
+			r.watching(dog.cancel)
 		} else {
 			dog.feed(min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout-time.Since(opened)))
 		}

@@ -50,6 +50,10 @@
 // HandlerFuncs say it by the functions that are nil. An annotation is at hand if it is one of
 // Options.Annotations. Nothing else differs (C01).
 //
+// An object whose bytes were damaged in memory is not served: Status.Failure has its key and
+// the cause, and a list follows that brings it back. Handlers hear an Update then, or the Add
+// that they could not be told.
+//
 // It suits kinds of which there are many and of which few are looked at at a time. It does
 // not suit a program that walks all objects all the time: to make one of its bytes takes
 // as long as to decode it.

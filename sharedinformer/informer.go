@@ -85,7 +85,7 @@ func (i *Informer[T]) Stale() indexer.Reader[T] {
 	switch {
 	case i.HasSynced():
 	case i.packed != nil && i.packed.snapshots != nil:
-		return indexer.Opened[T](i.packed.snapshots.stale(), i.packed.damaged)
+		return indexer.Opened[T](i.packed.snapshots.stale())
 	case i.whole != nil && i.whole.snapshots != nil:
 		return i.whole.snapshots.stale().Reader()
 	}
@@ -100,7 +100,7 @@ func AddIndex[T object.Object, V comparable](i *Informer[T], name string, values
 		panic(fmt.Sprintf("%s: the function of index %q of %s is nil", failure.Place(1), name, i.Name()))
 	}
 	if i.packed != nil {
-		index, failures := indexer.AddIndexOpened(i.packed.cache, name, values, i.packed.damaged)
+		index, failures := indexer.AddIndexOpened(i.packed.cache, name, values)
 		i.packed.indexFailed(failures)
 		return index
 	}
@@ -143,7 +143,7 @@ func (i *Informer[T]) addHandler(h Handler[T], opts HandlerOptions) *Registratio
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
 	if i.packed != nil {
-		return &Registration{i.packed.addHandler(opening[T]{h, opts.WithoutOld}, opts)}
+		return &Registration{i.packed.addHandler(&opening[T]{next: h, withoutOld: opts.WithoutOld}, opts)}
 	}
 	if opts.WithoutOld {
 		h = forgetting[T]{h}

@@ -1,7 +1,7 @@
 package sharedinformer
 
 import (
-	"context"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -27,7 +27,8 @@ func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *pac
 	by.KeepAnnotations(opts.Annotations)
 	i := &packed[T]{by: by, core: newCore[*wire.Packed[T]](source.Packing(from, by), opts, by.Equal)}
 	i.snapshots = newSnapshots(i.core, opts, packedForm[T]{by})
-	i.reader = indexer.Opened[T](i.cache, i.damaged)
+	i.reader = indexer.Opened[T](i.cache)
+	by.OnLose(i.lose)
 	i.tally = i.count
 	if opts.DetectMutations > 0 {
 		detector := &openedMutations[T]{
@@ -71,6 +72,17 @@ func (i *packed[T]) Status() Status {
 	s.Store = Packed
 	s.Packed = PackedStatus{Bytes: i.bytes.Load(), Kept: int(i.kept.Load()), Opened: i.by.Opened(), Damaged: i.damages.Load()}
 	return s
+}
+
+// lose is told of each object whose bytes turn out to be damaged, in any goroutine and under
+// the locks of the cache. Nothing is served in its place, and the server is asked for it
+// again: since it has no version any more, a list brings it as a new one.
+func (i *packed[T]) lose(o *wire.Packed[T], err error) {
+	i.damages.Add(1)
+	f := i.note(&failure.Failure{Phase: failure.PhaseCache, Key: object.KeyOf(o), Err: fmt.Errorf("%w; a list follows", err)})
+	if of := feedOf(i.feeds.all(), o.GetNamespace()); of != nil {
+		of.reflector.Relist(f)
+	}
 }
 
 // partsOf returns the pool of the parts that a source's objects share, nil for none.
@@ -135,38 +147,4 @@ func (m *openedMutations[T]) look(shared *wire.Packed[T], handler string) {
 	if o, ok := shared.InUse(); ok {
 		m.mutationDetector.look(o, handler)
 	}
-}
-
-// damaged reports an object that cannot be opened.
-func (i *packed[T]) damaged(key object.Key, err error) {
-	i.reportNow(&failure.Failure{Phase: failure.PhaseCache, Key: key, Err: err})
-}
-
-// opening is a handler of packed objects that tells another one of the objects
-// themselves, one at a time. It opens none that the other one does not look at.
-type opening[T object.Object] struct {
-	next       Handler[T]
-	withoutOld bool
-}
-
-// Handle implements Handler.
-func (o opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error {
-	told := recast[T](e)
-	old := e.Old != nil && !o.withoutOld
-	if funcs, ok := o.next.(HandlerFuncs[T]); ok {
-		if !funcs.hears(e.Type) {
-			return nil
-		}
-		old = old && e.Type == Update
-	}
-	var err error
-	if told.Object, err = e.Object.Open(); err != nil {
-		return err
-	}
-	if old {
-		if told.Old, err = e.Old.Open(); err != nil {
-			return err
-		}
-	}
-	return o.next.Handle(ctx, told)
 }

@@ -1,0 +1,261 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// few is a source of a few Pods that do not change, which counts its lists and may refuse
+// them. It gives known objects back.
+type few struct {
+	empty
+	lists   *int
+	refused *atomic.Bool
+	during  *func() // called at the end of a list
+	known   wire.Known[*corev1.Pod]
+}
+
+func (f few) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1.Pod] {
+	f.known = known
+	return f
+}
+
+func (f few) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
+	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(*corev1.Pod, error) bool) {
+		*f.lists++
+		if f.refused.Load() {
+			yield(nil, fmt.Errorf("not now"))
+			return
+		}
+		for n := range 3 {
+			p := podOf(n, 2)
+			p.Spec.NodeName, p.Labels = "node", map[string]string{"app": "web"}
+			if have, ok := f.known(object.KeyOf(p)); ok && have.ResourceVersion == p.ResourceVersion {
+				p = have
+			}
+			if !yield(p, nil) {
+				return
+			}
+		}
+		if *f.during != nil {
+			(*f.during)()
+		}
+	}}
+}
+
+// damage flips a bit of a packed object that nobody holds.
+func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.Packed[*corev1.Pod]) {
+	t.Helper()
+	for i := range 100 { // others take the place of those that stay in use
+		packed, err := w.packed.by.Pack(podOf(i, 1))
+		require.NoError(t, err)
+		_, err = packed.Open()
+		require.NoError(t, err)
+	}
+	runtime.GC()
+	o, ok := w.packed.cache.Reader().Get(object.Key{Namespace: "a", Name: name})
+	require.True(t, ok)
+	_, used := o.InUse()
+	require.False(t, used)
+	data := reflect.ValueOf(o).Elem().FieldByName("text").FieldByName("data").String()
+	*(*byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(data)), len(data)-2)) ^= 1
+	return o
+}
+
+// rot is an informer of a few, and what a handler of it heard.
+func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *int, refused *atomic.Bool, heard *[]string, during *func())) {
+	synctest.Test(t, func(t *testing.T) {
+		var lists int
+		var refused atomic.Bool
+		var during func()
+		var heard, reported []string
+		i := New(few{lists: &lists, refused: &refused, during: &during, known: func(object.Key) (*corev1.Pod, bool) { return nil, false }}, Options{
+			Store: Packed, Initial: reflector.List,
+			OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+				reported = append(reported, f.Error())
+				return failure.Retry
+			},
+		})
+		i.AddHandler(HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
+			what := fmt.Sprint(e.Type, " ", e.Object.Name, " on ", e.Object.Spec.NodeName)
+			if e.Old != nil {
+				what += ", was on " + e.Old.Spec.NodeName + " of " + e.Old.Labels["app"]
+			}
+			heard = append(heard, what)
+			return nil
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Run(ctx) }()
+		synctest.Wait()
+		require.Len(t, heard, 3)
+		heard = nil
+		test(i, &lists, &refused, &heard, &during)
+		cancel()
+		require.NoError(t, <-ended)
+		require.NotEmpty(t, reported)
+		require.Contains(t, reported[0], "packed bytes are damaged")
+	})
+}
+
+// An object whose bytes are damaged is not served. The status has key and cause, the list that
+// follows brings it back, nothing else is decoded or told, and a handler hears of it.
+func TestADamagedObjectIsAskedForAgain(t *testing.T) {
+	rot(t, func(i *Informer[*corev1.Pod], lists *int, _ *atomic.Bool, heard *[]string, _ *func()) {
+		key := object.Key{Namespace: "a", Name: "1"}
+		others, _ := i.packed.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
+		damage(t, i, "1")
+		require.Nil(t, i.Status().Failure)
+		for range 3 {
+			_, ok := i.Cache().Get(key)
+			require.False(t, ok)
+		}
+		head, ok := i.Heads().Get(key)
+		require.True(t, ok)
+		_, err := i.Open(head)
+		require.ErrorIs(t, err, wire.ErrDamaged)
+		s := i.Status()
+		require.ErrorIs(t, s.Failure, wire.ErrDamaged)
+		require.Equal(t, key, s.Failure.Key)
+		require.EqualValues(t, 1, s.Packed.Damaged)
+		require.Equal(t, 1, *lists)
+		synctest.Wait()
+		require.Equal(t, reflector.BackingOff, i.Status().Reflector.State)
+		require.Equal(t, key, i.Status().Reflector.Failure.Key)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 2, *lists)
+		p, ok := i.Cache().Get(key)
+		require.True(t, ok)
+		require.Equal(t, "node", p.Spec.NodeName)
+		require.Equal(t, []string{"update 1 on node, was on  of web"}, *heard)
+		still, _ := i.packed.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
+		require.Same(t, others, still)
+		require.Zero(t, i.Status().Reflector.Attempts)
+		time.Sleep(4 * time.Minute)
+		require.Equal(t, 2, *lists)
+		require.Equal(t, 3, i.Status().Objects)
+	})
+}
+
+// As long as the list fails it is tried again, and memory that goes on losing bytes leads to
+// no storm.
+func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
+	rot(t, func(i *Informer[*corev1.Pod], lists *int, refused *atomic.Bool, _ *[]string, _ *func()) {
+		key := object.Key{Namespace: "a", Name: "1"}
+		damage(t, i, "1")
+		refused.Store(true)
+		_, ok := i.Cache().Get(key)
+		require.False(t, ok)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Greater(t, *lists, 4)
+		_, ok = i.Cache().Get(key)
+		require.False(t, ok)
+		refused.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		_, ok = i.Cache().Get(key)
+		require.True(t, ok)
+		before := *lists
+		for range 600 { // seconds
+			if o, ok := i.packed.cache.Reader().Get(key); ok && o.GetResourceVersion() != "" {
+				damage(t, i, "1")
+				_, ok := i.Cache().Get(key)
+				require.False(t, ok)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		require.Less(t, *lists-before, 40)
+		require.Greater(t, *lists-before, 5)
+	})
+}
+
+// What is found to be damaged while the list is read may be in it as it was: another one
+// follows.
+func TestDamageFoundDuringTheListIsAskedForToo(t *testing.T) {
+	rot(t, func(i *Informer[*corev1.Pod], lists *int, _ *atomic.Bool, _ *[]string, during *func()) {
+		damage(t, i, "1")
+		damage(t, i, "0")
+		*during = func() {
+			_, ok := i.Cache().Get(object.Key{Namespace: "a", Name: "0"})
+			*during = nil
+			require.False(t, ok)
+		}
+		_, ok := i.Cache().Get(object.Key{Namespace: "a", Name: "1"})
+		require.False(t, ok)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, 3, *lists)
+		require.Zero(t, i.Status().Handlers[0].Errors, "nothing was told of what was still damaged")
+		for _, name := range []string{"0", "1", "2"} {
+			_, ok := i.Cache().Get(object.Key{Namespace: "a", Name: name})
+			require.True(t, ok, name)
+		}
+	})
+}
+
+// Whatever is damaged when a handler is told of it: it hears an Add before anything else, and
+// a Delete in the end (L03).
+func TestL03_PairingOfDamagedObjects(t *testing.T) {
+	by := wire.NewPacker[*corev1.Pod](nil)
+	packed := func(rv int, whole bool) *wire.Packed[*corev1.Pod] {
+		p := podOf(0, rv)
+		p.Labels = map[string]string{"app": "web"}
+		p.Spec.NodeName = "node"
+		o, err := by.Pack(p)
+		require.NoError(t, err)
+		if !whole {
+			data := reflect.ValueOf(o).Elem().FieldByName("text").FieldByName("data").String()
+			*(*byte)(unsafe.Add(unsafe.Pointer(unsafe.StringData(data)), len(data)-2)) ^= 1
+		}
+		return o
+	}
+	type event = Event[*wire.Packed[*corev1.Pod]]
+	var heard []string
+	h := &opening[*corev1.Pod]{next: HandlerFunc[*corev1.Pod](func(_ context.Context, e Event[*corev1.Pod]) error {
+		heard = append(heard, fmt.Sprint(e.Type, " ", e.Object.Labels["app"], " ", e.Object.Spec.NodeName, " ", e.Old != nil))
+		return nil
+	})}
+	told := func(want string, events ...event) {
+		t.Helper()
+		heard = nil
+		for _, e := range events {
+			if err := h.Handle(t.Context(), e); err != nil {
+				require.ErrorIs(t, err, wire.ErrDamaged)
+				heard = append(heard, "error")
+			}
+		}
+		require.Equal(t, want, fmt.Sprint(heard))
+	}
+	told("[error add web node false update web node true delete web node true]",
+		event{Type: Add, Object: packed(2, false)}, event{Type: Update, Object: packed(3, true), Old: packed(2, false)},
+		event{Type: Update, Object: packed(4, true), Old: packed(3, false)}, event{Type: Delete, Object: packed(5, true), Old: packed(4, true)})
+	told("[error error add web node false]",
+		event{Type: Add, Object: packed(2, false)}, event{Type: Update, Object: packed(3, false), Old: packed(2, false)}, event{Type: Resync, Object: packed(4, true)})
+	told("[error update web node true delete web  false]",
+		event{Type: Update, Object: packed(5, false), Old: packed(4, true)}, event{Type: Update, Object: packed(5, true), Old: packed(5, false)}, event{Type: Delete, Object: packed(6, false)})
+	told("[error add web node false]",
+		event{Type: Add, Object: packed(2, false)}, event{Type: Delete, Object: packed(2, false)}, event{Type: Add, Object: packed(7, true)})
+	require.True(t, slices.Contains(heard, "error"))
+	require.Empty(t, h.untold)
+}
