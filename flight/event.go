@@ -86,21 +86,24 @@ type Event struct {
 	At   time.Time
 	Kind Kind
 
-	Key      object.Key
+	Key      object.Key `json:",omitzero"`
 	Cluster  string     // of the request, where it has one
-	About    object.Key // what a request was asked for, where that is not Key
+	About    object.Key `json:",omitzero"` // what a request was asked for, where that is not Key
 	UID      string
 	RV       string
 	Change   string // "add", "update", "delete"
 	Text     string // at most 255 bytes are kept
 	Outcome  string
-	After    uint64
-	Position uint64
-	Count    int
-	Bytes    int // of the change on the wire
-	Attempt  int
+	After    uint64 `json:",omitzero"`
+	Position uint64 `json:",omitzero"`
+	Count    int    `json:",omitzero"`
+	Bytes    int    `json:",omitzero"` // of the change on the wire
+	Attempt  int    `json:",omitzero"`
 
-	Received, Decoded, Queued, Took time.Duration
+	Received time.Duration `json:",omitzero"`
+	Decoded  time.Duration `json:",omitzero"`
+	Queued   time.Duration `json:",omitzero"`
+	Took     time.Duration `json:",omitzero"`
 }
 
 // Limits of the texts of an event.

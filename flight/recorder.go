@@ -94,6 +94,7 @@ type track struct {
 	name     string
 	of       *track
 	pieces   []*piece
+	records  uint64 // ever
 	written  uint64 // when, by the recorder's clock
 	orphaned bool   // the Track is gone
 	stages   stages
@@ -102,6 +103,7 @@ type track struct {
 // piece holds records one after the other.
 type piece struct {
 	used    int
+	first   uint64 // how many records the track had before
 	records int
 	bytes   [pieceSize]byte
 }
@@ -162,12 +164,15 @@ func (t *Track) Record(e *Event) {
 func (r *Recorder) write(t *track, record []byte) {
 	last := len(t.pieces) - 1
 	if last < 0 || t.pieces[last].used+len(record) > pieceSize {
-		t.pieces = append(t.pieces, r.piece())
+		p := r.piece()
+		p.first = t.records
+		t.pieces = append(t.pieces, p)
 		last = len(t.pieces) - 1
 	}
 	p := t.pieces[last]
 	p.used += copy(p.bytes[p.used:], record)
 	p.records++
+	t.records++
 	r.clock++
 	t.written = r.clock
 }
