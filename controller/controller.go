@@ -56,7 +56,7 @@ func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	c := &Controller{name: name, reconciler: r, opts: opts, since: time.Now()}
 	c.track = opts.Flight.Or().Track(flight.Label{Role: flight.Controller, Name: name})
 	if opts.Metrics != nil {
-		if r := opts.Metrics.Register(name, c.Status); r != nil {
+		if r := opts.Metrics.Register(c); r != nil {
 			c.recorder = &recording{recorder: r, log: opts.Logger.With("controller", name)}
 		}
 	}
@@ -113,7 +113,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.recorder.started(c.Status)
+	c.recorder.started(c)
 	if s.awaitSources() {
 		c.enter(Running)
 		c.opts.Logger.Info("reconciling", "controller", c.name, "workers", c.opts.Concurrency)

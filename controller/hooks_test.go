@@ -126,10 +126,10 @@ func TestAFunctionThatIsNilIsFoundAtOnce(t *testing.T) {
 // brokenMetrics are a Metrics whose Recorder always panics.
 type brokenMetrics struct{}
 
-func (m brokenMetrics) Register(string, func() controller.Status) controller.Recorder { return m }
-func (brokenMetrics) Started(func() controller.Status)                                { panic("started") }
-func (brokenMetrics) Stopped(controller.Status)                                       { panic("stopped") }
-func (brokenMetrics) ReconcileTime(time.Duration)                                     { panic("took") }
+func (m brokenMetrics) Register(controller.View) controller.Recorder { return m }
+func (brokenMetrics) Started(controller.View)                        { panic("started") }
+func (brokenMetrics) Stopped(controller.Status)                      { panic("stopped") }
+func (brokenMetrics) ReconcileTime(time.Duration)                    { panic("took") }
 
 func TestARecorderThatPanicsIsOfNoHarm(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {

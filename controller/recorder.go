@@ -15,8 +15,8 @@ type recording struct {
 	complaint complaint
 }
 
-func (r *recording) started(status func() Status) { r.call(func() { r.recorder.Started(status) }) }
-func (r *recording) stopped(last Status)          { r.call(func() { r.recorder.Stopped(last) }) }
+func (r *recording) started(c View)      { r.call(func() { r.recorder.Started(c) }) }
+func (r *recording) stopped(last Status) { r.call(func() { r.recorder.Stopped(last) }) }
 func (r *recording) reconcileTime(d time.Duration) {
 	r.call(func() { r.recorder.ReconcileTime(d) })
 }

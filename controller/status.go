@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -157,25 +159,85 @@ func (s *subscription) status() SourceStatus {
 	return status
 }
 
+// View is a controller as those see it who look at several. Its methods may be called at
+// any time, from any goroutine.
+type View interface {
+	Name() string
+	Status() Status
+	Contents(n int) Contents
+}
+
+// Contents lists requests that a controller has.
+type Contents struct {
+	workqueue.Contents[Request]
+
+	// Parked requests wait until a cache has seen what was written in their name, those
+	// that are given up first at the beginning.
+	Parked []Parked
+}
+
+// Parked is a request that waits for a write to be seen.
+type Parked struct {
+	Key   Request
+	Until time.Time // when it is reconciled all the same
+	Write string    // what has not been seen
+}
+
+// Contents returns at most n requests of each kind, to look into a controller that is
+// stuck. While it does not run it has none. It takes time in the order of n, and of
+// how many are parked.
+func (c *Controller) Contents(n int) (contents Contents) {
+	c.mu.Lock()
+	session := c.session
+	c.mu.Unlock()
+	if session != nil {
+		contents.Contents = session.queue.Contents(n)
+		contents.Parked = session.parking.contents(n)
+	}
+	return contents
+}
+
+// contents returns the first n that are parked.
+func (p *parking) contents(n int) (all []Parked) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count == 0 {
+		return nil
+	}
+	for req, one := range p.notes {
+		if !one.parked {
+			continue
+		}
+		parked := Parked{Key: req, Until: one.until}
+		if len(one.writes) > 0 {
+			parked.Write = one.writes[0].String()
+		}
+		all = append(all, parked)
+	}
+	slices.SortFunc(all, func(a, b Parked) int {
+		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Key.String(), b.Key.String()))
+	})
+	return all[:min(n, len(all))]
+}
+
 // Metrics is told of each controller that was created with it, and gives each a
-// Recorder. All but durations is read from the status function when it is wanted.
+// Recorder. All but durations is read from the view when it is wanted.
 // See package metrics for Prometheus.
 type Metrics interface {
-	// Register is called once by New. The status function may be called at any
-	// time, from any goroutine, until the Recorder hears that the controller has
-	// stopped.
-	Register(name string, status func() Status) Recorder
+	// Register is called once by New. The view may be used until the Recorder hears that
+	// the controller has stopped.
+	Register(c View) Recorder
 }
 
 // Recorder hears of one controller. The workers call it at the same time. A panic is
 // logged, and of no harm to the controller. It must not end the goroutine.
 type Recorder interface {
-	// Started is called when Run begins. The status function is the one that
-	// Register was given: a controller may run again after it has stopped.
-	Started(status func() Status)
+	// Started is called when Run begins. The view is the one that Register was given: a
+	// controller may run again after it has stopped.
+	Started(c View)
 
-	// Stopped is called when Run ends, with the controller's last status. A
-	// recorder that lets go of the status function then lets go of the controller.
+	// Stopped is called when Run ends, with the controller's last status. A recorder
+	// that lets go of the view then lets go of the controller.
 	Stopped(last Status)
 
 	// ReconcileTime is how long a reconcile took.

@@ -17,6 +17,7 @@ type informer interface {
 	Name() string
 	Namespaces() []string
 	SetNamespaces([]string) error
+	View() sharedinformer.View
 }
 
 // entry is one informer and its life.

@@ -298,6 +298,15 @@ func (f *Factory) Status() []sharedinformer.Status {
 	return all
 }
 
+// Views returns every informer, by name, for those who look at all of them.
+func (f *Factory) Views() []sharedinformer.View {
+	var all []sharedinformer.View
+	for _, e := range f.entries() {
+		all = append(all, e.informer.View())
+	}
+	return all
+}
+
 // Unsynced returns the status, by name, of every informer that is not synced and that
 // WaitForSync would wait for.
 func (f *Factory) Unsynced() []sharedinformer.Status {

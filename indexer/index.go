@@ -50,6 +50,9 @@ type anyIndex[T object.Head] interface {
 	insert(e *entry[T])
 	update(e *entry[T], old T) // e holds the new object
 	remove(e *entry[T])
+
+	// status is called under no lock.
+	status(largest int) IndexStatus
 }
 
 // AddIndex adds an index to x, which may be in use. The objects that x holds are

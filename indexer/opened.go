@@ -39,6 +39,7 @@ type closed[T object.Head] interface {
 	Len() int
 	RV() string
 	NamespaceRV(namespace string) string
+	Indexes(largest int) []IndexStatus
 	namespace(namespace string) closedView[T]
 	snapshot() (objects closedView[T], rv string)
 }

@@ -19,52 +19,57 @@ type controllers struct {
 // reported is one of them. It implements controller.Recorder.
 type reported struct {
 	controller.Recorder
-	owner  *controllers
-	status func() controller.Status
+	owner *controllers
+	view  controller.View
 }
 
 // Register implements controller.Metrics.
-func (c *controllers) Register(name string, status func() controller.Status) controller.Recorder {
-	r := &reported{Recorder: c.Metrics.Register(name, status), owner: c}
-	r.note(status)
+func (c *controllers) Register(view controller.View) controller.Recorder {
+	r := &reported{Recorder: c.Metrics.Register(view), owner: c}
+	r.note(view)
 	return r
 }
 
-func (r *reported) note(status func() controller.Status) {
+func (r *reported) note(view controller.View) {
 	r.owner.mu.Lock()
 	defer r.owner.mu.Unlock()
-	r.status = status
+	r.view = view
 	if !slices.Contains(r.owner.known, r) {
 		r.owner.known = append(r.owner.known, r)
 	}
 }
 
 // Started implements controller.Recorder.
-func (r *reported) Started(status func() controller.Status) {
-	r.note(status)
-	r.Recorder.Started(status)
+func (r *reported) Started(view controller.View) {
+	r.note(view)
+	r.Recorder.Started(view)
 }
 
 // Stopped implements controller.Recorder.
 func (r *reported) Stopped(last controller.Status) {
 	r.owner.mu.Lock()
 	r.owner.known = slices.DeleteFunc(r.owner.known, func(other *reported) bool { return other == r })
-	r.status = nil
+	r.view = nil
 	r.owner.mu.Unlock()
 	r.Recorder.Stopped(last)
 }
 
+// views are those that have not ended, the oldest first.
+func (c *controllers) views() []controller.View {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []controller.View
+	for _, r := range c.known {
+		all = append(all, r.view)
+	}
+	return all
+}
+
 // report returns how each of them is doing.
 func (c *controllers) report() []controller.Status {
-	c.mu.Lock()
-	statuses := make([]func() controller.Status, 0, len(c.known))
-	for _, r := range c.known {
-		statuses = append(statuses, r.status)
-	}
-	c.mu.Unlock()
 	var all []controller.Status
-	for _, status := range statuses {
-		all = append(all, status())
+	for _, view := range c.views() {
+		all = append(all, view.Status())
 	}
 	return all
 }

@@ -108,9 +108,9 @@ func NewControllers(opts ControllerOptions) *Controllers {
 }
 
 // Register implements controller.Metrics. The controller calls it.
-func (c *Controllers) Register(name string, status func() controller.Status) controller.Recorder {
-	r := &controllerRecorder{owner: c, name: text(name)}
-	r.Started(status)
+func (c *Controllers) Register(view controller.View) controller.Recorder {
+	r := &controllerRecorder{owner: c, name: text(view.Name())}
+	r.Started(view)
 	return r
 }
 
@@ -120,17 +120,17 @@ type controllerRecorder struct {
 	name  string
 	times atomic.Pointer[prometheus.Observer]
 
-	status func() controller.Status // nil when it has ended
-	last   controller.Status        // how it ended
-	ended  time.Time
-	past   *past // where last was added; nil if it was not
+	view  controller.View   // nil when it has ended
+	last  controller.Status // how it ended
+	ended time.Time
+	past  *past // where last was added; nil if it was not
 }
 
 // ReconcileTime implements controller.Recorder.
 func (r *controllerRecorder) ReconcileTime(d time.Duration) { (*r.times.Load()).Observe(d.Seconds()) }
 
 // Started implements controller.Recorder.
-func (r *controllerRecorder) Started(status func() controller.Status) {
+func (r *controllerRecorder) Started(view controller.View) {
 	c := r.owner
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *controllerRecorder) Started(status func() controller.Status) {
 		}
 		r.past = nil
 	}
-	r.status = status
+	r.view = view
 	if !slices.Contains(c.recorders, r) {
 		c.recorders = append(c.recorders, r)
 	}
@@ -152,7 +152,7 @@ func (r *controllerRecorder) Started(status func() controller.Status) {
 func (r *controllerRecorder) Stopped(last controller.Status) {
 	r.owner.mu.Lock()
 	defer r.owner.mu.Unlock()
-	r.status, r.last, r.ended = nil, last, time.Now()
+	r.view, r.last, r.ended = nil, last, time.Now()
 }
 
 // sweep forgets controllers that ended a while ago, and ends the series of names
@@ -160,7 +160,7 @@ func (r *controllerRecorder) Stopped(last controller.Status) {
 // called with mu held.
 func (c *Controllers) sweep() {
 	kept := map[string]bool{} // names that one has, or has had lately
-	old := func(r *controllerRecorder) bool { return r.status == nil && time.Since(r.ended) > keptFor }
+	old := func(r *controllerRecorder) bool { return r.view == nil && time.Since(r.ended) > keptFor }
 	for _, r := range c.recorders {
 		kept[r.name] = kept[r.name] || !old(r)
 	}
@@ -248,17 +248,17 @@ func (c *Controllers) read(out chan<- prometheus.Metric) (counted figures, live,
 	for _, p := range c.past {
 		maps.Copy(counted, p.counters)
 	}
-	var ask []func() controller.Status
+	var ask []controller.View
 	for _, r := range c.recorders {
-		if r.status != nil {
-			ask = append(ask, r.status)
+		if r.view != nil {
+			ask = append(ask, r.view)
 		} else {
 			ended = append(ended, r.last)
 		}
 	}
 	c.mu.Unlock()
-	for _, status := range ask {
-		if s, ok := read(out, c.results, status); ok {
+	for _, view := range ask {
+		if s, ok := read(out, c.results, view.Status); ok {
 			live = append(live, s)
 		}
 	}

@@ -157,15 +157,21 @@ func TestSeriesEndAfterThoseThatTheyAreAbout(t *testing.T) {
 	})
 }
 
+// busy is a controller that has had so many successes.
+type busy uint64
+
+func (busy) Name() string                         { return "pods" }
+func (busy) Contents(int) (c controller.Contents) { return c }
+
+func (b busy) Status() controller.Status {
+	n := uint64(b)
+	return controller.Status{Name: "pods", Successes: n, Concurrency: 1, Sources: []controller.SourceStatus{{Name: "pods", Added: n}}}
+}
+
 // A counter that falls counts anew, all that the others of its name have counted.
 func TestCountersOfControllersDoNotFallWhileTheirNameLivesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		controllers := metrics.NewControllers(metrics.ControllerOptions{})
-		status := func(n uint64) func() controller.Status {
-			return func() controller.Status {
-				return controller.Status{Name: "pods", Successes: n, Concurrency: 1, Sources: []controller.SourceStatus{{Name: "pods", Added: n}}}
-			}
-		}
 		want := func(n int) {
 			t.Helper()
 			want := fmt.Sprintf(`
@@ -185,27 +191,27 @@ controller_runtime_max_concurrent_reconciles{controller="pods"} 1
 			require.NoError(t, testutil.CollectAndCompare(controllers, strings.NewReader(want),
 				"controller_runtime_reconcile_total", "millrace_controller_source_added_total", "controller_runtime_max_concurrent_reconciles"))
 		}
-		stays := controllers.Register("pods", status(1000))
-		restarted := controllers.Register("pods", status(20))
+		stays := controllers.Register(busy(1000))
+		restarted := controllers.Register(busy(20))
 		for n := range 3 {
-			controllers.Register("pods", status(1)).Stopped(status(1)())
-			restarted.Stopped(status(20)())
+			controllers.Register(busy(1)).Stopped(busy(1).Status())
+			restarted.Stopped(busy(20).Status())
 			want(1021 + n)
 			time.Sleep(time.Hour)
 			want(1021 + n)
-			stays.Stopped(status(1000)())
-			restarted.Started(status(20))
+			stays.Stopped(busy(1000).Status())
+			restarted.Started(busy(20))
 			want(1021 + n)
 			time.Sleep(time.Hour)
 			want(1021 + n)
-			restarted.Stopped(status(20)())
-			stays.Started(status(1000))
+			restarted.Stopped(busy(20).Status())
+			stays.Started(busy(1000))
 		}
-		restarted.Stopped(status(20)())
-		stays.Stopped(status(1000)())
+		restarted.Stopped(busy(20).Status())
+		stays.Stopped(busy(1000).Status())
 		time.Sleep(time.Hour)
 		require.Zero(t, testutil.CollectAndCount(controllers))
-		controllers.Register("pods", status(1000))
+		controllers.Register(busy(1000))
 		want(1000)
 	})
 }
