@@ -25,6 +25,7 @@
 //	leaderelection             one of several processes does the work, by a Lease
 //	webhook                    admission and conversion
 //	metrics                    all figures under their names, for Prometheus
+//	debug                      a process as others may look into it, over HTTP
 //	manager                    many controllers in one process: start, stop, election, probes
 //	controllermanager          named controllers, chosen by a flag
 //

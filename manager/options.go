@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -56,11 +58,16 @@ type Options struct {
 	// paths at PprofBindAddress.
 	HealthProbeBindAddress string
 
-	// PprofBindAddress is where /debug/pprof/ and /debug/status are served, and the
-	// probes with their reasons.
+	// PprofBindAddress is where /debug/pprof/, /debug/status and debug.Path are
+	// served, and the probes with their reasons.
 	// Without a host, such as in ":6060", it means the loopback interface, where
-	// serving.Local keeps web pages out. Empty or "0" means nowhere.
+	// serving.Local keeps web pages out. At any other interface it is protected as the
+	// metrics are, by MetricsTLS and MetricsAccess. Empty or "0" means nowhere.
 	PprofBindAddress string
+
+	// DebugContents shows whole cached objects at PprofBindAddress, but for Secrets, and
+	// not their heads alone; see debug.Options.
+	DebugContents bool
 
 	// GracefulShutdownTimeout is how long everything together may take to stop.
 	// Default 30 s; negative means without end.
@@ -74,6 +81,17 @@ type Options struct {
 
 // served reports whether an address means somewhere.
 func served(address string) bool { return address != "" && address != "0" }
+
+// outside reports whether others than programs of this machine can come to an address.
+// ":6060" of PprofBindAddress is made one of the loopback interface.
+func outside(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || host == "" || strings.EqualFold(host, "localhost") {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err != nil || !ip.Unmap().IsLoopback()
+}
 
 // withDefaults fills in what was left zero, and reports every contradiction
 // with what to change.
@@ -91,8 +109,11 @@ func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 	case o.WarmupTimeout == 0:
 		o.WarmupTimeout = 30 * time.Second
 	}
-	if !served(o.MetricsBindAddress) && (o.MetricsTLS != nil || o.MetricsAccess) {
+	if !served(o.MetricsBindAddress) && !outside(o.PprofBindAddress) && (o.MetricsTLS != nil || o.MetricsAccess) {
 		errs = append(errs, errors.New("MetricsTLS or MetricsAccess without metrics: set MetricsBindAddress"))
+	}
+	if !served(o.PprofBindAddress) && o.DebugContents {
+		errs = append(errs, errors.New("DebugContents without a place to show them: set PprofBindAddress"))
 	}
 	if o.MetricsAccess && o.MetricsTLS == nil {
 		errs = append(errs, errors.New("MetricsAccess without MetricsTLS: tokens would be sent in the clear; set MetricsTLS, &serving.TLS{} will do"))

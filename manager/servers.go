@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/metrics"
@@ -23,7 +25,7 @@ import (
 // addServers adds those that the options ask for.
 func (m *Manager) addServers() error {
 	if served(m.opts.MetricsBindAddress) {
-		handler, err := m.metricsHandler()
+		handler, err := m.protected(m.metrics.Handler())
 		if err != nil {
 			return err
 		}
@@ -39,9 +41,22 @@ func (m *Manager) addServers() error {
 		}
 	}
 	if served(m.opts.PprofBindAddress) {
-		return m.serve("pprof", m.opts.PprofBindAddress, m.debugHandler(), nil)
+		return m.addDebugServer()
 	}
 	return nil
+}
+
+// addDebugServer adds what shows the inside, protected as the metrics are where others than
+// this machine's programs can ask.
+func (m *Manager) addDebugServer() error {
+	if !outside(m.opts.PprofBindAddress) {
+		return m.serve("pprof", m.opts.PprofBindAddress, serving.Local(m.debugHandler()), nil)
+	}
+	handler, err := m.protected(m.debugHandler())
+	if err != nil {
+		return err
+	}
+	return m.serve("pprof", m.opts.PprofBindAddress, serving.Local(handler), m.opts.MetricsTLS)
 }
 
 func (m *Manager) serve(name, address string, h http.Handler, tls *serving.TLS) error {
@@ -52,10 +67,10 @@ func (m *Manager) serve(name, address string, h http.Handler, tls *serving.TLS) 
 	return m.Add(server)
 }
 
-// metricsHandler shows the metrics to callers that may see them.
-func (m *Manager) metricsHandler() (http.Handler, error) {
+// protected lets those have what a handler shows who may, by MetricsAccess.
+func (m *Manager) protected(next http.Handler) (http.Handler, error) {
 	if !m.opts.MetricsAccess {
-		return m.metrics.Handler(), nil
+		return next, nil
 	}
 	reviews := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{authenticationv1.AddToScheme, authorizationv1.AddToScheme} {
@@ -68,7 +83,7 @@ func (m *Manager) metricsHandler() (http.Handler, error) {
 		return nil, err
 	}
 	m.clients = append(m.clients, client)
-	return serving.Access(client, m.logger, m.metrics.Handler()), nil
+	return serving.Access(client, m.logger, next), nil
 }
 
 // Probes answers /healthz and /readyz, for programs with a server of their own. Its
@@ -98,7 +113,34 @@ func (m *Manager) debugHandler() http.Handler {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/debug/status", m.serveStatus)
-	return serving.Local(mux)
+	mux.Handle(debug.Path, m.Debug())
+	return mux
+}
+
+// Debug shows the inside of the process at debug.Path, for programs with a server of their
+// own: mind who may ask. The manager's own server at PprofBindAddress has it.
+func (m *Manager) Debug() *debug.Process {
+	return debug.New(debug.Options{
+		Contents: m.opts.DebugContents, Informers: m.clusters, Controllers: m.controllers.views,
+		Election: func() *leaderelection.Status {
+			if m.elector == nil {
+				return nil
+			}
+			return new(m.elector.Status())
+		},
+		Recorder: m.opts.Factory.Flight,
+	})
+}
+
+// clusters are the informers of all clusters, the own one's first.
+func (m *Manager) clusters() (all []debug.Cluster) {
+	m.mu.Lock()
+	informers := maps.Clone(m.informers)
+	m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(informers)) {
+		all = append(all, debug.Cluster{Name: name, Informers: informers[name]})
+	}
+	return all
 }
 
 // Report is a manager seen from outside at one moment. It prints as JSON.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	inside "github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
@@ -112,6 +113,14 @@ func TestTheServersOfAManager(t *testing.T) {
 	require.Contains(t, string(shown), "<th>&lt;b&gt;</th>")
 	_, body = get(t, "http://"+debug+"/debug/status?format=json")
 	require.Contains(t, body, `"Resource": "pods"`)
+	seen, err := inside.Attach("http://"+debug, nil).Status(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "<b>"}, []string{seen.Informers[0].Cluster, seen.Informers[1].Cluster})
+	require.Equal(t, m.Cluster.Status()[0].RV, seen.Informers[0].RV)
+	require.True(t, seen.Election.Leading)
+	heads, err := inside.Attach("http://"+debug, nil).Objects(ctx, inside.Which{Cluster: "<b>"}, inside.Page{})
+	require.NoError(t, err)
+	require.Equal(t, "pods", heads.Informer)
 	require.NoError(t, m.AddHealthzCheck("disk", func(*http.Request) error { return errors.New("the key of bob is full") }))
 	_, body = get(t, "http://"+health+"/healthz")
 	require.Contains(t, body, "[-] disk: failed\n")

@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"sharedinformer"},
 	{"factory", "serving"},
 	{"controller", "leaderelection", "webhook"},
-	{"metrics"},
+	{"metrics", "debug"},
 	{"manager"},
 	{"controllermanager"},
 	{"cmd"},

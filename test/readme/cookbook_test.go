@@ -177,7 +177,7 @@ func managing(cfg *config.Config, reconciler controller.Reconciler) error {
 		MetricsTLS:             &serving.TLS{},
 		MetricsAccess:          true,    // the API server decides who may read them
 		HealthProbeBindAddress: ":8081", // /healthz, /readyz?verbose
-		PprofBindAddress:       ":6060", // loopback; /debug/status shows informers, controllers, election
+		PprofBindAddress:       ":6060", // loopback; /debug/status and /debug/millrace/ show informers, controllers, election
 	})
 	pods := factory.Informer[*corev1.Pod](m.Factory())
 	c, err := controller.New("janitor", reconciler, m.ControllerOptions()) // logged, and in the metrics

@@ -1,0 +1,232 @@
+package debug
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-dev/millrace/debug/internal/units"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// mostAnswer bounds what a client reads of one answer, in bytes.
+const mostAnswer = 64 << 20
+
+// Client asks a Process in another program. Its methods fail with a *RefusedError where the
+// process answers with an error. It is safe for concurrent use.
+type Client struct {
+	base string
+	http *http.Client
+}
+
+// Attach returns a client of the process that serves Path below base, such as
+// "http://localhost:6060". A nil client of HTTP is http.DefaultClient.
+func Attach(base string, client *http.Client) *Client {
+	if client == nil {
+		client = http.DefaultClient
+	}
+	return &Client{strings.TrimSuffix(strings.TrimSuffix(base, "/"), strings.TrimSuffix(Path, "/")) + Path + "v1/", client}
+}
+
+// RefusedError is a process's answer that it will not, or what stood in its place.
+type RefusedError struct {
+	Code int // of HTTP
+	Text string
+}
+
+// Error is the answer.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("%s (HTTP %d)", strings.TrimSuffix(e.Text, "."), e.Code)
+}
+
+// Which names an informer. Empty members match any.
+type Which struct {
+	Informer string // its name, such as "pods in namespace shop"
+	Type     string // of its objects, such as "*v1.Pod"
+	Cluster  string
+}
+
+func (w Which) values() url.Values {
+	v := url.Values{}
+	set(v, "informer", w.Informer)
+	set(v, "type", w.Type)
+	set(v, "cluster", w.Cluster)
+	return v
+}
+
+func set(v url.Values, name, value string) {
+	if value != "" {
+		v.Set(name, value)
+	}
+}
+
+// Page says which objects are wanted. The zero value wants the first hundred of all.
+type Page struct {
+	Namespace string
+	Selector  string // of labels
+	Search    string // a part of the name
+	Limit     int
+	Continue  string // of the page before
+}
+
+// Status returns the whole of it at one moment.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	return get[Status](ctx, c, "status", nil)
+}
+
+// Objects returns a page of heads.
+func (c *Client) Objects(ctx context.Context, which Which, page Page) (*Objects, error) {
+	v := which.values()
+	set(v, "namespace", page.Namespace)
+	set(v, "selector", page.Selector)
+	set(v, "search", page.Search)
+	set(v, "continue", page.Continue)
+	if page.Limit > 0 {
+		v.Set("limit", strconv.Itoa(page.Limit))
+	}
+	return get[Objects](ctx, c, "objects", v)
+}
+
+// Object returns one object.
+func (c *Client) Object(ctx context.Context, which Which, key object.Key) (*Object, error) {
+	return get[Object](ctx, c, "object", ofKey(which.values(), key))
+}
+
+func ofKey(v url.Values, key object.Key) url.Values {
+	set(v, "namespace", key.Namespace)
+	set(v, "name", key.Name)
+	return v
+}
+
+// Indexes returns the indexes of an informer, each with so many of its largest buckets.
+func (c *Client) Indexes(ctx context.Context, which Which, limit int) (*Indexes, error) {
+	v := which.values()
+	v.Set("limit", strconv.Itoa(max(limit, 1)))
+	return get[Indexes](ctx, c, "indexes", v)
+}
+
+// Queue returns what the controller or queue of that name has to do, at most so many keys of
+// each kind.
+func (c *Client) Queue(ctx context.Context, name string, limit int) (*Keys, error) {
+	return get[Keys](ctx, c, "queue", url.Values{"name": {name}, "limit": {strconv.Itoa(max(limit, 1))}})
+}
+
+// Timeline returns what is known of one key. Informer, if it is not empty, names whose
+// changes are meant.
+func (c *Client) Timeline(ctx context.Context, informer string, key object.Key) (*Timeline, error) {
+	v := url.Values{}
+	set(v, "informer", informer)
+	return get[Timeline](ctx, c, "timeline", ofKey(v, key))
+}
+
+// Busiest returns the keys with the most changes and reconciles in the last seconds.
+func (c *Client) Busiest(ctx context.Context, seconds, limit int) (*Busiest, error) {
+	return get[Busiest](ctx, c, "busiest", url.Values{"seconds": {strconv.Itoa(max(seconds, 1))}, "limit": {strconv.Itoa(max(limit, 1))}})
+}
+
+// Goroutines counts them.
+func (c *Client) Goroutines(ctx context.Context) (*Goroutines, error) {
+	return get[Goroutines](ctx, c, "goroutines", nil)
+}
+
+func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, error) {
+	body, err := c.open(ctx, what, v)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(io.LimitReader(body, mostAnswer+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s of the process: %w", what, err)
+	}
+	if len(text) > mostAnswer {
+		return nil, fmt.Errorf("%s of the process: the answer has more than %d bytes", what, mostAnswer)
+	}
+	answer := new(T)
+	if err := units.Unmarshal(text, answer); err != nil {
+		return nil, fmt.Errorf("%s of the process: %w; is it of another version?", what, err)
+	}
+	return answer, nil
+}
+
+// open asks, and returns the body of an answer that is none of an error.
+func (c *Client) open(ctx context.Context, what string, v url.Values) (io.ReadCloser, error) {
+	address := c.base + what
+	if len(v) > 0 {
+		address += "?" + v.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if err != nil && len(text) == 0 {
+		text = []byte(err.Error())
+	}
+	return nil, &RefusedError{resp.StatusCode, strings.TrimSpace(string(text))}
+}
+
+// Events yields what happens from now on, until ctx is done, the process ends, or the loop
+// is left. An event with a positive Lost stands for so many that are missing, and its Entry
+// is zero.
+func (c *Client) Events(ctx context.Context, informer string, key object.Key) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		v := url.Values{}
+		set(v, "informer", informer)
+		body, err := c.open(ctx, "events", ofKey(v, key))
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer body.Close()
+		lines := bufio.NewScanner(body)
+		lines.Buffer(nil, 1<<20)
+		name := ""
+		for lines.Scan() {
+			field, value, _ := strings.Cut(lines.Text(), ": ")
+			switch field {
+			case "event":
+				name = value
+			case "data":
+				e, err := readEvent(name, []byte(value))
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+		if err := lines.Err(); err != nil && ctx.Err() == nil {
+			yield(Event{}, fmt.Errorf("events of the process: %w", err))
+		}
+	}
+}
+
+// Event is one of a stream.
+type Event struct {
+	flight.Entry
+	Lost uint64
+}
+
+func readEvent(name string, data []byte) (e Event, err error) {
+	if name == "lost" {
+		var l Lost
+		err = units.Unmarshal(data, &l)
+		return Event{Lost: l.Count}, err
+	}
+	err = units.Unmarshal(data, &e.Entry)
+	return e, err
+}

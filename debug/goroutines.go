@@ -1,0 +1,105 @@
+package debug
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"regexp"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Goroutines is how many there are of each package.
+type Goroutines struct {
+	Count  int
+	Owners []GoroutinesOf // those with the most first
+}
+
+// GoroutinesOf is those of one package: the package of the function that the goroutine
+// began with.
+type GoroutinesOf struct {
+	Package   string
+	Count     int
+	Functions []Function // those with the most first
+}
+
+// Function is a function that goroutines began with.
+type Function struct {
+	Name  string
+	Count int
+}
+
+// goroutines counts them by a profile, which stops the program for no longer than it takes
+// to begin.
+func goroutines() (*Goroutines, error) {
+	var b bytes.Buffer
+	if err := pprof.Lookup("goroutine").WriteTo(&b, 1); err != nil {
+		return nil, err
+	}
+	return readGoroutines(&b)
+}
+
+// In the profile's text each group of goroutines begins with its count, and its frames
+// follow, the innermost first: "#	0x4a3b2c	net/http.(*Server).Serve+0x1a	/src/net/http/server.go:3285".
+var (
+	groupLine = regexp.MustCompile(`^(\d+) @ `)
+	frameLine = regexp.MustCompile(`^#\t0x[0-9a-f]+\t(.+)\+0x[0-9a-f]+\t`)
+)
+
+// starters begin goroutines for others.
+var starters = []string{"sync.(*WaitGroup).Go.func1", "golang.org/x/sync/errgroup.(*Group).Go.func1"}
+
+func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
+	counts := map[string]int{}
+	all := &Goroutines{}
+	count, outermost := 0, ""
+	note := func() {
+		if count > 0 {
+			counts[outermost] += count
+			all.Count += count
+		}
+		count, outermost = 0, ""
+	}
+	lines := bufio.NewScanner(b)
+	for lines.Scan() {
+		line := lines.Text()
+		if m := groupLine.FindStringSubmatch(line); m != nil {
+			note()
+			count, _ = strconv.Atoi(m[1]) // digits
+		} else if m := frameLine.FindStringSubmatch(line); m != nil && !slices.Contains(starters, m[1]) {
+			outermost = m[1]
+		}
+	}
+	note()
+	owners := map[string]*GoroutinesOf{}
+	for function, n := range counts {
+		pkg := packageOf(function)
+		if owners[pkg] == nil {
+			owners[pkg] = &GoroutinesOf{Package: pkg}
+		}
+		owners[pkg].Count += n
+		owners[pkg].Functions = append(owners[pkg].Functions, Function{function, n})
+	}
+	for _, o := range owners {
+		slices.SortFunc(o.Functions, func(a, b Function) int {
+			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+		})
+		all.Owners = append(all.Owners, *o)
+	}
+	slices.SortFunc(all.Owners, func(a, b GoroutinesOf) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Package, b.Package))
+	})
+	return all, lines.Err()
+}
+
+// packageOf is the import path in the name of a function.
+func packageOf(function string) string {
+	path, name := "", function
+	if slash := strings.LastIndexByte(function, '/'); slash >= 0 {
+		path, name = function[:slash+1], function[slash+1:]
+	}
+	pkg, _, _ := strings.Cut(name, ".")
+	return path + pkg
+}

@@ -1,0 +1,302 @@
+package debug
+
+import (
+	"cmp"
+	"container/heap"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Objects is a page of what an informer caches, in the order of namespace and name.
+type Objects struct {
+	Informer string
+	Cluster  string
+	Synced   bool   // without it, there may be more
+	RV       string // up to which the cache was complete at that moment
+	Cached   int    // objects of the cache
+	Heads    []Head
+
+	// Continue asks for the next page; empty where there is none. Each page is of a moment of
+	// its own.
+	Continue string
+}
+
+// Head is what is shown of every object.
+type Head struct {
+	Namespace  string
+	Name       string
+	UID        string
+	RV         string
+	Generation int64 `json:",omitzero"`
+	Deleting   bool  `json:",omitzero"` // it has a deletion timestamp
+	Labels     map[string]string
+	Owners     []Owner
+}
+
+// Owner is an owner reference.
+type Owner struct {
+	Kind, Name, UID string
+	Controller      bool `json:",omitzero"`
+}
+
+func headOf(o object.Head) Head {
+	h := Head{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), RV: o.GetResourceVersion(),
+		Generation: o.GetGeneration(), Deleting: o.GetDeletionTimestamp() != nil, Labels: o.GetLabels(),
+	}
+	for _, r := range o.GetOwnerReferences() {
+		h.Owners = append(h.Owners, Owner{r.Kind, r.Name, string(r.UID), r.Controller != nil && *r.Controller})
+	}
+	return h
+}
+
+// choose finds the one informer that is asked for.
+func (p *Process) choose(q query) (one, error) {
+	name, cluster, typ := q.get("informer"), q.get("cluster"), q.get("type")
+	var found []one
+	var names []string
+	for _, i := range p.informers() {
+		resource := i.status.Reflector.Resource
+		names = append(names, describe(i))
+		switch {
+		case name != "" && name != resource, typ != "" && typ != i.status.Type, q.values["cluster"] != nil && cluster != i.cluster:
+		default:
+			found = append(found, i)
+		}
+	}
+	switch {
+	case len(found) == 0 && len(names) == 0:
+		return one{}, refuse(http.StatusNotFound, "This process shows no informers.")
+	case len(found) == 0:
+		return one{}, refuse(http.StatusNotFound, "No informer is called that. There are: %s.", strings.Join(names, "; "))
+	case len(found) > 1:
+		names = nil
+		for _, i := range found {
+			names = append(names, describe(i))
+		}
+		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. Say which with informer, type and cluster.", strings.Join(names, "; "))
+	case found[0].view == nil:
+		return one{}, refuse(http.StatusNotFound, "Of %s no more can be seen than its status: it is no informer of Millrace.", describe(found[0]))
+	}
+	return found[0], nil
+}
+
+// describe names an informer so that it can be told from others.
+func describe(i one) string {
+	text := i.status.Reflector.Resource
+	if i.status.Type != "" {
+		text += " (" + i.status.Type + ")"
+	}
+	if i.cluster != "" {
+		text += " of cluster " + i.cluster
+	}
+	return text
+}
+
+func (p *Process) objects(q query) (*Objects, error) {
+	limit, err := q.number("limit", 100, mostItems)
+	if err != nil {
+		return nil, err
+	}
+	selector, err := labels.Parse(q.get("selector"))
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "selector=%s: %v", clipped(q.get("selector")), err)
+	}
+	i, err := p.choose(q)
+	if err != nil {
+		return nil, err
+	}
+	heads, rv := i.view.Heads().Snapshot()
+	page := &Objects{Informer: i.view.Name(), Cluster: i.cluster, Synced: i.status.Synced, RV: rv}
+	first := pageOf{limit: limit + 1}
+	namespace, search, after := q.get("namespace"), q.get("search"), q.get("continue")
+	for o := range heads {
+		page.Cached++
+		switch {
+		case namespace != "" && o.GetNamespace() != namespace, !strings.Contains(o.GetName(), search):
+		case after != "" && compareToken(o, after) <= 0, !selector.Matches(labels.Set(o.GetLabels())):
+		default:
+			first.add(o)
+		}
+	}
+	slices.SortFunc(first.heads, compareHeads)
+	if len(first.heads) > limit {
+		first.heads = first.heads[:limit]
+		page.Continue = token(first.heads[limit-1])
+	}
+	for _, o := range first.heads {
+		page.Heads = append(page.Heads, headOf(o))
+	}
+	return page, nil
+}
+
+func compareHeads(a, b object.Head) int {
+	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+}
+
+// token says behind which object a page begins.
+func token(o object.Head) string { return o.GetNamespace() + "/" + o.GetName() }
+
+func compareToken(o object.Head, token string) int {
+	namespace, name, _ := strings.Cut(token, "/")
+	return cmp.Or(strings.Compare(o.GetNamespace(), namespace), strings.Compare(o.GetName(), name))
+}
+
+// pageOf is a heap of the least heads, the greatest of them first.
+type pageOf struct {
+	heads []object.Head
+	limit int
+}
+
+func (p *pageOf) add(o object.Head) {
+	switch {
+	case len(p.heads) < p.limit:
+		heap.Push(p, o)
+	case compareHeads(o, p.heads[0]) < 0:
+		p.heads[0] = o
+		heap.Fix(p, 0)
+	}
+}
+
+func (p *pageOf) Len() int           { return len(p.heads) }
+func (p *pageOf) Less(a, b int) bool { return compareHeads(p.heads[a], p.heads[b]) > 0 }
+func (p *pageOf) Swap(a, b int)      { p.heads[a], p.heads[b] = p.heads[b], p.heads[a] }
+func (p *pageOf) Push(o any)         { p.heads = append(p.heads, o.(object.Head)) }
+func (p *pageOf) Pop() any {
+	last := p.heads[len(p.heads)-1]
+	p.heads = p.heads[:len(p.heads)-1]
+	return last
+}
+
+// Object is one cached object.
+type Object struct {
+	Informer string
+	Cluster  string
+	RV       string // up to which the cache was complete at that moment
+	Head     Head
+
+	// Contents is the object; nil where it is withheld, for the reason Withheld.
+	Contents json.RawMessage
+	Withheld string
+}
+
+func (p *Process) object(q query) (*Object, error) {
+	i, err := p.choose(q)
+	if err != nil {
+		return nil, err
+	}
+	key := object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
+	if key.Name == "" {
+		return nil, refuse(http.StatusBadRequest, "Say which object: name, and namespace if it has one.")
+	}
+	heads := i.view.Heads()
+	head, ok := heads.Get(key)
+	if !ok {
+		return nil, refuse(http.StatusNotFound, "%s is not in the cache of %s, which is complete up to version %q.", clipped(object.FormatKey(key)), describe(i), heads.RV())
+	}
+	found := &Object{Informer: i.view.Name(), Cluster: i.cluster, RV: heads.RV(), Head: headOf(head)}
+	if !p.opts.Contents {
+		found.Withheld = "this process shows no contents: debug.Options.Contents would"
+		return found, nil
+	}
+	whole, err := i.view.Object(head)
+	if err != nil {
+		return nil, err
+	}
+	if secret(i, whole) {
+		found.Withheld = "contents of Secrets are not shown"
+		return found, nil
+	}
+	if found.Contents, err = contentsIn(whole); err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// contentsIn is an object as JSON, without what is there twice.
+func contentsIn(o object.Object) (json.RawMessage, error) {
+	if o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] == "" {
+		return json.Marshal(o)
+	}
+	copied := o.DeepCopyObject().(object.Object)
+	annotations := copied.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	copied.SetAnnotations(annotations)
+	return json.Marshal(copied)
+}
+
+// secret reports whether an object is a Secret, or may be one.
+func secret(i one, o object.Object) bool {
+	switch o := o.(type) {
+	case *corev1.Secret:
+		return true
+	case *unstructured.Unstructured:
+		if o.GetKind() == "Secret" {
+			return true
+		}
+	}
+	return named(i, "secret")
+}
+
+// named reports whether an informer's name or its Go type tells of secrets.
+func named(i one, kind string) bool {
+	return strings.Contains(strings.ToLower(i.status.Reflector.Resource), kind) ||
+		strings.Contains(strings.ToLower(i.status.Type), kind)
+}
+
+// Indexes are those of an informer.
+type Indexes struct {
+	Informer string
+	Cluster  string
+	Indexes  []indexer.IndexStatus
+
+	// Withheld says why values are left out; empty where they are not.
+	Withheld string
+}
+
+func (p *Process) indexes(q query) (*Indexes, error) {
+	limit, err := q.number("limit", 10, mostItems)
+	if err != nil {
+		return nil, err
+	}
+	i, err := p.choose(q)
+	if err != nil {
+		return nil, err
+	}
+	all := &Indexes{Informer: i.view.Name(), Cluster: i.cluster, Indexes: i.view.Heads().Indexes(limit)}
+	switch {
+	case !p.opts.Contents:
+		all.Withheld = "this process shows no contents, nor values that are drawn from them: debug.Options.Contents would"
+	case p.secrets(i):
+		all.Withheld = "values that are drawn from Secrets are not shown"
+	}
+	if all.Withheld != "" {
+		for _, index := range all.Indexes {
+			for n := range index.Largest {
+				index.Largest[n].Value = ""
+			}
+		}
+	}
+	return all, nil
+}
+
+// secrets reports whether an informer caches Secrets, or may.
+func (p *Process) secrets(i one) bool {
+	if named(i, "secret") {
+		return true
+	}
+	for head := range i.view.Heads().All() {
+		o, err := i.view.Object(head)
+		return err != nil || secret(i, o)
+	}
+	return false
+}

@@ -1,0 +1,153 @@
+package debug
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-dev/millrace/debug/internal/units"
+)
+
+// How many look at the same time.
+const (
+	mostAnswers = 4  // that are made
+	mostWaiting = 64 // requests that wait for one of them
+	mostStreams = 8
+)
+
+// mostItems is how many items an answer has at most.
+const mostItems = 1000
+
+// Process is this process as others may see it. It is an http.Handler for Path and what is
+// below. Make it with New.
+type Process struct {
+	opts    Options
+	mux     *http.ServeMux
+	answers chan struct{} // a token for each answer that is made
+	waiting chan struct{} // a token for each request that waits or has one
+	streams chan struct{} // a token for each stream
+	ends    endings
+}
+
+// New returns what shows this process.
+func New(opts Options) *Process {
+	p := &Process{
+		opts: opts, mux: http.NewServeMux(), answers: make(chan struct{}, mostAnswers),
+		waiting: make(chan struct{}, mostAnswers+mostWaiting), streams: make(chan struct{}, mostStreams),
+	}
+	for name, answer := range map[string]func(query) (any, error){
+		"status":     func(query) (any, error) { return p.status(), nil },
+		"objects":    func(q query) (any, error) { return p.objects(q) },
+		"object":     func(q query) (any, error) { return p.object(q) },
+		"indexes":    func(q query) (any, error) { return p.indexes(q) },
+		"queue":      func(q query) (any, error) { return p.queue(q) },
+		"timeline":   func(q query) (any, error) { return p.timeline(q) },
+		"busiest":    func(q query) (any, error) { return p.busiest(q) },
+		"goroutines": func(query) (any, error) { return goroutines() },
+	} {
+		p.mux.HandleFunc(Path+"v1/"+name, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, answer) })
+	}
+	p.mux.HandleFunc(Path+"v1/events", p.events)
+	p.mux.HandleFunc(Path, func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, fmt.Sprintf("There is no %s. Ask for %sv1/status.", clipped(r.URL.Path), Path), http.StatusNotFound)
+	})
+	return p
+}
+
+// ServeHTTP implements http.Handler.
+func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "This only shows: ask with GET.", http.StatusMethodNotAllowed)
+		return
+	}
+	p.mux.ServeHTTP(w, r)
+}
+
+// refusal is an error for the one who asked.
+type refusal struct {
+	code int
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(code int, format string, args ...any) error {
+	return &refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// answer makes an answer when it is its turn. It is made as a whole before any of it is sent,
+// so that who reads slowly holds nothing but it.
+func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(query) (any, error)) {
+	select {
+	case p.waiting <- struct{}{}:
+	default:
+		busy(w, "Too many look at this process. Ask again.")
+		return
+	}
+	body, err := func() ([]byte, error) {
+		defer func() { <-p.waiting }()
+		select {
+		case p.answers <- struct{}{}:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		defer func() { <-p.answers }()
+		value, err := make(query{r.URL.Query()})
+		if err != nil {
+			return nil, err
+		}
+		return units.Marshal(value)
+	}()
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	_, _ = w.Write(append(body, '\n')) // the client may have gone
+}
+
+func fail(w http.ResponseWriter, err error) {
+	code := http.StatusInternalServerError
+	if r, ok := err.(*refusal); ok {
+		code = r.code
+	}
+	http.Error(w, err.Error(), code)
+}
+
+func busy(w http.ResponseWriter, text string) {
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, text, http.StatusServiceUnavailable)
+}
+
+// query is what is asked for.
+type query struct{ values map[string][]string }
+
+func (q query) get(name string) string { return strings.Join(q.values[name], ",") }
+
+// number is a positive one; without it, or if it is more than most, it is that.
+func (q query) number(name string, otherwise, most int) (int, error) {
+	text := q.get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, refuse(http.StatusBadRequest, "%s=%s: want a number from 1 to %d", name, clipped(text), most)
+	}
+	return min(n, most), nil
+}
+
+// clipped is a caller's text as a message may have it.
+func clipped(s string) string {
+	if len(s) > 256 {
+		s = s[:256] + "..."
+	}
+	return s
+}

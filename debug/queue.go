@@ -1,0 +1,90 @@
+package debug
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// Keys is what a controller or a queue has to do.
+type Keys struct {
+	Name       string
+	Controller bool `json:",omitzero"` // it is a controller's
+	Queue      workqueue.Status
+
+	Running []Key // the longest running first
+	Waiting []Key // the longest waiting first
+	Delayed []Key // the earliest due first
+	Parked  []Key // until a cache has seen a write of theirs; those that are given up first at the beginning
+}
+
+// Key is one key of a queue.
+type Key struct {
+	Key      string
+	Priority int           `json:",omitzero"`
+	For      time.Duration // how long it has run or waited
+	Due      time.Duration // of a delayed or parked key: when it is handed out
+	Again    bool          `json:",omitzero"` // it will wait when it is done
+	Requeues int           `json:",omitzero"` // failures in a row
+	Write    string        // of a parked key: what has not been seen
+}
+
+// queue shows the keys of one controller or queue.
+func (p *Process) queue(q query) (*Keys, error) {
+	limit, err := q.number("limit", 100, mostItems)
+	if err != nil {
+		return nil, err
+	}
+	name := q.get("name")
+	var names []string
+	for _, c := range p.opts.controllers() {
+		if c.Name() == name {
+			return controllerKeys(c, limit), nil
+		}
+		names = append(names, c.Name())
+	}
+	for _, queue := range p.opts.queues() {
+		status := queue.Status()
+		if status.Name == name {
+			keys := keysOf(queue.Contents(limit))
+			keys.Name, keys.Queue = name, status
+			return keys, nil
+		}
+		names = append(names, status.Name)
+	}
+	if len(names) == 0 {
+		return nil, refuse(http.StatusNotFound, "This process shows no controllers and no queues.")
+	}
+	return nil, refuse(http.StatusNotFound, "No controller and no queue is called that. There are: %s.", strings.Join(names, ", "))
+}
+
+func controllerKeys(c controller.View, limit int) *Keys {
+	contents := c.Contents(limit)
+	keys := keysOf(contentsOf(contents.Contents, controller.Request.String))
+	keys.Name, keys.Controller, keys.Queue = c.Name(), true, c.Status().Queue
+	for _, parked := range contents.Parked {
+		keys.Parked = append(keys.Parked, Key{Key: parked.Key.String(), Due: time.Until(parked.Until), Write: parked.Write})
+	}
+	return keys
+}
+
+func keysOf(contents workqueue.Contents[string]) *Keys {
+	now := time.Now()
+	keys := func(held []workqueue.Held[string]) (all []Key) {
+		for _, h := range held {
+			k := Key{Key: h.Key, Priority: h.Priority, Again: h.Again, Requeues: h.Requeues}
+			if !h.Since.IsZero() {
+				k.For = now.Sub(h.Since)
+			}
+			if !h.Due.IsZero() {
+				k.Due = h.Due.Sub(now)
+			}
+			all = append(all, k)
+		}
+		return all
+	}
+	return &Keys{Running: keys(contents.Running), Waiting: keys(contents.Waiting), Delayed: keys(contents.Delayed)}
+}

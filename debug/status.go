@@ -1,0 +1,186 @@
+package debug
+
+import (
+	"os"
+	"reflect"
+	"runtime"
+	godebug "runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// Status is a process seen from outside at one moment. Its parts are read one after the
+// other.
+type Status struct {
+	At          time.Time
+	Process     ProcessStatus
+	Memory      Memory
+	Informers   []Informer
+	Controllers []controller.Status
+	Queues      []workqueue.Status // that no controller has
+	Election    *leaderelection.Status
+	Recorder    flight.Status
+}
+
+// ProcessStatus says which process it is.
+type ProcessStatus struct {
+	Program  string
+	Version  string // of its main module
+	Millrace string // version of this library
+	Go       string
+	Host     string
+	PID      int
+	Started  time.Time
+	Uptime   time.Duration
+	Contents bool // whole objects are shown
+}
+
+// Memory is what the process has in memory. See package runtime/metrics for what the
+// figures mean.
+type Memory struct {
+	HeapBytes    uint64 // live objects, and dead ones that are not collected yet
+	LiveBytes    uint64 // live objects at the end of the last collection
+	TotalBytes   uint64 // all that the Go runtime has of the system
+	LimitBytes   uint64 // GOMEMLIMIT; 0 for none
+	Collections  uint64
+	Goroutines   uint64
+	CachedBytes  int64 // packed objects of all caches
+	CachedCount  int   // objects of all caches
+	CachedPacked int   // of them, those that are packed
+}
+
+// Informer is one informer, and whose.
+type Informer struct {
+	Cluster string // empty for the own one
+	sharedinformer.Status
+}
+
+// started is about when the process was.
+var started = time.Now()
+
+// status collects a Status.
+func (p *Process) status() Status {
+	s := Status{At: time.Now(), Process: p.describe(), Recorder: p.opts.Recorder.Or().Status()}
+	for _, one := range p.informers() {
+		s.Informers = append(s.Informers, Informer{one.cluster, one.status})
+	}
+	for _, c := range p.opts.controllers() {
+		s.Controllers = append(s.Controllers, c.Status())
+	}
+	for _, q := range p.opts.queues() {
+		s.Queues = append(s.Queues, q.Status())
+	}
+	s.Election = p.opts.election()
+	s.Memory = memory(s.Informers)
+	return s
+}
+
+func (p *Process) describe() ProcessStatus {
+	s := ProcessStatus{
+		Program: p.opts.program(), Go: runtime.Version(), PID: os.Getpid(),
+		Started: started, Uptime: time.Since(started), Contents: p.opts.Contents,
+	}
+	s.Host, _ = os.Hostname() // empty where nobody knows it
+	if info, ok := godebug.ReadBuildInfo(); ok {
+		s.Version, s.Millrace = info.Main.Version, versionIn(info)
+	}
+	return s
+}
+
+// versionIn is the version of the module that has this package.
+func versionIn(info *godebug.BuildInfo) string {
+	const module = "github.com/millrace-dev/millrace"
+	if info.Main.Path == module {
+		return info.Main.Version
+	}
+	for _, m := range info.Deps {
+		if m.Path == module {
+			return m.Version
+		}
+	}
+	return ""
+}
+
+func memory(informers []Informer) (m Memory) {
+	figures := []struct {
+		name string
+		to   *uint64
+	}{
+		{"/memory/classes/heap/objects:bytes", &m.HeapBytes},
+		{"/gc/heap/live:bytes", &m.LiveBytes},
+		{"/memory/classes/total:bytes", &m.TotalBytes},
+		{"/gc/gomemlimit:bytes", &m.LimitBytes},
+		{"/gc/cycles/total:gc-cycles", &m.Collections},
+		{"/sched/goroutines:goroutines", &m.Goroutines},
+	}
+	samples := make([]metrics.Sample, len(figures))
+	for n, f := range figures {
+		samples[n].Name = f.name
+	}
+	metrics.Read(samples)
+	for n, f := range figures {
+		if samples[n].Value.Kind() == metrics.KindUint64 {
+			*f.to = samples[n].Value.Uint64()
+		}
+	}
+	if m.LimitBytes == 1<<63-1 {
+		m.LimitBytes = 0
+	}
+	for _, i := range informers {
+		m.CachedCount += i.Objects
+		m.CachedBytes += i.Packed.Bytes
+		if i.Store == sharedinformer.Packed {
+			m.CachedPacked += i.Objects - i.Packed.Kept
+		}
+	}
+	return m
+}
+
+// one is an informer and what can be seen of it.
+type one struct {
+	cluster string
+	status  sharedinformer.Status
+	view    sharedinformer.View // nil where there is no more than the status
+}
+
+// informers are all at one moment.
+func (p *Process) informers() (all []one) {
+	for _, c := range p.opts.clusters() {
+		if absent(c.Informers) {
+			continue
+		}
+		// Those of others may do anything.
+		err := failure.Apart("the status of the informers", func() error {
+			if v, ok := c.Informers.(viewed); ok {
+				for _, view := range v.Views() {
+					all = append(all, one{c.Name, view.Status(), view})
+				}
+				return nil
+			}
+			for _, s := range c.Informers.Status() {
+				all = append(all, one{c.Name, s, nil})
+			}
+			return nil
+		})
+		if err != nil {
+			now := time.Now()
+			failed := &failure.Failure{Resource: c.Name, Phase: failure.PhaseHook, Err: err, Attempts: 1, Since: now, Last: now}
+			all = append(all, one{c.Name, sharedinformer.Status{Reflector: reflector.Status{Resource: c.Name}, Failure: failed}, nil})
+		}
+	}
+	return all
+}
+
+// absent reports whether there are no informers, also where a nil pointer stands for them.
+func absent(informers Informers) bool {
+	v := reflect.ValueOf(informers)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
