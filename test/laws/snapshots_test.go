@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -358,6 +359,55 @@ func TestC02_AnyNumberOfRestarts(t *testing.T) {
 				require.NotZero(t, resumed)
 			})
 		})
+	}
+}
+
+// Objects of every form come back from every encoding, in either store.
+func TestC02_SnapshotsOfEveryForm(t *testing.T) {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	for _, format := range []string{"protobuf and JSON", "CBOR"} {
+		for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
+			t.Run(format+" "+store.String(), func(t *testing.T) {
+				inBubble(t, apiserver.Options{}, func(r *rig) {
+					if format == "CBOR" {
+						r.speakCBOR()
+					}
+					for n := range 50 {
+						r.put(pod(fmt.Sprint(n), "app=web"))
+					}
+					restarted(r, rest.ResourceFor[*corev1.Pod](r.client), store)
+					restarted(r, rest.ResourceForKind[object.Object](r.client, kind), store)
+					restarted(r, rest.ResourceForKind[*unstructured.Unstructured](r.client, kind), store)
+					restarted(r, rest.ResourceForKind[*metav1.PartialObjectMetadata](r.client, kind), store)
+				})
+			})
+		}
+	}
+}
+
+// restarted runs an informer, and then another one that begins with its snapshot, and
+// compares what they have.
+func restarted[T object.Object](r *rig, from source.ListerWatcher[T], store sharedinformer.Store) {
+	r.Helper()
+	in := snapshot.In(r.TempDir(), snapshot.Options{})
+	var before map[string]T
+	for _, resumed := range []bool{false, true} {
+		i := sharedinformer.New(from, sharedinformer.Options{Snapshot: in, Store: store})
+		stop := r.run(i)
+		require.NoError(r, i.WaitForSync(r.ctx))
+		s := i.Status()
+		require.Equal(r, resumed, s.Reflector.Resumed, "%+v", s.Snapshot)
+		have := map[string]T{}
+		for o := range i.Cache().All() {
+			have[o.GetName()] = o
+		}
+		require.Len(r, have, 50)
+		if before != nil {
+			require.Equal(r, before, have)
+		}
+		before = have
+		stop()
+		require.Nil(r, i.Status().Snapshot.Failure)
 	}
 }
 
