@@ -58,6 +58,20 @@ func (t *tweaking) Reusing(known wire.Known[object.Object]) source.ListerWatcher
 	return &tweaking{t.whole.Reusing(known), t.whole, t.tweak}
 }
 
+// Origin implements source.Traced: what the tweak selects narrows it.
+func (t *tweaking) Origin() (source.Origin, bool) {
+	o, ok := source.OriginOf(t.whole)
+	var opts metav1.ListOptions
+	t.tweak(&opts)
+	if opts.LabelSelector != "" {
+		o.Scope += " labels " + opts.LabelSelector
+	}
+	if opts.FieldSelector != "" {
+		o.Scope += " fields " + opts.FieldSelector
+	}
+	return o, ok
+}
+
 // List implements source.ListerWatcher.
 func (t *tweaking) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
 	t.tweak(&opts)

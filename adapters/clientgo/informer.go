@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -87,6 +88,7 @@ type informer struct {
 	open      func(transform) source.ListerWatcher[object.Object]
 	lists     bool // the source cannot stream a list
 	caches    sharedinformer.Store
+	snapshots *snapshot.Directory
 	stall     time.Duration    // how long a list may be silent; 0 for the default
 	reflector *cache.Reflector // never run: it is what handlers of watch errors are shown
 	resync    time.Duration    // of handlers that do not say
@@ -155,7 +157,7 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	if i.running != nil {
 		return nil, errStarted
 	}
-	opts := sharedinformer.Options{SyncPatience: -1, Store: i.caches}
+	opts := sharedinformer.Options{SyncPatience: -1, Store: i.caches, Snapshot: i.snapshots}
 	opts.Name, opts.Timing.StallTimeout, opts.OnError = i.name, i.stall, i.failed
 	if on, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); on {
 		opts.DetectMutations = time.Second
@@ -189,7 +191,7 @@ func (i *informer) end() {
 func (i *informer) failed(ctx context.Context, f *failure.Failure) failure.Verdict {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	switch f.Phase {
-	case failure.PhaseHandler, failure.PhaseIndex, failure.PhaseCache:
+	case failure.PhaseHandler, failure.PhaseIndex, failure.PhaseCache, failure.PhaseSnapshot:
 		utilruntime.HandleErrorWithContext(ctx, f, "Informer failure")
 	default:
 		i.mu.Lock()

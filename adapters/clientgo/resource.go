@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -36,6 +37,10 @@ type ResourceOptions struct {
 
 	// Store says how objects are cached; see WithStore.
 	Store sharedinformer.Store
+
+	// Snapshot is where the informer keeps what it has for the next process; see
+	// sharedinformer.Options. Informers with a transform have none.
+	Snapshot *snapshot.Directory
 }
 
 // NewInformerFor returns an informer, with the surface of client-go's, of the
@@ -45,7 +50,7 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	i.lists, i.caches = opts.Pages, opts.Store
+	i.lists, i.caches, i.snapshots = opts.Pages, opts.Store, opts.Snapshot
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform != nil {
@@ -100,6 +105,9 @@ func (m *mixing[T]) Reusing(known wire.Known[object.Object]) source.ListerWatche
 		return t, ok && is
 	}), m.whole}
 }
+
+// Origin implements source.Traced as the source does.
+func (m *mixing[T]) Origin() (source.Origin, bool) { return source.OriginOf(m.whole) }
 
 // List implements source.ListerWatcher.
 func (m *mixing[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {

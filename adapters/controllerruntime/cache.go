@@ -24,6 +24,7 @@ import (
 
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -36,6 +37,7 @@ type Cache struct {
 	configs      configs
 	keep         wire.Fields
 	store        sharedinformer.Store
+	snapshots    *snapshot.Directory
 	failMissing  bool
 	onWatchError toolscache.WatchErrorHandlerWithContext
 
@@ -61,6 +63,11 @@ type Options struct {
 	// a small part of the memory, and makes an object of them for each read. That suits
 	// kinds of which there are many, and not programs that list them all the time.
 	Store sharedinformer.Store
+
+	// Snapshot is where informers keep what they have, so that a later process begins with
+	// it and need not list it; see sharedinformer.Options. Nil means nowhere. Those with a
+	// transform have no snapshot.
+	Snapshot *snapshot.Directory
 }
 
 // errNewInformer says how to have what NewInformer is set for.
@@ -104,7 +111,7 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 		return nil, err
 	}
 	return &Cache{
-		client: client, pool: wire.NewPool(), scheme: opts.Scheme, mapper: opts.Mapper, configs: configs, keep: o.Keep, store: o.Store,
+		client: client, pool: wire.NewPool(), scheme: opts.Scheme, mapper: opts.Mapper, configs: configs, keep: o.Keep, store: o.Store, snapshots: o.Snapshot,
 		failMissing: opts.ReaderFailOnMissingInformer, onWatchError: opts.DefaultWatchErrorHandler,
 		started: make(chan struct{}), kinds: make(map[form]*kind),
 	}, nil

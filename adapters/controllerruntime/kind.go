@@ -83,6 +83,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 		Indexers:     toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc},
 		Pool:         c.pool,
 		Store:        c.store,
+		Snapshot:     c.snapshots,
 		Pages:        !bookmarks, // the end of a streaming list is a bookmark
 		Tweak: func(o *metav1.ListOptions) {
 			o.AllowWatchBookmarks = o.AllowWatchBookmarks && bookmarks
