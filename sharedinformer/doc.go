@@ -58,13 +58,20 @@
 // not suit a program that walks all objects all the time: to make one of its bytes takes
 // as long as to decode it.
 //
+// # Snapshots
+//
+// With Options.Snapshot the informer writes what it has into a file and, in a later
+// process, begins with it. What was read is no part of the cache: the reflector holds it
+// until the server has confirmed or corrected it, and then queues it as it does a list.
+// So nothing that is promised below depends on the file (C02).
+//
 // # Guarantees
 //
 // Delivery: one timeline per handler (L01, L02), every Add paired with one
 // Delete (L03, L04), the cache ahead of every call (L05), no gap and no repeat
 // for a handler that joins late (L06), no call after a close (L07), no handler
 // in another's way (L08-L11). Cache: L12 to L16. Waiting: L14, L18, L22. Life:
-// L23, L24. Packed: C01.
+// L23, L24. Packed: C01. Snapshots: C02.
 //
 // # Concurrency
 //

@@ -29,6 +29,7 @@ import (
 type SnapshotStatus struct {
 	Directory string
 	Off       string    // why nothing is written and read; empty where it is
+	Unused    string    // why the last file that was read was of no use; empty where it was, or where there was none
 	Written   time.Time // when the last file was begun; zero before
 	Bytes     int64     // of that file
 
@@ -114,6 +115,9 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 		s.informer.logger.Debug("no snapshot yet", "resource", f.reflector.Name(), "err", err)
 		return
 	case err != nil:
+		s.mu.Lock()
+		s.status.Unused = err.Error()
+		s.mu.Unlock()
 		s.informer.logger.Warn("the snapshot is of no use, listing", "resource", f.reflector.Name(), "err", err)
 		return
 	}

@@ -120,9 +120,13 @@ func (p *Packer[T]) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed[T
 	if want := reflect.TypeFor[T](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: its objects are to be %v, which are no %v", ErrDamaged, goType, want)}
 	}
-	x := &extract[T]{by: p, in: p.shelf.NewExtract(raw), goType: goType.Elem()}
+	return p.extract(raw, n, &extract[T]{goType: goType.Elem()})
+}
+
+func (p *Packer[T]) extract(raw []byte, n int, x *extract[T]) ([]*Packed[T], error) {
+	x.by, x.in = p, p.shelf.NewExtract(raw)
 	if n > 0 {
-		if have := string(x.in.Bytes()); have != p.atHand() {
+		if have := string(x.in.Bytes()); have != p.atHand() && !x.any {
 			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects have the annotations %.200q at hand, want %.200q", ErrDamaged, have, p.atHand())}
 		}
 	}
@@ -140,8 +144,21 @@ func (p *Packer[T]) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed[T
 	return objects, nil
 }
 
+// ArchivedHeads returns the heads of the objects that an Archive wrote, whatever they are
+// themselves. It fails as Extract does.
+func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
+	p := NewPacker[*metav1.PartialObjectMetadata](nil)
+	objects, err := p.extract(raw, n, &extract[*metav1.PartialObjectMetadata]{any: true, goType: reflect.TypeFor[metav1.PartialObjectMetadata]()})
+	heads := make([]object.Head, len(objects))
+	for i, o := range objects {
+		heads[i] = o
+	}
+	return heads, err
+}
+
 // extract reads an archive.
 type extract[T object.Object] struct {
+	any     bool // nothing is to be opened, so that any type will do
 	by      *Packer[T]
 	in      *pack.Extract
 	goType  reflect.Type // what an object points to
@@ -216,7 +233,7 @@ func (x *extract[T]) layout() (*layout, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: a %v is not an object", ErrDamaged, x.goType)
 	}
-	if !fits(code, o) || code == codeTree && !kind.Empty() {
+	if !x.any && (!fits(code, o) || code == codeTree && !kind.Empty()) {
 		return nil, fmt.Errorf("%w: %v is written in another way", ErrDamaged, x.goType)
 	}
 	l := x.by.layouts.get(x.goType, kind, code)

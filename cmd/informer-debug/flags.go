@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/snapshot"
 )
 
 // choice is a flag whose value is one of a few words.
@@ -80,6 +81,7 @@ type viewFlags struct {
 	selector      string
 	fieldSelector string
 	metadataOnly  bool
+	snapshot      string
 	initial       choice
 
 	output    choice
@@ -105,6 +107,7 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as metadata.name=web-1")
 	flags.BoolVar(&f.metadataOnly, "metadata-only", false, "ask for the metadata of the objects alone")
+	flags.StringVar(&f.snapshot, "snapshot", "", "directory in which to keep what was seen, so that the next call need not list it")
 	flags.Var(&f.initial, "initial", "how the initial state is read: streamed where the server can, streamed, or listed")
 	flags.VarP(&f.output, "output", "o", "output format (default a table)")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
@@ -148,4 +151,12 @@ func (f *viewFlags) initialMode() reflector.Initial {
 		return reflector.List
 	}
 	return reflector.Auto
+}
+
+// snapshots is --snapshot, nil where it is not given. Secrets stay out of it.
+func (f *viewFlags) snapshots() *snapshot.Directory {
+	if f.snapshot == "" {
+		return nil
+	}
+	return snapshot.In(f.snapshot, snapshot.Options{})
 }

@@ -93,6 +93,6 @@ does about trouble.
 	}
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
-	root.AddCommand(newWatch(s), newDemo(s), newVersion())
+	root.AddCommand(newWatch(s), newDemo(s), newSnapshot(s), newVersion())
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type view struct {
 	target  target
 	printer printer
 	tally   tally
+	doubts  []string // about snapshots, that were told
 }
 
 // sourceOf is what a view reads.
@@ -54,6 +56,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	defer end(nil)
 	var informer *sharedinformer.Informer[T]
 	informer = sharedinformer.New(sourceOf[T](v.target), sharedinformer.Options{
+		Snapshot:      v.flags.snapshots(),
 		LabelSelector: v.flags.labels,
 		FieldSelector: v.flags.fields,
 		Initial:       v.flags.initialMode(),
@@ -85,6 +88,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
 			v.console.state(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), short(time.Since(began)))
+			v.noteSnapshot(informer.Status().Snapshot)
 			if informer.Cache().Len() == 0 {
 				v.doubtNamespace(ctx)
 			}
@@ -96,9 +100,27 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	end(nil)
 	waits.Wait()
 	if status := informer.Status(); status.Synced {
+		v.noteSnapshot(status.Snapshot)
 		v.summary(status, time.Since(began))
 	}
 	return v.outcome(context.Cause(ctx), failure, unsynced)
+}
+
+// noteSnapshot says why --snapshot is of no use, if it is not, and each reason once.
+func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
+	if s == nil {
+		return
+	}
+	reasons := []string{s.Off, s.Unused}
+	if s.Failure != nil {
+		reasons = append(reasons, failureText(s.Failure))
+	}
+	for _, why := range reasons {
+		if why != "" && !slices.Contains(v.doubts, why) {
+			v.doubts = append(v.doubts, why)
+			v.console.trouble(time.Now(), "%-12s  %s", "snapshot", why)
+		}
+	}
 }
 
 // doubtNamespace warns where the namespace that is watched does not exist. The server
@@ -199,6 +221,8 @@ func (v *view) state(s reflector.Status) {
 			text = "again, the changes after rv " + s.RV + " are gone"
 		}
 		v.console.state(s.Since, "%s", name(text))
+	case reflector.Resuming:
+		v.console.state(s.Since, "%s", name(v.target.String()+", from a snapshot"))
 	case reflector.Watching:
 		v.console.state(s.Since, "%s", name("from rv "+s.RV))
 	}

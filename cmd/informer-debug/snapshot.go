@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/snapshot"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+func newSnapshot(s surroundings) *cobra.Command {
+	var keys bool
+	cmd := &cobra.Command{
+		Use:   "snapshot FILE",
+		Short: "Show what is in a snapshot of an informer",
+		Long: `snapshot shows what the file of an informer is of, and how many objects of which
+namespace it has. The objects themselves are not shown.
+
+Exit codes:
+  0  the file is whole
+  1  it cannot be read, or is damaged
+  2  usage`,
+		Example: `  informer-debug snapshot /var/cache/shop/pod-15544abfb4c59443.snapshot
+  informer-debug snapshot --keys /var/cache/shop/pod-15544abfb4c59443.snapshot`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usage("%d arguments: want one FILE, such as /var/cache/shop/*.snapshot", len(args))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := showSnapshot(s.stdout, args[0], keys, time.Now()); err != nil {
+				return &exitError{code: exitRuntime, err: err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&keys, "keys", false, "list the objects, with UID and resource version")
+	return cmd
+}
+
+func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {
+	f, err := snapshot.Open(path)
+	if err != nil {
+		return err
+	}
+	heads, err := wire.ArchivedHeads(f.Content, f.Objects)
+	if err != nil {
+		return &snapshot.Error{Path: path, Err: err}
+	}
+	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	describeSnapshot(table, f, now)
+	if keys {
+		fmt.Fprintln(table, "\nNAMESPACE\tNAME\tUID\tRV")
+		for _, h := range heads {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", orDash(h.GetNamespace()), h.GetName(), h.GetUID(), h.GetResourceVersion())
+		}
+		return table.Flush()
+	}
+	count := make(map[string]int)
+	for _, h := range heads {
+		count[h.GetNamespace()]++
+	}
+	fmt.Fprintln(table, "\nNAMESPACE\tOBJECTS")
+	for _, namespace := range slices.Sorted(maps.Keys(count)) {
+		fmt.Fprintf(table, "%s\t%d\n", orDash(namespace), count[namespace])
+	}
+	return table.Flush()
+}
+
+// describeSnapshot writes what the label says, and leaves out what it does not say.
+func describeSnapshot(to io.Writer, f *snapshot.File, now time.Time) {
+	for _, line := range [][2]string{
+		{"kind", strings.TrimPrefix(object.FormatKey(object.Key{Namespace: f.Kind.GroupVersion().String(), Name: f.Kind.Kind}), "/")},
+		{"Go type", f.Type},
+		{"server", f.Server},
+		{"cluster", f.Cluster},
+		{"namespace", f.Namespace},
+		{"scope", f.Scope},
+		{"label selector", f.Labels},
+		{"field selector", f.Fields},
+		{"fields", f.Keep},
+		{"transform", f.Transform},
+		{"resource version", f.RV},
+		{"written", fmt.Sprintf("%s, %s ago", f.Written.Format(time.RFC3339), now.Sub(f.Written).Round(time.Second))},
+		{"objects", fmt.Sprint(f.Objects)},
+		{"size", fmt.Sprintf("%d bytes", f.Size)},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(to, "%s\t%s\n", line[0], line[1])
+		}
+	}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
