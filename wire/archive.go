@@ -113,9 +113,9 @@ func appendLength(dst []byte, n int, none bool) []byte {
 }
 
 // Extract returns the objects that an Archive wrote, n of them, which must be all of raw. They
-// are of a Go type, a pointer that is a T. Nothing is decoded, and nothing of raw is kept. It fails with an *Error that wraps
-// ErrDamaged where raw is not what an Archive wrote; what is inside of an object shows only
-// when that is opened.
+// are of a Go type, a pointer that is a T. Nothing is decoded, and nothing of raw is kept. It
+// fails with an *Error that wraps ErrDamaged where raw is not what an Archive wrote; what is
+// inside of an object shows only when that is opened.
 func (p *Packer[T]) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed[T], error) {
 	if want := reflect.TypeFor[T](); goType == nil || goType.Kind() != reflect.Pointer || !goType.AssignableTo(want) {
 		return nil, &Error{Media: mediaPacked, Where: "archive", Err: fmt.Errorf("%w: its objects are to be %v, which are no %v", ErrDamaged, goType, want)}
@@ -125,6 +125,9 @@ func (p *Packer[T]) Extract(raw []byte, n int, goType reflect.Type) ([]*Packed[T
 
 func (p *Packer[T]) extract(raw []byte, n int, x *extract[T]) ([]*Packed[T], error) {
 	x.by, x.in = p, p.shelf.NewExtract(raw)
+	if n < 0 {
+		return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: %d objects", ErrDamaged, n)}
+	}
 	if n > 0 {
 		if have := string(x.in.Bytes()); have != p.atHand() && !x.any {
 			return nil, &Error{Media: mediaPacked, Where: "archive", Bytes: len(raw), Err: fmt.Errorf("%w: its objects have the annotations %.200q at hand, want %.200q", ErrDamaged, have, p.atHand())}
@@ -155,6 +158,10 @@ func ArchivedHeads(raw []byte, n int) ([]object.Head, error) {
 	}
 	return heads, err
 }
+
+// usualCommon is more labels or owners than an object has as a rule. Room for more is made
+// when they are there: a damaged length is not believed.
+const usualCommon = 16
 
 // extract reads an archive.
 type extract[T object.Object] struct {
@@ -194,18 +201,20 @@ func (x *extract[T]) kin() (*kin, error) {
 	var common metav1.PartialObjectMetadata
 	common.Namespace = string(x.in.Bytes())
 	if n, none := x.length(); !none {
-		common.Labels = make(map[string]string, n)
+		common.Labels = make(map[string]string, min(n, usualCommon))
 		for range n {
 			key := string(x.in.Bytes())
 			common.Labels[key] = string(x.in.Bytes())
 		}
 	}
 	if n, none := x.length(); !none {
-		common.OwnerReferences = make([]metav1.OwnerReference, n)
-		for i := range n {
-			if common.OwnerReferences[i].Unmarshal(x.in.Bytes()) != nil {
+		common.OwnerReferences = make([]metav1.OwnerReference, 0, min(n, usualCommon))
+		for range n {
+			var owner metav1.OwnerReference
+			if owner.Unmarshal(x.in.Bytes()) != nil || x.in.Failed() {
 				return nil, fmt.Errorf("%w: an owner", ErrDamaged)
 			}
+			common.OwnerReferences = append(common.OwnerReferences, owner)
 		}
 	}
 	if x.in.Byte() != 0 {

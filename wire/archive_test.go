@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/test/hostile"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -129,20 +130,32 @@ func TestAnArchiveThatIsNone(t *testing.T) {
 	require.ErrorIs(t, err, wire.ErrDamaged)
 }
 
+var extractBudget = hostile.Budget{Memory: 1 << 20, MemoryPerByte: 700}
+
 // Whatever the bytes are, to read them, and to open what was read, ends in an error or an
-// object, and takes memory in proportion.
+// object, and reading takes memory in proportion.
 func FuzzExtract(f *testing.F) {
 	_, _, raw := archived(f, 12, func(i int) *corev1.Pod { return objects.Pod(1, i%4, objects.Options{}) })
 	f.Add(raw, 12)
 	f.Fuzz(func(t *testing.T, raw []byte, n int) {
-		p := wire.NewPacker[*corev1.Pod](nil)
-		objects, err := p.Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
+		var objects []*wire.Packed[*corev1.Pod]
+		var err error
+		extractBudget.Within(t, len(raw), func() {
+			objects, err = wire.NewPacker[*corev1.Pod](nil).Extract(raw, n, reflect.TypeFor[*corev1.Pod]())
+		})
+		heads, headsErr := wire.ArchivedHeads(raw, n)
+		for _, h := range heads {
+			_ = fmt.Sprint(h.GetNamespace(), h.GetName(), h.GetUID(), h.GetResourceVersion())
+		}
 		if err != nil {
 			var e *wire.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%T: %v", err, err)
 			}
 			return
+		}
+		if headsErr != nil || len(heads) != len(objects) {
+			t.Fatalf("%d heads of %d objects: %v", len(heads), len(objects), headsErr)
 		}
 		for _, o := range objects {
 			_ = fmt.Sprint(o, o.GetLabels(), o.GetOwnerReferences())
