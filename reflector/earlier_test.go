@@ -5,13 +5,16 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -153,4 +156,41 @@ func TestAnEarlierStateThatPanics(t *testing.T) {
 	require.Equal(t, []string{"replaced @20"}, queued)
 	var p *failure.PanicError
 	require.ErrorAs(t, r.Status().Failure, &p)
+}
+
+// asking is a queue that asks what the reflector says of each whole state when it comes.
+type asking struct {
+	reflector *Reflector[partial]
+	resumed   chan bool
+}
+
+func (a *asking) WaitForRoom(context.Context) error { return nil }
+
+func (a *asking) Add(d deltafifo.Delta[partial]) {
+	if d.Type == deltafifo.Replaced {
+		a.resumed <- a.reflector.Status().Resumed
+	}
+}
+
+// Who has a state can ask where it came from.
+func TestAStateThatIsQueuedSaysWhetherItResumed(t *testing.T) {
+	for name, have := range map[string]int{"resumed": 10, "listed": 20} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{
+					lists:   []answer{{rv: strconv.Itoa(have), items: []partial{obj("a", 5)}}},
+					watches: []answer{{err: apierrors.NewResourceExpired("too old")}, {block: true, events: []wire.Event[partial]{endOfInitial(20)}}},
+				}
+				q := &asking{resumed: make(chan bool, 1)}
+				q.reflector = New(s, q, Options{})
+				q.reflector.Resume(Earlier[partial]{Items: []partial{obj("a", 5)}, RV: "10"})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- q.reflector.Run(ctx) }()
+				require.Equal(t, name == "resumed", <-q.resumed)
+				cancel()
+				require.NoError(t, <-ended)
+			})
+		})
+	}
 }

@@ -123,14 +123,15 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase fail
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	now := time.Now()
-	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Received: began, Decoded: now, Queued: now})
 	resumed := r.earlier != nil && !r.earlier.spent
+	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
+	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Received: began, Decoded: now, Queued: now})
 	r.earlier = nil
 	if !resumed {
 		r.listed()
 	}
 	r.rv, r.last, r.anew, r.expired, r.unpaged, r.streamFailures, r.unreadable = rv, rv, false, false, false, 0, 0
-	r.update(func(s *Status) { s.RV, s.Resumed = rv, resumed })
+	r.update(func(s *Status) { s.RV = rv })
 	r.succeeded()
 	return nil
 }
