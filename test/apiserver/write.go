@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/millrace-dev/millrace/object"
@@ -162,6 +163,9 @@ func (c *call) update() error {
 		return c.owned(cur, clone(obj))
 	})
 	if c.coll.createsOnUpdate && c.subresource == "" && apierrors.IsNotFound(err) {
+		if obj.GetUID() != "" {
+			return c.otherUID(obj.GetUID(), "")
+		}
 		return c.createNew(obj)
 	}
 	if err != nil {
@@ -190,6 +194,13 @@ func (c *call) storeUpdate(change func(cur object.Object) (object.Object, error)
 	return v, err
 }
 
+// otherUID refuses an update of an object by another one, which may be gone.
+func (c *call) otherUID(want, have types.UID) error {
+	return apierrors.NewConflict(c.coll.GroupResource(), c.name,
+		//lint:ignore ST1005 the words of the real server
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have))
+}
+
 // permitted checks that obj may replace cur, and takes what the request may
 // not write from cur: the status, or on the status subresource all else.
 func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
@@ -197,9 +208,7 @@ func (c *call) permitted(cur, obj object.Object) (object.Object, error) {
 		return nil, conflict(c.coll, c.name)
 	}
 	if uid := obj.GetUID(); uid != "" && uid != cur.GetUID() {
-		return nil, apierrors.NewConflict(c.coll.GroupResource(), c.name,
-			//lint:ignore ST1005 the words of the real server
-			fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, cur.GetUID()))
+		return nil, c.otherUID(uid, cur.GetUID())
 	}
 	if err := c.checkFinalizers(cur, obj); err != nil {
 		return nil, err

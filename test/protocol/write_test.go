@@ -78,6 +78,13 @@ func TestCreateUpdateDelete(t *testing.T) {
 		require.Equal(s.t, 201, code, "leases are created by an update")
 		code, _ = s.do("PUT", "coordination.k8s.io/v1/leases/l", lease)
 		require.Equal(s.t, 422, code, "but not updated blindly")
+		held := s.must("GET", "coordination.k8s.io/v1/leases/l", "").Metadata
+		s.must("DELETE", "coordination.k8s.io/v1/leases/l", "")
+		code, raw := s.do("PUT", "coordination.k8s.io/v1/leases/l", fmt.Sprintf(`{"metadata":{"name":"l","uid":%q,"resourceVersion":%q}}`, held.UID, held.ResourceVersion))
+		require.Equal(s.t, 409, code, "%s", raw)
+		require.Contains(s.t, string(raw), fmt.Sprintf("Precondition failed: UID in precondition: %s, UID in object meta: \"", held.UID))
+		code, raw = s.do("PUT", "coordination.k8s.io/v1/leases/l", fmt.Sprintf(`{"metadata":{"name":"l","resourceVersion":%q}}`, held.ResourceVersion))
+		require.Equal(s.t, 201, code, "%s", raw)
 	})
 }
 
