@@ -23,7 +23,7 @@ type elections struct {
 	mu      sync.Mutex
 	leading map[string]int64 // who leads, with its token, until its work should have ended
 	holder  string           // who leads and has not been told to stop
-	last    int64            // the greatest token that led
+	last    int64            // the greatest token that led by the Lease that there is
 	since   time.Time        // when the holder began
 	deleted time.Time        // when somebody deleted the Lease
 }
@@ -34,6 +34,7 @@ type candidate struct {
 	called  string
 	process *process
 	end     time.Duration // how long its work takes to end
+	own     int64         // the greatest token with which it led
 	elector *leaderelection.Elector
 	cancel  context.CancelFunc // nil while it does not run
 	ended   chan struct{}
@@ -108,10 +109,18 @@ func (c *candidate) lead(ctx context.Context) error {
 			c.play.breaks("%s leads while %s does", c.called, other)
 		}
 	}
-	if token <= c.last && c.play.restored.Load() == 0 {
-		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
+	if token <= c.own { // whatever became of the Lease, an elector remembers
+		c.play.breaks("%s leads with token %d after %d of its own", c.called, token, c.own)
 	}
-	c.last = token
+	c.own = token
+	switch {
+	case time.Since(c.deleted) < lookout && !c.shows(c.called, token):
+		// It took the Lease that was deleted while the answer was on its way.
+	case token <= c.last && c.play.restored.Load() == 0:
+		c.play.breaks("%s leads with token %d after %d", c.called, token, c.last)
+	default:
+		c.last = token
+	}
 	c.leading[c.called] = token
 	c.holder, c.since = c.called, time.Now()
 	c.mu.Unlock()
@@ -165,6 +174,16 @@ func (e *elections) check() {
 	if holder := o.(*coordinationv1.Lease).Spec.HolderIdentity; holder == nil || *holder != e.holder {
 		e.play.breaks("%s leads, and the Lease is that of %s", e.holder, nameOf(holder))
 	}
+}
+
+// shows reports whether the Lease that there is is of this term.
+func (e *elections) shows(holder string, token int64) bool {
+	o, err := e.play.srv.Get(leaseGVR, leaseKey)
+	if err != nil {
+		return false
+	}
+	spec := o.(*coordinationv1.Lease).Spec
+	return nameOf(spec.HolderIdentity) == holder && spec.LeaseTransitions != nil && int64(*spec.LeaseTransitions) == token
 }
 
 func nameOf(holder *string) string {
