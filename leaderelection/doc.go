@@ -23,8 +23,9 @@
 //     as long as its holder said; the times that stand in it are for people.
 //   - Each term has a greater token than the terms before it (Token), so that a
 //     guarded resource can refuse what an earlier leader still sends. An Elector
-//     remembers the greatest that it saw. The token starts anew when somebody
-//     deletes the Lease and one takes it that has seen none.
+//     remembers the greatest that it saw. A token comes a second time where somebody
+//     deletes the Lease, or restores an older one, and it is taken by a candidate that
+//     has not seen the latest.
 //   - An identity is not a licence: a lease held by somebody of our own name is
 //     a foreign lease, since two processes may have been given one name.
 //   - A renewal may take all the time until the deadline. One without an answer is

@@ -97,7 +97,7 @@ func (k *keeper) renewals(ctx context.Context) {
 			patience = left - left/100 // at the deadline it is known what the matter is
 		}
 		limited, cancel := context.WithTimeout(ctx, patience)
-		r := k.attempts(limited, k.held.lease)
+		r := k.attempts(limited, k.held)
 		cancel()
 		switch {
 		case errors.Is(r.err, errTaken):
@@ -136,7 +136,7 @@ type renewal struct {
 // is joined by another one after a third of RenewDeadline, since its connection may
 // be dead, and goes on, since it may only be slow: it may wait for a credential. The
 // first that succeeds counts.
-func (k *keeper) attempts(ctx context.Context, last *coordinationv1.Lease) renewal {
+func (k *keeper) attempts(ctx context.Context, held term) renewal {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers, pending := make(chan renewal, maxRequests), 0
@@ -151,7 +151,7 @@ func (k *keeper) attempts(ctx context.Context, last *coordinationv1.Lease) renew
 			defer func() { <-k.slots }()
 			r := renewal{term: term{sent: time.Now()}}
 			err := failure.Apart("the client's transport", func() (err error) {
-				r.lease, err = k.renew(ctx, last)
+				r.lease, err = k.renew(ctx, held)
 				return err
 			})
 			r.err = err
@@ -199,8 +199,10 @@ var (
 )
 
 // renew writes the time of now into our lease. Somebody else may have written
-// to it, labels for instance, or have deleted it.
-func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+// to it, labels for instance, or have deleted it. It is then made anew, but not when it
+// has run out: another candidate may have had it before it was deleted.
+func (e *Elector) renew(ctx context.Context, held term) (*coordinationv1.Lease, error) {
+	last := held.lease
 	now, err := e.put(ctx, e.renewed(last))
 	if apierrors.IsConflict(err) {
 		if now, err = e.get(ctx); err == nil {
@@ -215,6 +217,9 @@ func (e *Elector) renew(ctx context.Context, last *coordinationv1.Lease) (*coord
 		}
 	}
 	if missing(err) {
+		if time.Since(held.sent) >= e.opts.LeaseDuration {
+			return nil, fmt.Errorf("the Lease is gone, and had run out, so another candidate may have had it: %w", err)
+		}
 		e.opts.Logger.Warn("the Lease was deleted; creating it again")
 		now, err = e.create(ctx, e.renewed(last))
 	}
