@@ -126,6 +126,15 @@ func (c *Client) Timeline(ctx context.Context, informer string, key object.Key) 
 	return get[Timeline](ctx, c, "timeline", ofKey(v, key))
 }
 
+// Why returns why an object has not been reconciled, or so late. Informer and controller, if
+// they are not empty, name those that are meant.
+func (c *Client) Why(ctx context.Context, informer, controller string, key object.Key) (*Why, error) {
+	v := url.Values{}
+	set(v, "informer", informer)
+	set(v, "controller", controller)
+	return get[Why](ctx, c, "why", ofKey(v, key))
+}
+
 // Busiest returns the keys with the most changes and reconciles in the last seconds.
 func (c *Client) Busiest(ctx context.Context, seconds, limit int) (*Busiest, error) {
 	return get[Busiest](ctx, c, "busiest", url.Values{"seconds": {strconv.Itoa(max(seconds, 1))}, "limit": {strconv.Itoa(max(limit, 1))}})

@@ -54,12 +54,14 @@ func pod(namespace, name, node string) *corev1.Pod {
 func TestAClientSeesTheProcess(t *testing.T) {
 	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 		t.Run(store.String(), func(t *testing.T) {
-			controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Store: store}}, func(e *controllertest.Env) { see(e, store) })
+			recorder := flight.New(flight.DefaultSize)
+			options := controllertest.Options{Factory: factory.Options{Store: store, Flight: recorder}}
+			controllertest.RunWith(t, options, func(e *controllertest.Env) { see(e, store, recorder) })
 		})
 	}
 }
 
-func see(e *controllertest.Env, store sharedinformer.Store) {
+func see(e *controllertest.Env, store sharedinformer.Store, recorder *flight.Recorder) {
 	ctx := e.Context()
 	pods := factory.Informer[*corev1.Pod](e.Factory)
 	sharedinformer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
@@ -71,12 +73,12 @@ func see(e *controllertest.Env, store sharedinformer.Store) {
 			return controller.Result{}, fmt.Errorf("it is bad")
 		}
 		return controller.Result{}, nil
-	}), controller.Options{Concurrency: 4})
+	}), controller.Options{Concurrency: 4, Flight: recorder})
 	require.NoError(e, err)
 	c.Watch(controller.For(pods))
 	queue := workqueue.New(workqueue.Options[object.Key]{Name: "mine", Timestamps: true})
 	process := debug.New(debug.Options{
-		Program: "test", Informers: debug.Of(e.Factory), Contents: true,
+		Recorder: recorder, Program: "test", Informers: debug.Of(e.Factory), Contents: true,
 		Controllers: func() []controller.View { return []controller.View{c} },
 		Queues:      func() []debug.Queue { return []debug.Queue{debug.QueueOf(queue, object.FormatKey)} },
 	})

@@ -43,6 +43,7 @@ func New(opts Options) *Process {
 		"indexes":    func(q query) (any, error) { return p.indexes(q) },
 		"queue":      func(q query) (any, error) { return p.queue(q) },
 		"timeline":   func(q query) (any, error) { return p.timeline(q) },
+		"why":        func(q query) (any, error) { return p.why(q) },
 		"busiest":    func(q query) (any, error) { return p.busiest(q) },
 		"goroutines": func(query) (any, error) { return goroutines() },
 	} {

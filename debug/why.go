@@ -1,0 +1,342 @@
+package debug
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// Why is why an object has not been reconciled, or so late.
+type Why struct {
+	Key     object.Key
+	Reasons []Reason // the most telling first; never empty
+	Entries []flight.Entry
+}
+
+// Reason is one thing that explains it.
+type Reason struct {
+	Cause Cause
+	Text  string // a sentence, with names and times
+
+	controller bool // it is what a controller says
+}
+
+// Cause is what a Reason is about, in a word.
+type Cause string
+
+// Causes, from the first that a change meets to the last.
+const (
+	NoInformer   Cause = "no informer"   // nothing is cached here
+	Unsynced     Cause = "unsynced"      // the initial list is missing
+	WatchFails   Cause = "watch fails"   // changes do not arrive
+	NotCached    Cause = "not cached"    // no cache has it
+	Queued       Cause = "queued"        // changes wait for the cache
+	HandlerLags  Cause = "handler lags"  // changes wait for a handler
+	NotLeading   Cause = "not leading"   // another replica works
+	NotRunning   Cause = "not running"   // the controller does not run, or not yet
+	Running      Cause = "running"       // it is being reconciled
+	Waiting      Cause = "waiting"       // it waits for a worker
+	ParkedForRV  Cause = "parked"        // it waits for the cache to have its last write
+	BackingOff   Cause = "backing off"   // it failed and is tried again later
+	Scheduled    Cause = "scheduled"     // it is looked at again later, as it asked
+	NotAsked     Cause = "not asked"     // a change was told, and no source asked for anything
+	Reconciled   Cause = "reconciled"    // it was, and nothing has changed since
+	NoController Cause = "no controller" // nothing is reconciled here
+	Unknown      Cause = "unknown"       // nothing is known of it any more
+)
+
+// why answers for one key.
+func (p *Process) why(q query) (*Why, error) {
+	key := object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
+	if key.Name == "" {
+		return nil, refuse(http.StatusBadRequest, "Say of which object: name, and namespace if it has one.")
+	}
+	line := p.opts.Recorder.Or().Timeline(q.get("informer"), key)
+	i := inquiry{key: key, name: object.FormatKey(key), line: line, now: time.Now(), informer: q.get("informer")}
+	if p.opts.Election != nil {
+		if e := p.opts.Election(); e != nil && !e.Leading {
+			i.say(NotLeading, "This replica (%s) does not lead; %s does, by the lease %s.", e.Identity, orNobody(e.Holder), object.FormatKey(e.Lease))
+		}
+	}
+	i.caches(p.informers())
+	wanted, any := q.get("controller"), false // one of them
+	for _, c := range p.opts.controllers() {
+		if wanted == "" || wanted == c.Name() {
+			any, i.asking = true, true
+			i.controller(c)
+		}
+	}
+	if !any && wanted != "" {
+		return nil, refuse(http.StatusNotFound, "No controller is called %s.", clipped(wanted))
+	}
+	if !any {
+		i.say(NoController, "This process shows no controllers, so nothing is reconciled as far as can be seen.")
+	}
+	i.order(wanted != "")
+	return &Why{Key: key, Reasons: i.reasons, Entries: line[max(0, len(line)-mostItems):]}, nil
+}
+
+// rank orders causes by how well they explain that nothing happens: what holds up now,
+// the first on the way first, and behind it what merely is so.
+func rank(c Cause) int {
+	return slices.Index([]Cause{
+		NotLeading, NotRunning, Unsynced, WatchFails, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
+		NotCached, NotAsked, Scheduled, Reconciled, NoInformer, NoController, Unknown,
+	}, c)
+}
+
+// order sorts the reasons. Where one controller knows the key, those that do not are left out,
+// and those that do not run come last: they may have to do with other objects, unless one was
+// asked for by name.
+func (i *inquiry) order(byName bool) {
+	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
+	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
+	known := !byName && slices.ContainsFunc(i.reasons, knows)
+	if known {
+		i.reasons = slices.DeleteFunc(i.reasons, ignorant)
+	}
+	place := func(r Reason) int {
+		if known && r.Cause == NotRunning {
+			return rank(Unknown)
+		}
+		return rank(r.Cause)
+	}
+	slices.SortStableFunc(i.reasons, func(a, b Reason) int { return place(a) - place(b) })
+}
+
+// inquiry gathers reasons.
+type inquiry struct {
+	key      object.Key
+	name     string // the key as text
+	informer string // that is meant; empty for any
+	line     []flight.Entry
+	now      time.Time
+	asking   bool // a controller
+	reasons  []Reason
+}
+
+func (i *inquiry) say(c Cause, format string, args ...any) {
+	i.reasons = append(i.reasons, Reason{c, fmt.Sprintf(format, args...), i.asking})
+}
+
+func orNobody(name string) string {
+	if name == "" {
+		return "nobody"
+	}
+	return name
+}
+
+// caches looks for what keeps changes from the handlers: of the informers that have the
+// object, and where none has it, of all that are meant.
+func (i *inquiry) caches(all []one) {
+	var meant, holders []one
+	for _, each := range all {
+		if i.informer != "" && each.status.Reflector.Resource != i.informer {
+			continue
+		}
+		meant = append(meant, each)
+		if each.view == nil {
+			continue
+		}
+		if _, ok := each.view.Heads().Get(i.key); ok {
+			holders = append(holders, each)
+			i.delivered(each)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		i.say(NoInformer, "This process shows no informers.")
+	case len(meant) == 0:
+		i.say(NoInformer, "No informer of this process is called %s.", clipped(i.informer))
+	case len(holders) == 0:
+		i.missing(meant)
+	default:
+		meant = holders
+	}
+	for _, each := range meant {
+		i.arriving(each)
+	}
+}
+
+// missing tells where the object is not, of informers whose whole state is there.
+func (i *inquiry) missing(meant []one) {
+	var complete []string
+	for _, each := range meant {
+		if s := each.status; s.Synced && each.view != nil {
+			complete = append(complete, fmt.Sprintf("%s (%d objects, complete up to version %s)", describe(each), s.Objects, s.RV))
+		}
+	}
+	if len(complete) > 0 {
+		i.say(NotCached, "%s is in no cache: not in %s. Either there is no such object, or no informer's namespaces and selectors take it in.", i.name, strings.Join(complete, ", nor in "))
+	}
+}
+
+// arriving tells whether changes reach the cache.
+func (i *inquiry) arriving(of one) {
+	s, name := of.status, describe(of)
+	for _, missing := range s.Unsynced() {
+		i.say(Unsynced, "The informer of %s has no initial list yet: it has been %s for %s%s.", missing.Resource, missing.State, age(i.now, missing.Since), because(missing))
+	}
+	if s.Synced && s.Reflector.Attempts > 0 {
+		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s.", name, s.Reflector.State, because(s.Reflector), s.RV)
+	}
+	if s.QueueDepth > 0 && s.QueueAge > time.Second {
+		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: an index function is slow, or the machine is.", s.QueueDepth, name, short(s.QueueAge))
+	}
+}
+
+func because(s reflector.Status) string {
+	switch {
+	case s.Waiting != "":
+		return ": " + s.Waiting
+	case s.Attempts > 0 && s.Failure != nil:
+		return fmt.Sprintf(": %s (%d times, since %s ago)", failure.Reason(s.Failure.Err), s.Attempts, age(time.Now(), s.Failure.Since))
+	}
+	return ""
+}
+
+// delivered tells whether handlers hear of changes.
+func (i *inquiry) delivered(of one) {
+	for _, h := range of.status.Handlers {
+		if h.Behind > time.Second {
+			i.say(HandlerLags, "The handler %s of %s is %s behind, with %d events to hear; %s.", handlerName(h), describe(of), short(h.Behind), h.Pending, i.busyWith(h))
+		}
+	}
+}
+
+func handlerName(h sharedinformer.HandlerStatus) string {
+	if h.Name == h.Place || h.Place == "" {
+		return h.Name
+	}
+	return h.Name + " (" + h.Place + ")"
+}
+
+func (i *inquiry) busyWith(h sharedinformer.HandlerStatus) string {
+	if h.Failure != nil && h.Panics+h.Errors > 0 {
+		return fmt.Sprintf("its longest call took %s, and it failed last with: %s", short(h.Slowest), failure.Reason(h.Failure.Err))
+	}
+	return "its longest call takes or took " + short(h.Slowest)
+}
+
+// controller tells where a request is.
+func (i *inquiry) controller(c controller.View) {
+	s := c.Status()
+	if s.State != controller.Running {
+		text := fmt.Sprintf("The controller %s is %s for %s", c.Name(), s.State, age(i.now, s.Since))
+		for _, source := range s.Sources {
+			if !source.Synced && source.Waiting != nil {
+				text += fmt.Sprintf(": %s is not synced: %v", source.Name, source.Waiting)
+			}
+		}
+		i.say(NotRunning, "%s.", strings.TrimSuffix(text, "."))
+		return
+	}
+	contents := c.Contents(mostItems)
+	if i.parked(c, contents) || i.held(c, s, contents) {
+		return
+	}
+	i.past(c)
+}
+
+func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
+	for _, parked := range contents.Parked {
+		if parked.Key.Key == i.key {
+			i.say(ParkedForRV, "The controller %s waits until the cache has %s, for at most %s more.", c.Name(), parked.Write, short(parked.Until.Sub(i.now)))
+			return true
+		}
+	}
+	return false
+}
+
+// held tells where the queue has it.
+func (i *inquiry) held(c controller.View, s controller.Status, contents controller.Contents) bool {
+	at := func(held []workqueue.Held[controller.Request]) int {
+		return slices.IndexFunc(held, func(h workqueue.Held[controller.Request]) bool { return h.Key.Key == i.key })
+	}
+	if n := at(contents.Running); n >= 0 {
+		i.say(Running, "The controller %s has been reconciling %s for %s.", c.Name(), i.name, age(i.now, contents.Running[n].Since))
+		return true
+	}
+	if n := at(contents.Waiting); n >= 0 {
+		text := fmt.Sprintf("%s has waited for a worker of %s for %s, behind %d others", i.name, c.Name(), age(i.now, contents.Waiting[n].Since), n)
+		if len(contents.Running) > 0 {
+			longest := contents.Running[0]
+			text += fmt.Sprintf("; %d of %d workers are busy, one with %s for %s", s.Active, s.Concurrency, longest.Key, age(i.now, longest.Since))
+		}
+		i.say(Waiting, "%s.", text)
+		return true
+	}
+	if n := at(contents.Delayed); n >= 0 {
+		held, last := contents.Delayed[n], i.last(c, flight.Done)
+		due := short(held.Due.Sub(i.now))
+		switch {
+		case last != nil && last.Text != "":
+			i.say(BackingOff, "The controller %s failed on %s %d times in a row, last %s ago, and tries again in %s: %s.", c.Name(), i.name, max(held.Requeues, 1), age(i.now, last.At), due, strings.TrimSuffix(last.Text, "."))
+		case held.Requeues > 0:
+			i.say(BackingOff, "The controller %s has put %s back %d times and tries again in %s.", c.Name(), i.name, held.Requeues, due)
+		default:
+			i.say(Scheduled, "The controller %s looks at %s again in %s, as it was asked to.", c.Name(), i.name, due)
+		}
+		return true
+	}
+	return false
+}
+
+// past tells what the recorder knows of a request that is nowhere.
+func (i *inquiry) past(c controller.View) {
+	asked, done := i.last(c, flight.Asked), i.last(c, flight.Done)
+	changed, told := i.latest(flight.Applied), i.latest(flight.Told)
+	switch {
+	case changed != nil && told != nil && !told.At.Before(changed.At) && (asked == nil || asked.At.Before(changed.At)):
+		i.say(NotAsked, "The last change of %s (%s, version %s) came %s ago, the handlers were told, and no source of %s asked for anything: a predicate left it out, or the map function names other objects.", i.name, changed.Change, changed.RV, age(i.now, changed.At), c.Name())
+	case done != nil && done.Text != "":
+		i.say(BackingOff, "The controller %s failed on %s %s ago and will not try again by itself (%s): %s.", c.Name(), i.name, age(i.now, done.At), done.Outcome, strings.TrimSuffix(done.Text, "."))
+	case done != nil:
+		i.say(Reconciled, "The controller %s reconciled %s %s ago in %s (%s), and nothing has asked for it since.", c.Name(), i.name, age(i.now, done.At), short(done.Took), done.Outcome)
+	default:
+		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder does not remember one.", c.Name(), i.name)
+	}
+}
+
+// last is the last event of a kind that the controller had.
+func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
+	for n := len(i.line) - 1; n >= 0; n-- {
+		if e := &i.line[n]; e.Kind == kind && e.Role == flight.Controller && e.Name == c.Name() && e.Key == i.key {
+			return e
+		}
+	}
+	return nil
+}
+
+// latest is the last event of a kind, of whomever.
+func (i *inquiry) latest(kind flight.Kind) *flight.Entry {
+	for n := len(i.line) - 1; n >= 0; n-- {
+		if i.line[n].Kind == kind {
+			return &i.line[n]
+		}
+	}
+	return nil
+}
+
+func age(now, then time.Time) string { return short(now.Sub(then)) }
+
+// short keeps what matters of a time.
+func short(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d >= 10*time.Second:
+		return d.Round(time.Second).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}

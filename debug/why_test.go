@@ -1,0 +1,161 @@
+package debug_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// puzzle is a process in which some object is late.
+type puzzle struct {
+	*controllertest.Env
+	options    controller.Options
+	reconcile  func(ctx context.Context, name string) (controller.Result, error)
+	predicates []controller.Predicate[*corev1.Pod]
+	prepare    func(*puzzle)
+	happen     func(*puzzle)
+	election   *leaderelection.Status
+	informer   string // that is meant; empty for any
+	want       debug.Cause
+	text       string // a regular expression
+
+	pods *sharedinformer.Informer[*corev1.Pod]
+}
+
+// Each cause is found, comes first, and is told with what is needed to act.
+func TestWhy(t *testing.T) {
+	block := func(ctx context.Context, name string) (controller.Result, error) {
+		if name == "blocks" || name == "p" {
+			<-ctx.Done()
+		}
+		return controller.Result{}, nil
+	}
+	put := func(name string) func(*puzzle) {
+		return func(p *puzzle) { controllertest.Put(p.Env, pod("shop", name, "")); p.Settle(5 * time.Second) }
+	}
+	for name, p := range map[string]*puzzle{
+		"reconciled": {
+			happen: put("p"), want: debug.Reconciled,
+			text: `^The controller keeper reconciled shop/p 5s ago in 0s \(success\), and nothing has asked for it since\.$`,
+		},
+		"running": {
+			reconcile: block, happen: put("p"), want: debug.Running,
+			text: `^The controller keeper has been reconciling shop/p for 5s\.$`,
+		},
+		"waiting": {
+			reconcile: block, happen: func(p *puzzle) { put("blocks")(p); put("p")(p) }, want: debug.Waiting,
+			text: `^shop/p has waited for a worker of keeper for 5s, behind 0 others; 1 of 1 workers are busy, one with shop/blocks for 10s\.$`,
+		},
+		"failing": {
+			reconcile: func(context.Context, string) (controller.Result, error) {
+				return controller.Result{}, errors.New("no quota")
+			},
+			happen: put("p"), want: debug.BackingOff,
+			text: `^The controller keeper failed on shop/p \d+ times in a row, last .+ ago, and tries again in .+: no quota\.$`,
+		},
+		"terminal": {
+			reconcile: func(context.Context, string) (controller.Result, error) {
+				return controller.Result{}, controller.Terminal(errors.New("no such class"))
+			},
+			happen: put("p"), want: debug.BackingOff,
+			text: `^The controller keeper failed on shop/p 5s ago and will not try again by itself \(terminal error\): .*no such class\.$`,
+		},
+		"scheduled": {
+			reconcile: func(context.Context, string) (controller.Result, error) {
+				return controller.Result{RequeueAfter: time.Minute}, nil
+			},
+			happen: put("p"), want: debug.Scheduled,
+			text: `^The controller keeper looks at shop/p again in 55s, as it was asked to\.$`,
+		},
+		"filtered": {
+			predicates: []controller.Predicate[*corev1.Pod]{controller.PredicateFunc[*corev1.Pod](func(sharedinformer.Event[*corev1.Pod]) bool { return false })},
+			happen:     put("p"), want: debug.NotAsked,
+			text: `^The last change of shop/p \(add, version \d+\) came 5s ago, the handlers were told, and no source of keeper asked for anything`,
+		},
+		"not there": {
+			informer: "pods", happen: put("other"), want: debug.NotCached,
+			text: `^shop/p is in no cache: not in pods \(\*v1\.Pod\) \(1 objects, complete up to version \d+\)\.`,
+		},
+		"forbidden": {
+			prepare: func(p *puzzle) { p.Server.SetAuthorizer(func(apiserver.Attributes) bool { return false }) },
+			happen:  func(p *puzzle) { p.Settle(5 * time.Second) }, want: debug.NotRunning,
+			text: `^The controller keeper is Waiting for .+: pods is not synced: .*forbidden`,
+		},
+		"server down": {
+			happen: func(p *puzzle) { put("p")(p); p.Server.Down(); p.Settle(30 * time.Second) }, want: debug.WatchFails,
+			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: \w+: .+ \(\d+ times, since .+ ago\)\. The cache is as of version \d+\.$`,
+		},
+		"handler blocks": {
+			prepare: func(p *puzzle) {
+				p.pods.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(ctx context.Context, _ *corev1.Pod, _ bool) error {
+					<-ctx.Done()
+					return nil
+				}}, sharedinformer.HandlerOptions{Name: "stuck"})
+			},
+			happen: put("p"), want: debug.HandlerLags,
+			text: `^The handler stuck \(debug/why_test\.go:\d+\) of pods \(\*v1\.Pod\) is 5s behind, with 1 events to hear; its longest call takes or took 5s\.$`,
+		},
+		"follower": {
+			election: &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "kube-system", Name: "keeper"}},
+			happen:   put("p"), want: debug.NotLeading,
+			text: `^This replica \(a\) does not lead; b does, by the lease kube-system/keeper\.$`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := flight.New(flight.DefaultSize)
+			p.options.Flight = recorder
+			controllertest.RunWith(t, controllertest.Options{Factory: factory.Options{Flight: recorder}}, func(e *controllertest.Env) {
+				p.Env = e
+				p.ask()
+			})
+		})
+	}
+}
+
+func (p *puzzle) ask() {
+	p.pods = factory.Informer[*corev1.Pod](p.Factory)
+	reconciler := controller.Func(func(ctx context.Context, r controller.Request) (controller.Result, error) {
+		if p.reconcile == nil {
+			return controller.Result{}, nil
+		}
+		return p.reconcile(ctx, r.Name)
+	})
+	c, err := controller.New("keeper", reconciler, p.options)
+	require.NoError(p, err)
+	c.Watch(controller.For(p.pods, p.predicates...))
+	other, err := controller.New("bystander", reconciler, controller.Options{Flight: p.options.Flight})
+	require.NoError(p, err)
+	other.Watch(controller.For(factory.Informer[*corev1.Node](p.Factory)))
+	if p.prepare != nil {
+		p.prepare(p)
+	}
+	go func() { _ = c.Run(p.Context()) }()
+	go func() { _ = other.Run(p.Context()) }()
+	p.Factory.Start(p.Context())
+	p.Settle(time.Second)
+	p.happen(p)
+	process := debug.New(debug.Options{
+		Recorder:  p.options.Flight,
+		Informers: debug.Of(p.Factory), Controllers: func() []controller.View { return []controller.View{c, other} },
+		Election: func() *leaderelection.Status { return p.election },
+	})
+	why, err := attached(process).Why(p.Context(), p.informer, "", object.Key{Namespace: "shop", Name: "p"})
+	require.NoError(p, err)
+	require.NotEmpty(p, why.Reasons)
+	require.Equal(p, p.want, why.Reasons[0].Cause, "%+v", why.Reasons)
+	require.Regexp(p, p.text, why.Reasons[0].Text)
+}
