@@ -2,7 +2,9 @@ package debug
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -183,11 +185,20 @@ func (c *Client) open(ctx context.Context, what string, v url.Values) (io.ReadCl
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if err != nil && len(text) == 0 {
 		text = []byte(err.Error())
 	}
-	return nil, &RefusedError{resp.StatusCode, strings.TrimSpace(string(text))}
+	return nil, &RefusedError{resp.StatusCode, said(text)}
+}
+
+// said is what an answer says: a proxy of the API server says it in a metav1.Status.
+func said(text []byte) string {
+	var status struct{ Kind, Message string }
+	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" {
+		return status.Message
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // Events yields what happens from now on, until ctx is done, the process ends, or the loop
@@ -228,6 +239,21 @@ func (c *Client) Events(ctx context.Context, informer string, key object.Key) it
 type Event struct {
 	flight.Entry
 	Lost uint64
+}
+
+// WriteJSON writes what a Client has returned as it was sent, indented.
+func WriteJSON(w io.Writer, answer any) error {
+	text, err := units.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err = b.WriteTo(w)
+	return err
 }
 
 func readEvent(name string, data []byte) (e Event, err error) {

@@ -83,16 +83,18 @@ func newRoot(s surroundings) *cobra.Command {
 		Short: "See what an informer sees",
 		Long: `informer-debug shows what an informer sees: each change of a resource as it
 arrives, how long it took from the network to a handler, and what the reflector
-does about trouble.
+does about trouble. It looks into running programs, too: why an object has not been
+reconciled, and what their caches hold.
 
 ` + exitHelp,
 		Example: `  informer-debug watch pods -A
+  informer-debug why pods/web-1 -n shop --attach http://localhost:6060
   informer-debug demo`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
-	root.AddCommand(newWatch(s), newDemo(s), newSnapshot(s), newVersion())
+	root.AddCommand(newWatch(s), newWhy(s), newGet(s), newDemo(s), newSnapshot(s), newVersion())
 	return root
 }

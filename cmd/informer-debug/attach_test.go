@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// program is a controller of pods that is looked into, until the test ends. It fails on
+// pods called bad.
+func program(t *testing.T, contents bool) *debug.Process {
+	t.Helper()
+	srv := apiserver.New(apiserver.Options{})
+	t.Cleanup(srv.Close)
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	require.NoError(t, err)
+	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
+	require.NoError(t, err)
+	recorder := flight.New(flight.DefaultSize)
+	f := factory.New(client, factory.Options{Flight: recorder})
+	done := make(chan struct{}, 10)
+	c, err := controller.New("keeper", controller.Func(func(_ context.Context, r controller.Request) (controller.Result, error) {
+		defer func() { done <- struct{}{} }()
+		if r.Name == "bad" {
+			return controller.Result{}, controller.Terminal(fmt.Errorf("no quota\x1b[2J\nfor %s", r))
+		}
+		return controller.Result{}, nil
+	}), controller.Options{Flight: recorder})
+	require.NoError(t, err)
+	c.Watch(controller.For(factory.Informer[*corev1.Pod](f)))
+	for _, name := range []string{"bad", "good"} {
+		_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, Labels: map[string]string{"is": name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "u"}},
+		}, Spec: corev1.PodSpec{NodeName: "n1"}})
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Start(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		f.Wait()
+		client.CloseIdleConnections()
+	})
+	for range 2 {
+		<-done
+	}
+	require.Eventually(t, func() bool { return c.Status().Active == 0 && c.Status().Terminal == 1 }, 10*time.Second, time.Millisecond)
+	return debug.New(debug.Options{
+		Informers: debug.Of(f), Controllers: func() []controller.View { return []controller.View{c} }, Recorder: recorder, Contents: contents,
+	})
+}
+
+func TestWhyAndGetOfAProcess(t *testing.T) {
+	process := program(t, true)
+	server := httptest.NewServer(process)
+	defer server.Close()
+	at := "--attach=" + server.URL
+
+	r := invoke(t, "why", "pods/bad", "-n", "shop", at)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	why, err := debug.Attach(server.URL, nil).Why(t.Context(), "pods", "", object.Key{Namespace: "shop", Name: "bad"})
+	require.NoError(t, err)
+	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not try again by itself \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.lines()[0])
+	require.Contains(t, r.lines(), "")
+	require.Len(t, r.lines(), len(why.Reasons)+1+len(why.Entries))
+	require.Contains(t, r.out, "controller keeper")
+	require.NotContains(t, r.out, "\x1b")
+
+	r = invoke(t, "why", "good", "-n", "shop", "--last", "0", at)
+	require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n$`, r.out)
+	r = invoke(t, "why", "pods/none", "-n", "shop", "-o", "json", at)
+	require.Contains(t, r.out, `"cause": "not cached"`)
+
+	r = invoke(t, "get", at)
+	require.Regexp(t, `^INFORMER +STATE +SYNCED +OBJECTS +RV +HANDLERS +BEHIND +FAILURES\npods +Watching +true +2 +\d+ +1 +- +0\n$`, r.out)
+	r = invoke(t, "get", "pods", "-o", "wide", "-l", "is=good", at)
+	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER +UID +LABELS\nshop +good +\d+ +1 +ReplicaSet/rs +\S+ +is=good\n$`, r.out)
+	r = invoke(t, "get", "pods", "-o", "name", at)
+	require.Equal(t, "pods/bad\npods/good\n", r.out)
+	r = invoke(t, "get", "pods/good", "-n", "shop", at)
+	require.Contains(t, r.out, `"nodeName": "n1"`)
+}
+
+func TestWaysToAProcess(t *testing.T) {
+	process := program(t, false)
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	server := &http.Server{Handler: process}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	r := invoke(t, "get", "-o", "name", "--attach=unix:"+socket)
+	require.Equal(t, "pods\n", r.out, r.errOut)
+
+	const proxy = "/api/v1/namespaces/shop/pods/janitor-0:6060/proxy"
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasPrefix(r.URL.Path, proxy+"/"):
+			http.StripPrefix(proxy, process).ServeHTTP(w, r)
+		case strings.Contains(r.URL.Path, "/pods/closed:"):
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, `{"kind":"Status","status":"Failure","message":"error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused","code":503}`)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"kind":"Status","status":"Failure","message":"pods \"x\" is forbidden: User \"bob\" cannot get resource \"pods/proxy\"","code":403}`)
+		}
+	}))
+	defer api.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, api.URL), 0o600))
+	r = invoke(t, "get", "-o", "name", "--kubeconfig", kubeconfig, "-n", "shop", "--attach=pod/janitor-0")
+	require.Equal(t, "pods\n", r.out, r.errOut)
+
+	nothing := httptest.NewServer(http.NotFoundHandler())
+	defer nothing.Close()
+	closed := httptest.NewServer(process)
+	closed.Close()
+	for _, c := range []struct {
+		attach, want string
+		code         int
+	}{
+		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens at the loopback interface of its pod: kubectl port-forward pod/closed 6060, and", exitUnavailable},
+		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb", exitUnavailable},
+		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exitUnavailable},
+		{closed.URL, "connection refused", exitUnavailable},
+		{"", "--attach is missing", exitUsage},
+		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exitUsage},
+		{"pod/a/b", "want pod/NAME[:PORT]", exitUsage},
+		{"http://bob:secret@[", "want a URL such as", exitUsage},
+	} {
+		r := invoke(t, "get", "--kubeconfig", kubeconfig, "-n", "shop", "--attach", c.attach)
+		require.Equal(t, c.code, r.code, c.attach)
+		require.Contains(t, r.errOut, c.want)
+		require.NotContains(t, r.errOut, "secret")
+	}
+	r = invoke(t, "get", "--token", "t", "--attach=http://localhost:1")
+	require.Contains(t, r.errOut, "--token would be sent in the clear")
+	r = invoke(t, "get", "pods/good", "-n", "shop", "--attach=unix:"+socket)
+	require.Contains(t, r.out, `"withheld": "this process shows no contents`)
+	require.NotContains(t, r.out, "nodeName")
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// whyFlags are those of why alone.
+type whyFlags struct {
+	controller string
+	entries    int
+	output     choice
+}
+
+func newWhy(s surroundings) *cobra.Command {
+	var attach attachFlags
+	flags := whyFlags{output: choice{words: []string{"json"}}}
+	cmd := &cobra.Command{
+		Use:   "why TYPE/NAME",
+		Short: "Say why an object has not been reconciled, or so late",
+		Long: `why asks a running process about one object: is the change still on the way, does it
+wait for a handler or a worker, is it being reconciled, did it fail, was it left out by a
+predicate, is it in no cache, does another replica lead? The reason that holds it up comes
+first, and then what the flight recorder remembers of the object.
+
+TYPE is the name of an informer as the process calls it, such as pods. A NAME alone means any.
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug why pods/web-1 -n shop --attach http://localhost:6060
+  informer-debug why web-1 -n shop --controller janitor --attach pod/janitor-0 -o json`,
+		Args: cobra.ExactArgs(1),
+	}
+	attach.add(cmd)
+	cmd.Flags().StringVar(&flags.controller, "controller", "", "name of the controller that is meant (default all)")
+	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")
+	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := attach.connect.check(); err != nil {
+			return err
+		}
+		return runWhy(cmd.Context(), s, &attach, &flags, args[0])
+	}
+	return cmd
+}
+
+func runWhy(ctx context.Context, s surroundings, attach *attachFlags, flags *whyFlags, arg string) error {
+	typ, name, ok := strings.Cut(arg, "/")
+	if !ok {
+		typ, name = "", arg
+	}
+	switch {
+	case name == "" || strings.Contains(name, "/"):
+		return usage("%q: want TYPE/NAME or NAME", arg)
+	case flags.entries < 0:
+		return usage("--last is %d: want 0 or more", flags.entries)
+	}
+	process, called, err := attach.attach(s)
+	if err != nil {
+		return err
+	}
+	why, err := process.Why(ctx, typ, flags.controller, object.Key{Namespace: attach.namespace, Name: name})
+	if err != nil {
+		return attach.unanswered(ctx, called, err)
+	}
+	if err := writeWhy(s.stdout, why, flags); err != nil {
+		return &exitError{code: exitRuntime, err: err}
+	}
+	return nil
+}
+
+func writeWhy(w io.Writer, why *debug.Why, flags *whyFlags) error {
+	if flags.output.value == "json" {
+		return debug.WriteJSON(w, why)
+	}
+	var b strings.Builder
+	for _, r := range why.Reasons {
+		fmt.Fprintf(&b, "%s\n", oneLine(r.Text))
+	}
+	last := why.Entries[max(0, len(why.Entries)-flags.entries):]
+	if len(last) > 0 {
+		b.WriteString("\n")
+	}
+	for n := range last {
+		writeEntry(&b, &last[n])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeEntry writes when something happened, to whom, and what.
+func writeEntry(b *strings.Builder, e *flight.Entry) {
+	whose := string(e.Role)
+	if e.Name != "" {
+		whose += " " + e.Name
+	}
+	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), oneLine(whose), oneLine(e.What()))
+}
