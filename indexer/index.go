@@ -112,6 +112,21 @@ func (i *Index[T, V]) with(v V, yield func(T) bool) {
 	i.view(v).All()(yield)
 }
 
+// Heads is Get for callers that need no more of an object than its head: it opens nothing.
+func (i *Index[T, V]) Heads(v V) iter.Seq[object.Head] {
+	return func(yield func(object.Head) bool) {
+		if i.x == nil {
+			each(i.closed.heads(v), nil, yield)
+			return
+		}
+		for o := range i.view(v).All() {
+			if !yield(o) {
+				return
+			}
+		}
+	}
+}
+
 // Len is how many objects have the value v.
 func (i *Index[T, V]) Len(v V) int {
 	if i.x == nil {

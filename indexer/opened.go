@@ -29,8 +29,11 @@ func open[T object.Head, P Opener[T]](p P) (T, bool) {
 
 // Heads returns a reader of what is in x that opens nothing.
 func Heads[P object.Head](x *Indexer[P]) Reader[object.Head] {
-	return Reader[object.Head]{closed: opener[object.Head, P]{x.Reader(), func(p P) (object.Head, bool) { return p, true }}}
+	return Reader[object.Head]{closed: opener[object.Head, P]{x.Reader(), beheaded[P]}}
 }
+
+// beheaded returns an entry as it is.
+func beheaded[P object.Head](p P) (object.Head, bool) { return p, true }
 
 // closed is the read side of a cache of what has to be opened. None of its methods takes a
 // caller's yield, which would have to be on the heap then.
@@ -123,6 +126,7 @@ type anyClosed[T object.Head, V comparable] interface {
 	Len(v V) int
 	Values() []V
 	with(v V) closedView[T]
+	heads(v V) closedView[object.Head]
 }
 
 type closedIndex[T, P object.Head, V comparable] struct {
@@ -132,4 +136,8 @@ type closedIndex[T, P object.Head, V comparable] struct {
 
 func (i closedIndex[T, P, V]) with(v V) closedView[T] {
 	return openerView[T, P]{i.view(v), i.by}
+}
+
+func (i closedIndex[T, P, V]) heads(v V) closedView[object.Head] {
+	return openerView[object.Head, P]{i.view(v), opener[object.Head, P]{open: beheaded[P]}}
 }

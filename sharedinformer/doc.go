@@ -44,7 +44,8 @@
 // made once. That is some hundred KB.
 //
 // What needs no more than heads opens nothing: Heads reads the cache that way, and a handler
-// added with AddHeadHandler is told of heads; Open makes an object of one. Select, Namespace
+// added with AddHeadHandler is told of heads; Open makes an object of one, and Copy one of the
+// caller's own, which shares nothing and may be changed. Select, Namespace
 // and an index open what they yield and nothing else. Of an update the old object is opened
 // for a handler that may look at it: HandlerOptions.WithoutOld says that it does not, and
 // HandlerFuncs say it by the functions that are nil. An annotation is at hand if it is one of

@@ -20,14 +20,27 @@ func (i *Informer[T]) Heads() indexer.Reader[object.Head] { return i.heads }
 // fails where the bytes of a packed object are damaged, with an error that wraps
 // wire.ErrDamaged, and where the head is of objects of another type.
 func (i *Informer[T]) Open(head object.Head) (T, error) {
-	if packed, ok := head.(indexer.Opener[T]); ok {
-		return packed.Open()
-	}
-	if o, ok := head.(T); ok {
+	switch o := head.(type) {
+	case *wire.Packed[T]:
+		return o.Open()
+	case T:
 		return o, nil
 	}
 	var none T
 	return none, fmt.Errorf("a %T is no head of %s, whose objects are of type %v", head, i.Name(), reflect.TypeFor[T]())
+}
+
+// Copy returns the object of a head as Open does, but as the caller's own, which may be
+// changed. A packed object that nobody has in use is made for the caller, and not copied.
+func (i *Informer[T]) Copy(head object.Head) (T, error) {
+	if packed, ok := head.(*wire.Packed[T]); ok {
+		return packed.Copy()
+	}
+	o, err := i.Open(head)
+	if err != nil {
+		return o, err
+	}
+	return o.DeepCopyObject().(T), nil
 }
 
 // OpenEvent returns an event of heads with the objects themselves. It fails as Open does.

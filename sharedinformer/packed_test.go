@@ -361,9 +361,20 @@ func TestHeadsOpenNothing(t *testing.T) {
 			require.Equal(t, "yes", value)
 		}
 		require.Zero(t, opened)
-		_, ok := w.Cache().Get(object.Key{Namespace: "a", Name: "1"})
+		index := AddIndex(w.Informer, "half", func(p *corev1.Pod) []string { return []string{p.Annotations["wanted"]} })
+		require.Equal(t, 5, opened)
+		copies := 0
+		for h := range index.Heads("yes") {
+			copied, err := w.Copy(h)
+			require.NoError(t, err)
+			copied.Annotations["wanted"] = "changed"
+			copies++
+		}
+		require.Equal(t, 5, copies)
+		require.Equal(t, 5, opened)
+		p, ok := w.Cache().Get(object.Key{Namespace: "a", Name: "1"})
 		require.True(t, ok)
-		require.Equal(t, 1, opened)
+		require.Equal(t, "yes", p.Annotations["wanted"])
 		cancel()
 		require.NoError(t, <-ended)
 	})

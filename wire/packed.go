@@ -94,13 +94,25 @@ func (o *Packed[T]) Open() (T, error) {
 	if opened, ok := o.by.inUse(o); ok {
 		return opened, nil
 	}
-	opened, err := o.by.unpack(o)
+	opened, err := o.by.unpack(o, &o.by.openers)
 	if err != nil {
-		err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
-		o.by.lose(o, err)
-		return opened, err
+		return opened, o.by.lose(o, err)
 	}
 	return o.by.publish(o, opened), nil
+}
+
+// Copy returns an object that is the caller's own and may be changed: a copy of one that is
+// in use, or else one that is made of the bytes. It fails as Open does.
+func (o *Packed[T]) Copy() (T, error) {
+	if shared, ok := o.InUse(); ok {
+		return shared.DeepCopyObject().(T), nil
+	}
+	made, err := o.by.unpack(o, &o.by.copiers)
+	if err != nil {
+		return made, o.by.lose(o, err)
+	}
+	o.by.opened.Add(1)
+	return made, nil
 }
 
 // InUse returns the object if anybody holds it.

@@ -31,12 +31,13 @@ type Packer[T object.Object] struct {
 	kins    kins
 	layouts layouts
 	openers sync.Pool // of *opener
+	copiers sync.Pool // of *opener; what they make shares nothing
 	pool    *Pool
 
 	annotations []string                // that are kept at hand
 	onOpen      func(*Packed[T], T)     // see OnOpen; may be nil
 	onLose      func(*Packed[T], error) // see OnLose; may be nil
-	opened      atomic.Uint64           // counts objects that were made
+	opened      atomic.Uint64           // counts objects that were made for somebody
 
 	bares bares[T]
 
@@ -60,6 +61,7 @@ const largestOpened = 1 << 16
 func NewPacker[T object.Object](pool *Pool) *Packer[T] {
 	p := &Packer[T]{shelf: pack.NewShelf(), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.openers.New = func() any { return newOpener(pool) }
+	p.copiers.New = func() any { return newOpener(nil) }
 	return p
 }
 
@@ -207,7 +209,7 @@ func (p *Packer[T]) content(o *Packed[T]) (any, error) {
 	if o.kin.whole != nil {
 		return o.kin.whole, nil
 	}
-	return p.unpack(o)
+	return p.unpack(o, &p.openers)
 }
 
 // raw appends the bytes of o.
@@ -215,8 +217,8 @@ func (p *Packer[T]) raw(dst []byte, o *Packed[T]) ([]byte, error) {
 	return o.by.shelf.Unpack(dst, o.text)
 }
 
-// unpack makes the object of o.
-func (p *Packer[T]) unpack(o *Packed[T]) (opened T, err error) {
+// unpack makes the object of o with one of some openers.
+func (p *Packer[T]) unpack(o *Packed[T], openers *sync.Pool) (opened T, err error) {
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	raw, err := p.raw((*buffer)[:0], o)
@@ -224,8 +226,8 @@ func (p *Packer[T]) unpack(o *Packed[T]) (opened T, err error) {
 	if err != nil {
 		return opened, err
 	}
-	with := p.openers.Get().(*opener)
-	defer p.openers.Put(with)
+	with := openers.Get().(*opener)
+	defer openers.Put(with)
 	made, err := o.kin.layout.read(with, raw)
 	if err != nil {
 		return opened, errors.Join(ErrDamaged, err)
@@ -274,11 +276,13 @@ func (p *Packer[T]) settle(o *Packed[T], opened T) T {
 	return opened
 }
 
-// lose notes that o is damaged.
-func (p *Packer[T]) lose(o *Packed[T], err error) {
+// lose notes that o is damaged, and returns the error that says so.
+func (p *Packer[T]) lose(o *Packed[T], err error) error {
+	err = &Error{Media: mediaPacked, Where: "object", Key: keyOf(o.GetNamespace(), o.GetName()), Bytes: o.text.Held(), Err: err}
 	if !o.lost.Swap(true) && p.onLose != nil {
 		p.onLose(o, err)
 	}
+	return err
 }
 
 func (p *Packer[T]) lock(o *Packed[T]) *sync.Mutex {
