@@ -38,29 +38,59 @@ func (d *direct) informer(name string, example runtime.Object, resync time.Durat
 	return i
 }
 
-// narrowed returns from with tweaked options.
+// narrowed returns from with tweaked options. Like from, it may be a source.Packer.
 func narrowed(from source.Reuser[object.Object], tweak func(*metav1.ListOptions)) source.ListerWatcher[object.Object] {
 	if tweak == nil {
 		return from
 	}
-	return &tweaking{from, from, tweak}
+	t := &tweaking[object.Object]{from, tweak}
+	if packer, ok := from.(source.Packer[object.Object]); ok {
+		return &packedTweaking{t, packer}
+	}
+	return t
 }
 
 // tweaking is a source with tweaked options.
-type tweaking struct {
-	source.ListerWatcher[object.Object]
-	whole source.Reuser[object.Object] // what it is made of
+type tweaking[T object.Head] struct {
+	source.ListerWatcher[T]
 	tweak func(*metav1.ListOptions)
 }
 
-// Reusing implements source.Reuser.
-func (t *tweaking) Reusing(known wire.Known[object.Object]) source.ListerWatcher[object.Object] {
-	return &tweaking{t.whole.Reusing(known), t.whole, t.tweak}
+// String names the source.
+func (t *tweaking[T]) String() string { return source.NameOf(t.ListerWatcher) }
+
+// SharedParts implements source.Sharer as the source does.
+func (t *tweaking[T]) SharedParts() *wire.Pool {
+	if sharer, ok := t.ListerWatcher.(source.Sharer); ok {
+		return sharer.SharedParts()
+	}
+	return nil
+}
+
+// Reusing implements source.Reuser as the source does.
+func (t *tweaking[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
+	if reuser, ok := t.ListerWatcher.(source.Reuser[T]); ok {
+		return &tweaking[T]{reuser.Reusing(known), t.tweak}
+	}
+	return t
+}
+
+// In implements source.Namespacer where the source does, and fails otherwise.
+func (t *tweaking[T]) In(namespace string) (source.ListerWatcher[T], error) {
+	whole, ok := t.ListerWatcher.(source.Namespacer[T])
+	if !ok {
+		return nil, fmt.Errorf("%s cannot be narrowed to a namespace: it is no source.Namespacer", t)
+	}
+	in, err := whole.In(namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &tweaking[T]{in, t.tweak}, nil
 }
 
 // Origin implements source.Traced: what the tweak selects narrows it.
-func (t *tweaking) Origin() (source.Origin, bool) {
-	o, ok := source.OriginOf(t.whole)
+func (t *tweaking[T]) Origin() (source.Origin, bool) {
+	o, ok := source.OriginOf(t.ListerWatcher)
 	var opts metav1.ListOptions
 	t.tweak(&opts)
 	if opts.LabelSelector != "" {
@@ -73,13 +103,24 @@ func (t *tweaking) Origin() (source.Origin, bool) {
 }
 
 // List implements source.ListerWatcher.
-func (t *tweaking) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
+func (t *tweaking[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
 	t.tweak(&opts)
 	return t.ListerWatcher.List(ctx, opts)
 }
 
 // Watch implements source.ListerWatcher.
-func (t *tweaking) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
+func (t *tweaking[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
 	t.tweak(&opts)
 	return t.ListerWatcher.Watch(ctx, opts)
+}
+
+// packedTweaking is a source with tweaked options that packs its objects itself.
+type packedTweaking struct {
+	*tweaking[object.Object]
+	packer source.Packer[object.Object]
+}
+
+// Packing implements source.Packer.
+func (t *packedTweaking) Packing(p *wire.Packer[object.Object]) source.Namespacer[*wire.Packed[object.Object]] {
+	return &tweaking[*wire.Packed[object.Object]]{t.packer.Packing(p), t.tweak}
 }

@@ -21,7 +21,15 @@
 // Everything may be called from any goroutine. A handler is called by a
 // goroutine of its own, one call at a time, while no lock is held.
 //
+// # Packed caches
+//
+// WithStore and ResourceOptions.Store let a cache hold bytes; a store's List and ByIndex make
+// an object of each. HeadsOf opens nothing, and makes copies that are the caller's.
+//
 // # Failure
+//
+// An object whose bytes were damaged in memory is an error of the reads that can return one,
+// until the server's copy is there.
 //
 // What fails in listing and watching goes to the handler of watch errors;
 // everything else goes to utilruntime.ErrorHandlers. WaitForSync of an informer and

@@ -116,22 +116,22 @@ type index struct {
 	values cache.IndexFunc
 }
 
-// finder finds the objects that have a value.
+// finder finds the heads of the objects that have a value.
 type finder interface {
-	Get(value string) iter.Seq[object.Object]
+	Heads(value string) iter.Seq[object.Head]
 	Len(value string) int
 	Values() []string
 }
 
 // namespaces is the index by namespace, which every cache has.
-type namespaces struct{ indexer.Reader[object.Object] }
+type namespaces struct{ indexer.Reader[object.Head] }
 
-// Get yields the objects of a namespace; of the empty one, those that have none.
-func (n namespaces) Get(namespace string) iter.Seq[object.Object] {
+// Heads yields the objects of a namespace; of the empty one, those that have none.
+func (n namespaces) Heads(namespace string) iter.Seq[object.Head] {
 	if namespace != "" {
 		return n.Namespace(namespace)
 	}
-	return func(yield func(object.Object) bool) {
+	return func(yield func(object.Head) bool) {
 		for o := range n.All() {
 			if o.GetNamespace() == "" && !yield(o) {
 				return
@@ -140,10 +140,10 @@ func (n namespaces) Get(namespace string) iter.Seq[object.Object] {
 	}
 }
 
-// Len is how many objects Get yields.
+// Len is how many objects Heads yields.
 func (n namespaces) Len(namespace string) int {
 	count := 0
-	for range n.Get(namespace) {
+	for range n.Heads(namespace) {
 		count++
 	}
 	return count
@@ -180,7 +180,7 @@ func (r *reads) AddIndexers(indexers cache.Indexers) error {
 // finder returns the index of a function.
 func (r *reads) finder(name string, values cache.IndexFunc) finder {
 	if isNamespace(values) {
-		return namespaces{r.cache}
+		return namespaces{r.informer.Heads()}
 	}
 	return sharedinformer.AddIndex(r.informer, name, func(o object.Object) []string {
 		v, err := values(bare(o))
@@ -212,7 +212,7 @@ func (*reads) Bookmark(string) {}
 
 func (r *reads) LastStoreSyncResourceVersion() string { return r.cache.RV() }
 
-// List returns all objects in a slice of the caller's.
+// List returns all objects in a slice of the caller's, without those that are damaged.
 func (r *reads) List() []any {
 	objects, _ := r.cache.Snapshot()
 	all := make([]any, 0, r.cache.Len())
@@ -223,9 +223,9 @@ func (r *reads) List() []any {
 }
 
 func (r *reads) ListKeys() []string {
-	objects, _ := r.cache.Snapshot()
+	heads, _ := r.informer.Heads().Snapshot()
 	keys := make([]string, 0, r.cache.Len())
-	for o := range objects {
+	for o := range heads {
 		keys = append(keys, object.FormatKey(object.KeyOf(o)))
 	}
 	return keys
@@ -244,11 +244,15 @@ func (r *reads) GetByKey(key string) (any, bool, error) {
 	if err != nil {
 		return nil, false, nil // no object can have that key
 	}
-	o, ok := r.cache.Get(parsed)
+	head, ok := r.informer.Heads().Get(parsed)
 	if !ok {
 		return nil, false, nil
 	}
-	return bare(o), true, nil
+	o, err := opened(r.informer.Open(head))
+	if err != nil {
+		return nil, false, err // damaged, which is not the same as gone
+	}
+	return o, true, nil
 }
 
 func (r *reads) Index(name string, o any) ([]any, error) {
@@ -261,16 +265,21 @@ func (r *reads) Index(name string, o any) ([]any, error) {
 		return nil, err
 	}
 	if len(values) == 1 {
-		return i.get(values[0]), nil
+		return r.having(i, values[0])
 	}
 	var found []any
 	seen := make(map[object.Key]struct{})
 	for _, v := range values {
-		for o := range i.found.Get(v) {
-			if _, twice := seen[object.KeyOf(o)]; !twice {
-				seen[object.KeyOf(o)] = struct{}{}
-				found = append(found, bare(o))
+		for head := range i.found.Heads(v) {
+			if _, twice := seen[object.KeyOf(head)]; twice {
+				continue
 			}
+			o, err := opened(r.informer.Open(head))
+			if err != nil {
+				return nil, err
+			}
+			seen[object.KeyOf(head)] = struct{}{}
+			found = append(found, o)
 		}
 	}
 	return found, nil
@@ -281,7 +290,7 @@ func (r *reads) ByIndex(name, value string) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return i.get(value), nil
+	return r.having(i, value)
 }
 
 // IndexKeys are in order, as stock client-go has them.
@@ -291,7 +300,7 @@ func (r *reads) IndexKeys(name, value string) ([]string, error) {
 		return nil, err
 	}
 	keys := make([]string, 0, i.found.Len(value))
-	for o := range i.found.Get(value) {
+	for o := range i.found.Heads(value) {
 		keys = append(keys, object.FormatKey(object.KeyOf(o)))
 	}
 	slices.Sort(keys)
@@ -317,11 +326,15 @@ func (r *reads) GetIndexers() cache.Indexers {
 	return all
 }
 
-// get returns the objects that have a value, in a slice of the caller's.
-func (i *index) get(value string) []any {
+// having returns the objects that have a value, in a slice of the caller's.
+func (r *reads) having(i *index, value string) ([]any, error) {
 	objects := make([]any, 0, i.found.Len(value))
-	for o := range i.found.Get(value) {
-		objects = append(objects, bare(o))
+	for head := range i.found.Heads(value) {
+		o, err := opened(r.informer.Open(head))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, o)
 	}
-	return objects
+	return objects, nil
 }
