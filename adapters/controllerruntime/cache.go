@@ -59,9 +59,11 @@ type Options struct {
 	// cache.TransformStripManagedFields does, and lets objects share parts.
 	Keep wire.Fields
 
-	// Store says how objects are cached. With sharedinformer.Packed the cache holds bytes, in
-	// a small part of the memory, and makes an object of them for each read. That suits
-	// kinds of which there are many, and not programs that list them all the time.
+	// Store says how objects are cached. By default they are packed: the cache holds bytes, in
+	// a small part of the memory, and makes a copy of them for each read, where another cache
+	// would copy an object. Those that are read without a copy, because of
+	// cache.Options.DefaultUnsafeDisableDeepCopy or ByObject, are cached whole, as are all with
+	// sharedinformer.Whole. With sharedinformer.Packed none are.
 	Store sharedinformer.Store
 
 	// Snapshot is where informers keep what they have, so that a later process begins with

@@ -13,7 +13,8 @@
 // priorityqueue.PriorityQueue holds; of the informers within, Millrace's laws L01
 // to L23 too, and of the queue L26 to L30. README.md lists the differences.
 //
-// Equal parts of cached objects are in memory once, for all kinds (W03), but for
+// Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise.
+// Equal parts of whole ones are in memory once, for all kinds (W03), but for
 // those with a transform. What Get and List return is a copy, unless the options
 // say otherwise; what handlers, predicates and map functions are given is not,
 // as in stock controller-runtime, and must not be changed.

@@ -82,7 +82,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 		ResyncPeriod: time.Duration(period),
 		Indexers:     toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc},
 		Pool:         c.pool,
-		Store:        c.store,
+		Store:        c.storeOf(config),
 		Snapshot:     c.snapshots,
 		Pages:        !bookmarks, // the end of a streaming list is a bookmark
 		Tweak: func(o *metav1.ListOptions) {
@@ -110,6 +110,17 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 		}
 	}
 	return informer, informer.SetTransform(config.Transform)
+}
+
+// storeOf is how the objects of a configuration are cached.
+func (c *Cache) storeOf(config cache.Config) sharedinformer.Store {
+	switch {
+	case c.store != sharedinformer.DefaultStore:
+		return c.store
+	case ptr.Deref(config.UnsafeDisableDeepCopy, false):
+		return sharedinformer.Whole
+	}
+	return sharedinformer.Packed
 }
 
 func informerOf[T object.Object](c *Cache, place discovery.Mapping, namespace string, opts clientgo.ResourceOptions) toolscache.SharedIndexInformer {

@@ -3,6 +3,7 @@ package controllerruntime
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 
@@ -17,6 +18,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/object"
 )
 
 // reader reads from the informers of a kind.
@@ -34,18 +38,15 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 	if !ok {
 		return fmt.Errorf("unable to get %v: the cache does not have that namespace", key)
 	}
-	path := key.Name
-	if key.Namespace != "" {
-		path = key.Namespace + "/" + key.Name
+	heads, ok := clientgo.HeadsOf(s.informer)
+	if !ok {
+		return fmt.Errorf("unable to get %v: %w", key, errNotSynced)
 	}
-	found, exists, err := s.informer.GetIndexer().GetByKey(path)
-	if err != nil {
-		return err
-	}
+	head, exists := heads.Get(key)
 	if !exists {
 		return apierrors.NewNotFound(schema.GroupResource{Group: r.form.gvk.Group, Resource: r.form.gvk.Kind}, key.Name)
 	}
-	object, err := r.give(found, s.copies && !inPlace)
+	object, err := r.give(heads, head, s.copies && !inPlace)
 	if err != nil {
 		return err
 	}
@@ -57,6 +58,9 @@ func (r reader) get(key client.ObjectKey, out client.Object, inPlace bool) error
 	return nil
 }
 
+// errNotSynced: there is no cache to read from.
+var errNotSynced = errors.New("the informer has not synced")
+
 // scope returns the scope that has a namespace.
 func (r reader) scope(namespace string) (scope, bool) {
 	s, ok := r.scopes[namespace]
@@ -66,23 +70,26 @@ func (r reader) scope(namespace string) (scope, bool) {
 	return s, ok
 }
 
-// give returns a cached object in the form that is wanted.
-func (r reader) give(cached any, copied bool) (runtime.Object, error) {
-	object, ok := cached.(runtime.Object)
-	if !ok {
-		return nil, fmt.Errorf("the cache has a %T, which is not an object", cached)
+// give returns the object of a head in the form that is wanted. A copy of one that is there
+// as bytes is made of them.
+func (r reader) give(heads clientgo.Heads, head object.Head, copied bool) (given runtime.Object, err error) {
+	if copied && !r.partial {
+		given, err = heads.Copy(head)
+	} else {
+		given, err = heads.Open(head)
 	}
-	if r.partial {
-		var err error
-		if object, err = metadataOf(object, r.form.gvk); err != nil {
-			return nil, err
+	if err == nil && r.partial {
+		if given, err = metadataOf(given, r.form.gvk); err == nil && copied {
+			given = given.DeepCopyObject()
 		}
 	}
-	if copied {
-		object = object.DeepCopyObject()
-		object.GetObjectKind().SetGroupVersionKind(r.form.gvk)
+	if err != nil {
+		return nil, err
 	}
-	return object, nil
+	if copied {
+		given.GetObjectKind().SetGroupVersionKind(r.form.gvk)
+	}
+	return given, nil
 }
 
 // metadataOf returns the metadata of an object, which they share.
@@ -136,26 +143,30 @@ func (r reader) list(out client.ObjectList, opts *client.ListOptions) error {
 // gather appends the objects of one scope that the options select, until the
 // limit is reached.
 func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptions) ([]runtime.Object, error) {
-	found, err := find(s.informer.GetIndexer(), opts)
+	heads, ok := clientgo.HeadsOf(s.informer)
+	if !ok {
+		return nil, fmt.Errorf("unable to list: %w", errNotSynced)
+	}
+	found, with, err := find(heads, s.informer.GetIndexer(), opts)
 	if err != nil {
 		return nil, err
 	}
-	objects = slices.Grow(objects, len(found))
 	copied := s.copies && !ptr.Deref(opts.UnsafeDisableDeepCopy, false)
-	for _, o := range found {
+	for head := range found {
 		if opts.Limit > 0 && int64(len(objects)) >= opts.Limit {
 			break
 		}
-		if opts.LabelSelector != nil {
-			all, err := meta.Accessor(o)
-			if err != nil {
-				return nil, err
-			}
-			if !opts.LabelSelector.Matches(labels.Set(all.GetLabels())) {
-				continue
-			}
+		if opts.LabelSelector != nil && !opts.LabelSelector.Matches(labels.Set(head.GetLabels())) {
+			continue
 		}
-		object, err := r.give(o, copied)
+		ok, err := with.hold(heads, head)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		object, err := r.give(heads, head, copied)
 		if err != nil {
 			return nil, err
 		}
@@ -164,40 +175,56 @@ func (r reader) gather(objects []runtime.Object, s scope, opts *client.ListOptio
 	return objects, nil
 }
 
-// find returns what may match: by fields, by namespace, or all.
-func find(store toolscache.Indexer, opts *client.ListOptions) ([]any, error) {
-	switch {
-	case opts.FieldSelector != nil:
-		return findByFields(store, opts.FieldSelector, opts.Namespace)
-	case opts.Namespace != metav1.NamespaceAll:
-		return store.ByIndex(toolscache.NamespaceIndex, opts.Namespace)
-	}
-	return store.List(), nil
+// requirements are fields of an object and the values that they must have.
+type requirements []requirement
+
+type requirement struct {
+	values toolscache.IndexFunc
+	wanted string
 }
 
-// findByFields takes what the index of the first field has and looks whether it
-// has the values of the other fields too.
-func findByFields(store toolscache.Indexer, selector fields.Selector, namespace string) ([]any, error) {
+// hold reports whether the object of a head has the values. Where there are none to be seen
+// it is not opened.
+func (with requirements) hold(heads clientgo.Heads, head object.Head) (bool, error) {
+	if len(with) == 0 {
+		return true, nil
+	}
+	o, err := heads.Open(head)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(with, func(r requirement) bool { return !slices.Contains(valuesFor(r.values, o), r.wanted) }), nil
+}
+
+// find returns the heads of what may match, by fields, by namespace, or all; and what is
+// still to be seen of the objects themselves.
+func find(heads clientgo.Heads, store toolscache.Indexer, opts *client.ListOptions) (iter.Seq[object.Head], requirements, error) {
+	if opts.FieldSelector != nil {
+		return findByFields(heads, store, opts.FieldSelector, opts.Namespace)
+	}
+	return heads.Namespace(opts.Namespace), nil, nil
+}
+
+// findByFields takes what the index of the first field has. The other fields are to be seen.
+func findByFields(heads clientgo.Heads, store toolscache.Indexer, selector fields.Selector, namespace string) (iter.Seq[object.Head], requirements, error) {
 	required := selector.Requirements()
 	if len(required) == 0 || slices.ContainsFunc(required, func(r fields.Requirement) bool {
 		return r.Operator != selection.Equals && r.Operator != selection.DoubleEquals
 	}) {
-		return nil, fmt.Errorf("field selector %q: only exact matches are supported by the cache", selector)
+		return nil, nil, fmt.Errorf("field selector %q: only exact matches are supported by the cache", selector)
 	}
-	found, err := store.ByIndex(indexOf(required[0].Field), valueIn(namespace, required[0].Value))
-	if err != nil {
-		return nil, err
+	found, err := heads.ByIndex(indexOf(required[0].Field), valueIn(namespace, required[0].Value))
+	if err != nil || len(required) == 1 {
+		return found, nil, err
 	}
 	functions := store.GetIndexers()
+	var with requirements
 	for _, r := range required[1:] {
 		values, ok := functions[indexOf(r.Field)]
 		if !ok {
-			return nil, fmt.Errorf("index with name %s does not exist", indexOf(r.Field))
+			return nil, nil, fmt.Errorf("index with name %s does not exist", indexOf(r.Field))
 		}
-		wanted := valueIn(namespace, r.Value)
-		found = slices.DeleteFunc(found, func(o any) bool {
-			return !slices.Contains(valuesFor(values, o), wanted)
-		})
+		with = append(with, requirement{values, valueIn(namespace, r.Value)})
 	}
-	return found, nil
+	return found, with, nil
 }

@@ -1,4 +1,4 @@
-// Command adapted is controller-runtime over Millrace's cache and queues.
+// Command adapted is controller-runtime over Millrace's cache of whole objects, and its queues.
 package main
 
 import (
@@ -6,8 +6,11 @@ import (
 
 	adapter "github.com/millrace-dev/millrace/adapters/controllerruntime"
 	"github.com/millrace-dev/millrace/bench/contestants/controllerruntime"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 func main() {
-	controllerruntime.Stack{Cache: adapter.NewCache, Queue: adapter.NewQueue[reconcile.Request]}.Main()
+	controllerruntime.Stack{
+		Cache: adapter.Options{Store: sharedinformer.Whole}.NewCache, Queue: adapter.NewQueue[reconcile.Request],
+	}.Main()
 }
