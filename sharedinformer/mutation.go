@@ -37,6 +37,7 @@ func (e *MutationError) Error() string {
 // once.
 type mutationDetector[T object.Object] struct {
 	every  time.Duration
+	holds  string // the Go type of the objects that are cached; empty for that of what is watched
 	report func(*failure.Failure)
 	forget func()        // called before a report: what is shared now goes to no later object; may be nil
 	wake   chan struct{} // holds one token while there is something to report
@@ -185,7 +186,7 @@ func (m *mutationDetector[T]) checkAll() {
 		}
 		m.report(&failure.Failure{
 			Phase: failure.PhaseCache, Key: c.key, Handler: c.handler,
-			Err: &MutationError{Type: fmt.Sprintf("%T", c.shared), Path: c.path, Others: n - 1},
+			Err: &MutationError{Type: cmp.Or(m.holds, fmt.Sprintf("%T", c.shared)), Path: c.path, Others: n - 1},
 		})
 	}
 }

@@ -31,11 +31,7 @@ func newPacked[T object.Object](from source.ListerWatcher[T], opts Options) *pac
 	by.OnLose(i.lose)
 	i.tally = i.count
 	if opts.DetectMutations > 0 {
-		detector := &openedMutations[T]{
-			mutationDetector: newMutationDetector[T](opts.DetectMutations, i.reportNow),
-			cached:           make(map[object.Key]*wire.Packed[T]),
-			early:            make(map[*wire.Packed[T]]*original[T]),
-		}
+		detector := newOpenedMutations[T](opts.DetectMutations, i.reportNow)
 		if pool != nil {
 			detector.forget = pool.Forget
 		}
@@ -91,60 +87,4 @@ func partsOf(from any) *wire.Pool {
 		return sharer.SharedParts()
 	}
 	return nil
-}
-
-// openedMutations detects mutations of objects that were opened. The cache itself cannot be
-// changed.
-type openedMutations[T object.Object] struct {
-	*mutationDetector[T]
-
-	// Guarded by mu.
-	cached map[object.Key]*wire.Packed[T]
-	early  map[*wire.Packed[T]]*original[T] // opened by an index, before they are cached, or when they have left
-}
-
-// opened is called with each object before anybody else has it.
-func (m *openedMutations[T]) opened(p *wire.Packed[T], o T) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	key := object.KeyOf(p)
-	if m.cached[key] == p {
-		m.watch(key, o)
-	} else {
-		m.early[p] = &original[T]{shared: o, copy: o.DeepCopyObject().(T), key: key}
-	}
-}
-
-func (m *openedMutations[T]) learn(events []Event[*wire.Packed[T]]) (look func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var left []*original[T]
-	for i := range events {
-		e := &events[i]
-		key := object.KeyOf(e.Object)
-		if before, ok := m.watched[key]; ok {
-			left = append(left, before)
-			delete(m.watched, key)
-		}
-		if e.Type == Delete {
-			delete(m.cached, key)
-			continue
-		}
-		m.cached[key] = e.Object
-		if o, ok := m.early[e.Object]; ok {
-			m.watched[key] = o
-		} else if e.Object.Kept() {
-			o, _ := e.Object.InUse()
-			m.watch(key, o)
-		}
-	}
-	clear(m.early)
-	return func() { m.checkLeft(left) }
-}
-
-// look looks at the object if it is in use.
-func (m *openedMutations[T]) look(shared *wire.Packed[T], handler string) {
-	if o, ok := shared.InUse(); ok {
-		m.mutationDetector.look(o, handler)
-	}
 }
