@@ -27,13 +27,16 @@
 //	goroutines  how many there are of each package
 //
 // An error is a sentence of text with status 400, 404, 405, 409 (several informers are
-// meant), 500 or 503 (too many look).
+// meant), 500 (something that is asked panicked or failed) or 503 (too many look).
 //
 // # Guarantees
 //
 // What is looked at never waits for who looks. No lock of the pipeline is held while an answer
 // is sent, at most four answers are made at a time, and at most eight streams of events
-// are open. A stream drops what its reader does not take in time, and says how much.
+// are open. A stream drops what its reader does not take in time, and says how much. Who does
+// not read is cut off after ten seconds, and a function of Options that panics is told to who
+// asks. One that does not return holds up its own answer; after ten seconds without a turn
+// the others get 503.
 //
 // Of objects the heads are shown. Contents, and the values that indexes draw from them, are
 // shown only with Options.Contents, and those of Secrets never. It is up to the server who

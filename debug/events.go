@@ -3,6 +3,7 @@ package debug
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -31,7 +32,12 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 		busy(w, fmt.Sprintf("%d streams of events are open, and more are not allowed.", mostStreams))
 		return
 	}
-	q := query{r.URL.Query()}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
+		return
+	}
+	q := query{values}
 	informer, key := q.get("informer"), object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	want := func(e *flight.Entry) bool {
 		return (informer == "" || e.Name == informer || e.Role != flight.Informer) &&
@@ -124,13 +130,7 @@ func (e *endings) of(r *http.Request) <-chan struct{} {
 		e.servers = make(map[*http.Server]chan struct{})
 	}
 	e.servers[server] = ended
-	server.RegisterOnShutdown(func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.servers[server] == ended { // it may be shut down twice
-			delete(e.servers, server)
-			close(ended)
-		}
-	})
+	// The channel stays: a request may still come while the server shuts down.
+	server.RegisterOnShutdown(sync.OnceFunc(func() { close(ended) }))
 	return ended
 }

@@ -63,6 +63,7 @@ func readGoroutines(b *bytes.Buffer) (*Goroutines, error) {
 		count, outermost = 0, ""
 	}
 	lines := bufio.NewScanner(b)
+	lines.Buffer(nil, b.Len()+1) // labels may be long
 	for lines.Scan() {
 		line := lines.Text()
 		if m := groupLine.FindStringSubmatch(line); m != nil {

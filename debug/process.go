@@ -1,18 +1,23 @@
 package debug
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/millrace-dev/millrace/debug/internal/units"
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // How many look at the same time.
 const (
 	mostAnswers = 4  // that are made
-	mostWaiting = 64 // requests that wait for one of them
+	mostWaiting = 64 // requests that wait for one of them, or read theirs
 	mostStreams = 8
 )
 
@@ -25,7 +30,7 @@ type Process struct {
 	opts    Options
 	mux     *http.ServeMux
 	answers chan struct{} // a token for each answer that is made
-	waiting chan struct{} // a token for each request that waits or has one
+	waiting chan struct{} // a token for each request until its answer is sent
 	streams chan struct{} // a token for each stream
 	ends    endings
 }
@@ -83,35 +88,60 @@ func refuse(code int, format string, args ...any) error {
 }
 
 // answer makes an answer when it is its turn. It is made as a whole before any of it is sent,
-// so that who reads slowly holds nothing but it.
+// so that who reads slowly keeps nobody from making another; there are no more answers than
+// requests that may wait.
 func (p *Process) answer(w http.ResponseWriter, r *http.Request, make func(query) (any, error)) {
 	select {
 	case p.waiting <- struct{}{}:
+		defer func() { <-p.waiting }()
 	default:
 		busy(w, "Too many look at this process. Ask again.")
 		return
 	}
-	body, err := func() ([]byte, error) {
-		defer func() { <-p.waiting }()
-		select {
-		case p.answers <- struct{}{}:
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // what is left of it asks for more than was meant
+		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
+		return
+	}
+	turn, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	select {
+	case p.answers <- struct{}{}:
+	case <-turn.Done():
+		busy(w, fmt.Sprintf("%d answers are being made, and none was ready in %v: something that they ask for does not return. See /debug/pprof/goroutine.", mostAnswers, patience))
+		return
+	}
+	body, err := func() (body []byte, err error) {
 		defer func() { <-p.answers }()
-		value, err := make(query{r.URL.Query()})
-		if err != nil {
-			return nil, err
-		}
-		return units.Marshal(value)
+		// Functions of Options, keys and objects are of others.
+		err = failure.Apart("what is asked for", func() error {
+			value, err := make(query{values})
+			if err == nil {
+				body, err = units.Marshal(value)
+			}
+			return err
+		})
+		return body, err
 	}()
 	if err != nil {
 		fail(w, err)
 		return
 	}
+	send(w, append(body, '\n'))
+}
+
+// send writes an answer, each part of it in time.
+func send(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
-	_, _ = w.Write(append(body, '\n')) // the client may have gone
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	control := http.NewResponseController(w)
+	for part := range slices.Chunk(body, 64<<10) {
+		// Where there are no deadlines, as in a test's recorder, there is no slow reader either.
+		_ = control.SetWriteDeadline(time.Now().Add(patience))
+		if _, err := w.Write(part); err != nil {
+			return // the client has gone, or does not read
+		}
+	}
 }
 
 func fail(w http.ResponseWriter, err error) {
@@ -147,8 +177,9 @@ func (q query) number(name string, otherwise, most int) (int, error) {
 
 // clipped is a caller's text as a message may have it.
 func clipped(s string) string {
-	if len(s) > 256 {
-		s = s[:256] + "..."
+	const most = 256
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }
