@@ -238,7 +238,7 @@ func (c *Client) Events(ctx context.Context, informer string, key object.Key) it
 // Event is one of a stream.
 type Event struct {
 	flight.Entry
-	Lost uint64
+	Lost uint64 `json:",omitzero"`
 }
 
 // WriteJSON writes what a Client has returned as it was sent, indented.
@@ -253,6 +253,16 @@ func WriteJSON(w io.Writer, answer any) error {
 	}
 	b.WriteByte('\n')
 	_, err = b.WriteTo(w)
+	return err
+}
+
+// WriteJSONLine is WriteJSON on one line.
+func WriteJSONLine(w io.Writer, answer any) error {
+	text, err := units.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
 	return err
 }
 

@@ -40,7 +40,8 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	q := query{values}
 	informer, key := q.get("informer"), object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	want := func(e *flight.Entry) bool {
-		return (informer == "" || e.Name == informer || e.Role != flight.Informer) &&
+		others := e.Role == flight.Informer && e.Name != informer || e.Role == flight.Handler && e.Informer != informer
+		return (informer == "" || !others) &&
 			(key.Namespace == "" || e.Key.Namespace == key.Namespace) && (key.Name == "" || e.Key.Name == key.Name)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -14,6 +14,8 @@ type Whose struct {
 	Role  Role
 	Name  string
 	Of    int `json:",omitzero"` // the track of the informer that a handler belongs to
+
+	Informer string // the name of that informer
 }
 
 // Entry is an event and whose it is.
@@ -39,7 +41,7 @@ type Status struct {
 func (t *track) whose() Whose {
 	w := Whose{Track: t.number, Role: t.role, Name: t.name}
 	if t.of != nil {
-		w.Of = t.of.number
+		w.Of, w.Informer = t.of.number, t.of.name
 	}
 	return w
 }

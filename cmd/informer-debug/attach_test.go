@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -163,4 +164,75 @@ func TestWaysToAProcess(t *testing.T) {
 	r = invoke(t, "get", "pods/good", "-n", "shop", "--attach=unix:"+socket)
 	require.Contains(t, r.out, `"withheld": "this process shows no contents`)
 	require.NotContains(t, r.out, "nodeName")
+}
+
+// What happens in a process is followed, filtered by informer and name.
+func TestWatchOfAProcess(t *testing.T) {
+	recorder := flight.New(flight.DefaultSize)
+	pods := recorder.Track(flight.Label{Role: flight.Informer, Name: "pods"})
+	nodes := recorder.Track(flight.Label{Role: flight.Informer, Name: "nodes"})
+	handler := recorder.Track(flight.Label{Role: flight.Handler, Name: "main.go:7", Of: nodes})
+	server := httptest.NewServer(debug.New(debug.Options{Recorder: recorder}))
+	defer server.Close()
+	stop := make(chan struct{})
+	var recording sync.WaitGroup
+	recording.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Millisecond):
+				key := object.Key{Namespace: "shop", Name: fmt.Sprint("p", n%2)}
+				nodes.Record(&flight.Event{Kind: flight.Applied, Change: "update", Key: key})
+				handler.Record(&flight.Event{Kind: flight.Told, Key: key})
+				pods.Record(&flight.Event{Kind: flight.Applied, Change: "add", Key: key, RV: "7"})
+			}
+		}
+	})
+	defer recording.Wait()
+	defer close(stop)
+	r := invoke(t, "watch", "pods", "--attach", server.URL, "-c", "4")
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Len(t, r.lines(), 4)
+	for _, line := range r.lines() {
+		require.Regexp(t, `^\S+ \S+  informer pods +applied shop/p[01] add rv 7$`, line)
+	}
+	r = invoke(t, "watch", "nodes/p1", "-n", "shop", "--attach", server.URL, "-c", "4", "-o", "jsonl")
+	for _, line := range r.lines() {
+		require.Contains(t, line, `"name":"p1"`)
+		require.NotContains(t, line, `"name":"pods"`)
+	}
+	r = invoke(t, "watch", "crontabs", "--attach", server.URL, "--timeout", "1s")
+	require.Equal(t, exitTimeout, r.code)
+	require.Contains(t, r.errOut, "0 events in 1s")
+	require.Empty(t, r.out)
+	for _, wrong := range [][]string{{"pods", "-l", "a=b"}, {"pods", "-o", "wide"}, {"/x"}} {
+		r := invoke(t, append([]string{"watch", "--attach", server.URL}, wrong...)...)
+		require.Equal(t, exitUsage, r.code, wrong)
+	}
+}
+
+// A process that stops is no end that was asked for.
+func TestWatchOfAProcessThatStops(t *testing.T) {
+	server := httptest.NewServer(debug.New(debug.Options{Recorder: flight.New(0)}))
+	defer server.Close()
+	var stdout, stderr transcript
+	ended := make(chan result, 1)
+	go func() {
+		ended <- finish(t, t.Context(), []string{"watch", "pods", "--attach", server.URL}, around(&stdout, &stderr))
+	}()
+	require.Eventually(t, func() bool {
+		server.CloseClientConnections()
+		return len(ended) == 1
+	}, 20*time.Second, 10*time.Millisecond)
+	r := <-ended
+	require.Equal(t, exitUnavailable, r.code)
+}
+
+// One object is followed by its name.
+func TestWatchOfOneObject(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	r := invoke(t, "watch", "pods/web-1", "-n", "shop", server, "-o", "name", "--timeout", "1s")
+	require.Equal(t, exitTimeout, r.code)
+	require.Equal(t, []string{"add shop pods/web-1"}, r.lines())
 }

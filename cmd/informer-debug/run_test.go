@@ -273,8 +273,9 @@ func TestWatchCustomResource(t *testing.T) {
 func TestBadUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"watch", "name what to watch"},
-		{"watch pods web-1", "--field-selector metadata.name=web-1"},
-		{"watch pods/web-1", "--field-selector metadata.name=web-1"},
+		{"watch pods web-1", "for one object say pods/web-1"},
+		{"watch pods/web-1/x", "want TYPE or TYPE/NAME"},
+		{"watch pods/", "want TYPE or TYPE/NAME"},
 		{"watch pods.", "want TYPE[.VERSION][.GROUP]"},
 		{"watch pods -n shop -A", "contradict each other"},
 		{"watch pods -c -1", "--count is -1"},

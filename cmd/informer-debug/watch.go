@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -35,12 +36,17 @@ stderr tells of the reflector's states (·), of trouble (!), and at the end sums
 up. Once synced, trouble never ends it: the reflector tries again for ever.`
 
 func newWatch(s surroundings) *cobra.Command {
-	var connect connectFlags
+	var attach attachFlags
+	connect := &attach.connect
 	var flags viewFlags
 	cmd := &cobra.Command{
-		Use:   "watch TYPE[.VERSION][.GROUP]",
+		Use:   "watch TYPE[.VERSION][.GROUP][/NAME]",
 		Short: "Show the changes of a resource as an informer sees them",
-		Long: `watch runs an informer on one resource and shows what its handler hears.
+		Long: `watch runs an informer on one resource, or one object of it, and shows what its
+handler hears. With
+--attach it runs none: it shows what happens in a running process to the informer TYPE, or to
+TYPE/NAME, and to its handlers and controllers. The process tells of keys and times, not of
+objects, and does not wait: events that came too quickly are counted on stderr.
 
 ` + viewHelp + `
 
@@ -48,7 +54,8 @@ func newWatch(s surroundings) *cobra.Command {
 		Example: `  informer-debug watch pods -A
   informer-debug watch deployments.v1.apps -n shop -o wide
   informer-debug watch pods -A -o name | while read change ns pod; do echo $change $ns $pod; done
-  informer-debug watch pods --field-selector metadata.name=web-1 -o jsonl | jq .changed
+  informer-debug watch pods/web-1 -o jsonl | jq .changed
+  informer-debug watch pods -n shop --attach http://localhost:6060
   informer-debug watch crontabs.stable.example.com --watch-only -c 1 --timeout 30s`,
 		Args: oneType,
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -60,11 +67,24 @@ func newWatch(s surroundings) *cobra.Command {
 	}
 	connect.add(cmd)
 	flags.add(cmd)
+	cmd.Flags().StringVar(&attach.to, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(connect.check(), flags.check()); err != nil {
 			return err
 		}
-		arg, err := object.ParseResourceArg(args[0])
+		if attach.to != "" {
+			attach.namespace = flags.namespace
+			f, err := newFollower(s, &attach, &flags, args[0])
+			if err != nil {
+				return err
+			}
+			return f.run(cmd.Context())
+		}
+		resource, name, _ := strings.Cut(args[0], "/")
+		if name != "" {
+			flags.fields = fields.AndSelectors(flags.fields, fields.OneTermEqualSelector("metadata.name", name))
+		}
+		arg, err := object.ParseResourceArg(resource)
 		if err != nil {
 			return usage("%w", err)
 		}
@@ -85,10 +105,10 @@ func oneType(_ *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return usage("name what to watch, for example \"pods\"")
 	case len(args) > 1:
-		return usage("%d arguments: want one TYPE; for one object add --field-selector metadata.name=%s", len(args), args[1])
+		return usage("%d arguments: want one TYPE; for one object say %s/%s", len(args), args[0], args[1])
 	}
-	if resource, name, ok := strings.Cut(args[0], "/"); ok {
-		return usage("%q: want a TYPE; for one object say %s --field-selector metadata.name=%s", args[0], resource, name)
+	if resource, name, ok := strings.Cut(args[0], "/"); ok && (resource == "" || name == "" || strings.Contains(name, "/")) {
+		return usage("%q: want TYPE or TYPE/NAME", args[0])
 	}
 	return nil
 }

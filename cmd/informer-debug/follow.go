@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// errEnded: the process that was followed told of no end, and nothing comes any more.
+var errEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")
+
+// follower shows what happens in a running process.
+type follower struct {
+	surroundings
+	attach *attachFlags
+	flags  *viewFlags
+	typ    string
+	key    object.Key
+}
+
+// newFollower checks what watch --attach was told.
+func newFollower(s surroundings, attach *attachFlags, flags *viewFlags, arg string) (*follower, error) {
+	f := &follower{surroundings: s, attach: attach, flags: flags, key: object.Key{Namespace: flags.namespace}}
+	f.typ, f.key.Name, _ = strings.Cut(arg, "/")
+	out := flags.output.value
+	switch {
+	case f.typ == "" || strings.Contains(f.key.Name, "/"):
+		return nil, usage("%q: want TYPE or TYPE/NAME", arg)
+	case flags.selector != "" || flags.fieldSelector != "" || flags.metadataOnly:
+		return nil, usage("--selector, --field-selector and --metadata-only make no sense with --attach: the process's own informer says what it watches")
+	case out != "" && out != "json" && out != "jsonl":
+		return nil, usage("-o %s makes no sense with --attach: the process tells of keys and no objects", out)
+	}
+	return f, nil
+}
+
+// run prints events until ctx is done, enough were shown, or the process ends.
+func (f *follower) run(ctx context.Context) error {
+	if f.flags.timeout > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, f.flags.timeout, errTimedOut)
+		defer cancel()
+		ctx = timed
+	}
+	process, called, err := f.attach.attach(f.surroundings)
+	if err != nil {
+		return err
+	}
+	shown := 0
+	for event, err := range process.Events(ctx, f.typ, f.key) {
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			return f.attach.unanswered(ctx, called, err)
+		}
+		if err := f.print(&event); err != nil {
+			return &exitError{code: exitRuntime, err: err}
+		}
+		if shown++; shown == f.flags.count {
+			return nil
+		}
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), errTimedOut):
+		return &exitError{code: exitTimeout, err: fmt.Errorf("%s: %d events in %s", called, shown, f.flags.timeout)}
+	case ctx.Err() != nil:
+		return nil
+	}
+	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", called, errEnded)}
+}
+
+func (f *follower) print(e *debug.Event) error {
+	switch {
+	case f.flags.output.value == "json":
+		return debug.WriteJSON(f.stdout, e)
+	case f.flags.output.value == "jsonl":
+		return debug.WriteJSONLine(f.stdout, e)
+	case e.Lost > 0:
+		_, err := fmt.Fprintf(f.stderr, "! %s  %d events are missing here\n", time.Now().Format(clock), e.Lost)
+		return err
+	}
+	var b strings.Builder
+	writeEntry(&b, &e.Entry)
+	_, err := fmt.Fprint(f.stdout, b.String())
+	return err
+}
