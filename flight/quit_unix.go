@@ -10,10 +10,15 @@ import (
 	"syscall"
 )
 
-// DumpOnQuit writes all events to w when the process gets SIGQUIT, as from Ctrl-\ or
-// kill -QUIT, and then lets the signal do what it does otherwise: the Go runtime writes
-// the stacks of all goroutines and ends the process. Stop ends that.
+// DumpOnQuit writes all events to w, or to standard error if w is nil, when the process gets
+// SIGQUIT, as from Ctrl-\ or kill -QUIT. Then, after five seconds at the latest, the signal
+// is sent again, to do what it does otherwise: the Go runtime writes the stacks of all
+// goroutines and ends the process. A program that asks for the signal itself therefore
+// hears it twice, and goes on. Stop ends that.
 func (r *Recorder) DumpOnQuit(w io.Writer) (stop func()) {
+	if w == nil {
+		w = os.Stderr
+	}
 	quit, stopped := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(quit, syscall.SIGQUIT)
 	var waiting sync.WaitGroup
@@ -21,8 +26,8 @@ func (r *Recorder) DumpOnQuit(w io.Writer) (stop func()) {
 		defer signal.Stop(quit)
 		select {
 		case <-quit:
-			_ = r.Dump(w) // the stacks are to follow, whether this can be written or not
-			signal.Reset(syscall.SIGQUIT)
+			r.finally(w, -1)
+			signal.Stop(quit) // and no more: another recorder may still be writing
 			_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
 		case <-stopped:
 		}

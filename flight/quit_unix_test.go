@@ -7,10 +7,18 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 )
 
-// quit lets the process end by a signal.
+// quit lets the process end by a signal, after two recorders have written, of which the
+// other one is slow.
 func quit(w io.Writer) {
+	other := New(DefaultSize)
+	other.Track(Label{Role: Queue, Name: "slow"}).Record(&Event{Kind: Marked})
+	other.DumpOnQuit(writerFunc(func(b []byte) (int, error) {
+		time.Sleep(100 * time.Millisecond)
+		return os.Stderr.Write(b)
+	}))
 	Process().DumpOnQuit(w)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT)
 }

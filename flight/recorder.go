@@ -23,6 +23,8 @@ type Recorder struct {
 
 	scratch []byte    // of Record
 	crash   io.Writer // nil: standard error
+
+	ending sync.Mutex // held while the last events are written; taken before mu
 }
 
 // DefaultSize is the memory of the process's recorder, in bytes.
