@@ -16,10 +16,11 @@ type Recorder struct {
 	mu     sync.Mutex // guards all below, and the pieces of tracks
 	pieces int        // there may be in all
 	free   int        // of them, not made yet
-	tracks []*track
-	made   int    // tracks ever
-	lost   uint64 // records
-	clock  uint64 // counts records
+	tracks []*track   // in the order of their numbers
+	spare  spare      // those of them that have pieces
+	made   int        // tracks ever
+	lost   uint64     // records
+	clock  uint64     // counts records
 
 	scratch []byte    // of Record
 	crash   io.Writer // nil: standard error
@@ -99,6 +100,9 @@ type track struct {
 	records  uint64 // ever
 	written  uint64 // when, by the recorder's clock
 	orphaned bool   // the Track is gone
+	rank     int    // its place in spare, if it is ranked
+	ranked   bool
+	seen     uint64 // what written was when it was ranked
 	stages   stages
 }
 
@@ -133,13 +137,16 @@ func (r *Recorder) orphan(t *track) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.orphaned, t.stages = true, stages{}
+	r.spare.add(t)
 	r.drop(t)
 }
 
 // drop forgets a track that is orphaned and has no events. It is called under mu.
 func (r *Recorder) drop(t *track) {
 	if t.orphaned && len(t.pieces) == 0 {
-		r.tracks = slices.DeleteFunc(r.tracks, func(each *track) bool { return each == t })
+		if at, found := slices.BinarySearchFunc(r.tracks, t.number, func(each *track, n int) int { return each.number - n }); found {
+			r.tracks = slices.Delete(r.tracks, at, at+1)
+		}
 	}
 }
 
@@ -169,6 +176,7 @@ func (r *Recorder) write(t *track, record []byte) {
 		p := r.piece()
 		p.first = t.records
 		t.pieces = append(t.pieces, p)
+		r.spare.add(t)
 		last = len(t.pieces) - 1
 	}
 	p := t.pieces[last]
@@ -190,30 +198,14 @@ func (r *Recorder) piece() *piece {
 	return p
 }
 
-// reclaim takes the oldest piece of the track that can spare it best: one that nobody
-// writes to any more, then the one that has the most pieces, then the one that was written
-// to the longest ago. It is called where some track has one.
+// reclaim takes the oldest piece of the track that can spare it best. It is called where
+// some track has one.
 func (r *Recorder) reclaim() *piece {
-	var from *track
-	for _, t := range r.tracks {
-		if len(t.pieces) > 0 && (from == nil || t.spares(from)) {
-			from = t
-		}
-	}
+	from := r.spare.best()
 	p := from.pieces[0]
 	from.pieces = slices.Delete(from.pieces, 0, 1)
+	r.spare.add(from)
 	r.lost += uint64(p.records)
 	r.drop(from)
 	return p
-}
-
-// spares reports whether t can spare a piece better than u.
-func (t *track) spares(u *track) bool {
-	switch {
-	case t.orphaned != u.orphaned:
-		return t.orphaned
-	case len(t.pieces) != len(u.pieces):
-		return len(t.pieces) > len(u.pieces)
-	}
-	return t.written < u.written
 }

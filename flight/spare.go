@@ -1,0 +1,65 @@
+package flight
+
+import "container/heap"
+
+// spare is a heap of the tracks that have pieces. The one that can spare a piece best is
+// first: one that nobody writes to any more, then the one that has the most pieces, then the
+// one that was written to the longest ago. Where a track stands for the last is brought up
+// to date when it comes first, so that to write costs nothing.
+type spare []*track
+
+// add puts t into the heap, or where it belongs after it got or lost a piece or its owner.
+func (s *spare) add(t *track) {
+	switch {
+	case len(t.pieces) == 0 && t.ranked:
+		heap.Remove(s, t.rank)
+	case len(t.pieces) == 0:
+	case t.ranked:
+		heap.Fix(s, t.rank)
+	default:
+		heap.Push(s, t)
+	}
+}
+
+// best is the track that can spare a piece best. There must be one.
+func (s *spare) best() *track {
+	t := (*s)[0]
+	for t.seen != t.written {
+		t.seen = t.written
+		heap.Fix(s, 0)
+		t = (*s)[0]
+	}
+	return t
+}
+
+func (s spare) Len() int { return len(s) }
+
+func (s spare) Less(i, j int) bool {
+	t, u := s[i], s[j]
+	switch {
+	case t.orphaned != u.orphaned:
+		return t.orphaned
+	case len(t.pieces) != len(u.pieces):
+		return len(t.pieces) > len(u.pieces)
+	}
+	return t.seen < u.seen
+}
+
+func (s spare) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].rank, s[j].rank = i, j
+}
+
+func (s *spare) Push(t any) {
+	last := t.(*track)
+	last.rank, last.ranked, last.seen = len(*s), true, last.written
+	*s = append(*s, last)
+}
+
+func (s *spare) Pop() any {
+	n := len(*s) - 1
+	last := (*s)[n]
+	last.ranked, (*s)[n] = false, nil
+	*s = (*s)[:n]
+	return last
+}
