@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/object"
 )
@@ -25,10 +28,31 @@ func writeLines(w io.Writer, entries []Entry) error {
 
 // String writes an entry as a line: when, whose, what.
 func (e *Entry) String() string {
-	return fmt.Sprintf("%s %s %s: %s", e.At.Format("15:04:05.000000"), e.Role, e.Name, e.What())
+	return fmt.Sprintf("%s %s %s: %s", e.At.Format("15:04:05.000000"), e.Role, printable(e.Name), e.What())
 }
 
-// What says what happened, without when and to whom.
+// printable returns s on one line, and without what a terminal would obey.
+func printable(s string) string {
+	bad := func(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }
+	if !strings.ContainsFunc(s, bad) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case !bad(r):
+			b.WriteRune(r)
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(r)):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		default:
+			quoted := strconv.QuoteRune(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// What says what happened, without when and to whom, on one line.
 func (e *Event) What() string {
 	l := line(e.Kind.String())
 	if e.Key != (object.Key{}) {
@@ -61,7 +85,7 @@ func (e *Event) What() string {
 	if e.Text != "" {
 		l += line(": " + e.Text)
 	}
-	return string(l)
+	return printable(string(l))
 }
 
 // line is words with a space between them.
