@@ -81,7 +81,8 @@ func (k Kind) String() string {
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Event is one thing that happened. Which fields mean something is said at its Kind; the
-// others are zero.
+// others are zero. Of texts that are too long the beginning is kept: 253 bytes of names, 255
+// of Text and Cluster, 64 of all else.
 type Event struct {
 	At   time.Time
 	Kind Kind
@@ -92,7 +93,7 @@ type Event struct {
 	UID      string
 	RV       string
 	Change   string // "add", "update", "delete"
-	Text     string // at most 255 bytes are kept
+	Text     string
 	Outcome  string
 	After    uint64 `json:",omitzero"`
 	Position uint64 `json:",omitzero"`
@@ -106,11 +107,12 @@ type Event struct {
 	Took     time.Duration `json:",omitzero"`
 }
 
-// Limits of the texts of an event.
+// Limits of the texts of an event, in bytes.
 const (
-	maxText = 255
-	maxName = 320 // a name has at most 253 bytes, a namespace 63
-	// maxRecord is what an event takes at most: its texts, and less than 128 bytes of
+	maxName = 253 // of a name, and of a namespace
+	maxText = 255 // of a text, and of the name of a cluster
+	maxWord = 64  // of a UID, a version, a change and an outcome
+	// maxRecord is what an event takes at most: its texts, and less than 140 bytes of
 	// numbers and lengths.
-	maxRecord = 4*maxName + 6*maxText + 128
+	maxRecord = 4*maxName + 2*maxText + 4*maxWord + 140
 )

@@ -42,19 +42,24 @@ func FuzzRecord(f *testing.F) {
 			Received: time.Duration(d), Decoded: time.Duration(d), Queued: time.Duration(d), Took: time.Duration(d),
 		}
 		var room [maxRecord]byte
-		record := appendRecord(room[:0], &e)
+		record := appendRecord(room[:0], &e, moment{d, time.Duration(n)})
 		require.LessOrEqual(t, len(record), maxRecord)
-		got, rest := readRecord(append(record, "next"...))
-		require.Equal(t, "next", string(rest))
+		var got Entry
+		require.Equal(t, "next", string(readRecord(append(record, "next"...), &got)))
+		clip := func(s string, most int) string {
+			if len(s) > most {
+				return clip(s, most)
+			}
+			return s
+		}
 		e.Key = object.Key{Namespace: clip(namespace, maxName), Name: clip(name, maxName)}
 		e.About, e.Cluster = e.Key, clip(text, maxText)
-		e.UID, e.RV, e.Text = clip(uid, maxText), clip(rv, maxText), clip(text, maxText)
-		e.Change, e.Outcome = e.Text, e.Text
-		require.Equal(t, e, got)
+		e.UID, e.RV, e.Text = clip(uid, maxWord), clip(rv, maxWord), clip(text, maxText)
+		e.Change, e.Outcome = clip(text, maxWord), clip(text, maxWord)
+		require.Equal(t, e, got.Event)
+		require.Equal(t, d-int64(n), got.order)
 	})
 }
-
-func clip(s string, most int) string { return s[:min(len(s), most)] }
 
 // A quiet track keeps what it has, however busy another one is, and the memory stays
 // within its bound.

@@ -36,15 +36,15 @@ func (f *Follower) Next(want func(*Entry) bool, most int) (entries []Entry, lost
 		at[t.number] = all
 		lost += before - seen
 		for len(records) > 0 {
-			e.Event, records = readRecord(records)
+			records = readRecord(records, &e)
 			if want == nil || want(&e) {
 				entries = append(entries, e)
 			}
 		}
 	}
 	f.at = at
-	slices.SortStableFunc(entries, func(a, b Entry) int { return a.At.Compare(b.At) })
-	if more := len(entries) - most; more > 0 {
+	slices.SortStableFunc(entries, byTime)
+	if more := len(entries) - max(most, 0); more > 0 {
 		entries, lost = entries[more:], lost+uint64(more)
 	}
 	return entries, lost

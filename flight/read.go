@@ -22,7 +22,10 @@ type Whose struct {
 type Entry struct {
 	Whose
 	Event
+	order int64 // of its moment
 }
+
+func byTime(a, b Entry) int { return cmp.Compare(a.order, b.order) }
 
 // TrackStatus is one track seen from outside.
 type TrackStatus struct {
@@ -88,18 +91,26 @@ func (r *Recorder) records(t *track) []byte {
 }
 
 // Entries returns the events that are still held and that want, if it is not nil, wants,
-// in the order of time.
-func (r *Recorder) Entries(want func(*Entry) bool) (entries []Entry) {
+// in the order of time, also where the clock was put back meanwhile.
+func (r *Recorder) Entries(want func(*Entry) bool) []Entry {
+	return r.entries(func(*track) bool { return true }, want)
+}
+
+// entries are those of some tracks.
+func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entries []Entry) {
 	for _, t := range r.all() {
+		if !of(t) {
+			continue
+		}
 		e := Entry{Whose: t.whose()}
 		for rest := r.records(t); len(rest) > 0; {
-			e.Event, rest = readRecord(rest)
+			rest = readRecord(rest, &e)
 			if want == nil || want(&e) {
 				entries = append(entries, e)
 			}
 		}
 	}
-	slices.SortStableFunc(entries, func(a, b Entry) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(entries, byTime)
 	return entries
 }
 
@@ -112,19 +123,24 @@ func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 		track    int
 		position uint64
 	}
+	meant := func(t *track) bool {
+		switch {
+		case t.role == Handler && t.of != nil:
+			t = t.of
+		case t.role != Informer && t.role != Handler:
+			return true
+		}
+		return informer == "" || t.name == informer
+	}
 	var places []place // of the object's changes
-	meant := make(map[int]bool)
-	for _, e := range r.Entries(func(e *Entry) bool { return e.Role == Informer && (informer == "" || e.Name == informer) }) {
-		meant[e.Track] = true
-		if e.Kind == Applied && e.Key == key {
+	r.entries(meant, func(e *Entry) bool {
+		if e.Role == Informer && e.Kind == Applied && e.Key == key {
 			places = append(places, place{e.Track, e.Position})
 		}
-	}
-	return r.Entries(func(e *Entry) bool {
-		switch {
-		case e.Role == Informer && !meant[e.Track], e.Role == Handler && !meant[e.Of]:
-			return false
-		case e.Kind != Told || e.Key == key:
+		return false
+	})
+	return r.entries(meant, func(e *Entry) bool {
+		if e.Kind != Told || e.Key == key {
 			return e.Key == key
 		}
 		return slices.ContainsFunc(places, func(p place) bool {
@@ -159,5 +175,5 @@ func (r *Recorder) Busiest(since time.Time, n int) []Busy {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Track, b.Track),
 			cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
-	return busy[:min(n, len(busy))]
+	return busy[:min(max(n, 0), len(busy))]
 }

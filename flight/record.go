@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"time"
+	"unicode/utf8"
 )
 
 // A record is an event as bytes: its length, its moment, its kind, which fields it has, and
@@ -34,6 +35,7 @@ const (
 	hasDecoded
 	hasQueued
 	hasTook
+	hasDrift
 )
 
 // writer appends fields and notes which.
@@ -47,11 +49,21 @@ func (w *writer) text(field uint32, s string, most int) {
 		return
 	}
 	if len(s) > most {
-		s = s[:most]
+		s = clip(s, most)
 	}
 	w.fields |= field
 	w.to = binary.AppendUvarint(w.to, uint64(len(s)))
 	w.to = append(w.to, s...)
+}
+
+// clip is the beginning of s, which is longer than most, without a part of a character.
+func clip(s string, most int) string {
+	for end := most; end > most-utf8.UTFMax; end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
+	}
+	return s[:most] // it is not UTF-8
 }
 
 func (w *writer) number(field uint32, n uint64) {
@@ -73,15 +85,33 @@ func (w *writer) duration(field uint32, d time.Duration) {
 func (w *writer) uid(s string) {
 	var id [16]byte
 	if !parseUUID(&id, s) {
-		w.text(hasUID, s, maxText)
+		w.text(hasUID, s, maxWord)
 		return
 	}
 	w.fields |= hasUUID
 	w.to = append(w.to, id[:]...)
 }
 
+// moment is when something happened.
+type moment struct {
+	wall  int64         // by the clock on the wall, since 1970
+	drift time.Duration // by how much that clock has been put on since the recorder began
+}
+
+// since returns the moment of at for a recorder that began then, or at a time unknown.
+func since(began, at time.Time) moment {
+	if began.IsZero() {
+		return moment{wall: at.UnixNano()}
+	}
+	wall := at.UnixNano()
+	return moment{wall, time.Duration(wall-began.UnixNano()) - at.Sub(began)}
+}
+
+// order grows with time, whatever happens to the clock on the wall.
+func (m moment) order() int64 { return m.wall - int64(m.drift) }
+
 // appendRecord appends e to b, which must be empty.
-func appendRecord(b []byte, e *Event) []byte {
+func appendRecord(b []byte, e *Event, at moment) []byte {
 	w := writer{to: b[:header]}
 	w.text(hasNamespace, e.Key.Namespace, maxName)
 	w.text(hasName, e.Key.Name, maxName)
@@ -91,10 +121,10 @@ func appendRecord(b []byte, e *Event) []byte {
 	if e.UID != "" {
 		w.uid(e.UID)
 	}
-	w.text(hasRV, e.RV, maxText)
-	w.text(hasChange, e.Change, maxText)
+	w.text(hasRV, e.RV, maxWord)
+	w.text(hasChange, e.Change, maxWord)
 	w.text(hasText, e.Text, maxText)
-	w.text(hasOutcome, e.Outcome, maxText)
+	w.text(hasOutcome, e.Outcome, maxWord)
 	w.number(hasAfter, e.After)
 	w.number(hasPosition, e.Position)
 	w.number(hasCount, uint64(max(e.Count, 0)))
@@ -104,8 +134,9 @@ func appendRecord(b []byte, e *Event) []byte {
 	w.duration(hasDecoded, e.Decoded)
 	w.duration(hasQueued, e.Queued)
 	w.duration(hasTook, e.Took)
+	w.duration(hasDrift, at.drift)
 	binary.LittleEndian.PutUint16(w.to, uint16(len(w.to)))
-	binary.LittleEndian.PutUint64(w.to[2:], uint64(e.At.UnixNano()))
+	binary.LittleEndian.PutUint64(w.to[2:], uint64(at.wall))
 	w.to[10] = byte(e.Kind)
 	binary.LittleEndian.PutUint32(w.to[11:], w.fields)
 	return w.to
@@ -154,11 +185,12 @@ func (r *reader) uid() string {
 	return formatUUID(id)
 }
 
-// readRecord reads the first record of b and returns the rest.
-func readRecord(b []byte) (e Event, rest []byte) {
+// readRecord reads the first record of b into e, and returns the rest.
+func readRecord(b []byte, e *Entry) (rest []byte) {
 	n := binary.LittleEndian.Uint16(b)
 	r := reader{b[header:n], binary.LittleEndian.Uint32(b[11:])}
-	e.At = time.Unix(0, int64(binary.LittleEndian.Uint64(b[2:])))
+	at := moment{wall: int64(binary.LittleEndian.Uint64(b[2:]))}
+	e.At = time.Unix(0, at.wall)
 	e.Kind = Kind(b[10])
 	e.Key.Namespace = r.text(hasNamespace)
 	e.Key.Name = r.text(hasName)
@@ -179,7 +211,9 @@ func readRecord(b []byte) (e Event, rest []byte) {
 	e.Decoded = r.duration(hasDecoded)
 	e.Queued = r.duration(hasQueued)
 	e.Took = r.duration(hasTook)
-	return e, b[n:]
+	at.drift = r.duration(hasDrift)
+	e.order = at.order()
+	return b[n:]
 }
 
 // groups is where the hexadecimal groups of a UUID begin and end in its text.

@@ -11,6 +11,8 @@ import (
 // pieceSize is what a track gets at a time. It has room for any record.
 const pieceSize = 2 << 10
 
+const _ = uint(pieceSize - maxRecord)
+
 // Recorder has the memory of all tracks.
 type Recorder struct {
 	mu     sync.Mutex // guards all below, and the pieces of tracks
@@ -22,8 +24,9 @@ type Recorder struct {
 	lost   uint64     // records
 	clock  uint64     // counts records
 
-	scratch []byte    // of Record
-	crash   io.Writer // nil: standard error
+	began   time.Time       // never changes; zero only where New did not make it
+	scratch [maxRecord]byte // of Record
+	crash   io.Writer       // nil: standard error
 
 	ending sync.Mutex // held while the last events are written; taken before mu
 }
@@ -40,7 +43,7 @@ func Process() *Recorder { return process }
 // New returns a recorder of so many bytes for events. With 0 it records nothing, not even
 // how long stages take.
 func New(size int) *Recorder {
-	return &Recorder{pieces: max(size, 0) / pieceSize, free: max(size, 0) / pieceSize, scratch: make([]byte, 0, maxRecord)}
+	return &Recorder{began: time.Now(), pieces: max(size, 0) / pieceSize, free: max(size, 0) / pieceSize}
 }
 
 // Or returns r, or the process's recorder if r is nil.
@@ -81,7 +84,7 @@ const (
 type Label struct {
 	Role Role
 	Name string
-	Of   *Track // the informer of a handler
+	Of   *Track // the informer of a handler, if it is of the same recorder
 }
 
 // Track is what one informer, handler, queue or controller records.
@@ -118,7 +121,7 @@ type piece struct {
 // the first to go.
 func (r *Recorder) Track(l Label) *Track {
 	t := &track{role: l.Role, name: l.Name}
-	if l.Of != nil {
+	if l.Of != nil && l.Of.recorder == r {
 		t.of = l.Of.track
 	}
 	r.mu.Lock()
@@ -150,23 +153,27 @@ func (r *Recorder) drop(t *track) {
 	}
 }
 
-// Record records e. A zero At is now.
+// Record records e, and changes nothing in it. A zero At is now.
 func (t *Track) Record(e *Event) {
 	if t == nil {
 		return
 	}
-	if e.At.IsZero() {
-		e.At = time.Now()
+	at := e.At
+	if at.IsZero() {
+		at = time.Now()
 	}
+	t.record(e, since(t.recorder.began, at))
+}
+
+func (t *Track) record(e *Event, at moment) {
 	r := t.recorder
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pieces == 0 {
 		return
 	}
-	r.scratch = appendRecord(r.scratch[:0], e)
-	r.write(t.track, r.scratch)
-	t.stages.observe(e)
+	r.write(t.track, appendRecord(r.scratch[:0], e, at))
+	t.stages.observe(e, at.wall)
 }
 
 // write is called under mu.

@@ -59,35 +59,35 @@ type window struct {
 	counts [buckets]uint32
 }
 
-func (s *stages) observe(e *Event) {
+// observe takes note of what an event says, which happened at that time since 1970.
+func (s *stages) observe(e *Event, at int64) {
 	switch e.Kind {
 	case Applied:
-		if e.Received > 0 {
-			s.first = s.first.add(Decoding, e.At, e.Received-e.Decoded, 1)
-			s.second = s.second.add(Applying, e.At, e.Decoded, 1)
+		if e.Received > 0 && e.Decoded >= 0 {
+			s.first = s.first.add(Decoding, at, e.Received-e.Decoded, 1)
+			s.second = s.second.add(Applying, at, e.Decoded, 1)
 		}
 	case Told:
 		count := max(e.Count, 1)
-		s.first = s.first.add(Calling, e.At, e.Took/time.Duration(count), count)
+		s.first = s.first.add(Calling, at, e.Took/time.Duration(count), count)
 		if e.Received > 0 {
-			s.second = s.second.add(Lagging, e.At, e.Received, count)
+			s.second = s.second.add(Lagging, at, e.Received, count)
 		}
 	case Taken:
-		s.first = s.first.add(Waiting, e.At, e.Took, 1)
+		s.first = s.first.add(Waiting, at, e.Took, 1)
 	case Done:
-		s.second = s.second.add(Reconciling, e.At, e.Took, 1)
+		s.second = s.second.add(Reconciling, at, e.Took, 1)
 	}
 }
 
 // add observes a time, and makes the stage at its first.
-func (s *stage) add(name Stage, at time.Time, took time.Duration, times int) *stage {
+func (s *stage) add(name Stage, at int64, took time.Duration, times int) *stage {
 	if s == nil {
 		s = &stage{name: name}
 	}
 	b := bucket(took)
-	now := at.UnixNano()
-	part(&s.minute, now/int64(minutePart)).counts[b] += uint32(times)
-	part(&s.hour, now/int64(hourPart)).counts[b] += uint32(times)
+	part(&s.minute, at/int64(minutePart)).counts[b] += uint32(times)
+	part(&s.hour, at/int64(hourPart)).counts[b] += uint32(times)
 	return s
 }
 
