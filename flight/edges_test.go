@@ -33,7 +33,7 @@ func TestTheGreatestEvent(t *testing.T) {
 	require.Equal(t, short, got[3].About)
 	require.Equal(t, long[:maxText], got[3].Text)
 	require.Equal(t, long[:maxWord], got[3].RV)
-	require.EqualValues(t, math.MinInt64, got[3].Took)
+	require.Equal(t, time.Duration(math.MinInt64), got[3].Took)
 	var room [maxRecord]byte
 	record := appendRecord(room[:0], &got[3].Event, moment{math.MinInt64, math.MinInt64})
 	require.LessOrEqual(t, len(record), maxRecord)
