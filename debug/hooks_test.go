@@ -1,9 +1,7 @@
 package debug_test
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -160,7 +158,7 @@ func closed(c chan struct{}) bool {
 
 // Labels of goroutines may be long.
 func TestGoroutinesWithLongLabels(t *testing.T) {
-	pprof.Do(t.Context(), pprof.Labels("long", fmt.Sprintf("%s", bytes.Repeat([]byte("x"), 1<<20))), func(context.Context) {
+	pprof.Do(t.Context(), pprof.Labels("long", strings.Repeat("x", 1<<20)), func(context.Context) {
 		require.Equal(t, http.StatusOK, ask(debug.New(debug.Options{}), "goroutines").Code)
 	})
 }
