@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -181,10 +182,14 @@ func (c *Client) open(ctx context.Context, what string, v url.Values) (io.ReadCl
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusOK {
+	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
+	if resp.StatusCode == http.StatusOK && (form == "application/json" || form == "text/event-stream") {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusOK { // such as a proxy's page to log in
+		return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %q", req.URL.Redacted(), form)}
+	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if err != nil && len(text) == 0 {
 		text = []byte(err.Error())

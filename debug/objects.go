@@ -5,10 +5,13 @@ import (
 	"container/heap"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -40,6 +43,22 @@ type Head struct {
 	Deleting   bool  `json:",omitzero"` // it has a deletion timestamp
 	Labels     map[string]string
 	Owners     []Owner
+}
+
+// mostHeads is about how many bytes the heads of a page have: it ends behind the one that
+// goes beyond.
+const mostHeads = 8 << 20
+
+// size is about how many bytes of text a head has.
+func (h *Head) size() int {
+	n := len(h.Namespace) + len(h.Name) + len(h.UID) + len(h.RV)
+	for name, value := range h.Labels {
+		n += len(name) + len(value)
+	}
+	for _, o := range h.Owners {
+		n += len(o.Kind) + len(o.Name) + len(o.UID)
+	}
+	return n
 }
 
 // Owner is an owner reference.
@@ -118,23 +137,30 @@ func (p *Process) objects(q query) (*Objects, error) {
 	heads, rv := i.view.Heads().Snapshot()
 	page := &Objects{Informer: i.view.Name(), Cluster: i.cluster, Synced: i.status.Synced, RV: rv}
 	first := pageOf{limit: limit + 1}
-	namespace, search, after := q.get("namespace"), q.get("search"), q.get("continue")
+	namespace, search := q.get("namespace"), q.get("search")
+	after, err := behind(q.get("continue"))
+	if err != nil {
+		return nil, err
+	}
 	for o := range heads {
 		page.Cached++
 		switch {
 		case namespace != "" && o.GetNamespace() != namespace, !strings.Contains(o.GetName(), search):
-		case after != "" && compareToken(o, after) <= 0, !selector.Matches(labels.Set(o.GetLabels())):
+		case after != nil && compareKeys(o, *after) <= 0, !selector.Matches(labels.Set(o.GetLabels())):
 		default:
 			first.add(o)
 		}
 	}
 	slices.SortFunc(first.heads, compareHeads)
-	if len(first.heads) > limit {
-		first.heads = first.heads[:limit]
-		page.Continue = token(first.heads[limit-1])
-	}
-	for _, o := range first.heads {
-		page.Heads = append(page.Heads, headOf(o))
+	size := 0
+	for n, o := range first.heads {
+		if n == limit || size > mostHeads {
+			page.Continue = token(first.heads[n-1])
+			break
+		}
+		head := headOf(o)
+		page.Heads = append(page.Heads, head)
+		size += head.size()
 	}
 	return page, nil
 }
@@ -143,12 +169,30 @@ func compareHeads(a, b object.Head) int {
 	return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// token says behind which object a page begins.
-func token(o object.Head) string { return o.GetNamespace() + "/" + o.GetName() }
+// token says behind which object a page begins. It is escaped, since JSON does not keep all
+// that a name may have.
+func token(o object.Head) string {
+	return url.PathEscape(o.GetNamespace()) + "/" + url.PathEscape(o.GetName())
+}
 
-func compareToken(o object.Head, token string) int {
-	namespace, name, _ := strings.Cut(token, "/")
-	return cmp.Or(strings.Compare(o.GetNamespace(), namespace), strings.Compare(o.GetName(), name))
+// behind reads a token; nil is for the first page.
+func behind(token string) (*object.Key, error) {
+	if token == "" {
+		return nil, nil
+	}
+	namespace, name, ok := strings.Cut(token, "/")
+	key := object.Key{}
+	var err1, err2 error
+	key.Namespace, err1 = url.PathUnescape(namespace)
+	key.Name, err2 = url.PathUnescape(name)
+	if err1 != nil || err2 != nil || !ok {
+		return nil, refuse(http.StatusBadRequest, "continue=%s: want that of the page before", clipped(token))
+	}
+	return &key, nil
+}
+
+func compareKeys(o object.Head, key object.Key) int {
+	return cmp.Or(strings.Compare(o.GetNamespace(), key.Namespace), strings.Compare(o.GetName(), key.Name))
 }
 
 // pageOf is a heap of the least heads, the greatest of them first.
@@ -234,17 +278,37 @@ func contentsIn(o object.Object) (json.RawMessage, error) {
 	return json.Marshal(copied)
 }
 
-// secret reports whether an object is a Secret, or may be one.
+// secret reports whether an object is a Secret, or may be one: an informer's name, which
+// anybody may choose, need not say so, and a transform may have taken the kind away.
 func secret(i one, o object.Object) bool {
-	switch o := o.(type) {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
+	switch o.(type) {
 	case *corev1.Secret:
 		return true
-	case *unstructured.Unstructured:
-		if o.GetKind() == "Secret" {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		if kind == "" {
 			return true
 		}
 	}
-	return named(i, "secret")
+	return strings.Contains(strings.ToLower(kind), "secret") || named(i, "secret") || embedsSecret(reflect.TypeOf(o))
+}
+
+// embedsSecret reports whether a type is a Secret with something around it.
+func embedsSecret(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[corev1.Secret]() {
+		return true
+	}
+	if t.Kind() == reflect.Struct {
+		for f := range t.Fields() {
+			if f.Anonymous && embedsSecret(f.Type) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // named reports whether an informer's name or its Go type tells of secrets.
@@ -272,17 +336,19 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 	if err != nil {
 		return nil, err
 	}
+	withhold := p.opts.Contents && secrets(i) // the cache may be empty afterwards
 	all := &Indexes{Informer: i.view.Name(), Cluster: i.cluster, Indexes: i.view.Heads().Indexes(limit)}
 	switch {
 	case !p.opts.Contents:
 		all.Withheld = "this process shows no contents, nor values that are drawn from them: debug.Options.Contents would"
-	case p.secrets(i):
+	case withhold || secrets(i):
 		all.Withheld = "values that are drawn from Secrets are not shown"
 	}
-	if all.Withheld != "" {
-		for _, index := range all.Indexes {
-			for n := range index.Largest {
-				index.Largest[n].Value = ""
+	for _, index := range all.Indexes {
+		for n := range index.Largest {
+			value := &index.Largest[n].Value
+			if *value = clipped(*value); all.Withheld != "" {
+				*value = ""
 			}
 		}
 	}
@@ -290,7 +356,7 @@ func (p *Process) indexes(q query) (*Indexes, error) {
 }
 
 // secrets reports whether an informer caches Secrets, or may.
-func (p *Process) secrets(i one) bool {
+func secrets(i one) bool {
 	if named(i, "secret") {
 		return true
 	}

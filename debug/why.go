@@ -176,6 +176,10 @@ func (i *inquiry) missing(meant []one) {
 			complete = append(complete, fmt.Sprintf("%s (%d objects, complete up to version %s)", describe(each), s.Objects, s.RV))
 		}
 	}
+	const most = 10
+	if more := len(complete) - most; more > 0 {
+		complete = append(complete[:most], fmt.Sprintf("%d more", more))
+	}
 	if len(complete) > 0 {
 		i.say(NotCached, "%s is in no cache: not in %s. Either there is no such object, or no informer's namespaces and selectors take it in.", i.name, strings.Join(complete, ", nor in "))
 	}
@@ -245,7 +249,26 @@ func (i *inquiry) controller(c controller.View) {
 	if i.parked(c, contents) || i.held(c, s, contents) {
 		return
 	}
+	if len(contents.Waiting) == mostItems || len(contents.Delayed) == mostItems || len(contents.Parked) == mostItems {
+		if i.crowded(c, s) {
+			return
+		}
+	}
 	i.past(c)
+}
+
+// crowded tells of a request that may be behind those that were listed.
+func (i *inquiry) crowded(c controller.View, s controller.Status) bool {
+	asked, taken := i.last(c, flight.Asked), i.last(c, flight.Taken)
+	switch {
+	case asked != nil && (taken == nil || taken.At.Before(asked.At)):
+		i.say(Waiting, "%s was asked of %s %s ago, no worker has taken it since, and it is none of the first %d that wait.", i.name, c.Name(), age(i.now, asked.At), mostItems)
+	case asked == nil && taken == nil:
+		i.say(Unknown, "The controller %s has so many requests (%d wait) that %s may be one behind the first %d; the flight recorder does not remember it.", c.Name(), s.Queue.Waiting, i.name, mostItems)
+	default:
+		return false
+	}
+	return true
 }
 
 func (i *inquiry) parked(c controller.View, contents controller.Contents) bool {
@@ -295,9 +318,10 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 // past tells what the recorder knows of a request that is nowhere.
 func (i *inquiry) past(c controller.View) {
 	asked, done := i.last(c, flight.Asked), i.last(c, flight.Done)
-	changed, told := i.latest(flight.Applied), i.latest(flight.Told)
+	changed, told := i.heard(c)
+	later := func(e *flight.Entry) bool { return e != nil && !e.At.Before(changed.At) }
 	switch {
-	case changed != nil && told != nil && !told.At.Before(changed.At) && (asked == nil || asked.At.Before(changed.At)):
+	case changed != nil && later(told) && !later(asked) && !later(i.last(c, flight.Taken)):
 		i.say(NotAsked, "The last change of %s (%s, version %s) came %s ago, the handlers were told, and no source of %s asked for anything: a predicate left it out, or the map function names other objects.", i.name, changed.Change, changed.RV, age(i.now, changed.At), c.Name())
 	case done != nil && done.Text != "":
 		i.say(BackingOff, "The controller %s failed on %s %s ago and will not try again by itself (%s): %s.", c.Name(), i.name, age(i.now, done.At), done.Outcome, strings.TrimSuffix(done.Text, "."))
@@ -318,14 +342,20 @@ func (i *inquiry) last(c controller.View, kind flight.Kind) *flight.Entry {
 	return nil
 }
 
-// latest is the last event of a kind, of whomever.
-func (i *inquiry) latest(kind flight.Kind) *flight.Entry {
-	for n := len(i.line) - 1; n >= 0; n-- {
-		if i.line[n].Kind == kind {
-			return &i.line[n]
+// heard is the last change that the controller's handler was told of, or is to hear of, and
+// when it last was. An object of another type may have the same key: its changes do not count.
+func (i *inquiry) heard(c controller.View) (changed, told *flight.Entry) {
+	for n := len(i.line) - 1; n >= 0 && told == nil; n-- {
+		if e := &i.line[n]; e.Kind == flight.Told && e.Role == flight.Handler && strings.HasPrefix(e.Name, "controller "+c.Name()+": ") {
+			told = e
 		}
 	}
-	return nil
+	for n := len(i.line) - 1; n >= 0 && told != nil && changed == nil; n-- {
+		if e := &i.line[n]; e.Kind == flight.Applied && e.Track == told.Of {
+			changed = e
+		}
+	}
+	return changed, told
 }
 
 func age(now, then time.Time) string { return short(now.Sub(then)) }

@@ -3,11 +3,13 @@ package debug_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
@@ -51,6 +53,30 @@ func TestWhy(t *testing.T) {
 		"reconciled": {
 			happen: put("p"), want: debug.Reconciled,
 			text: `^The controller keeper reconciled shop/p 5s ago in 0s \(success\), and nothing has asked for it since\.$`,
+		},
+		"another type of that name": {
+			prepare: func(p *puzzle) {
+				factory.Informer[*corev1.ConfigMap](p.Factory).AddHandler(sharedinformer.HandlerFuncs[*corev1.ConfigMap]{})
+			},
+			happen: func(p *puzzle) {
+				put("p")(p)
+				controllertest.Put(p.Env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}})
+				p.Settle(time.Second)
+			}, want: debug.Reconciled,
+			text: `^The controller keeper reconciled shop/p 6s ago`,
+		},
+		"behind more than are listed": {
+			reconcile: func(ctx context.Context, _ string) (controller.Result, error) {
+				<-ctx.Done()
+				return controller.Result{}, nil
+			},
+			happen: func(p *puzzle) {
+				for n := range 1100 {
+					controllertest.Put(p.Env, pod("shop", fmt.Sprint("before", n), ""))
+				}
+				put("p")(p)
+			}, want: debug.Waiting,
+			text: `^shop/p was asked of keeper 5s ago, no worker has taken it since, and it is none of the first 1000 that wait\.$`,
 		},
 		"running": {
 			reconcile: block, happen: put("p"), want: debug.Running,

@@ -42,6 +42,7 @@ func (f *attachFlags) add(cmd *cobra.Command) {
 // attach returns a client of the process, and what messages call it.
 func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
 	kind, rest, _ := strings.Cut(f.to, ":")
+	kind = strings.ToLower(kind)
 	switch {
 	case f.to == "":
 		return nil, "", usage("--attach is missing: say which process to look into")
@@ -55,6 +56,9 @@ func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
 		return debug.Attach("http://localhost", &http.Client{Transport: &http.Transport{DialContext: dial}}), f.to, nil
 	case strings.HasPrefix(f.to, "pod/"):
 		return f.attachPod(s)
+	}
+	if strings.ContainsAny(f.to, "@") { // there may be a password before it
+		return nil, "", usage("--attach: want a URL such as http://localhost:%s, unix:PATH or pod/NAME[:PORT]", defaultPort)
 	}
 	return nil, "", usage("--attach %q: want a URL, unix:PATH or pod/NAME[:PORT]", f.to)
 }
@@ -90,7 +94,7 @@ func (f *attachFlags) attachPod(s surroundings) (*debug.Client, string, error) {
 	if err != nil {
 		return nil, "", &exitError{code: exitUnavailable, err: err}
 	}
-	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", cfg.Namespace, name, port)
+	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", url.PathEscape(cfg.Namespace), name, port)
 	return attached(cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
 }
 

@@ -152,6 +152,8 @@ func TestWaysToAProcess(t *testing.T) {
 		{"", "--attach is missing", exitUsage},
 		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exitUsage},
 		{"pod/a/b", "want pod/NAME[:PORT]", exitUsage},
+		{"HTTP://bob:secret@localhost:1", "connection refused", exitUnavailable},
+		{"htp://bob:secret@localhost", "--attach: want a URL", exitUsage},
 		{"http://bob:secret@[", "want a URL such as", exitUsage},
 	} {
 		r := invoke(t, "get", "--kubeconfig", kubeconfig, "-n", "shop", "--attach", c.attach)
@@ -164,6 +166,9 @@ func TestWaysToAProcess(t *testing.T) {
 	r = invoke(t, "get", "pods/good", "-n", "shop", "--attach=unix:"+socket)
 	require.Contains(t, r.out, `"withheld": "this process shows no contents`)
 	require.NotContains(t, r.out, "nodeName")
+	r = invoke(t, "get", "pods/", "--attach=unix:"+socket)
+	require.Equal(t, exitUsage, r.code, "no name does not mean all")
+	require.Equal(t, "a b c [2Jd", oneLine("a\nb\u009bc\x1b[2Jd\u202e"))
 }
 
 // What happens in a process is followed, filtered by informer and name.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // clock is how times of day are written everywhere.
@@ -111,6 +112,6 @@ func (h logHandler) WithGroup(string) slog.Handler { return h }
 // characters, which a terminal would obey, become spaces.
 func oneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return r == '\n' || r == '\r' || r < ' ' && r != '\t' || r == 0x7f
+		return unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -69,13 +70,14 @@ TYPE is the name of an informer as the process calls it, such as pods.
 
 func runGet(ctx context.Context, s surroundings, attach *attachFlags, flags *getFlags, args []string) error {
 	var typ, name string
+	named := len(args) == 2
 	switch len(args) {
 	case 2:
 		typ, name = args[0], args[1]
 	case 1:
-		typ, name, _ = strings.Cut(args[0], "/")
+		typ, name, named = strings.Cut(args[0], "/")
 	}
-	if strings.Contains(name, "/") || len(args) > 0 && typ == "" || len(args) == 2 && name == "" {
+	if strings.Contains(name, "/") || len(args) > 0 && typ == "" || named && name == "" {
 		return usage("%q: want TYPE, TYPE NAME or TYPE/NAME", strings.Join(args, " "))
 	}
 	process, called, err := attach.attach(s)
@@ -132,7 +134,7 @@ func (f *getFlags) writeHead(t *table, of *debug.Objects, h *debug.Head) error {
 	case "json":
 		return debug.WriteJSON(t.w, h)
 	case "name":
-		_, err := fmt.Fprintf(t.w, "%s/%s\n", of.Informer, oneLine(h.Name))
+		_, err := fmt.Fprintf(t.w, "%s/%s\n", oneLine(of.Informer), oneLine(h.Name))
 		return err
 	}
 	owner := "-"
@@ -162,10 +164,10 @@ func (f *getFlags) writeInformers(w io.Writer, status *debug.Status) error {
 			}
 			continue
 		}
-		behind := "-"
+		behind, most := "-", time.Duration(0)
 		for _, h := range i.Handlers {
-			if h.Behind > 0 {
-				behind = short(h.Behind)
+			if h.Behind > most {
+				behind, most = short(h.Behind), h.Behind
 			}
 		}
 		err := t.row(i.Reflector.Resource, i.Reflector.State.String(), strconv.FormatBool(i.Synced), strconv.Itoa(i.Objects), orDash(i.RV),

@@ -1,0 +1,117 @@
+package debug_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// viewed are informers that a test has put together.
+type viewed []sharedinformer.View
+
+func (v viewed) Status() []sharedinformer.Status { return nil }
+func (v viewed) Views() []sharedinformer.View    { return v }
+
+// renamed is an informer whose name says nothing, and whose objects are others.
+type renamed struct {
+	sharedinformer.View
+	open func(object.Head) object.Object
+}
+
+func (renamed) Name() string { return "plain" }
+
+func (r renamed) Status() sharedinformer.Status {
+	s := r.View.Status()
+	s.Reflector.Resource, s.Type = "plain", "*v1.Plain"
+	return s
+}
+
+func (r renamed) Object(h object.Head) (object.Object, error) { return r.open(h), nil }
+
+type wrapped struct{ corev1.Secret }
+
+// A Secret is one, whatever its informer is called and whatever type holds it.
+func TestASecretUnderAnotherName(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		controllertest.Put(e, pod("shop", "p", "open sesame"))
+		pods := factory.Informer[*corev1.Pod](e.Factory)
+		sharedinformer.AddIndex(pods, "node", func(p *corev1.Pod) []string { return []string{p.Spec.NodeName} })
+		e.Factory.Start(e.Context())
+		require.NoError(e, e.Factory.WaitForSync(e.Context()))
+		for name, o := range map[string]object.Object{
+			"metadata": &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Secret"}},
+			"no kind":  &metav1.PartialObjectMetadata{},
+			"wrapped":  &wrapped{},
+			"own kind": &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "SealedSecret"}},
+		} {
+			view := renamed{pods.View(), func(object.Head) object.Object { return o }}
+			client := attached(debug.New(debug.Options{Informers: debug.Of(viewed{view}), Contents: true}))
+			got, err := client.Object(e.Context(), debug.Which{}, object.Key{Namespace: "shop", Name: "p"})
+			require.NoError(e, err)
+			require.Nil(e, got.Contents, name)
+			require.Contains(e, got.Withheld, "Secrets", name)
+			indexes, err := client.Indexes(e.Context(), debug.Which{}, 5)
+			require.NoError(e, err)
+			require.Empty(e, indexes.Indexes[0].Largest[0].Value, name)
+		}
+	})
+}
+
+// A page of large heads is short, and pages go on behind any name.
+func TestPagesOfLargeHeads(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		const all = 20
+		for n := range all {
+			p := pod("shop", fmt.Sprintf("p%02d%%", n), "")
+			p.Labels["long"] = strings.Repeat("x", 1<<20)
+			controllertest.Put(e, p)
+		}
+		factory.Informer[*corev1.Pod](e.Factory)
+		e.Factory.Start(e.Context())
+		require.NoError(e, e.Factory.WaitForSync(e.Context()))
+		client := attached(debug.New(debug.Options{Informers: debug.Of(e.Factory)}))
+		seen, pages := 0, 0
+		for page := (debug.Page{Limit: 1000}); ; pages++ {
+			o, err := client.Objects(e.Context(), debug.Which{}, page)
+			require.NoError(e, err)
+			require.NotEmpty(e, o.Heads)
+			require.Less(e, len(o.Heads), all)
+			seen += len(o.Heads)
+			if page.Continue = o.Continue; page.Continue == "" {
+				break
+			}
+		}
+		require.Equal(e, all, seen)
+		require.Equal(e, 2, pages)
+	})
+}
+
+// What is no process is said to be none.
+func TestAPageInThePlaceOfAnAnswer(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, "<html>Log in</html>")
+	}))
+	defer server.Close()
+	client := debug.Attach(server.URL, nil)
+	_, err := client.Status(t.Context())
+	require.ErrorContains(t, err, `is no process of Millrace: it sends "text/html"`)
+	events := 0
+	for _, err := range client.Events(t.Context(), "", object.Key{}) {
+		require.ErrorContains(t, err, "is no process of Millrace")
+		events++
+	}
+	require.Equal(t, 1, events)
+}
