@@ -152,7 +152,7 @@ func TestWaysToAProcess(t *testing.T) {
 		{"", "--attach is missing", exitUsage},
 		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exitUsage},
 		{"pod/a/b", "want pod/NAME[:PORT]", exitUsage},
-		{"HTTP://bob:secret@localhost:1", "connection refused", exitUnavailable},
+		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exitUnavailable},
 		{"htp://bob:secret@localhost", "--attach: want a URL", exitUsage},
 		{"http://bob:secret@[", "want a URL such as", exitUsage},
 	} {
