@@ -47,7 +47,7 @@ type ProcessStatus struct {
 // figures mean.
 type Memory struct {
 	HeapBytes    uint64 // live objects, and dead ones that are not collected yet
-	LiveBytes    uint64 // live objects at the end of the last collection
+	LiveBytes    uint64 // live objects at the end of the last collection; 0 before the first
 	TotalBytes   uint64 // all that the Go runtime has of the system
 	LimitBytes   uint64 // GOMEMLIMIT; 0 for none
 	Collections  uint64
