@@ -30,6 +30,7 @@ func serve(t *testing.T, h http.HandlerFunc, body func(t *testing.T, p pipe, log
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
+		synctest.Wait() // until it serves, and has said so in the log
 		body(t, p, &log)
 		cancel()
 		require.NoError(t, <-ended)
