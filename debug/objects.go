@@ -295,20 +295,19 @@ func secret(i one, o object.Object) bool {
 
 // embedsSecret reports whether a type is a Secret with something around it.
 func embedsSecret(t reflect.Type) bool {
+	is := func(t reflect.Type) bool {
+		secret := reflect.TypeFor[corev1.Secret]()
+		return t == secret || t == reflect.PointerTo(secret)
+	}
+	if is(t) {
+		return true
+	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == reflect.TypeFor[corev1.Secret]() {
-		return true
-	}
-	if t.Kind() == reflect.Struct {
-		for f := range t.Fields() {
-			if f.Anonymous && embedsSecret(f.Type) {
-				return true
-			}
-		}
-	}
-	return false
+	return t.Kind() == reflect.Struct && slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		return f.Anonymous && is(f.Type)
+	})
 }
 
 // named reports whether an informer's name or its Go type tells of secrets.

@@ -66,7 +66,8 @@ type Options struct {
 	PprofBindAddress string
 
 	// DebugContents shows whole cached objects at PprofBindAddress, but for Secrets, and
-	// not their heads alone; see debug.Options.
+	// not their heads alone; see debug.Options. At an interface that is not loopback it
+	// needs MetricsAccess.
 	DebugContents bool
 
 	// GracefulShutdownTimeout is how long everything together may take to stop.
@@ -117,6 +118,9 @@ func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 	}
 	if o.MetricsAccess && o.MetricsTLS == nil {
 		errs = append(errs, errors.New("MetricsAccess without MetricsTLS: tokens would be sent in the clear; set MetricsTLS, &serving.TLS{} will do"))
+	}
+	if o.DebugContents && outside(o.PprofBindAddress) && !o.MetricsAccess {
+		errs = append(errs, fmt.Errorf("DebugContents at %s, where anybody could read all that is cached: set MetricsAccess and MetricsTLS, or give PprofBindAddress no host", o.PprofBindAddress))
 	}
 	if served(o.PprofBindAddress) {
 		if host, port, err := net.SplitHostPort(o.PprofBindAddress); err == nil && host == "" {

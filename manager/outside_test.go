@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/serving"
 )
 
 // What others than this machine's programs can reach is protected.
@@ -15,4 +18,16 @@ func TestWhichAddressesOthersReach(t *testing.T) {
 	} {
 		require.Equal(t, want, outside(address), address)
 	}
+}
+
+// Contents are not shown to just anybody.
+func TestContentsOutsideNeedAccess(t *testing.T) {
+	open := Options{PprofBindAddress: "10.1.2.3:6060", DebugContents: true}
+	_, err := open.withDefaults(&config.Config{})
+	require.ErrorContains(t, err, "DebugContents at 10.1.2.3:6060, where anybody could read")
+	open.MetricsAccess, open.MetricsTLS = true, &serving.TLS{}
+	_, err = open.withDefaults(&config.Config{})
+	require.NoError(t, err)
+	_, err = Options{PprofBindAddress: ":6060", DebugContents: true}.withDefaults(&config.Config{})
+	require.NoError(t, err)
 }
