@@ -149,7 +149,7 @@ func TestWaysToAProcess(t *testing.T) {
 		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb", exitUnavailable},
 		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exitUnavailable},
 		{closed.URL, "connection refused", exitUnavailable},
-		{"", "--attach is missing", exitUsage},
+		{"", "name what to look at", exitUsage},
 		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exitUsage},
 		{"pod/a/b", "want pod/NAME[:PORT]", exitUsage},
 		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exitUnavailable},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
@@ -50,6 +51,14 @@ const (
 	loginPatience = 2 * time.Minute
 )
 
+// patienceWith is how long to wait until the server has said what it serves.
+func patienceWith(cfg *config.Config) time.Duration {
+	if cfg.Exec != nil {
+		return loginPatience
+	}
+	return resolvePatience
+}
+
 // connect finds the server and where it serves TYPE. The target's client, if
 // there is one, has to be closed, after an error too.
 func (j *job) connect(ctx context.Context) (target, error) {
@@ -59,11 +68,7 @@ func (j *job) connect(ctx context.Context) (target, error) {
 		return t, &exitError{code: exitUnavailable, err: err}
 	}
 	t.client = client
-	patience := resolvePatience
-	if j.config.Exec != nil {
-		patience = loginPatience
-	}
-	if t.mapping, err = t.resolve(ctx, j.arg, patience, j.console); err != nil {
+	if t.mapping, err = t.resolve(ctx, j.arg, patienceWith(j.config), j.console); err != nil {
 		if errors.Is(context.Cause(ctx), errTimedOut) {
 			return t, j.flags.timedOut(rootCause(err))
 		}
@@ -73,8 +78,7 @@ func (j *job) connect(ctx context.Context) (target, error) {
 		return t, t.unavailable(rootCause(err), err)
 	}
 	if !canWatch(t.mapping) {
-		return t, &exitError{code: exitUnavailable, err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
-			object.ResourceName(t.mapping.Resource), strings.Join(t.mapping.Verbs, ", "))}
+		return t, unwatchable(t.mapping)
 	}
 	switch {
 	case !t.mapping.Namespaced:
@@ -90,6 +94,12 @@ func (j *job) connect(ctx context.Context) (target, error) {
 // canWatch reports whether an informer can be had of a resource.
 func canWatch(m discovery.Mapping) bool {
 	return slices.Contains(m.Verbs, "list") && slices.Contains(m.Verbs, "watch")
+}
+
+// unwatchable is the error for a resource that no informer can be had of.
+func unwatchable(m discovery.Mapping) error {
+	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
+		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
 }
 
 // resolve asks the server what it serves until it answers.

@@ -38,7 +38,7 @@ func (p palette) paint(color, text string) string {
 }
 
 // console writes what is not data, on stderr. Each line is one Write, so that
-// lines of several goroutines do not mix.
+// lines of several goroutines do not mix. A nil console is silent.
 type console struct {
 	w       io.Writer
 	colors  palette
@@ -51,6 +51,9 @@ func newConsole(s surroundings, verbose bool) *console {
 
 // line writes one line. That stderr is gone cannot be reported anywhere.
 func (c *console) line(color, symbol string, at time.Time, text string) {
+	if c == nil {
+		return
+	}
 	_, _ = io.WriteString(c.w, c.colors.paint(color, symbol+" "+at.Format(clock)+"  "+oneLine(text))+"\n")
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -20,7 +19,6 @@ import (
 
 // getFlags are those of get alone.
 type getFlags struct {
-	selector  string
 	search    string
 	typ       string
 	cluster   string
@@ -29,92 +27,113 @@ type getFlags struct {
 }
 
 func newGet(s surroundings) *cobra.Command {
-	var attach attachFlags
+	var look sightFlags
 	flags := getFlags{output: choice{words: []string{"wide", "json", "name"}}}
 	cmd := &cobra.Command{
 		Use:   "get [TYPE [NAME] | TYPE/NAME]",
-		Short: "Show what the caches of a running process hold",
-		Long: `get lists the informers of a running process or, with TYPE, what the cache of one
-holds: key, resource version and owner of each object. With NAME it shows one object, with its
-contents where the process allows it. Secrets never show theirs.
+		Short: "Show what caches hold",
+		Long: `get lists what the cache of an informer holds: key, resource version and owner of each
+object. With NAME it shows one object, with its contents where the process allows it. Secrets
+never show theirs.
 
-TYPE is the name of an informer as the process calls it, such as pods.
+` + sightHelp + `
+
+With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
+TYPE get lists the informers.
 
 ` + attachHelp + `
 
 ` + exitHelp,
-		Example: `  informer-debug get --attach http://localhost:6060
+		Example: `  informer-debug get deploy,rs,po -n shop
+  informer-debug get --attach http://localhost:6060
   informer-debug get pods -n shop -l app=web -o wide --attach http://localhost:6060
   informer-debug get pods/web-1 -n shop -o json --attach unix:/run/janitor.sock`,
 		Args: cobra.MaximumNArgs(2),
 	}
-	attach.add(cmd)
+	look.add(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&flags.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	f.StringVar(&flags.search, "search", "", "only names that have this in them")
 	f.StringVar(&flags.typ, "type", "", "Go type of the objects, such as *v1.Pod, where several informers have one name")
 	f.StringVar(&flags.cluster, "cluster-name", "", "cluster of the informer, where the process has several")
 	f.VarP(&flags.output, "output", "o", "output format (default a table)")
 	f.BoolVar(&flags.noHeaders, "no-headers", false, "print the table without a header")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := attach.connect.check(); err != nil {
+		if err := look.check(); err != nil {
 			return err
 		}
-		if _, err := labels.Parse(flags.selector); err != nil {
-			return usage("--selector %q: %w", flags.selector, err)
-		}
-		return runGet(cmd.Context(), s, &attach, &flags, args)
+		return runGet(cmd.Context(), s, &look, &flags, args)
 	}
 	return cmd
 }
 
-func runGet(ctx context.Context, s surroundings, attach *attachFlags, flags *getFlags, args []string) error {
-	var typ, name string
+func runGet(ctx context.Context, s surroundings, look *sightFlags, flags *getFlags, args []string) error {
+	var types, name string
 	named := len(args) == 2
 	switch len(args) {
 	case 2:
-		typ, name = args[0], args[1]
+		types, name = args[0], args[1]
 	case 1:
-		typ, name, named = strings.Cut(args[0], "/")
+		types, name, named = strings.Cut(args[0], "/")
 	}
-	if strings.Contains(name, "/") || len(args) > 0 && typ == "" || named && name == "" {
+	if strings.Contains(name, "/") || len(args) > 0 && types == "" || named && name == "" {
 		return usage("%q: want TYPE, TYPE NAME or TYPE/NAME", strings.Join(args, " "))
 	}
-	process, called, err := attach.attach(s)
+	if name != "" && look.allNamespaces {
+		return usage("an object by its name is in one namespace: leave out -A, or say -n")
+	}
+	v, err := look.open(ctx, s, types, newConsole(s, false))
 	if err != nil {
 		return err
 	}
-	which := debug.Which{Informer: typ, Type: flags.typ, Cluster: flags.cluster}
-	var asked, written error
-	switch {
-	case typ == "":
-		var status *debug.Status
-		if status, asked = process.Status(ctx); asked == nil {
-			written = flags.writeInformers(s.stdout, status)
-		}
-	case name != "":
-		var o *debug.Object
-		if o, asked = process.Object(ctx, which, object.Key{Namespace: attach.namespace, Name: name}); asked == nil {
-			written = debug.WriteJSON(s.stdout, o)
-		}
-	default:
-		asked, written = flags.list(ctx, s.stdout, process, which, attach.namespace)
+	defer v.close()
+	if err := v.wait(ctx); err != nil {
+		return err
 	}
-	switch {
-	case asked != nil:
-		return attach.unanswered(ctx, called, asked)
-	case written != nil:
-		return &exitError{code: exitRuntime, err: written}
+	if types == "" {
+		status, err := v.process.Status(ctx)
+		if err != nil {
+			return v.unanswered(ctx, err)
+		}
+		return unwritten(flags.writeInformers(s.stdout, status))
+	}
+	for n, informer := range v.names(types) {
+		which := debug.Which{Informer: informer, Type: flags.typ, Cluster: flags.cluster}
+		var asked, written error
+		if name == "" {
+			if n > 0 && flags.output.value != "json" && flags.output.value != "name" {
+				fmt.Fprintln(s.stdout) // an error is that of the next line
+			}
+			asked, written = flags.list(ctx, s.stdout, v, which)
+		} else {
+			var o *debug.Object
+			if o, asked = v.process.Object(ctx, which, object.Key{Namespace: v.namespace(n), Name: name}); asked == nil {
+				written = debug.WriteJSON(s.stdout, o)
+			}
+		}
+		if asked != nil {
+			return v.unanswered(ctx, asked)
+		}
+		if written != nil {
+			return unwritten(written)
+		}
 	}
 	return nil
 }
 
+// unwritten is the error for an output that could not be written; nil for none.
+func unwritten(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code: exitRuntime, err: fmt.Errorf("stdout: %w", err)}
+}
+
 // list writes all pages of what a cache holds.
-func (f *getFlags) list(ctx context.Context, w io.Writer, process *debug.Client, which debug.Which, namespace string) (asked, written error) {
-	page := debug.Page{Namespace: namespace, Selector: f.selector, Search: f.search, Limit: 500}
+func (f *getFlags) list(ctx context.Context, w io.Writer, v *sight, which debug.Which) (asked, written error) {
+	page := debug.Page{Namespace: v.flags.namespace, Selector: v.flags.selector, Search: f.search, Limit: 500}
 	t := f.table(w, "NAMESPACE\tNAME\tRV\tGENERATION\tOWNER", "\tUID\tLABELS")
 	for {
-		objects, err := process.Objects(ctx, which, page)
+		objects, err := v.process.Objects(ctx, which, page)
 		if err != nil {
 			return err, t.flush()
 		}
@@ -134,7 +153,8 @@ func (f *getFlags) writeHead(t *table, of *debug.Objects, h *debug.Head) error {
 	case "json":
 		return debug.WriteJSON(t.w, h)
 	case "name":
-		_, err := fmt.Fprintf(t.w, "%s/%s\n", oneLine(of.Informer), oneLine(h.Name))
+		resource, _, _ := strings.Cut(of.Informer, " ") // "in namespace shop" may follow
+		_, err := fmt.Fprintf(t.w, "%s/%s\n", oneLine(resource), oneLine(h.Name))
 		return err
 	}
 	owner := "-"

@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+const sightHelp = `Without --attach it runs an informer of its own for each TYPE on the cluster of your
+kubeconfig. TYPE is as kubectl has it: a plural, a singular, a kind or a short name, with
+[.VERSION][.GROUP] behind it if need be, a category such as "all", or several with commas.`
+
+// sightFlags say what to look at: the informers of a running process, or others that this
+// one runs on a cluster.
+type sightFlags struct {
+	attachFlags
+	allNamespaces bool
+	selector      string
+	fieldSelector string
+
+	labels labels.Selector // of selector, after check
+	fields fields.Selector // of fieldSelector, after check
+}
+
+func (f *sightFlags) add(cmd *cobra.Command) {
+	f.attachFlags.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
+	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
+	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1; not with --attach")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 || f.to != "" {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return servedTypes(cmd.Context(), f.connect.load), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// check finds contradictions and reads the selectors.
+func (f *sightFlags) check() (err error) {
+	if err := f.connect.check(); err != nil {
+		return err
+	}
+	switch {
+	case f.allNamespaces && f.namespace != "":
+		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
+	case f.fieldSelector != "" && f.to != "":
+		return usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
+	}
+	if f.labels, err = labels.Parse(f.selector); err != nil {
+		return usage("--selector %q: %w", f.selector, err)
+	}
+	if f.fields, err = fields.ParseSelector(f.fieldSelector); err != nil {
+		return usage("--field-selector %q: %w", f.fieldSelector, err)
+	}
+	return nil
+}
+
+// sight is what a verb looks at. Whether the informers are those of another process or of
+// this one, process shows them. It has to be closed.
+type sight struct {
+	process   *debug.Client
+	called    string         // what messages call it
+	flags     *sightFlags    // that opened it
+	config    *config.Config // of the cluster; nil for a process that was attached to by address
+	informers []own          // empty for a process that was attached to
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+	client    *rest.Client
+}
+
+// own is an informer of this process.
+type own struct {
+	*sharedinformer.Informer[*unstructured.Unstructured]
+	target target
+	failed chan error // what ended Run, if anything did
+}
+
+// open attaches to a process, or starts informers of the TYPEs that types names. What is in
+// the way of them is told on c, unless that is nil.
+func (f *sightFlags) open(ctx context.Context, s surroundings, types string, c *console) (*sight, error) {
+	if f.to != "" {
+		process, called, err := f.attach(s)
+		if err != nil {
+			return nil, err
+		}
+		return &sight{process: process, called: called, flags: f}, nil
+	}
+	if types == "" {
+		return nil, usage("name what to look at, for example \"pods\", or a running process with --attach")
+	}
+	log := newConsole(s, false).logger()
+	if c != nil {
+		log = c.logger()
+	}
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, log
+	cfg, err := config.LoadWith(f.connect.load)
+	if err != nil {
+		return nil, &exitError{code: exitUnavailable, err: err}
+	}
+	return f.openCluster(ctx, cfg, types, c)
+}
+
+// openCluster starts informers on a cluster.
+func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types string, c *console) (*sight, error) {
+	client, err := rest.NewClient(cfg, nil)
+	if err != nil {
+		return nil, &exitError{code: exitUnavailable, err: err}
+	}
+	v := &sight{called: serverName(cfg.Host), flags: f, config: cfg, client: client, stop: func() {}}
+	at := target{client: client, server: v.called}
+	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
+	if err != nil {
+		v.close()
+		return nil, err
+	}
+	recorder := flight.New(flight.DefaultSize)
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	v.stop = stop
+	for _, m := range mappings {
+		at.mapping, at.namespace = m, ""
+		if m.Namespaced && !f.allNamespaces {
+			at.namespace = cfg.Namespace
+		}
+		v.add(running, at, recorder, c)
+	}
+	v.process = debug.New(debug.Options{Informers: debug.Of(v), Recorder: recorder, Contents: true}).Client()
+	return v, nil
+}
+
+// add starts one informer.
+func (v *sight) add(ctx context.Context, at target, recorder *flight.Recorder, c *console) {
+	o := own{target: at, failed: make(chan error, 1)}
+	shown := &view{target: at, job: &job{console: c}}
+	opts := sharedinformer.Options{
+		LabelSelector: v.flags.labels, FieldSelector: v.flags.fields, Store: sharedinformer.Packed, Flight: recorder, SyncPatience: -1,
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judge(f, o.HasSynced()) },
+	}
+	if c != nil {
+		opts.OnState = shown.state
+	}
+	o.Informer = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
+	v.informers = append(v.informers, o)
+	v.running.Go(func() {
+		err := o.Run(ctx)
+		if f, ok := errors.AsType[*failure.Failure](err); ok {
+			err = shown.refusal(f)
+		}
+		o.failed <- err
+	})
+}
+
+// wait waits until all informers of one's own have their objects.
+func (v *sight) wait(ctx context.Context) error {
+	for _, o := range v.informers {
+		synced := make(chan error, 1)
+		go func() { synced <- o.WaitForSync(ctx) }()
+		select {
+		case err := <-synced:
+			if err != nil {
+				return v.unanswered(ctx, err)
+			}
+		case err := <-o.failed:
+			o.failed <- err
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Status implements debug.Informers.
+func (v *sight) Status() (all []sharedinformer.Status) {
+	for _, o := range v.informers {
+		all = append(all, o.Informer.Status())
+	}
+	return all
+}
+
+// Views makes the caches visible.
+func (v *sight) Views() (all []sharedinformer.View) {
+	for _, o := range v.informers {
+		all = append(all, o.View())
+	}
+	return all
+}
+
+// names returns what the process calls the informers of a list of TYPEs.
+func (v *sight) names(types string) (names []string) {
+	if v.flags.to != "" {
+		return strings.Split(types, ",")
+	}
+	for _, o := range v.informers {
+		names = append(names, o.Informer.Status().Reflector.Resource)
+	}
+	return names
+}
+
+// unanswered is what the command fails with when the process did not answer, or refused.
+func (v *sight) unanswered(ctx context.Context, err error) error {
+	return v.flags.unanswered(ctx, v.called, err)
+}
+
+// close stops the informers and waits for them.
+func (v *sight) close() {
+	if v.client == nil {
+		return
+	}
+	v.stop()
+	v.running.Wait()
+	v.client.CloseIdleConnections()
+}
+
+// resolveAll finds all TYPEs of a list.
+func (t target) resolveAll(ctx context.Context, types string, patience time.Duration, c *console) (all []discovery.Mapping, err error) {
+	for word := range strings.SplitSeq(types, ",") {
+		arg, err := object.ParseResourceArg(word)
+		if err != nil {
+			return nil, usage("%w", err)
+		}
+		found, err := t.resolveWord(ctx, arg, patience, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
+			if !slices.ContainsFunc(all, func(o discovery.Mapping) bool { return o.Resource == m.Resource }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all, nil
+}
+
+// resolveWord finds what a TYPE means, or what is in the category of that name.
+func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *console) ([]discovery.Mapping, error) {
+	m, err := t.resolve(ctx, arg, patience, c)
+	switch {
+	case err == nil && !canWatch(m):
+		return nil, unwatchable(m)
+	case err == nil:
+		return []discovery.Mapping{m}, nil
+	}
+	failed := t.unavailable(rootCause(err), err)
+	if _, unknown := errors.AsType[*discovery.NoMatchError](err); !unknown || arg.Group != "" || arg.Version != "" {
+		return nil, failed
+	}
+	all, _ := t.client.Mapper().Mappings(ctx) // where groups are missing, failed says so
+	all = slices.DeleteFunc(slices.Clone(all), func(m discovery.Mapping) bool {
+		return !slices.Contains(m.Categories, arg.Resource) || !canWatch(m)
+	})
+	if len(all) == 0 {
+		return nil, failed
+	}
+	return all, nil
+}
+
+// namespace returns where the objects of the n-th informer are, for keys; empty for those
+// that have no namespace.
+func (v *sight) namespace(n int) string {
+	if v.flags.to != "" {
+		return v.flags.namespace
+	}
+	return v.informers[n].target.namespace
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func TestGetRunsInformersOfItsOwn(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	_, err := srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"a": "b"}})
+	require.NoError(t, err)
+	_, err = srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
+	require.NoError(t, err)
+
+	r := invoke(t, "get", "po,cm", "-n", "shop", "-o", "name", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, "pods/cart-1\npods/web-1\nconfigmaps/settings\n", r.out)
+	r = invoke(t, "get", "pods", "-A", "-l", "app=api", "--no-headers", server)
+	require.Regexp(t, `^bank +api-1 +\d+ +1 +-\n$`, r.out)
+	r = invoke(t, "get", "cm/settings", "-n", "shop", server)
+	require.Contains(t, r.out, `"a": "b"`)
+	r = invoke(t, "get", "secret", "key", "-n", "shop", server)
+	require.NotContains(t, r.out, "hidden")
+	require.Contains(t, r.out, `"name": "key"`)
+
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"get", server}, exitUsage, `name what to look at`},
+		{[]string{"get", "pods/web-1", "-A", server}, exitUsage, "an object by its name is in one namespace"},
+		{[]string{"get", "pods", "-A", "-n", "shop", server}, exitUsage, "contradict each other"},
+		{[]string{"get", "pods,", server}, exitUsage, `resource ""`},
+		{[]string{"get", "sheep", server}, exitUnavailable, "sheep"},
+		{[]string{"get", "pods/none", "-n", "shop", server}, exitUnavailable, "none"},
+		{[]string{"get", "pods", "--field-selector=a=b", "--attach=http://localhost:1"}, exitUsage, "--field-selector makes no sense with --attach"},
+	} {
+		r := invoke(t, c.args...)
+		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)
+		require.Contains(t, r.errOut, c.want, c.args)
+	}
+}
