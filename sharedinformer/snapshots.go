@@ -126,9 +126,9 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 	s.mu.Unlock()
 	path, cluster := file.Path, file.Cluster
 	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Confirm: func(ctx context.Context) error {
-		switch now, err := s.origin.Cluster(ctx); {
+		switch now, err := s.cluster(ctx, askTime); {
 		case err != nil:
-			return fmt.Errorf("ask which cluster this is: %w", err)
+			return err
 		case now != cluster:
 			return fmt.Errorf("snapshot %s: %w: %q, and the server's is %q", path, reflector.ErrForeign, cluster, now)
 		}
@@ -170,13 +170,25 @@ func (s *snapshots[T]) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		s.save(ctx)
+		s.save(ctx, askTime)
 		timer.Reset(jitter.Around(interval))
 	}
 }
 
-// lastSave is how long a stop may wait for the last files.
-const lastSave = 10 * time.Second
+const (
+	// askTime is how long the server may take to say which cluster it is.
+	askTime = 30 * time.Second
+
+	// lastAsk is the same during a stop, of which the server need not know. As a rule it
+	// has been asked before.
+	lastAsk = time.Second
+
+	// lastSave is how long a stop may wait for the disk to take the last files.
+	lastSave = 10 * time.Second
+)
+
+// errUnknown: the server did not say which cluster it is, and says it of no other file either.
+var errUnknown = errors.New("ask which cluster this is")
 
 // last writes what the run that ends has changed.
 func (s *snapshots[T]) last(ctx context.Context) {
@@ -185,22 +197,25 @@ func (s *snapshots[T]) last(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 	defer cancel()
-	s.save(ctx)
+	s.save(ctx, lastAsk)
 }
 
 // save writes the file of each feed that has something new. A failure is reported once in a
-// series.
-func (s *snapshots[T]) save(ctx context.Context) {
+// series. The server may be asked for as long as patience.
+func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
 	feeds := s.informer.feeds.all()
 	s.mu.Lock()
 	maps.DeleteFunc(s.saved, func(f *feed[T], _ string) bool { return !slices.Contains(feeds, f) })
 	s.mu.Unlock()
 	for _, f := range feeds {
-		err := failure.Apart("writing a snapshot", func() error { return s.saveFeed(ctx, f) }) // a method of an object may panic
+		err := failure.Apart("writing a snapshot", func() error { return s.saveFeed(ctx, f, patience) }) // a method of an object may panic
 		if ctx.Err() != nil && err != nil {
 			return
 		}
 		s.note(err)
+		if errors.Is(err, errUnknown) {
+			return
+		}
 	}
 }
 
@@ -224,7 +239,7 @@ func (s *snapshots[T]) note(err error) {
 	}
 }
 
-func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T]) error {
+func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.Duration) error {
 	objects, rv := s.informer.contentOf(f)
 	s.mu.Lock()
 	saved := s.saved[f]
@@ -232,9 +247,9 @@ func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T]) error {
 	if rv == "" || rv == saved || f.reflector.Status().Unordered {
 		return nil
 	}
-	cluster, err := s.origin.Cluster(ctx)
+	cluster, err := s.cluster(ctx, patience)
 	if err != nil {
-		return fmt.Errorf("ask which cluster this is: %w", err)
+		return err
 	}
 	label, err := s.labelOf(f)
 	if err != nil {
@@ -252,6 +267,17 @@ func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T]) error {
 	s.saved[f] = rv
 	s.status.Written, s.status.Bytes = label.Written, size
 	return nil
+}
+
+// cluster asks the server which one it is.
+func (s *snapshots[T]) cluster(ctx context.Context, patience time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer in %v", patience))
+	defer cancel()
+	cluster, err := s.origin.Cluster(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	return cluster, nil
 }
 
 // labelOf returns what a feed is of.
