@@ -185,6 +185,9 @@ func (d *Directory) clean() error {
 		return err
 	}
 	for _, e := range entries {
+		if e.IsDir() { // which is not ours
+			continue
+		}
 		old := false
 		if info, err := e.Info(); err == nil && strings.HasSuffix(e.Name(), extension) {
 			old = time.Since(info.ModTime()) > d.opts.MaxAge

@@ -35,8 +35,8 @@
 //
 // # Failure
 //
-// An *Error names the file. It wraps ErrDamaged, ErrForeign, ErrOld or ErrLocked, or what the
-// system says.
+// An *Error names the file. It wraps ErrDamaged, ErrNotFile, ErrForeign, ErrOld or ErrLocked, or
+// what the system says.
 //
 // # Debugging
 //

@@ -1,13 +1,14 @@
 package snapshot
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 )
 
@@ -99,57 +100,129 @@ type File struct {
 
 // Open reads the snapshot at a path, whatever it is of. It fails with an *Error.
 func Open(path string) (*File, error) {
-	raw, err := os.ReadFile(path)
-	if err != nil {
+	f := &File{Path: path}
+	if err := f.open(); err != nil {
 		if p, ok := errors.AsType[*os.PathError](err); ok {
 			err = fmt.Errorf("%s: %w", p.Op, p.Err) // the Error says which
 		}
 		return nil, &Error{path, err}
 	}
-	f := &File{Path: path, Size: int64(len(raw))}
-	if err := f.parse(raw); err != nil {
-		return nil, &Error{path, err}
-	}
 	return f, nil
 }
 
-// parse takes the file apart. The content moves to the beginning of raw.
-func (f *File) parse(raw []byte) error {
-	if !bytes.HasPrefix(raw, []byte(magic)) {
+func (f *File) open() error {
+	from, err := openRegular(f.Path, os.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	return f.parse(from, info.Size())
+}
+
+// parse takes a file of some size apart.
+func (f *File) parse(from io.ReaderAt, size int64) error {
+	start := make([]byte, len(magic))
+	if _, err := from.ReadAt(start, 0); ends(err) || err == nil && string(start) != magic {
 		return fmt.Errorf("%w: it does not begin as one of this version does", ErrDamaged)
+	} else if err != nil {
+		return err
 	}
-	var sum uint32
-	var label []byte
-	content, rest := raw[:0], raw[len(magic):]
-	for number := 0; ; number++ {
-		if len(rest) < headSize {
-			return fmt.Errorf("%w: it ends before block %d", ErrDamaged, number)
-		}
-		size := binary.LittleEndian.Uint32(rest)
-		if uint64(size) > uint64(len(rest)-headSize) {
-			return fmt.Errorf("%w: it ends within block %d", ErrDamaged, number)
-		}
-		block := rest[headSize : headSize+size]
-		sum = crc32.Update(crc32.Update(sum, castagnoli, rest[:4]), castagnoli, block)
-		if sum != binary.LittleEndian.Uint32(rest[4:]) {
-			return fmt.Errorf("%w: the checksum of block %d is wrong", ErrDamaged, number)
-		}
-		rest = rest[headSize+size:]
-		if number == 0 {
-			label = bytes.Clone(block[:min(size, largestLabel)])
-			continue
-		}
-		if size == 0 {
-			break
-		}
-		content = append(content, block...)
+	label, content, err := measure(from, size)
+	if err != nil {
+		return err
 	}
-	if len(rest) > 0 {
-		return fmt.Errorf("%w: %d bytes follow its end", ErrDamaged, len(rest))
+	r := blocks{from: bufio.NewReaderSize(io.NewSectionReader(from, int64(len(magic)), size), readSize)}
+	raw := make([]byte, label)
+	if err := r.next(raw); err != nil {
+		return err
 	}
-	if err := json.Unmarshal(label, &f.Label); err != nil || f.Objects < 0 {
+	if err := json.Unmarshal(raw, &f.Label); err != nil || f.Objects < 0 {
 		return fmt.Errorf("%w: its label cannot be read", ErrDamaged)
 	}
-	f.Content = content
+	f.Size, f.Content = size, make([]byte, content)
+	for rest := f.Content; len(rest) > 0; {
+		block := rest[:min(len(rest), r.ahead())]
+		if err := r.next(block); err != nil {
+			return err
+		}
+		rest = rest[len(block):]
+	}
+	return r.next(nil)
+}
+
+// readSize is how much is read at once.
+const readSize = 1 << 16
+
+// measure adds up the lengths of the blocks, which must come to the size of the file. So a
+// length is believed only where the file has that much, and one with a hole costs nothing.
+func measure(from io.ReaderAt, size int64) (label, content int, err error) {
+	var head [headSize]byte
+	at := int64(len(magic))
+	for number := 0; ; number++ {
+		if _, err := from.ReadAt(head[:], at); ends(err) || err == nil && at+headSize > size {
+			return 0, 0, fmt.Errorf("%w: it ends before block %d", ErrDamaged, number)
+		} else if err != nil {
+			return 0, 0, err
+		}
+		length := binary.LittleEndian.Uint32(head[:])
+		at += headSize + int64(length)
+		switch {
+		case at > size:
+			return 0, 0, fmt.Errorf("%w: it ends within block %d", ErrDamaged, number)
+		case length > max(blockSize, largestLabel), content > math.MaxInt-int(length):
+			return 0, 0, fmt.Errorf("%w: block %d is too large", ErrDamaged, number)
+		case number == 0:
+			label = int(length)
+		case length > 0:
+			content += int(length)
+		case at < size:
+			return 0, 0, fmt.Errorf("%w: %d bytes follow its end", ErrDamaged, size-at)
+		default:
+			return label, content, nil
+		}
+	}
+}
+
+// blocks reads one block after the other.
+type blocks struct {
+	from   *bufio.Reader
+	sum    uint32
+	number int
+}
+
+// ahead is how long the next block says it is; 0 where there is none.
+func (b *blocks) ahead() int {
+	head, err := b.from.Peek(4)
+	if err != nil {
+		return 0
+	}
+	return int(min(binary.LittleEndian.Uint32(head), blockSize))
+}
+
+// next fills block with the next one, which must be just as long and have the right checksum.
+func (b *blocks) next(block []byte) error {
+	var head [headSize]byte
+	_, err := io.ReadFull(b.from, head[:])
+	if err == nil {
+		_, err = io.ReadFull(b.from, block)
+	}
+	switch {
+	case ends(err):
+		return fmt.Errorf("%w: it ends within block %d", ErrDamaged, b.number)
+	case err != nil:
+		return err
+	}
+	b.sum = crc32.Update(crc32.Update(b.sum, castagnoli, head[:4]), castagnoli, block)
+	if b.sum != binary.LittleEndian.Uint32(head[4:]) || uint64(binary.LittleEndian.Uint32(head[:])) != uint64(len(block)) {
+		return fmt.Errorf("%w: the checksum of block %d is wrong", ErrDamaged, b.number)
+	}
+	b.number++
 	return nil
 }
+
+// ends reports whether err says that the file ends.
+func ends(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }

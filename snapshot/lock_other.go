@@ -8,6 +8,9 @@ import (
 	"runtime"
 )
 
+// wary would have nobody wait who opens a pipe.
+const wary = 0
+
 // lock fails: without a lock, two processes would take turns at one file.
 func lock(string) (unlock func(), err error) {
 	return nil, fmt.Errorf("lock: not written for %s: %w", runtime.GOOS, errors.ErrUnsupported)

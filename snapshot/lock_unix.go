@@ -4,16 +4,20 @@ package snapshot
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
 
+// wary has nobody wait who opens a pipe, and follows no link.
+const wary = syscall.O_NONBLOCK | syscall.O_NOFOLLOW
+
 // lock takes an exclusive lock between processes on a file, at once or not at all. The system
 // releases it when the process dies.
 func lock(name string) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := openRegular(name, os.O_CREATE|os.O_RDWR)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("lock: %w", err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	for errors.Is(err, syscall.EINTR) {

@@ -136,7 +136,7 @@ func TestC02_ADamagedFileIsRefused(t *testing.T) {
 	refused := func(what string, raw []byte) {
 		t.Helper()
 		f := new(File)
-		require.ErrorIs(t, f.parse(raw), ErrDamaged, what)
+		require.ErrorIs(t, f.parse(bytes.NewReader(raw), int64(len(raw))), ErrDamaged, what)
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
@@ -329,7 +329,7 @@ func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		budget.Within(t, len(raw), func() {
 			file := new(File)
-			if err := file.parse(bytes.Clone(raw)); err != nil && !errors.Is(err, ErrDamaged) {
+			if err := file.parse(bytes.NewReader(raw), int64(len(raw))); err != nil && !errors.Is(err, ErrDamaged) {
 				t.Fatal(err)
 			}
 		})

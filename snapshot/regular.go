@@ -1,0 +1,54 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// openRegular opens a file, and nothing else: to open a pipe may wait for ever, to open a
+// device may do anything, and a link leads out of the directory.
+func openRegular(path string, flags int) (*os.File, error) {
+	switch info, err := os.Lstat(path); {
+	case err == nil:
+		if err := regular(info); err != nil {
+			return nil, err
+		}
+	case flags&os.O_CREATE == 0 || !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	f, err := os.OpenFile(path, flags|wary, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat() // it may have become another one
+	if err == nil {
+		err = regular(info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// regular fails where what is there is no file.
+func regular(info fs.FileInfo) error {
+	kind := "something else"
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		kind = "a directory"
+	case mode&fs.ModeSymlink != 0:
+		kind = "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		kind = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		kind = "a socket"
+	case mode&fs.ModeDevice != 0:
+		kind = "a device"
+	}
+	return fmt.Errorf("%w: it is %s", ErrNotFile, kind)
+}
