@@ -450,7 +450,7 @@ func TestC02_SnapshotsAreWrittenNowAndThen(t *testing.T) {
 		i := r.begin(dir, sharedinformer.Options{Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Hour})})
 		r.untilSynced(i)
 		written := map[time.Time]bool{}
-		for n := range 10 * 60 {
+		for n := range 10*60 + 10 { // the longest interval is 66 minutes
 			if n < 9*60 { // and then nothing changes
 				r.put(pod("a", fmt.Sprintf("n=%d", n)))
 			}
