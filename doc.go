@@ -8,6 +8,7 @@
 //	failure                    what can go wrong, and guards against panics of user code
 //	flight                     the flight recorder: the last events, and how long stages took
 //	wire                       bytes to objects, lists item by item, watches frame by frame
+//	recording                  what a client receives, in a file, and played again
 //	source                     what a reflector lists and watches
 //	rest                       the client of the API server
 //	rest/config                where the server is and who we are: kubeconfig, credentials, TLS

@@ -17,8 +17,9 @@ import (
 var seeded atomic.Pointer[source]
 
 type source struct {
-	mu   sync.Mutex
-	rand *rand.Rand
+	mu      sync.Mutex
+	rand    *rand.Rand
+	longest bool
 }
 
 // Below returns a duration from 0 up to, but not including, d; 0 if d is not positive.
@@ -29,6 +30,9 @@ func Below(d time.Duration) time.Duration {
 	s := seeded.Load()
 	if s == nil {
 		return rand.N(d)
+	}
+	if s.longest {
+		return d - 1
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,5 +57,13 @@ func Around(period time.Duration) time.Duration {
 // called. It is for simulations.
 func Seed(seed uint64) (restore func()) {
 	before := seeded.Swap(&source{rand: rand.New(rand.NewPCG(seed, 0x6a6974746572))})
+	return func() { seeded.Store(before) }
+}
+
+// Longest makes all further draws of the process the longest that there can be, until
+// restore is called. It is for replays: who waits for no shorter than was recorded comes to
+// what was recorded in the same order.
+func Longest() (restore func()) {
+	before := seeded.Swap(&source{longest: true})
 	return func() { seeded.Store(before) }
 }

@@ -31,6 +31,15 @@ func TestWithoutASeedNothingRepeats(t *testing.T) {
 	require.NotEqual(t, draws(20), draws(20))
 }
 
+func TestTheLongestDraws(t *testing.T) {
+	restore := Longest()
+	require.Equal(t, time.Hour-1, Below(time.Hour))
+	require.Zero(t, Below(1))
+	require.Zero(t, Below(0))
+	restore()
+	require.NotEqual(t, draws(20), draws(20))
+}
+
 func TestDrawsStayBelow(t *testing.T) {
 	for _, seed := range []bool{false, true} {
 		if seed {

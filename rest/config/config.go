@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace-dev/millrace/recording"
 )
 
 // Config says where an API server is, how to recognise it and how to
@@ -109,6 +111,15 @@ type Config struct {
 	// around the one that speaks to the network. It sees the requests with all
 	// their headers, the credentials included.
 	WrapTransport func(http.RoundTripper) http.RoundTripper
+
+	// Recorder, if set, writes down what the server answers to lists and watches, so that it
+	// can be played again; see package recording. Several clients may have the same one. It
+	// sees no credentials. Who made it closes it.
+	Recorder *recording.Recorder
+
+	// Replay, if set, answers in the place of the server: nothing is sent, and nobody is
+	// authenticated. An empty Host means that of the recording. One client may have it.
+	Replay *recording.Replay
 }
 
 // Impersonation is an identity to act as. UID, Groups and Extra need a UserName.
@@ -293,10 +304,13 @@ func hasControl(s string) bool {
 // does not end in a slash.
 func (c *Config) baseURL() (*url.URL, error) {
 	const shape = "use the form https://host:port or https://host:port/prefix"
-	if c.Host == "" {
+	host := c.Host
+	if host == "" && c.Replay != nil {
+		host = c.Replay.Server()
+	}
+	if host == "" {
 		return nil, fmt.Errorf("no server is set: %s", shape)
 	}
-	host := c.Host
 	if !strings.Contains(host, "://") {
 		scheme := "https://"
 		if c.TLS.empty() {

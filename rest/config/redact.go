@@ -102,6 +102,8 @@ func (c Config) String() string {
 	l.str("FieldValidation", c.FieldValidation)
 	l.flag("Logger", c.Logger != nil)
 	l.flag("WrapTransport", c.WrapTransport != nil)
+	l.flag("Recorder", c.Recorder != nil)
+	l.flag("Replay", c.Replay != nil)
 	return l.String()
 }
 

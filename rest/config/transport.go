@@ -70,6 +70,9 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration: %w", err)
 	}
+	if c.Replay != nil {
+		return &http.Client{Transport: c.recorded(c.Replay)}, base, nil
+	}
 	source, err := newCredentialSource(c)
 	if err != nil {
 		return nil, nil, fmt.Errorf("configuration: %w", err)
@@ -87,7 +90,16 @@ func (c *Config) HTTPClient() (*http.Client, *url.URL, error) {
 			return nil, nil, errors.New("configuration: WrapTransport returned nil: return the RoundTripper that it was given, at least")
 		}
 	}
-	return &http.Client{Transport: newAuthTransport(c, base, source, next, n)}, base, nil
+	return &http.Client{Transport: c.recorded(newAuthTransport(c, base, source, next, n))}, base, nil
+}
+
+// recorded returns what a recorder listens to, if there is one. It stands above the
+// credentials and sees one request where the server was asked twice.
+func (c *Config) recorded(next http.RoundTripper) http.RoundTripper {
+	if c.Recorder == nil {
+		return next
+	}
+	return c.Recorder.RoundTripper(next, c.blank)
 }
 
 // network is the RoundTripper that speaks to the network. It holds one

@@ -21,7 +21,7 @@ const module = "github.com/millrace-dev/millrace"
 // import those of lower floors.
 var floors = [][]string{
 	{"object", "failure", "flight", "internal/jitter"},
-	{"source", "wire"},
+	{"source", "wire", "recording"},
 	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot"},
 	{"reflector"},
 	{"sharedinformer"},
@@ -62,7 +62,7 @@ var beside = []string{"controller/controllertest", "conformance"}
 var only = map[string][]string{
 	"github.com/prometheus/client_golang": {"metrics", "cmd"},
 	"github.com/spf13/cobra":              {"cmd"},
-	"github.com/klauspost/compress":       {"wire/internal/pack"},
+	"github.com/klauspost/compress":       {"wire/internal/pack", "recording"},
 	"github.com/stretchr/testify":         {"_test.go"},
 	"unsafe":                              {"wire/internal/memory", "wire/internal/share", "wire/internal/json", "wire/internal/protobuf"},
 }

@@ -1,0 +1,67 @@
+// Package recording keeps what a client received, so that a bug report becomes a test.
+//
+// # Usage
+//
+// A process records what its informers receive:
+//
+//	recorder, err := recording.Create("/var/tmp/shop.recording", recording.Options{})
+//	defer recorder.Close()
+//	cfg.Recorder = recorder // before the client or the manager is made
+//
+// And anybody plays it again, to the same informers elsewhere:
+//
+//	file, err := recording.Open("testdata/shop.recording")
+//	defer file.Close()
+//	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
+//
+// In tests, controllertest.Replay does that in virtual time. informer-debug records and
+// replays without a program.
+//
+// # What is recorded
+//
+// Lists and watches of collections, and nothing else: for each its path, the parameters
+// that lists and watches have, the Accept header; status, content type and Retry-After of the
+// answer; each part of the body as one read returned it, and when; and how it ended.
+// Everything else, such as reviews and requests for tokens, passes by.
+//
+// Credentials are not recorded: the recorder stands above what adds them, and where an answer
+// repeats one, it is written over. Of Secrets the recording has the requests, times and sizes.
+// Their bodies are left out whole, also where only metadata is asked for, since annotations
+// often repeat the rest; a body that is redacted in part would be one that no server sent.
+// All other objects are recorded as they are: treat the file as you treat them.
+//
+// # A file
+//
+//	"millrace recording 1\n"
+//	block
+//	...
+//
+// A block is its length, the length of what it unpacks to, a checksum, and that many bytes in
+// S2. The checksum (CRC-32C) is of all that and of the blocks before. A block holds records: a
+// kind, the number of a request, the time since the beginning, and what the kind says. The
+// last one says that the recording was closed.
+//
+// # Guarantees
+//
+// Played back in virtual time, a recording leads an informer through the same states, events
+// and failures in the same order (D02). The file can be read by its owner alone, and grows no
+// larger than Options.MaxSize. What was written a second ago survives a crash. A file is
+// trusted with no more memory than a small multiple of its size.
+//
+// # Concurrency
+//
+// Everything is safe for concurrent use. A Recorder has one goroutine, which compresses and
+// writes; Close waits for it. Who is recorded waits for neither: bytes are copied into memory,
+// 32 MiB at most.
+//
+// # Failure
+//
+// A full disk, or one that is too slow, ends the recording, and nothing else. Status.Err and
+// Options.Logger say so. An *Error names file and offset and wraps ErrDamaged, ErrCutOff,
+// ErrVersion, ErrBehind or ErrTaken, or what the system says. A replay answers what was not
+// recorded with an *UnrecordedError.
+//
+// # Debugging
+//
+// informer-debug replay FILE shows what is in one.
+package recording

@@ -1,0 +1,11 @@
+package recording
+
+import (
+	"io"
+	"log/slog"
+)
+
+func logTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// breakFile closes the file behind the recorder's back, so that every write fails.
+func (r *Recorder) breakFile() { r.ring.file.Close() }

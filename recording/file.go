@@ -1,0 +1,277 @@
+package recording
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// File is a recording that can be read. It keeps the requests in memory, and no bodies. It
+// is safe for concurrent use.
+type File struct {
+	Path     string
+	Size     int64 // of what could be read, in bytes
+	Began    time.Time
+	Duration time.Duration // from there to the last that was recorded
+	Secrets  bool          // what they hold was recorded too
+	LeftOut  LeftOut
+	Requests []*Request // in the order in which they were sent
+
+	// Damage says where the file cannot be read any further, after a crash for example.
+	// What comes before is whole and can be used. It is nil where the recording was closed.
+	Damage error
+
+	mu   sync.Mutex
+	from *os.File // nil after Close
+	in   io.ReaderAt
+	size int64
+}
+
+// maxRequests bounds how many requests a file may have.
+const maxRequests = 1 << 18
+
+// Open reads which requests a recording has. It fails with an *Error if it cannot be used
+// at all, and otherwise says in Damage what is wrong. Close the file.
+func Open(path string) (*File, error) {
+	from, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{path, -1, withoutPath(err)}
+	}
+	info, err := from.Stat()
+	if err != nil {
+		return nil, &Error{path, -1, errors.Join(withoutPath(err), from.Close())}
+	}
+	f, err := newFile(path, from, info.Size())
+	if err != nil {
+		return nil, errors.Join(err, from.Close())
+	}
+	f.from = from
+	return f, nil
+}
+
+// newFile reads what is in a recording.
+func newFile(path string, in io.ReaderAt, size int64) (*File, error) {
+	f := &File{Path: path, in: in, size: size}
+	blocks := newBlockReader(io.NewSectionReader(in, 0, size))
+	if err := blocks.begin(); err != nil {
+		return nil, &Error{path, 0, withoutPath(err)}
+	}
+	x := indexer{file: f, under: map[uint64]*Request{}}
+	for {
+		at := blocks.at()
+		block, err := blocks.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = x.block(at, block)
+		}
+		if err != nil {
+			f.Damage = &Error{path, at.offset, withoutPath(err)}
+			break
+		}
+		f.Size = blocks.offset
+	}
+	switch {
+	case !x.headed && f.Damage != nil:
+		return nil, f.Damage
+	case !x.headed:
+		return nil, &Error{path, f.Size, fmt.Errorf("%w: it ends before it has begun", ErrCutOff)}
+	case f.Damage == nil && !x.stopped:
+		f.Damage = &Error{path, f.Size, fmt.Errorf("%w: the recording was not closed", ErrCutOff)}
+	}
+	return f, nil
+}
+
+// Close closes the file. Replays of it end with an error where they still need it.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.from == nil {
+		return nil
+	}
+	err := f.from.Close()
+	f.from = nil
+	return err
+}
+
+// Server is the address of the server that was asked first, empty if none was.
+func (f *File) Server() string {
+	if len(f.Requests) == 0 {
+		return ""
+	}
+	return f.Requests[0].Server
+}
+
+// indexer notes the requests of a file, block by block.
+type indexer struct {
+	file            *File
+	under           map[uint64]*Request // those under way, by number
+	headed, stopped bool
+}
+
+// block notes what is in one block.
+func (x *indexer) block(at mark, block []byte) error {
+	for len(block) > 0 {
+		r, rest, err := next(block)
+		if err == nil {
+			err = x.record(at, &r)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		block = rest
+	}
+	return nil
+}
+
+// record notes one record.
+func (x *indexer) record(at mark, r *record) error {
+	f := x.file
+	switch {
+	case x.stopped:
+		return errors.New("a record after the end")
+	case x.headed == (r.kind == kindHeader):
+		return errors.New("the header is missing, or is there twice")
+	}
+	q := x.under[r.request]
+	if q == nil && r.kind != kindHeader && r.kind != kindStop && r.kind != kindRequest {
+		return fmt.Errorf("a record of kind %q about request %d, which is not under way", r.kind, r.request)
+	}
+	f.Duration = max(f.Duration, r.at)
+	switch r.kind {
+	case kindHeader:
+		return x.header(r)
+	case kindStop:
+		var s stop
+		if err := decode(r, &s); err != nil {
+			return err
+		}
+		f.LeftOut, x.stopped = s.LeftOut, true
+		return nil
+	case kindRequest:
+		return x.request(at, r)
+	case kindAnswer:
+		if q.Answer.Status != 0 {
+			return fmt.Errorf("a second answer to request %d", r.request)
+		}
+		if err := decode(r, &q.Answer); err != nil {
+			return err
+		}
+		if q.Answer.Status < 100 || q.Answer.Status > 999 {
+			return fmt.Errorf("an answer with status %d", q.Answer.Status)
+		}
+		q.Answered = r.at
+	case kindChunk, kindWithheld:
+		if q.Answer.Status == 0 || (r.kind == kindWithheld) != q.Withheld {
+			return fmt.Errorf("a part of a body that request %d does not have", r.request)
+		}
+		q.Bytes += bodyOf(r)
+	case kindEnd:
+		q.Whole = true
+		delete(x.under, r.request)
+		var e ending
+		if err := decode(r, &e); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("a record of the unknown kind %q", r.kind)
+	}
+	q.Ended = r.at
+	return nil
+}
+
+func (x *indexer) header(r *record) error {
+	var h header
+	if err := decode(r, &h); err != nil {
+		return err
+	}
+	f := x.file
+	f.Began, f.Secrets, f.LeftOut, x.headed = h.Began, h.Secrets, h.LeftOut, true
+	return nil
+}
+
+func (x *indexer) request(at mark, r *record) error {
+	q := &Request{At: r.at, Ended: r.at, id: r.request, from: at}
+	if err := decode(r, q); err != nil {
+		return err
+	}
+	f := x.file
+	switch {
+	case !q.fill():
+		return errors.New("a request that is neither a list nor a watch")
+	case x.under[r.request] != nil:
+		return fmt.Errorf("request %d is there twice", r.request)
+	case len(f.Requests) == maxRequests:
+		return fmt.Errorf("more than %d requests", maxRequests)
+	}
+	x.under[r.request] = q
+	f.Requests = append(f.Requests, q)
+	return nil
+}
+
+// decode reads what a record holds.
+func decode(r *record, into any) error {
+	if err := json.Unmarshal(r.payload, into); err != nil {
+		return fmt.Errorf("a record of kind %q cannot be read: %w", r.kind, err)
+	}
+	return nil
+}
+
+// reader returns what reads the records of a request that come after it, in order.
+func (f *File) reader(q *Request) *requestReader {
+	blocks := newBlockReader(io.NewSectionReader(f.in, q.from.offset, max(0, f.Size-q.from.offset)))
+	blocks.offset, blocks.sum = q.from.offset, q.from.sum
+	return &requestReader{file: f, id: q.id, blocks: blocks}
+}
+
+// requestReader reads what happened to one request.
+type requestReader struct {
+	file   *File
+	id     uint64
+	blocks *blockReader
+	block  []byte
+	begun  bool
+}
+
+// next returns the next record, which is good until the next call. The error is io.EOF
+// after the last one.
+func (r *requestReader) next() (record, error) {
+	for {
+		for len(r.block) > 0 {
+			rec, rest, err := next(r.block)
+			if err != nil {
+				return rec, r.wrap(err)
+			}
+			r.block = rest
+			switch {
+			case rec.request != r.id:
+			case rec.kind == kindRequest && r.begun:
+				return rec, io.EOF // a number that is used again
+			case rec.kind == kindRequest:
+				r.begun = true
+			case r.begun:
+				return rec, nil
+			}
+		}
+		block, err := r.blocks.next()
+		if errors.Is(err, io.EOF) {
+			return record{}, io.EOF
+		}
+		if err != nil {
+			return record{}, r.wrap(err)
+		}
+		r.block = block
+	}
+}
+
+func (r *requestReader) wrap(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		err = ErrClosed
+	}
+	return &Error{r.file.Path, r.blocks.offset, withoutPath(err)}
+}

@@ -1,0 +1,152 @@
+package recording
+
+import (
+	"context"
+
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// playing is the answer to one request as it is played. It is the body of the response.
+type playing struct {
+	replay  *Replay
+	stream  *stream
+	request *Request
+	records *requestReader
+	ctx     context.Context
+
+	part []byte // of the chunk that is being read
+	err  error  // how the body has ended
+
+	once   sync.Once // of over
+	shut   sync.Once // of closed
+	closed chan struct{}
+}
+
+// answer waits for the head of the answer.
+func (p *playing) answer(req *http.Request) (*http.Response, error) {
+	traced := httptrace.ContextClientTrace(p.ctx)
+	if p.request.Answer.Status != 0 {
+		stepSent.retrace(traced)
+	}
+	rec, err := p.records.next()
+	switch {
+	case err == io.EOF:
+		return nil, p.rest()
+	case err != nil:
+		return nil, err
+	case rec.kind == kindEnd:
+		var e ending
+		if err := decode(&rec, &e); err != nil {
+			return nil, err
+		}
+		e.Step.retrace(traced)
+		return nil, p.ended(&e, rec.at)
+	}
+	if err := p.wait(rec.at); err != nil {
+		return nil, err
+	}
+	return response(req, p.request.Answer, p), nil
+}
+
+// ended plays the end of the answer. It returns an error, which is io.EOF if it ended in
+// good order.
+func (p *playing) ended(e *ending, at time.Duration) error {
+	if e.Left {
+		return p.rest()
+	}
+	if err := p.wait(at); err != nil {
+		return err
+	}
+	p.over()
+	if err := e.err(); err != nil {
+		return err
+	}
+	return io.EOF
+}
+
+// rest waits for the client to leave: there is nothing more to be played.
+func (p *playing) rest() error {
+	p.over()
+	select {
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	case <-p.closed:
+		return errStopped
+	}
+}
+
+// wait waits for a moment of the recording.
+func (p *playing) wait(at time.Duration) error {
+	if err := p.ctx.Err(); err != nil {
+		return context.Cause(p.ctx)
+	}
+	timer := time.NewTimer(p.replay.until(p.stream, at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	case <-p.closed:
+		return errStopped
+	}
+}
+
+// Read implements io.Reader. It returns what one read returned when it was recorded.
+func (p *playing) Read(b []byte) (int, error) {
+	for len(p.part) == 0 && p.err == nil && len(b) > 0 {
+		p.err = p.advance()
+	}
+	if len(p.part) > 0 {
+		n := copy(b, p.part)
+		p.part = p.part[n:]
+		return n, nil
+	}
+	return 0, p.err
+}
+
+// advance goes on to the next record.
+func (p *playing) advance() error {
+	rec, err := p.records.next()
+	switch {
+	case err == io.EOF:
+		return p.rest()
+	case err != nil:
+		p.over()
+		return err
+	case rec.kind == kindEnd:
+		var e ending
+		if err := decode(&rec, &e); err != nil {
+			return err
+		}
+		return p.ended(&e, rec.at)
+	case rec.kind != kindChunk:
+		return nil
+	}
+	if err := p.wait(rec.at); err != nil {
+		return err
+	}
+	p.part = rec.payload
+	return nil
+}
+
+// Close implements io.Closer.
+func (p *playing) Close() error {
+	p.shut.Do(func() { close(p.closed) })
+	p.over()
+	return nil
+}
+
+// over notes that nothing more of the answer will be played.
+func (p *playing) over() {
+	p.once.Do(func() {
+		p.replay.mu.Lock()
+		defer p.replay.mu.Unlock()
+		p.stream.playing--
+		p.replay.note()
+	})
+}

@@ -1,0 +1,212 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options configure a Recorder. The zero value works.
+type Options struct {
+	// MaxSize bounds the file, in bytes. Where it would grow beyond that, the oldest
+	// requests are left out until it has half of it; another file is written meanwhile,
+	// which then takes its place. Default 256 MiB; the least is 1 MiB.
+	MaxSize int64
+
+	// IncludeSecrets records what Secrets hold. By default the recording has of them only
+	// which requests there were, when something came, and how much.
+	IncludeSecrets bool
+
+	// Logger hears of it, once, if the recording ends by itself. Nil is silent.
+	Logger *slog.Logger
+}
+
+const (
+	defaultMaxSize = 256 << 20
+	leastMaxSize   = 1 << 20
+
+	// maxWaiting bounds what waits for the disk, in bytes.
+	maxWaiting = 32 << 20
+
+	// flushAfter is how long something may wait until a block is full.
+	flushAfter = time.Second
+)
+
+func (o Options) withDefaults() (Options, error) {
+	switch {
+	case o.MaxSize == 0:
+		o.MaxSize = defaultMaxSize
+	case o.MaxSize < leastMaxSize:
+		return o, fmt.Errorf("MaxSize is %d: want 0 for %d, or at least %d", o.MaxSize, defaultMaxSize, leastMaxSize)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+// Recorder writes what clients receive into a file. Make it with Create, give it to
+// config.Config, and close it. It is safe for concurrent use, and has one goroutine.
+type Recorder struct {
+	path  string
+	opts  Options
+	began time.Time
+	over  atomic.Bool // nothing more is taken
+	wake  chan struct{}
+	ended chan struct{}
+	ring  *ring // belongs to the goroutine
+
+	mu      sync.Mutex // guards the rest
+	last    uint64     // request
+	waiting []event
+	bytes   int // of waiting
+	closing bool
+	status  Status
+}
+
+// Status is a Recorder seen from outside.
+type Status struct {
+	Path     string
+	Requests int     // that were recorded
+	Bytes    int64   // of their bodies
+	Size     int64   // of the file
+	LeftOut  LeftOut // so that it stays within MaxSize
+	Err      error   // why the recording ended before it was closed, nil if it did not
+}
+
+// event is a record on its way to the file.
+type event struct {
+	record
+	blank Blank // of chunks; may be nil
+}
+
+// Create begins a recording at a path. A recording that is there already is kept, as
+// path + ".previous", in the place of one that was there before; a file that is no
+// recording is an error. It fails with an *Error.
+func Create(path string, opts Options) (*Recorder, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, &Error{path, -1, err}
+	}
+	if err := keepPrevious(path); err != nil {
+		return nil, &Error{path, -1, err}
+	}
+	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, &Error{path, -1, withoutPath(err)}
+	}
+	r := &Recorder{path: path, opts: opts, began: time.Now(), wake: make(chan struct{}, 1), ended: make(chan struct{}), status: Status{Path: path}}
+	r.ring = &ring{recorder: r, file: to}
+	if err := r.ring.begin(); err != nil {
+		return nil, &Error{path, -1, errors.Join(withoutPath(err), to.Close(), os.Remove(path))}
+	}
+	go r.ring.run()
+	return r, nil
+}
+
+// keepPrevious moves a recording out of the way.
+func keepPrevious(path string) error {
+	before, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return withoutPath(err)
+	}
+	begins := make([]byte, len(anyMagic))
+	_, err = io.ReadFull(before, begins)
+	if closed := before.Close(); err != nil || closed != nil || string(begins) != anyMagic {
+		return errors.New("there is a file that is no recording: choose another name, or remove it")
+	}
+	return withoutPath(os.Rename(path, path+".previous"))
+}
+
+// withoutPath drops the path that package os puts into its errors: an Error has it.
+func withoutPath(err error) error {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
+		return fmt.Errorf("%s: %w", p.Op, p.Err)
+	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
+		return fmt.Errorf("%s: %w", l.Op, l.Err)
+	}
+	return err
+}
+
+// Close ends the recording and returns once all of it is in the file. The error is that of
+// Status. Requests under way go on.
+func (r *Recorder) Close() error {
+	r.mu.Lock()
+	r.closing = true
+	r.over.Store(true)
+	r.mu.Unlock()
+	r.rouse()
+	<-r.ended
+	return r.Status().Err
+}
+
+// Status returns what was recorded so far.
+func (r *Recorder) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// begin takes a request that is about to be sent, and returns its number.
+func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
+	q.Withheld = q.Resource().Resource == "secrets" && !r.opts.IncludeSecrets
+	text := encode(q)
+	if len(text) > maxPayload {
+		return 0, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over.Load() {
+		return 0, false
+	}
+	r.last++
+	r.status.Requests++
+	r.put(event{record: record{kind: kindRequest, request: r.last, payload: text}})
+	return r.last, true
+}
+
+// take takes what happened to a request.
+func (r *Recorder) take(e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.over.Load() {
+		r.put(e)
+	}
+}
+
+// put queues an event; mu is held. Nothing here waits for the disk.
+func (r *Recorder) put(e event) {
+	const overhead = 128
+	e.at = time.Since(r.began)
+	r.waiting = append(r.waiting, e)
+	if r.bytes += len(e.payload) + overhead; r.bytes > maxWaiting {
+		r.over.Store(true)
+		r.status.Err = ErrBehind
+	}
+	r.rouse()
+}
+
+// rouse tells the goroutine that something waits.
+func (r *Recorder) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// taken hands over what waits. It reports whether nothing more will come.
+func (r *Recorder) taken() (events []event, last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events, r.waiting, r.bytes = r.waiting, nil, 0
+	return events, r.closing || r.over.Load()
+}

@@ -1,0 +1,339 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// ReplayOptions configure a Replay. The zero value works.
+type ReplayOptions struct {
+	// Speed is how many times as fast as recorded it plays; math.Inf(1) is without any
+	// waiting. Default 1.
+	Speed float64
+
+	// From is the moment of the recording to begin at: what came earlier comes at once.
+	// Default is when the first request was sent.
+	From time.Duration
+
+	// Others answers what is no list or watch of a collection, such as writes. Nil refuses
+	// it.
+	Others http.RoundTripper
+}
+
+// patience is how much later than recorded a client may ask for what follows. It is longer
+// than a watch that nobody answers.
+const patience = 20 * time.Minute
+
+// Replay answers lists and watches as they were answered when they were recorded. It
+// stands in the place of the network:
+//
+//	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
+//
+// Requests are matched by what they are about (path, selectors, metadata alone) and by what
+// they ask for, in the order of the recording. One that comes early waits for its moment.
+// Where one comes late, all that is about the same comes later by as much: within an answer
+// the times between are those of the recording.
+//
+// It is safe for concurrent use, and has no goroutines.
+type Replay struct {
+	file *File
+	opts ReplayOptions
+
+	mu      sync.Mutex // guards the rest
+	began   time.Time  // zero before the first request
+	streams map[about]*stream
+	changed chan struct{} // closed when something was played
+}
+
+// stream is what a recording has about one thing.
+type stream struct {
+	requests []*Request
+	used     []bool
+	furthest int           // of the used ones; -1 before the first
+	playing  int           // requests whose answers have not come to their ends
+	late     time.Duration // how much later than recorded it plays, in the recording's time
+}
+
+// Replay returns a replay from the beginning. Each needs a client of its own.
+func (f *File) Replay(opts ReplayOptions) *Replay {
+	if !(opts.Speed > 0) {
+		opts.Speed = 1
+	}
+	if opts.From <= 0 && len(f.Requests) > 0 {
+		opts.From = f.Requests[0].At
+	}
+	r := &Replay{file: f, opts: opts, streams: map[about]*stream{}, changed: make(chan struct{})}
+	for _, q := range f.Requests {
+		s := r.streams[q.about]
+		if s == nil {
+			s = &stream{furthest: -1}
+			r.streams[q.about] = s
+		}
+		s.requests, s.used = append(s.requests, q), append(s.used, false)
+	}
+	return r
+}
+
+// Server is the address of the server that was recorded. Of a recording without requests
+// it is one that does not exist.
+func (r *Replay) Server() string { return cmp.Or(r.file.Server(), "http://recording.invalid") }
+
+// UnrecordedError is the error of a request that a recording has no answer to.
+type UnrecordedError struct {
+	Path  string   // of the file
+	Asked string   // what for
+	Why   string   // there is no answer
+	Has   []string // what the file has instead
+}
+
+// Error says what was asked for, and what the file has.
+func (e *UnrecordedError) Error() string {
+	text := fmt.Sprintf("recording %s: %s: %s", e.Path, e.Asked, e.Why)
+	if len(e.Has) > 0 {
+		text += "; it has: " + strings.Join(e.Has, "; ")
+	}
+	return text
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
+	asked, ok := read(req)
+	if !ok {
+		return r.other(req)
+	}
+	s, q, err := r.match(&asked)
+	if err != nil {
+		return nil, err
+	}
+	if q == nil { // the recording has ended: nothing more is known
+		<-req.Context().Done()
+		return nil, context.Cause(req.Context())
+	}
+	if q.Watch() != asked.Watch() {
+		return noStream(req), nil
+	}
+	p := &playing{replay: r, stream: s, request: q, records: r.file.reader(q), ctx: req.Context(), closed: make(chan struct{})}
+	resp, err := p.answer(req)
+	if err != nil {
+		p.over()
+	}
+	return resp, err
+}
+
+// other has what is no list or watch answered.
+func (r *Replay) other(req *http.Request) (*http.Response, error) {
+	if r.opts.Others != nil {
+		return r.opts.Others.RoundTrip(req)
+	}
+	if req.Body != nil {
+		_ = req.Body.Close() // as a RoundTripper has to
+	}
+	return nil, &UnrecordedError{Path: r.file.Path, Asked: req.Method + " " + req.URL.Path, Why: "recordings have lists and watches of collections alone"}
+}
+
+// noStream refuses a streaming list where a list was recorded, so that the client lists.
+func noStream(req *http.Request) *http.Response {
+	const body = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"the recording has a list"}`
+	return response(req, Answer{Status: http.StatusBadRequest, ContentType: "application/json"}, io.NopCloser(strings.NewReader(body)))
+}
+
+func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
+	h := http.Header{}
+	for name, value := range map[string]string{"Content-Type": a.ContentType, "Retry-After": a.RetryAfter} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", a.Status, http.StatusText(a.Status)), StatusCode: a.Status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: body, ContentLength: -1, Request: req,
+	}
+}
+
+// match returns the request of the recording that is played for the one that was asked,
+// nil if the recording has ended for it.
+func (r *Replay) match(asked *Request) (*stream, *Request, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.began.IsZero() {
+		r.began = time.Now()
+	}
+	s := r.streams[asked.about]
+	if s == nil {
+		return nil, nil, r.unrecorded(asked, "it was not recorded", r.has())
+	}
+	at := s.find(asked)
+	if at < 0 && s.furthest == len(s.requests)-1 {
+		return s, nil, nil
+	}
+	if at < 0 {
+		return nil, nil, r.unrecorded(asked, "it was not recorded", []string{"next, " + s.requests[s.furthest+1].String()})
+	}
+	q := s.requests[at]
+	if q.Withheld {
+		return nil, nil, r.unrecorded(asked, "what Secrets hold was not recorded: set IncludeSecrets when recording", nil)
+	}
+	if asked.Watch() && !q.Watch() {
+		return s, q, nil // which is refused, and used by the list that follows
+	}
+	s.used[at] = true
+	s.furthest = max(s.furthest, at)
+	s.playing++
+	if now := r.now(); now > q.At+s.late {
+		s.late = now - q.At
+	}
+	r.note()
+	return s, q, nil
+}
+
+// find returns the first request that is not used and asks for the same. For a first state
+// another way of asking for it will do: the recorded client may have had the list from
+// somewhere else, or the beginning may have been left out.
+func (s *stream) find(asked *Request) int {
+	shape := asked.shape()
+	for i, q := range s.requests {
+		if !s.used[i] && q.shape() == shape {
+			return i
+		}
+	}
+	if !asked.initial() || asked.parameter("continue") != "" {
+		return -1
+	}
+	for i, q := range s.requests {
+		if !s.used[i] && i > s.furthest && !q.Watch() && q.parameter("continue") == "" {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *Replay) unrecorded(asked *Request, why string, has []string) error {
+	return &UnrecordedError{r.file.Path, asked.String(), why, has}
+}
+
+// maxNamed is how much of what a recording has is named in an error.
+const maxNamed = 20
+
+// has is what the recording is about; mu is held.
+func (r *Replay) has() []string {
+	var all []string
+	for _, s := range r.streams {
+		q := s.requests[0]
+		gvr, namespace, _ := collection(q.Path)
+		text := object.ResourceName(gvr)
+		if namespace != "" {
+			text += " in namespace " + namespace
+		}
+		if q.about.Metadata {
+			text += ", metadata alone"
+		}
+		if q.about.Labels != "" || q.about.Fields != "" {
+			text += ", selected"
+		}
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if len(all) == 0 {
+		return []string{"nothing"}
+	}
+	if more := len(all) - maxNamed; more > 0 {
+		all = append(all[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return all
+}
+
+// now is the moment of the recording that would be played now; mu is held.
+func (r *Replay) now() time.Duration {
+	if math.IsInf(r.opts.Speed, 1) {
+		return 0
+	}
+	return r.opts.From + time.Duration(float64(time.Since(r.began))*r.opts.Speed)
+}
+
+// until is how long to wait for a moment of the recording.
+func (r *Replay) until(s *stream, at time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if math.IsInf(r.opts.Speed, 1) {
+		return 0
+	}
+	return time.Duration(float64(at+s.late-r.now()) / r.opts.Speed)
+}
+
+// note tells those who wait that something was played; mu is held.
+func (r *Replay) note() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// Wait returns when all was played of what clients have asked for. The error says what was
+// not: clients do not ask for it, or ctx is done.
+func (r *Replay) Wait(ctx context.Context) error {
+	for {
+		r.mu.Lock()
+		changed, missing, left := r.changed, r.missing(), r.left()
+		r.mu.Unlock()
+		if missing == nil {
+			return nil
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+			return missing
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w: %w", context.Cause(ctx), missing)
+		}
+		timer.Stop()
+	}
+}
+
+// missing says what is still to be played of what was asked for; mu is held.
+func (r *Replay) missing() error {
+	begun := false
+	for _, s := range r.streams {
+		if s.furthest < 0 {
+			continue
+		}
+		begun = true
+		if s.furthest < len(s.requests)-1 {
+			next := s.requests[s.furthest+1]
+			return fmt.Errorf("recording %s: nobody has asked for what follows: %s, at %s", r.file.Path, next, next.At.Round(time.Millisecond))
+		}
+		if s.playing > 0 {
+			return fmt.Errorf("recording %s: %s was not read to its end", r.file.Path, s.requests[len(s.requests)-1])
+		}
+	}
+	if !begun {
+		return fmt.Errorf("recording %s: nobody has asked for anything", r.file.Path)
+	}
+	return nil
+}
+
+// left is how long it may take to the end; mu is held.
+func (r *Replay) left() time.Duration {
+	var late time.Duration
+	for _, s := range r.streams {
+		late = max(late, s.late)
+	}
+	if math.IsInf(r.opts.Speed, 1) || r.began.IsZero() {
+		return patience
+	}
+	return time.Duration(float64(r.file.Duration+late+patience-r.now()) / r.opts.Speed)
+}
+
+var errStopped = errors.New("the answer is closed")

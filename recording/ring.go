@@ -1,0 +1,310 @@
+package recording
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// ring is the file of a recorder. It belongs to the recorder's goroutine.
+//
+// Records are appended until the file has its greatest size. Then
+//  1. the oldest requests are chosen, whole, until the rest has half of that,
+//  2. a second file is written with what the rest has, and
+//  3. it takes the place of the first.
+//
+// A request that was left out while it was under way stays left out.
+type ring struct {
+	recorder *Recorder
+	file     *os.File
+	blocks   blockWriter
+	sizes    map[uint64]size // of the requests in the file
+	held     map[uint64][]event
+	leftOut  LeftOut
+}
+
+// size is how much a request takes.
+type size struct {
+	records int64 // before they are compressed
+	body    int64
+}
+
+// begin writes what comes before the first request.
+func (w *ring) begin() error {
+	w.blocks = blockWriter{to: w.file}
+	w.sizes, w.held = map[uint64]size{}, map[uint64][]event{}
+	if err := w.blocks.begin(); err != nil {
+		return err
+	}
+	if err := w.blocks.add(w.header()); err != nil {
+		return err
+	}
+	return w.blocks.flush()
+}
+
+func (w *ring) header() *record {
+	r := w.recorder
+	return &record{kind: kindHeader, payload: encode(header{Began: r.began.UTC(), Secrets: r.opts.IncludeSecrets, LeftOut: w.leftOut})}
+}
+
+// run writes until the recorder is closed, or something fails.
+func (w *ring) run() {
+	r := w.recorder
+	defer close(r.ended)
+	var due <-chan time.Time
+	for {
+		select {
+		case <-r.wake:
+		case <-due:
+			due = nil
+			if err := w.blocks.flush(); err != nil {
+				w.fail(err)
+				return
+			}
+		}
+		events, last := r.taken()
+		if err := w.write(events, last); err != nil {
+			w.fail(err)
+			return
+		}
+		w.report()
+		if last {
+			w.close()
+			return
+		}
+		if due == nil && len(w.blocks.block) > 0 {
+			due = time.After(flushAfter)
+		}
+	}
+}
+
+// write writes events, and the end after the last ones.
+func (w *ring) write(events []event, last bool) error {
+	for i := range events {
+		for _, e := range w.blanked(&events[i]) {
+			if err := w.add(e); err != nil {
+				return err
+			}
+		}
+	}
+	if !last {
+		return nil
+	}
+	for id, chunks := range w.held {
+		delete(w.held, id)
+		for _, e := range chunks {
+			if err := w.add(e); err != nil {
+				return err
+			}
+		}
+	}
+	end := &record{kind: kindStop, at: time.Since(w.recorder.began), payload: encode(stop{w.leftOut})}
+	if err := w.blocks.add(end); err != nil {
+		return err
+	}
+	return w.blocks.flush()
+}
+
+// add writes what happened to one request.
+func (w *ring) add(e event) error {
+	bytes := bodyOf(&e.record)
+	s, in := w.sizes[e.request]
+	if !in && e.kind != kindRequest {
+		w.leftOut.Bytes += bytes
+		return nil
+	}
+	w.sizes[e.request] = size{s.records + int64(len(e.payload)) + maxHead, s.body + bytes}
+	w.recorder.count(bytes)
+	if err := w.blocks.add(&e.record); err != nil {
+		return err
+	}
+	if w.blocks.size+blockHead+blockSize > w.recorder.opts.MaxSize {
+		return w.shrink()
+	}
+	return nil
+}
+
+// count adds to the bytes that were recorded.
+func (r *Recorder) count(bytes int64) {
+	if bytes > 0 {
+		r.mu.Lock()
+		r.status.Bytes += bytes
+		r.mu.Unlock()
+	}
+}
+
+// bodyOf is how many bytes of a body a record stands for.
+func bodyOf(r *record) int64 {
+	switch r.kind {
+	case kindChunk:
+		return int64(len(r.payload))
+	case kindWithheld:
+		n, _ := binary.Uvarint(r.payload)
+		return int64(n)
+	}
+	return 0
+}
+
+// report shows how it stands.
+func (w *ring) report() {
+	r := w.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Size, r.status.LeftOut = w.blocks.size, w.leftOut
+}
+
+// close closes the file.
+func (w *ring) close() {
+	r := w.recorder
+	err := errors.Join(w.file.Sync(), w.file.Close())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status.Err == nil && err != nil {
+		r.status.Err = withoutPath(err)
+	}
+	w.tell()
+}
+
+// tell names what ended the recording, if it ended by itself; the recorder's mu is held.
+func (w *ring) tell() {
+	r := w.recorder
+	if r.status.Err != nil {
+		r.status.Err = &Error{r.path, -1, r.status.Err}
+		r.opts.Logger.Warn("the recording has ended", "err", r.status.Err)
+	}
+}
+
+// fail ends the recording. What was written before stays, up to its last whole block.
+func (w *ring) fail(err error) {
+	r := w.recorder
+	r.over.Store(true)
+	_, _ = r.taken()
+	// They cannot make it worse: a reader stops where it is not whole.
+	_ = w.file.Truncate(w.blocks.size)
+	_ = w.file.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting, r.status.Size, r.status.LeftOut = nil, w.blocks.size, w.leftOut
+	r.status.Err = withoutPath(err)
+	w.tell()
+}
+
+// shrink leaves out the oldest requests.
+func (w *ring) shrink() error {
+	if err := w.blocks.flush(); err != nil {
+		return err
+	}
+	gone := w.oldest()
+	if err := w.same(); err != nil {
+		return err
+	}
+	temp := w.recorder.path + ".part"
+	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	to, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	kept := blockWriter{to: to}
+	if err := w.copy(&kept, gone); err != nil {
+		return errors.Join(fmt.Errorf("write a smaller file: %w", err), to.Close(), os.Remove(temp))
+	}
+	// Some systems rename no file that is open.
+	if err := errors.Join(to.Close(), w.file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, w.recorder.path); err != nil {
+		return err
+	}
+	if w.file, err = os.OpenFile(w.recorder.path, os.O_RDWR|os.O_APPEND, 0o600); err != nil {
+		return err
+	}
+	kept.to = w.file
+	w.blocks = kept
+	return nil
+}
+
+// oldest takes the requests out of sizes that are to go, and returns them. Of the newest
+// ones it leaves what has half of the greatest size.
+func (w *ring) oldest() map[uint64]bool {
+	var all int64
+	first := w.recorder.lastRequest()
+	for id, size := range w.sizes {
+		all += size.records
+		first = min(first, id)
+	}
+	// What is kept compresses about as well as the rest.
+	keep := int64(float64(all) * float64(w.recorder.opts.MaxSize/2) / float64(max(w.blocks.size, 1)))
+	gone := map[uint64]bool{}
+	for id := first; all > keep; id++ {
+		size, in := w.sizes[id]
+		if !in {
+			continue
+		}
+		gone[id] = true
+		all -= size.records
+		delete(w.sizes, id)
+		w.leftOut.Requests++
+		w.leftOut.Bytes += size.body
+	}
+	return gone
+}
+
+func (r *Recorder) lastRequest() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// same makes sure that the path is still that of the file.
+func (w *ring) same() error {
+	mine, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(w.recorder.path)
+	if err == nil && !os.SameFile(mine, there) {
+		return ErrTaken
+	}
+	return err
+}
+
+// copy writes all records but those of requests that are gone.
+func (w *ring) copy(to *blockWriter, gone map[uint64]bool) error {
+	if _, err := w.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	from := newBlockReader(w.file)
+	if err := errors.Join(from.begin(), to.begin()); err != nil {
+		return err
+	}
+	for {
+		block, err := from.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		for len(block) > 0 {
+			var r record
+			if r, block, err = next(block); err != nil {
+				return err
+			}
+			switch {
+			case gone[r.request]:
+				continue
+			case r.kind == kindHeader:
+				r = *w.header()
+			}
+			if err := to.add(&r); err != nil {
+				return err
+			}
+		}
+	}
+	return to.flush()
+}
