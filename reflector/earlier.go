@@ -24,6 +24,10 @@ type Earlier[T object.Head] struct {
 	// now, an error that wraps ErrForeign where they are not, and any other where it could
 	// not find out.
 	Confirm func(context.Context) error
+
+	// Refuse, if not nil, is told why where the server does not confirm the state, which
+	// is of no use any more then. It must return soon.
+	Refuse func(why error)
 }
 
 // ErrForeign: an earlier state is of another server.
@@ -79,11 +83,11 @@ func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
 		e.began = began
 	}
 	if e.set.until == "" {
-		rv, first, err := r.probe(ctx)
+		rv, first, count, err := r.probe(ctx)
 		if err != nil { // a list would fare no better
 			return Resuming, failed(ctx, failure.PhaseList, err)
 		}
-		if err := e.check(rv, first); err != nil {
+		if err := e.check(rv, first, count); err != nil {
 			return r.giveUp(err)
 		}
 		if e.Confirm != nil {
@@ -96,7 +100,7 @@ func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
 		if rv == e.RV {
 			return Watching, r.replace(e.Items, rv, began, failure.PhaseList)
 		}
-		e.set = initialSet[T]{items: e.Items, until: rv, rv: e.RV}
+		e.set = initialSet[T]{items: e.Items, until: rv, rv: e.RV, count: count}
 	}
 	opts := r.opts.selectors()
 	opts.ResourceVersion = e.set.rv
@@ -122,13 +126,16 @@ func (r *Reflector[T]) resume(ctx context.Context) (State, *failure.Failure) {
 // giveUp has a list take the place of an earlier state, at once. It serves to know objects
 // by, unless the server's versions mean something else than they did then.
 func (r *Reflector[T]) giveUp(why error) (State, *failure.Failure) {
-	level := slog.LevelWarn
+	level, refuse := slog.LevelWarn, r.earlier.Refuse
 	if r.earlier.spent = expired(why) || errors.Is(why, errNotCaughtUp); r.earlier.spent {
 		level = slog.LevelInfo
 	} else {
 		r.earlier = nil
 	}
 	r.opts.Logger.Log(context.Background(), level, "the earlier state is not resumed, listing", "resource", r.Name(), "cause", failure.Reason(why))
+	if refuse != nil {
+		refuse(why)
+	}
 	return r.first(), nil
 }
 
@@ -141,19 +148,18 @@ func (r *Reflector[T]) tryAgain(f *failure.Failure) (State, *failure.Failure) {
 	return r.first(), f
 }
 
-// check compares an earlier state with the version that the server has, and with the
-// first of its items, nil if it has none.
-func (e *earlier[T]) check(rv string, first T) error {
+// check compares an earlier state with the version that the server has, with the first of
+// its items, nil if it has none, and with how many it has, negative where nobody knows.
+func (e *earlier[T]) check(rv string, first T, count int) error {
 	order, err := object.CompareRV(e.RV, rv)
 	switch {
 	case err != nil:
 		return fmt.Errorf("its resource version %.40q cannot be compared with the server's: %w", e.RV, err)
 	case order > 0:
 		return fmt.Errorf("the server is at %s, and it at %s: %w", rv, e.RV, ErrWentBack)
+	case order == 0 && count >= 0 && count != len(e.Items):
+		return fmt.Errorf("%w: it has %d objects, and the server %d of that version", errContradicted, len(e.Items), count)
 	case isNil(first):
-		if order == 0 && len(e.Items) > 0 {
-			return errContradicted
-		}
 		return nil
 	}
 	if order, err := object.CompareRV(first.GetResourceVersion(), e.RV); err != nil || order > 0 {
@@ -185,18 +191,31 @@ func (r *Reflector[T]) gatherSince(set *initialSet[T], e wire.Event[T], opened t
 		return unknownEvent(e.Type)
 	case order <= 0:
 		if !set.tells(e) {
-			return &failure.Failure{Phase: failure.PhaseWatch, Key: object.KeyOf(e.Object), Err: errContradicted}
+			return contradictedBy(e)
 		}
 		return nil
+	case rv != set.until && object.ReachedRV(rv, set.until) && set.miscounts():
+		return contradictedBy(e)
 	default:
 		set.index()
 		set.apply(e.Type, e.Object)
 	}
 	if set.rv = rv; object.ReachedRV(rv, set.until) {
+		if (rv == set.until || e.Type == watch.Bookmark) && set.miscounts() {
+			return contradictedBy(e)
+		}
 		return r.replace(set.take(), rv, opened, failure.PhaseWatch)
 	}
 	return nil
 }
+
+func contradictedBy[T object.Head](e wire.Event[T]) *failure.Failure {
+	return &failure.Failure{Phase: failure.PhaseWatch, Key: object.KeyOf(e.Object), Err: errContradicted}
+}
+
+// miscounts reports whether a set that is complete up to the version at which the server
+// counted its objects has another number of them.
+func (s *initialSet[T]) miscounts() bool { return s.count >= 0 && s.len() != s.count }
 
 // tells reports whether an event says what the set has.
 func (s *initialSet[T]) tells(e wire.Event[T]) bool {
@@ -230,30 +249,38 @@ func (e *earlier[T]) knows() wire.Known[T] {
 	return e.known
 }
 
-// probe asks the server for its first item, nil if there is none, and the version that it
-// is at, with a consistent read.
-func (r *Reflector[T]) probe(ctx context.Context) (rv string, first T, err error) {
+// probe asks the server for its first item, nil if there is none, how many there are,
+// negative if it does not say, and the version that it is at, with a consistent read.
+func (r *Reflector[T]) probe(ctx context.Context) (rv string, first T, count int, err error) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 	ctx, answered := r.ask(ctx)
 	defer answered()
 	opts := r.opts.selectors()
 	opts.Limit = 1
-	list, items := r.source.List(ctx, opts), 0
+	list := r.source.List(ctx, opts)
 	for item, err := range list.Items {
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 				err = fmt.Errorf("%w (%w)", cause, err)
 			}
-			return "", first, err
+			return "", first, 0, err
 		}
-		if items++; items > 1 {
-			break // of the second page
+		if count++; count == 1 {
+			first = item
+			continue
 		}
-		first = item
+		if list.Meta != nil && list.Meta.ResourceVersion != "" { // the second page has begun
+			count = -1
+			if rest := list.Meta.RemainingItemCount; rest != nil {
+				count = 1 + int(*rest)
+			}
+			break
+		}
+		dog.feed(r.opts.Timing.StallTimeout) // the server knows no pages
 	}
 	if list.Meta == nil || list.Meta.ResourceVersion == "" {
-		return "", first, ErrNoRV
+		return "", first, 0, ErrNoRV
 	}
-	return list.Meta.ResourceVersion, first, nil
+	return list.Meta.ResourceVersion, first, count, nil
 }

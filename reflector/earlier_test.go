@@ -23,6 +23,9 @@ import (
 func TestAnEarlierState(t *testing.T) {
 	type events = []wire.Event[partial]
 	at := func(rv string, items ...partial) []answer { return []answer{{rv: rv, items: items}} }
+	counted := func(rv string, left int64, items ...partial) []answer {
+		return []answer{{rv: rv, items: items, left: &left}}
+	}
 	anew := answer{block: true, events: events{change(watch.Added, "n", 15), endOfInitial(20)}}
 	const listedAnew = "replaced @20 n@15"
 	probe, resumed, stream := `list rv="" limit=1`, `watch rv="10"`, `watch rv="" initial`
@@ -87,6 +90,46 @@ func TestAnEarlierState(t *testing.T) {
 			lists: at("10"), watches: []answer{anew},
 			queued: []string{listedAnew}, asked: []string{probe, stream},
 		},
+		"of a server that has more of the same version": {
+			lists: counted("10", 3, obj("a", 5)), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+		"of a server that has less of the same version": {
+			lists: counted("10", 1, obj("a", 5)), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+		"of a server that has one of the same version": {
+			lists: counted("10", 0, obj("a", 5)), watches: []answer{anew},
+			queued: []string{listedAnew}, asked: []string{probe, stream},
+		},
+		"of a server that has as many of the same version": {
+			lists: counted("10", 2, obj("a", 5)), watches: []answer{{block: true}},
+			queued: []string{"replaced @10 a@5 b@7 c@9"}, asked: []string{probe, resumed},
+		},
+		"comes to the right number with the change at that version": {
+			lists: counted("12", 1, obj("a", 5)), watches: []answer{{events: events{change(watch.Deleted, "b", 12)}}},
+			queued: []string{"replaced @12 a@5 c@9"}, asked: []string{probe, resumed},
+		},
+		"has the right number before the first change behind that version": {
+			lists: counted("12", 2, obj("a", 5)), watches: []answer{{events: events{change(watch.Deleted, "b", 13)}}},
+			queued: []string{"replaced @13 a@5 c@9"}, asked: []string{probe, resumed},
+		},
+		"has the right number at a bookmark": {
+			lists: counted("12", 1, obj("a", 5)), watches: []answer{{events: events{change(watch.Deleted, "b", 11), change(watch.Bookmark, "", 14)}}},
+			queued: []string{"replaced @14 a@5 c@9"}, asked: []string{probe, resumed},
+		},
+		"comes to another number with the change at that version": {
+			lists: counted("12", 2, obj("a", 5)), watches: []answer{{block: true, events: events{change(watch.Deleted, "b", 12)}}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
+		"has another number before the first change behind that version": {
+			lists: counted("12", 1, obj("a", 5)), watches: []answer{{block: true, events: events{change(watch.Deleted, "b", 13)}}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
+		"has another number at a bookmark": {
+			lists: counted("12", 4, obj("a", 5)), watches: []answer{{block: true, events: events{change(watch.Deleted, "b", 11), change(watch.Bookmark, "", 14)}}, anew},
+			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
+		},
 		"of a server that sends an old change which is news": {
 			lists: at("12", obj("a", 5)), watches: []answer{{block: true, events: events{change(watch.Modified, "b", 8)}}, anew},
 			queued: []string{listedAnew}, asked: []string{probe, resumed, stream},
@@ -112,7 +155,16 @@ func TestAnEarlierState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			items := []partial{obj("a", 5), obj("b", 7), obj("c", 9)}
 			s := &script{lists: c.lists, watches: c.watches}
-			queued, r := playFrom(t, s, Options{}, &Earlier[partial]{Items: items, RV: "10"})
+			refused := 0
+			queued, r := playFrom(t, s, Options{}, &Earlier[partial]{Items: items, RV: "10", Refuse: func(why error) {
+				require.Error(t, why)
+				refused++
+			}})
+			if c.queued[0] == listedAnew && !c.failed {
+				require.Equal(t, 1, refused)
+			} else {
+				require.Zero(t, refused)
+			}
 			require.Equal(t, c.queued, queued)
 			require.Equal(t, c.asked, s.asked[:len(c.asked)])
 			require.Equal(t, c.failed, r.Status().Failures > 0, "%v", r.Status().Failure)

@@ -17,7 +17,7 @@ const muteWatch = 2 * time.Minute
 // one that the next watch would wait for. Without an answer it is not known to have
 // gone back: whatever is wrong, the next watch meets it too.
 func (r *Reflector[T]) wentBack(ctx context.Context) bool {
-	rv, _, err := r.probe(ctx)
+	rv, _, _, err := r.probe(ctx)
 	return err == nil && r.backTo(rv)
 }
 

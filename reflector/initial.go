@@ -14,6 +14,7 @@ import (
 type initialSet[T object.Head] struct {
 	until string // of an earlier state, the version at which the set is whole; empty where a bookmark says so
 	rv    string // of an earlier state, the version up to which items are complete
+	count int    // of an earlier state, how many items the server has at until; negative where nobody knows
 
 	done  bool // the set is whole; it is queued unless the history went back
 	items []T
@@ -68,6 +69,9 @@ func (s *initialSet[T]) remove(key object.Key) {
 		delete(s.at, key)
 	}
 }
+
+// len is how many objects the set has.
+func (s *initialSet[T]) len() int { return len(s.items) - s.gone }
 
 // take ends the set. It returns what is left, in the order of the last change of
 // each, and lets go of it: the watch goes on for minutes.

@@ -53,6 +53,7 @@ type script struct {
 
 type answer struct {
 	items  []partial
+	left   *int64 // that the server says there are behind items, of a list with a limit
 	rv     string
 	events []wire.Event[partial]
 	err    error         // of a list after its items, of a watch instead of opening
@@ -67,7 +68,8 @@ func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[parti
 	s.asked = append(s.asked, fmt.Sprintf("list rv=%q limit=%d", o.ResourceVersion, o.Limit))
 	a := s.lists[0]
 	s.lists = s.lists[1:]
-	return source.List[partial]{Meta: &metav1.ListMeta{ResourceVersion: a.rv}, Items: func(yield func(partial, error) bool) {
+	meta := &metav1.ListMeta{ResourceVersion: a.rv}
+	return source.List[partial]{Meta: meta, Items: func(yield func(partial, error) bool) {
 		for _, item := range a.items {
 			if !yield(item, nil) {
 				return
@@ -75,6 +77,9 @@ func (s *script) List(_ context.Context, o metav1.ListOptions) source.List[parti
 		}
 		if a.err != nil {
 			yield(nil, a.err)
+		} else if o.Limit == 1 && len(a.items) == 1 && (a.left == nil || *a.left > 0) {
+			meta.RemainingItemCount = a.left
+			yield(obj("another", 1), nil)
 		}
 	}}
 }

@@ -83,9 +83,9 @@ func (l *pageReader[T, H]) run(ctx context.Context, yield func(H, error) bool) e
 		}
 		if l.pages++; l.pages == 1 {
 			*l.meta = page
-			l.meta.Continue, l.meta.RemainingItemCount = "", nil
 		}
 		if page.Continue == "" {
+			l.meta.Continue, l.meta.RemainingItemCount = "", nil
 			return nil
 		}
 		if l.empty >= maxEmptyPages {

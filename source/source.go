@@ -19,9 +19,9 @@ type List[T object.Head] struct {
 	Items iter.Seq2[T, error]
 
 	// Meta is the metadata of the list, complete when Items has ended without
-	// an error. Its Continue is empty then and its RemainingItemCount nil. Its
-	// ResourceVersion is that of the first page: a watch from there misses
-	// nothing.
+	// an error. Its Continue is empty then and its RemainingItemCount nil; before, from
+	// the end of the first page on, they are those of that page. Its ResourceVersion is
+	// that of the first page: a watch from there misses nothing.
 	Meta *metav1.ListMeta
 }
 
