@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire"
@@ -41,9 +42,12 @@ func (f wholeForm[T]) read(content []byte, n int, goType reflect.Type) ([]T, err
 	var all sync.WaitGroup
 	for part := range errs {
 		all.Go(func() {
-			for at := part; at < len(packed) && errs[part] == nil; at += len(errs) {
-				objects[at], errs[part] = packed[at].Open()
-			}
+			errs[part] = failure.Apart("reading a "+goType.String(), func() (err error) {
+				for at := part; at < len(packed) && err == nil; at += len(errs) {
+					objects[at], err = packed[at].Open()
+				}
+				return err
+			})
 		})
 	}
 	all.Wait()

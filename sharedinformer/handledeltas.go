@@ -227,6 +227,9 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 	a.informer.replaced(len(d.Items), d.RV, a.initial)
 	if f != nil {
 		f.whole, a.whole = true, true
+		if a.informer.snapshots != nil {
+			a.informer.snapshots.replaced(f, d.Anew)
+		}
 	}
 }
 

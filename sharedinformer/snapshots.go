@@ -58,6 +58,9 @@ type snapshots[T object.Head] struct {
 	held   map[string][]T // by namespace: what was read, until the informer is synced
 	shown  *indexer.Indexer[T]
 	saved  map[*feed[T]]string // up to where the file of each is complete
+	wrong  map[*feed[T]]bool   // whose file, if there is one, is to go
+
+	found chan struct{} // holds a token: there is something wrong
 }
 
 // newSnapshots returns the snapshots of an informer, nil where they are not wanted.
@@ -65,7 +68,7 @@ func newSnapshots[C object.Head](i *core[C], opts Options, f form[C]) *snapshots
 	if opts.Snapshot == nil {
 		return nil
 	}
-	s := &snapshots[C]{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]C), saved: make(map[*feed[C]]string)}
+	s := &snapshots[C]{informer: i, in: opts.Snapshot, form: f, held: make(map[string][]C), saved: make(map[*feed[C]]string), wrong: make(map[*feed[C]]bool), found: make(chan struct{}, 1)}
 	origin, traced := source.OriginOf(i.feeds.source)
 	s.origin = origin
 	s.label = snapshot.Label{Server: origin.Server, Kind: origin.Kind, Keep: origin.Keep, Transform: opts.TransformVersion}
@@ -125,7 +128,7 @@ func (s *snapshots[T]) restore(f *feed[T]) {
 	s.held[f.namespace], s.shown, s.saved[f] = items, nil, file.RV
 	s.mu.Unlock()
 	path, cluster := file.Path, file.Cluster
-	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Confirm: func(ctx context.Context) error {
+	f.reflector.Resume(reflector.Earlier[T]{Items: items, RV: file.RV, Refuse: func(error) { s.refuse(f) }, Confirm: func(ctx context.Context) error {
 		switch now, err := s.cluster(ctx, askTime); {
 		case err != nil:
 			return err
@@ -145,12 +148,64 @@ func (s *snapshots[T]) read(f *feed[T]) ([]T, *snapshot.File, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	items, err := s.form.read(file.Content, file.Objects, s.origin.Type)
+	var items []T
+	err = failure.Apart("reading a "+s.label.Type, func() (err error) { // which may call methods of the user's
+		items, err = s.form.read(file.Content, file.Objects, s.origin.Type)
+		return err
+	})
 	if err != nil {
-		return nil, nil, &snapshot.Error{Path: file.Path, Err: err}
+		return nil, nil, &snapshot.Error{Path: file.Path, Err: fmt.Errorf("%w: %w", snapshot.ErrDamaged, err)}
 	}
 	file.Content = nil
 	return items, file, nil
+}
+
+// refuse has the file of a feed go, because the server contradicts it, or knows nothing of
+// its time any more. Later it may no longer be able to tell.
+func (s *snapshots[T]) refuse(f *feed[T]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.saved, f)
+	s.wrong[f] = true
+	select {
+	case s.found <- struct{}{}:
+	default:
+	}
+}
+
+// replaced is told when a whole set has come from a feed. Anew means that the history went
+// back, and the file may be of the other one. It is called under join.
+func (s *snapshots[T]) replaced(f *feed[T], anew bool) {
+	if anew {
+		s.refuse(f)
+	}
+	if !f.reflector.Status().Resumed {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.saved, f)
+	}
+}
+
+// discard removes the files that are wrong. One that cannot be removed is tried again.
+func (s *snapshots[T]) discard(ctx context.Context) {
+	s.mu.Lock()
+	wrong := slices.Collect(maps.Keys(s.wrong))
+	s.mu.Unlock()
+	for _, f := range wrong {
+		label, err := s.labelOf(f)
+		if err == nil {
+			err = s.in.Remove(ctx, label)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.note(err)
+		}
+		if err == nil {
+			s.mu.Lock()
+			delete(s.wrong, f)
+			delete(s.saved, f)
+			s.mu.Unlock()
+		}
+	}
 }
 
 // soon is within which part of the interval the first file is written.
@@ -162,16 +217,24 @@ func (s *snapshots[T]) run(ctx context.Context) {
 		return
 	}
 	interval := s.in.Options().Interval
-	timer := time.NewTimer(jitter.Below(interval / soon))
+	due := time.Now().Add(jitter.Below(interval / soon))
+	timer := time.NewTimer(time.Until(due))
 	defer timer.Stop()
 	for {
 		select {
+		case <-s.found:
+			if sooner := time.Now().Add(jitter.Below(interval / soon)); sooner.Before(due) {
+				due = sooner
+			}
 		case <-timer.C:
+			due = time.Now().Add(jitter.Around(interval))
+			s.discard(ctx)
+			s.save(ctx, askTime)
 		case <-ctx.Done():
 			return
 		}
-		s.save(ctx, askTime)
-		timer.Reset(jitter.Around(interval))
+		s.discard(ctx) // also what turned out to be wrong while it was written
+		timer.Reset(time.Until(due))
 	}
 }
 
@@ -197,6 +260,7 @@ func (s *snapshots[T]) last(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 	defer cancel()
+	s.discard(ctx)
 	s.save(ctx, lastAsk)
 }
 
@@ -208,7 +272,7 @@ func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
 	maps.DeleteFunc(s.saved, func(f *feed[T], _ string) bool { return !slices.Contains(feeds, f) })
 	s.mu.Unlock()
 	for _, f := range feeds {
-		err := failure.Apart("writing a snapshot", func() error { return s.saveFeed(ctx, f, patience) }) // a method of an object may panic
+		err := failure.Apart("writing a "+s.label.Type, func() error { return s.saveFeed(ctx, f, patience) }) // a method of an object may panic
 		if ctx.Err() != nil && err != nil {
 			return
 		}

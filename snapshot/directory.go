@@ -112,21 +112,44 @@ func (d *Directory) Read(want Label) (*File, error) {
 // until nobody else writes, or ctx is done. It returns the size of the file, or fails with an
 // *Error, and then leaves the one before where it was.
 func (d *Directory) Write(ctx context.Context, l Label, fill func(*Writer) error) (size int64, err error) {
+	err = d.inTurn(ctx, func() (err error) {
+		name := filepath.Join(d.path, l.name())
+		if size, err = d.write(name, l, fill); err != nil {
+			return &Error{name, err}
+		}
+		return nil
+	})
+	return size, err
+}
+
+// Remove takes a snapshot away, if it is there, which has turned out to be wrong. It waits as
+// Write does, and fails with an *Error.
+func (d *Directory) Remove(ctx context.Context, l Label) error {
+	name := filepath.Join(d.path, l.name())
+	if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return d.inTurn(ctx, func() error {
+		if err := ignore(os.Remove(name), fs.ErrNotExist); err != nil {
+			return &Error{name, err}
+		}
+		return nil
+	})
+}
+
+// inTurn calls change when nobody else changes the directory, which is this process's then.
+func (d *Directory) inTurn(ctx context.Context, change func() error) error {
 	select {
 	case <-d.turn:
 	case <-ctx.Done():
-		return 0, &Error{d.path, context.Cause(ctx)}
+		return &Error{d.path, context.Cause(ctx)}
 	}
 	defer func() { d.turn <- struct{}{} }()
 	defer d.Use()()
 	if err := d.claim(); err != nil {
-		return 0, &Error{d.path, err}
+		return &Error{d.path, err}
 	}
-	name := filepath.Join(d.path, l.name())
-	if size, err = d.write(name, l, fill); err != nil {
-		return 0, &Error{name, err}
-	}
-	return size, nil
+	return change()
 }
 
 func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size int64, err error) {

@@ -1,0 +1,161 @@
+package laws
+
+import (
+	"encoding/json"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/snapshot"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// A file that the server contradicted is gone at once: who begins with it later might meet a
+// server that can no longer tell (C02).
+func TestC02_AContradictedSnapshotGoes(t *testing.T) {
+	type world struct {
+		*rig
+		rv string // of the file
+	}
+	for name, c := range map[string]struct {
+		meanwhile func(w world)
+		running   bool // it happens to a running informer
+	}{
+		"the history has expired":                {func(w world) { w.delete("b"); w.srv.Compact() }, false},
+		"the history went back":                  {func(w world) { w.restore() }, false},
+		"the history is another of that version": {func(w world) { w.restore(); w.put(pod("a", "x=y")) }, false},
+		"the history is another, with less":      {func(w world) { w.restore(); w.other() }, false},
+		"the history goes back":                  {func(w world) { w.restore(); settle(10 * time.Minute) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			inBubble(t, apiserver.Options{}, func(r *rig) {
+				r.put(pod("a"))
+				r.put(pod("b"))
+				r.backup = r.srv.Snapshot()
+				r.put(pod("c"))
+				opts := sharedinformer.Options{Snapshot: snapshot.In(dir, snapshot.Options{Interval: 24 * time.Hour})}
+				first := r.begin(dir, opts)
+				r.untilSynced(first)
+				if !c.running {
+					first.stop()
+				} else {
+					settle(6 * time.Hour)
+				}
+				require.Len(t, files(t, dir), 1)
+				before, err := os.ReadFile(files(t, dir)[0])
+				require.NoError(t, err)
+				c.meanwhile(world{r, first.Cache().RV()})
+				if !c.running {
+					first = r.begin(dir, opts)
+				}
+				r.untilSynced(first)
+				require.False(t, first.Status().Reflector.Resumed)
+				settle(time.Second)
+				for _, file := range files(t, dir) { // as a kill -9 would leave them
+					now, err := os.ReadFile(file)
+					require.NoError(t, err)
+					require.NotEqual(t, before, now)
+				}
+				settle(25 * time.Hour / 5)
+				require.Len(t, files(t, dir), 1, "and it is replaced soon")
+				first.stop()
+				third := r.begin(dir, opts)
+				r.untilSynced(third)
+				require.True(t, third.Status().Reflector.Resumed)
+				third.stop()
+			})
+		})
+	}
+}
+
+// hostilePod is a pod of a type whose methods fail as they are told.
+type hostilePod struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
+// mildPod is one without the methods.
+type mildPod hostilePod
+
+// hostilePods says what the methods do now.
+var hostilePods struct{ read, write atomic.Pointer[func()] }
+
+func (p *hostilePod) DeepCopyObject() kruntime.Object { return new(*p) }
+
+func (p *hostilePod) UnmarshalJSON(raw []byte) error {
+	if do := hostilePods.read.Load(); do != nil {
+		(*do)()
+	}
+	return json.Unmarshal(raw, (*mildPod)(p))
+}
+
+func (p *hostilePod) MarshalJSON() ([]byte, error) {
+	if do := hostilePods.write.Load(); do != nil {
+		(*do)()
+	}
+	return json.Marshal((*mildPod)(p))
+}
+
+// Methods of a type that panic, or end their goroutine, cost a list, or the file, and the
+// type is named (C02).
+func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	for name, do := range map[string]func(){"panicked": func() { panic("oh") }, "called runtime.Goexit": runtime.Goexit} {
+		for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
+			t.Run(name+", "+store.String(), func(t *testing.T) {
+				inBubble(t, apiserver.Options{}, func(r *rig) {
+					r.fill(20)
+					defer hostilePods.read.Store(nil)
+					defer hostilePods.write.Store(nil)
+					opts := sharedinformer.Options{Store: store, Snapshot: snapshot.In(t.TempDir(), snapshot.Options{})}
+					run := func() (*sharedinformer.Informer[*hostilePod], func()) {
+						i := newInformer(rest.ResourceForKind[*hostilePod](r.client, kind), opts)
+						return i, r.run(i)
+					}
+					first, stop := run()
+					require.NoError(t, first.WaitForSync(r.ctx))
+					stop()
+					require.Nil(t, first.Status().Snapshot.Failure)
+					require.Len(t, files(t, opts.Snapshot.Path()), 1)
+
+					var once sync.Once // so that the list can be read
+					fail := func() {
+						fails := false
+						once.Do(func() { fails = true })
+						if fails {
+							do()
+						}
+					}
+					if store == sharedinformer.Whole {
+						hostilePods.read.Store(&fail)
+					}
+					second, stop := run()
+					require.NoError(t, second.WaitForSync(r.ctx))
+					require.Equal(t, 20, second.Cache().Len())
+					if store == sharedinformer.Whole {
+						require.Contains(t, second.Status().Snapshot.Unused, "the file is damaged: reading a *laws.hostilePod "+name)
+					}
+					hostilePods.read.Store(nil)
+					r.put(pod("new"))
+					settle(time.Second)
+					hostilePods.write.Store(&do)
+					stop()
+					if store == sharedinformer.Whole {
+						require.ErrorContains(t, second.Status().Snapshot.Failure, "writing a *laws.hostilePod "+name)
+					}
+				})
+			})
+		}
+	}
+}
