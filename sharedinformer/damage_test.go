@@ -27,7 +27,7 @@ import (
 // them. It gives known objects back.
 type few struct {
 	empty
-	lists   *int
+	lists   *atomic.Int64
 	refused *atomic.Bool
 	during  *func() // called at the end of a list
 	known   wire.Known[*corev1.Pod]
@@ -40,7 +40,7 @@ func (f few) Reusing(known wire.Known[*corev1.Pod]) source.ListerWatcher[*corev1
 
 func (f few) List(context.Context, metav1.ListOptions) source.List[*corev1.Pod] {
 	return source.List[*corev1.Pod]{Meta: &metav1.ListMeta{ResourceVersion: "5"}, Items: func(yield func(*corev1.Pod, error) bool) {
-		*f.lists++
+		f.lists.Add(1)
 		if f.refused.Load() {
 			yield(nil, fmt.Errorf("not now"))
 			return
@@ -81,9 +81,9 @@ func damage(t *testing.T, w *Informer[*corev1.Pod], name string) (before *wire.P
 }
 
 // rot is an informer of a few, and what a handler of it heard.
-func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *int, refused *atomic.Bool, heard *[]string, during *func())) {
+func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *atomic.Int64, refused *atomic.Bool, heard *[]string, during *func())) {
 	synctest.Test(t, func(t *testing.T) {
-		var lists int
+		var lists atomic.Int64
 		var refused atomic.Bool
 		var during func()
 		var heard, reported []string
@@ -119,7 +119,7 @@ func rot(t *testing.T, test func(i *Informer[*corev1.Pod], lists *int, refused *
 // An object whose bytes are damaged is not served. The status has key and cause, the list that
 // follows brings it back, nothing else is decoded or told, and a handler hears of it.
 func TestADamagedObjectIsAskedForAgain(t *testing.T) {
-	rot(t, func(i *Informer[*corev1.Pod], lists *int, _ *atomic.Bool, heard *[]string, _ *func()) {
+	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, heard *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
 		others, _ := i.packed.cache.Reader().Get(object.Key{Namespace: "a", Name: "0"})
 		damage(t, i, "1")
@@ -136,13 +136,13 @@ func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 		require.ErrorIs(t, s.Failure, wire.ErrDamaged)
 		require.Equal(t, key, s.Failure.Key)
 		require.EqualValues(t, 1, s.Packed.Damaged)
-		require.Equal(t, 1, *lists)
+		require.Equal(t, 1, int(lists.Load()))
 		synctest.Wait()
 		require.Equal(t, reflector.BackingOff, i.Status().Reflector.State)
 		require.Equal(t, key, i.Status().Reflector.Failure.Key)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		require.Equal(t, 2, *lists)
+		require.Equal(t, 2, int(lists.Load()))
 		p, ok := i.Cache().Get(key)
 		require.True(t, ok)
 		require.Equal(t, "node", p.Spec.NodeName)
@@ -151,7 +151,7 @@ func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 		require.Same(t, others, still)
 		require.Zero(t, i.Status().Reflector.Attempts)
 		time.Sleep(4 * time.Minute)
-		require.Equal(t, 2, *lists)
+		require.Equal(t, 2, int(lists.Load()))
 		require.Equal(t, 3, i.Status().Objects)
 	})
 }
@@ -159,7 +159,7 @@ func TestADamagedObjectIsAskedForAgain(t *testing.T) {
 // As long as the list fails it is tried again, and memory that goes on losing bytes leads to
 // no storm.
 func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
-	rot(t, func(i *Informer[*corev1.Pod], lists *int, refused *atomic.Bool, _ *[]string, _ *func()) {
+	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, refused *atomic.Bool, _ *[]string, _ *func()) {
 		key := object.Key{Namespace: "a", Name: "1"}
 		damage(t, i, "1")
 		refused.Store(true)
@@ -167,7 +167,7 @@ func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 		require.False(t, ok)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		require.Greater(t, *lists, 4)
+		require.Greater(t, int(lists.Load()), 4)
 		_, ok = i.Cache().Get(key)
 		require.False(t, ok)
 		refused.Store(false)
@@ -175,7 +175,7 @@ func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 		synctest.Wait()
 		_, ok = i.Cache().Get(key)
 		require.True(t, ok)
-		before := *lists
+		before := int(lists.Load())
 		for range 600 { // seconds
 			if o, ok := i.packed.cache.Reader().Get(key); ok && o.GetResourceVersion() != "" {
 				damage(t, i, "1")
@@ -185,15 +185,15 @@ func TestDamageIsAskedForAtABoundedRate(t *testing.T) {
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		require.Less(t, *lists-before, 40)
-		require.Greater(t, *lists-before, 5)
+		require.Less(t, int(lists.Load())-before, 40)
+		require.Greater(t, int(lists.Load())-before, 5)
 	})
 }
 
 // What is found to be damaged while the list is read may be in it as it was: another one
 // follows.
 func TestDamageFoundDuringTheListIsAskedForToo(t *testing.T) {
-	rot(t, func(i *Informer[*corev1.Pod], lists *int, _ *atomic.Bool, _ *[]string, during *func()) {
+	rot(t, func(i *Informer[*corev1.Pod], lists *atomic.Int64, _ *atomic.Bool, _ *[]string, during *func()) {
 		damage(t, i, "1")
 		damage(t, i, "0")
 		*during = func() {
@@ -205,7 +205,7 @@ func TestDamageFoundDuringTheListIsAskedForToo(t *testing.T) {
 		require.False(t, ok)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		require.Equal(t, 3, *lists)
+		require.Equal(t, 3, int(lists.Load()))
 		require.Zero(t, i.Status().Handlers[0].Errors, "nothing was told of what was still damaged")
 		for _, name := range []string{"0", "1", "2"} {
 			_, ok := i.Cache().Get(object.Key{Namespace: "a", Name: name})
