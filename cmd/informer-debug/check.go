@@ -1,0 +1,280 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/debug"
+)
+
+// errInterrupted is the end of a verb that was to find something out, and did not.
+var errInterrupted = errors.New("interrupted before it was known")
+
+// checkFlags are those of check alone.
+type checkFlags struct {
+	timeout time.Duration
+	limit   int
+	output  choice
+}
+
+func newCheck(s surroundings) *cobra.Command {
+	var look sightFlags
+	flags := checkFlags{output: choice{words: []string{"json"}}}
+	cmd := &cobra.Command{
+		Use:   "check [TYPE[,TYPE...]]",
+		Short: "Compare caches with the server",
+		Long: `check lists objects from the server, consistently and their metadata alone, and compares
+them with what the cache of an informer has when it is complete up to the version of the
+list. What changed since then is no difference. What differs is looked up a second time:
+
+  missing  the server has the object, and the cache has not
+  ghost    the cache has the object, and the server has not
+  version  the cache has another state of the object
+  uid      the cache has another object of that name: it was deleted and made again
+
+Where something differs and nothing else happens, check has to wait until a bookmark tells
+the informer how far it has come, which takes about a minute.
+
+` + sightHelp + `
+
+With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
+TYPE all are compared. Their names say which namespaces and selectors to list, and the
+kubeconfig says from which cluster: with a process at a URL, --token and the flags about TLS
+concern the process alone.
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug check pods,deploy -A
+  informer-debug check --attach http://localhost:6060
+  informer-debug check pods --attach pod/janitor-0 -n shop --timeout 5m -o json`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	look.add(cmd)
+	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait for the cache to be complete up to the list; 0 is no end")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many differences to show of each informer; 0 is all")
+	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := errors.Join(look.check(), flags.check(&look)); err != nil {
+			return err
+		}
+		ctx, cancel := limited(cmd.Context(), flags.timeout)
+		defer cancel()
+		types := strings.Join(args, "")
+		v, err := look.open(ctx, s, types, newConsole(s, false))
+		if err != nil {
+			return unfinished(ctx, flags.timeout, err)
+		}
+		defer v.close()
+		return unfinished(ctx, flags.timeout, flags.run(ctx, s, v, types))
+	}
+	return cmd
+}
+
+// limited is ctx with --timeout.
+func limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, errTimedOut)
+}
+
+func (f *checkFlags) check(look *sightFlags) error {
+	switch {
+	case f.timeout < 0:
+		return usage("--timeout is %s: want 0 or more", f.timeout)
+	case f.limit < 0:
+		return usage("--limit is %d: want 0 or more", f.limit)
+	case look.to != "" && look.selector != "":
+		return usage("--selector makes no sense with --attach: the informer's own is compared")
+	}
+	return nil
+}
+
+// run compares all informers of the sight.
+func (f *checkFlags) run(ctx context.Context, s surroundings, v *sight, types string) error {
+	if err := v.ready(ctx); err != nil {
+		return err
+	}
+	at, err := v.server(s)
+	if err != nil {
+		return err
+	}
+	if v.client == nil {
+		defer at.client.CloseIdleConnections()
+	}
+	status, err := v.process.Status(ctx)
+	if err != nil {
+		return cmp.Or(v.unanswered(ctx, err), context.Cause(ctx))
+	}
+	informers, err := chosen(status.Informers, types, v.flags.to != "")
+	if err != nil {
+		return err
+	}
+	var end error
+	for n := range informers {
+		result, err := f.one(ctx, v, at, &informers[n])
+		if result != nil {
+			f.warn(s, v, result)
+			if failed := f.write(s.stdout, result); failed != nil {
+				return unwritten(failed)
+			}
+		}
+		switch {
+		case err != nil:
+			return err
+		case len(result.Differences) > 0:
+			end = &exitError{code: exitFalse, err: errors.New("a cache is not what the server has")}
+		}
+	}
+	return end
+}
+
+// chosen returns the informers that are meant: all of one's own.
+func chosen(all []debug.Informer, types string, attached bool) (found []debug.Informer, err error) {
+	if !attached {
+		return all, nil
+	}
+	if len(all) == 0 {
+		return nil, &exitError{code: exitUnavailable, err: errors.New("the process shows no informers")}
+	}
+	if types == "" {
+		return all, nil
+	}
+	add := func(name string) bool {
+		before := len(found)
+		for _, i := range all {
+			if i.Reflector.Resource == name {
+				found = append(found, i)
+			}
+		}
+		return len(found) > before
+	}
+	if add(types) { // selectors in it may have commas
+		return found, nil
+	}
+	for word := range strings.SplitSeq(types, ",") {
+		if !add(word) {
+			var names []string
+			for _, i := range all {
+				names = append(names, i.Reflector.Resource)
+			}
+			return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("no informer is called %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
+		}
+	}
+	return found, nil
+}
+
+// one compares one informer.
+func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Informer) (*compared, error) {
+	scopes, err := scopesOf(i)
+	if err != nil {
+		return nil, &exitError{code: exitUnavailable, err: err}
+	}
+	c := &comparison{process: v.process, which: whichOf(i), status: *i}
+	if c.parts, err = v.parts(ctx, at, scopes); err != nil {
+		return nil, err
+	}
+	if v.flags.to != "" && len(c.parts) > 0 {
+		c.namespace = c.parts[0].namespace
+	}
+	if len(c.parts) > 1 {
+		c.namespace = ""
+	}
+	result, err := c.run(ctx)
+	switch failed, ofList := errors.AsType[*listError](err); {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return result, context.Cause(ctx)
+	case ofList:
+		return nil, at.unavailable(failed, failed.err)
+	}
+	return nil, v.unanswered(ctx, err)
+}
+
+// unfinished is the error of a verb that had to be finished, and may not be: an error that
+// decides the exit code by itself stands.
+func unfinished(ctx context.Context, timeout time.Duration, err error) error {
+	cause := context.Cause(ctx)
+	if e, ok := errors.AsType[*exitError](err); err == nil || cause == nil || ok && (e.code == exitFalse || e.code == exitUsage) {
+		return err
+	}
+	if !errors.Is(cause, errTimedOut) {
+		return &exitError{code: exitRuntime, err: errInterrupted}
+	}
+	over := fmt.Errorf("--timeout of %s is over", timeout)
+	if !errors.Is(err, errTimedOut) {
+		over = fmt.Errorf("%w: %w", over, err)
+	}
+	return &exitError{code: exitTimeout, err: over}
+}
+
+// warn tells why the result may mean nothing.
+func (f *checkFlags) warn(s surroundings, v *sight, r *compared) {
+	c := newConsole(s, false)
+	if r.Doubt != "" && v.flags.to != "" {
+		c.trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", serverName(v.config.Host), r.Doubt)
+	}
+	if r.Cluster != "" {
+		c.trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, serverName(v.config.Host))
+	}
+}
+
+// write says what was found out about one informer.
+func (f *checkFlags) write(w io.Writer, r *compared) error {
+	all := r.Differences
+	if f.limit > 0 && len(all) > f.limit {
+		r.Differences = all[:f.limit]
+		defer func() { r.Differences = all }()
+	}
+	if f.output.value == "json" {
+		r.Differing = counts(all)
+		return debug.WriteJSON(w, r)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", oneLine(sentence(r, all)))
+	for n := range r.Differences {
+		fmt.Fprintf(&b, "  %s\n", oneLine(r.Differences[n].String()))
+	}
+	if more := len(all) - len(r.Differences); more > 0 {
+		fmt.Fprintf(&b, "  and %d more: --limit 0 shows all\n", more)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func counts(all []difference) map[string]int {
+	kinds := map[string]int{}
+	for _, d := range all {
+		kinds[d.Kind]++
+	}
+	return kinds
+}
+
+// sentence sums up.
+func sentence(r *compared, all []difference) string {
+	if len(all) == 0 && r.Unsure == "" {
+		return fmt.Sprintf("%s: %d objects equal at version %s", r.Informer, r.Objects, r.RV)
+	}
+	var parts []string
+	kinds := counts(all)
+	for _, kind := range []string{kindMissing, kindGhost, kindVersion, kindUID} {
+		if kinds[kind] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", kinds[kind], kind))
+		}
+	}
+	text := fmt.Sprintf("%s: %d of %d objects differ at version %s (%s)", r.Informer, len(all), r.Objects+kinds[kindGhost], r.RV, strings.Join(parts, ", "))
+	if r.Unsure != "" {
+		text += ", which may pass: " + r.Unsure
+	}
+	return text
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// deaf is a source of pods that does not tell of some changes.
+type deaf struct {
+	resource *rest.Resource[*corev1.Pod]
+	mu       sync.Mutex
+	key      object.Key // of the object that no changes are told of
+}
+
+// String implements fmt.Stringer.
+func (d *deaf) String() string { return d.resource.String() }
+
+// List implements source.ListerWatcher.
+func (d *deaf) List(ctx context.Context, opts metav1.ListOptions) source.List[*corev1.Pod] {
+	return d.resource.List(ctx, opts)
+}
+
+func (d *deaf) ignore(key object.Key) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.key = key
+}
+
+// Watch implements source.ListerWatcher.
+func (d *deaf) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.Pod], error], error) {
+	events, err := d.resource.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[*corev1.Pod], error) bool) {
+		for e, err := range events {
+			d.mu.Lock()
+			drop := err == nil && d.key.Name != "" && object.KeyOf(e.Object) == d.key
+			d.mu.Unlock()
+			if !drop && !yield(e, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// shown are informers that a process shows.
+type shown []sharedinformer.View
+
+func (s shown) Views() []sharedinformer.View { return s }
+
+func (s shown) Status() (all []sharedinformer.Status) {
+	for _, v := range s {
+		all = append(all, v.Status())
+	}
+	return all
+}
+
+// listener is a process with one informer of pods in namespace shop, and where to attach to
+// it.
+func listener(t *testing.T, srv *apiserver.Server, opts sharedinformer.Options) (*sharedinformer.Informer[*corev1.Pod], *deaf, *debug.Process) {
+	t.Helper()
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	require.NoError(t, err)
+	client, err := rest.NewClient(&config.Config{Host: endpoint.URL}, scheme.New())
+	require.NoError(t, err)
+	from := &deaf{resource: rest.ResourceFor[*corev1.Pod](client).Namespace("shop")}
+	opts.Flight = flight.New(1 << 16)
+	i := sharedinformer.New(from, opts)
+	wait, err := i.Start(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = wait() // it ends with the test
+		client.CloseIdleConnections()
+	})
+	require.NoError(t, i.WaitForSync(t.Context()))
+	return i, from, debug.New(debug.Options{Informers: debug.Of(shown{i.View()}), Recorder: opts.Flight, Contents: true})
+}
+
+func TestCheckOfACluster(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	r := invoke(t, "check", "po,nodes", "-n", "shop", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, fmt.Sprintf("pods in namespace shop: 2 objects equal at version %s\nnodes: 0 objects equal at version %[1]s\n", srv.RV()), r.out)
+	r = invoke(t, "check", "pods", "-A", "-l", "app in (api,web)", "--field-selector", "status.phase=Running", "-o", "json", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Contains(t, r.out, `"objects": 2`)
+}
+
+func TestCheckFindsWhatIsWrong(t *testing.T) {
+	for kind, c := range map[string]struct {
+		change func(t *testing.T, srv *apiserver.Server, key object.Key)
+		want   string
+	}{
+		kindMissing: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+			put(t, srv, object.Key{Namespace: "shop", Name: "web-9"}, corev1.PodRunning)
+		}, "shop/web-9  not in the cache; the server has version "},
+		kindGhost: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
+		}, "shop/web-1  in the cache with version "},
+		kindVersion: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+			put(t, srv, key, corev1.PodFailed)
+		}, "shop/web-1  version "},
+		kindUID: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
+			put(t, srv, key, corev1.PodRunning)
+		}, "it was deleted and made again"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			srv, server := cluster(t, apiserver.Options{})
+			i, from, process := listener(t, srv, sharedinformer.Options{})
+			at := httptest.NewServer(process)
+			defer at.Close()
+			key := object.Key{Namespace: "shop", Name: "web-1"}
+			if from.ignore(key); kind == kindMissing {
+				from.ignore(object.Key{Namespace: "shop", Name: "web-9"})
+			}
+			c.change(t, srv, key)
+			put(t, srv, object.Key{Namespace: "shop", Name: "cart-2"}, corev1.PodRunning)
+			require.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
+
+			r := invoke(t, "check", "--attach="+at.URL, server)
+			require.Equal(t, exitFalse, r.code, r.errOut)
+			require.Len(t, r.lines(), 2, r.out)
+			require.Contains(t, r.lines()[0], "1 of ")
+			require.Contains(t, r.lines()[0], "(1 "+kind+")")
+			require.Contains(t, r.lines()[1], c.want)
+			require.Contains(t, r.errOut, "a cache is not what the server has")
+			r = invoke(t, "check", "pods in namespace shop", "-o", "json", "--attach="+at.URL, server)
+			require.Contains(t, r.out, `"kind": "`+kind+`"`)
+			require.Contains(t, r.out, `"`+kind+`": 1`)
+		})
+	}
+}
+
+// meddler calls a function before a process answers about its objects for the second time.
+type meddler struct {
+	http.Handler
+	asked  atomic.Int32
+	meddle func()
+}
+
+func (m *meddler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/objects") && m.asked.Add(1) == 2 {
+		m.meddle()
+	}
+	m.Handler.ServeHTTP(w, r)
+}
+
+// The cache is asked before the list and after it.
+func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	i, _, process := listener(t, srv, sharedinformer.Options{})
+	at := httptest.NewServer(&meddler{Handler: process, meddle: func() {
+		put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
+		put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+		assert.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "cart-1"}))
+		assert.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
+	}})
+	defer at.Close()
+	before, lists := srv.RV(), srv.Stats().Requests("list", "pods")
+	r := invoke(t, "check", "--attach="+at.URL, server)
+	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Equal(t, "pods in namespace shop: 2 objects equal at version "+before+"\n", r.out)
+	require.Equal(t, lists+2, srv.Stats().Requests("list", "pods"), "what is missing was looked up again")
+}
+
+func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
+	for _, stuck := range []time.Duration{30 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, j, stdout, _ := bubbled(t, 0)
+			s := j.surroundings
+			var look sightFlags
+			look.allNamespaces = true
+			require.NoError(t, look.check())
+			v, err := look.openCluster(t.Context(), j.config, "pods", nil)
+			require.NoError(t, err)
+			defer v.close()
+			require.NoError(t, v.wait(t.Context()))
+			srv.SetStuck(true)
+			put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+			time.AfterFunc(stuck, func() { srv.SetStuck(false) })
+
+			flags := checkFlags{timeout: 2 * time.Minute}
+			ctx, cancel := limited(t.Context(), flags.timeout)
+			defer cancel()
+			began := time.Now()
+			err = unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
+			if stuck < flags.timeout {
+				require.NoError(t, err)
+				require.Contains(t, stdout.String(), "pods: 2 objects equal at version ")
+				return
+			}
+			require.ErrorContains(t, err, "--timeout of 2m0s is over")
+			require.Equal(t, exitTimeout, err.(*exitError).code)
+			require.Equal(t, flags.timeout, time.Since(began))
+			require.Contains(t, stdout.String(), "pods: 1 of 2 objects differ at version ")
+			require.Contains(t, stdout.String(), "which may pass: the cache is complete up to version ")
+			require.Contains(t, stdout.String(), "missing  shop/web-2")
+		})
+	}
+}
+
+func TestCheckSaysWhatItCannotDo(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	_, _, process := listener(t, srv, sharedinformer.Options{})
+	_, _, named := listener(t, srv, sharedinformer.Options{Name: "my pods"})
+	at, other := httptest.NewServer(process), httptest.NewServer(named)
+	defer at.Close()
+	defer other.Close()
+	another, elsewhere := cluster(t, apiserver.Options{})
+	for _, name := range []string{"web-1", "cart-1"} { // made again, they have other UIDs
+		require.NoError(t, another.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: name}))
+		put(t, another, object.Key{Namespace: "shop", Name: name}, corev1.PodRunning)
+	}
+	refused, refusing := cluster(t, apiserver.Options{})
+	refused.SetAuthorizer(apiserver.Deny("", "pods", "list"))
+
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"check", server}, exitUsage, "name what to look at"},
+		{[]string{"check", "pods", "--limit=-1", server}, exitUsage, "--limit is -1"},
+		{[]string{"check", "pods", "-l", "a=b", "--attach=" + at.URL, server}, exitUsage, "--selector makes no sense with --attach"},
+		{[]string{"check", "sheep", "--attach=" + at.URL, server}, exitUnavailable, `no informer is called "sheep"; there are: pods in namespace shop`},
+		{[]string{"check", "--attach=" + at.URL, "-n", "bank", server}, exitUsage, "the informer has no objects of namespace bank"},
+		{[]string{"check", "--attach=" + at.URL, "--timeout=1s", elsewhere}, exitTimeout, "may not be the cluster of the process"},
+		{[]string{"check", "--attach=" + at.URL, refusing}, exitUnavailable, `ask for the verbs "list" and "watch"`},
+		{[]string{"check", "--attach=" + other.URL, server}, exitUnavailable, `the name of informer "my pods" does not say which objects it has`},
+		{[]string{"check", "--attach=" + at.URL, "--server=http://127.0.0.1:1"}, exitUnavailable, "127.0.0.1:1"},
+	} {
+		r := invoke(t, c.args...)
+		require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
+		require.Contains(t, r.errOut, c.want, c.args)
+	}
+}
+
+func TestScopeOfANameOfAnInformer(t *testing.T) {
+	s, err := scopeOf("deployments.apps in namespace shop with labels app in (a,b),tier=x with fields metadata.name!=y")
+	require.NoError(t, err)
+	require.Equal(t, scope{resource: object.GVR{Group: "apps", Resource: "deployments"}, namespace: "shop", labels: "app in (a,b),tier=x", fields: "metadata.name!=y"}, s)
+	require.Equal(t, "metadata.name!=y,metadata.name=web", s.list("web").FieldSelector)
+	for _, name := range []string{"my pods", "pods in no namespace", "", "*main.fake[*k8s.io/api/core/v1.Pod]"} {
+		_, err := scopeOf(name)
+		require.Error(t, err, name)
+	}
+}

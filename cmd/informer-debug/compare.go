@@ -1,0 +1,265 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// What a difference may be.
+const (
+	kindMissing = "missing" // the server has the object, and the cache has not
+	kindGhost   = "ghost"   // the cache has the object, and the server has not
+	kindVersion = "version" // the cache has another state of the object
+	kindUID     = "uid"     // the cache has another object of that name
+)
+
+// difference is an object that the cache has otherwise than the server.
+type difference struct {
+	Kind   string
+	Key    object.Key
+	Cached version `json:",omitzero"`
+	Served version `json:",omitzero"`
+}
+
+// String is a difference as a line.
+func (d *difference) String() string {
+	var text string
+	switch d.Kind {
+	case kindMissing:
+		text = fmt.Sprintf("not in the cache; the server has version %s", d.Served.RV)
+	case kindGhost:
+		text = fmt.Sprintf("in the cache with version %s; the server does not have it", d.Cached.RV)
+	case kindVersion:
+		text = fmt.Sprintf("version %s in the cache, %s on the server", d.Cached.RV, d.Served.RV)
+	case kindUID:
+		text = fmt.Sprintf("UID %s in the cache, %s on the server: it was deleted and made again", d.Cached.UID, d.Served.UID)
+	}
+	return fmt.Sprintf("%-8s %s  %s", d.Kind, object.FormatKey(d.Key), text)
+}
+
+// cached is what a cache holds, complete up to version rv.
+type cached struct {
+	rv      string
+	synced  bool
+	objects map[object.Key]version
+}
+
+// comparison compares the cache of one informer with lists of the server.
+//
+// The list is of version L. Where cache and list differ though the cache is complete up to L,
+// and the cached state is none of after L, the cache is wrong, with one exception: what is
+// missing may have been deleted, or have left the selector, after L. So those that differ are
+// read from the server again:
+//
+//  1. If the server has the same of it as in the list, the difference is real: the cache had to
+//     have that state.
+//  2. Otherwise it has changed since. What was read now takes the place of the list, for these
+//     keys alone. An object that differs in the same way again does so for good.
+type comparison struct {
+	process   *debug.Client
+	which     debug.Which
+	namespace string // of the objects; empty for all
+	parts     []part
+
+	status debug.Informer // as it was last seen
+}
+
+// pollEvery is how often a process is asked whether it has come further.
+const pollEvery = 200 * time.Millisecond
+
+// compared is what a comparison has found.
+type compared struct {
+	Informer    string
+	Cluster     string         `json:",omitzero"`
+	Objects     int            // of the server
+	RV          string         // of the list
+	Differing   map[string]int // how many are of each kind
+	Differences []difference   // the first of them
+
+	// Unsure says why the differences may pass, for want of time; empty if they are real.
+	Unsure string `json:",omitzero"`
+
+	// Doubt says why it may not be the process's cluster; empty if there is no reason.
+	Doubt string `json:",omitzero"`
+}
+
+// run compares. When ctx is over before it is sure, it returns what it has, with Unsure, and
+// errTimedOut.
+func (c *comparison) run(ctx context.Context) (*compared, error) {
+	before, err := c.cached(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := read(ctx, c.parts, nil)
+	if err != nil {
+		return nil, err
+	}
+	result := &compared{Informer: c.which.Informer, Cluster: c.which.Cluster, Objects: len(list.objects), RV: list.rv}
+	result.Doubt = doubt(before, list)
+	var kinds map[object.Key]string // of the round before
+	for {
+		suspects, err := c.suspects(ctx, list)
+		if err != nil {
+			result.Differences, result.Unsure = append(result.Differences, suspects...), c.behind(list)
+			return result, err
+		}
+		if len(suspects) == 0 {
+			break
+		}
+		keys := map[object.Key]bool{}
+		for _, d := range suspects {
+			keys[d.Key] = true
+		}
+		now, err := read(ctx, c.parts, keys)
+		if err != nil {
+			return nil, err
+		}
+		again := map[object.Key]string{}
+		for _, d := range suspects {
+			was, had := list.objects[d.Key]
+			is, has := now.objects[d.Key]
+			if had == has && was == is || kinds[d.Key] == d.Kind {
+				result.Differences = append(result.Differences, d)
+				delete(now.only, d.Key)
+				delete(now.objects, d.Key)
+			} else {
+				again[d.Key] = d.Kind
+			}
+		}
+		list, kinds = now, again
+	}
+	slices.SortFunc(result.Differences, func(a, b difference) int {
+		return cmp.Or(cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
+	})
+	return result, nil
+}
+
+// suspects returns what differs when the cache is complete up to the list, and at once if
+// nothing does: objects of the same versions are the same.
+func (c *comparison) suspects(ctx context.Context, list *served) (found []difference, err error) {
+	for {
+		cache, err := c.cached(ctx)
+		if err != nil {
+			return found, err
+		}
+		if found = differences(cache, list); len(found) == 0 || cache.synced && object.ReachedRV(cache.rv, list.rv) {
+			return found, nil
+		}
+		if err := c.moved(ctx, cache); err != nil {
+			return found, err
+		}
+	}
+}
+
+// moved waits until the cache has come further.
+func (c *comparison) moved(ctx context.Context, from *cached) error {
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		status, err := c.process.Status(ctx)
+		if err != nil {
+			return err
+		}
+		n := slices.IndexFunc(status.Informers, func(i debug.Informer) bool { return c.which == whichOf(&i) })
+		if n < 0 {
+			return fmt.Errorf("the process has no informer %s any more", c.which.Informer)
+		}
+		if c.status = status.Informers[n]; c.status.RV != from.rv || c.status.Synced != from.synced {
+			return nil
+		}
+	}
+}
+
+// behind says why the cache is not complete up to the list.
+func (c *comparison) behind(list *served) string {
+	s := &c.status
+	text := fmt.Sprintf("the cache is complete up to version %s, and the list of the server is of version %s", orDash(s.RV), list.rv)
+	switch {
+	case !s.Synced:
+		text = "the informer has no whole initial list: " + s.Reflector.Missing().Error()
+	case s.Reflector.Attempts > 0:
+		text += ": " + s.Reflector.Missing().Error()
+	case s.Reflector.State == reflector.Watching:
+		text += ": no bookmark has come so far; a server sends one about once a minute"
+	}
+	return text
+}
+
+// differences are those between a cache and a list, without what is of after the list.
+func differences(c *cached, s *served) (found []difference) {
+	for key, is := range s.objects {
+		has, ok := c.objects[key]
+		switch {
+		case !ok:
+			found = append(found, difference{Kind: kindMissing, Key: key, Served: is})
+		case has == is, newer(has.RV, s.rv):
+		case has.UID != is.UID:
+			found = append(found, difference{Kind: kindUID, Key: key, Cached: has, Served: is})
+		default:
+			found = append(found, difference{Kind: kindVersion, Key: key, Cached: has, Served: is})
+		}
+	}
+	for key, has := range c.objects {
+		if _, ok := s.objects[key]; !ok && s.covers(key) && !newer(has.RV, s.rv) {
+			found = append(found, difference{Kind: kindGhost, Key: key, Cached: has})
+		}
+	}
+	return found
+}
+
+// doubt says why the cache, as it was before the list, may be of another cluster.
+func doubt(c *cached, s *served) string {
+	alike := 0
+	for key, has := range c.objects {
+		if s.objects[key].UID == has.UID {
+			alike++
+		}
+	}
+	switch {
+	case newer(c.rv, s.rv):
+		return fmt.Sprintf("the cache was at version %s when the server was at %s", c.rv, s.rv)
+	case len(c.objects) > 0 && len(s.objects) > 0 && alike == 0:
+		return "no object of the cache has the UID that it has on the server"
+	}
+	return ""
+}
+
+// cached reads the keys and versions of the cache, all of them complete up to the version of
+// the first page.
+func (c *comparison) cached(ctx context.Context) (*cached, error) {
+	all := &cached{objects: map[object.Key]version{}}
+	page := debug.Page{Namespace: c.namespace, Limit: 1000}
+	for first := true; ; first = false {
+		objects, err := c.process.Objects(ctx, c.which, page)
+		if err != nil {
+			return nil, err
+		}
+		if first {
+			all.rv, all.synced = objects.RV, objects.Synced
+		}
+		for n := range objects.Heads {
+			h := &objects.Heads[n]
+			all.objects[object.Key{Namespace: h.Namespace, Name: h.Name}] = version{h.UID, h.RV}
+		}
+		if page.Continue = objects.Continue; page.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// whichOf names an informer of a process.
+func whichOf(i *debug.Informer) debug.Which {
+	return debug.Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// scope is which objects an informer has, as its name tells.
+type scope struct {
+	resource  object.GVR // as ParseResourceArg reads it
+	namespace string     // empty for all
+	labels    string
+	fields    string
+}
+
+// scopesOf reads the scope of each list of an informer: there are several where each
+// namespace has its own. It fails where a name of the program's own says nothing.
+func scopesOf(i *debug.Informer) (all []scope, err error) {
+	names := []string{i.Reflector.Resource}
+	if len(i.Namespaces) > 0 {
+		names = nil
+		for _, n := range i.Namespaces {
+			names = append(names, n.Resource)
+		}
+	}
+	for _, name := range names {
+		one, err := scopeOf(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// scopeOf reads a name such as "pods in namespace shop with labels app=web with fields a=b".
+func scopeOf(name string) (s scope, err error) {
+	rest, selected, _ := strings.Cut(name, " with fields ")
+	s.fields = selected
+	rest, s.labels, _ = strings.Cut(rest, " with labels ")
+	rest, s.namespace, _ = strings.Cut(rest, " in namespace ")
+	if s.resource, err = object.ParseResourceArg(rest); err != nil || strings.ContainsAny(s.namespace, " ") {
+		return s, fmt.Errorf("the name of informer %q does not say which objects it has, since the program chose it or the source: such an informer cannot be compared", name)
+	}
+	return s, nil
+}
+
+// within narrows a scope to a namespace. It reports whether anything is left.
+func (s scope) within(namespace string) (scope, bool) {
+	if namespace == "" || s.namespace == namespace {
+		return s, true
+	}
+	left := s.namespace == ""
+	s.namespace = namespace
+	return s, left
+}
+
+// list asks for the objects of the scope; of the one called name, unless that is empty.
+func (s scope) list(name string) metav1.ListOptions {
+	opts := metav1.ListOptions{LabelSelector: s.labels, FieldSelector: s.fields, Limit: 500}
+	if name == "" {
+		return opts
+	}
+	if one := fields.OneTermEqualSelector("metadata.name", name).String(); s.fields == "" {
+		opts.FieldSelector = one
+	} else {
+		opts.FieldSelector += "," + one
+	}
+	return opts
+}
