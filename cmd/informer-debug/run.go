@@ -23,7 +23,7 @@ const (
 
 const exitHelp = `Exit codes:
   0    done, or ended by Ctrl-C, by --count, or by demo's --duration
-  1    runtime error, for example stdout was closed; Ctrl-C before check knows the answer
+  1    runtime error, for example stdout was closed; Ctrl-C before check or wait know the answer
   2    usage: a flag, a selector or an argument is wrong
   3    cannot connect, not allowed, or the server does not serve TYPE
   4    what was asked about is not so: of check, a cache differs from the server
@@ -97,6 +97,6 @@ reconciled, and what their caches hold.
 	}
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
-	root.AddCommand(newWatch(s), newWhy(s), newGet(s), newCheck(s), newDemo(s), newSnapshot(s), newVersion())
+	root.AddCommand(newWatch(s), newWhy(s), newGet(s), newCheck(s), newWait(s), newDemo(s), newSnapshot(s), newVersion())
 	return root
 }

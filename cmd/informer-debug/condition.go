@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+// What --for may begin with.
+const (
+	forSynced    = "synced"
+	forRV        = "rv"
+	forLag       = "lag"
+	forQueue     = "queue"
+	forCondition = "condition"
+	forPath      = "jsonpath"
+	forCreate    = "create"
+	forDelete    = "delete"
+)
+
+// condition is what wait waits for.
+type condition struct {
+	text  string // as it was typed
+	kind  string
+	rv    string
+	lag   time.Duration
+	most  int    // keys of a queue
+	name  string // of the condition in status.conditions
+	path  path
+	value string // of the condition, or at the path; empty for any at the path
+}
+
+// wantCondition says what --for may be.
+const wantCondition = "want synced, rv=N, lag<1s, queue=0, condition=Ready[=True], jsonpath={.status.phase}[=Running], create or delete"
+
+// parseCondition reads --for.
+func parseCondition(text string) (c condition, err error) {
+	c.text = text
+	switch kind, value, _ := strings.Cut(text, "="); {
+	case text == forSynced, text == forCreate, text == forDelete:
+		c.kind = text
+		return c, nil
+	case kind == forRV:
+		c.kind, c.rv = kind, value
+		if _, err := object.CompareRV(value, value); err != nil {
+			return c, usage("--for=%s: want a resource version, such as rv=1042", text)
+		}
+	case strings.HasPrefix(text, forLag+"<"):
+		c.kind = forLag
+		if c.lag, err = time.ParseDuration(text[len(forLag)+1:]); err != nil || c.lag <= 0 {
+			return c, usage("--for=%s: want a duration of more than nothing, such as lag<1s", text)
+		}
+	case kind == forQueue:
+		c.kind = kind
+		if c.most, err = strconv.Atoi(value); err != nil || c.most < 0 {
+			return c, usage("--for=%s: want a number, such as queue=0", text)
+		}
+	case kind == forCondition:
+		c.kind = kind
+		if c.name, c.value, _ = strings.Cut(value, "="); c.value == "" {
+			c.value = "True"
+		}
+		if c.name == "" {
+			return c, usage("--for=%s: name the condition, such as condition=Ready", text)
+		}
+	case kind == forPath:
+		c.kind = kind
+		where := value
+		if end := strings.LastIndex(value, "}"); end >= 0 {
+			where, c.value = value[:end+1], strings.TrimPrefix(value[end+1:], "=")
+		}
+		if c.path, err = parsePath(where); err != nil {
+			return c, usage("--for: %w", err)
+		}
+		c.value = unquoted(c.value)
+	default:
+		return c, usage("--for=%s: %s", text, wantCondition)
+	}
+	return c, nil
+}
+
+// ofObject reports whether the condition is about an object, and not about an informer.
+func (c *condition) ofObject() bool {
+	return slices.Contains([]string{forCondition, forPath, forCreate, forDelete}, c.kind)
+}
+
+// holds says whether it is so of an object, and how it is.
+func (c *condition) holds(tree map[string]any) (bool, string) {
+	if c.kind == forPath {
+		return c.pathHolds(tree)
+	}
+	status, _ := tree["status"].(map[string]any)
+	all, _ := status["conditions"].([]any)
+	for _, one := range all {
+		found, ok := one.(map[string]any)
+		if name, _ := found["type"].(string); !ok || !strings.EqualFold(name, c.name) {
+			continue
+		}
+		if seen, made := observed(status, found), generation(tree); seen >= 0 && seen < made {
+			return false, fmt.Sprintf("condition %s is of generation %d, and the object has %d", c.name, seen, made)
+		}
+		value := plain(found["status"])
+		text := fmt.Sprintf("condition %s is %s", c.name, orDash(value))
+		if strings.EqualFold(value, c.value) {
+			return true, text
+		}
+		for _, why := range []string{"reason", "message"} {
+			if said := plain(found[why]); said != "" {
+				text += ": " + said
+			}
+		}
+		return false, text
+	}
+	return false, fmt.Sprintf("there is no condition %s", c.name)
+}
+
+func (c *condition) pathHolds(tree map[string]any) (bool, string) {
+	var texts []string
+	for _, v := range c.path.find(tree) {
+		text := plain(v)
+		if text == c.value && c.value != "" || c.value == "" && v != nil {
+			return true, "it is " + brief(text)
+		}
+		texts = append(texts, brief(text))
+	}
+	if len(texts) == 0 {
+		return false, "there is nothing at that path"
+	}
+	return false, "it is " + strings.Join(texts, ", ")
+}
+
+// observed is the generation that a condition is about; negative if nobody says it.
+func observed(status, condition map[string]any) int64 {
+	for _, from := range []map[string]any{condition, status} {
+		if n, err := strconv.ParseInt(plain(from["observedGeneration"]), 10, 64); err == nil {
+			return n
+		}
+	}
+	return -1
+}
+
+func generation(tree map[string]any) int64 {
+	meta, _ := tree["metadata"].(map[string]any)
+	n, _ := strconv.ParseInt(plain(meta["generation"]), 10, 64) // 0 for none
+	return n
+}
+
+// plain writes a value as text: a string as it is, anything else as JSON.
+func plain(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
+
+// sortedValues are those of a map, by their names.
+func sortedValues(m map[string]any) (values []any) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		values = append(values, m[name])
+	}
+	return values
+}

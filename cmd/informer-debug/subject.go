@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// subject is what is waited for: an informer, or an object or all objects of it, or a queue.
+type subject struct {
+	called    string // as it was typed
+	types     string
+	which     debug.Which
+	name      string // of an object; empty for none
+	namespace string
+	uid       string // of the object, when it was first seen
+}
+
+// subjectsOf reads the arguments.
+func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
+	for _, arg := range args {
+		types, name, named := strings.Cut(arg, "/")
+		switch {
+		case types == "", named && name == "", strings.Contains(name, "/"):
+			return nil, usage("%q: want TYPE or TYPE/NAME", arg)
+		case named && !f.condition.ofObject():
+			return nil, usage("%q: --for=%s is about an informer or a queue: leave out the name", arg, f.until)
+		}
+		all = append(all, subject{called: arg, types: types, name: name})
+	}
+	return all, nil
+}
+
+// name finds what the process calls the informers of the subjects, of which there are more
+// where a TYPE is a category.
+func (v *sight) name(ctx context.Context, subjects []subject) (all []subject, err error) {
+	for _, one := range subjects {
+		if v.flags.to != "" {
+			one.which, one.namespace = debug.Which{Informer: one.types}, v.flags.namespace
+			all = append(all, one)
+			continue
+		}
+		at := target{client: v.client, server: v.called}
+		mappings, err := at.resolveAll(ctx, one.types, patienceWith(v.config), nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range v.informers {
+			for _, m := range mappings {
+				if o.target.mapping.Resource == m.Resource {
+					named := one
+					named.which, named.namespace = debug.Which{Informer: o.Informer.Status().Reflector.Resource}, o.target.namespace
+					all = append(all, named)
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// is says whether the condition is true of a subject, and how it is.
+func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool, string, error) {
+	if w.condition.kind == forQueue {
+		return w.queueIs(s, status)
+	}
+	var found []debug.Informer
+	var names []string
+	for _, i := range status.Informers {
+		if names = append(names, i.Reflector.Resource); i.Reflector.Resource == s.which.Informer {
+			found = append(found, i)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("no informer is called %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
+	case len(found) > 1 && w.condition.ofObject():
+		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("%d informers are called %q: wait knows no way to choose one", len(found), s.which.Informer)}
+	}
+	how := ""
+	for n := range found {
+		ok, text := w.informerIs(&found[n])
+		if how = text; !ok {
+			return false, how, nil
+		}
+	}
+	if w.condition.ofObject() {
+		return w.objectsAre(ctx, s, &found[0])
+	}
+	return true, how, nil
+}
+
+// informerIs says whether the condition is true of an informer; of its objects, whether they
+// are known.
+func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
+	if !i.Synced {
+		return false, "no whole initial list: " + i.Reflector.Missing().Error()
+	}
+	switch behind := i.QueueAge; w.condition.kind {
+	case forRV:
+		return object.ReachedRV(i.RV, w.condition.rv), fmt.Sprintf("the cache is complete up to version %s%s", orDash(i.RV), trouble(i))
+	case forLag:
+		whose := "the queue of changes"
+		for _, h := range i.Handlers {
+			if h.Behind > behind {
+				behind, whose = h.Behind, "handler "+h.Name
+			}
+		}
+		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, short(behind), trouble(i))
+	}
+	return true, fmt.Sprintf("%d objects are in the cache, complete up to version %s", i.Objects, orDash(i.RV))
+}
+
+// trouble is what keeps an informer from its changes; empty if nothing does.
+func trouble(i *debug.Informer) string {
+	if i.Reflector.Attempts == 0 {
+		return ""
+	}
+	return ", and no changes arrive: " + i.Reflector.Missing().Error()
+}
+
+func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error) {
+	var names []string
+	for _, c := range status.Controllers {
+		if names = append(names, c.Name); c.Name == s.types {
+			q := &c.Queue
+			return q.Waiting+q.Running+c.Parked <= w.condition.most && !c.Since.IsZero(),
+				fmt.Sprintf("%d keys wait, %d are worked on, %d are parked (controller %s)", q.Waiting, q.Running, c.Parked, c.State), nil
+		}
+	}
+	for _, q := range status.Queues {
+		if names = append(names, q.Name); q.Name == s.types {
+			return q.Waiting+q.Running <= w.condition.most, fmt.Sprintf("%d keys wait, %d are worked on", q.Waiting, q.Running), nil
+		}
+	}
+	if len(names) == 0 {
+		return false, "", &exitError{code: exitUnavailable, err: errors.New("the process shows no controllers and no queues")}
+	}
+	return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("no controller and no queue is called %q; there are: %s", s.types, strings.Join(names, ", "))}
+}
+
+// objectsAre says whether the condition is true of one object, or of all of an informer.
+func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) (bool, string, error) {
+	if s.name != "" {
+		ok, text, err := w.objectIs(ctx, s, object.Key{Namespace: s.namespace, Name: s.name})
+		if !ok {
+			text += trouble(i)
+		}
+		return ok, text, err
+	}
+	var keys []object.Key
+	page := debug.Page{Namespace: w.sight.flags.namespace, Selector: w.sight.flags.selector, Limit: 1000}
+	for {
+		objects, err := w.sight.process.Objects(ctx, s.which, page)
+		if err != nil {
+			return false, "", w.sight.unanswered(ctx, err)
+		}
+		for _, h := range objects.Heads {
+			keys = append(keys, object.Key{Namespace: h.Namespace, Name: h.Name})
+		}
+		if page.Continue = objects.Continue; page.Continue == "" {
+			break
+		}
+	}
+	there := fmt.Sprintf("%d objects are in the cache%s", len(keys), trouble(i))
+	switch {
+	case w.condition.kind == forCreate:
+		return len(keys) > 0, there, nil
+	case w.condition.kind == forDelete:
+		return len(keys) == 0, there, nil
+	case len(keys) == 0:
+		return false, there, nil
+	}
+	for _, key := range keys {
+		ok, text, err := w.objectIs(ctx, s, key)
+		if err != nil {
+			return false, "", err
+		}
+		text = object.FormatKey(key) + ": " + text
+		if ok == w.any {
+			return ok, text, nil
+		}
+	}
+	return !w.any, fmt.Sprintf("%s is true of %d objects", w.condition.text, len(keys)), nil
+}
+
+// objectIs says whether the condition is true of one object.
+func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool, string, error) {
+	o, err := w.sight.process.Object(ctx, s.which, key)
+	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound && strings.Contains(refused.Text, "is not in the cache") {
+		return w.condition.kind == forDelete, "it is not in the cache", nil
+	}
+	if err != nil {
+		return false, "", w.sight.unanswered(ctx, err)
+	}
+	if s.uid == "" {
+		s.uid = o.Head.UID
+	}
+	switch {
+	case w.condition.kind == forCreate:
+		return true, "it is in the cache with version " + o.Head.RV, nil
+	case w.condition.kind == forDelete && s.uid != o.Head.UID:
+		return true, "it was deleted, and another one made", nil
+	case w.condition.kind == forDelete && o.Head.Deleting:
+		return false, "it is being deleted, and still in the cache with version " + o.Head.RV, nil
+	case w.condition.kind == forDelete:
+		return false, "it is in the cache with version " + o.Head.RV, nil
+	case o.Withheld != "":
+		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("--for=%s needs the contents of %s: %s", w.until, object.FormatKey(key), o.Withheld)}
+	}
+	var tree map[string]any
+	numbers := json.NewDecoder(bytes.NewReader(o.Contents))
+	numbers.UseNumber()
+	if err := numbers.Decode(&tree); err != nil {
+		return false, "", &exitError{code: exitRuntime, err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
+	}
+	ok, text := w.condition.holds(tree)
+	return ok, text, nil
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+// waitFlags are those of wait alone.
+type waitFlags struct {
+	until     string
+	any       bool
+	timeout   time.Duration
+	condition condition // of until, after check
+}
+
+func newWait(s surroundings) *cobra.Command {
+	var look sightFlags
+	var flags waitFlags
+	cmd := &cobra.Command{
+		Use:   "wait TYPE[/NAME]... --for=CONDITION",
+		Short: "Wait until something is so of a cache, or of objects in it",
+		Long: `wait looks five times a second at a cache, and ends when CONDITION is true of all that is
+named at once, or of one of them with --any. TYPE alone means the informer, or all of its
+objects, of which there has to be one.
+
+  synced                  a whole initial list is in the cache
+  rv=N                    the cache is complete up to version N
+  create                  the object is in the cache
+  delete                  the object is not in the cache, or another one of that name
+  condition=NAME[=VALUE]  status.conditions has it so, with True for no VALUE, and not of
+                          an earlier generation
+  jsonpath={PATH}[=VALUE] a value at PATH is VALUE, or there is any
+With --attach, too:
+  lag<DURATION            queue and handlers of the informer are not further behind
+  queue=N                 at most N keys of the controller or queue TYPE wait or are worked on
+
+The cache of an informer of one's own is as the server was a moment ago. That of a process is
+what its controllers see; conditions and paths need debug.Options.Contents there.
+
+` + sightHelp + `
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug wait pods/web-1 pods/web-2 -n shop --for=condition=Ready
+  informer-debug wait pods -l app=web -n shop --for=jsonpath='{.status.phase}'=Running --timeout=5m
+  informer-debug wait pods/web-1 -n shop --for=delete
+  informer-debug wait pods --for=rv=1042 --attach http://localhost:6060
+  informer-debug wait keeper --for=queue=0 --attach http://localhost:6060`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	look.add(cmd)
+	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
+	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
+	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 is no end")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := errors.Join(look.check(), flags.check(&look)); err != nil {
+			return err
+		}
+		ctx, cancel := limited(cmd.Context(), flags.timeout)
+		defer cancel()
+		return unfinished(ctx, flags.timeout, flags.run(ctx, s, &look, args))
+	}
+	return cmd
+}
+
+func (f *waitFlags) check(look *sightFlags) (err error) {
+	switch {
+	case f.until == "":
+		return usage("--for is missing: %s", wantCondition)
+	case f.timeout < 0:
+		return usage("--timeout is %s: want 0 or more", f.timeout)
+	}
+	if f.condition, err = parseCondition(f.until); err != nil {
+		return err
+	}
+	if kind := f.condition.kind; look.to == "" && (kind == forLag || kind == forQueue) {
+		return usage("--for=%s: this is about the handlers and queues of a process: say which with --attach", f.until)
+	}
+	return nil
+}
+
+// waiter waits for subjects.
+type waiter struct {
+	*waitFlags
+	sight    *sight
+	subjects []subject
+	poll     time.Duration
+}
+
+func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, args []string) error {
+	subjects, err := f.subjectsOf(args)
+	if err != nil {
+		return err
+	}
+	var types []string
+	for _, one := range subjects {
+		if one.name != "" && look.allNamespaces {
+			return usage("an object by its name is in one namespace: leave out -A, or say -n")
+		}
+		types = append(types, one.types)
+	}
+	if len(subjects) == 1 && subjects[0].name != "" && look.to == "" { // the others need not be listed
+		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
+	}
+	v, err := look.open(ctx, s, strings.Join(types, ","), newConsole(s, false))
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	w := &waiter{waitFlags: f, sight: v, poll: pollEvery}
+	if w.subjects, err = v.name(ctx, subjects); err != nil {
+		return err
+	}
+	return w.wait(ctx, s.stdout)
+}
+
+// wait looks until the condition is true of all subjects at once, or of one with --any. Before
+// it returns an error of ctx it says what is missing.
+func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
+	tick := time.NewTicker(w.poll)
+	defer tick.Stop()
+	var missing []string
+	for {
+		met, lacks, err := w.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if ctx.Err() == nil {
+			if missing = lacks; len(lacks) == 0 || w.any && len(met) > 0 {
+				var b strings.Builder
+				for _, text := range met {
+					fmt.Fprintf(&b, "%s\n", oneLine(text))
+				}
+				_, err := io.WriteString(stdout, b.String())
+				return unwritten(err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if len(missing) == 0 {
+				return context.Cause(ctx)
+			}
+			if more := len(missing) - 3; more > 0 {
+				missing = append(missing[:3:3], fmt.Sprintf("and %d more", more))
+			}
+			return fmt.Errorf("%s", strings.Join(missing, "; "))
+		}
+	}
+}
+
+// look says of which subjects the condition is true, and of the others how it is.
+func (w *waiter) look(ctx context.Context) (met, lacks []string, err error) {
+	if err := w.stopped(); err != nil {
+		return nil, nil, err
+	}
+	status, err := w.sight.process.Status(ctx)
+	if err != nil {
+		return nil, nil, w.sight.unanswered(ctx, err)
+	}
+	for n := range w.subjects {
+		s := &w.subjects[n]
+		ok, text, err := w.is(ctx, s, status)
+		if err != nil {
+			return nil, nil, err
+		}
+		if text = s.called + ": " + text; ok {
+			met = append(met, text)
+		} else {
+			lacks = append(lacks, text)
+		}
+	}
+	return met, lacks, nil
+}
+
+// stopped is why an informer of one's own has ended.
+func (w *waiter) stopped() error {
+	for _, o := range w.sight.informers {
+		select {
+		case err := <-o.failed:
+			o.failed <- err
+			return err
+		default:
+		}
+	}
+	return nil
+}
