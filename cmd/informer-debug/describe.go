@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+func newDescribe(s surroundings) *cobra.Command {
+	var look sightFlags
+	var last int
+	cmd := &cobra.Command{
+		Use:   "describe TYPE/NAME",
+		Short: "Show an object as a cache has it beside the server's",
+		Long: `describe reads one object from a cache and from the server: the version of each, where
+they differ, field by field, and with --attach which handlers and controllers are behind, and
+what the flight recorder remembers of the object. What a cache leaves out on purpose shows as a
+difference, too. Fields are compared where the process shows contents, and of Secrets never.
+
+` + sightHelp + `
+
+With --attach, TYPE is the name of an informer as the process calls it, such as pods. The
+kubeconfig says which cluster to compare with: with a process at a URL, --token and the flags
+about TLS concern the process alone.
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug describe pods/web-1 -n shop
+  informer-debug describe pods/web-1 -n shop --attach http://localhost:6060`,
+		Args: cobra.ExactArgs(1),
+	}
+	look.add(cmd)
+	cmd.Flags().IntVar(&last, "last", 20, "how many of the last events to show; 0 is none")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := look.check(); err != nil {
+			return err
+		}
+		return runDescribe(cmd.Context(), s, &look, args[0], last)
+	}
+	return cmd
+}
+
+func runDescribe(ctx context.Context, s surroundings, look *sightFlags, arg string, last int) error {
+	types, name, _ := strings.Cut(arg, "/")
+	switch {
+	case types == "" || name == "" || strings.Contains(name, "/"):
+		return usage("%q: want TYPE/NAME", arg)
+	case look.allNamespaces:
+		return usage("an object by its name is in one namespace: leave out -A, or say -n")
+	case last < 0:
+		return usage("--last is %d: want 0 or more", last)
+	}
+	if look.to == "" {
+		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
+	}
+	v, err := look.open(ctx, s, types, newConsole(s, false))
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	if err := v.wait(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	at, err := v.server(s)
+	if err != nil {
+		return err
+	}
+	if v.client == nil {
+		defer at.client.CloseIdleConnections()
+	}
+	status, err := v.process.Status(ctx)
+	if err != nil {
+		return v.unanswered(ctx, err)
+	}
+	informers, err := chosen(status.Informers, types, look.to != "")
+	if err != nil {
+		return err
+	}
+	if len(informers) != 1 {
+		return usage("%q means %d informers: want one TYPE", types, len(informers))
+	}
+	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg}
+	if err := d.read(ctx, name); err != nil {
+		return err
+	}
+	return unwritten(d.write(ctx, s.stdout, last))
+}
+
+// description is an object as a cache and as the server have it.
+type description struct {
+	sight    *sight
+	at       target
+	informer *debug.Informer
+	status   *debug.Status
+	called   string
+	key      object.Key
+	cached   *debug.Object              // nil where the cache has none
+	served   *unstructured.Unstructured // nil where the server has none
+}
+
+// read asks the cache first, so that the server's state is not the older one.
+func (d *description) read(ctx context.Context, name string) error {
+	scopes, err := scopesOf(d.informer)
+	if err != nil {
+		return &exitError{code: exitUnavailable, err: err}
+	}
+	mapping, err := d.at.resolve(ctx, scopes[0].resource, patienceWith(d.sight.config), nil)
+	if err != nil {
+		return d.at.unavailable(rootCause(err), err)
+	}
+	if d.key.Name = name; mapping.Namespaced {
+		d.key.Namespace = d.sight.namespace(0)
+		if d.key.Namespace == "" && len(scopes) == 1 {
+			d.key.Namespace = scopes[0].namespace
+		}
+		if d.key.Namespace == "" {
+			return usage("%s is in a namespace: say which with -n", d.called)
+		}
+	}
+	d.cached, err = d.sight.process.Object(ctx, whichOf(d.informer), d.key)
+	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound {
+		d.cached, err = nil, nil
+	}
+	if err != nil {
+		return d.sight.unanswered(ctx, err)
+	}
+	d.served, err = rest.ResourceForMapping[*unstructured.Unstructured](d.at.client, mapping).Get(ctx, d.key, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		d.served, err = nil, nil
+	}
+	switch {
+	case err != nil:
+		return d.at.unavailable(err, err)
+	case d.cached == nil && d.served == nil:
+		return &exitError{code: exitUnavailable, err: fmt.Errorf("%s is neither in the cache nor on the server", d.called)}
+	}
+	return nil
+}
+
+func (d *description) write(ctx context.Context, w io.Writer, last int) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "%s\n", oneLine(fmt.Sprintf(format, args...))) }
+	line("%s", d.verdict())
+	d.versions(line)
+	differing, err := d.differing()
+	if err != nil {
+		line("The fields cannot be compared: %v.", err)
+	}
+	if len(differing) > 0 {
+		line("From the cache to the server:")
+	}
+	for _, change := range differing {
+		fmt.Fprintf(&b, "  %s\n", oneLine(change.text(true)))
+	}
+	if d.sight.flags.to != "" {
+		d.readers(ctx, &b)
+		d.timeline(ctx, &b, last)
+	}
+	_, err = io.WriteString(w, b.String())
+	return err
+}
+
+// verdict says in a sentence how the two are to each other.
+func (d *description) verdict() string {
+	upTo := d.informer.RV
+	if d.cached != nil {
+		upTo = d.cached.RV
+	}
+	way := func(rv string) string {
+		if !d.informer.Synced {
+			return "the informer has no whole initial list: " + d.informer.Reflector.Missing().Error()
+		}
+		if object.ReachedRV(upTo, rv) {
+			return "the cache is complete up to version " + upTo + ", and should have it: see informer-debug check"
+		}
+		return "the cache is complete up to version " + orDash(upTo) + ", and the change is on its way" + trouble(d.informer)
+	}
+	switch {
+	case d.cached == nil:
+		return fmt.Sprintf("%s is on the server and not in the cache, for a selector or because %s.", d.called, way(d.served.GetResourceVersion()))
+	case d.served == nil:
+		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", d.called, orDash(upTo), trouble(d.informer))
+	}
+	has, is := d.cached.Head, d.served
+	switch rv := is.GetResourceVersion(); {
+	case has.UID != string(is.GetUID()):
+		return fmt.Sprintf("%s was deleted and made again, and the cache has the one before: %s.", d.called, way(rv))
+	case has.RV == rv:
+		return fmt.Sprintf("The cache has %s as the server has it, with version %s.", d.called, rv)
+	case newer(has.RV, rv):
+		return fmt.Sprintf("The cache has version %s of %s, and the server answers with version %s, which is older: see that it is the same cluster.", has.RV, d.called, rv)
+	default:
+		return fmt.Sprintf("The cache has version %s of %s, and the server version %s: %s.", has.RV, d.called, rv, way(rv))
+	}
+}
+
+// versions writes a line for each of the two.
+func (d *description) versions(line func(string, ...any)) {
+	if o := d.cached; o != nil {
+		line("  cache   version %s, generation %d, UID %s; complete up to version %s", o.Head.RV, o.Head.Generation, o.Head.UID, orDash(o.RV))
+	}
+	if o := d.served; o != nil {
+		age := ""
+		if made := o.GetCreationTimestamp(); !made.IsZero() {
+			age = ", made " + short(time.Since(made.Time)) + " ago"
+		}
+		if changed := lastChange(o); !changed.IsZero() {
+			age += ", changed " + short(time.Since(changed)) + " ago"
+		}
+		line("  server  version %s, generation %d, UID %s%s", o.GetResourceVersion(), o.GetGeneration(), o.GetUID(), age)
+	}
+	if o := d.cached; o != nil && o.Withheld != "" {
+		line("Fields are not compared: %s.", o.Withheld)
+	}
+}
+
+// lastChange is when an object was written last, to the second, as its managed fields tell.
+func lastChange(o *unstructured.Unstructured) (at time.Time) {
+	for _, m := range o.GetManagedFields() {
+		if m.Time != nil && m.Time.After(at) {
+			at = m.Time.Time
+		}
+	}
+	return at
+}
