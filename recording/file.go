@@ -222,6 +222,32 @@ func decode(r *record, into any) error {
 	return nil
 }
 
+// Body returns what was received as the body of a request, as far as it was recorded. It
+// ends with io.EOF however the body ended.
+func (f *File) Body(q *Request) io.Reader { return &bodyReader{records: f.reader(q)} }
+
+// bodyReader reads the chunks of a body.
+type bodyReader struct {
+	records *requestReader
+	part    []byte
+}
+
+// Read implements io.Reader.
+func (b *bodyReader) Read(p []byte) (int, error) {
+	for len(b.part) == 0 {
+		r, err := b.records.next()
+		if err != nil {
+			return 0, err
+		}
+		if r.kind == kindChunk {
+			b.part = r.payload
+		}
+	}
+	n := copy(p, b.part)
+	b.part = b.part[n:]
+	return n, nil
+}
+
 // reader returns what reads the records of a request that come after it, in order.
 func (f *File) reader(q *Request) *requestReader {
 	blocks := newBlockReader(io.NewSectionReader(f.in, q.from.offset, max(0, f.Size-q.from.offset)))

@@ -70,6 +70,7 @@ func (p *playing) ended(e *ending, at time.Duration) error {
 
 // rest waits for the client to leave: there is nothing more to be played.
 func (p *playing) rest() error {
+	p.replay.rest(p.stream, p.request)
 	p.over()
 	select {
 	case <-p.ctx.Done():

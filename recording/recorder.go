@@ -149,6 +149,9 @@ func (r *Recorder) Close() error {
 	return r.Status().Err
 }
 
+// Done returns a channel that is closed when the recording has ended, by itself or by Close.
+func (r *Recorder) Done() <-chan struct{} { return r.ended }
+
 // Status returns what was recorded so far.
 func (r *Recorder) Status() Status {
 	r.mu.Lock()

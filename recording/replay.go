@@ -62,6 +62,7 @@ type stream struct {
 	used     []bool
 	furthest int           // of the used ones; -1 before the first
 	playing  int           // requests whose answers have not come to their ends
+	ended    bool          // the client has come for more than there is
 	late     time.Duration // how much later than recorded it plays, in the recording's time
 }
 
@@ -174,17 +175,19 @@ func (r *Replay) match(asked *Request) (*stream, *Request, error) {
 	if s == nil {
 		return nil, nil, r.unrecorded(asked, "it was not recorded", r.has())
 	}
+	if s.requests[0].Withheld {
+		return nil, nil, r.unrecorded(asked, "what Secrets hold was not recorded: set IncludeSecrets when recording", nil)
+	}
 	at := s.find(asked)
 	if at < 0 && s.furthest == len(s.requests)-1 {
+		s.ended = true
+		r.note()
 		return s, nil, nil
 	}
 	if at < 0 {
 		return nil, nil, r.unrecorded(asked, "it was not recorded", []string{"next, " + s.requests[s.furthest+1].String()})
 	}
 	q := s.requests[at]
-	if q.Withheld {
-		return nil, nil, r.unrecorded(asked, "what Secrets hold was not recorded: set IncludeSecrets when recording", nil)
-	}
 	if asked.Watch() && !q.Watch() {
 		return s, q, nil // which is refused, and used by the list that follows
 	}
@@ -273,20 +276,28 @@ func (r *Replay) until(s *stream, at time.Duration) time.Duration {
 	return time.Duration(float64(at+s.late-r.now()) / r.opts.Speed)
 }
 
+// rest notes that a client waits for more of an answer than there is.
+func (r *Replay) rest(s *stream, q *Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.ended = s.ended || q == s.requests[len(s.requests)-1]
+}
+
 // note tells those who wait that something was played; mu is held.
 func (r *Replay) note() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// Wait returns when all was played of what clients have asked for. The error says what was
-// not: clients do not ask for it, or ctx is done.
+// Wait returns when all was played of what clients have asked for, and they have come for
+// more. The error says what was not played: clients do not ask for it, or ctx is done.
 func (r *Replay) Wait(ctx context.Context) error {
 	for {
 		r.mu.Lock()
-		changed, missing, left := r.changed, r.missing(), r.left()
+		missing, busy := r.missing()
+		changed, left := r.changed, r.left()
 		r.mu.Unlock()
-		if missing == nil {
+		if missing == nil && !busy {
 			return nil
 		}
 		timer := time.NewTimer(left)
@@ -296,14 +307,15 @@ func (r *Replay) Wait(ctx context.Context) error {
 			return missing
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("%w: %w", context.Cause(ctx), missing)
+			return errors.Join(context.Cause(ctx), missing)
 		}
 		timer.Stop()
 	}
 }
 
-// missing says what is still to be played of what was asked for; mu is held.
-func (r *Replay) missing() error {
+// missing says what is still to be played of what was asked for. Where nothing is, busy
+// tells that clients may still be at work on the last of it; mu is held.
+func (r *Replay) missing() (missing error, busy bool) {
 	begun := false
 	for _, s := range r.streams {
 		if s.furthest < 0 {
@@ -312,16 +324,17 @@ func (r *Replay) missing() error {
 		begun = true
 		if s.furthest < len(s.requests)-1 {
 			next := s.requests[s.furthest+1]
-			return fmt.Errorf("recording %s: nobody has asked for what follows: %s, at %s", r.file.Path, next, next.At.Round(time.Millisecond))
+			return fmt.Errorf("recording %s: nobody has asked for what follows: %s, at %s", r.file.Path, next, next.At.Round(time.Millisecond)), true
 		}
-		if s.playing > 0 {
-			return fmt.Errorf("recording %s: %s was not read to its end", r.file.Path, s.requests[len(s.requests)-1])
+		if s.playing > 0 && !s.ended {
+			return fmt.Errorf("recording %s: %s was not read to its end", r.file.Path, s.requests[len(s.requests)-1]), true
 		}
+		busy = busy || !s.ended
 	}
 	if !begun {
-		return fmt.Errorf("recording %s: nobody has asked for anything", r.file.Path)
+		return fmt.Errorf("recording %s: nobody has asked for anything", r.file.Path), true
 	}
-	return nil
+	return nil, busy
 }
 
 // left is how long it may take to the end; mu is held.

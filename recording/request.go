@@ -144,6 +144,12 @@ func (q *Request) Namespace() string {
 	return namespace
 }
 
+// Selectors are the label selector and the field selector of the objects.
+func (q *Request) Selectors() (labels, fields string) { return q.about.Labels, q.about.Fields }
+
+// MetadataOnly reports whether the metadata of the objects was asked for, and not the rest.
+func (q *Request) MetadataOnly() bool { return q.about.Metadata }
+
 // Watch reports whether it is a watch, a streaming list included.
 func (q *Request) Watch() bool { return q.parameter("watch") == "true" || q.parameter("watch") == "1" }
 

@@ -107,7 +107,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
 	}
 	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
-	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, backoff: demoBackoff()}).run(ctx)
+	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}}).run(ctx)
 	end()
 	tasks.Wait()
 	if err == nil && failure != nil {

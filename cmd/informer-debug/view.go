@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -60,9 +61,12 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		LabelSelector: v.flags.labels,
 		FieldSelector: v.flags.fields,
 		Initial:       v.flags.initialMode(),
-		Timing:        reflector.Timing{Backoff: v.backoff},
+		Timing:        v.timing,
 		OnState:       v.state,
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			if v.recording != nil {
+				return judgeReplayed(f)
+			}
 			return judge(f, informer.HasSynced())
 		},
 		SyncPatience: -1,
@@ -96,6 +100,9 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		<-ctx.Done()
 		stop()
 	})
+	if v.recording != nil {
+		waits.Go(func() { end(v.played(ctx, informer.Status)) })
+	}
 	failure := informer.Run(running)
 	end(nil)
 	waits.Wait()
@@ -200,10 +207,11 @@ func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.
 func (v *view) refusal(f *failure.Failure) error {
 	e := v.target.unavailable(fmt.Errorf("%s", failureText(f)), f.Err)
 	_, undecodable := errors.AsType[*wire.Error](f.Err)
+	_, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err)
 	switch {
 	case rejected(f.Err):
 		e.code, e.hint = exitUsage, "the server rejects the request: check --field-selector, --selector and --initial"
-	case undecodable:
+	case undecodable, unrecorded:
 		e.code, e.hint = exitRuntime, ""
 	}
 	return e

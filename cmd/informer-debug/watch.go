@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -120,7 +121,11 @@ type job struct {
 	arg     object.GVR // as it was typed
 	flags   *viewFlags
 	console *console
-	backoff reflector.Backoff
+	timing  reflector.Timing
+
+	// recording is what plays, nil where a server is watched. It ends the view, and nothing
+	// that was recorded does.
+	recording *recording.Replay
 }
 
 // run shows the resource until ctx is done or --timeout is over.

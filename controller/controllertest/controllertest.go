@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
@@ -38,6 +39,8 @@ type Options struct {
 	// Logger hears what client and factory log. Nil writes warnings and errors to
 	// the test's log.
 	Logger *slog.Logger
+
+	recording *recording.File // what informers receive; nil for that of the server
 }
 
 // Env is the world of one test: an API server, a client and a factory, inside one
@@ -52,6 +55,7 @@ type Env struct {
 	ctx      context.Context
 	runs     *sync.WaitGroup
 	observed []*observed
+	replay   *recording.Replay // nil without a recording
 }
 
 // Context returns a context that ends when the test's body has returned.
@@ -87,7 +91,18 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, err := rest.NewClient(&config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger}, o.Scheme)
+		cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger}
+		var replay *recording.Replay
+		if o.recording != nil {
+			others, _, err := cfg.HTTPClient()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer others.CloseIdleConnections()
+			replay = o.recording.Replay(recording.ReplayOptions{Others: others.Transport})
+			cfg.Replay = replay
+		}
+		client, err := rest.NewClient(cfg, o.Scheme)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +114,7 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 		f := factory.New(client, o.Factory)
 		defer f.Wait()
 		defer cancel()
-		body(&Env{TB: t, Server: srv, Client: client, Factory: f, ctx: ctx, runs: &runs})
+		body(&Env{TB: t, Server: srv, Client: client, Factory: f, ctx: ctx, runs: &runs, replay: replay})
 	})
 }
 

@@ -20,6 +20,15 @@
 // A kind of your own needs two things: its Go type in a scheme, and its place on the
 // server. See the example of RunWith.
 //
+// What a program received elsewhere comes again with Replay, so that a bug report becomes a
+// test:
+//
+//	controllertest.Replay(t, "testdata/bug.recording", func(e *controllertest.Env) {
+//		e.Start(newController(e.Factory))
+//		e.PlayToEnd()
+//		...
+//	})
+//
 // # What is simulated
 //
 // See test/apiserver: lists, watches, writes, conflicts, server-side apply,

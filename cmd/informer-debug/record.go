@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/rest/config"
+)
+
+// recordFlags say what to record, and into what.
+type recordFlags struct {
+	sight    sightFlags
+	file     string
+	maxSize  string
+	secrets  bool
+	duration time.Duration
+
+	size int64 // of maxSize, after check
+}
+
+func (f *recordFlags) check() error {
+	if err := f.sight.check(); err != nil {
+		return err
+	}
+	switch {
+	case f.file == "":
+		return usage("name the file to write with -o, for example -o bug.recording")
+	case f.duration < 0:
+		return usage("--duration is %s: want 0 or more", f.duration)
+	case f.maxSize == "":
+		return nil
+	}
+	size, err := resource.ParseQuantity(f.maxSize)
+	if err != nil || size.Value() < 1<<20 {
+		return usage("--max-size %q: want at least 1Mi", f.maxSize)
+	}
+	f.size = size.Value()
+	return nil
+}
+
+func newRecord(s surroundings) *cobra.Command {
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use:   "record TYPE[,TYPE...] -o FILE",
+		Short: "Record what informers receive, to be replayed",
+		Long: `record runs an informer of each TYPE and writes what they receive into FILE: the
+requests, and the bytes of the answers with their times. "informer-debug replay FILE"
+plays it again, and controllertest.Replay does in a test.
+
+Credentials are not written. Of Secrets only times and sizes are, unless you say
+--include-secrets. Everything else is written as it is: treat FILE as you treat the
+objects. A recording that FILE has already is kept as FILE.previous.
+
+` + sightHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug record pods -A -o bug.recording
+  informer-debug record pods,nodes -n shop -o bug.recording --duration 10m --max-size 64Mi`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("name what to record, for example \"pods\"")
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		load := f.sight.connect.load
+		c := newConsole(s, false)
+		load.Namespace, load.Logger = f.sight.namespace, c.logger()
+		cfg, err := config.LoadWith(load)
+		if err != nil {
+			return &exitError{code: exitUnavailable, err: err}
+		}
+		return f.run(cmd.Context(), cfg, strings.Join(args, ","), c)
+	}
+	return cmd
+}
+
+func (f *recordFlags) add(cmd *cobra.Command) {
+	s, flags := &f.sight, cmd.Flags()
+	s.connect.add(cmd)
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace to record")
+	flags.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "record all namespaces")
+	flags.StringVarP(&s.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
+	flags.StringVar(&s.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
+	flags.StringVarP(&f.file, "file", "o", "", "file to write")
+	flags.StringVar(&f.maxSize, "max-size", "", "how large the file may become, before the oldest requests are left out (default 256Mi)")
+	flags.BoolVar(&f.secrets, "include-secrets", false, "write what Secrets hold, too")
+	flags.DurationVar(&f.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
+}
+
+// run records until ctx is done, --duration is over, or nothing more can be recorded.
+func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *console) error {
+	recorder, err := recording.Create(f.file, recording.Options{MaxSize: f.size, IncludeSecrets: f.secrets})
+	if err != nil {
+		return &exitError{code: exitRuntime, err: err}
+	}
+	began := time.Now()
+	cfg.Recorder = recorder
+	failed := f.watch(ctx, cfg, types, c, recorder)
+	closed := recorder.Close()
+	f.summary(recorder.Status(), time.Since(began), c)
+	switch {
+	case failed != nil:
+		return failed
+	case closed != nil:
+		return &exitError{code: exitRuntime, err: closed, hint: "what came before is in the file"}
+	}
+	return nil
+}
+
+// watch runs the informers.
+func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *console, recorder *recording.Recorder) error {
+	if f.duration > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, f.duration, errDuration)
+		defer cancel()
+		ctx = timed
+	}
+	v, err := f.sight.openCluster(ctx, cfg, types, c)
+	if err != nil {
+		return endedWell(ctx, err)
+	}
+	defer v.close()
+	if err := v.wait(ctx); err != nil {
+		return endedWell(ctx, err)
+	}
+	for _, o := range v.informers {
+		c.state(time.Now(), "%-12s  %s: %d objects", "recording", o.target, o.Cache().Len())
+		if object.ResourceName(o.target.mapping.Resource) == "secrets" && !f.secrets {
+			c.trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-recorder.Done():
+	}
+	return nil
+}
+
+// endedWell drops an error that is only that somebody wanted an end.
+func endedWell(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(context.Cause(ctx), errDuration) || errors.Is(ctx.Err(), context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// summary says what is in the file.
+func (f *recordFlags) summary(s recording.Status, took time.Duration, c *console) {
+	say := func(what, format string, args ...any) {
+		c.state(time.Now(), "%-12s  %s", what, fmt.Sprintf(format, args...))
+	}
+	say("recorded", "%d requests, %s of answers, after %s", s.Requests, bytesText(s.Bytes), short(took))
+	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
+		say("left out", "the oldest %d of them, %s, to stay within --max-size", s.LeftOut.Requests, bytesText(s.LeftOut.Bytes))
+	}
+	say("file", "%s, %s", f.file, bytesText(s.Size))
+}
+
+// bytesText is a number of bytes with a unit.
+func bytesText(n int64) string {
+	size, unit := float64(n), "B"
+	for _, next := range []string{"KiB", "MiB", "GiB"} {
+		if size < 1024 {
+			break
+		}
+		size, unit = size/1024, next
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", size, unit)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// recordBubbled records pods, nodes and Secrets for ten minutes in which things break.
+func recordBubbled(t *testing.T, file string) (said string) {
+	t.Helper()
+	srv, j, _, stderr := bubbled(t, 0)
+	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Data: map[string][]byte{"a": []byte("hunter2")}})
+	require.NoError(t, err)
+	f := recordFlags{file: file, duration: 10 * time.Minute, maxSize: "1Mi", sight: sightFlags{allNamespaces: true}}
+	require.NoError(t, f.check())
+	go func() {
+		time.Sleep(time.Minute)
+		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+		srv.Restart()
+		srv.Compact()
+		time.Sleep(time.Minute)
+		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodRunning)
+		assert.NoError(t, srv.Delete(object.GVR{Version: "v1", Resource: "pods"}, object.Key{Namespace: "shop", Name: "web-1"}))
+		srv.Faults().Add(apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		srv.Restart()
+	}()
+	require.NoError(t, f.run(t.Context(), j.config, "pods,nodes,secrets", j.console))
+	return stderr.String()
+}
+
+func TestRecordAndReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "bug.recording")
+		said := recordBubbled(t, path)
+		for _, want := range []string{"recorded ", "after 10m", "what Secrets hold is left out: --include-secrets records it", path} {
+			assert.Contains(t, said, want)
+		}
+		raw, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NotContains(t, string(raw), "hunter2")
+
+		for speed, took := range map[string][2]time.Duration{"1": {9 * time.Minute, 12 * time.Minute}, "10": {50 * time.Second, 2 * time.Minute}, "max": {0, time.Minute}} {
+			var stdout, stderr transcript
+			began := time.Now()
+			code := run(t.Context(), []string{"replay", path, "pods", "-o", "name", "--speed", speed}, around(&stdout, &stderr))
+			require.Equal(t, exitOK, code, stderr.String())
+			require.Equal(t, "add shop pods/web-1\nadd shop pods/web-2\nupdate shop pods/web-2\ndelete shop pods/web-1\n", stdout.String(), stderr.String())
+			for _, want := range []string{"InitialWatch", "synced", "internalerror: ", "1 added, 1 updated, 1 deleted, 1 initial", "stopped"} {
+				assert.Contains(t, stderr.String(), want)
+			}
+			assert.GreaterOrEqual(t, time.Since(began), took[0], speed)
+			assert.LessOrEqual(t, time.Since(began), took[1], speed)
+		}
+	})
+}
+
+func TestReplaySaysWhatAFileHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "bug.recording")
+		recordBubbled(t, path)
+		for _, c := range []struct {
+			args []string
+			code int
+			want string
+		}{
+			{nil, exitUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: pods; nodes; secrets"},
+			{[]string{"deployments"}, exitUsage, "has nothing of that; it has: pods; nodes; secrets"},
+			{[]string{"pods", "-n", "shop"}, exitUsage, "has nothing of that"},
+			{[]string{"secrets"}, exitRuntime, "what Secrets hold was not recorded"},
+			{[]string{"pods", "--speed", "-1"}, exitUsage, "want a number above 0"},
+		} {
+			var stdout, stderr transcript
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			code := run(ctx, append([]string{"replay", path}, c.args...), around(&stdout, &stderr))
+			cancel()
+			assert.Equal(t, c.code, code, c.args)
+			assert.Contains(t, stderr.String(), c.want, c.args)
+		}
+	})
+}
+
+func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
+	for want, args := range map[string][]string{
+		"name what to record":    {"-o", "x"},
+		"name the file to write": {"pods"},
+		"want at least 1Mi":      {"pods", "-o", "x", "--max-size", "5"},
+		"--duration is -1s":      {"pods", "-o", "x", "--duration", "-1s"},
+		"-n a and -A contradict": {"pods", "-o", "x", "-n", "a", "-A"},
+	} {
+		r := invoke(t, append([]string{"record"}, args...)...)
+		assert.Equal(t, exitUsage, r.code, want)
+		assert.Contains(t, r.errOut, want)
+	}
+}
+
+func TestTheKindStandsInWhatWasReceived(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"apiVersion":"v1","items":[],"kind":"WidgetList"}`:                                                "Widget",
+		`{"apiVersion":"v1","items":[{"a":{"kind":"X"},"ownerReferences":[{"kind":"Y"}],"kind":"Widget"}]}`: "Widget",
+		`{"type":"ADDED","object":{"data":{"kind":"X"},"kind":"Widget"}}`:                                   "Widget",
+		`{"type":"ERROR","object":{"kind":"Status"}}{"type":"ADDED","object":{"kind":"Widget"}}`:            "Widget",
+		`{"kind":"Status","code":410}`:                                                                      "",
+		`{"metadata":{"kind":"X"},"list":["kind","X"],"items":[{"spec":[["kind"]],"kind":"Widget"}]}`:       "Widget",
+		`k8s`: "",
+		``:    "",
+	} {
+		assert.Equal(t, want, kindIn(strings.NewReader(body)), body)
+	}
+}
