@@ -93,9 +93,8 @@ func (w *ring) write(events []event, last bool) error {
 	if !last {
 		return nil
 	}
-	for id, chunks := range w.held {
-		delete(w.held, id)
-		for _, e := range chunks {
+	for id := range w.held {
+		for _, e := range w.release(id) {
 			if err := w.add(e); err != nil {
 				return err
 			}

@@ -88,7 +88,7 @@ func (h *heard) answered(resp *http.Response) {
 func (h *heard) clean(value string) string {
 	text := []byte(value[:min(len(value), maxText)])
 	if h.blank != nil {
-		h.blank(text)
+		h.blank(text, true)
 	}
 	return string(text)
 }

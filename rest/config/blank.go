@@ -24,7 +24,7 @@ func (c *Config) blank(sent *http.Request) recording.Blank {
 	if len(all) == 0 {
 		return nil
 	}
-	return func(body []byte) (open int) {
+	return func(body []byte, last bool) (open int) {
 		low := lowered(string(body))
 		var there []spelling
 		for _, s := range all {
@@ -35,7 +35,7 @@ func (c *Config) blank(sent *http.Request) recording.Blank {
 		}
 		for from := 0; ; {
 			at, end := next(low[from:], there)
-			if at < 0 {
+			if at < 0 || !last && from+end == len(body) && end-at <= open {
 				return open
 			}
 			for i := from + at; i < from+end; i++ {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
@@ -75,12 +76,18 @@ func TestServersThatRepeatCredentials(t *testing.T) {
 			for form, cfg := range credentials(t, said, server.URL) {
 				cfg.Logger = said.logger()
 				said.value("configuration", cfg)
+				file := filepath.Join(t.TempDir(), "test.recording")
+				recorder, err := recording.Create(file, recording.Options{IncludeSecrets: true})
+				require.NoError(t, err)
+				cfg.Recorder = recorder
 				use(t, said, cfg, form)
+				require.NoError(t, recorder.Close())
+				said.recording(t, file)
 			}
 			require.True(t, repeated.Load(), "the server was not asked")
 		})
 	}
-	said.requireSilence(t, "log", "log in JSON", "error", "status", "configuration")
+	said.requireSilence(t, "log", "log in JSON", "error", "status", "configuration", "recording")
 }
 
 // use calls every verb, and runs an informer until it has failed.

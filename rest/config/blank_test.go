@@ -1,0 +1,72 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/recording"
+)
+
+// slowly yields a text in parts of n bytes.
+type slowly struct {
+	text string
+	n    int
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	n := copy(p, s.text[:min(s.n, len(s.text))])
+	s.text = s.text[n:]
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (s *slowly) Close() error { return nil }
+
+type repeater func(*http.Request) (*http.Response, error)
+
+func (f repeater) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A credential that an answer repeats is not recorded, wherever reads divide it. The rest
+// is, at its place.
+func TestBlankAcrossReads(t *testing.T) {
+	const token = "tok-Zx81q7WvMeyK3nBd9Lc"
+	const before, after = "{\"a\":\"you said tok or tok-Zx: ", "\"}\ntok-"
+	c := &Config{Host: "http://h", BearerToken: token}
+	for n := 1; n < 2*len(token); n++ {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "test.recording")
+				recorder, err := recording.Create(path, recording.Options{})
+				require.NoError(t, err)
+				body := before + token + after
+				client := recorder.RoundTripper(repeater(func(r *http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"a/" + token}}, Body: &slowly{body, n}}, nil
+				}), c.blank)
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://h/api/v1/pods", nil)
+				require.NoError(t, err)
+				resp, err := client.RoundTrip(req)
+				require.NoError(t, err)
+				got, err := io.ReadAll(resp.Body)
+				require.NoError(t, err)
+				require.Equal(t, body, string(got), "the client gets what came")
+				require.NoError(t, recorder.Close())
+				file, err := recording.Open(path)
+				require.NoError(t, err)
+				defer file.Close()
+				kept, err := io.ReadAll(file.Body(file.Requests[0]))
+				require.NoError(t, err)
+				require.Equal(t, before+strings.Repeat("x", len(token))+after, string(kept))
+				require.Equal(t, "a/"+strings.Repeat("x", len(token)), file.Requests[0].Answer.ContentType)
+			})
+		})
+	}
+}
