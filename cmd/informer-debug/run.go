@@ -26,7 +26,7 @@ const exitHelp = `Exit codes:
   1    runtime error, for example stdout was closed; Ctrl-C before check or wait know the answer
   2    usage: a flag, a selector or an argument is wrong
   3    cannot connect, not allowed, or the server does not serve TYPE
-  4    what was asked about is not so: of check, a cache differs from the server
+  4    what was asked about is not so: of check, a cache differs from the server; of doctor, there is a problem
   124  --timeout expired, as with timeout(1)
 A second Ctrl-C kills at once.`
 
@@ -97,7 +97,7 @@ reconciled, and what their caches hold.
 	}
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
-	root.AddCommand(newWatch(s), newWhy(s), newGet(s), newCheck(s), newWait(s), newDescribe(s), newDemo(s), newSnapshot(s), newVersion())
+	root.AddCommand(newWatch(s), newWhy(s), newGet(s), newCheck(s), newWait(s), newDescribe(s), newDoctor(s), newDemo(s), newSnapshot(s), newVersion())
 	root.AddCommand(newRecord(s), newReplay(s))
 	return root
 }

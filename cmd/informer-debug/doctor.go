@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+)
+
+// doctorFlags are those of doctor alone.
+type doctorFlags struct {
+	attachFlags
+	allNamespaces bool
+	period        time.Duration
+	output        choice
+}
+
+func newDoctor(s surroundings) *cobra.Command {
+	flags := doctorFlags{output: choice{words: []string{"json"}}}
+	cmd := &cobra.Command{
+		Use:   "doctor TYPE[,TYPE...]",
+		Short: "Say what is wrong, or soon will be, with a cluster or a process",
+		Long: `doctor looks at what informers need, and says of each thing on one line whether it is ok, a
+warning or a problem, and what to do about it. It ends with 4 if there is a problem.
+
+Of a cluster, with TYPEs: whether these credentials may list and watch them, with a Role that
+would allow it; how long an answer takes; streaming lists; bookmarks, if --for is long
+enough for one; protobuf and CBOR; the clock; when certificates and the token expire. Streaming lists are tried out: the metadata of all objects
+is read once, for ten seconds at most.
+
+Of a process, with --attach: informers that are not synced, that no changes reach, or that
+are there twice; handlers that lag or panic; indexes with one huge bucket; queues that grow
+within --for; keys that are reconciled over and over.
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug doctor pods,deployments.apps -A --for 90s
+  informer-debug doctor --attach http://localhost:6060`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVarP(&flags.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
+	cmd.Flags().DurationVar(&flags.period, "for", 5*time.Second, "how long to look for bookmarks, and for queues that grow")
+	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		types := strings.Join(args, "")
+		if err := flags.connect.check(); err != nil {
+			return err
+		}
+		switch {
+		case flags.allNamespaces && flags.namespace != "":
+			return usage("-n %s and -A contradict each other: leave one out", flags.namespace)
+		case flags.period <= 0:
+			return usage("--for is %s: want more than 0", flags.period)
+		case flags.to == "" && types == "":
+			return usage("name what to look at, for example \"pods\", or a running process with --attach")
+		case flags.to != "" && types != "":
+			return usage("doctor looks at all of a process: leave out %q, or --attach", types)
+		}
+		return flags.run(cmd.Context(), s, types)
+	}
+	return cmd
+}
+
+func (f *doctorFlags) run(ctx context.Context, s surroundings, types string) error {
+	var found findings
+	var err error
+	if f.to != "" {
+		err = f.process(ctx, s, &found)
+	} else {
+		err = f.cluster(ctx, s, types, &found)
+	}
+	if ctx.Err() != nil {
+		return &exitError{code: exitRuntime, err: errInterrupted}
+	}
+	if err != nil {
+		return err
+	}
+	if err := found.write(s.stdout, f.output.value); err != nil {
+		return unwritten(err)
+	}
+	if n := found.problems(); n > 0 {
+		return &exitError{code: exitFalse, err: fmt.Errorf("problems: %d", n)}
+	}
+	return nil
+}
+
+func (f *doctorFlags) process(ctx context.Context, s surroundings, found *findings) error {
+	client, called, err := f.attach(s)
+	if err != nil {
+		return err
+	}
+	x := examination{process: client, findings: found}
+	if err := x.run(ctx, f.period); err != nil {
+		return f.unanswered(ctx, called, err)
+	}
+	return nil
+}
+
+func (f *doctorFlags) cluster(ctx context.Context, s surroundings, types string, found *findings) error {
+	c := newConsole(s, false)
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.logger()
+	cfg, err := config.LoadWith(f.connect.load)
+	if err != nil {
+		return &exitError{code: exitUnavailable, err: err}
+	}
+	client, err := rest.NewClient(cfg, nil)
+	if err != nil {
+		return &exitError{code: exitUnavailable, err: err}
+	}
+	defer client.CloseIdleConnections()
+	at := target{client: client, server: serverName(cfg.Host)}
+	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
+	if err != nil {
+		return err
+	}
+	p, err := newProbe(cfg, found)
+	if err != nil {
+		return &exitError{code: exitUnavailable, err: err}
+	}
+	defer p.http.CloseIdleConnections()
+	p.credentials(time.Now())
+	for n, m := range mappings {
+		at.mapping, at.namespace = m, ""
+		if m.Namespaced && !f.allNamespaces {
+			at.namespace = cfg.Namespace
+		}
+		if err := p.resource(ctx, at, n == 0, f.period); err != nil {
+			return cause(ctx, err)
+		}
+	}
+	return nil
+}
+
+// cause is why something failed, where ctx is over that.
+func cause(ctx context.Context, err error) error {
+	if e := context.Cause(ctx); e != nil {
+		return e
+	}
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
+	}
+	return &exitError{code: exitUnavailable, err: err}
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/debug"
+)
+
+// How bad a finding is.
+const (
+	levelOK      = "ok"
+	levelWarning = "warning"
+	levelProblem = "problem"
+)
+
+// finding is one thing that doctor has looked at.
+type finding struct {
+	Level string
+	About string
+	What  string
+	Do    string `json:",omitzero"` // about it; empty where nothing is to be done
+	YAML  string `json:",omitzero"` // that would do it
+}
+
+// findings are all that doctor has looked at.
+type findings struct{ all []finding }
+
+func (f *findings) add(level, about, do, what string, args ...any) {
+	f.all = append(f.all, finding{Level: level, About: about, Do: do, What: fmt.Sprintf(what, args...)})
+}
+
+// problems counts those that are.
+func (f *findings) problems() (n int) {
+	for _, one := range f.all {
+		if one.Level == levelProblem {
+			n++
+		}
+	}
+	return n
+}
+
+// write writes one line for each, and what YAML would help behind all.
+func (f *findings) write(w io.Writer, format string) error {
+	if format == "json" {
+		return debug.WriteJSON(w, f.all)
+	}
+	var b strings.Builder
+	var yaml []string
+	for n := range f.all {
+		one := &f.all[n]
+		text := fmt.Sprintf("%-8s %s: %s", one.Level, one.About, one.What)
+		if one.Do != "" {
+			text += "; " + one.Do
+		}
+		fmt.Fprintf(&b, "%s\n", oneLine(text))
+		if one.YAML != "" && !slices.Contains(yaml, one.YAML) {
+			yaml = append(yaml, one.YAML)
+		}
+	}
+	if len(yaml) > 0 {
+		fmt.Fprintf(&b, "\n%s", strings.Join(yaml, "---\n"))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+)
+
+const (
+	slowAnswer  = time.Second        // from here on, an answer is slow
+	probeFor    = 10 * time.Second   // how long an answer is waited for
+	clockOff    = 5 * time.Second    // from here on, clocks differ
+	clockWrong  = time.Minute        // from here on, leases and tokens suffer from it
+	soon        = 7 * 24 * time.Hour // before a certificate expires
+	soonToken   = 10 * time.Minute   // before a token does
+	mostProbed  = 8 << 20            // bytes of an answer that are read
+	mediaJSON   = "application/json"
+	mediaProto  = "application/vnd.kubernetes.protobuf"
+	mediaBinary = "application/cbor"
+)
+
+// probe asks a server what it can do.
+type probe struct {
+	*findings
+	config *config.Config
+	http   *http.Client
+	base   *url.URL
+}
+
+func newProbe(cfg *config.Config, to *findings) (*probe, error) {
+	client, base, err := cfg.HTTPClient()
+	if err != nil {
+		return nil, err
+	}
+	return &probe{findings: to, config: cfg, http: client, base: base}, nil
+}
+
+// resource looks at one resource; with first, at the server too.
+func (p *probe) resource(ctx context.Context, at target, first bool, period time.Duration) error {
+	l, err := p.list(ctx, at, mediaJSON)
+	if err != nil {
+		return at.unavailable(err, err)
+	}
+	if first {
+		p.clock(l.Header, time.Now().Add(-l.took/2))
+		if l.TLS != nil && len(l.TLS.PeerCertificates) > 0 {
+			p.expiry("certificate of the server", l.TLS.PeerCertificates[0].NotAfter, time.Now(), soon, "renew it")
+		}
+	}
+	about := at.String()
+	if p.allowed(l.StatusCode, at, "list") {
+		p.latency(about, "a list of one object", l.took)
+		p.encodings(ctx, at)
+	}
+	p.watches(ctx, at, l.rv, period)
+	return nil
+}
+
+// listed is an answer to a list of one object.
+type listed struct {
+	*http.Response
+	rv   string // of the list, if it came as JSON
+	took time.Duration
+}
+
+// list asks for one object in a media type, and reads no more than the beginning.
+func (p *probe) list(ctx context.Context, at target, accept string) (*listed, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeFor)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base.JoinPath(pathOf(at)).String()+"?limit=1", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", accept)
+	began := time.Now()
+	resp, err := p.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	defer resp.Body.Close()
+	var list metav1.PartialObjectMetadataList
+	body, err := io.ReadAll(io.LimitReader(resp.Body, mostProbed))
+	if err == nil && accept == mediaJSON {
+		_ = json.Unmarshal(body, &list) // what is no list has no version
+	}
+	return &listed{resp, list.ResourceVersion, took}, nil
+}
+
+// pathOf is where a resource is served.
+func pathOf(at target) string {
+	r := at.mapping.Resource
+	parts := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		parts = []string{"api", r.Version}
+	}
+	if at.namespace != "" {
+		parts = append(parts, "namespaces", at.namespace)
+	}
+	return strings.Join(append(parts, r.Resource), "/")
+}
+
+// allowed tells whether a verb may be used.
+func (p *probe) allowed(code int, at target, verb string) bool {
+	switch {
+	case code == http.StatusForbidden:
+		p.add(levelProblem, at.String(), "the role below would allow it", "these credentials may not %s", verb)
+		p.all[len(p.all)-1].YAML = roleFor(at)
+		return false
+	case code == http.StatusUnauthorized:
+		p.add(levelProblem, at.String(), "check the user of the context, --user and --token", "the server does not accept the credentials")
+		return false
+	case code >= 400:
+		p.add(levelProblem, at.String(), "", "%s is answered with %d %s", verb, code, http.StatusText(code))
+		return false
+	}
+	p.add(levelOK, at.String(), "", "these credentials may %s", verb)
+	return true
+}
+
+// roleFor is what would allow an informer of the resource.
+func roleFor(at target) string {
+	kind, name, in := "ClusterRole", "informer-"+strings.ReplaceAll(object.ResourceName(at.mapping.Resource), ".", "-"), ""
+	if at.namespace != "" {
+		kind, in = "Role", fmt.Sprintf("  namespace: %s\n", at.namespace)
+	}
+	return fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n%srules:\n- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"get\", \"list\", \"watch\"]\n",
+		kind, name, in, at.mapping.Resource.Group, at.mapping.Resource.Resource)
+}
+
+func (p *probe) latency(about, what string, took time.Duration) {
+	if took >= slowAnswer {
+		p.add(levelWarning, about, "look at the load of the server and at the way to it", "%s took %s to begin", what, short(took))
+		return
+	}
+	p.add(levelOK, about, "", "%s took %s to begin", what, short(took))
+}
+
+// encodings looks in what media types objects come.
+func (p *probe) encodings(ctx context.Context, at target) {
+	var have []string
+	for name, media := range map[string]string{"protobuf": mediaProto, "CBOR": mediaBinary} {
+		l, err := p.list(ctx, at, media+", application/json;q=0.5")
+		if err == nil && strings.HasPrefix(l.Header.Get("Content-Type"), media) {
+			have = append(have, name)
+		}
+	}
+	if len(have) == 0 {
+		have = []string{"JSON alone"}
+	}
+	slices.Sort(have)
+	p.add(levelOK, at.String(), "", "comes as %s", strings.Join(have, " and "))
+}
+
+// watches looks at a watch: how it begins, streaming lists and bookmarks.
+func (p *probe) watches(ctx context.Context, at target, rv string, period time.Duration) {
+	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.client, at.mapping).Namespace(at.namespace)
+	limited, cancel := context.WithTimeout(ctx, probeFor)
+	defer cancel()
+	yes := true
+	began := time.Now()
+	streamed, err := of.Watch(limited, metav1.ListOptions{SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true})
+	if apierrors.IsForbidden(err) {
+		p.allowed(http.StatusForbidden, at, "watch")
+		return
+	}
+	switch streaming := err == nil; {
+	case streaming:
+		objects := 0
+		err = fmt.Errorf("the server says no end of it within %s", probeFor)
+		for e, failed := range streamed {
+			if failed != nil {
+				err = failed
+				break
+			}
+			if objects++; e.Type == watch.Bookmark && e.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+				p.add(levelOK, at.String(), "", "a streaming list of %d objects took %s", objects-1, short(time.Since(began)))
+				err = nil
+				break
+			}
+		}
+		if err != nil {
+			p.add(levelWarning, at.String(), "reflectors fall back to lists", "a streaming list did not end: %v", err)
+		}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		p.add(levelWarning, at.String(), "the feature WatchList of the server saves it memory", "the server has no streaming lists")
+	default:
+		p.add(levelProblem, at.String(), "", "a watch cannot be opened: %v", err)
+		return
+	}
+	p.bookmarks(ctx, at, of, rv, period)
+}
+
+// bookmarks opens a watch for a time, and counts them.
+func (p *probe) bookmarks(ctx context.Context, at target, of *rest.Resource[*metav1.PartialObjectMetadata], rv string, period time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, period)
+	defer cancel()
+	began := time.Now()
+	events, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: rv, AllowWatchBookmarks: true})
+	if err != nil {
+		p.add(levelProblem, at.String(), "", "a watch cannot be opened: %v", err)
+		return
+	}
+	p.latency(at.String(), "a watch", time.Since(began))
+	var seen []time.Time
+	for e, err := range events {
+		if err != nil {
+			break
+		}
+		if e.Type == watch.Bookmark {
+			seen = append(seen, time.Now())
+		}
+	}
+	switch n := len(seen); {
+	case n == 0 && period >= 90*time.Second:
+		p.add(levelWarning, at.String(), "after each pause in the watch there may have to be a list", "no bookmark came within %s", period)
+	case n == 0:
+		p.add(levelOK, at.String(), "", "no bookmark came within %s, which tells nothing: a server sends one about once a minute, see --for", period)
+	case n == 1:
+		p.add(levelOK, at.String(), "", "a bookmark came after %s", short(seen[0].Sub(began)))
+	default:
+		p.add(levelOK, at.String(), "", "bookmarks come each %s", short(seen[n-1].Sub(seen[0])/time.Duration(n-1)))
+	}
+}
+
+// clock compares the clocks, as well as seconds allow.
+func (p *probe) clock(head http.Header, at time.Time) {
+	theirs, err := http.ParseTime(head.Get("Date"))
+	if err != nil {
+		p.add(levelOK, "clock", "", "the server does not tell its time")
+		return
+	}
+	off := theirs.Add(500 * time.Millisecond).Sub(at).Round(time.Second)
+	const do = "see that time is synchronised here and there"
+	switch apart := max(off, -off); {
+	case apart >= clockWrong:
+		p.add(levelProblem, "clock", do, "the server's differs by %s: tokens, certificates and leases need the same time", off)
+	case apart >= clockOff:
+		p.add(levelWarning, "clock", do, "the server's differs by %s", off)
+	default:
+		p.add(levelOK, "clock", "", "the same as the server's, to a few seconds")
+	}
+}
+
+// credentials looks at when they expire. They are never shown.
+func (p *probe) credentials(now time.Time) {
+	if at, ok := tokenExpiry(p.config); ok {
+		p.expiry("token", at, now, soonToken, "get a new one")
+	}
+	if at, ok := certificateExpiry(p.config); ok {
+		p.expiry("certificate of the client", at, now, soon, "renew it")
+	}
+}
+
+func (p *probe) expiry(about string, at, now time.Time, soon time.Duration, do string) {
+	switch left := at.Sub(now); {
+	case left <= 0:
+		p.add(levelProblem, about, do, "expired %s ago", short(-left))
+	case left < soon:
+		p.add(levelWarning, about, do, "expires in %s", short(left))
+	default:
+		p.add(levelOK, about, "", "expires in %s", short(left))
+	}
+}
+
+// tokenExpiry is the time that a token in the form of RFC 7519 says, without believing more
+// of it.
+func tokenExpiry(cfg *config.Config) (time.Time, bool) {
+	token := cfg.BearerToken
+	if cfg.BearerTokenFile != "" {
+		text, err := os.ReadFile(cfg.BearerTokenFile)
+		if err != nil {
+			return time.Time{}, false // the client says so itself
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return time.Time{}, false
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Exp float64 `json:"exp"`
+	}
+	if err != nil || json.Unmarshal(body, &claims) != nil || claims.Exp <= 0 || claims.Exp > 1<<40 {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(claims.Exp), 0), true
+}
+
+func certificateExpiry(cfg *config.Config) (time.Time, bool) {
+	data := cfg.TLS.CertData
+	if len(data) == 0 && cfg.TLS.CertFile != "" {
+		data, _ = os.ReadFile(cfg.TLS.CertFile) // the client says so itself
+	}
+	block, _ := pem.Decode(bytes.TrimSpace(data))
+	if block == nil {
+		return time.Time{}, false
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return cert.NotAfter, true
+}
