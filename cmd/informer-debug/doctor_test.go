@@ -56,6 +56,24 @@ func TestDoctorFindsAnOldServer(t *testing.T) {
 	require.Contains(t, r.out, "warning  pods in namespace shop: the server has no streaming lists; ")
 }
 
+func TestDoctorIsNotTakenInByAPageOfAProxy(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html>Please log in.")
+	}))
+	defer page.Close()
+	client, err := rest.NewClient(&config.Config{Host: page.URL}, nil)
+	require.NoError(t, err)
+	var found findings
+	p, err := newProbe(&config.Config{Host: page.URL}, &found)
+	require.NoError(t, err)
+	at := target{client: client, server: page.URL, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: pods(), Namespaced: true}}
+	require.NoError(t, p.resource(t.Context(), at, false, time.Second))
+	require.Len(t, found.all, 1)
+	require.Equal(t, levelProblem, found.all[0].Level)
+	require.Contains(t, found.all[0].What, `something else, of type "text/html"`)
+}
+
 func TestDoctorCountsBookmarks(t *testing.T) {
 	for period, want := range map[time.Duration]string{
 		10 * time.Second: "no bookmark came within 10s, which tells nothing",

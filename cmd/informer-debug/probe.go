@@ -67,6 +67,10 @@ func (p *probe) resource(ctx context.Context, at target, first bool, period time
 		}
 	}
 	about := at.String()
+	if l.StatusCode == http.StatusOK && l.rv == "" {
+		p.add(levelProblem, about, "see what answers at "+at.server, "a list is answered with something else, of type %q", l.Header.Get("Content-Type"))
+		return nil
+	}
 	if p.allowed(l.StatusCode, at, "list") {
 		p.latency(about, "a list of one object", l.took)
 		p.encodings(ctx, at)
