@@ -241,7 +241,7 @@ func TestQuestionsThatCannotBeAnswered(t *testing.T) {
 			"v1/timeline":                              "400 Say of which object",
 			"v1/queue?name=x":                          "404 This process shows no controllers",
 			"v1/busiest?seconds=-1":                    "400 seconds=-1",
-			"v1/nothing":                               "404 There is no /debug/millrace/v1/nothing. Ask for /debug/millrace/v1/status.",
+			"v1/nothing":                               "404 There is no /debug/millrace/v1/nothing. A page is at /debug/millrace/; programs ask for /debug/millrace/v1/status.",
 		} {
 			w := httptest.NewRecorder()
 			process.ServeHTTP(w, httptest.NewRequest(http.MethodGet, strings.ReplaceAll(debug.Path+path, " ", "%20"), nil))

@@ -55,25 +55,12 @@ func New(opts Options) *Process {
 		p.mux.HandleFunc(Path+"v1/"+name, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, answer) })
 	}
 	p.mux.HandleFunc(Path+"v1/events", p.events)
-	p.mux.HandleFunc(Path, func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, fmt.Sprintf("There is no %s. Ask for %sv1/status.", clipped(r.URL.Path), Path), http.StatusNotFound)
-	})
+	addPage(p.mux)
 	return p
 }
 
 // ServeHTTP implements http.Handler.
-func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'")
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "This only shows: ask with GET.", http.StatusMethodNotAllowed)
-		return
-	}
-	p.mux.ServeHTTP(w, r)
-}
+func (p *Process) ServeHTTP(w http.ResponseWriter, r *http.Request) { readOnly(p.mux).ServeHTTP(w, r) }
 
 // refusal is an error for the one who asked.
 type refusal struct {

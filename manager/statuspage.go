@@ -42,7 +42,7 @@ table { border-collapse: collapse; }
 th, td { border: 1px solid #ccc; padding: .15em .5em; text-align: left; vertical-align: top; }
 th { background: #f4f4f4; font-weight: normal; }
 </style></head><body>
-<p><a href="?format=json">as JSON</a> &middot; <a href="/readyz?verbose">readyz</a> &middot;
+<p><a href="millrace/">look inside</a> &middot; <a href="?format=json">as JSON</a> &middot; <a href="/readyz?verbose">readyz</a> &middot;
 <a href="/healthz?verbose">healthz</a> &middot; <a href="/debug/pprof/">pprof</a></p>
 `
 

@@ -1,0 +1,69 @@
+// What is wrong, as far as a status tells: sentences, the worst first.
+import { clock, count, keyText, time } from './dom.js';
+import { controllerKey, informerKey, informerName } from './feed.js';
+
+const ago = (status, at) => time((Date.parse(status.at) - Date.parse(at)) / 1000) + ' ago';
+
+const said = (status, f) => `${f.phase ? f.phase + ': ' : ''}${f.key?.name ? keyText(f.key) + ': ' : ''}${f.err} (${f.attempts > 1 ? count(f.attempts) + ' times, ' : ''}last ${ago(status, f.last)})`;
+
+// ofReflector tells what keeps changes from arriving.
+function ofReflector(status, r) {
+  const all = [];
+  if (r.attempts > 0 && r.failure) {
+    const retry = r.retryAt ? `; it tries again in ${time(Math.max(0, (Date.parse(r.retryAt) - Date.parse(status.at)) / 1000))}` : '';
+    all.push(`${r.state}: ${said(status, r.failure)}${retry}`);
+  }
+  if (r.waiting) all.push(r.waiting);
+  if (r.unordered) all.push('resource versions do not grow over all objects, so nobody can tell up to where the cache is complete');
+  return all;
+}
+
+export function ofInformer(status, i) {
+  const all = (i.namespaces?.length ? i.namespaces : [i.reflector]).flatMap(r => ofReflector(status, r));
+  if (!i.synced && !all.length && i.reflector.state !== undefined) all.push(`no initial list yet: ${i.reflector.state} for ${time((Date.parse(status.at) - Date.parse(i.reflector.since)) / 1000)}`);
+  if (i.failure) all.push(said(status, i.failure));
+  if (i.queueAgeSeconds > 1) all.push(`${count(i.queueDepth)} changes wait for the cache, the oldest for ${time(i.queueAgeSeconds)}`);
+  if (i.packed?.damaged > 0) all.push(`${count(i.packed.damaged)} packed objects are damaged: the memory of the machine is broken`);
+  for (const d of i.handlers ?? []) {
+    if (d.behindSeconds > 1) all.push(`handler ${d.name} is ${time(d.behindSeconds)} behind, with ${count(d.pending)} events to hear`);
+    if (d.failure && d.panics + d.errors > 0) all.push(`handler ${d.name} failed ${count(d.panics + d.errors)} times: ${said(status, d.failure)}`);
+  }
+  return all;
+}
+
+export function ofController(status, c) {
+  const all = [];
+  if (c.state !== 'Running') all.push(`${c.state} since ${clock(c.since)}`);
+  for (const s of c.sources ?? []) {
+    if (!s.synced && s.waiting) all.push(`source ${s.name} is not synced: ${s.waiting}`);
+    if (s.failure) all.push(`source ${s.name} failed ${count(s.failures)} times: ${s.failure}`);
+  }
+  const q = c.queue ?? {};
+  if (q.longestRunningSeconds > 10) all.push(`a worker has been with one key for ${time(q.longestRunningSeconds)}`);
+  if (q.oldestWaitingSeconds > 10) all.push(`${count(q.waiting)} keys wait for a worker, the oldest for ${time(q.oldestWaitingSeconds)}`);
+  if (q.hookFailure) all.push(q.hookFailure);
+  if (c.failure && Date.parse(status.at) - Date.parse(c.failure.last) < 300000) {
+    const f = c.failure;
+    all.push(`${keyText(f.request)} failed ${f.attempts > 1 ? count(f.attempts) + ' times' : 'once'}, last ${ago(status, f.last)}: ${f.err}`);
+  }
+  return all;
+}
+
+export function ofElection(status) {
+  const e = status.election, all = [];
+  if (!e) return all;
+  if (e.lost) all.push(`the lease ${keyText(e.lease)} was lost while the work still runs: ${e.lost.err}`);
+  if (e.attempts > 0 && e.failure) all.push(`${count(e.attempts)} failures in a row at the lease ${keyText(e.lease)}: ${e.failure.err}`);
+  return all;
+}
+
+// ofProcess are all troubles, each { key, whose, view, params, texts }.
+export function ofProcess(status) {
+  const all = (status.informers ?? []).map(i => ({ key: informerKey(i), whose: informerName(i), view: 'informer', params: informerParams(i), texts: ofInformer(status, i) }));
+  for (const c of status.controllers ?? []) all.push({ key: controllerKey(c), whose: c.name, view: 'controller', params: { name: c.name }, texts: ofController(status, c) });
+  all.push({ key: 'election', whose: 'election', view: 'overview', params: {}, texts: ofElection(status) });
+  return all.filter(t => t.texts.length);
+}
+
+// informerParams name an informer in a question or an address.
+export const informerParams = i => ({ informer: i.reflector.resource, type: i.type, cluster: i.cluster ?? '' });

@@ -1,0 +1,106 @@
+package debug
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Handler shows the process here, at Path: with the page of this program, and what the
+// process answers. It passes on nothing but questions of version 1 and answers that are
+// JSON or events, and no headers. It is up to the server who may ask: see serving.Local.
+func (c *Client) Handler() http.Handler {
+	relay := &relay{client: c}
+	mux := http.NewServeMux()
+	addPage(mux)
+	for _, what := range []string{"status", "objects", "object", "indexes", "queue", "timeline", "why", "busiest", "events", "goroutines"} {
+		mux.HandleFunc(Path+"v1/"+what, func(w http.ResponseWriter, r *http.Request) { relay.pass(w, r, what) })
+	}
+	return readOnly(mux)
+}
+
+// relay passes questions to a process.
+type relay struct {
+	client *Client
+	ends   endings
+}
+
+// pass passes one question, and its answer as it comes. It ends when one of the two ends, or
+// the server shuts down.
+func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	ended := l.ends.of(r)
+	watching.Go(func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	body, err := l.client.open(ctx, what, values)
+	if err != nil {
+		fail(w, passedOn(err))
+		return
+	}
+	defer body.Close()
+	w.Header().Set("Content-Type", "application/json")
+	if what == "events" {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}
+	if err := copyAnswer(w, body); err != nil && ctx.Err() == nil {
+		panic(http.ErrAbortHandler) // or the part that came would pass for the whole
+	}
+}
+
+// passedOn is what a caller is told of an error: what the process said, or that it is silent.
+func passedOn(err error) error {
+	refused, ok := errors.AsType[*RefusedError](err)
+	switch {
+	case ok && refused.Code >= http.StatusBadRequest:
+		return refuse(refused.Code, "%s", refused.Text)
+	case ok:
+		return refuse(http.StatusBadGateway, "%s", refused.Text)
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err // its address may have a password
+	}
+	return refuse(http.StatusBadGateway, "The process does not answer: %v.", err)
+}
+
+// copyAnswer copies an answer, each part at once and in time.
+func copyAnswer(w http.ResponseWriter, body io.Reader) error {
+	control := http.NewResponseController(w)
+	part := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(part)
+		if n > 0 {
+			// Where there are no deadlines, as in a test's recorder, there is no slow reader either.
+			_ = control.SetWriteDeadline(time.Now().Add(patience))
+			if _, err := w.Write(part[:n]); err != nil {
+				return nil // the client has gone, or does not read
+			}
+			if err := control.Flush(); err != nil {
+				return fmt.Errorf("this server keeps answers back: %w", err)
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package debug_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
+)
+
+// What is asked of the relay is answered by the process, and in the same words.
+func TestTheRelayPassesOn(t *testing.T) {
+	process := debug.New(debug.Options{Program: "far", Recorder: flight.New(flight.DefaultSize)})
+	relay := process.Client().Handler()
+	for _, question := range []string{
+		"status", "objects", "object?name=a", "indexes", "queue?name=a", "timeline?name=a", "timeline", "why?name=a&namespace=b%26c",
+		"busiest?limit=2", "busiest?limit=x", "goroutines", "objects?%zz",
+	} {
+		want, got := asked(process, http.MethodGet, debug.Path+"v1/"+question), asked(relay, http.MethodGet, debug.Path+"v1/"+question)
+		require.Equal(t, want.StatusCode, got.StatusCode, question)
+		require.Equal(t, want.Header.Get("Content-Type"), got.Header.Get("Content-Type"), question)
+		wanted, err := io.ReadAll(want.Body)
+		require.NoError(t, err)
+		given, err := io.ReadAll(got.Body)
+		require.NoError(t, err)
+		if what, _, _ := strings.Cut(question, "?"); what != "status" && what != "goroutines" { // these differ each time
+			require.Equal(t, string(wanted), string(given), question)
+		}
+	}
+	require.Equal(t, http.StatusNotFound, asked(relay, http.MethodGet, debug.Path+"v1/nothing").StatusCode)
+}
+
+// A stream ends when the server of the relay shuts down, though the process goes on.
+func TestTheRelayStreams(t *testing.T) {
+	far := httptest.NewServer(debug.New(debug.Options{Recorder: flight.New(flight.DefaultSize)}))
+	defer far.Close()
+	near := httptest.NewServer(debug.Attach(far.URL, nil).Handler())
+	defer near.Close()
+	r, err := http.Get(near.URL + debug.Path + "v1/events")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	require.Equal(t, "text/event-stream", r.Header.Get("Content-Type"))
+	line, err := bufio.NewReader(r.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, ": events follow\n", line)
+	require.NoError(t, near.Config.Shutdown(t.Context()))
+	_, err = io.ReadAll(r.Body)
+	require.NoError(t, err)
+}
+
+// lying answers in the place of a process.
+type lying func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (l lying) RoundTrip(r *http.Request) (*http.Response, error) { return l(r) }
+
+// What stands in the place of a process cannot make the page's server say anything but JSON,
+// and headers stay behind.
+func TestTheRelayOfALiar(t *testing.T) {
+	page := func(code int, form string) lying {
+		return func(r *http.Request) (*http.Response, error) {
+			require.Empty(t, r.Header.Get("Cookie"))
+			h := http.Header{"Content-Type": {form}, "Set-Cookie": {"a=b"}, "Content-Security-Policy": {"script-src *"}}
+			return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader("<script>1</script>")), Request: r}, nil
+		}
+	}
+	for name, c := range map[string]struct {
+		lie  lying
+		code int
+		want string
+	}{
+		"a page":      {page(200, "text/html"), http.StatusBadGateway, "no process of Millrace"},
+		"an error":    {page(403, "text/html"), http.StatusForbidden, "<script>"},
+		"a redirect":  {page(302, "text/html"), http.StatusBadGateway, ""},
+		"not at all":  {func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") }, http.StatusBadGateway, "The process does not answer: no route to host."},
+		"as it is":    {page(200, "application/json"), http.StatusOK, "<script>"},
+		"a long text": {page(500, strings.Repeat("a", 1<<16)), http.StatusInternalServerError, "<script>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, debug.Path+"v1/status", nil)
+			r.Header.Set("Cookie", "secret=1")
+			w := httptest.NewRecorder()
+			address := (&url.URL{Scheme: "http", User: url.UserPassword("me", "hidden"), Host: "far"}).String()
+			debug.Attach(address, &http.Client{Transport: c.lie, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Handler().ServeHTTP(w, r)
+			require.Equal(t, c.code, w.Code)
+			require.Contains(t, w.Body.String(), c.want)
+			require.NotContains(t, w.Body.String(), "hidden")
+			require.Empty(t, w.Header().Get("Set-Cookie"))
+			require.Equal(t, "default-src 'none'", w.Header().Get("Content-Security-Policy"))
+			require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+			require.NotContains(t, w.Header().Get("Content-Type"), "html")
+		})
+	}
+}
