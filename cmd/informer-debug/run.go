@@ -98,6 +98,6 @@ reconciled, and what their caches hold.
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
 	root.AddCommand(newWatch(s), newWhy(s), newGet(s), newCheck(s), newWait(s), newDescribe(s), newDoctor(s), newDemo(s), newSnapshot(s), newVersion())
-	root.AddCommand(newRecord(s), newReplay(s))
+	root.AddCommand(newRecord(s), newReplay(s), newServe(s))
 	return root
 }

@@ -19,8 +19,6 @@
 //     not before what its resource version promises nor before what it showed last (L12,
 //     L13), that lookups equal scans (L15), and that an informer runs for as long as it has
 //     users, and no longer (L25)
-//   - after every start of an informer with a snapshot, which is another one then and begins
-//     with what the one before has written: all of the above, from its sync on (C02)
 //   - whenever a wait for a resource version ends: that it was reached (L14)
 //   - at every reconcile: that no other of its key is under way (L26), and that what failed
 //     or asked for another time comes back in time (L29)

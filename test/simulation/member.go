@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -44,8 +42,6 @@ type member[T object.Object] struct {
 	history *history
 	halves  []*indexer.Index[T, string] // some of them added late
 	end     func() error                // nil while it does not run
-	make    func()                      // makes the informer, as a process that starts does
-	ran     bool                        // it was started
 	heard   []*recorder[T]
 	pace    *pace
 	lowest  map[string]int // namespace, or "", to the earliest moment that its cache may show
@@ -54,6 +50,10 @@ type member[T object.Object] struct {
 
 func newMember[T object.Object](p *play, form Form, called string, of *process, from source.ListerWatcher[T], h *history) *member[T] {
 	m := &member[T]{play: p, process: of, form: form, called: called, history: h, lowest: map[string]int{}, spaces: form.Namespaces}
+	m.pace = &pace{play: p, called: called, single: form.Namespaces == 0}
+	if form.Of != Widgets { // of which a watch ends well where they are not served any more
+		m.pace.atLeast = form.WatchTimeout - time.Second
+	}
 	opts := sharedinformer.Options{
 		Name: called, Initial: form.Initial, PageSize: form.PageSize, Compact: form.Compact,
 		Timing: reflector.Timing{WatchTimeout: form.WatchTimeout, StreamTimeout: form.StreamTimeout},
@@ -71,25 +71,14 @@ func newMember[T object.Object](p *play, form Form, called string, of *process, 
 	if form.Packed {
 		opts.Store = sharedinformer.Packed
 	}
+	if form.Namespaces != 0 {
+		opts.Namespaces = namespacesOf(form.Namespaces)
+	}
 	if form.Selected {
 		opts.LabelSelector = even
 	}
-	m.make = func() {
-		// One that begins with a snapshot makes requests that are no list.
-		m.pace = &pace{play: p, called: called, single: form.Namespaces == 0 && !form.Snapshots}
-		if form.Of != Widgets { // of which a watch ends well where they are not served any more
-			m.pace.atLeast = form.WatchTimeout - time.Second
-		}
-		if form.Namespaces != 0 {
-			opts.Namespaces = namespacesOf(m.spaces)
-		}
-		if form.Snapshots {
-			opts.Snapshot = snapshot.In(filepath.Join(p.files, called), snapshot.Options{Interval: snapshotInterval})
-		}
-		m.Informer, m.halves, m.heard, m.lowest = sharedinformer.New(from, opts), nil, nil, map[string]int{}
-		m.addIndex()
-	}
-	m.make()
+	m.Informer = sharedinformer.New(from, opts)
+	m.addIndex()
 	return m
 }
 
@@ -121,18 +110,12 @@ func (m *member[T]) start() {
 	if m.end != nil {
 		return
 	}
-	if m.ran && m.form.Snapshots {
-		m.make()
-		m.join(Step{})
-	}
-	m.ran = true
 	m.play.say(m.called, "starts")
 	m.pace.began(m.form.Slow > 0)
 	m.process.manners.forget()
 	ctx, cancel := context.WithCancel(m.play.ctx)
 	ended := make(chan error, 1)
-	i := m.Informer
-	m.play.runs.Go(func() { ended <- i.Run(ctx) })
+	m.play.runs.Go(func() { ended <- m.Run(ctx) })
 	m.end = func() error { cancel(); return <-ended }
 }
 
@@ -149,7 +132,7 @@ func (m *member[T]) stop() {
 		m.play.breaks("L23: %s: Run ended with %v", m.called, err)
 	}
 	m.end = nil
-	if took := time.Since(began); free && took > 1100*time.Millisecond { // a last question has a second
+	if took := time.Since(began); free && took > time.Second {
 		m.play.breaks("L23: %s took %s to stop", m.called, took)
 	}
 	for _, r := range m.heard {
@@ -177,14 +160,14 @@ func (m *member[T]) setNamespaces(n int) {
 }
 
 func (m *member[T]) awaitRV(rv string) {
-	patience, i := 20*m.form.WatchTimeout, m.Informer
+	patience := 20 * m.form.WatchTimeout
 	m.play.runs.Go(func() {
 		ctx, cancel := context.WithTimeout(m.play.ctx, patience)
 		defer cancel()
-		err := i.WaitForRV(ctx, rv)
+		err := m.WaitForRV(ctx, rv)
 		m.play.say(m.called, "waited for rv %s: %v", rv, err)
-		if err == nil && number(i.Cache().RV()) < number(rv) && m.play.restored.Load() == 0 {
-			m.play.breaks("L14: %s: WaitForRV(%s) was told yes, and the cache is at %s", m.called, rv, i.Cache().RV())
+		if err == nil && number(m.Cache().RV()) < number(rv) && m.play.restored.Load() == 0 {
+			m.play.breaks("L14: %s: WaitForRV(%s) was told yes, and the cache is at %s", m.called, rv, m.Cache().RV())
 		}
 	})
 }

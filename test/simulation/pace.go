@@ -55,7 +55,7 @@ func (c *pace) failed(f *failure.Failure) {
 	case failure.PhaseHandler:
 		c.handlers++
 		return
-	case failure.PhaseIndex, failure.PhaseCache, failure.PhaseHook, failure.PhaseSnapshot:
+	case failure.PhaseIndex, failure.PhaseCache, failure.PhaseHook:
 		return
 	}
 	if !c.single {

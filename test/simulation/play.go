@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -56,7 +55,6 @@ type play struct {
 	loans     *loans   // nil if there are none
 	backlog   *backlog // nil if there is none
 
-	files  string // a directory for snapshots
 	backup *backup
 	served bool               // widgets are
 	shape  apiserver.Resource // of widgets
@@ -94,15 +92,8 @@ func Play(t *testing.T, s Schedule) Result {
 
 func run(t *testing.T, s Schedule, tracing bool) (result Result) {
 	defer jitter.Seed(s.Seed)()
-	files := snapshotsIn(t, s)
-	defer func() {
-		if err := os.RemoveAll(files); err != nil {
-			t.Error(err)
-		}
-	}()
 	synctest.Test(t, func(t *testing.T) {
 		p := &play{
-			files:    files,
 			Schedule: s, rand: rand.New(rand.NewPCG(s.Seed, 17)), pool: wire.NewPool(), began: time.Now(),
 			pods: newHistory(), widgets: newHistory(), tracing: tracing, trace: map[string][]line{}, suspects: map[string]time.Time{},
 		}

@@ -52,7 +52,6 @@ type Form struct {
 	Slow          time.Duration // how long its owner takes to hear of a state
 	Selected      bool          // only objects whose label "half" is "even"
 	Packed        bool          // the cache has bytes
-	Snapshots     bool          // when it starts again it is another one, with the snapshot of the one before
 	Namespaces    int           // a bit for each of the namespaces, each watched on its own; 0 is all by one feed, for good, allOfThem until they are set
 }
 

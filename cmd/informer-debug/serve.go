@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/serving"
+)
+
+func newServe(s surroundings) *cobra.Command {
+	var look sightFlags
+	var listen string
+	cmd := &cobra.Command{
+		Use:   "serve [TYPE...]",
+		Short: "Show informers as a page in your browser",
+		Long: `serve opens a page on this machine that shows informers at work: what they cache, what
+their handlers and controllers do, and what happens to one object. It prints the address.
+Nobody else can open it, unless --listen says so.
+
+` + sightHelp + `
+
+With --attach it shows that process, and passes nothing to it but questions.
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug serve pods,deploy -A
+  informer-debug serve --attach http://localhost:6060
+  informer-debug serve --attach pod/janitor-0:6060 -n ops --listen 127.0.0.1:8000`,
+	}
+	look.add(cmd)
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve at; port 0 is any that is free")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := look.check(); err != nil {
+			return err
+		}
+		if look.to != "" && len(args) > 0 {
+			return usage("%s: with --attach the process says which informers there are; leave it out", args[0])
+		}
+		return runServe(cmd.Context(), s, &look, strings.Join(args, ","), listen)
+	}
+	return cmd
+}
+
+func runServe(ctx context.Context, s surroundings, look *sightFlags, types, listen string) error {
+	c := newConsole(s, false)
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usage("--listen %q: want HOST:PORT, such as 127.0.0.1:8000", listen)
+	}
+	v, err := look.open(ctx, s, types, c)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	if _, err := v.process.Status(ctx); err != nil {
+		return v.unanswered(ctx, err)
+	}
+	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.process)), Logger: c.logger(), Drain: time.Second})
+	if err != nil {
+		return usage("--listen: %w", err)
+	}
+	if err := server.Listen(); err != nil {
+		return &exitError{code: exitUnavailable, err: err}
+	}
+	at := server.Addr().(*net.TCPAddr)
+	if !at.IP.IsLoopback() {
+		c.trouble(time.Now(), "whoever reaches %s can read what this shows", at)
+	}
+	if _, err := fmt.Fprintf(s.stdout, "%s at http://%s%s\n", oneLine(v.called), at, debug.Path); err != nil {
+		server.Close()
+		return unwritten(err)
+	}
+	if err := server.Run(ctx); err != nil {
+		return &exitError{code: exitRuntime, err: err}
+	}
+	return nil
+}
+
+// pageOf shows a process, and leads there whoever asks for the root.
+func pageOf(process *debug.Client) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(debug.Path, process.Handler())
+	mux.Handle("/{$}", http.RedirectHandler(debug.Path, http.StatusFound))
+	return mux
+}
+
+// onlyFor keeps web pages of others out, which can give a name of their own any address (DNS
+// rebinding): a Host has to be an address, "localhost", or the one that was given.
+func onlyFor(given string, next http.Handler) http.Handler {
+	return serving.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if err != nil && !strings.EqualFold(host, "localhost") && !strings.EqualFold(host, given) {
+			http.Error(w, "The request asked for a host that a web page elsewhere may have given this address. Ask for the address that informer-debug has printed.", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
+}
