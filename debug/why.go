@@ -304,7 +304,7 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		due := short(held.Due.Sub(i.now))
 		switch {
 		case last != nil && last.Text != "":
-			i.say(BackingOff, "The controller %s failed on %s %d times in a row, last %s ago, and tries again in %s: %s.", c.Name(), i.name, max(held.Requeues, 1), age(i.now, last.At), due, strings.TrimSuffix(last.Text, "."))
+			i.say(BackingOff, "The controller %s failed on %s %s, and tries again in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
 		case held.Requeues > 0:
 			i.say(BackingOff, "The controller %s has put %s back %d times and tries again in %s.", c.Name(), i.name, held.Requeues, due)
 		default:
@@ -369,4 +369,12 @@ func short(d time.Duration) string {
 		return d.Round(time.Millisecond).String()
 	}
 	return d.Round(time.Microsecond).String()
+}
+
+// inARow says when something failed, and how often before, if it did.
+func inARow(times int, last string) string {
+	if times < 2 {
+		return last + " ago"
+	}
+	return fmt.Sprintf("%d times in a row, last %s ago", times, last)
 }

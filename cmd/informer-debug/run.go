@@ -97,7 +97,21 @@ reconciled, and what their caches hold.
 	}
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
-	root.AddCommand(newWatch(s), newWhy(s), newGet(s), newCheck(s), newWait(s), newDescribe(s), newDoctor(s), newDemo(s), newSnapshot(s), newVersion())
-	root.AddCommand(newRecord(s), newReplay(s), newServe(s))
+	root.AddCommand(
+		newWatch(s),
+		newWhy(s),
+		newGet(s),
+		newDescribe(s),
+		newTop(s),
+		newServe(s),
+		newCheck(s),
+		newWait(s),
+		newDoctor(s),
+		newRecord(s),
+		newReplay(s),
+		newSnapshot(s),
+		newDemo(s),
+		newVersion(),
+	)
 	return root
 }

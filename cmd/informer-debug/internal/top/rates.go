@@ -1,0 +1,40 @@
+package top
+
+import "time"
+
+// rates turns counters that only grow into what they grow by in a second.
+type rates map[string]sample
+
+// sample is a counter at some time, and its rate before that.
+type sample struct {
+	at    time.Time
+	count uint64
+	rate  float64
+	known bool
+}
+
+// of returns the rate since the counter was seen last, and whether there is one. A counter
+// that has become smaller is another one.
+func (r rates) of(name string, at time.Time, count uint64) (float64, bool) {
+	last, seen := r[name]
+	passed := at.Sub(last.at)
+	switch {
+	case seen && passed <= 0:
+		return last.rate, last.known
+	case !seen || count < last.count:
+		r[name] = sample{at: at, count: count}
+		return 0, false
+	}
+	rate := float64(count-last.count) / passed.Seconds()
+	r[name] = sample{at, count, rate, true}
+	return rate, true
+}
+
+// forget drops counters that have not been seen for a while.
+func (r rates) forget(before time.Time) {
+	for name, s := range r {
+		if s.at.Before(before) {
+			delete(r, name)
+		}
+	}
+}

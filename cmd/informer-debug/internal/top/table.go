@@ -1,0 +1,142 @@
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/rivo/uniseg"
+)
+
+// column is one column of a table.
+type column struct {
+	name  string
+	right bool // numbers are aligned there
+	long  bool // it may be cut where there is no room
+}
+
+// cell is what stands in one column of a row.
+type cell struct {
+	text  string
+	value float64 // to sort by; where all are equal, the text is
+}
+
+// row is one line of a table.
+type row struct {
+	id      string // the same for the same thing at the next interval
+	cells   []cell
+	trouble bool          // marked with "!"
+	about   string        // said of the row of the cursor
+	enter   func() *place // nil where nothing is behind it
+}
+
+// table is what a tab shows. Without columns, the first cells of the rows are lines of text.
+type table struct {
+	columns []column
+	rows    []row
+	note    string // said of all of it
+}
+
+// order sorts rows by a column; -1 leaves them as they are. Equal ones keep their order.
+func (t *table) order(by int, reverse bool) {
+	if by < 0 || by >= len(t.columns) {
+		return
+	}
+	slices.SortStableFunc(t.rows, func(a, b row) int {
+		way := cmp.Or(cmp.Compare(a.cells[by].value, b.cells[by].value), cmp.Compare(a.cells[by].text, b.cells[by].text))
+		if reverse {
+			return -way
+		}
+		return way
+	})
+}
+
+// only keeps the rows in which words stand, in any case.
+func (t *table) only(words string) {
+	if words == "" {
+		return
+	}
+	words = strings.ToLower(words)
+	t.rows = slices.DeleteFunc(t.rows, func(r row) bool {
+		return !slices.ContainsFunc(r.cells, func(c cell) bool { return strings.Contains(strings.ToLower(c.text), words) })
+	})
+}
+
+// gap is what stands between two columns.
+const gap = 2
+
+// widths says how wide each column is, so that all fit into width. Long ones give way, the
+// last first; then columns are left out from the right, and have no width.
+func (t *table) widths(width int) []int {
+	const least = 12 // of a long column
+	natural := make([]int, len(t.columns))
+	for n, c := range t.columns {
+		natural[n] = uniseg.StringWidth(c.name)
+		for _, r := range t.rows {
+			natural[n] = max(natural[n], uniseg.StringWidth(r.cells[n].text))
+		}
+	}
+	for shown := len(natural); shown > 0; shown-- {
+		all := slices.Clone(natural)
+		clear(all[shown:])
+		over := gap*(shown-1) - width
+		for _, w := range all {
+			over += w
+		}
+		for n := shown - 1; n >= 0 && over > 0; n-- {
+			if t.columns[n].long {
+				less := min(over, max(0, all[n]-least))
+				all[n] -= less
+				over -= less
+			}
+		}
+		if over <= 0 {
+			return all
+		}
+		if shown == 1 {
+			all[0] = max(width, 1)
+			return all
+		}
+	}
+	return natural
+}
+
+// fit cuts or fills text to a width.
+func fit(text string, width int, right bool) string {
+	has := uniseg.StringWidth(text)
+	if has > width {
+		return cut(text, width)
+	}
+	fill := strings.Repeat(" ", width-has)
+	if right {
+		return fill + text
+	}
+	return text + fill
+}
+
+// cut shortens text to a width.
+func cut(text string, width int) string {
+	if uniseg.StringWidth(text) <= width {
+		return text
+	}
+	if width < 1 {
+		return ""
+	}
+	var b strings.Builder
+	used := 0
+	for g := uniseg.NewGraphemes(text); g.Next() && used+g.Width() < width; used += g.Width() {
+		b.WriteString(g.Str())
+	}
+	return b.String() + "…" + strings.Repeat(" ", max(0, width-used-1))
+}
+
+// plain keeps what others say from moving the cursor: control characters become spaces.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/gdamore/tcell/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/top"
+)
+
+func newTop(s surroundings) *cobra.Command {
+	var look sightFlags
+	var interval time.Duration
+	cmd := &cobra.Command{
+		Use:   "top [TYPE]",
+		Short: "Watch informers, handlers, controllers and keys on a screen",
+		Long: `top is a screen that is drawn anew every second: informers with their rates, how far behind
+they are and what they have in memory; controllers and their queues; the busiest keys; how long
+each stage takes. Enter leads from there to one informer, its handlers and objects, and to one
+key and what happened to it. ? shows the keys. A screen of 80x24 is enough, and no colour is
+needed.
+
+` + sightHelp + `
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug top --attach http://localhost:6060
+  informer-debug top deploy,rs,po -A`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	look.add(cmd)
+	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := look.check(); err != nil {
+			return err
+		}
+		if interval < 100*time.Millisecond {
+			return usage("--interval is %s: want 100ms or more", interval)
+		}
+		types := ""
+		if len(args) > 0 {
+			types = args[0]
+		}
+		return runTop(cmd.Context(), s, &look, types, interval)
+	}
+	return cmd
+}
+
+// runTop shows the screen until somebody leaves it.
+func runTop(ctx context.Context, s surroundings, look *sightFlags, types string, interval time.Duration) error {
+	if !s.outTerminal {
+		return usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
+	}
+	v, err := look.open(ctx, s, types, nil)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	// A process that cannot be reached is better told of before the screen is there.
+	if _, err := v.process.Status(ctx); err != nil {
+		return v.unanswered(ctx, err)
+	}
+	screen, err := tcell.NewScreen()
+	if err == nil {
+		err = screen.Init()
+	}
+	if err != nil {
+		return &exitError{code: exitRuntime, err: err, hint: "top cannot use this terminal: check TERM"}
+	}
+	defer screen.Fini()
+	top.Run(ctx, screen, v.process, top.Options{Called: v.called, Interval: interval})
+	return nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// A real terminal shows what the process says. The screens themselves are compared in package
+// top.
+func TestTopInATerminal(t *testing.T) {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		if os.Getenv("CI") != "" {
+			require.NoError(t, err, "apt-get install tmux")
+		}
+		t.Skip("needs tmux: apt-get install tmux")
+	}
+	program := filepath.Join(t.TempDir(), "informer-debug")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	_, server := cluster(t, apiserver.Options{})
+	socket := filepath.Join(t.TempDir(), "tmux")
+	tmux := func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "tmux", append([]string{"-S", socket, "-f", os.DevNull}, args...)...)
+		cmd.Env = append(os.Environ(), "TERM=xterm")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "tmux %v: %s", args, out)
+		return string(out)
+	}
+	// The shell stays when top has left, and shows how it ended.
+	tmux("new-session", "-d", "-x", "80", "-y", "24", program+" top pods,cm -A "+server+"; echo left $?; cat")
+	defer tmux("kill-server")
+	shows := func(text string) {
+		t.Helper()
+		screen := ""
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if screen = tmux("capture-pane", "-p"); strings.Contains(screen, text) {
+				return
+			}
+		}
+		require.Contains(t, screen, text)
+	}
+	shows("> pods        Watching        3")
+	shows("  configmaps  Watching        0")
+	tmux("send-keys", "Enter", "2")
+	shows("> bank       api-1")
+	tmux("send-keys", "/", "c", "a", "r", "Enter")
+	shows("> shop       cart-1")
+	tmux("resize-window", "-x", "120", "-y", "30")
+	tmux("send-keys", "Enter")
+	shows("nothing is reconciled as far as can be seen")
+	tmux("send-keys", "2")
+	shows(`"app": "cart"`)
+	tmux("send-keys", "q")
+	shows("left 0")
+}
+
+func TestTopNeedsATerminal(t *testing.T) {
+	r := invoke(t, "top", "pods", "--attach=http://localhost:1")
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.errOut, "top needs a terminal")
+	r = invoke(t, "top", "--interval=1ms")
+	require.Contains(t, r.errOut, "--interval is 1ms: want 100ms or more")
+}
