@@ -76,8 +76,8 @@ func TestReplaySaysWhatAFileHas(t *testing.T) {
 			code int
 			want string
 		}{
-			{nil, exitUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: pods; nodes; secrets"},
-			{[]string{"deployments"}, exitUsage, "has nothing of that; it has: pods; nodes; secrets"},
+			{nil, exitUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: nodes; pods; secrets"},
+			{[]string{"deployments"}, exitUsage, "has nothing of that; it has: nodes; pods; secrets"},
 			{[]string{"pods", "-n", "shop"}, exitUsage, "has nothing of that"},
 			{[]string{"secrets"}, exitRuntime, "what Secrets hold was not recorded"},
 			{[]string{"pods", "--speed", "-1"}, exitUsage, "want a number above 0"},

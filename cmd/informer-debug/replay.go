@@ -219,6 +219,7 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 			found = append(found, q)
 		}
 	}
+	slices.Sort(has) // they began at the same time, in any order
 	switch {
 	case len(has) == 0:
 		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
