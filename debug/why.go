@@ -204,7 +204,7 @@ func because(s reflector.Status) string {
 	case s.Waiting != "":
 		return ": " + s.Waiting
 	case s.Attempts > 0 && s.Failure != nil:
-		return fmt.Sprintf(": %s (%d times, since %s ago)", failure.Reason(s.Failure.Err), s.Attempts, age(time.Now(), s.Failure.Since))
+		return fmt.Sprintf(": %s (%s, since %s ago)", failure.Reason(s.Failure.Err), times(s.Attempts), age(time.Now(), s.Failure.Since))
 	}
 	return ""
 }
@@ -306,7 +306,7 @@ func (i *inquiry) held(c controller.View, s controller.Status, contents controll
 		case last != nil && last.Text != "":
 			i.say(BackingOff, "The controller %s failed on %s %s, and tries again in %s: %s.", c.Name(), i.name, inARow(held.Requeues, age(i.now, last.At)), due, strings.TrimSuffix(last.Text, "."))
 		case held.Requeues > 0:
-			i.say(BackingOff, "The controller %s has put %s back %d times and tries again in %s.", c.Name(), i.name, held.Requeues, due)
+			i.say(BackingOff, "The controller %s has put %s back %s and tries again in %s.", c.Name(), i.name, times(held.Requeues), due)
 		default:
 			i.say(Scheduled, "The controller %s looks at %s again in %s, as it was asked to.", c.Name(), i.name, due)
 		}
@@ -371,10 +371,18 @@ func short(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
+// times says how often.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
 // inARow says when something failed, and how often before, if it did.
-func inARow(times int, last string) string {
-	if times < 2 {
+func inARow(failures int, last string) string {
+	if failures < 2 {
 		return last + " ago"
 	}
-	return fmt.Sprintf("%d times in a row, last %s ago", times, last)
+	return fmt.Sprintf("%s in a row, last %s ago", times(failures), last)
 }

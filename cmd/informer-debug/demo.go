@@ -46,6 +46,10 @@ func newDemo(s surroundings) *cobra.Command {
 come, run and go, and watches it. Now and then something breaks (*): what the
 reflector makes of it shows on stderr. TYPE is pods, nodes or leases.
 
+Around the informer there is a small program, whose controller fails on some pods and
+takes long over others. stderr tells first where its page is, and which commands to try on
+it from another terminal.
+
 ` + viewHelp + `
 
 ` + exitHelp,
@@ -98,6 +102,11 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 		return &exitError{code: exitRuntime, err: fmt.Errorf("workload: %w", err)}
 	}
 	c.state(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
+	with, err := newCompany(s)
+	if err != nil {
+		return err
+	}
+	with.tour(c, endpoint.URL)
 
 	working, end := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
@@ -107,7 +116,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
 	}
 	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
-	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}}).run(ctx)
+	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}, company: with}).run(ctx)
 	end()
 	tasks.Wait()
 	if err == nil && failure != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/millrace-dev/millrace/debug"
@@ -81,10 +82,10 @@ func (x *examination) informer(i *debug.Informer) {
 			x.add(levelWarning, about, "make it only add to a queue, or coalesce", "is %s behind, with %d events to hear; its longest call took %s", short(h.Behind), h.Pending, short(h.Slowest))
 		}
 		if h.Panics > 0 {
-			x.add(levelProblem, about, "see the log", "panicked %d times", h.Panics)
+			x.add(levelProblem, about, "see the log", "panicked %s", times(h.Panics))
 		}
 		if h.Errors > 0 {
-			x.add(levelWarning, about, "see the log", "failed %d times", h.Errors)
+			x.add(levelWarning, about, "see the log", "failed %s", times(h.Errors))
 		}
 	}
 }
@@ -125,7 +126,7 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	for _, c := range now.Controllers {
 		look(c.Name, c.Queue.Waiting, c.Queue.Running)
 		if c.Panics > 0 {
-			x.add(levelProblem, c.Name, "see the log", "panicked %d times", c.Panics)
+			x.add(levelProblem, c.Name, "see the log", "panicked %s", times(c.Panics))
 		}
 		if c.Terminal > 0 {
 			x.add(levelWarning, c.Name, "informer-debug why says which", "gave up on %d requests", c.Terminal)
@@ -144,7 +145,7 @@ func (x *examination) busiest(ctx context.Context) error {
 	}
 	for _, b := range busy.Keys {
 		if b.Role == flight.Controller && b.Count >= oftenEnough {
-			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug watch --attach shows its events", "reconciled %s %d times within %s", object.FormatKey(b.Key), b.Count, busy.Within)
+			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug watch --attach shows its events", "reconciled %s %s within %s", object.FormatKey(b.Key), times(uint64(b.Count)), busy.Within)
 		}
 	}
 	return nil
@@ -152,3 +153,11 @@ func (x *examination) busiest(ctx context.Context) error {
 
 // asRefused reports whether a process has answered, and does not do what it was asked for.
 func asRefused(err error) (*debug.RefusedError, bool) { return errors.AsType[*debug.RefusedError](err) }
+
+// times says how often.
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}

@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,6 +31,7 @@ func main() {
 		listen: func(srv *apiserver.Server) (*apiserver.Endpoint, error) {
 			return srv.Listen(apiserver.ListenOptions{})
 		},
+		listenPage: func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") },
 	}))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -54,6 +55,9 @@ type surroundings struct {
 
 	// listen opens the endpoint of demo's server.
 	listen func(*apiserver.Server) (*apiserver.Endpoint, error)
+
+	// listenPage opens where demo shows itself. Nil means that it does not.
+	listenPage func() (net.Listener, error)
 }
 
 // run is the whole program: it returns the exit code. It ends gracefully when

@@ -62,6 +62,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		FieldSelector: v.flags.fields,
 		Initial:       v.flags.initialMode(),
 		Timing:        v.timing,
+		Flight:        v.company.flight(),
 		OnState:       v.state,
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			if v.recording != nil {
@@ -103,9 +104,21 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	if v.recording != nil {
 		waits.Go(func() { end(v.played(ctx, informer.Status)) })
 	}
+	var alone error // what the company ended with
+	if v.company != nil {
+		wait, err := accompany(ctx, v.company, informer)
+		if err != nil {
+			end(&exitError{code: exitRuntime, err: err})
+		} else {
+			waits.Go(func() { alone = wait() })
+		}
+	}
 	failure := informer.Run(running)
 	end(nil)
 	waits.Wait()
+	if failure == nil {
+		failure = alone
+	}
 	if status := informer.Status(); status.Synced {
 		v.noteSnapshot(status.Snapshot)
 		v.summary(status, time.Since(began))

@@ -126,6 +126,9 @@ type job struct {
 	// recording is what plays, nil where a server is watched. It ends the view, and nothing
 	// that was recorded does.
 	recording *recording.Replay
+
+	// company is what runs around the informer, nil for nothing.
+	company *company
 }
 
 // run shows the resource until ctx is done or --timeout is over.

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// company is the rest of a program, which the demonstration puts around its informer so that
+// there is something to look into: a controller that fails on some objects and takes long
+// over others, a handler that dawdles, and the page that shows them.
+type company struct {
+	page     net.Listener
+	recorder *flight.Recorder
+}
+
+// newCompany returns a company, nil where there is no place to show it.
+func newCompany(s surroundings) (*company, error) {
+	if s.listenPage == nil {
+		return nil, nil
+	}
+	page, err := s.listenPage()
+	if err != nil {
+		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("page: %w", err)}
+	}
+	return &company{page: page, recorder: flight.New(flight.DefaultSize)}, nil
+}
+
+// flight is where the events of the whole program are kept.
+func (c *company) flight() *flight.Recorder {
+	if c == nil {
+		return nil
+	}
+	return c.recorder
+}
+
+// accompany runs the company of an informer, which must not run yet, until ctx is done.
+func accompany[T object.Object](ctx context.Context, c *company, informer *sharedinformer.Informer[T]) (wait func() error, err error) {
+	janitor, err := controller.New("janitor", controller.Func(reconcile), controller.Options{Concurrency: 2, Flight: c.recorder})
+	if err != nil {
+		return nil, err
+	}
+	janitor.Watch(controller.For(informer))
+	informer.AddHandlerWith(dawdler[T](), sharedinformer.HandlerOptions{Name: "auditor"})
+	process := debug.New(debug.Options{
+		Program: "demo", Informers: debug.Of(companion{informer.View()}), Recorder: c.recorder, Contents: true,
+		Controllers: func() []controller.View { return []controller.View{janitor} },
+	})
+	server, err := serving.New(serving.Options{Name: "page", Listener: c.page, Handler: onlyFor("localhost", pageOf(process.Client())), Drain: time.Second})
+	if err != nil {
+		return nil, err
+	}
+	var running sync.WaitGroup
+	var worked, served error
+	running.Go(func() { worked = janitor.Run(ctx) })
+	running.Go(func() { served = server.Run(ctx) })
+	return func() error {
+		running.Wait()
+		return errors.Join(worked, served)
+	}, nil
+}
+
+// companion is an informer as its process shows it.
+type companion struct{ view sharedinformer.View }
+
+// Status implements debug.Informers.
+func (s companion) Status() []sharedinformer.Status { return []sharedinformer.Status{s.view.Status()} }
+
+// Views makes the cache visible.
+func (s companion) Views() []sharedinformer.View { return []sharedinformer.View{s.view} }
+
+// reconcile looks busy. What is called ledger fails half of the time, and checkout takes long.
+func reconcile(ctx context.Context, r controller.Request) (controller.Result, error) {
+	busy := time.Duration(rand.IntN(20)) * time.Millisecond
+	if strings.HasPrefix(r.Name, "checkout") {
+		busy += 2 * time.Second
+	}
+	if !pause(ctx, busy) {
+		return controller.Result{}, context.Cause(ctx)
+	}
+	if strings.HasPrefix(r.Name, "ledger") && rand.IntN(2) == 0 {
+		return controller.Result{}, errors.New("there is no volume for it yet")
+	}
+	return controller.Result{}, nil
+}
+
+// dawdler is a handler that stops to think now and then.
+func dawdler[T object.Object]() sharedinformer.Handler[T] {
+	heard := 0 // by one goroutine
+	return sharedinformer.HandlerFunc[T](func(ctx context.Context, _ sharedinformer.Event[T]) error {
+		if heard++; heard%40 == 0 {
+			pause(ctx, 3*time.Second)
+		}
+		return nil
+	})
+}
+
+// tour says where the page is, and what else to try.
+func (c *company) tour(console *console, server string) {
+	if c == nil {
+		return
+	}
+	say := func(what, text string) { console.state(time.Now(), "%-12s  %s", what, text) }
+	at := "http://" + c.page.Addr().String()
+	say("page", at+debug.Path)
+	for _, try := range []string{
+		"top --attach " + at,
+		"get --attach " + at,
+		"doctor --attach " + at,
+		"check --attach " + at + " --server " + server,
+		"record pods -A -o demo.recording --server " + server,
+	} {
+		say("try", "informer-debug "+try)
+	}
+}
