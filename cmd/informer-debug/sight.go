@@ -169,9 +169,13 @@ func (v *sight) add(ctx context.Context, at target, recorder *flight.Recorder, c
 
 // wait waits until all informers of one's own have their objects.
 func (v *sight) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var waits sync.WaitGroup
+	defer waits.Wait()
+	defer cancel()
 	for _, o := range v.informers {
 		synced := make(chan error, 1)
-		go func() { synced <- o.WaitForSync(ctx) }()
+		waits.Go(func() { synced <- o.WaitForSync(ctx) })
 		select {
 		case err := <-synced:
 			if err != nil {
@@ -205,7 +209,11 @@ func (v *sight) Views() (all []sharedinformer.View) {
 
 // names returns what the process calls the informers of a list of TYPEs.
 func (v *sight) names(types string) (names []string) {
-	if v.flags.to != "" {
+	switch {
+	case v.flags.to == "":
+	case strings.Contains(types, " "): // a whole name, in which a selector may have commas
+		return []string{types}
+	default:
 		return strings.Split(types, ",")
 	}
 	for _, o := range v.informers {
