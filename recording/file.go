@@ -37,9 +37,9 @@ const maxRequests = 1 << 18
 // Open reads which requests a recording has. It fails with an *Error if it cannot be used
 // at all, and otherwise says in Damage what is wrong. Close the file.
 func Open(path string) (*File, error) {
-	from, err := os.Open(path)
+	from, err := openFile(path)
 	if err != nil {
-		return nil, &Error{path, -1, withoutPath(err)}
+		return nil, &Error{path, -1, err}
 	}
 	info, err := from.Stat()
 	if err != nil {

@@ -111,12 +111,12 @@ func Create(path string, opts Options) (*Recorder, error) {
 
 // keepPrevious moves a recording out of the way.
 func keepPrevious(path string) error {
-	before, err := os.Open(path)
+	before, err := openFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return withoutPath(err)
+		return err
 	}
 	begins := make([]byte, len(anyMagic))
 	_, err = io.ReadFull(before, begins)
@@ -124,6 +124,19 @@ func keepPrevious(path string) error {
 		return errors.New("there is a file that is no recording: choose another name, or remove it")
 	}
 	return withoutPath(os.Rename(path, path+".previous"))
+}
+
+// openFile opens a regular file: to open a pipe would wait for whoever writes into it.
+func openFile(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("what is there is no regular file: choose another name")
+	}
+	if err != nil {
+		return nil, withoutPath(err)
+	}
+	f, err := os.Open(path)
+	return f, withoutPath(err)
 }
 
 // withoutPath drops the path that package os puts into its errors: an Error has it.
