@@ -212,7 +212,9 @@ func TestL16_AChangeOfASharedPartIsReportedOnce(t *testing.T) {
 						others++
 					}
 				}
-				require.Equal(r, tc.same != nil, others > 0)
+				if !*packed { // what is opened of bytes shares a part as a rule
+					require.Equal(r, tc.same != nil, others > 0)
+				}
 				var done atomic.Bool
 				culprit := i.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(_ context.Context, p *corev1.Pod, _ bool) error {
 					if p.Name == "p3" && !done.Swap(true) {
