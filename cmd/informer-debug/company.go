@@ -38,6 +38,13 @@ func newCompany(s surroundings) (*company, error) {
 	return &company{page: page, recorder: flight.New(flight.DefaultSize)}, nil
 }
 
+// close stops listening, if nothing has served the page.
+func (c *company) close() {
+	if c != nil {
+		_ = c.page.Close() // that it is closed already is no news
+	}
+}
+
 // flight is where the events of the whole program are kept.
 func (c *company) flight() *flight.Recorder {
 	if c == nil {

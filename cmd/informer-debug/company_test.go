@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 type memory struct {
 	conns  chan net.Conn
 	closed chan struct{}
+	once   sync.Once
 }
 
 func (m *memory) Accept() (net.Conn, error) {
@@ -28,7 +30,7 @@ func (m *memory) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 }
-func (m *memory) Close() error   { close(m.closed); return nil }
+func (m *memory) Close() error   { m.once.Do(func() { close(m.closed) }); return nil }
 func (m *memory) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
 
 func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
@@ -41,7 +43,7 @@ func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
 // a handler that lags, and objects.
 func TestDemoShowsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		page := &memory{make(chan net.Conn), make(chan struct{})}
+		page := &memory{conns: make(chan net.Conn), closed: make(chan struct{})}
 		var stdout, stderr transcript
 		s := around(&stdout, &stderr)
 		s.listenPage = func() (net.Listener, error) { return page, nil }

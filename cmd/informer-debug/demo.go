@@ -106,6 +106,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 	if err != nil {
 		return err
 	}
+	defer with.close()
 	with.tour(c, endpoint.URL)
 
 	working, end := context.WithCancel(ctx)
