@@ -11,14 +11,30 @@ import (
 // Suspend stops the process as it is, by SIGSTOP, until Resume. Its connections stay
 // and are silent. Kill works on a suspended server; Stop and Restart wait for it in
 // vain and then kill it.
-func (s *Server) Suspend() error { return s.signal(syscall.SIGSTOP) }
-
-// Resume lets a suspended process go on. On one that runs it does nothing.
-func (s *Server) Resume() error { return s.signal(syscall.SIGCONT) }
-
-func (s *Server) signal(sig syscall.Signal) error {
+//
+// On Linux it returns when every thread has stopped. Elsewhere the process may go on
+// for a moment: the signal is sent, and nothing tells when it has taken effect.
+func (s *Server) Suspend() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := awaitStop(s.proc.cmd.Process.Pid); err != nil {
+		return fmt.Errorf("envtest: wait until the server has stopped: %w", err)
+	}
+	return nil
+}
+
+// Resume lets a suspended process go on. On one that runs it does nothing.
+func (s *Server) Resume() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.signal(syscall.SIGCONT)
+}
+
+// signal is called with the lock held.
+func (s *Server) signal(sig syscall.Signal) error {
 	err := errors.New("the server does not run")
 	if s.proc != nil {
 		err = s.proc.cmd.Process.Signal(sig)

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package envtest
+
+func awaitStop(int) error { return nil }
