@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/debug/internal/units"
 	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -246,14 +247,15 @@ type Event struct {
 	Lost uint64 `json:",omitzero"`
 }
 
-// WriteJSON writes what a Client has returned as it was sent, indented.
+// WriteJSON writes what a Client has returned as it was sent, indented. Characters that a
+// terminal would obey are escaped.
 func WriteJSON(w io.Writer, answer any) error {
 	text, err := units.Marshal(answer)
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	if err := json.Indent(&b, text, "", "  "); err != nil {
+	if err := json.Indent(&b, printable.JSON(text), "", "  "); err != nil {
 		return err
 	}
 	b.WriteByte('\n')
@@ -267,7 +269,7 @@ func WriteJSONLine(w io.Writer, answer any) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(text, '\n'))
+	_, err = w.Write(append(printable.JSON(text), '\n'))
 	return err
 }
 

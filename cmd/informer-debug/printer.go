@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -98,6 +99,6 @@ func (p *jsonPrinter) print(c *change) error {
 	if err != nil {
 		return fmt.Errorf("write %s as JSON: %w", key, err)
 	}
-	_, err = p.w.Write(append(text, '\n'))
+	_, err = p.w.Write(append(printable.JSON(text), '\n'))
 	return err
 }
