@@ -103,8 +103,9 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER +UID +LABELS\nshop +good +\d+ +1 +ReplicaSet/rs +\S+ +is=good\n$`, r.out)
 	r = invoke(t, "get", "pods", "-o", "name", at)
 	require.Equal(t, "pods/bad\npods/good\n", r.out)
-	r = invoke(t, "get", "pods/good", "-n", "shop", at)
+	r = invoke(t, "get", "pods/good", "-n", "shop", "-o", "json", at)
 	require.Contains(t, r.out, `"nodeName": "n1"`)
+	require.Empty(t, r.errOut)
 }
 
 func TestWaysToAProcess(t *testing.T) {
@@ -163,8 +164,9 @@ func TestWaysToAProcess(t *testing.T) {
 	}
 	r = invoke(t, "get", "--token", "t", "--attach=http://localhost:1")
 	require.Contains(t, r.errOut, "--token would be sent in the clear")
-	r = invoke(t, "get", "pods/good", "-n", "shop", "--attach=unix:"+socket)
-	require.Contains(t, r.out, `"withheld": "this process shows no contents`)
+	r = invoke(t, "get", "pods/good", "-n", "shop", "-o", "json", "--attach=unix:"+socket)
+	require.Contains(t, r.errOut, "only the metadata of 1 of 1 objects is shown: this process shows no contents")
+	require.Contains(t, r.out, `"kind": "PartialObjectMetadata"`)
 	require.NotContains(t, r.out, "nodeName")
 	r = invoke(t, "get", "pods/", "--attach=unix:"+socket)
 	require.Equal(t, exitUsage, r.code, "no name does not mean all")

@@ -3,12 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -32,7 +32,7 @@ type condition struct {
 	lag   time.Duration
 	most  int    // keys of a queue
 	name  string // of the condition in status.conditions
-	path  path
+	path  jsonpath.Path
 	value string // of the condition, or at the path; empty for any at the path
 }
 
@@ -75,7 +75,7 @@ func parseCondition(text string) (c condition, err error) {
 		if end := strings.LastIndex(value, "}"); end >= 0 {
 			where, c.value = value[:end+1], strings.TrimPrefix(value[end+1:], "=")
 		}
-		if c.path, err = parsePath(where); err != nil {
+		if c.path, err = jsonpath.ParsePath(where); err != nil {
 			return c, usage("--for: %w", err)
 		}
 		c.value = unquoted(c.value)
@@ -122,7 +122,11 @@ func (c *condition) holds(tree map[string]any) (bool, string) {
 
 func (c *condition) pathHolds(tree map[string]any) (bool, string) {
 	var texts []string
-	for _, v := range c.path.find(tree) {
+	found, err := c.path.Find(tree)
+	if err != nil {
+		return false, err.Error()
+	}
+	for _, v := range found {
 		text := plain(v)
 		if text == c.value && c.value != "" || c.value == "" && v != nil {
 			return true, "it is " + brief(text)
@@ -166,10 +170,10 @@ func plain(v any) string {
 	return string(text)
 }
 
-// sortedValues are those of a map, by their names.
-func sortedValues(m map[string]any) (values []any) {
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		values = append(values, m[name])
+// unquoted takes quotes of either kind from around a text.
+func unquoted(text string) string {
+	if len(text) >= 2 && (text[0] == '"' || text[0] == '\'') && text[len(text)-1] == text[0] {
+		return text[1 : len(text)-1]
 	}
-	return values
+	return text
 }

@@ -22,9 +22,10 @@ func TestGetRunsInformersOfItsOwn(t *testing.T) {
 	require.Equal(t, "pods/cart-1\npods/web-1\nconfigmaps/settings\n", r.out)
 	r = invoke(t, "get", "pods", "-A", "-l", "app=api", "--no-headers", server)
 	require.Regexp(t, `^bank +api-1 +\d+ +1 +-\n$`, r.out)
-	r = invoke(t, "get", "cm/settings", "-n", "shop", server)
+	r = invoke(t, "get", "cm/settings", "-n", "shop", "-o", "json", server)
 	require.Contains(t, r.out, `"a": "b"`)
-	r = invoke(t, "get", "secret", "key", "-n", "shop", server)
+	r = invoke(t, "get", "secret", "key", "-n", "shop", "-o", "json", server)
+	require.Contains(t, r.errOut, "contents of Secrets are not shown")
 	require.NotContains(t, r.out, "hidden")
 	require.Contains(t, r.out, `"name": "key"`)
 

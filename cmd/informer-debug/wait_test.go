@@ -187,36 +187,6 @@ func TestAConditionOfAnEarlierGenerationDoesNotCount(t *testing.T) {
 	require.True(t, ok)
 }
 
-func TestPath(t *testing.T) {
-	type m = map[string]any
-	tree := m{
-		"metadata": m{"labels": m{"app.io/name": "web"}},
-		"spec":     m{"containers": []any{m{"name": "a", "image": "x"}, m{"name": "b", "image": "y"}}},
-		"n":        int64(3),
-	}
-	for text, want := range map[string][]any{
-		"{.n}":                            {int64(3)},
-		"$.n":                             {int64(3)},
-		`.metadata.labels.app\.io/name`:   {"web"},
-		`.metadata.labels['app.io/name']`: {"web"},
-		".spec.containers[*].image":       {"x", "y"},
-		".spec.containers[-1].name":       {"b"},
-		`{.spec.containers[?(@.name=="b")].image}`: {"y"},
-		".metadata.*.*":            {"web"},
-		".spec.containers[2].name": nil,
-		".spec.none.name":          nil,
-		".n.m":                     nil,
-	} {
-		p, err := parsePath(text)
-		require.NoError(t, err, text)
-		require.Equal(t, want, p.find(tree), text)
-	}
-	for _, text := range []string{"", "{}", "{.a", ".a..b", ".a[", ".a[x]", ".a[?(@.b)]", "{range .items[*]}", ".a b", "."} {
-		_, err := parsePath(text)
-		require.Error(t, err, text)
-	}
-}
-
 func TestWaitForALaggingHandler(t *testing.T) {
 	srv, _ := cluster(t, apiserver.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+)
+
+// nothing stands in a custom column where there is no value, as kubectl has it.
+const nothing = "<none>"
+
+// column is one custom column.
+type column struct {
+	header string
+	path   jsonpath.Path
+}
+
+// parseColumns reads HEADER:PATH,HEADER:PATH; a file has the headers in its first line and the
+// paths in the second one.
+func parseColumns(text string, ofFile bool) ([]column, error) {
+	var columns []column
+	add := func(header, path string) error {
+		parsed, err := jsonpath.ParsePath(path)
+		columns = append(columns, column{header, parsed})
+		return err
+	}
+	if ofFile {
+		headers, paths, _ := strings.Cut(strings.TrimSpace(text), "\n")
+		all, places := strings.Fields(headers), strings.Fields(paths)
+		if len(all) == 0 || len(all) != len(places) {
+			return nil, fmt.Errorf("the file has %d headers in its first line, and %d paths below: want as many", len(all), len(places))
+		}
+		for n := range all {
+			if err := add(all[n], places[n]); err != nil {
+				return nil, err
+			}
+		}
+		return columns, nil
+	}
+	for _, one := range outside(text, ',') {
+		header, path, ok := strings.Cut(one, ":")
+		if !ok || header == "" || path == "" {
+			return nil, fmt.Errorf("%q: want HEADER:PATH, for example NAME:.metadata.name", one)
+		}
+		if err := add(header, path); err != nil {
+			return nil, err
+		}
+	}
+	return columns, nil
+}
+
+// outside divides a text at a mark, but not in brackets or quotes.
+func outside(text string, mark byte) (parts []string) {
+	depth, begin := 0, 0
+	quote := byte(0)
+	for n := 0; n < len(text); n++ {
+		switch c := text[n]; {
+		case c == '\\':
+			n++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '[':
+			depth++
+		case c == ']':
+			depth--
+		case c == mark && depth == 0:
+			parts = append(parts, text[begin:n])
+			begin = n + 1
+		}
+	}
+	return append(parts, text[begin:])
+}
+
+// cell is what a column shows of an object: several values with commas between.
+func (c *column) cell(tree any) (string, error) {
+	found, err := c.path.Find(tree)
+	if err != nil {
+		return "", fmt.Errorf("column %s: %w", c.header, err)
+	}
+	if len(found) == 0 {
+		return nothing, nil
+	}
+	texts := make([]string, len(found))
+	for n, v := range found {
+		if texts[n] = jsonpath.Text(v); v == nil {
+			texts[n] = nothing
+		}
+	}
+	return strings.Join(texts, ","), nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace-dev/millrace/internal/printable"
+)
+
+// document writes trees in one of the forms that need them whole. Several are a List, as
+// kubectl has it; jsonl writes each on a line of its own.
+func (o *output) document(w io.Writer, terminal bool, trees []map[string]any, single bool) error {
+	if o.form == asJSONL {
+		for _, tree := range trees {
+			if err := writeJSON(w, tree, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var what any
+	if single && len(trees) == 1 {
+		what = trees[0]
+	} else {
+		items := make([]any, len(trees))
+		for n := range trees {
+			items[n] = trees[n]
+		}
+		what = map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}
+	}
+	if terminal { // a pipe gets values as they are
+		w = printable.Writer{To: w}
+	}
+	switch o.form {
+	case asYAML:
+		return writeYAML(w, what)
+	case asJSONPath:
+		return o.fill(w, func(w io.Writer) error { return o.places.Execute(w, what) })
+	case asTemplate:
+		return o.fill(w, func(w io.Writer) error { return o.template.Execute(w, what) })
+	}
+	return writeJSON(w, what, "    ")
+}
+
+// fill writes all of a template, or nothing and why not.
+func (o *output) fill(w io.Writer, execute func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := execute(&limitedWriter{to: &b, left: mostOutput}); err != nil {
+		return &exitError{code: exitRuntime, err: fmt.Errorf("-o %s: %w", o.form, err)}
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// mostOutput bounds what a template makes of objects, in bytes.
+const mostOutput = 256 << 20
+
+// limitedWriter fails behind so many bytes.
+type limitedWriter struct {
+	to   io.Writer
+	left int
+}
+
+// Write implements io.Writer.
+func (l *limitedWriter) Write(text []byte) (int, error) {
+	if l.left -= len(text); l.left < 0 {
+		return 0, fmt.Errorf("it writes more than %d MiB", mostOutput>>20)
+	}
+	return l.to.Write(text)
+}
+
+// writeJSON writes one value, on one line where there is no indent.
+func writeJSON(w io.Writer, what any, indent string) error {
+	var b bytes.Buffer
+	to := json.NewEncoder(&b)
+	to.SetEscapeHTML(false)
+	to.SetIndent("", indent)
+	if err := to.Encode(what); err != nil {
+		return err
+	}
+	_, err := w.Write(printable.JSON(b.Bytes()))
+	return err
+}
+
+// writeYAML writes one document. Characters that a terminal would obey are escaped.
+func writeYAML(w io.Writer, what any) error {
+	var b bytes.Buffer
+	to := yaml.NewEncoder(&b)
+	to.SetIndent(2)
+	to.CompactSeqIndent()
+	if err := to.Encode(yamlNode(what)); err != nil {
+		return err
+	}
+	if err := to.Close(); err != nil {
+		return err
+	}
+	text := b.String()
+	if strings.ContainsFunc(text, turning) { // they stand in double quotes, see yamlNode
+		var escaped strings.Builder
+		for _, r := range text {
+			if turning(r) {
+				fmt.Fprintf(&escaped, `\u%04x`, r)
+			} else {
+				escaped.WriteRune(r)
+			}
+		}
+		text = escaped.String()
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// turning reports whether a character turns the direction of writing. YAML takes it for
+// printable.
+func turning(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }
+
+// yamlNode is a tree as the encoder takes it.
+func yamlNode(v any) *yaml.Node {
+	scalar := func(tag, text string) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			n.Content = append(n.Content, yamlNode(name), yamlNode(v[name]))
+		}
+		if len(v) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, item := range v {
+			n.Content = append(n.Content, yamlNode(item))
+		}
+		if len(v) == 0 {
+			n.Style = yaml.FlowStyle
+		}
+		return n
+	case string:
+		n := scalar("!!str", v)
+		if strings.ContainsFunc(v, func(r rune) bool { return printable.Control(r) && r != '\n' }) {
+			n.Style = yaml.DoubleQuotedStyle
+		}
+		return n
+	case nil:
+		return scalar("!!null", "null")
+	case bool:
+		return scalar("!!bool", fmt.Sprint(v))
+	case float64:
+		text, err := json.Marshal(v)
+		if err != nil {
+			text = []byte(fmt.Sprint(v))
+		}
+		return scalar("!!float", string(text))
+	}
+	return scalar("!!int", fmt.Sprint(v))
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// getter shows what caches hold.
+type getter struct {
+	*getFlags
+	surroundings
+	sight   *sight
+	console *console
+}
+
+// group is what one informer has.
+type group []item
+
+// objects shows those of the informers of types, or the one of that name.
+func (g *getter) objects(ctx context.Context, types, name string) error {
+	trees := g.output.needsObjects() || g.order != nil
+	var groups []group
+	for n, informer := range g.sight.names(types) {
+		which := debug.Which{Informer: informer, Type: g.typ, Cluster: g.cluster}
+		var found group
+		var err error
+		if name == "" {
+			found, err = g.sight.readAll(ctx, which, g.search, trees)
+		} else {
+			var one *item
+			if one, err = g.sight.readObject(ctx, which, object.Key{Namespace: g.sight.namespace(n), Name: name}, true); one != nil {
+				found = group{*one}
+			}
+		}
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		groups = append(groups, found)
+	}
+	if !g.output.ofTable() && g.output.form != asName { // one table or list of all
+		groups = []group{slices.Concat(groups...)}
+	}
+	if trees {
+		g.noteWithheld(groups)
+	}
+	if err := g.sort(groups); err != nil {
+		return err
+	}
+	return unwritten(g.print(groups, name != ""))
+}
+
+// noteWithheld says what of the objects is not shown.
+func (g *getter) noteWithheld(groups []group) {
+	withheld, of, why := 0, 0, ""
+	for _, one := range slices.Concat(groups...) {
+		if of++; one.withheld != "" {
+			withheld, why = withheld+1, one.withheld
+		}
+	}
+	if withheld > 0 {
+		g.console.trouble(time.Now(), "%-12s  only the metadata of %d of %d objects is shown: %s", "contents", withheld, of, why)
+	}
+}
+
+func (g *getter) sort(groups []group) error {
+	if g.order == nil {
+		return nil
+	}
+	found, withheld := false, ""
+	for _, one := range groups {
+		some, err := sortBy(*g.order, one)
+		if err != nil {
+			return usage("--sort-by: %w", err)
+		}
+		if found = found || some; len(one) > 0 {
+			withheld = one[0].withheld
+		}
+	}
+	if !found && withheld != "" {
+		return usage("--sort-by %s: no object shows anything there: %s", g.sortBy, withheld)
+	}
+	return nil
+}
+
+// print writes the objects, of which a name names a single one.
+func (g *getter) print(groups []group, single bool) error {
+	for n, all := range groups {
+		switch g.output.form {
+		case "", asWide:
+			if n > 0 {
+				fmt.Fprintln(g.stdout) // an error is that of the next line
+			}
+			if err := g.heads(all); err != nil {
+				return err
+			}
+		case asName:
+			for _, one := range all {
+				if _, err := fmt.Fprintf(g.stdout, "%s/%s\n", oneLine(one.resource), oneLine(one.head.Name)); err != nil {
+					return err
+				}
+			}
+		default:
+			trees := make([]map[string]any, len(all))
+			for n := range all {
+				trees[n] = all[n].tree
+			}
+			if err := g.trees(trees, single); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// trees writes objects in a form that needs them whole.
+func (g *getter) trees(trees []map[string]any, single bool) error {
+	if g.output.form != asColumns {
+		return g.output.document(g.stdout, g.outTerminal, trees, single)
+	}
+	t := g.table()
+	for n := range g.output.columns {
+		t.header = append(t.header, g.output.columns[n].header)
+	}
+	for _, tree := range trees {
+		var cells []string
+		for n := range g.output.columns {
+			text, err := g.output.columns[n].cell(tree)
+			if err != nil {
+				return &exitError{code: exitRuntime, err: err}
+			}
+			cells = append(cells, text)
+		}
+		t.row(cells...)
+	}
+	return t.write()
+}
+
+// heads writes a line for each object.
+func (g *getter) heads(all []item) error {
+	t := g.table("NAMESPACE", "NAME", "RV", "GENERATION", "OWNER")
+	if g.output.form == asWide {
+		t.header = append(t.header, "UID", "LABELS")
+	}
+	g.labelHeaders(t)
+	for n := range all {
+		h := &all[n].head
+		owner := "-"
+		for _, o := range h.Owners {
+			if o.Controller || len(h.Owners) == 1 {
+				owner = o.Kind + "/" + o.Name
+			}
+		}
+		generation := "-"
+		if h.Generation > 0 {
+			generation = strconv.FormatInt(h.Generation, 10)
+		}
+		cells := []string{orDash(h.Namespace), h.Name, h.RV, generation, owner}
+		if g.output.form == asWide {
+			cells = append(cells, h.UID, labelsText(h.Labels))
+		}
+		t.row(g.labelCells(cells, h.Labels)...)
+	}
+	return t.write()
+}
+
+// labelHeaders adds the columns of --label-columns and --show-labels.
+func (g *getter) labelHeaders(t *table) {
+	for _, name := range g.labelColumns {
+		t.header = append(t.header, strings.ToUpper(name[strings.LastIndex(name, "/")+1:]))
+	}
+	if g.showLabels && !slices.Contains(t.header, "LABELS") {
+		t.header = append(t.header, "LABELS")
+	}
+}
+
+// labelCells adds what labelHeaders has columns for.
+func (g *getter) labelCells(cells []string, labels map[string]string) []string {
+	for _, name := range g.labelColumns {
+		cells = append(cells, labels[name])
+	}
+	return append(cells, labelsText(labels)) // one too many is left out
+}
+
+func labelsText(all map[string]string) string {
+	if len(all) == 0 {
+		return "-"
+	}
+	var b []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		b = append(b, name+"="+all[name])
+	}
+	return strings.Join(b, ",")
+}

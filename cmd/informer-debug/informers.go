@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/millrace-dev/millrace/debug"
+)
+
+// informers shows the informers of a process: a line for each, or what it says of them.
+func (g *getter) informers(ctx context.Context) error {
+	if g.order != nil || g.showLabels || len(g.labelColumns) > 0 {
+		return usage("--sort-by, --show-labels and --label-columns are about objects: name a TYPE")
+	}
+	status, err := g.sight.process.Status(ctx)
+	if err != nil {
+		return g.sight.unanswered(ctx, err)
+	}
+	switch {
+	case g.output.form == asJSON:
+		return unwritten(debug.WriteJSON(g.stdout, status.Informers))
+	case g.output.needsObjects():
+		var b bytes.Buffer
+		var trees []map[string]any
+		if err := debug.WriteJSON(&b, status.Informers); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(b.Bytes(), &trees); err != nil {
+			return err
+		}
+		return unwritten(g.trees(trees, false))
+	case g.output.form == asName:
+		for n := range status.Informers {
+			if _, err := fmt.Fprintln(g.stdout, oneLine(status.Informers[n].Reflector.Resource)); err != nil {
+				return unwritten(err)
+			}
+		}
+		return nil
+	}
+	t := g.table("INFORMER", "STATE", "SYNCED", "OBJECTS", "RV", "HANDLERS", "BEHIND", "FAILURES")
+	if g.output.form == asWide {
+		t.header = append(t.header, "TYPE", "STORE", "CLUSTER")
+	}
+	for n := range status.Informers {
+		i := &status.Informers[n]
+		behind, most := "-", time.Duration(0)
+		for _, h := range i.Handlers {
+			if h.Behind > most {
+				behind, most = short(h.Behind), h.Behind
+			}
+		}
+		t.row(i.Reflector.Resource, i.Reflector.State.String(), strconv.FormatBool(i.Synced), strconv.Itoa(i.Objects), orDash(i.RV),
+			strconv.Itoa(len(i.Handlers)), behind, strconv.FormatUint(i.Reflector.Failures, 10), orDash(i.Type), i.Store.String(), orDash(i.Cluster))
+	}
+	return unwritten(t.write())
+}

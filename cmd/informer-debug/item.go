@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// item is an object that get prints.
+type item struct {
+	resource string // what the informer calls it, for -o name
+	head     debug.Head
+	tree     map[string]any // the object, or its metadata where it is withheld; nil where heads are enough
+	withheld string         // why
+}
+
+// readObject reads an object of a cache, with its tree if that is wanted. It is nil where the
+// cache does not have it any more, and anyway is false.
+func (v *sight) readObject(ctx context.Context, which debug.Which, key object.Key, anyway bool) (*item, error) {
+	o, err := v.process.Object(ctx, which, key)
+	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && !anyway && refused.Code == http.StatusNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, v.unanswered(ctx, err)
+	}
+	one := &item{resource: resourceOf(o.Informer), head: o.Head, withheld: o.Withheld}
+	if o.Contents == nil {
+		one.tree = metadataOf(&o.Head)
+		return one, nil
+	}
+	if err := json.Unmarshal(o.Contents, &one.tree); err != nil { // with integers as the server's are
+		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
+	}
+	return one, nil
+}
+
+// resourceOf is the resource in an informer's name, behind which there may follow "in
+// namespace shop".
+func resourceOf(informer string) string {
+	resource, _, _ := strings.Cut(informer, " ")
+	return resource
+}
+
+// metadataOf is a head in the form of the API's PartialObjectMetadata.
+func metadataOf(h *debug.Head) map[string]any {
+	meta := map[string]any{"name": h.Name, "uid": h.UID, "resourceVersion": h.RV}
+	if h.Namespace != "" {
+		meta["namespace"] = h.Namespace
+	}
+	if h.Generation != 0 {
+		meta["generation"] = h.Generation
+	}
+	if len(h.Labels) > 0 {
+		labels := map[string]any{}
+		for name, value := range h.Labels {
+			labels[name] = value
+		}
+		meta["labels"] = labels
+	}
+	var owners []any
+	for _, o := range h.Owners {
+		owner := map[string]any{"kind": o.Kind, "name": o.Name, "uid": o.UID}
+		if o.Controller {
+			owner["controller"] = true
+		}
+		owners = append(owners, owner)
+	}
+	if owners != nil {
+		meta["ownerReferences"] = owners
+	}
+	return map[string]any{"apiVersion": metav1.SchemeGroupVersion.String(), "kind": "PartialObjectMetadata", "metadata": meta}
+}
+
+// readAll reads what a cache holds, page by page.
+func (v *sight) readAll(ctx context.Context, which debug.Which, search string, trees bool) (all []item, err error) {
+	page := debug.Page{Namespace: v.flags.namespace, Selector: v.flags.selector, Search: search, Limit: 500}
+	for {
+		objects, err := v.process.Objects(ctx, which, page)
+		if err != nil {
+			return nil, v.unanswered(ctx, err)
+		}
+		for _, h := range objects.Heads {
+			one := &item{resource: resourceOf(objects.Informer), head: h}
+			if trees {
+				if one, err = v.readObject(ctx, which, object.Key{Namespace: h.Namespace, Name: h.Name}, false); err != nil {
+					return nil, err
+				}
+			}
+			if one != nil { // it may have been deleted meanwhile
+				all = append(all, *one)
+			}
+		}
+		if page.Continue = objects.Continue; page.Continue == "" {
+			return all, nil
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+var update = flag.Bool("update", false, "write what the tests compare with")
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+// shop is a cluster with two pods, of which much is known, and what a terminal would obey.
+func shop(t *testing.T) string {
+	t.Helper()
+	srv := apiserver.New(apiserver.Options{Seed: 1})
+	t.Cleanup(srv.Close)
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	require.NoError(t, err)
+	for n, name := range []string{"web-1", "web-2"} {
+		_, err := srv.Put(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: name, Labels: map[string]string{"app": "web", "example.com/tier": "t" + name[4:]},
+				Annotations: map[string]string{"note": "a\u009b2J\x1b[2J\u202eb", "lines": "one\ntwo\n", "number": "1"},
+			},
+			Spec:   corev1.PodSpec{NodeName: []string{"n2", "n1"}[n], Containers: []corev1.Container{{Name: "c", Image: "i:" + name}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0." + name[4:]},
+		})
+		require.NoError(t, err)
+	}
+	return "--server=" + endpoint.URL
+}
+
+func TestGetInEachForm(t *testing.T) {
+	server := shop(t)
+	template := filepath.Join(t.TempDir(), "template")
+	for _, c := range []struct {
+		want string
+		args []string
+		file string // of the template, where the argument ends with =FILE
+	}{
+		{"pods/web-1\npods/web-2\n", []string{"pods", "-o", "name"}, ""},
+		{"web-1 web-2", []string{"pods", "-o", "jsonpath={.items[*].metadata.name}"}, ""},
+		{"web-1", []string{"pods/web-1", "-o", "jsonpath={.metadata.name}"}, ""},
+		{"web-2\tn1\nweb-1\tn2\n", []string{"pods", "--sort-by", "{.spec.nodeName}", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\t"}{.spec.nodeName}{"\n"}{end}`}, ""},
+		{"web-2 ", []string{"pods", "-o", `jsonpath={range .items[?(@.spec.nodeName=="n1")]}{.metadata.name} {end}`}, ""},
+		{"web-1,web-2,", []string{"pods", "-o", "go-template={{range .items}}{{.metadata.name}},{{end}}"}, ""},
+		{"true", []string{"pods", "web-1", "-o", "go-template={{eq .metadata.generation 1}}"}, ""},
+		{"NAME    IMAGE     NONE\nweb-1   i:web-1   <none>\nweb-2   i:web-2   <none>\n", []string{"pods", "-o", "custom-columns=NAME:.metadata.name,IMAGE:.spec.containers[0,1].image,NONE:.a.b"}, ""},
+		{"web-2   n1\nweb-1   n2\n", []string{"pods", "--no-headers", "--sort-by=.spec.nodeName", "-o", "custom-columns=NAME:{.metadata.name},NODE:spec.nodeName"}, ""},
+		{"NAME    NODE\nweb-1   n2\n", []string{"pods/web-1", "-o", "custom-columns-file=FILE"}, "NAME  NODE\n.metadata.name  .spec.nodeName\n"},
+		{"web-1", []string{"pods/web-1", "-o", "jsonpath-file=FILE"}, "{.metadata.name}"},
+		{"web-1", []string{"pods/web-1", "-o", "go-template-file=FILE"}, "{{.metadata.name}}"},
+		{"NAMESPACE   NAME    RV    GENERATION   OWNER   APP   TIER   LABELS\nshop        web-2   102   1            -       web   t2     app=web,example.com/tier=t2\nshop        web-1   101   1            -       web   t1     app=web,example.com/tier=t1\n",
+			[]string{"pods", "-L", "app,example.com/tier", "--show-labels", "--sort-by=.spec.nodeName"}, ""},
+		{"NAMESPACE   NAME    RV    GENERATION   OWNER\nshop        web-1   101   1            -\n", []string{"pods/web-1", "-o", "table"}, ""},
+	} {
+		require.NoError(t, os.WriteFile(template, []byte(c.file), 0o600))
+		args := append([]string{"get", "-n", "shop", server}, c.args...)
+		args[len(args)-1] = strings.Replace(args[len(args)-1], "=FILE", "="+template, 1)
+		r := invoke(t, args...)
+		require.Equal(t, exitOK, r.code, "%v: %s", args, r.errOut)
+		require.Equal(t, c.want, r.out, c.args)
+	}
+}
+
+// JSON and YAML are valid, mean the object, and have nothing that a terminal would obey.
+func TestGetWritesObjects(t *testing.T) {
+	server := shop(t)
+	var list, one struct {
+		Kind     string
+		Items    []corev1.Pod
+		Metadata metav1.ObjectMeta
+	}
+	check := func(text string) {
+		t.Helper()
+		for _, r := range text {
+			require.True(t, r == '\n' || !printable.Control(r), "%q", text)
+		}
+	}
+	r := invoke(t, "get", "pods", "-n", "shop", "-o", "json", server)
+	require.NoError(t, json.Unmarshal([]byte(r.out), &list), r.out)
+	check(r.out)
+	require.Equal(t, "List", list.Kind)
+	require.Len(t, list.Items, 2)
+	note := "a\u009b2J\x1b[2J\u202eb"
+	require.Equal(t, note, list.Items[0].Annotations["note"])
+
+	r = invoke(t, "get", "pods", "-n", "shop", "-o", "jsonl", server)
+	check(r.out)
+	require.Len(t, r.lines(), 2)
+	for _, line := range r.lines() {
+		require.NoError(t, json.Unmarshal([]byte(line), &one))
+		require.Equal(t, note, one.Metadata.Annotations["note"])
+	}
+
+	r = invoke(t, "get", "pods/web-1", "-n", "shop", "-o", "yaml", server)
+	check(r.out)
+	require.NoError(t, yaml.UnmarshalStrict([]byte(r.out), &map[string]any{}))
+	var pod corev1.Pod
+	require.NoError(t, yaml.Unmarshal([]byte(r.out), &pod))
+	require.Equal(t, list.Items[0].Annotations, pod.Annotations)
+	require.Equal(t, list.Items[0].Spec, pod.Spec)
+	pod.UID, pod.CreationTimestamp = "", metav1.Time{}
+	golden(t, "get.yaml", strings.NewReplacer(string(list.Items[0].UID), "UID", list.Items[0].CreationTimestamp.UTC().Format("2006-01-02T15:04:05Z"), "TIME").Replace(r.out))
+
+	r = invoke(t, "watch", "pods/web-1", "-n", "shop", "-o", "jsonl", "-c", "1", server)
+	check(r.out)
+	require.Contains(t, r.out, `\u009b2J`)
+	require.True(t, json.Valid([]byte(r.out)))
+}
+
+// A terminal gets no control characters from a template, and a pipe gets what is there.
+func TestTemplatesOnATerminal(t *testing.T) {
+	server := shop(t)
+	for _, form := range []string{`jsonpath={.metadata.annotations.note}{"\n"}`, `go-template={{.metadata.annotations.note}}{{"\n"}}`} {
+		for terminal, want := range map[bool]string{true: "a 2J [2J b\n", false: "a\u009b2J\x1b[2J\u202eb\n"} {
+			var stdout, stderr transcript
+			s := around(&stdout, &stderr)
+			s.outTerminal = terminal
+			r := finish(t, t.Context(), []string{"get", "pods/web-1", "-n", "shop", "-o", form, server}, s)
+			require.Equal(t, want, r.out, r.errOut)
+		}
+	}
+	r := invoke(t, "get", "pods/web-1", "-n", "shop", "-o", "custom-columns=NOTE:.metadata.annotations.note", server)
+	require.Equal(t, "NOTE\na 2J [2J b\n", r.out)
+}
+
+func TestWhatGetCannotShow(t *testing.T) {
+	blind := httptest.NewServer(program(t, false))
+	defer blind.Close()
+	without := "--attach=" + blind.URL
+	server := shop(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"pods", "-o", "xml", server}, exitUsage, "want one of table, wide, json, jsonl, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,..."},
+		{[]string{"pods", "-o", "jsonpath", server}, exitUsage, "the template is missing: want for example jsonpath='{.metadata.name}'"},
+		{[]string{"pods", "-o", "jsonpath={.a", server}, exitUsage, "the brace is not closed"},
+		{[]string{"pods", "-o", "go-template={{.a", server}, exitUsage, "unclosed action"},
+		{[]string{"pods", "-o", "go-template={{.metadata.a.b.c | len}}", server}, exitRuntime, "-o go-template: "},
+		{[]string{"pods", "-o", "custom-columns=NAME", server}, exitUsage, "want HEADER:PATH"},
+		{[]string{"pods", "-o", "jsonpath-file=/none", server}, exitUsage, "no such file"},
+		{[]string{"pods", "--sort-by", "{.a", server}, exitUsage, "--sort-by: jsonpath"},
+		{[]string{"pods", "-o", "json", "-L", "app", server}, exitUsage, "--show-labels and --label-columns are about the table"},
+		{[]string{"pods", "--sort-by=.metadata.creationTimestamp", without}, exitUsage, "no object shows anything there: this process shows no contents"},
+		{[]string{"--sort-by=.name", without}, exitUsage, "are about objects: name a TYPE"},
+	} {
+		r := invoke(t, append([]string{"get"}, c.args...)...)
+		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)
+		require.Contains(t, r.errOut, c.want)
+		require.Empty(t, r.out)
+	}
+	r := invoke(t, "get", "pods", "--sort-by=.metadata.name", "-o", "jsonpath={.items[*].metadata['name','labels.is']}", without)
+	require.Equal(t, "bad bad good good", r.out)
+	require.Contains(t, r.errOut, "only the metadata of 2 of 2 objects is shown: this process shows no contents")
+	r = invoke(t, "get", "-o", "jsonpath={.items[*].reflector.resource}", without)
+	require.Equal(t, "pods", r.out)
+	r = invoke(t, "get", "-o", "custom-columns=NAME:.reflector.resource,OBJECTS:.objects", without)
+	require.Equal(t, "NAME   OBJECTS\npods   2\n", r.out)
+	r = invoke(t, "get", "pods", "--sort-by=.metadata.labels.is", "--no-headers", without)
+	require.Regexp(t, `^shop +bad .*\nshop +good `, r.out)
+}
+
+func TestOrderOfValues(t *testing.T) {
+	all := []any{"b", int64(3), nil, "10Gi", true, "a", "9Mi", 2.5, map[string]any{}, false, "1e999999999", "2026-01-02T03:04:05Z"}
+	var items []item
+	for _, v := range all {
+		items = append(items, item{tree: map[string]any{"v": v}})
+	}
+	items = append(items, item{tree: map[string]any{}})
+	place, err := jsonpath.ParsePath(".v")
+	require.NoError(t, err)
+	found, err := sortBy(place, items)
+	require.NoError(t, err)
+	require.True(t, found)
+	var order []any
+	for _, one := range items {
+		order = append(order, one.tree["v"])
+	}
+	require.Equal(t, []any{nil, nil, false, true, 2.5, int64(3), "9Mi", "10Gi", "1e999999999", "2026-01-02T03:04:05Z", "a", "b", map[string]any{}}, order)
+}
