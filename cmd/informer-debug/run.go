@@ -111,6 +111,7 @@ reconciled, and what their caches hold.
 		newCheck(s),
 		newWait(s),
 		newDoctor(s),
+		newChurn(s),
 		newRecord(s),
 		newReplay(s),
 		newSnapshot(s),

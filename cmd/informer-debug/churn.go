@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// churnFlags are those of churn.
+type churnFlags struct {
+	sightFlags
+	period time.Duration
+	limit  int
+	keep   []string
+	output choice
+}
+
+func newChurn(s surroundings) *cobra.Command {
+	flags := churnFlags{output: choice{words: []string{"json", "jsonl"}}}
+	cmd := &cobra.Command{
+		Use:   "churn TYPE[,TYPE...]",
+		Short: "Say who changes what, and what need not be heard of",
+		Long: `churn watches for --for, and says which objects, fields and managers the changes are of, and
+how many of them a predicate would drop. Ctrl-C ends it early, with what it has.
+
+The manager of a change is the one that owns the field, by metadata.managedFields, and has
+written last; "unknown" where nobody owns it. Names of fields are shown, values never.
+
+What is no change of an object is counted apart: a version that was sent again, and a write that
+changed nothing but metadata.managedFields and the resource version. Resyncs come from a
+process and not from the server, so that there are none here.
+
+DECODE is measured: the object of an event is written as JSON and decoded again in this
+process, alone and into an unstructured object, whole and with each Keep, each time thrice, of
+which the quickest counts. Typed
+objects from protobuf take less. So are the first ` + fmt.Sprint(measureAll) + ` events, then every second one of as
+many, every fourth, and so on; the sums are scaled from those to all. A predicate saves what
+follows an event, and not its decoding: DECODE is then what was spent on events that were
+dropped. Keep saves decoding, and no event: EVENTS are then those that change nothing kept.
+
+As much as ` + fmt.Sprint(mostStates) + ` objects and ` + bytesText(mostStateBytes) + ` of them, packed, are held to compare with, ` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + `
+objects are counted one by one, and what is beyond that is counted together.
+
+TYPE is as for get. With --attach, and TYPE the name of an informer or nothing, it shows the
+busiest keys of a process within --for, as far back as its flight recorder remembers. There are
+no fields in that.
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug churn pods,leases.coordination.k8s.io -A
+  informer-debug churn nodes --for 5m --keep spec.podCIDR,status.conditions -o json
+  informer-debug churn --attach pod/janitor-0 -n ops`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	flags.add(cmd)
+	cmd.Flags().DurationVar(&flags.period, "for", time.Minute, "how long to watch")
+	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many objects, fields and managers to show; 0 is all that were counted")
+	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields that an informer would keep, such as spec.nodeName,status.phase; may be repeated")
+	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := flags.check(); err != nil {
+			return err
+		}
+		types := strings.Join(args, "")
+		if flags.to != "" {
+			return flags.attached(cmd.Context(), s, types)
+		}
+		return flags.run(cmd.Context(), s, types)
+	}
+	return cmd
+}
+
+func (f *churnFlags) check() error {
+	if err := f.sightFlags.check(); err != nil {
+		return err
+	}
+	switch {
+	case f.period <= 0:
+		return usage("--for is %s: want more than 0", f.period)
+	case f.limit < 0:
+		return usage("--limit is %d: want 0 or more", f.limit)
+	case slices.Contains(f.keep, ""):
+		return usage("--keep is empty: name fields, such as spec.nodeName")
+	case f.to != "" && (f.selector != "" || len(f.keep) > 0):
+		return usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
+	}
+	return nil
+}
+
+// run watches all TYPEs at once.
+func (f *churnFlags) run(ctx context.Context, s surroundings, types string) error {
+	console := newConsole(s, false)
+	_, targets, err := f.targets(ctx, s, types, console)
+	if err != nil {
+		return unfinished(ctx, 0, err)
+	}
+	defer targets[0].client.CloseIdleConnections()
+	return f.watch(ctx, s, targets, console)
+}
+
+func (f *churnFlags) watch(ctx context.Context, s surroundings, targets []target, console *console) error {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	failed := make(chan error, len(targets))
+	var all []*churning
+	for _, at := range targets {
+		c, err := newChurning(at, f.keep)
+		if err != nil {
+			return usage("--keep: %w", err)
+		}
+		all = append(all, c)
+		watches.Go(func() {
+			if err := c.run(running, f, console); err != nil {
+				failed <- err
+			}
+		})
+	}
+	for _, c := range all {
+		select {
+		case <-c.synced:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return &exitError{code: exitRuntime, err: errInterrupted}
+		}
+	}
+	began := time.Now()
+	select {
+	case <-time.After(f.period):
+	case <-ctx.Done():
+	}
+	took := time.Since(began)
+	stop()
+	watches.Wait()
+	for _, c := range all {
+		if err := f.write(s.stdout, c.report(took, f.limit)); err != nil {
+			return unwritten(err)
+		}
+	}
+	return nil
+}
+
+// run reads the resource until ctx is done.
+func (c *churning) run(ctx context.Context, f *churnFlags, console *console) error {
+	shown := &view{target: c.at, job: &job{console: console}}
+	r := reflector.New(c, nowhere{}, reflector.Options{
+		LabelSelector: f.labels, FieldSelector: f.fields, Initial: reflector.List, PageSize: churnPage,
+		OnState: shown.state,
+		OnError: func(_ context.Context, e *failure.Failure) failure.Verdict { return judge(e, c.isSynced()) },
+	})
+	err := r.Run(ctx)
+	c.reflector = r.Status()
+	if e, ok := errors.AsType[*failure.Failure](err); ok {
+		return shown.refusal(e)
+	}
+	return err
+}
+
+// busyKeys is what a process can tell.
+type busyKeys struct {
+	Within time.Duration
+	Keys   []flight.Busy
+	Fields string // why there are none
+}
+
+// attached shows the busiest keys of a process.
+func (f *churnFlags) attached(ctx context.Context, s surroundings, types string) error {
+	process, called, err := f.attach(s)
+	if err != nil {
+		return err
+	}
+	const all = 1000
+	busy, err := process.Busiest(ctx, max(1, int(f.period.Seconds())), all)
+	if err != nil {
+		return f.unanswered(ctx, called, err)
+	}
+	told := busyKeys{Within: busy.Within, Fields: "a process tells of keys and times, and of no fields: " +
+		"informer-debug churn TYPE, without --attach, watches the cluster itself"}
+	names := strings.Split(types, ",")
+	for _, b := range busy.Keys {
+		named := func(name string) bool {
+			return b.Name == name || b.Informer == name || strings.HasPrefix(b.Name, name+" ")
+		}
+		if types == "" || types == b.Name || slices.ContainsFunc(names, named) {
+			told.Keys = append(told.Keys, b)
+		}
+	}
+	if f.limit > 0 && len(told.Keys) > f.limit {
+		told.Keys = told.Keys[:f.limit]
+	}
+	return unwritten(f.writeBusy(s, &told))
+}
+
+func (f *churnFlags) writeBusy(s surroundings, told *busyKeys) error {
+	switch f.output.value {
+	case "json":
+		return debug.WriteJSON(s.stdout, told)
+	case "jsonl":
+		return debug.WriteJSONLine(s.stdout, told)
+	}
+	newConsole(s, false).trouble(time.Now(), "%s", told.Fields)
+	t := newText()
+	t.line("EVENTS", "OF", "KEY")
+	for _, b := range told.Keys {
+		t.line(fmt.Sprint(b.Count), string(b.Role)+" "+b.Name, object.FormatKey(b.Key))
+	}
+	if len(told.Keys) == 0 {
+		return t.write(s.stdout, fmt.Sprintf("nothing happened to any key within %s, as far as the process remembers", told.Within))
+	}
+	return t.write(s.stdout, fmt.Sprintf("busiest keys within %s, as far as the process remembers", told.Within))
+}

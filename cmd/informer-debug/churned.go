@@ -1,0 +1,213 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/debug"
+)
+
+// churned is what was found out about one resource. Its fields are the interface to scripts.
+type churned struct {
+	Type string        `json:"type"`
+	For  time.Duration `json:"for"`
+	churnKinds
+	Objects    ranking     `json:"objects"`
+	Fields     []churnedAt `json:"fields"`
+	MoreFields remainder   `json:"moreFields"`
+	Managers   ranking     `json:"managers"`
+	Decode     decodeCost  `json:"decode"`
+	Predicates []spared    `json:"predicates"`
+	Keep       []spared    `json:"keep"`
+	Held       int         `json:"held"` // objects whose last state was there to compare with
+	Full       bool        `json:"full"` // whether there was no room for others
+	Relists    uint64      `json:"relists"`
+	Failures   uint64      `json:"failures"`
+	Failure    string      `json:"failure,omitempty"` // the last one
+}
+
+// ranking is the beginning of what was counted.
+type ranking struct {
+	Top []count `json:"top"`
+	remainder
+}
+
+// remainder is what is not shown.
+type remainder struct {
+	Others  int `json:"others"`  // names that were counted and are not shown
+	Untold  int `json:"untold"`  // events of names for which there was no room
+	Counted int `json:"counted"` // names in all
+}
+
+// churnedAt is one field, and who changed it.
+type churnedAt struct {
+	count
+	Managers []count `json:"managers"`
+}
+
+// decodeCost is what was measured.
+type decodeCost struct {
+	Events   int           `json:"events"`   // that had an object to decode
+	Measured int           `json:"measured"` // that were decoded again
+	Took     time.Duration `json:"took"`     // that all would take, by those that were
+}
+
+// spared is what one predicate or Keep would spare.
+type spared struct {
+	Name   string        `json:"name"`
+	Events int           `json:"events"`
+	Decode time.Duration `json:"decode"`
+}
+
+// report sums up. The reflector must have stopped.
+func (c *churning) report(took time.Duration, limit int) *churned {
+	r := &churned{
+		Type: c.at.String(), For: took, churnKinds: c.kinds, Held: len(c.states), Full: !c.roomy,
+		Objects: c.objects.ranking(limit), Managers: c.managers.ranking(limit),
+		Relists: c.reflector.Relists, Failures: c.reflector.Failures, Fields: []churnedAt{},
+	}
+	if f := c.reflector.Failure; f != nil {
+		r.Failure = oneLine(failureText(f))
+	}
+	fields := c.fields.ranking(limit)
+	r.MoreFields = fields.remainder
+	for _, f := range fields.Top {
+		r.Fields = append(r.Fields, churnedAt{f, c.of[f.Name].largest(0)})
+	}
+	s := &c.savings
+	r.Decode = decodeCost{s.events, s.measured, scaled(s.took, s.measured, s.events)}
+	for _, p := range s.predicates {
+		r.Predicates = append(r.Predicates, spared{p.name, p.dropped, scaled(p.took, p.measured, p.dropped)})
+	}
+	for _, k := range s.keeps {
+		r.Keep = append(r.Keep, spared{k.fields.String(), k.blind, scaled(s.took-k.took, s.measured, s.events)})
+	}
+	return r
+}
+
+func (c *counter) ranking(limit int) ranking {
+	top := c.largest(limit)
+	return ranking{top, remainder{Others: len(c.named) - len(top), Untold: c.beyond, Counted: len(c.named)}}
+}
+
+// write writes a report in the format that was asked for.
+func (f *churnFlags) write(w io.Writer, r *churned) error {
+	switch f.output.value {
+	case "json":
+		return debug.WriteJSON(w, r)
+	case "jsonl":
+		return debug.WriteJSONLine(w, r)
+	}
+	t := newText()
+	r.doubts(t)
+	if r.Events > 0 {
+		t.line()
+		r.tables(t)
+	}
+	t.line()
+	return t.write(w, r.headline())
+}
+
+func (r *churned) headline() string {
+	head := fmt.Sprintf("%s: %d events within %s, %s, of %d objects; %d were there before", r.Type, r.Events, r.For.Round(time.Millisecond), bytesText(int64(r.Bytes)), r.Objects.Counted, r.Listed)
+	var kinds []string
+	for _, k := range []struct {
+		n    int
+		name string
+	}{
+		{r.Changed, "changed"}, {r.Added, "added"}, {r.Deleted, "deleted"}, {r.Unmoving, "changed nothing but managedFields and the version"},
+		{r.Resent, "sent again in the same version"}, {r.Unheld, "changed and not compared"}, {r.Unreadable, "not readable"},
+	} {
+		if k.n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d %s", k.n, k.name))
+		}
+	}
+	if len(kinds) > 0 {
+		head += ". " + strings.Join(kinds, ", ")
+	}
+	return head
+}
+
+// doubts says what the figures lack.
+func (r *churned) doubts(t *text) {
+	if r.Full {
+		t.line(fmt.Sprintf("  there was room to hold %d objects: of %d updates of others no fields are known; -n and -l narrow what is watched", r.Held, r.Unheld))
+	}
+	if r.Missed > 0 {
+		t.line(fmt.Sprintf("  the watch was interrupted, and %d objects changed meanwhile, each once or more: no events of that are counted", r.Missed))
+	}
+	if r.Failures > 0 {
+		t.line(fmt.Sprintf("  reading failed %s, last with %s", times(r.Failures), r.Failure))
+	}
+}
+
+func (r *churned) tables(t *text) {
+	r.ranked(t, "OBJECT", r.Objects)
+	if len(r.Fields) > 0 {
+		t.line()
+		t.line("EVENTS", "FIELD", "BY")
+	}
+	for _, f := range r.Fields {
+		var by []string
+		for _, m := range f.Managers {
+			by = append(by, fmt.Sprintf("%s %d", m.Name, m.Events))
+		}
+		t.line(fmt.Sprint(f.Events), f.Name, strings.Join(by, ", "))
+	}
+	r.MoreFields.line(t)
+	if len(r.Managers.Top) > 0 {
+		t.line()
+		r.ranked(t, "MANAGER", r.Managers)
+	}
+	if r.Decode.Measured == 0 {
+		return
+	}
+	t.line()
+	t.line("EVENTS", "DECODE", "A PREDICATE WOULD DROP")
+	for _, p := range r.Predicates {
+		t.line(fmt.Sprint(p.Events), r.share(p.Decode), p.Name)
+	}
+	t.line()
+	t.line("EVENTS", "DECODE", "KEEP WOULD SAVE")
+	for _, k := range r.Keep {
+		t.line(fmt.Sprint(k.Events), r.share(k.Decode), k.Name)
+	}
+	t.line()
+	t.line(fmt.Sprintf("DECODE is of %s for the objects of %d events, of which %d were measured: decoded again from JSON, one by one", short(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
+}
+
+// share is a time beside all that decoding takes.
+func (r *churned) share(d time.Duration) string {
+	if d == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%s (%.0f%%)", signed(d), 100*d.Seconds()/r.Decode.Took.Seconds())
+}
+
+// signed is short for what may be less than nothing, as the difference of two measurements.
+func signed(d time.Duration) string {
+	if d < 0 {
+		return "-" + short(-d)
+	}
+	return short(d)
+}
+
+func (r *churned) ranked(t *text, what string, all ranking) {
+	t.line("EVENTS", what)
+	for _, c := range all.Top {
+		t.line(fmt.Sprint(c.Events), c.Name)
+	}
+	all.line(t)
+}
+
+// line says what is not shown.
+func (r *remainder) line(t *text) {
+	if r.Others > 0 {
+		t.line("", fmt.Sprintf("and %d more: --limit 0 shows all", r.Others))
+	}
+	if r.Untold > 0 {
+		t.line(fmt.Sprint(r.Untold), fmt.Sprintf("of others than the first %d, not counted one by one", r.Counted))
+	}
+}

@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+const (
+	churnPage      = 500
+	mostStates     = 100000    // objects whose last state is held
+	mostStateBytes = 128 << 20 // and what they take
+	mostKeys       = 10000     // objects that are counted one by one
+	mostFields     = 2000      // fields that are
+	mostManagers   = 200       // managers that are, and of each field a few
+	mostOfField    = 8
+	mostPath       = 200 // characters of a field's path
+)
+
+type (
+	untyped       = *unstructured.Unstructured
+	packedUntyped = *wire.Packed[untyped]
+)
+
+// churning is the source of a reflector whose queue leads nowhere. It looks at each event that
+// passes through it and compares the object with the last state of it that passed. The
+// goroutine in which the reflector reads has it to itself until the reflector has stopped.
+type churning struct {
+	at        target
+	from      source.ListerWatcher[packedUntyped]
+	synced    chan struct{} // closed when the first list is there
+	reflector reflector.Status
+
+	states map[object.Key]packedUntyped
+	bytes  int // that they take
+	roomy  bool
+
+	kinds    churnKinds
+	objects  counter
+	fields   counter
+	managers counter
+	of       map[string]*counter // the managers of a field
+	savings  savings
+}
+
+// churnKinds counts events by what they are.
+type churnKinds struct {
+	Listed     int `json:"listed"`     // objects that were there at the beginning
+	Events     int `json:"events"`     // all of those below
+	Bytes      int `json:"bytes"`      // of them, as they came
+	Added      int `json:"added"`      //
+	Changed    int `json:"changed"`    // updates that changed a field
+	Deleted    int `json:"deleted"`    //
+	Resent     int `json:"resent"`     // the version that was sent before
+	Unmoving   int `json:"unmoving"`   // updates of managedFields and the resource version alone
+	Unheld     int `json:"unheld"`     // updates of objects for whose last state there was no room
+	Unreadable int `json:"unreadable"` // updates that could not be compared
+	Missed     int `json:"missed"`     // objects that a later list showed to be changed, new or gone
+}
+
+func newChurning(at target, keep []string) (*churning, error) {
+	measured, err := newSavings(at.mapping.Kind, keep)
+	if err != nil {
+		return nil, err
+	}
+	by := wire.NewPacker[untyped](wire.NewPool())
+	c := &churning{
+		at: at, synced: make(chan struct{}), states: map[object.Key]packedUntyped{}, roomy: true, savings: measured, of: map[string]*counter{},
+		objects: counter{most: mostKeys}, fields: counter{most: mostFields}, managers: counter{most: mostManagers},
+	}
+	c.from = rest.ResourceForMapping[untyped](at.client, at.mapping).Namespace(at.namespace).Packing(by)
+	return c, nil
+}
+
+// nowhere is the queue of a reflector that is run for what passes through its source.
+type nowhere struct{}
+
+func (nowhere) Add(deltafifo.Delta[packedUntyped]) {}
+func (nowhere) WaitForRoom(context.Context) error  { return nil }
+func (c *churning) String() string                 { return c.at.String() }
+func (c *churning) isSynced() bool {
+	select {
+	case <-c.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// List implements source.ListerWatcher. It passes on no more objects than there is room for;
+// of the others the watch tells all the same.
+func (c *churning) List(ctx context.Context, opts metav1.ListOptions) source.List[packedUntyped] {
+	list := c.from.List(ctx, opts)
+	return source.List[packedUntyped]{Meta: list.Meta, Items: func(yield func(packedUntyped, error) bool) {
+		before := c.states
+		c.states, c.bytes, c.roomy = map[object.Key]packedUntyped{}, 0, true
+		seen, missed := 0, 0
+		for o, err := range list.Items {
+			if err != nil {
+				c.missed(missed)
+				for _, o := range before {
+					c.hold(o)
+				}
+				yield(o, err)
+				return
+			}
+			seen++
+			if was, had := before[object.KeyOf(o)]; !had || was.GetResourceVersion() != o.GetResourceVersion() {
+				missed++
+			}
+			delete(before, object.KeyOf(o))
+			if c.hold(o) && !yield(o, nil) {
+				return
+			}
+		}
+		if c.isSynced() {
+			c.missed(missed + len(before))
+			return
+		}
+		c.kinds.Listed = seen
+		close(c.synced)
+	}}
+}
+
+// missed counts objects of which no event told what has become of them.
+func (c *churning) missed(n int) {
+	if c.isSynced() {
+		c.kinds.Missed += n
+	}
+}
+
+// Watch implements source.ListerWatcher.
+func (c *churning) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[packedUntyped], error], error) {
+	events, err := c.from.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[packedUntyped], error) bool) {
+		for e, err := range events {
+			if err == nil && e.Type != watch.Bookmark {
+				c.event(&e)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// hold keeps a state if there is room.
+func (c *churning) hold(o packedUntyped) bool {
+	key := object.KeyOf(o)
+	c.drop(key)
+	if len(c.states) >= mostStates || c.bytes+o.Size() > mostStateBytes {
+		c.roomy = false
+		return false
+	}
+	c.states[key] = o
+	c.bytes += o.Size()
+	return true
+}
+
+func (c *churning) drop(key object.Key) {
+	if was, had := c.states[key]; had {
+		c.bytes -= was.Size()
+		delete(c.states, key)
+	}
+}
+
+// event counts one event.
+func (c *churning) event(e *wire.Event[packedUntyped]) {
+	c.kinds.Events++
+	c.kinds.Bytes += e.Bytes
+	key := object.KeyOf(e.Object)
+	was, had := c.states[key]
+	if e.Type != watch.Deleted && had && was.GetUID() == e.Object.GetUID() && was.GetResourceVersion() == e.Object.GetResourceVersion() {
+		c.kinds.Resent++
+		return
+	}
+	c.objects.add(object.FormatKey(key))
+	if e.Type == watch.Deleted {
+		c.kinds.Deleted++
+		c.drop(key)
+		c.other(e.Object)
+		return
+	}
+	c.hold(e.Object)
+	switch {
+	case had && was.GetUID() == e.Object.GetUID():
+		c.update(was, e.Object)
+	case e.Type == watch.Added || had:
+		c.kinds.Added++
+		c.other(e.Object)
+	default:
+		c.kinds.Unheld++
+		c.other(e.Object)
+	}
+}
+
+// other counts an event that is no update, or that cannot be looked at as one: all pass it on.
+func (c *churning) other(o packedUntyped) {
+	if whole, err := o.Open(); err == nil {
+		c.savings.event(nil, whole, nil)
+	}
+}
+
+// update looks at what changed.
+func (c *churning) update(was, is packedUntyped) {
+	old, err := was.Open()
+	if err == nil {
+		var now untyped
+		if now, err = is.Open(); err == nil {
+			err = c.compare(old, now)
+		}
+	}
+	if err != nil {
+		c.kinds.Unreadable++
+	}
+}
+
+func (c *churning) compare(old, now untyped) error {
+	changes, err := changesBetween(old, now)
+	if err != nil {
+		return err
+	}
+	if old.GetGeneration() != now.GetGeneration() && len(changes) == 0 {
+		changes = append(changes, fieldChange{path: "metadata.generation", had: true, has: true})
+	}
+	c.savings.event(old, now, changes)
+	by := ownersOf(old, now)
+	if len(changes) == 0 {
+		c.kinds.Unmoving++
+		c.managers.add(by.last())
+		return nil
+	}
+	c.kinds.Changed++
+	wrote := map[string]bool{}
+	for _, change := range changes {
+		who := by.of(change.path, change.has)
+		wrote[who] = true
+		path := clipped(change.path)
+		if !c.fields.add(path) {
+			continue
+		}
+		if c.of[path] == nil {
+			c.of[path] = &counter{most: mostOfField}
+		}
+		c.of[path].add(who)
+	}
+	for who := range wrote {
+		c.managers.add(who)
+	}
+	return nil
+}
+
+// clipped is a path that is not too long to be kept, apart from the object that it is of.
+func clipped(path string) string {
+	if len(path) <= mostPath {
+		return strings.Clone(path)
+	}
+	end := mostPath
+	for !utf8.RuneStart(path[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", path[:end], len(path))
+}

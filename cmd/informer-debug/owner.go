@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// nobody stands for the manager of a field that managedFields say nothing of.
+const nobody = "unknown"
+
+// owners says who has changed the fields of an object, by its managedFields: of those who own
+// a field, the one that wrote last.
+type owners struct {
+	entries []owner // those that this write changed first, then the newest first
+}
+
+// owner is one manager of an object.
+type owner struct {
+	name   string
+	wrote  bool // whether the entry is another than before
+	at     time.Time
+	fields map[string]any // the FieldsV1, with "f:NAME", "k:{...}" and "v:..." for names
+}
+
+// ownersOf reads the managedFields of a state and of the one before it.
+func ownersOf(old, new *unstructured.Unstructured) owners {
+	before := map[string]metav1.ManagedFieldsEntry{}
+	for _, m := range old.GetManagedFields() {
+		before[entryID(&m)] = m
+	}
+	var all owners
+	for _, m := range new.GetManagedFields() {
+		var o owner
+		was, had := before[entryID(&m)]
+		o.wrote = !had || !m.Time.Equal(was.Time) || !bytes.Equal(rawFields(&m), rawFields(&was))
+		if o.name = m.Manager; o.name == "" {
+			o.name = nobody
+		}
+		if m.Subresource != "" {
+			o.name += " (" + m.Subresource + ")"
+		}
+		if m.Time != nil {
+			o.at = m.Time.Time
+		}
+		_ = json.Unmarshal(rawFields(&m), &o.fields) // whoever owns nothing that can be read owns nothing
+		all.entries = append(all.entries, o)
+	}
+	return all
+}
+
+// entryID is what tells the entries of one object apart.
+func entryID(m *metav1.ManagedFieldsEntry) string {
+	return fmt.Sprintf("%q %q %q %q", m.Manager, m.Operation, m.APIVersion, m.Subresource)
+}
+
+func rawFields(m *metav1.ManagedFieldsEntry) []byte {
+	if m.FieldsV1 == nil {
+		return nil
+	}
+	return m.FieldsV1.Raw
+}
+
+// of names who changed the field at a path that changesBetween gave. A field that is gone has
+// no owner any more: whoever wrote last counts as the one that took it away.
+func (all owners) of(path string, has bool) string {
+	words := splitPath(path)
+	best, found := owner{name: nobody}, false
+	for _, o := range all.entries {
+		if has && !owns(o.fields, words) {
+			continue
+		}
+		if !found || o.wrote && !best.wrote || o.wrote == best.wrote && o.at.After(best.at) {
+			best, found = o, true
+		}
+	}
+	return best.name
+}
+
+// last names who wrote last, whatever it was.
+func (all owners) last() string { return all.of("", false) }
+
+// owns reports whether a tree of FieldsV1 has a place, or a part of it, or the whole that it
+// is a part of where that has no parts of its own.
+func owns(fields map[string]any, words []string) bool {
+	if fields == nil {
+		return false
+	}
+	if len(words) == 0 {
+		return true
+	}
+	child, ok := childOf(fields, words[0])
+	if !ok {
+		return isSet(fields)
+	}
+	for name := range child {
+		if name != "." {
+			return owns(child, words[1:])
+		}
+	}
+	return true
+}
+
+// isSet reports whether a tree is that of a list whose items are owned by their values, which
+// no path tells.
+func isSet(fields map[string]any) bool {
+	for name := range fields {
+		if strings.HasPrefix(name, "v:") {
+			return true
+		}
+	}
+	return false
+}
+
+// childOf finds what is below a word of a path: a member, or an item by what names it.
+func childOf(fields map[string]any, word string) (map[string]any, bool) {
+	if child, ok := fields["f:"+word].(map[string]any); ok {
+		return child, true
+	}
+	if child, ok := fields["i:"+word].(map[string]any); ok {
+		return child, true
+	}
+	for name, child := range fields {
+		text, ok := strings.CutPrefix(name, "k:")
+		if !ok || !strings.Contains(text, word) {
+			continue
+		}
+		var keys map[string]any
+		if json.Unmarshal([]byte(text), &keys) != nil {
+			continue
+		}
+		for _, v := range keys {
+			if below, ok := child.(map[string]any); ok && v == word {
+				return below, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// splitPath takes a path apart: spec.containers[web].image has four words.
+func splitPath(path string) (words []string) {
+	for path != "" {
+		if inside, ok := strings.CutPrefix(path, "["); ok {
+			end := strings.Index(inside, "]")
+			if end < 0 {
+				return append(words, inside)
+			}
+			words, path = append(words, inside[:end]), strings.TrimPrefix(inside[end+1:], ".")
+			continue
+		}
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			return append(words, path)
+		}
+		words, path = append(words, path[:end]), strings.TrimPrefix(path[end:], ".")
+	}
+	return words
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// measureAll is how many events are measured before every second one is enough, and how many
+// of those before every fourth is.
+const measureAll = 2000
+
+// savings says what predicates and Keep would have saved.
+type savings struct {
+	whole      wire.Decoder[untyped]
+	predicates []predicate
+	keeps      []keep
+
+	events, measured int
+	every, since     int           // one of every is measured; since the last change of that so many were
+	took             time.Duration // to decode those that were measured
+}
+
+// predicate is one of package controller, and what it drops.
+type predicate struct {
+	name     string
+	pass     controller.Predicate[untyped]
+	dropped  int
+	measured int
+	took     time.Duration // to decode what was dropped, of what was measured
+}
+
+// keep is a choice of fields, and what it leaves out.
+type keep struct {
+	fields  wire.Fields
+	decoder wire.Decoder[untyped]
+	blind   int // updates that change nothing that is kept
+	took    time.Duration
+}
+
+func newSavings(kind object.GVK, chosen []string) (savings, error) {
+	s := savings{every: 1, predicates: []predicate{
+		{name: "GenerationChanged", pass: controller.GenerationChanged[untyped]()},
+		{name: "LabelsChanged", pass: controller.LabelsChanged[untyped]()},
+		{name: "AnnotationsChanged", pass: controller.AnnotationsChanged[untyped]()},
+		{name: "VersionChanged", pass: controller.VersionChanged[untyped]()},
+		{name: "Changed, all but status", pass: butStatus()},
+	}}
+	fields := []wire.Fields{wire.WithoutManagedFields, wire.Without("status"), wire.Only("metadata")}
+	for _, paths := range chosen {
+		fields = append(fields, wire.Only(paths))
+	}
+	decoder := func(keep wire.Fields) (wire.Decoder[untyped], error) {
+		return wire.NewDecoder[untyped](wire.MediaJSON, wire.Options{Kind: kind, Keep: keep})
+	}
+	var err error
+	// All fields, said explicitly, go the same way as some of them do.
+	if s.whole, err = decoder(wire.Without()); err != nil {
+		return s, err
+	}
+	for _, f := range fields {
+		d, err := decoder(f)
+		if err != nil {
+			return s, err
+		}
+		s.keeps = append(s.keeps, keep{fields: f, decoder: d})
+	}
+	return s, nil
+}
+
+// butStatus drops updates that change the status and nothing else that tells anything.
+func butStatus() controller.Predicate[untyped] {
+	return controller.PredicateFunc[untyped](func(e sharedinformer.Event[untyped]) bool {
+		if e.Type != sharedinformer.Update {
+			return true
+		}
+		changes, err := changesBetween(e.Old, e.Object)
+		for _, c := range changes {
+			if !below(c.path, "status") {
+				return true
+			}
+		}
+		return err != nil
+	})
+}
+
+// below reports whether a path is a field, or a part of it.
+func below(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// event looks at one event: an update from old to now with these changes, or anything else
+// where old is nil.
+func (s *savings) event(old, now untyped, changes []fieldChange) {
+	s.events++
+	whole, measured := s.measure(now)
+	if old == nil {
+		return
+	}
+	update := sharedinformer.Event[untyped]{Type: sharedinformer.Update, Old: old, Object: now}
+	for n := range s.predicates {
+		p := &s.predicates[n]
+		if p.pass.Pass(update) {
+			continue
+		}
+		p.dropped++
+		if measured {
+			p.measured++
+			p.took += whole
+		}
+	}
+	for n := range s.keeps {
+		seen := false
+		for _, c := range changes {
+			seen = seen || s.keeps[n].fields.Keeps(plainPath(c.path))
+		}
+		if !seen {
+			s.keeps[n].blind++
+		}
+	}
+}
+
+// measure decodes an object again, whole and with each Keep, unless it is not its turn.
+func (s *savings) measure(o untyped) (whole time.Duration, measured bool) {
+	if s.events%s.every != 0 {
+		return 0, false
+	}
+	body, err := o.MarshalJSON()
+	if err != nil {
+		return 0, false
+	}
+	if whole, measured = s.decode(body); !measured {
+		return 0, false
+	}
+	s.measured++
+	if s.since++; s.since == measureAll {
+		s.every, s.since = 2*s.every, 0
+	}
+	return whole, true
+}
+
+// decode decodes a body whole and with each Keep. Each takes its turn to be the first, since
+// that one finds the least in the caches of the processor.
+func (s *savings) decode(body []byte) (whole time.Duration, ok bool) {
+	took := make([]time.Duration, 1+len(s.keeps))
+	for n := range took {
+		turn := (s.measured + n) % len(took)
+		by := s.whole
+		if turn > 0 {
+			by = s.keeps[turn-1].decoder
+		}
+		if took[turn], ok = quickest(by, body); !ok {
+			return 0, false
+		}
+	}
+	s.took += took[0]
+	for n := range s.keeps {
+		s.keeps[n].took += took[1+n]
+	}
+	return took[0], true
+}
+
+// quickest decodes a body three times and takes the time of the quickest: any may meet a
+// collection, or another process.
+func quickest(d wire.Decoder[untyped], body []byte) (time.Duration, bool) {
+	best := time.Duration(math.MaxInt64)
+	for range 3 {
+		began := time.Now()
+		if _, err := d.Object(body); err != nil {
+			return 0, false
+		}
+		best = min(best, time.Since(began))
+	}
+	return best, true
+}
+
+// scaled is what a number of events takes if some of them took so long.
+func scaled(took time.Duration, measured, events int) time.Duration {
+	if measured == 0 {
+		return 0
+	}
+	return time.Duration(float64(took) * float64(events) / float64(measured))
+}
+
+// plainPath is a path without the names of items and keys, as wire.Fields has it.
+func plainPath(path string) string {
+	var b strings.Builder
+	for path != "" {
+		head, rest, found := strings.Cut(path, "[")
+		b.WriteString(head)
+		if !found {
+			break
+		}
+		_, path, _ = strings.Cut(rest, "]")
+	}
+	return b.String()
+}
