@@ -52,7 +52,7 @@ func (e *RefusedError) Error() string {
 
 // Which names an informer. Empty members match any.
 type Which struct {
-	Informer string // its name, such as "pods in namespace shop"
+	Informer string // its name, such as "pods in namespace shop", or the resource alone if there is one informer of it
 	Type     string // of its objects, such as "*v1.Pod"
 	Cluster  string
 }

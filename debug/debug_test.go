@@ -229,11 +229,13 @@ func TestQuestionsThatCannotBeAnswered(t *testing.T) {
 		factory.Informer[*corev1.Pod](e.Factory)
 		factory.Informer[*corev1.Secret](e.Factory)
 		factory.InformerWith(e.Factory, factory.For[*metav1.PartialObjectMetadata]{Kind: corev1.SchemeGroupVersion.WithKind("Pod")})
+		factory.InformerWith(e.Factory, factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Namespaces: []string{"shop"}}})
 		process := debug.New(debug.Options{Informers: debug.Of(e.Factory, (*factory.Factory)(nil), broken{})})
 		for path, want := range map[string]string{
 			"v1/objects":                               "409 Several informers are meant: ",
 			"v1/objects?informer=pods":                 "409 Several informers are meant: pods (*v1.Pod); pods (*v1.PartialObjectMetadata). ",
-			"v1/objects?informer=nodes":                "404 No informer is called that. There are: pods (*v1.Pod)",
+			"v1/objects?informer=configmaps":           `200 {"informer":"configmaps in namespace shop"`,
+			"v1/objects?informer=nodes":                "404 No informer is called that. There are: configmaps in namespace shop (*v1.ConfigMap); pods (*v1.Pod)",
 			"v1/objects?informer=secrets&limit=0":      "400 limit=0: want a number from 1 to 1000",
 			"v1/objects?informer=secrets&selector=a b": "400 selector=a b: ",
 			"v1/object?informer=secrets":               "400 Say which object: name",

@@ -40,7 +40,7 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	q := query{values}
 	informer, key := q.get("informer"), object.Key{Namespace: q.get("namespace"), Name: q.get("name")}
 	want := func(e *flight.Entry) bool {
-		others := e.Role == flight.Informer && e.Name != informer || e.Role == flight.Handler && e.Informer != informer
+		others := e.Role == flight.Informer && !flight.Names(informer, e.Name) || e.Role == flight.Handler && !flight.Names(informer, e.Informer)
 		return (informer == "" || !others) &&
 			(key.Namespace == "" || e.Key.Namespace == key.Namespace) && (key.Name == "" || e.Key.Name == key.Name)
 	}

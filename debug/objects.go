@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -78,19 +79,25 @@ func headOf(o object.Head) Head {
 	return h
 }
 
-// choose finds the one informer that is asked for.
+// choose finds the one informer that is asked for: the one whose whole name that is, before
+// those that it may mean.
 func (p *Process) choose(q query) (one, error) {
 	name, cluster, typ := q.get("informer"), q.get("cluster"), q.get("type")
-	var found []one
+	var found, exact []one
 	var names []string
 	for _, i := range p.informers() {
 		resource := i.status.Reflector.Resource
 		names = append(names, describe(i))
 		switch {
-		case name != "" && name != resource, typ != "" && typ != i.status.Type, q.values["cluster"] != nil && cluster != i.cluster:
+		case name != "" && !flight.Names(name, resource), typ != "" && typ != i.status.Type, q.values["cluster"] != nil && cluster != i.cluster:
 		default:
-			found = append(found, i)
+			if found = append(found, i); name != "" && name == resource {
+				exact = append(exact, i)
+			}
 		}
+	}
+	if len(exact) > 0 {
+		found = exact
 	}
 	switch {
 	case len(found) == 0 && len(names) == 0:

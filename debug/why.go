@@ -122,6 +122,7 @@ type inquiry struct {
 	line     []flight.Entry
 	now      time.Time
 	asking   bool // a controller
+	cached   bool
 	reasons  []Reason
 }
 
@@ -141,7 +142,7 @@ func orNobody(name string) string {
 func (i *inquiry) caches(all []one) {
 	var meant, holders []one
 	for _, each := range all {
-		if i.informer != "" && each.status.Reflector.Resource != i.informer {
+		if i.informer != "" && !flight.Names(i.informer, each.status.Reflector.Resource) {
 			continue
 		}
 		meant = append(meant, each)
@@ -149,7 +150,7 @@ func (i *inquiry) caches(all []one) {
 			continue
 		}
 		if _, ok := each.view.Heads().Get(i.key); ok {
-			holders = append(holders, each)
+			holders, i.cached = append(holders, each), true
 			i.delivered(each)
 		}
 	}
@@ -327,6 +328,8 @@ func (i *inquiry) past(c controller.View) {
 		i.say(BackingOff, "The controller %s failed on %s %s ago and will not try again by itself (%s): %s.", c.Name(), i.name, age(i.now, done.At), done.Outcome, strings.TrimSuffix(done.Text, "."))
 	case done != nil:
 		i.say(Reconciled, "The controller %s reconciled %s %s ago in %s (%s), and nothing has asked for it since.", c.Name(), i.name, age(i.now, done.At), short(done.Took), done.Outcome)
+	case i.cached:
+		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder remembers none: it was reconciled longer ago, a predicate left it out, or the map function names other objects.", c.Name(), i.name)
 	default:
 		i.say(Unknown, "The controller %s has no request for %s, and the flight recorder does not remember one.", c.Name(), i.name)
 	}

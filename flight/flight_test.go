@@ -264,3 +264,21 @@ func BenchmarkRecord(b *testing.B) {
 		track.Record(&e)
 	}
 }
+
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		text, informer string
+		want           bool
+	}{
+		{"pods", "pods", true},
+		{"pods", "pods in namespace shop", true},
+		{"pods in namespace shop", "pods in namespace shop", true},
+		{"deployments", "deployments.apps in namespace shop", true},
+		{"pod", "pods", false},
+		{"pods in namespace shop", "pods", false},
+		{"", "pods", false},
+		{"pods", "", false},
+	} {
+		require.Equal(t, c.want, Names(c.text, c.informer), "%q of %q", c.text, c.informer)
+	}
+}

@@ -3,6 +3,7 @@ package flight
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
@@ -114,10 +115,18 @@ func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entrie
 	return entries
 }
 
+// Names reports whether text, which a person has written, means the informer of that name:
+// it is the whole name, or the resource that the name begins with, such as pods of "pods in
+// namespace shop", or deployments of "deployments.apps".
+func Names(text, informer string) bool {
+	rest, ok := strings.CutPrefix(informer, text)
+	return ok && text != "" && (rest == "" || rest[0] == ' ' || rest[0] == '.')
+}
+
 // Timeline returns what is known of one object, in the order of time: what happened to
 // itself, and to requests of its key. A handler that was called for several changes at a
-// stretch has one entry for all of them. Informer, if it is not empty, names whose changes
-// are meant: objects of several types may have one key.
+// stretch has one entry for all of them. Informer, if it is not empty, says whose changes
+// are meant (see Names): objects of several types may have one key.
 func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 	type place struct {
 		track    int
@@ -130,7 +139,7 @@ func (r *Recorder) Timeline(informer string, key object.Key) []Entry {
 		case t.role != Informer && t.role != Handler:
 			return true
 		}
-		return informer == "" || t.name == informer
+		return informer == "" || Names(informer, t.name)
 	}
 	var places []place // of the object's changes
 	r.entries(meant, func(e *Entry) bool {

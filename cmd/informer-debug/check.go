@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
 )
 
 // errInterrupted is the end of a verb that was to find something out, and did not.
@@ -150,13 +151,9 @@ func chosen(all []debug.Informer, types string, attached bool) (found []debug.In
 		return all, nil
 	}
 	add := func(name string) bool {
-		before := len(found)
-		for _, i := range all {
-			if i.Reflector.Resource == name {
-				found = append(found, i)
-			}
-		}
-		return len(found) > before
+		some := named(all, name)
+		found = append(found, some...)
+		return len(some) > 0
 	}
 	if add(types) { // selectors in it may have commas
 		return found, nil
@@ -171,6 +168,24 @@ func chosen(all []debug.Informer, types string, attached bool) (found []debug.In
 		}
 	}
 	return found, nil
+}
+
+// named returns the informers of that name, or else those that it may mean.
+func named(all []debug.Informer, name string) (found []debug.Informer) {
+	for _, i := range all {
+		if i.Reflector.Resource == name {
+			found = append(found, i)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for _, i := range all {
+		if flight.Names(name, i.Reflector.Resource) {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 // one compares one informer.

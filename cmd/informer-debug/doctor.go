@@ -34,9 +34,12 @@ would allow it; how long an answer takes; streaming lists; bookmarks, if --for i
 enough for one; protobuf and CBOR; the clock; when certificates and the token expire. Streaming lists are tried out: the metadata of all objects
 is read once, for ten seconds at most.
 
-Of a process, with --attach: informers that are not synced, that no changes reach, or that
-are there twice; handlers that lag or panic; indexes with one huge bucket; queues that grow
-within --for; keys that are reconciled over and over.
+Of a process, with --attach: informers that are not synced, that no changes reach, that list
+all objects again and again, or that are there twice; handlers that lag or panic; indexes
+with one huge bucket; controllers that do not run; queues that grow within --for; keys that
+are reconciled over and over, hang, starve, or keep failing; a lease that was lost.
+
+What is wrong comes first.
 
 ` + attachHelp + `
 
@@ -80,11 +83,14 @@ func (f *doctorFlags) run(ctx context.Context, s surroundings, types string) err
 	if ctx.Err() != nil {
 		return &exitError{code: exitRuntime, err: errInterrupted}
 	}
+	found.order()
+	if err == nil || found.problems() > 0 { // what is known already may be the reason for err
+		if err := found.write(s.stdout, f.output.value); err != nil {
+			return unwritten(err)
+		}
+	}
 	if err != nil {
 		return err
-	}
-	if err := found.write(s.stdout, f.output.value); err != nil {
-		return unwritten(err)
 	}
 	if n := found.problems(); n > 0 {
 		return &exitError{code: exitFalse, err: fmt.Errorf("problems: %d", n)}
@@ -116,17 +122,17 @@ func (f *doctorFlags) cluster(ctx context.Context, s surroundings, types string,
 		return &exitError{code: exitUnavailable, err: err}
 	}
 	defer client.CloseIdleConnections()
-	at := target{client: client, server: serverName(cfg.Host)}
-	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
-	if err != nil {
-		return err
-	}
 	p, err := newProbe(cfg, found)
 	if err != nil {
 		return &exitError{code: exitUnavailable, err: err}
 	}
 	defer p.http.CloseIdleConnections()
 	p.credentials(time.Now())
+	at := target{client: client, server: serverName(cfg.Host)}
+	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
+	if err != nil {
+		return err
+	}
 	for n, m := range mappings {
 		at.mapping, at.namespace = m, ""
 		if m.Namespaced && !f.allNamespaces {

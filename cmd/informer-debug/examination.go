@@ -4,19 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 )
 
 const (
 	longBehind   = 10 * time.Second // from here on, a handler lags
+	longRunning  = time.Minute      // from here on, a reconcile looks as if it hung
+	longWaiting  = time.Minute      // from here on, a key starves
 	hugeBucket   = 1000             // objects under one value of an index, and most of all
 	growth       = 10               // keys that a queue has more than before
 	oftenWithin  = 60               // seconds in which a key
 	oftenEnough  = 60               // is reconciled so often that it looks like a loop
+	oftenRelists = 5                // lists in an hour that are no exception any more
+	failsInRow   = 3                // from here on, a key fails for a reason that stays
+	keysRead     = 100              // of a queue
 	busiestShown = 5
 )
 
@@ -41,22 +51,64 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
-	twice := map[debug.Which]int{}
+	x.election(status)
+	same := map[debug.Which]int{}
+	for n := range status.Informers {
+		same[whichOf(&status.Informers[n])]++
+	}
 	for n := range status.Informers {
 		i := &status.Informers[n]
-		twice[whichOf(i)]++
 		x.informer(i)
+		x.relists(before, i, period, status.Process.Uptime)
 		if err := x.indexes(ctx, i); err != nil {
 			return err
 		}
-	}
-	for which, n := range twice {
-		if n > 1 {
-			x.add(levelWarning, which.Informer, "share one: a factory gives the same to all who ask", "%d informers cache the same objects as %s", n, which.Type)
+		which := whichOf(i)
+		if same[which] > 1 {
+			x.add(levelWarning, which.Informer, "share one: a factory gives the same to all who ask", "%d informers cache the same objects as %s", same[which], which.Type)
+			delete(same, which) // it is said once
 		}
+	}
+	if err := x.controllers(ctx, status); err != nil {
+		return err
 	}
 	x.queues(before, status, period)
 	return x.busiest(ctx)
+}
+
+// election says who works. A replica that does not is no problem.
+func (x *examination) election(s *debug.Status) {
+	e := s.Election
+	switch {
+	case e == nil:
+	case e.Lost != nil:
+		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "work that does not end keeps this replica from ending", "was lost while the work still runs: %v", e.Lost)
+	case e.Attempts > 0:
+		x.add(levelProblem, "lease "+object.FormatKey(e.Lease), "", "cannot be read or renewed: %v", e.Failure)
+	case e.Leading:
+		x.add(levelOK, "lease "+object.FormatKey(e.Lease), "", "this replica leads")
+	case e.Holder == "":
+		x.add(levelWarning, "lease "+object.FormatKey(e.Lease), "", "nobody leads")
+	default:
+		x.add(levelOK, "lease "+object.FormatKey(e.Lease), "", "%s leads, and this replica waits", e.Holder)
+	}
+}
+
+// relists tells of an informer that has to read all objects again and again.
+func (x *examination) relists(before *debug.Status, i *debug.Informer, period, uptime time.Duration) {
+	const do = "the server forgets changes sooner than the watch asks for them: see how large its watch cache is, and what cuts watches on the way"
+	var had uint64
+	for n := range before.Informers {
+		if b := &before.Informers[n]; whichOf(b) == whichOf(i) {
+			had = max(had, b.Reflector.Relists) // of equal ones, what is certain
+		}
+	}
+	switch all := i.Reflector.Relists; {
+	case all > had+1:
+		x.add(levelWarning, i.Reflector.Resource, do, "all objects were listed again %d times within %s", all-had, period)
+	case all > oftenRelists && float64(all) > oftenRelists*uptime.Hours():
+		x.add(levelWarning, i.Reflector.Resource, do, "all objects were listed again %d times in %s", all, short(uptime))
+	}
 }
 
 // informer looks at one informer and its handlers.
@@ -64,11 +116,14 @@ func (x *examination) informer(i *debug.Informer) {
 	name := i.Reflector.Resource
 	switch r := i.Reflector; {
 	case !i.Synced:
-		x.add(levelProblem, name, "", "has no whole initial list: %v", r.Missing())
+		x.add(levelProblem, name, "", "has no whole initial list: %s", missing(r))
 	case r.Attempts > 0:
-		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %v", orDash(i.RV), r.Missing())
+		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s", orDash(i.RV), missing(r))
 	default:
 		x.add(levelOK, name, "", "%s, %d objects, complete up to version %s", r.State, i.Objects, orDash(i.RV))
+	}
+	if i.Failure != nil {
+		x.add(levelWarning, name, "", "%v", i.Failure)
 	}
 	if i.Reflector.Unordered {
 		x.add(levelWarning, name, "do not rely on waiting for a version", "the versions of the server do not grow over all objects")
@@ -82,12 +137,25 @@ func (x *examination) informer(i *debug.Informer) {
 			x.add(levelWarning, about, "make it only add to a queue, or coalesce", "is %s behind, with %d events to hear; its longest call took %s", short(h.Behind), h.Pending, short(h.Slowest))
 		}
 		if h.Panics > 0 {
-			x.add(levelProblem, about, "see the log", "panicked %s", times(h.Panics))
+			x.add(levelProblem, about, "the log has its stack", "panicked %s%s", times(h.Panics), last(h.Failure))
 		}
 		if h.Errors > 0 {
-			x.add(levelWarning, about, "see the log", "failed %s", times(h.Errors))
+			x.add(levelWarning, about, "", "failed %s%s", times(h.Errors), last(h.Failure))
 		}
 	}
+}
+
+// missing is why there is no list, without the name before it.
+func missing(r reflector.Status) string {
+	return strings.TrimPrefix(r.Missing().Error(), r.Resource+": ")
+}
+
+// last is what failed last, if that is known.
+func last(f *failure.Failure) string {
+	if f == nil {
+		return ""
+	}
+	return ", last with: " + failure.Reason(f.Err)
 }
 
 // indexes looks for a value that most objects have: looking it up is looking at all.
@@ -107,6 +175,73 @@ func (x *examination) indexes(ctx context.Context, i *debug.Informer) error {
 	return nil
 }
 
+// controllers looks for those that do not run, and for keys that are stuck.
+func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
+	for n := range s.Controllers {
+		c := &s.Controllers[n]
+		if c.State != controller.Running {
+			x.stopped(c, s.Election)
+			continue
+		}
+		if c.Panics > 0 {
+			x.add(levelProblem, c.Name, "see the log", "panicked %s", times(c.Panics))
+		}
+		if c.Terminal > 0 {
+			x.add(levelWarning, c.Name, "informer-debug why says which", "gave up on %d requests", c.Terminal)
+		}
+		if c.Stale > 0 {
+			x.add(levelWarning, c.Name, "see whether the watches of its informers are behind", "reconciled %s without seeing its own last write", times(c.Stale))
+		}
+		keys, err := x.process.Queue(ctx, c.Name, keysRead)
+		if _, refused := asRefused(err); refused { // it has gone meanwhile
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		x.keys(c.Name, keys)
+	}
+	return nil
+}
+
+// stopped tells of a controller that does not run. One that waits for the lease is no problem.
+func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
+	what := fmt.Sprintf("is %s", c.State)
+	if e != nil && !e.Leading {
+		x.add(levelOK, c.Name, "", "%s, as this replica does not lead", what)
+		return
+	}
+	level := levelWarning
+	for _, source := range c.Sources {
+		if !source.Synced && source.Waiting != nil {
+			level = levelProblem
+			what += fmt.Sprintf("; %s is not synced: %v", source.Name, source.Waiting)
+		}
+	}
+	x.add(level, c.Name, "", "%s", what)
+}
+
+// keys looks for those that hang, starve or keep failing.
+func (x *examination) keys(name string, keys *debug.Keys) {
+	if len(keys.Running) > 0 && keys.Running[0].For >= longRunning {
+		x.add(levelWarning, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "has been reconciling %s for %s", keys.Running[0].Key, short(keys.Running[0].For))
+	}
+	if len(keys.Waiting) > 0 && keys.Waiting[0].For >= longWaiting {
+		x.add(levelWarning, name, "see what keeps its workers busy: informer-debug why "+keys.Waiting[0].Key, "%s has waited for a worker for %s", keys.Waiting[0].Key, short(keys.Waiting[0].For))
+	}
+	var worst *debug.Key
+	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed} {
+		for n := range held {
+			if k := &held[n]; k.Requeues >= failsInRow && (worst == nil || k.Requeues > worst.Requeues) {
+				worst = k
+			}
+		}
+	}
+	if worst != nil {
+		x.add(levelWarning, name, "informer-debug why "+worst.Key+" says why", "failed on %s %d times in a row", worst.Key, worst.Requeues)
+	}
+}
+
 // queues compares how many keys wait.
 func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	had := map[string]int{}
@@ -124,12 +259,8 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 		x.add(levelOK, name, "", "%d keys wait, %d are worked on", waiting, running)
 	}
 	for _, c := range now.Controllers {
-		look(c.Name, c.Queue.Waiting, c.Queue.Running)
-		if c.Panics > 0 {
-			x.add(levelProblem, c.Name, "see the log", "panicked %s", times(c.Panics))
-		}
-		if c.Terminal > 0 {
-			x.add(levelWarning, c.Name, "informer-debug why says which", "gave up on %d requests", c.Terminal)
+		if c.State == controller.Running {
+			look(c.Name, c.Queue.Waiting, c.Queue.Running)
 		}
 	}
 	for _, q := range now.Queues {

@@ -32,6 +32,14 @@ func (f *findings) add(level, about, do, what string, args ...any) {
 	f.all = append(f.all, finding{Level: level, About: about, Do: do, What: fmt.Sprintf(what, args...)})
 }
 
+// order puts what is worst first. What was looked at first stays first otherwise.
+func (f *findings) order() {
+	levels := []string{levelProblem, levelWarning, levelOK}
+	slices.SortStableFunc(f.all, func(a, b finding) int {
+		return slices.Index(levels, a.Level) - slices.Index(levels, b.Level)
+	})
+}
+
 // problems counts those that are.
 func (f *findings) problems() (n int) {
 	for _, one := range f.all {

@@ -193,7 +193,9 @@ func (p *probe) watches(ctx context.Context, at target, rv string, period time.D
 		err = fmt.Errorf("the server says no end of it within %s", probeFor)
 		for e, failed := range streamed {
 			if failed != nil {
-				err = failed
+				if limited.Err() == nil {
+					err = failed
+				}
 				break
 			}
 			if objects++; e.Type == watch.Bookmark && e.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {

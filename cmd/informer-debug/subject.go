@@ -70,15 +70,13 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 	if w.condition.kind == forQueue {
 		return w.queueIs(s, status)
 	}
-	var found []debug.Informer
-	var names []string
-	for _, i := range status.Informers {
-		if names = append(names, i.Reflector.Resource); i.Reflector.Resource == s.which.Informer {
-			found = append(found, i)
-		}
-	}
+	found := named(status.Informers, s.which.Informer)
 	switch {
 	case len(found) == 0:
+		var names []string
+		for _, i := range status.Informers {
+			names = append(names, i.Reflector.Resource)
+		}
 		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("no informer is called %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
 	case len(found) > 1 && w.condition.ofObject():
 		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("%d informers are called %q: wait knows no way to choose one", len(found), s.which.Informer)}

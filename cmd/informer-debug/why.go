@@ -32,7 +32,8 @@ wait for a handler or a worker, is it being reconciled, did it fail, was it left
 predicate, is it in no cache, does another replica lead? The reason that holds it up comes
 first, and then what the flight recorder remembers of the object.
 
-TYPE is the name of an informer as the process calls it, such as pods. A NAME alone means any.
+TYPE is the name of an informer as the process calls it, such as "pods in namespace shop", or
+the resource alone. A NAME alone means any.
 
 ` + attachHelp + `
 
