@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
@@ -21,6 +24,11 @@ type getFlags struct {
 	showLabels   bool
 	labelColumns []string
 	sortBy       string
+	watch        bool
+	watchOnly    bool
+	watchEvents  bool
+	count        int
+	timeout      time.Duration
 
 	order *jsonpath.Path // of sortBy, after check
 }
@@ -34,6 +42,11 @@ func (f *getFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
 	flags.BoolVar(&f.showLabels, "show-labels", false, "a last column with all labels")
 	flags.StringSliceVarP(&f.labelColumns, "label-columns", "L", nil, "labels that are columns of their own, such as app,tier")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "go on with the objects that change, until Ctrl-C, --count or --timeout")
+	flags.BoolVar(&f.watchOnly, "watch-only", false, "the same without the objects that are there")
+	flags.BoolVar(&f.watchEvents, "output-watch-events", false, "say what happened, too: ADDED, MODIFIED or DELETED; with --watch")
+	flags.IntVarP(&f.count, "count", "c", 0, "end after that many objects were shown, with --watch; 0 is no end")
+	flags.DurationVar(&f.timeout, "timeout", 0, "end after that time, with exit code 124; 0 is no end")
 	flags.StringVar(&f.sortBy, "sort-by", "", "order by what is at a place, such as .metadata.name or {.status.startTime}")
 }
 
@@ -41,6 +54,19 @@ func (f *getFlags) add(cmd *cobra.Command) {
 func (f *getFlags) check() error {
 	if !f.output.ofTable() && (f.showLabels || len(f.labelColumns) > 0) {
 		return usage("--show-labels and --label-columns are about the table: leave out -o %s", f.output.form)
+	}
+	f.watch = f.watch || f.watchOnly
+	switch {
+	case f.count < 0:
+		return usage("--count is %d: want 0 or more", f.count)
+	case f.timeout < 0:
+		return usage("--timeout is %s: want 0 or more", f.timeout)
+	case f.count > 0 && !f.watch:
+		return usage("--count ends what --watch shows: say --watch, too")
+	case f.watchEvents && !f.watch:
+		return usage("--output-watch-events is about what --watch shows: say --watch, too")
+	case f.watchEvents && slices.Contains([]string{asName, asJSONPath, asTemplate}, f.output.form):
+		return usage("--output-watch-events has no place in -o %s: leave it out, or use a table, json, jsonl or yaml", f.output.form)
 	}
 	if f.sortBy == "" {
 		return nil
@@ -70,6 +96,9 @@ kubectl's:
   go-template=TEMPLATE   such as '{{range .items}}{{.metadata.name}} {{end}}'
 The last three are read from a file with -file behind their name, as in jsonpath-file=FILE.
 
+With --watch, rows follow as the cache changes, and objects are single ones and no List. Each
+change is shown on a cluster; of a process that changes faster than it tells, the last one.
+
 Of Secrets, and of all objects of a process without debug.Options.Contents, only the metadata
 is known that every head has: stderr says so, and -o json shows a PartialObjectMetadata.
 
@@ -83,6 +112,7 @@ TYPE get lists the informers.
 ` + exitHelp,
 		Example: `  informer-debug get deploy,rs,po -n shop
   informer-debug get --attach http://localhost:6060
+  informer-debug get pods -n shop -w --output-watch-events
   informer-debug get pods -n shop -l app=web -o wide --attach http://localhost:6060
   informer-debug get pods/web-1 -n shop -o yaml --attach unix:/run/janitor.sock
   informer-debug get pods -A --sort-by .metadata.creationTimestamp -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName
@@ -95,7 +125,13 @@ TYPE get lists the informers.
 		if err := errors.Join(look.check(), flags.check()); err != nil {
 			return err
 		}
-		return runGet(cmd.Context(), s, &look, &flags, args)
+		ctx, cancel := limited(cmd.Context(), flags.timeout)
+		defer cancel()
+		err := runGet(ctx, s, &look, &flags, args)
+		if err == nil && errors.Is(context.Cause(ctx), errTimedOut) {
+			err = &exitError{code: exitTimeout, err: fmt.Errorf("--timeout of %s is over", flags.timeout)}
+		}
+		return err
 	}
 	return cmd
 }
@@ -115,6 +151,9 @@ func runGet(ctx context.Context, s surroundings, look *sightFlags, flags *getFla
 	if name != "" && look.allNamespaces {
 		return usage("an object by its name is in one namespace: leave out -A, or say -n")
 	}
+	if name != "" && look.to == "" { // the others need not be listed
+		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
+	}
 	v, err := look.open(ctx, s, types, newConsole(s, false))
 	if err != nil {
 		return err
@@ -123,11 +162,25 @@ func runGet(ctx context.Context, s surroundings, look *sightFlags, flags *getFla
 	if err := v.wait(ctx); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return flags.overBefore(ctx, v.unsynced())
+	}
 	g := getter{getFlags: flags, surroundings: s, sight: v, console: newConsole(s, false)}
 	if types == "" {
 		return g.informers(ctx)
 	}
+	if flags.watch {
+		return g.follow(ctx, types, name)
+	}
 	return g.objects(ctx, types, name)
+}
+
+// overBefore is the end of get before there was anything to show.
+func (f *getFlags) overBefore(ctx context.Context, missing error) error {
+	if !errors.Is(context.Cause(ctx), errTimedOut) || missing == nil {
+		return nil
+	}
+	return &exitError{code: exitTimeout, err: fmt.Errorf("--timeout of %s is over: %w", f.timeout, missing)}
 }
 
 // unwritten is the error for an output that could not be written; nil for none.

@@ -19,6 +19,9 @@ type getter struct {
 	surroundings
 	sight   *sight
 	console *console
+
+	rows    *table // that --watch adds to
+	printed int    // objects that --watch has shown
 }
 
 // group is what one informer has.
@@ -51,6 +54,9 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	if trees {
 		g.noteWithheld(groups)
 	}
+	if len(slices.Concat(groups...)) == 0 {
+		g.noteNothing(ctx, types)
+	}
 	if err := g.sort(groups); err != nil {
 		return err
 	}
@@ -67,6 +73,17 @@ func (g *getter) noteWithheld(groups []group) {
 	}
 	if withheld > 0 {
 		g.console.trouble(time.Now(), "%-12s  only the metadata of %d of %d objects is shown: %s", "contents", withheld, of, why)
+	}
+}
+
+// noteNothing says that there is nothing, and why that may be.
+func (g *getter) noteNothing(ctx context.Context, types string) {
+	g.console.state(time.Now(), "%-12s  no %s are in the cache", "nothing", types)
+	for _, o := range g.sight.informers {
+		if o.target.namespace != "" {
+			o.target.doubtNamespace(ctx, g.console)
+			return
+		}
 	}
 }
 
@@ -125,50 +142,73 @@ func (g *getter) trees(trees []map[string]any, single bool) error {
 	if g.output.form != asColumns {
 		return g.output.document(g.stdout, g.outTerminal, trees, single)
 	}
-	t := g.table()
-	for n := range g.output.columns {
-		t.header = append(t.header, g.output.columns[n].header)
-	}
+	t := g.columnTable()
 	for _, tree := range trees {
-		var cells []string
-		for n := range g.output.columns {
-			text, err := g.output.columns[n].cell(tree)
-			if err != nil {
-				return &exitError{code: exitRuntime, err: err}
-			}
-			cells = append(cells, text)
+		cells, err := g.columnCells(tree)
+		if err != nil {
+			return err
 		}
 		t.row(cells...)
 	}
 	return t.write()
 }
 
+// columnTable is the table of custom columns.
+func (g *getter) columnTable() *table {
+	t := g.table()
+	for n := range g.output.columns {
+		t.header = append(t.header, g.output.columns[n].header)
+	}
+	return t
+}
+
+// columnCells are what they have of an object.
+func (g *getter) columnCells(tree map[string]any) (cells []string, err error) {
+	for n := range g.output.columns {
+		text, err := g.output.columns[n].cell(tree)
+		if err != nil {
+			return nil, &exitError{code: exitRuntime, err: err}
+		}
+		cells = append(cells, text)
+	}
+	return cells, nil
+}
+
 // heads writes a line for each object.
 func (g *getter) heads(all []item) error {
+	t := g.headTable()
+	for n := range all {
+		t.row(g.headCells(&all[n].head)...)
+	}
+	return t.write()
+}
+
+// headTable is the table of what every head has.
+func (g *getter) headTable() *table {
 	t := g.table("NAMESPACE", "NAME", "RV", "GENERATION", "OWNER")
 	if g.output.form == asWide {
 		t.header = append(t.header, "UID", "LABELS")
 	}
 	g.labelHeaders(t)
-	for n := range all {
-		h := &all[n].head
-		owner := "-"
-		for _, o := range h.Owners {
-			if o.Controller || len(h.Owners) == 1 {
-				owner = o.Kind + "/" + o.Name
-			}
+	return t
+}
+
+func (g *getter) headCells(h *debug.Head) []string {
+	owner := "-"
+	for _, o := range h.Owners {
+		if o.Controller || len(h.Owners) == 1 {
+			owner = o.Kind + "/" + o.Name
 		}
-		generation := "-"
-		if h.Generation > 0 {
-			generation = strconv.FormatInt(h.Generation, 10)
-		}
-		cells := []string{orDash(h.Namespace), h.Name, h.RV, generation, owner}
-		if g.output.form == asWide {
-			cells = append(cells, h.UID, labelsText(h.Labels))
-		}
-		t.row(g.labelCells(cells, h.Labels)...)
 	}
-	return t.write()
+	generation := "-"
+	if h.Generation > 0 {
+		generation = strconv.FormatInt(h.Generation, 10)
+	}
+	cells := []string{orDash(h.Namespace), h.Name, h.RV, generation, owner}
+	if g.output.form == asWide {
+		cells = append(cells, h.UID, labelsText(h.Labels))
+	}
+	return g.labelCells(cells, h.Labels)
 }
 
 // labelHeaders adds the columns of --label-columns and --show-labels.

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/millrace-dev/millrace/debug"
@@ -103,4 +105,25 @@ func (v *sight) readAll(ctx context.Context, which debug.Which, search string, t
 			return all, nil
 		}
 	}
+}
+
+// itemOf is an object of an informer of one's own, as debug shows it.
+func itemOf(resource string, o *unstructured.Unstructured) item {
+	one := item{resource: resource, head: debug.Head{
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()), RV: o.GetResourceVersion(),
+		Generation: o.GetGeneration(), Deleting: o.GetDeletionTimestamp() != nil, Labels: o.GetLabels(),
+	}}
+	for _, r := range o.GetOwnerReferences() {
+		one.head.Owners = append(one.head.Owners, debug.Owner{Kind: r.Kind, Name: r.Name, UID: string(r.UID), Controller: r.Controller != nil && *r.Controller})
+	}
+	if kind := o.GetKind(); kind == "" || strings.Contains(strings.ToLower(kind+" "+resource), "secret") {
+		one.tree, one.withheld = metadataOf(&one.head), "contents of Secrets are not shown"
+		return one
+	}
+	if one.tree = o.Object; o.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" { // it is there twice
+		copied := o.DeepCopy()
+		unstructured.RemoveNestedField(copied.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+		one.tree = copied.Object
+	}
+	return one
 }

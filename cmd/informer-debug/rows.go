@@ -3,39 +3,58 @@ package main
 import (
 	"io"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 )
 
-// table aligns columns.
+// table aligns columns. They are as wide as what the first write has; what is wider later
+// pushes its line to the right.
 type table struct {
 	w         io.Writer
 	header    []string
-	rows      [][]string
 	noHeaders bool
+	rows      [][]string // that are not written yet
+	widths    []int      // empty before the first write
 }
 
 func (g *getter) table(header ...string) *table {
 	return &table{w: g.stdout, header: header, noHeaders: g.noHeaders}
 }
 
-// row adds a line. What it has more than the header is left out.
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells[:len(t.header)]) }
+// row adds a line. What it has more than the header is left out. What others say cannot break
+// the line.
+func (t *table) row(cells ...string) {
+	clean := make([]string, len(t.header))
+	for n := range clean {
+		clean[n] = strings.ReplaceAll(oneLine(cells[n]), "\t", " ")
+	}
+	t.rows = append(t.rows, clean)
+}
 
-// write writes all lines. What others say cannot break them.
+// write writes the lines since the last time, and first the header.
 func (t *table) write() error {
-	tabs := tabwriter.NewWriter(t.w, 0, 0, 3, ' ', 0)
-	rows := t.rows
-	if !t.noHeaders {
-		rows = append([][]string{t.header}, rows...)
+	if t.widths == nil {
+		if !t.noHeaders {
+			rows := t.rows
+			t.rows = nil
+			t.row(t.header...)
+			t.rows = append(t.rows, rows...)
+		}
+		t.widths = make([]int, len(t.header))
+		for _, cells := range t.rows {
+			for n, cell := range cells {
+				t.widths[n] = max(t.widths[n], utf8.RuneCountInString(cell))
+			}
+		}
 	}
-	for _, cells := range rows {
-		clean := make([]string, len(cells))
+	var b strings.Builder
+	for _, cells := range t.rows {
+		line := ""
 		for n, cell := range cells {
-			clean[n] = strings.ReplaceAll(oneLine(cell), "\t", " ")
+			line += cell + strings.Repeat(" ", 3+max(0, t.widths[n]-utf8.RuneCountInString(cell)))
 		}
-		if _, err := io.WriteString(tabs, strings.Join(clean, "\t")+"\n"); err != nil {
-			return err
-		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	return tabs.Flush()
+	t.rows = nil
+	_, err := io.WriteString(t.w, b.String())
+	return err
 }

@@ -163,12 +163,20 @@ func (v *sight) ready(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
+	if err := v.unsynced(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// unsynced is what informers of one's own have not received yet; nil if nothing is missing.
+func (v *sight) unsynced() error {
 	for _, o := range v.informers {
 		if err := o.Unsynced(); err != nil {
 			return err
 		}
 	}
-	return context.Cause(ctx)
+	return nil
 }
 
 // listError is a list that the server did not give.

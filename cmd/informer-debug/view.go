@@ -8,9 +8,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -32,10 +30,6 @@ var (
 // firstTries is how often a first list is tried before the server counts as
 // not available: about three seconds.
 const firstTries = 3
-
-// namespacePatience bounds the question whether a namespace exists, which is asked in
-// passing.
-const namespacePatience = 3 * time.Second
 
 // view shows one informer until it has shown enough.
 type view struct {
@@ -95,7 +89,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 			v.console.state(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), short(time.Since(began)))
 			v.noteSnapshot(informer.Status().Snapshot)
 			if informer.Cache().Len() == 0 {
-				v.doubtNamespace(ctx)
+				v.target.doubtNamespace(ctx, v.console)
 			}
 		}
 		<-ctx.Done()
@@ -140,22 +134,6 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 			v.doubts = append(v.doubts, why)
 			v.console.trouble(time.Now(), "%-12s  %s", "snapshot", why)
 		}
-	}
-}
-
-// doubtNamespace warns where the namespace that is watched does not exist. The server
-// says nothing of that: a list of it is merely empty. Nor does it say anything to those
-// that may not read namespaces.
-func (v *view) doubtNamespace(ctx context.Context) {
-	if v.target.namespace == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, namespacePatience)
-	defer cancel()
-	namespaces := rest.ResourceForKind[*metav1.PartialObjectMetadata](v.target.client, corev1.SchemeGroupVersion.WithKind("Namespace"))
-	_, err := namespaces.Get(ctx, object.Key{Name: v.target.namespace}, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		v.console.trouble(time.Now(), "%-12s  %s does not exist (yet): check -n; -A shows all namespaces", "namespace", v.target.namespace)
 	}
 }
 

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// namespacePatience bounds the question whether a namespace exists, which is asked in
+// passing.
+const namespacePatience = 3 * time.Second
+
+// doubtNamespace warns where the namespace that is looked at does not exist. The server
+// says nothing of that: a list of it is merely empty. Nor does it say anything to those
+// that may not read namespaces.
+func (t target) doubtNamespace(ctx context.Context, c *console) {
+	if t.namespace == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, namespacePatience)
+	defer cancel()
+	namespaces := rest.ResourceForKind[*metav1.PartialObjectMetadata](t.client, corev1.SchemeGroupVersion.WithKind("Namespace"))
+	_, err := namespaces.Get(ctx, object.Key{Name: t.namespace}, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		c.trouble(time.Now(), "%-12s  %s does not exist (yet): check -n; -A shows all namespaces", "namespace", t.namespace)
+	}
+}

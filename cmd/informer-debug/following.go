@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// What happened to an object, in the words of a watch.
+const (
+	rowAdded    = "ADDED"
+	rowModified = "MODIFIED"
+	rowDeleted  = "DELETED"
+)
+
+// rowChange is an object that came, changed or went.
+type rowChange struct {
+	event string
+	item  item
+	begun bool  // it stands for the end of what was there at first
+	err   error // it stands for the end
+}
+
+// follow shows what one informer has, or one object of it, and what changes.
+func (g *getter) follow(ctx context.Context, types, name string) error {
+	names := g.sight.names(types)
+	if len(names) != 1 {
+		return usage("%q means %d informers: --watch follows one TYPE", types, len(names))
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var feeding sync.WaitGroup
+	defer feeding.Wait()
+	defer stop()
+	changes := make(chan rowChange)
+	send := func(c rowChange) bool {
+		select {
+		case changes <- c:
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if g.sight.flags.to == "" {
+		g.listen(name, send)
+	} else {
+		p := &poll{getter: g, which: debug.Which{Informer: names[0], Type: g.typ, Cluster: g.cluster}, name: name, send: send}
+		feeding.Go(func() { p.run(ctx) })
+	}
+	var first group
+	for begun := false; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-changes:
+			switch {
+			case c.err != nil:
+				return c.err
+			case c.begun:
+				begun = true
+				if err := g.begin(ctx, types, first); err != nil {
+					return err
+				}
+			case !begun:
+				first = append(first, c.item)
+			default:
+				if err := g.printChange(c); err != nil {
+					return unwritten(err)
+				}
+			}
+			if g.count > 0 && g.printed >= g.count {
+				return nil
+			}
+		}
+	}
+}
+
+// begin shows what was there at first.
+func (g *getter) begin(ctx context.Context, types string, first group) error {
+	groups := []group{first}
+	if g.output.needsObjects() {
+		g.noteWithheld(groups)
+	}
+	if err := g.sort(groups); err != nil {
+		return err
+	}
+	if len(first) == 0 {
+		g.noteNothing(ctx, types)
+	}
+	if g.watchOnly {
+		first = nil
+	}
+	for n, one := range first {
+		if g.count > 0 && n == g.count {
+			break
+		}
+		if err := g.add(rowChange{event: rowAdded, item: one}); err != nil {
+			return unwritten(err)
+		}
+	}
+	if g.rows == nil {
+		return nil
+	}
+	return unwritten(g.rows.write())
+}
+
+// printChange shows one change.
+func (g *getter) printChange(c rowChange) error {
+	if err := g.add(c); err != nil || g.rows == nil {
+		return err
+	}
+	return g.rows.write()
+}
+
+// add shows an object, or adds its row to the table.
+func (g *getter) add(c rowChange) error {
+	g.printed++
+	switch g.output.form {
+	case "", asWide, asColumns:
+		return g.addRow(c)
+	case asName:
+		_, err := fmt.Fprintf(g.stdout, "%s/%s\n", oneLine(c.item.resource), oneLine(c.item.head.Name))
+		return err
+	}
+	tree := c.item.tree
+	if g.watchEvents {
+		tree = map[string]any{"type": c.event, "object": tree}
+	}
+	if g.output.form == asYAML && g.printed > 1 {
+		if _, err := fmt.Fprintln(g.stdout, "---"); err != nil {
+			return err
+		}
+	}
+	return g.output.document(g.stdout, g.outTerminal, []map[string]any{tree}, true)
+}
+
+func (g *getter) addRow(c rowChange) (err error) {
+	var cells []string
+	if g.output.form == asColumns {
+		cells, err = g.columnCells(c.item.tree)
+	} else {
+		cells = g.headCells(&c.item.head)
+	}
+	if g.watchEvents {
+		cells = append([]string{c.event}, cells...)
+	}
+	if g.rows == nil {
+		if g.rows = g.headTable(); g.output.form == asColumns {
+			g.rows = g.columnTable()
+		}
+		if g.watchEvents {
+			g.rows.header = append([]string{"EVENT"}, g.rows.header...)
+		}
+	}
+	if err == nil {
+		g.rows.row(cells...)
+	}
+	return err
+}
+
+// listen sends what an informer of one's own tells: each change.
+func (g *getter) listen(name string, send func(rowChange) bool) {
+	o := g.sight.informers[0]
+	resource := resourceOf(o.Informer.Status().Reflector.Resource)
+	handler := sharedinformer.HandlerFunc[*unstructured.Unstructured](func(_ context.Context, e sharedinformer.Event[*unstructured.Unstructured]) error {
+		if name != "" && e.Object.GetName() != name || !strings.Contains(e.Object.GetName(), g.search) {
+			return nil
+		}
+		c := rowChange{item: itemOf(resource, e.Object)}
+		switch e.Type {
+		case sharedinformer.Add:
+			c.event = rowAdded
+		case sharedinformer.Update:
+			c.event = rowModified
+		default:
+			c.event = rowDeleted
+		}
+		send(c)
+		return nil
+	})
+	o.AddHandlerWith(handler, sharedinformer.HandlerOptions{Name: "get", OnSync: func() { send(rowChange{begun: true}) }})
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// poll finds what changes in the cache of another process. Its events say which keys to look
+// at. They may be lost, and begin when they are there: now and then all heads are compared.
+type poll struct {
+	*getter
+	which debug.Which
+	name  string // of one object; empty for all
+	send  func(rowChange) bool
+	known map[object.Key]item
+}
+
+// lookAgain is how often all heads are compared.
+const lookAgain = 10 * time.Second
+
+// run sends what is there, and then what changes, until ctx is done. The end of the process is
+// an error.
+func (p *poll) run(ctx context.Context) {
+	events := make(chan debug.Event)
+	ended := make(chan error, 1)
+	streaming, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	defer func() { stop(); <-done }()
+	go func() {
+		defer close(done)
+		ended <- p.stream(streaming, events)
+	}()
+	p.known = map[object.Key]item{}
+	err := p.look(ctx)
+	if err == nil && p.send(rowChange{begun: true}) {
+		err = p.follow(ctx, events, ended)
+	}
+	if err != nil && ctx.Err() == nil {
+		p.send(rowChange{err: err})
+	}
+}
+
+// stream passes events on until there are no more.
+func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
+	for e, err := range p.sight.process.Events(ctx, p.which.Informer, object.Key{}) {
+		if err != nil {
+			return p.sight.unanswered(ctx, err)
+		}
+		select {
+		case events <- e:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", p.sight.called, errEnded)}
+}
+
+func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-chan error) error {
+	again := time.NewTimer(time.Second) // for what happened before the events began
+	defer again.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			return err
+		case <-again.C:
+			err = p.look(ctx)
+			again.Reset(lookAgain)
+		case e := <-events:
+			switch {
+			case e.Lost > 0, e.Kind == flight.Replaced:
+				err = p.look(ctx)
+			case e.Role == flight.Informer && e.Kind == flight.Applied && p.wants(e.Key):
+				err = p.one(ctx, e.Key)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// wants reports whether an object of that key may be shown.
+func (p *poll) wants(key object.Key) bool {
+	namespace := p.sight.flags.namespace
+	return (namespace == "" || key.Namespace == namespace) && (p.name == "" || key.Name == p.name) && strings.Contains(key.Name, p.search)
+}
+
+// look compares all heads.
+func (p *poll) look(ctx context.Context) error {
+	all, err := p.sight.readAll(ctx, p.which, p.search, false)
+	if err != nil {
+		return err
+	}
+	there := map[object.Key]bool{}
+	for n := range all {
+		h := &all[n].head
+		key := object.Key{Namespace: h.Namespace, Name: h.Name}
+		if !p.wants(key) {
+			continue
+		}
+		there[key] = true
+		if was := p.known[key].head; was.UID == h.UID && was.RV == h.RV {
+			continue
+		}
+		if p.output.needsObjects() || p.order != nil {
+			err = p.one(ctx, key)
+		} else {
+			p.is(key, &all[n])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for key := range p.known {
+		if !there[key] {
+			p.is(key, nil)
+		}
+	}
+	return nil
+}
+
+// one looks at one object.
+func (p *poll) one(ctx context.Context, key object.Key) error {
+	now, err := p.sight.readObject(ctx, p.which, key, false)
+	if err != nil {
+		return err
+	}
+	if now != nil && !p.sight.flags.labels.Matches(labels.Set(now.head.Labels)) {
+		now = nil
+	}
+	p.is(key, now)
+	return nil
+}
+
+// is sends what an object is now, if that is news. Nil is none.
+func (p *poll) is(key object.Key, now *item) {
+	was, had := p.known[key]
+	if had && (now == nil || was.head.UID != now.head.UID) {
+		delete(p.known, key)
+		p.send(rowChange{event: rowDeleted, item: was})
+		had = false
+	}
+	if now == nil || had && was.head.RV == now.head.RV {
+		return
+	}
+	p.known[key] = *now
+	c := rowChange{event: rowAdded, item: *now}
+	if had {
+		c.event = rowModified
+	}
+	p.send(c)
+}
