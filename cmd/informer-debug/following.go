@@ -166,7 +166,8 @@ func (g *getter) addRow(c rowChange) (err error) {
 // listen sends what an informer of one's own tells: each change.
 func (g *getter) listen(name string, send func(rowChange) bool) {
 	o := g.sight.informers[0]
-	resource := resourceOf(o.Informer.Status().Reflector.Resource)
+	of := o.informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // as those of a cluster are
+	resource := resourceOf(o.Status().Reflector.Resource)
 	handler := sharedinformer.HandlerFunc[*unstructured.Unstructured](func(_ context.Context, e sharedinformer.Event[*unstructured.Unstructured]) error {
 		if name != "" && e.Object.GetName() != name || !strings.Contains(e.Object.GetName(), g.search) {
 			return nil
@@ -183,5 +184,5 @@ func (g *getter) listen(name string, send func(rowChange) bool) {
 		send(c)
 		return nil
 	})
-	o.AddHandlerWith(handler, sharedinformer.HandlerOptions{Name: "get", OnSync: func() { send(rowChange{begun: true}) }})
+	of.AddHandlerWith(handler, sharedinformer.HandlerOptions{Name: "get", OnSync: func() { send(rowChange{begun: true}) }})
 }

@@ -103,6 +103,7 @@ Of Secrets, and of all objects of a process without debug.Options.Contents, only
 is known that every head has: stderr says so, and -o json shows a PartialObjectMetadata.
 
 ` + sightHelp + `
+` + recordingHelp + ` get shows what there was at its end.
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
 TYPE get lists the informers.
@@ -113,6 +114,7 @@ TYPE get lists the informers.
 		Example: `  informer-debug get deploy,rs,po -n shop
   informer-debug get --attach http://localhost:6060
   informer-debug get pods -n shop -w --output-watch-events
+  informer-debug get pods --replay bug.recording
   informer-debug get pods -n shop -l app=web -o wide --attach http://localhost:6060
   informer-debug get pods/web-1 -n shop -o yaml --attach unix:/run/janitor.sock
   informer-debug get pods -A --sort-by .metadata.creationTimestamp -o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName
@@ -120,6 +122,7 @@ TYPE get lists the informers.
 		Args: cobra.MaximumNArgs(2),
 	}
 	look.add(cmd)
+	look.replay.add(cmd, false)
 	flags.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.check(), flags.check()); err != nil {
@@ -153,6 +156,9 @@ func runGet(ctx context.Context, s surroundings, look *sightFlags, flags *getFla
 	}
 	if name != "" && look.to == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
+	}
+	if flags.watch && look.replay.file != "" {
+		return usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.replay.file)
 	}
 	v, err := look.open(ctx, s, types, newConsole(s, false))
 	if err != nil {

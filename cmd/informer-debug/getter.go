@@ -80,7 +80,7 @@ func (g *getter) noteWithheld(groups []group) {
 func (g *getter) noteNothing(ctx context.Context, types string) {
 	g.console.state(time.Now(), "%-12s  no %s are in the cache", "nothing", types)
 	for _, o := range g.sight.informers {
-		if o.target.namespace != "" {
+		if o.target.namespace != "" && g.sight.played == nil {
 			o.target.doubtNamespace(ctx, g.console)
 			return
 		}

@@ -137,7 +137,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 		return endedWell(ctx, err)
 	}
 	for _, o := range v.informers {
-		c.state(time.Now(), "%-12s  %s: %d objects", "recording", o.target, o.Cache().Len())
+		c.state(time.Now(), "%-12s  %s: %d objects", "recording", o.target, o.Status().Objects)
 		if object.ResourceName(o.target.mapping.Resource) == "secrets" && !f.secrets {
 			c.trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
 		}

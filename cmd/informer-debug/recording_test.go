@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -119,4 +120,51 @@ func TestTheKindStandsInWhatWasReceived(t *testing.T) {
 	} {
 		assert.Equal(t, want, kindIn(strings.NewReader(body)), body)
 	}
+}
+
+// A recording is looked at as a cluster or a process is: with what there was at its end.
+func TestGetOfARecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "bug.recording")
+		recordBubbled(t, path)
+		get := func(args ...string) result {
+			var stdout, stderr transcript
+			code := run(t.Context(), append([]string{"get", "--replay", path}, args...), around(&stdout, &stderr))
+			return result{code, stdout.String(), stderr.String()}
+		}
+		r := get()
+		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Regexp(t, `(?m)^pods +\w+ +true +1 +\d+`, r.out)
+		require.Regexp(t, `(?m)^nodes +\w+ +true +0 +\d+`, r.out)
+		require.Equal(t, "pods/web-2\n", get("pods", "-o", "name").out)
+		require.Equal(t, "pods/web-2\n", get("pods,nodes", "-n", "shop", "-l", "app=web", "-o", "name").out)
+		require.Empty(t, get("pods", "-n", "bank", "-o", "name").out)
+		require.Equal(t, "Running", get("pods/web-2", "-n", "shop", "-o", "jsonpath={.status.phase}").out)
+
+		for code, args := range map[int][]string{
+			exitUnavailable: {"pods/web-1", "-n", "shop"}, // it was deleted
+			exitUsage:       {"leases"},
+			exitRuntime:     {"pods", "--replay", path + ".not"},
+		} {
+			require.Equal(t, code, get(args...).code, args)
+		}
+		require.Contains(t, get("leases").errOut, "has nothing of that; it has: nodes; pods; secrets")
+		require.Contains(t, get("--attach=http://localhost:1").errOut, "--attach and --replay contradict each other")
+		require.Contains(t, get("pods", "--watch").errOut, "leave out --watch, or use informer-debug replay "+path)
+		require.Contains(t, get("pods", "--field-selector=a=b").errOut, "--field-selector makes no sense with --replay")
+	})
+}
+
+// The page shows what plays, and what there was at the end.
+func TestServeOfARecording(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bug.recording")
+	synctest.Test(t, func(t *testing.T) { recordBubbled(t, path) })
+	client := debug.Attach(servePage(t, "--replay", path, "--speed", "max", "--listen", "127.0.0.1:0"), nil)
+	require.Eventually(t, func() bool {
+		objects, err := client.Objects(t.Context(), debug.Which{Informer: "pods"}, debug.Page{})
+		return err == nil && len(objects.Heads) == 1 && objects.Heads[0].Name == "web-2" && objects.RV == "105"
+	}, 20*time.Second, 10*time.Millisecond)
+	status, err := client.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "recording", status.Process.Program)
 }

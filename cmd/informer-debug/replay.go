@@ -170,23 +170,10 @@ func (v *view) played(ctx context.Context, status func() sharedinformer.Status) 
 	if err := v.recording.Wait(ctx); err != nil {
 		return &exitError{code: exitRuntime, err: err, hint: "the recorded informer went another way: other options, or another version"}
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		s := status()
-		shown := s.QueueDepth == 0
-		for _, h := range s.Handlers {
-			shown = shown && h.Pending == 0
-		}
-		if shown {
-			return errPlayed
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := settled(ctx, status); err != nil {
+		return err
 	}
+	return errPlayed
 }
 
 // choose returns the first request of the informer to be played, and makes its selectors
@@ -199,33 +186,17 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 			return nil, usage("%w", err)
 		}
 	}
-	var found []*recording.Request
-	var has []string
-	for _, q := range file.Requests {
-		what := informerOf(q)
-		if !slices.Contains(has, what) {
-			has = append(has, what)
-		}
+	found, has, err := recorded(file, func(q *recording.Request) bool {
 		labels, fields := q.Selectors()
-		gvr := q.Resource()
-		switch {
-		case typed != "" && (gvr.Resource != arg.Resource || arg.Group != "" && arg.Group != gvr.Group || arg.Version != "" && arg.Version != gvr.Version),
-			flags.namespace != "" && flags.namespace != q.Namespace(), flags.allNamespaces && q.Namespace() != "",
-			flags.selector != "" && flags.labels.String() != labels, flags.fieldSelector != "" && flags.fields.String() != fields,
-			flags.metadataOnly && !q.MetadataOnly():
-			continue
-		}
-		if !slices.ContainsFunc(found, func(o *recording.Request) bool { return informerOf(o) == what }) {
-			found = append(found, q)
-		}
+		return (typed == "" || isOf(q, arg)) &&
+			(flags.namespace == "" || flags.namespace == q.Namespace()) && (!flags.allNamespaces || q.Namespace() == "") &&
+			(flags.selector == "" || flags.labels.String() == labels) && (flags.fieldSelector == "" || flags.fields.String() == fields) &&
+			(!flags.metadataOnly || q.MetadataOnly())
+	})
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(has) // they began at the same time, in any order
-	switch {
-	case len(has) == 0:
-		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
-	case len(found) == 0:
-		return nil, usage("%s has nothing of that; it has: %s", file.Path, strings.Join(has, "; "))
-	case len(found) > 1:
+	if len(found) > 1 {
 		return nil, usage("%s has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: %s", file.Path, strings.Join(has, "; "))
 	}
 	byLabels, byFields := found[0].Selectors()
@@ -237,6 +208,33 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s: %w", found[0], err)}
 	}
 	return found[0], nil
+}
+
+// recorded returns the first request of each informer that is wanted, and the names of all.
+func recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
+	for _, q := range file.Requests {
+		what := informerOf(q)
+		if !slices.Contains(has, what) {
+			has = append(has, what)
+		}
+		if wanted(q) && !slices.ContainsFunc(found, func(o *recording.Request) bool { return informerOf(o) == what }) {
+			found = append(found, q)
+		}
+	}
+	slices.Sort(has) // they began at the same time, in any order
+	switch {
+	case len(has) == 0:
+		return nil, nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
+	case len(found) == 0:
+		return nil, nil, usage("%s has nothing of that; it has: %s", file.Path, strings.Join(has, "; "))
+	}
+	return found, has, nil
+}
+
+// isOf reports whether a request asks for a TYPE.
+func isOf(q *recording.Request, arg object.GVR) bool {
+	gvr := q.Resource()
+	return gvr.Resource == arg.Resource && (arg.Group == "" || arg.Group == gvr.Group) && (arg.Version == "" || arg.Version == gvr.Version)
 }
 
 // informerOf names the informer that sent a request.

@@ -34,6 +34,7 @@ type sightFlags struct {
 	allNamespaces bool
 	selector      string
 	fieldSelector string
+	replay        replaySource
 
 	labels labels.Selector // of selector, after check
 	fields fields.Selector // of fieldSelector, after check
@@ -63,6 +64,10 @@ func (f *sightFlags) check() (err error) {
 		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
 	case f.fieldSelector != "" && f.to != "":
 		return usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
+	case f.replay.file != "":
+		if err := f.replay.check(f); err != nil {
+			return err
+		}
 	}
 	if f.labels, err = labels.Parse(f.selector); err != nil {
 		return usage("--selector %q: %w", f.selector, err)
@@ -79,18 +84,29 @@ type sight struct {
 	process   *debug.Client
 	called    string         // what messages call it
 	flags     *sightFlags    // that opened it
-	config    *config.Config // of the cluster; nil for a process that was attached to by address
+	config    *config.Config // of the cluster; nil for a process that was attached to by address, and for a recording
 	informers []own          // empty for a process that was attached to
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	client    *rest.Client
+	played    *played // nil but for a recording
 }
 
 // own is an informer of this process.
 type own struct {
-	*sharedinformer.Informer[*unstructured.Unstructured]
+	informer
 	target target
 	failed chan error // what ended Run, if anything did
+}
+
+// informer is a sharedinformer.Informer of any type.
+type informer interface {
+	Run(ctx context.Context) error
+	WaitForSync(ctx context.Context) error
+	HasSynced() bool
+	Unsynced() error
+	Status() sharedinformer.Status
+	View() sharedinformer.View
 }
 
 // open attaches to a process, or starts informers of the TYPEs that types names. What is in
@@ -102,6 +118,9 @@ func (f *sightFlags) open(ctx context.Context, s surroundings, types string, c *
 			return nil, err
 		}
 		return &sight{process: process, called: called, flags: f}, nil
+	}
+	if f.replay.file != "" {
+		return f.openRecording(ctx, s, types)
 	}
 	if types == "" {
 		return nil, usage("name what to look at, for example \"pods\", or a running process with --attach")
@@ -147,28 +166,37 @@ func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types 
 
 // add starts one informer.
 func (v *sight) add(ctx context.Context, at target, recorder *flight.Recorder, c *console) {
-	o := own{target: at, failed: make(chan error, 1)}
+	var i *sharedinformer.Informer[*unstructured.Unstructured]
 	shown := &view{target: at, job: &job{console: c}}
 	opts := sharedinformer.Options{
 		LabelSelector: v.flags.labels, FieldSelector: v.flags.fields, Store: sharedinformer.Packed, Flight: recorder, SyncPatience: -1,
-		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judge(f, o.HasSynced()) },
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judge(f, i.HasSynced()) },
 	}
 	if c != nil {
 		opts.OnState = shown.state
 	}
-	o.Informer = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
+	i = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
+	v.start(ctx, own{informer: i, target: at, failed: make(chan error, 1)}, shown.refusal)
+}
+
+// start runs an informer until the sight is closed.
+func (v *sight) start(ctx context.Context, o own, refusal func(*failure.Failure) error) {
 	v.informers = append(v.informers, o)
 	v.running.Go(func() {
 		err := o.Run(ctx)
 		if f, ok := errors.AsType[*failure.Failure](err); ok {
-			err = shown.refusal(f)
+			err = refusal(f)
 		}
 		o.failed <- err
 	})
 }
 
-// wait waits until all informers of one's own have their objects.
+// wait waits until all informers of one's own have their objects; of a recording, until it is
+// over.
 func (v *sight) wait(ctx context.Context) error {
+	if v.played != nil {
+		return v.played.wait(ctx, v)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
 	defer waits.Wait()
@@ -194,7 +222,7 @@ func (v *sight) wait(ctx context.Context) error {
 // Status implements debug.Informers.
 func (v *sight) Status() (all []sharedinformer.Status) {
 	for _, o := range v.informers {
-		all = append(all, o.Informer.Status())
+		all = append(all, o.informer.Status())
 	}
 	return all
 }
@@ -217,7 +245,7 @@ func (v *sight) names(types string) (names []string) {
 		return strings.Split(types, ",")
 	}
 	for _, o := range v.informers {
-		names = append(names, o.Informer.Status().Reflector.Resource)
+		names = append(names, o.informer.Status().Reflector.Resource)
 	}
 	return names
 }
@@ -235,6 +263,9 @@ func (v *sight) close() {
 	v.stop()
 	v.running.Wait()
 	v.client.CloseIdleConnections()
+	if v.played != nil {
+		v.played.close()
+	}
 }
 
 // resolveAll finds all TYPEs of a list.
@@ -283,7 +314,7 @@ func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.D
 // namespace returns where the objects of the n-th informer are, for keys; empty for those
 // that have no namespace.
 func (v *sight) namespace(n int) string {
-	if v.flags.to != "" {
+	if v.flags.to != "" || v.played != nil {
 		return v.flags.namespace
 	}
 	return v.informers[n].target.namespace

@@ -56,7 +56,7 @@ func (v *sight) name(ctx context.Context, subjects []subject) (all []subject, er
 			for _, m := range mappings {
 				if o.target.mapping.Resource == m.Resource {
 					named := one
-					named.which, named.namespace = debug.Which{Informer: o.Informer.Status().Reflector.Resource}, o.target.namespace
+					named.which, named.namespace = debug.Which{Informer: o.informer.Status().Reflector.Resource}, o.target.namespace
 					all = append(all, named)
 				}
 			}

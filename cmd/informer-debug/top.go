@@ -23,6 +23,7 @@ key and what happened to it. ? shows the keys. A screen of 80x24 is enough, and 
 needed.
 
 ` + sightHelp + `
+` + recordingHelp + `
 
 ` + attachHelp + `
 
@@ -32,6 +33,7 @@ needed.
 		Args: cobra.MaximumNArgs(1),
 	}
 	look.add(cmd)
+	look.replay.add(cmd, true)
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.check(); err != nil {
