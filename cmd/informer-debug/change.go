@@ -1,10 +1,12 @@
 package main
 
 import (
+	"reflect"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -48,6 +50,41 @@ func (c *change) differences() ([]fieldChange, error) {
 		return nil, nil
 	}
 	return changesBetween(c.old, c.object)
+}
+
+// concerns reports whether the change is one of what is at any of the places. An object that
+// came or went is a change of all that it has. With no places it concerns.
+func (c *change) concerns(places []jsonpath.Path) (bool, error) {
+	if len(places) == 0 {
+		return true, nil
+	}
+	if c.initial {
+		return false, nil
+	}
+	now, err := content(c.object)
+	if err != nil {
+		return false, err
+	}
+	var before map[string]any
+	if c.old != nil {
+		if before, err = content(c.old); err != nil {
+			return false, err
+		}
+	}
+	for _, place := range places {
+		is, err := place.Find(now)
+		if err != nil {
+			return false, err
+		}
+		was, err := place.Find(before)
+		if err != nil {
+			return false, err
+		}
+		if !reflect.DeepEqual(was, is) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // confidential reports whether values of the object must not be shown in

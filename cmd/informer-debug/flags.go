@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/snapshot"
@@ -85,6 +86,9 @@ type viewFlags struct {
 	initial       choice
 
 	output    choice
+	diff      bool
+	stage     bool
+	onlyTexts []string
 	noHeaders bool
 	watchOnly bool
 	verbose   bool
@@ -94,6 +98,7 @@ type viewFlags struct {
 
 	labels labels.Selector // of selector, after check
 	fields fields.Selector // of fieldSelector, after check
+	only   []jsonpath.Path // of onlyTexts, after check
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
@@ -110,6 +115,9 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.snapshot, "snapshot", "", "directory in which to keep what was seen, so that the next call need not list it")
 	flags.Var(&f.initial, "initial", "how the initial state is read: streamed where the server can, streamed, or listed")
 	flags.VarP(&f.output, "output", "o", "output format (default a table)")
+	flags.BoolVar(&f.diff, "diff", false, "below each update, a line for each field that changed, with its old and new value")
+	flags.BoolVar(&f.stage, "stage", false, "show when a change was received, decoded, queued, applied and told, in the place of how long it took")
+	flags.StringArrayVar(&f.onlyTexts, "only", nil, "only changes of that field, such as status.phase or '{.spec.containers[*].image}'; may be repeated")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
 	flags.BoolVar(&f.watchOnly, "watch-only", false, "do not show the initial objects")
 	flags.BoolVar(&f.verbose, "verbose", false, "show each request on stderr")
@@ -132,6 +140,18 @@ func (f *viewFlags) check() (err error) {
 		return usage("--count is %d: want 0 or more", f.count)
 	case f.timeout < 0:
 		return usage("--timeout is %s: want 0 or more", f.timeout)
+	case f.output.value == "name" && (f.diff || f.stage):
+		return usage("--diff and --stage have no place in -o name: leave them out")
+	case f.output.value != "" && f.output.value != "wide" && f.diff:
+		return usage("--diff is about the table: -o %s has old and new values without it", f.output.value)
+	}
+	f.only = nil
+	for _, text := range f.onlyTexts {
+		place, err := jsonpath.ParsePath(text)
+		if err != nil {
+			return usage("--only: %w", err)
+		}
+		f.only = append(f.only, place)
 	}
 	if f.labels, err = labels.Parse(f.selector); err != nil {
 		return usage("--selector %q: %w", f.selector, err)

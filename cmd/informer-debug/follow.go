@@ -33,6 +33,8 @@ func newFollower(s surroundings, attach *attachFlags, flags *viewFlags, arg stri
 		return nil, usage("%q: want TYPE or TYPE/NAME", arg)
 	case flags.selector != "" || flags.fieldSelector != "" || flags.metadataOnly:
 		return nil, usage("--selector, --field-selector and --metadata-only make no sense with --attach: the process's own informer says what it watches")
+	case flags.diff || flags.stage || len(flags.only) > 0:
+		return nil, usage("--only, --diff and --stage make no sense with --attach: the process tells of keys and no objects, and each event has its times")
 	case out != "" && out != "json" && out != "jsonl":
 		return nil, usage("-o %s makes no sense with --attach: the process tells of keys and no objects", out)
 	}

@@ -12,12 +12,24 @@ import (
 
 // latency is how long one change took from stage to stage.
 type latency struct {
-	known   bool          // whether the change came over the network one by one
+	known    bool      // whether the change came over the network one by one
+	received time.Time // when its last byte was read
+
 	decode  time.Duration // last byte read → object made
 	queue   time.Duration // object made → in the queue
 	apply   time.Duration // in the queue → in the cache
 	deliver time.Duration // in the cache → the handler is called
 	total   time.Duration
+}
+
+// moments are when the change was received, decoded, queued, applied and told.
+func (l *latency) moments() [5]time.Time {
+	all, at := [5]time.Time{}, l.received
+	for n, took := range []time.Duration{0, l.decode, l.queue, l.apply, l.deliver} {
+		at = at.Add(took)
+		all[n] = at
+	}
+	return all
 }
 
 // latencyOf takes the measure of an event that is being handled at now. Those
@@ -27,12 +39,13 @@ func latencyOf[T object.Object](e *sharedinformer.Event[T], now time.Time) laten
 		return latency{}
 	}
 	return latency{
-		known:   true,
-		decode:  e.DecodedAfter,
-		queue:   e.QueuedAfter - e.DecodedAfter,
-		apply:   e.AppliedAfter - e.QueuedAfter,
-		deliver: now.Sub(e.Received) - e.AppliedAfter,
-		total:   now.Sub(e.Received),
+		known:    true,
+		received: e.Received,
+		decode:   e.DecodedAfter,
+		queue:    e.QueuedAfter - e.DecodedAfter,
+		apply:    e.AppliedAfter - e.QueuedAfter,
+		deliver:  now.Sub(e.Received) - e.AppliedAfter,
+		total:    now.Sub(e.Received),
 	}
 }
 

@@ -21,15 +21,15 @@ type printer interface {
 func newPrinter(s surroundings, f *viewFlags, resource object.GVR, measure func() widths) printer {
 	switch f.output.value {
 	case "json":
-		return &jsonPrinter{w: s.stdout, resource: resource, indent: "    "}
+		return &jsonPrinter{w: s.stdout, resource: resource, stage: f.stage, indent: "    "}
 	case "jsonl":
-		return &jsonPrinter{w: s.stdout, resource: resource}
+		return &jsonPrinter{w: s.stdout, resource: resource, stage: f.stage}
 	case "name":
 		return &namePrinter{w: s.stdout, resource: resource}
 	}
 	return &tablePrinter{
 		w: s.stdout, colors: newPalette(s.outTerminal, s.env), measure: measure,
-		wide: f.output.value == "wide", header: !f.noHeaders,
+		wide: f.output.value == "wide", header: !f.noHeaders, diff: f.diff, stage: f.stage,
 	}
 }
 
@@ -49,6 +49,7 @@ func (p *namePrinter) print(c *change) error {
 type jsonPrinter struct {
 	w        io.Writer
 	resource object.GVR
+	stage    bool
 	indent   string // empty for one line
 }
 
@@ -63,7 +64,9 @@ type record struct {
 	Initial           bool           `json:"initial,omitempty"`
 	FinalStateUnknown bool           `json:"finalStateUnknown,omitempty"`
 	Changed           []string       `json:"changed,omitempty"`
+	Changes           []recordChange `json:"changes,omitempty"` // the first of Changed, with their values; not of Secrets
 	Latency           *recordLatency `json:"latency,omitempty"` // absent for initial objects
+	Stages            *recordStages  `json:"stages,omitempty"`  // the same as moments, with --stage
 	Object            object.Object  `json:"object"`
 }
 
@@ -74,6 +77,45 @@ type recordLatency struct {
 	Apply   time.Duration `json:"applyNs"`
 	Deliver time.Duration `json:"deliverNs"`
 	Total   time.Duration `json:"totalNs"`
+}
+
+// recordStages are moments in the life of a change.
+type recordStages struct {
+	Received time.Time `json:"received"`
+	Decoded  time.Time `json:"decoded"`
+	Queued   time.Time `json:"queued"`
+	Applied  time.Time `json:"applied"`
+	Told     time.Time `json:"told"`
+}
+
+// recordChange is a field with what it was and what it is. What was not there is absent.
+type recordChange struct {
+	Path string          `json:"path"`
+	Old  json.RawMessage `json:"old,omitempty"`
+	New  json.RawMessage `json:"new,omitempty"`
+}
+
+const (
+	mostChanges = 100 // values of one record
+	mostValue   = 512 // bytes of one; longer ones are a text in a few characters
+)
+
+// changesOf are the first of the differences, with values.
+func changesOf(differences []fieldChange) (all []recordChange, err error) {
+	value := func(v any, there bool) json.RawMessage {
+		if !there || err != nil {
+			return nil
+		}
+		var text []byte
+		if text, err = json.Marshal(v); err == nil && len(text) > mostValue {
+			text, err = json.Marshal(brief(v))
+		}
+		return text
+	}
+	for _, d := range differences[:min(len(differences), mostChanges)] {
+		all = append(all, recordChange{d.path, value(d.old, d.had), value(d.new, d.has)})
+	}
+	return all, err
 }
 
 func (p *jsonPrinter) print(c *change) error {
@@ -89,8 +131,16 @@ func (p *jsonPrinter) print(c *change) error {
 	for _, d := range differences {
 		r.Changed = append(r.Changed, d.path)
 	}
+	if !c.confidential() {
+		if r.Changes, err = changesOf(differences); err != nil {
+			return fmt.Errorf("write changes of %s as JSON: %w", key, err)
+		}
+	}
 	if l := c.latency; l.known {
 		r.Latency = &recordLatency{l.decode, l.queue, l.apply, l.deliver, l.total}
+		if m := l.moments(); p.stage {
+			r.Stages = &recordStages{m[0], m[1], m[2], m[3], m[4]}
+		}
 	}
 	text, err := json.Marshal(r)
 	if p.indent != "" && err == nil {

@@ -24,12 +24,14 @@ func (w *widths) fit(key, rv string) {
 
 // tablePrinter writes one line for each change:
 //
-//	symbol time age key rv, four latencies, uid and changed fields (wide)
+//	symbol time age key rv, four latencies or five moments, uid and changed fields (wide)
 type tablePrinter struct {
 	w       io.Writer
 	colors  palette
 	wide    bool
 	header  bool
+	diff    bool
+	stage   bool
 	measure func() widths
 
 	begun bool
@@ -54,27 +56,73 @@ func (p *tablePrinter) print(c *change) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(p.w, header+strings.TrimRight(line+tail, " ")+"\n")
+	text := header + strings.TrimRight(line+tail, " ") + "\n"
+	if p.diff {
+		below, err := p.below(c)
+		if err != nil {
+			return err
+		}
+		text += below
+	}
+	_, err = io.WriteString(p.w, text)
 	return err
 }
 
+// mostBelow is how many changed fields --diff shows of one update.
+const mostBelow = 20
+
+// below is a line for each field that an update changed.
+func (p *tablePrinter) below(c *change) (string, error) {
+	differences, err := c.differences()
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for n, d := range differences {
+		if n == mostBelow {
+			fmt.Fprintf(&b, "    and %d more\n", len(differences)-n)
+			break
+		}
+		fmt.Fprintf(&b, "    %s\n", oneLine(d.text(!c.confidential())))
+	}
+	return b.String(), nil
+}
+
 func (p *tablePrinter) headerLine() string {
-	line := fmt.Sprintf("  %-12s  %5s  %-*s  %*s  %6s  %6s  %6s  %7s", "TIME", "AGE", p.key, "KEY", p.rv, "RV", "DECODE", "QUEUE", "APPLY", "DELIVER")
+	line := fmt.Sprintf("  %-12s  %5s  %-*s  %*s  ", "TIME", "AGE", p.key, "KEY", p.rv, "RV")
+	if p.stage {
+		line += fmt.Sprintf("%-15s  %-15s  %-15s  %-15s  %-15s", "RECEIVED", "DECODED", "QUEUED", "APPLIED", "TOLD")
+	} else {
+		line += fmt.Sprintf("%6s  %6s  %6s  %7s", "DECODE", "QUEUE", "APPLY", "DELIVER")
+	}
 	if p.wide {
 		line += fmt.Sprintf("  %-36s  %s", "UID", "CHANGED")
 	}
 	return p.colors.paint(dim, line) + "\n"
 }
 
-// latencies fills four columns.
+// momentClock is how the moments of --stage are written: stages take microseconds.
+const momentClock = "15:04:05.000000"
+
+// latencies fills four columns, or the five of --stage.
 func (p *tablePrinter) latencies(c *change) string {
-	l := c.latency
+	l, width := c.latency, 31
+	if p.stage {
+		width = 5*len(momentClock) + 4*2
+	}
 	if !l.known {
 		text := "initial"
 		if !c.initial {
 			text = "-"
 		}
-		return p.colors.paint(dim, text) + strings.Repeat(" ", 31-utf8.RuneCountInString(text))
+		return p.colors.paint(dim, text) + strings.Repeat(" ", width-utf8.RuneCountInString(text))
+	}
+	if p.stage {
+		var texts []string
+		for _, at := range l.moments() {
+			texts = append(texts, at.Local().Format(momentClock))
+		}
+		return strings.Join(texts, "  ")
 	}
 	return fmt.Sprintf("%6s  %6s  %6s  %7s", short(l.decode), short(l.queue), short(l.apply), short(l.deliver))
 }

@@ -143,6 +143,14 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 	if c.initial && v.flags.watchOnly {
 		return
 	}
+	concerns, err := c.concerns(v.flags.only)
+	if err != nil {
+		end(&exitError{code: exitRuntime, err: fmt.Errorf("--only: %w", err)})
+		return
+	}
+	if !concerns {
+		return
+	}
 	if err := v.printer.print(&c); err != nil {
 		end(&exitError{code: exitRuntime, err: fmt.Errorf("stdout: %w", err)})
 		return

@@ -28,9 +28,11 @@ AGE is the object's. The latencies are those of the change:
   APPLY    from there into the cache
   DELIVER  from there to the handler
 For a change that was found by a list, DECODE is the time of the whole list.
--o wide adds the UID and the first changed fields. -o jsonl writes one JSON
-object a line, with all changed paths, latencies in nanoseconds (decodeNs and so
-on), and the object. -o name writes three words: add, update or delete, the
+-o wide adds the UID and the first changed fields. --diff writes a line for each, below.
+Values of Secrets are in neither. --stage shows moments in the place of latencies. With --only,
+updates show that change the field, and objects that have it and come or go. -o jsonl writes one JSON
+object a line, with all changed paths, old and new values of the first hundred (changes), latencies
+in nanoseconds (decodeNs and so on), and the object. -o name writes three words: add, update or delete, the
 namespace or "-", and TYPE/NAME.
 
 stderr tells of the reflector's states (·), of trouble (!), and at the end sums
@@ -55,7 +57,8 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 		Example: `  informer-debug watch pods -A
   informer-debug watch deployments.v1.apps -n shop -o wide
   informer-debug watch pods -A -o name | while read change ns pod; do echo $change $ns $pod; done
-  informer-debug watch pods/web-1 -o jsonl | jq .changed
+  informer-debug watch pods/web-1 -o jsonl | jq .changes
+  informer-debug watch deploy -n shop --only spec.replicas --only '{.spec.template.spec.containers[*].image}' --diff
   informer-debug watch pods -n shop --attach http://localhost:6060
   informer-debug watch crontabs.stable.example.com --watch-only -c 1 --timeout 30s`,
 		Args: oneType,

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+func TestWatchOnlyWhatChangesAField(t *testing.T) {
+	for only, want := range map[string]string{
+		"status.phase":             "update shop pods/web-1,add shop pods/web-2,delete shop pods/web-2",
+		"{.metadata.labels.extra}": "update shop pods/cart-1",
+		"spec.nodeName":            "",
+	} {
+		srv, server := cluster(t, apiserver.Options{})
+		var stdout, stderr transcript
+		stderr.when("synced", func() {
+			put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+			_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-1", Labels: map[string]string{"app": "cart", "extra": "1"}},
+				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, SchedulerName: corev1.DefaultSchedulerName},
+				Status: corev1.PodStatus{Phase: corev1.PodRunning}})
+			require.NoError(t, err)
+			put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+			require.NoError(t, srv.Delete(pods(), object.Key{Namespace: "shop", Name: "web-2"}))
+		})
+		r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "-o", "name", "--only", only, "--timeout", "1s", server}, around(&stdout, &stderr))
+		require.Equal(t, exitTimeout, r.code, r.errOut)
+		require.Equal(t, want, strings.ReplaceAll(strings.TrimSpace(r.out), "\n", ","), only)
+	}
+}
+
+func TestChangesConcernPlaces(t *testing.T) {
+	of := func(phase string) object.Object {
+		return tree(map[string]any{"status": map[string]any{"phase": phase}})
+	}
+	place, err := jsonpath.ParsePath("status.phase")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		change change
+		places []jsonpath.Path
+		want   bool
+	}{
+		{change{object: of("a"), old: of("a")}, nil, true},
+		{change{object: of("a"), old: of("a")}, []jsonpath.Path{place}, false},
+		{change{object: of("b"), old: of("a")}, []jsonpath.Path{place}, true},
+		{change{object: of("a")}, []jsonpath.Path{place}, true},
+		{change{object: of("a"), initial: true}, []jsonpath.Path{place}, false},
+		{change{object: of("a"), initial: true}, nil, true},
+		{change{object: tree(map[string]any{})}, []jsonpath.Path{place}, false},
+	} {
+		got, err := c.change.concerns(c.places)
+		require.NoError(t, err)
+		require.Equal(t, c.want, got, c)
+	}
+}
+
+func TestWatchShowsOldAndNewValues(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	var stdout, stderr transcript
+	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
+	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "--watch-only", "--diff", "-c", "1", server}, around(&stdout, &stderr))
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, "    status.phase: Running→Failed", r.lines()[2])
+
+	stdout, stderr = transcript{}, transcript{}
+	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning) })
+	r = finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "--watch-only", "--stage", "-o", "jsonl", "-c", "1", server}, around(&stdout, &stderr))
+	var got struct {
+		Changes []struct{ Path, Old, New string }
+		Stages  struct{ Received, Decoded, Queued, Applied, Told time.Time }
+		Latency struct{ DecodeNs, TotalNs time.Duration }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.out), &got), r.out)
+	require.Equal(t, []struct{ Path, Old, New string }{{"status.phase", "Failed", "Running"}}, got.Changes)
+	s := got.Stages
+	require.Equal(t, got.Latency.DecodeNs, s.Decoded.Sub(s.Received))
+	require.Equal(t, got.Latency.TotalNs, s.Told.Sub(s.Received))
+	require.True(t, !s.Queued.Before(s.Decoded) && !s.Applied.Before(s.Queued) && !s.Told.Before(s.Applied))
+}
+
+func TestValuesAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 10_000)
+	old, now := map[string]any{}, map[string]any{"gone": nil}
+	for n := range 150 {
+		old[strings.Repeat("a", n+1)] = long
+	}
+	c := change{kind: sharedinformer.Update, old: tree(map[string]any{"spec": old}), object: tree(map[string]any{"spec": now})}
+	var b bytes.Buffer
+	require.NoError(t, (&jsonPrinter{w: &b}).print(&c))
+	var r record
+	require.NoError(t, json.Unmarshal(bytes.Replace(b.Bytes(), []byte(`"object"`), []byte(`"other"`), 1), &r))
+	require.Len(t, r.Changed, 151)
+	require.Len(t, r.Changes, mostChanges)
+	require.NotContains(t, b.String(), long)
+
+	b.Reset()
+	require.NoError(t, (&tablePrinter{w: &b, diff: true, measure: func() widths { return widths{} }}).print(&c))
+	require.Equal(t, 1+mostBelow+1, strings.Count(b.String(), "\n"))
+	require.Contains(t, b.String(), "    and 131 more\n")
+}
+
+func TestSecretsChangeWithoutTheirValues(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	secret := func(value string) {
+		_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"password": []byte(value)}})
+		require.NoError(t, err)
+	}
+	secret("before")
+	var stdout, stderr transcript
+	stderr.when("synced", func() { secret("after") })
+	r := finish(t, t.Context(), []string{"watch", "secrets", "-n", "shop", "--watch-only", "--diff", "-o", "wide", "-c", "1", server}, around(&stdout, &stderr))
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, "    data.password", r.lines()[2])
+	require.NotContains(t, r.out, "YWZ0ZXI")
+	stdout, stderr = transcript{}, transcript{}
+	stderr.when("synced", func() { secret("before") })
+	r = finish(t, t.Context(), []string{"watch", "secrets", "-n", "shop", "--watch-only", "-o", "jsonl", "-c", "1", server}, around(&stdout, &stderr))
+	require.Contains(t, r.out, `"changed":["data.password"]`)
+	require.NotContains(t, r.out, `"changes"`)
+}
+
+func TestStagesInATable(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	var stdout, stderr transcript
+	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
+	r := finish(t, t.Context(), []string{"watch", "pods/web-1", "-n", "shop", "--stage", "-o", "wide", "-c", "2", server}, around(&stdout, &stderr))
+	require.Equal(t, exitOK, r.code, r.errOut)
+	lines := r.lines()
+	require.Equal(t, strings.Fields("TIME AGE KEY RV RECEIVED DECODED QUEUED APPLIED TOLD UID CHANGED"), strings.Fields(lines[0]))
+	at := strings.Index(lines[0], "UID")
+	require.Regexp(t, `^\S{36}`, lines[1][at:])
+	require.Regexp(t, `^\S{36}  status.phase: `, lines[2][at:])
+	require.Regexp(t, `( \d\d:\d\d:\d\d\.\d{6} ){5}`, lines[2])
+}
+
+func TestWhatWatchCannotShow(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"pods --only {.a", "--only: jsonpath"},
+		{"pods --diff -o name", "have no place in -o name"},
+		{"pods --diff -o jsonl", "-o jsonl has old and new values without it"},
+		{"pods --only a --attach http://localhost:1", "make no sense with --attach: the process tells of keys and no objects"},
+		{"pods --stage --attach http://localhost:1", "each event has its times"},
+	} {
+		r := invoke(t, append([]string{"watch"}, strings.Fields(c.args)...)...)
+		require.Equal(t, exitUsage, r.code, c.args)
+		require.Contains(t, r.errOut, c.want)
+	}
+}
