@@ -59,6 +59,7 @@ func (f *connectFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&o.Impersonate.UID, "as-uid", "", "UID to act as")
 	flags.StringArrayVar(&o.Impersonate.Groups, "as-group", nil, "group to act as; may be repeated")
 	flags.DurationVar(&o.Timeout, "request-timeout", 0, "how long to wait for the head of each answer; 0 is no limit")
+	f.complete(cmd)
 }
 
 // check finds contradictions.

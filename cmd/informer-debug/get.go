@@ -123,7 +123,10 @@ TYPE get lists the informers.
 	}
 	look.add(cmd)
 	look.replay.add(cmd, false)
+	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true, second: true}).arguments
 	flags.add(cmd)
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asWide, asJSON, asJSONL, asYAML, asName, asJSONPath + "=", asColumns + "=", asTemplate + "="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.check(), flags.check()); err != nil {
 			return err

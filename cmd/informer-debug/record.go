@@ -96,6 +96,7 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 	flags.StringVarP(&s.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&s.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
 	flags.StringVarP(&f.file, "file", "o", "", "file to write")
+	(&completer{attach: &s.attachFlags, namespace: &s.namespace, more: true}).register(cmd)
 	flags.StringVar(&f.maxSize, "max-size", "", "how large the file may become, before the oldest requests are left out (default 256Mi)")
 	flags.BoolVar(&f.secrets, "include-secrets", false, "write what Secrets hold, too")
 	flags.DurationVar(&f.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")

@@ -57,6 +57,7 @@ what its controllers see; conditions and paths need debug.Options.Contents there
 		Args: cobra.MinimumNArgs(1),
 	}
 	look.add(cmd)
+	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true, more: true}).arguments
 	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 is no end")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
@@ -62,16 +60,11 @@ objects, and does not wait: events that came too quickly are counted on stderr.
   informer-debug watch pods -n shop --attach http://localhost:6060
   informer-debug watch crontabs.stable.example.com --watch-only -c 1 --timeout 30s`,
 		Args: oneType,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return servedTypes(cmd.Context(), connect.load), cobra.ShellCompDirectiveNoFileComp
-		},
 	}
 	connect.add(cmd)
 	flags.add(cmd)
 	cmd.Flags().StringVar(&attach.to, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
+	(&completer{attach: &attach, namespace: &flags.namespace, slash: true}).register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(connect.check(), flags.check()); err != nil {
 			return err
@@ -153,31 +146,4 @@ func (j *job) run(ctx context.Context) error {
 		return show[*metav1.PartialObjectMetadata](ctx, v)
 	}
 	return show[*unstructured.Unstructured](ctx, v)
-}
-
-// servedTypes lists what can be watched, for completion. A server that does
-// not answer soon completes nothing.
-func servedTypes(ctx context.Context, load config.LoadOptions) []string {
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	cfg, err := config.LoadWith(load)
-	if err != nil {
-		return nil
-	}
-	client, err := rest.NewClient(cfg, nil)
-	if err != nil {
-		return nil
-	}
-	defer client.CloseIdleConnections()
-	mappings, _ := client.Mapper().Mappings(ctx) // an error: some groups are missing, the rest will do
-	var names []string
-	for _, m := range mappings {
-		if canWatch(m) {
-			names = append(names, object.ResourceName(m.Resource))
-		}
-	}
-	return names
 }

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
+)
+
+const (
+	// completionPatience bounds everything that is asked for one completion. A server that does
+	// not answer soon completes nothing.
+	completionPatience = 3 * time.Second
+
+	mostCompletions = 500
+	mostKubeconfig  = 1 << 20 // bytes of a file that is read for the names in it
+)
+
+// completer suggests arguments, and is silent where it knows none.
+type completer struct {
+	attach    *attachFlags
+	namespace *string
+	slash     bool // names follow TYPE/
+	second    bool // names follow TYPE as an argument of their own
+	more      bool // further arguments are like the first one
+}
+
+// arguments is for cobra.Command.ValidArgsFunction.
+func (c *completer) arguments(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := completing(cmd)
+	defer cancel()
+	typ, name, named := strings.Cut(text, "/")
+	var found []string
+	switch {
+	case len(args) == 1 && c.second && !strings.Contains(args[0], "/"):
+		found = c.names(ctx, args[0], text)
+	case len(args) > 0 && !c.more:
+	case named && c.slash:
+		for _, one := range c.names(ctx, typ, name) {
+			found = append(found, typ+"/"+one)
+		}
+	case !named:
+		before := text[:strings.LastIndex(text, ",")+1] // of several TYPEs
+		for _, one := range c.types(ctx) {
+			found = append(found, before+one)
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completing is the context of one completion.
+func completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return context.WithTimeout(ctx, completionPatience)
+}
+
+// quiet is the surroundings of a completion: what is said would stand in the command line.
+func quiet() surroundings {
+	return surroundings{stdout: io.Discard, stderr: io.Discard, env: func(string) string { return "" }}
+}
+
+// types are those that can be watched, or the informers of a process.
+func (c *completer) types(ctx context.Context) (names []string) {
+	if c.attach.to != "" {
+		process, _, err := c.attach.attach(quiet())
+		if err != nil {
+			return nil
+		}
+		status, err := process.Status(ctx)
+		if err != nil {
+			return nil
+		}
+		for _, i := range status.Informers {
+			names = append(names, i.Reflector.Resource)
+		}
+		return completions(names)
+	}
+	client := c.client()
+	if client == nil {
+		return nil
+	}
+	defer client.CloseIdleConnections()
+	mappings, _ := client.Mapper().Mappings(ctx) // an error: some groups are missing, the rest will do
+	for _, m := range mappings {
+		if canWatch(m) {
+			names = append(names, object.ResourceName(m.Resource))
+		}
+	}
+	return completions(names)
+}
+
+// names are those of the objects of a TYPE.
+func (c *completer) names(ctx context.Context, typ, begin string) (names []string) {
+	if c.attach.to != "" {
+		process, _, err := c.attach.attach(quiet())
+		if err != nil {
+			return nil
+		}
+		objects, err := process.Objects(ctx, debug.Which{Informer: typ}, debug.Page{Namespace: *c.namespace, Search: begin, Limit: mostCompletions})
+		if err != nil {
+			return nil
+		}
+		for _, h := range objects.Heads {
+			names = append(names, h.Name)
+		}
+		return completions(names)
+	}
+	arg, err := object.ParseResourceArg(typ)
+	client := c.client()
+	if err != nil || client == nil {
+		return nil
+	}
+	defer client.CloseIdleConnections()
+	m, err := client.Mapper().MappingForResource(ctx, arg)
+	if err != nil {
+		return nil
+	}
+	namespace := ""
+	if m.Namespaced {
+		cfg, err := config.LoadWith(c.load())
+		if err != nil {
+			return nil
+		}
+		namespace = cfg.Namespace
+	}
+	return namesOf(ctx, client, m, namespace)
+}
+
+// namesOf lists metadata, one page of it.
+func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, namespace string) (names []string) {
+	list := rest.ResourceForMapping[*metav1.PartialObjectMetadata](client, m).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: mostCompletions})
+	for o, err := range list.Items {
+		if err != nil || len(names) == mostCompletions {
+			break
+		}
+		names = append(names, o.Name)
+	}
+	return completions(names)
+}
+
+// completions leaves out what a shell or a terminal would take for something else. Cobra takes
+// what follows a tab for a description.
+func completions(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || oneLine(name) != name || strings.Contains(name, "\t") })
+}
+
+func (c *completer) load() config.LoadOptions {
+	load := c.attach.connect.load
+	load.Namespace, load.Logger = *c.namespace, slog.New(slog.DiscardHandler)
+	return load
+}
+
+// client is that of the cluster, nil where there is none.
+func (c *completer) client() *rest.Client {
+	cfg, err := config.LoadWith(c.load())
+	if err != nil {
+		return nil
+	}
+	client, err := rest.NewClient(cfg, nil)
+	if err != nil {
+		return nil
+	}
+	return client
+}
+
+// register completes the arguments of a command, and its flags that name namespaces.
+func (c *completer) register(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = c.arguments
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := completing(cmd)
+		defer cancel()
+		cluster := completer{attach: &attachFlags{connect: c.attach.connect}, namespace: new(string)}
+		return cluster.names(ctx, "namespaces", ""), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// complete completes the flags that name parts of the kubeconfig.
+func (f *connectFlags) complete(cmd *cobra.Command) {
+	for flag, pick := range map[string]func(*kubeconfigNames) []kubeconfigEntry{
+		"context": func(k *kubeconfigNames) []kubeconfigEntry { return k.Contexts },
+		"cluster": func(k *kubeconfigNames) []kubeconfigEntry { return k.Clusters },
+		"user":    func(k *kubeconfigNames) []kubeconfigEntry { return k.Users },
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, file := range kubeconfigs(f.load.Kubeconfig) {
+				for _, one := range pick(readNames(file)) {
+					names = append(names, one.Name)
+				}
+			}
+			slices.Sort(names)
+			return completions(slices.Compact(names)), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// kubeconfigNames is what of a kubeconfig is of interest.
+type kubeconfigNames struct{ Contexts, Clusters, Users []kubeconfigEntry }
+
+type kubeconfigEntry struct{ Name string }
+
+// kubeconfigs are the files that are read together.
+func kubeconfigs(flag string) []string {
+	if flag != "" {
+		return []string{flag}
+	}
+	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
+		return files
+	}
+	home, _ := os.UserHomeDir() // without one there is no such file
+	return []string{filepath.Join(cmp.Or(home, "."), ".kube", "config")}
+}
+
+// readNames reads a file; what is none, or is no kubeconfig, has no names.
+func readNames(file string) *kubeconfigNames {
+	var k kubeconfigNames
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Size() > mostKubeconfig {
+		return &k
+	}
+	if text, err := os.ReadFile(file); err != nil || yaml.Unmarshal(text, &k) != nil {
+		return &kubeconfigNames{}
+	}
+	return &k
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// completed is what the shell is told, without the directive.
+func completed(t *testing.T, args ...string) string {
+	t.Helper()
+	r := invoke(t, append([]string{"__complete"}, args...)...)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	lines := r.lines()
+	require.True(t, strings.HasPrefix(lines[len(lines)-1], ":"), r.out)
+	return strings.Join(lines[:len(lines)-1], " ")
+}
+
+func TestCompletion(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	for _, name := range []string{"shop", "bank"} {
+		_, err := srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		require.NoError(t, err)
+	}
+	process := httptest.NewServer(program(t, false))
+	defer process.Close()
+	at := "--attach=" + process.URL
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(`{"contexts":[{"name":"prod"},{"name":"dev"},{"name":"a\u001b[2J"}],"clusters":[{"name":"c"}],"users":[{"name":"u"}]}`), 0o600))
+
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"get", "-n", "shop", server, "pods/"}, "pods/cart-1 pods/web-1"},
+		{[]string{"get", "-n", "shop", server, "po", "w"}, "cart-1 web-1"},
+		{[]string{"get", "-n", "shop", server, "po/web-1", ""}, ""},
+		{[]string{"describe", "-n", "bank", server, "pods/"}, "pods/api-1"},
+		{[]string{"watch", "-n", "bank", server, "pods/"}, "pods/api-1"},
+		{[]string{"wait", "-n", "shop", server, "pods/cart-1", "po/"}, "po/cart-1 po/web-1"},
+		{[]string{"watch", server, "pods", ""}, ""},
+		{[]string{"watch", server, "nodes/"}, ""},
+		{[]string{"get", server, "none/"}, ""},
+		{[]string{"get", server, "-n", ""}, "bank shop"},
+		{[]string{"record", server, "--namespace", "s"}, "bank shop"},
+		{[]string{"get", at, ""}, "pods"},
+		{[]string{"get", at, "pods/"}, "pods/bad pods/good"},
+		{[]string{"why", at, "-n", "shop", "pods/g"}, "pods/good"},
+		{[]string{"watch", "--kubeconfig", kubeconfig, "--context", ""}, "dev prod"},
+		{[]string{"check", "--kubeconfig", kubeconfig, "--cluster", ""}, "c"},
+		{[]string{"top", "--kubeconfig", kubeconfig, "--user", ""}, "u"},
+		{[]string{"get", "--output", "j"}, "wide json jsonl yaml name jsonpath= custom-columns= go-template="},
+	} {
+		require.Equal(t, c.want, completed(t, c.args...), c.args)
+	}
+	types := strings.Fields(completed(t, "get", server, "po,dep"))
+	require.Contains(t, types, "po,deployments.apps")
+	require.Contains(t, strings.Fields(completed(t, "wait", server, "pods/x", "")), "pods")
+}
+
+// What cannot be asked completes nothing, says nothing and does not hang.
+func TestCompletionIsSilent(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	srv, server := cluster(t, apiserver.Options{})
+	srv.Faults().Add(apiserver.Fault{Do: []apiserver.Action{apiserver.Silence{}}})
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and nobody answers
+	require.NoError(t, err)
+	defer silent.Close()
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	require.NoError(t, os.WriteFile(garbage, []byte("\tnot: [yaml"), 0o600))
+	for _, args := range [][]string{
+		{"get", server, ""},
+		{"get", "--attach=http://" + silent.Addr().String(), ""},
+		{"get", "--attach=http://127.0.0.1:1", "pods/"},
+		{"get", "--attach=nowhere", ""},
+		{"watch", ""}, {"watch", "pods/"}, {"watch", "-n", ""}, {"watch", "--context", ""},
+		{"watch", "--kubeconfig", garbage, "--context", ""},
+		{"watch", "--kubeconfig", garbage, ""},
+		{"watch", "--kubeconfig", t.TempDir(), "--user", ""},
+	} {
+		r := invoke(t, append([]string{"__complete"}, args...)...)
+		require.Regexp(t, `^:\d+\n$`, r.out, args)
+		require.Regexp(t, `^Completion ended with directive: \S+\n$`, strings.ReplaceAll(r.errOut, ", ", ","), args)
+	}
+	require.Equal(t, []string{"a"}, completions([]string{"", "a", "b\tc", "d\x1b[2J", "e\u009b"}))
+}
