@@ -21,6 +21,7 @@ type getFlags struct {
 	cluster      string
 	output       output
 	noHeaders    bool
+	serverPrint  bool
 	showLabels   bool
 	labelColumns []string
 	sortBy       string
@@ -40,6 +41,7 @@ func (f *getFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.cluster, "cluster-name", "", "cluster of the informer, where the process has several")
 	flags.VarP(&f.output, "output", "o", "output format (default a table)")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
+	flags.BoolVar(&f.serverPrint, "server-print", true, "in tables of a cluster, the columns that the server prints; false is what every cache has")
 	flags.BoolVar(&f.showLabels, "show-labels", false, "a last column with all labels")
 	flags.StringSliceVarP(&f.labelColumns, "label-columns", "L", nil, "labels that are columns of their own, such as app,tier")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "go on with the objects that change, until Ctrl-C, --count or --timeout")
@@ -87,7 +89,9 @@ func newGet(s surroundings) *cobra.Command {
 		Short: "Show what caches hold",
 		Long: `get lists what the cache of an informer holds, or shows one object of it. The formats are
 kubectl's:
-  table, wide            a line for each object: key, resource version, generation, owner
+  table, wide            a line for each object: on a cluster what the server prints of it;
+                         of a process, with --watch, and with --server-print=false the key,
+                         resource version, generation and owner, which every cache has
   json, yaml             the object, or a List of several
   jsonl                  each object as JSON, on a line of its own
   name                   TYPE/NAME

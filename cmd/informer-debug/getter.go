@@ -60,7 +60,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	if err := g.sort(groups); err != nil {
 		return err
 	}
-	return unwritten(g.print(groups, name != ""))
+	return unwritten(g.print(ctx, groups, name != ""))
 }
 
 // noteWithheld says what of the objects is not shown.
@@ -108,14 +108,21 @@ func (g *getter) sort(groups []group) error {
 }
 
 // print writes the objects, of which a name names a single one.
-func (g *getter) print(groups []group, single bool) error {
+func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	for n, all := range groups {
 		switch g.output.form {
 		case "", asWide:
 			if n > 0 {
 				fmt.Fprintln(g.stdout) // an error is that of the next line
 			}
-			if err := g.heads(all); err != nil {
+			done, err := false, error(nil)
+			if g.serverPrint && g.sight.flags.to == "" && g.sight.played == nil {
+				done, err = g.asServerPrints(ctx, &g.sight.informers[n], all)
+			}
+			if err == nil && !done {
+				err = g.heads(all)
+			}
+			if err != nil {
 				return err
 			}
 		case asName:

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/object"
+)
+
+const (
+	// asTable asks a server for its own columns.
+	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+	tablePage     = 500              // rows of one answer
+	tablePatience = 30 * time.Second // with all answers
+	mostTable     = 64 << 20         // bytes of one answer
+)
+
+// serverTable is what the server prints of the objects of one informer.
+type serverTable struct {
+	columns []metav1.TableColumnDefinition
+	rows    map[object.Key]serverRow
+}
+
+type serverRow struct {
+	rv    string
+	cells []any
+}
+
+// printedBy asks the server for the columns that it prints of what an informer of one's own
+// has, about so many objects.
+func (v *sight) printedBy(ctx context.Context, o *own, expected int) (*serverTable, error) {
+	ctx, cancel := context.WithTimeout(ctx, tablePatience)
+	defer cancel()
+	client, base, err := v.config.HTTPClient()
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	query := url.Values{"limit": {fmt.Sprint(tablePage)}, "includeObject": {"Metadata"}}
+	if s := v.flags.labels.String(); s != "" {
+		query.Set("labelSelector", s)
+	}
+	if s := v.flags.fields.String(); s != "" {
+		query.Set("fieldSelector", s)
+	}
+	all := &serverTable{rows: map[object.Key]serverRow{}}
+	for range expected/tablePage + 10 { // a server that goes on for ever is not followed
+		to := base.JoinPath(placeOf(&o.target))
+		to.RawQuery = query.Encode()
+		page, err := tableAt(ctx, client, to.String())
+		if err != nil {
+			return nil, err
+		}
+		if err := all.add(page); err != nil {
+			return nil, err
+		}
+		if page.Continue == "" {
+			break
+		}
+		query.Set("continue", page.Continue)
+	}
+	return all, nil
+}
+
+// placeOf is where the objects of a target are listed.
+func placeOf(t *target) string {
+	r := t.mapping.Resource
+	place := "/apis/" + r.Group + "/" + r.Version
+	if r.Group == "" {
+		place = "/api/" + r.Version
+	}
+	if t.namespace != "" {
+		place = path.Join(place, "namespaces", url.PathEscape(t.namespace))
+	}
+	return path.Join(place, r.Resource)
+}
+
+func tableAt(ctx context.Context, client *http.Client, address string) (*metav1.Table, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", asTable)
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers with HTTP %d", resp.StatusCode)
+	}
+	var page metav1.Table
+	if err := json.NewDecoder(io.LimitReader(resp.Body, mostTable)).Decode(&page); err != nil {
+		return nil, err
+	}
+	if page.Kind != "Table" {
+		return nil, fmt.Errorf("it answers with a %s", page.Kind)
+	}
+	return &page, nil
+}
+
+// add adds the rows of a page.
+func (t *serverTable) add(page *metav1.Table) error {
+	if len(page.ColumnDefinitions) > 0 { // only the first page needs to have them
+		t.columns = page.ColumnDefinitions
+	}
+	for _, row := range page.Rows {
+		var of metav1.PartialObjectMetadata
+		if err := json.Unmarshal(row.Object.Raw, &of); err != nil {
+			return fmt.Errorf("a row without metadata: %w", err)
+		}
+		t.rows[object.KeyOf(&of)] = serverRow{of.ResourceVersion, row.Cells}
+	}
+	return nil
+}
+
+// asServerPrints writes the objects of a cache with the columns of the server. It reports whether
+// the server has any.
+func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done bool, err error) {
+	if len(all) == 0 {
+		return false, nil
+	}
+	from, err := g.sight.printedBy(ctx, o, len(all))
+	if err == nil && len(from.columns) == 0 {
+		err = fmt.Errorf("it has no columns")
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			g.console.state(time.Now(), "%-12s  the server prints no table of %s, so this is what every cache has: %v", "table", o.target, err)
+		}
+		return false, nil
+	}
+	t := g.table()
+	namespaced := o.target.mapping.Namespaced && o.target.namespace == ""
+	if namespaced {
+		t.header = append(t.header, "NAMESPACE")
+	}
+	var shown []int
+	for n, column := range from.columns {
+		if column.Priority == 0 || g.output.form == asWide {
+			shown = append(shown, n)
+			t.header = append(t.header, strings.ToUpper(column.Name))
+		}
+	}
+	g.labelHeaders(t)
+	others := 0
+	for _, one := range all {
+		h := &one.head
+		row, ok := from.rows[object.Key{Namespace: h.Namespace, Name: h.Name}]
+		if !ok || row.rv != h.RV {
+			others++
+		}
+		var cells []string
+		if namespaced {
+			cells = append(cells, h.Namespace)
+		}
+		for _, n := range shown {
+			cells = append(cells, cellOf(&from.columns[n], row.cells, n, h.Name))
+		}
+		t.row(g.labelCells(cells, h.Labels)...)
+	}
+	if others > 0 {
+		g.console.trouble(time.Now(), "%-12s  %d of %d objects changed since the cache had them: their columns are those of the server now, or -", "table", others, len(all))
+	}
+	return true, t.write()
+}
+
+// cellOf is the n-th cell of a row; the name is known without one.
+func cellOf(column *metav1.TableColumnDefinition, cells []any, n int, name string) string {
+	switch {
+	case n < len(cells) && cells[n] != nil:
+		return jsonpath.Text(cells[n])
+	case column.Format == "name" || n == 0 && len(cells) == 0:
+		return name
+	case len(cells) == 0:
+		return "-"
+	}
+	return nothing
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// printing stands before a server and prints pods, one a page, and not web-1 of a later state.
+func printing(t *testing.T, server string, answer func(name string) metav1.TableRow) string {
+	t.Helper()
+	behind, err := url.Parse(strings.TrimPrefix(server, "--server="))
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	proxy.FlushInterval = -1
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept"), "as=Table") {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		table := metav1.Table{TypeMeta: metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"}, ColumnDefinitions: []metav1.TableColumnDefinition{
+			{Name: "Name", Format: "name"}, {Name: "Ready"}, {Name: "Restarts"}, {Name: "Node", Priority: 1},
+		}}
+		name := "cart-1"
+		if r.URL.Query().Get("continue") != "" {
+			name, table.ColumnDefinitions = "web-1", nil
+		} else {
+			table.Continue = "more"
+		}
+		if r.URL.Path != "/api/v1/namespaces/shop/pods" && r.URL.Path != "/api/v1/pods" {
+			t.Errorf("%s was asked for", r.URL.Path)
+		}
+		table.Rows = []metav1.TableRow{answer(name)}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(table)
+	}))
+	t.Cleanup(front.Close)
+	return "--server=" + front.URL
+}
+
+func TestGetPrintsWhatTheServerPrints(t *testing.T) {
+	_, behind := cluster(t, apiserver.Options{})
+	rv := map[string]string{"cart-1": "102", "web-1": "101"}
+	row := func(name string) metav1.TableRow {
+		row := metav1.TableRow{Cells: []any{name, "1/1\x1b[2J", 3, "n1"}}
+		row.Object.Raw = []byte(`{"metadata":{"namespace":"shop","name":"` + name + `","resourceVersion":"` + rv[name] + `"}}`)
+		return row
+	}
+	server := printing(t, behind, row)
+	r := invoke(t, "get", "pods", "-n", "shop", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, "NAME     READY     RESTARTS\ncart-1   1/1 [2J   3\nweb-1    1/1 [2J   3\n", r.out)
+	require.NotContains(t, r.errOut, "changed since")
+	r = invoke(t, "get", "pods", "-n", "shop", "-o", "wide", "-L", "app", "--sort-by=.metadata.resourceVersion", server)
+	require.Equal(t, "NAME     READY     RESTARTS   NODE   APP\nweb-1    1/1 [2J   3          n1     web\ncart-1   1/1 [2J   3          n1     cart\n", r.out)
+
+	rv["web-1"] = "7"
+	r = invoke(t, "get", "pods", "-A", server)
+	require.Equal(t, "NAMESPACE   NAME     READY     RESTARTS\nbank        api-1    -         -\nshop        cart-1   1/1 [2J   3\nshop        web-1    1/1 [2J   3\n", r.out)
+	require.Contains(t, r.errOut, "2 of 3 objects changed since the cache had them")
+
+	r = invoke(t, "get", "pods", "-n", "shop", "--server-print=false", server)
+	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.out)
+}
+
+// A server without tables, or with nonsense in their place, leaves what the cache has.
+func TestAServerThatPrintsNothing(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	for _, server := range []string{server, printing(t, server, func(string) metav1.TableRow { return metav1.TableRow{} })} {
+		r := invoke(t, "get", "pods", "-n", "shop", server)
+		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.out)
+		require.Contains(t, r.errOut, "the server prints no table of pods in namespace shop, so this is what every cache has: ")
+	}
+}
