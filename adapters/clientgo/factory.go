@@ -184,3 +184,7 @@ func (f *Factory) WaitForCacheSyncWithContext(ctx context.Context) cache.SyncRes
 // Status returns the status of every informer, by name. It makes the factory a
 // metrics.InformerSource.
 func (f *Factory) Status() []sharedinformer.Status { return f.runner.status() }
+
+// Views returns every informer, by name, for those who look at all of them, such as package
+// debug.
+func (f *Factory) Views() []sharedinformer.View { return f.runner.views() }

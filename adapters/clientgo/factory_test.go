@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -487,4 +492,40 @@ func TestADirectInformerOfAResourceThatIsNotServed(t *testing.T) {
 		_, err = f.WaitForCacheSyncWithContext(ctx)
 		require.ErrorContains(r, err, "not synced: things.nowhere.example.com: resolve: ")
 	})
+}
+
+// A program that runs the factory shows its caches: informer-debug attaches to it.
+func TestTheFactoryIsLookedInto(t *testing.T) {
+	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
+		on(t, side{name: store.String()}, func(r *rig) {
+			r.label("a", "web")
+			r.label("b", "db")
+			f, err := clientgo.NewSharedInformerFactoryForConfig(r.cfg, 0, clientgo.WithStore(store))
+			require.NoError(r, err)
+			pods := f.Core().V1().Pods().Informer()
+			require.NoError(r, pods.AddIndexers(cache.Indexers{"app": func(o any) ([]string, error) { return []string{o.(*corev1.Pod).Labels["app"]}, nil }}))
+			process := debug.New(debug.Options{Informers: debug.Of(f), Contents: true}).Client()
+			which := debug.Which{Informer: "pods"}
+
+			idle, err := process.Objects(r.ctx, which, debug.Page{})
+			require.NoError(r, err)
+			require.Empty(r, idle.Heads, "it does not run yet")
+
+			defer f.Shutdown()
+			defer r.cancel()
+			f.StartWithContext(r.ctx)
+			synctest.Wait()
+			seen, err := process.Objects(r.ctx, which, debug.Page{Selector: "app=web"})
+			require.NoError(r, err)
+			require.Len(r, seen.Heads, 1)
+			require.Equal(r, "a", seen.Heads[0].Name)
+			require.Equal(r, 2, seen.Cached)
+			one, err := process.Object(r.ctx, which, object.Key{Namespace: "shop", Name: "a"})
+			require.NoError(r, err)
+			require.Contains(r, string(one.Contents), `"app":"web"`)
+			indexes, err := process.Indexes(r.ctx, which, 10)
+			require.NoError(r, err)
+			require.True(r, slices.ContainsFunc(indexes.Indexes, func(i indexer.IndexStatus) bool { return i.Name == "app" && len(i.Largest) == 2 }), indexes)
+		})
+	}
 }

@@ -297,12 +297,16 @@ func (i *informer) IsStopped() bool { return i.stopped.has() }
 // GetController returns what client-go has it for: HasSynced and the version.
 func (i *informer) GetController() cache.Controller { return controller{i} }
 
+// inner is the Millrace informer, nil before Run.
+func (i *informer) inner() *sharedinformer.Informer[object.Object] {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.running
+}
+
 // status is the Millrace informer's, or what there is to say before it runs.
 func (i *informer) status() sharedinformer.Status {
-	i.mu.Lock()
-	running := i.running
-	i.mu.Unlock()
-	if running != nil {
+	if running := i.inner(); running != nil {
 		s := running.Status()
 		s.Type = i.holds
 		return s
@@ -316,9 +320,7 @@ func (i *informer) status() sharedinformer.Status {
 
 // unsynced says why the informer had not synced when ctx was done (L22).
 func (i *informer) unsynced(ctx context.Context) error {
-	i.mu.Lock()
-	running := i.running
-	i.mu.Unlock()
+	running := i.inner()
 	if running == nil {
 		return fmt.Errorf("%w: %s: Run has not been called: %w", sharedinformer.ErrNotSynced, i.name, context.Cause(ctx))
 	}

@@ -151,3 +151,7 @@ func (f *ResourceFactory) Shutdown() { f.runner.shutdown() }
 // Status returns the status of every informer, by name. It makes the factory a
 // metrics.InformerSource.
 func (f *ResourceFactory) Status() []sharedinformer.Status { return f.runner.status() }
+
+// Views returns every informer, by name, for those who look at all of them, such as package
+// debug.
+func (f *ResourceFactory) Views() []sharedinformer.View { return f.runner.views() }

@@ -74,16 +74,23 @@ func (r *runner[K]) wait(ctx context.Context) (map[K]bool, error) {
 	return synced, errors.Join(failures...)
 }
 
-func (r *runner[K]) status() []sharedinformer.Status {
+// views are the informers by name, but for those that are not Millrace's.
+func (r *runner[K]) views() (all []sharedinformer.View) {
 	r.mu.Lock()
 	informers := slices.Collect(maps.Values(r.informers))
 	r.mu.Unlock()
-	var all []sharedinformer.Status
 	for _, i := range informers {
-		if s, ok := Status(i); ok {
-			all = append(all, s)
+		if v, ok := ViewOf(i); ok {
+			all = append(all, v)
 		}
 	}
-	slices.SortFunc(all, func(a, b sharedinformer.Status) int { return cmp.Compare(a.Reflector.Resource, b.Reflector.Resource) })
+	slices.SortFunc(all, func(a, b sharedinformer.View) int { return cmp.Compare(a.Name(), b.Name()) })
+	return all
+}
+
+func (r *runner[K]) status() (all []sharedinformer.Status) {
+	for _, v := range r.views() {
+		all = append(all, v.Status())
+	}
 	return all
 }

@@ -255,10 +255,20 @@ func (c *Cache) WaitForSync(ctx context.Context) error {
 // metrics.InformerSource.
 func (c *Cache) Status() []sharedinformer.Status {
 	var all []sharedinformer.Status
-	for _, k := range c.all() {
-		all = append(all, k.status()...)
+	for _, v := range c.Views() {
+		all = append(all, v.Status())
 	}
-	slices.SortFunc(all, func(a, b sharedinformer.Status) int { return cmp.Compare(a.Reflector.Resource, b.Reflector.Resource) })
+	return all
+}
+
+// Views returns every informer, by name, for those who look at all of them, such as package
+// debug.
+func (c *Cache) Views() []sharedinformer.View {
+	var all []sharedinformer.View
+	for _, k := range c.all() {
+		all = append(all, k.views()...)
+	}
+	slices.SortFunc(all, func(a, b sharedinformer.View) int { return cmp.Compare(a.Name(), b.Name()) })
 	return all
 }
 

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -402,5 +403,25 @@ func TestNewInformerIsRefused(t *testing.T) {
 		_, err := r.side.newCache(r.cfg, cache.Options{NewInformer: toolscache.NewSharedIndexInformer})
 		require.ErrorContains(r, err, "metrics.NewInformers")
 		require.ErrorContains(r, err, "clientgo.NewInformerWithOptions")
+	})
+}
+
+// A program that runs the cache shows what it holds: informer-debug attaches to it.
+func TestTheCacheIsLookedInto(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		r.put(pod("shop", "a", "web"), pod("bank", "b", "web"))
+		c := r.running(cache.Options{DefaultNamespaces: map[string]cache.Config{"shop": {}, "bank": {}}})
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		process := debug.New(debug.Options{Informers: debug.Of(c.(*controllerruntime.Cache)), Contents: true}).Client()
+		status, err := process.Status(r.ctx)
+		require.NoError(r, err)
+		require.Len(r, status.Informers, 2)
+		for n, key := range []object.Key{{Namespace: "bank", Name: "b"}, {Namespace: "shop", Name: "a"}} {
+			require.Equal(r, "pods in namespace "+key.Namespace, status.Informers[n].Reflector.Resource)
+			one, err := process.Object(r.ctx, debug.Which{Informer: "pods in namespace " + key.Namespace}, key)
+			require.NoError(r, err)
+			require.Contains(r, string(one.Contents), `"namespace":"`+key.Namespace+`"`)
+		}
 	})
 }

@@ -189,11 +189,10 @@ func (k *kind) hasSynced() bool {
 	return true
 }
 
-func (k *kind) status() []sharedinformer.Status {
-	var all []sharedinformer.Status
+func (k *kind) views() (all []sharedinformer.View) {
 	for _, s := range k.scopes {
-		if status, ok := clientgo.Status(s.informer); ok {
-			all = append(all, status)
+		if v, ok := clientgo.ViewOf(s.informer); ok {
+			all = append(all, v)
 		}
 	}
 	return all
