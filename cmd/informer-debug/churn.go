@@ -44,14 +44,14 @@ process and not from the server, so that there are none here.
 
 DECODE is measured: the object of an event is written as JSON and decoded again in this
 process, alone and into an unstructured object, whole and with each Keep, each time thrice, of
-which the quickest counts. Typed
-objects from protobuf take less. So are the first ` + fmt.Sprint(measureAll) + ` events, then every second one of as
-many, every fourth, and so on; the sums are scaled from those to all. A predicate saves what
-follows an event, and not its decoding: DECODE is then what was spent on events that were
-dropped. Keep saves decoding, and no event: EVENTS are then those that change nothing kept.
+which the quickest counts. Typed objects from protobuf take less. All of the first ` + fmt.Sprint(measureAll) + ` events
+are measured, then every second one of as many, every fourth, and so on; the sums are scaled
+from those to all. A predicate saves what follows an event, and not its decoding: DECODE is then
+what was spent on events that it drops. Keep saves decoding, and no event: EVENTS are then those
+that change nothing kept.
 
-As much as ` + fmt.Sprint(mostStates) + ` objects and ` + bytesText(mostStateBytes) + ` of them, packed, are held to compare with, ` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + `
-objects are counted one by one, and what is beyond that is counted together.
+What is held to compare with is bounded by ` + fmt.Sprint(mostStates) + ` objects and ` + bytesText(mostStateBytes) + `, packed. The first
+` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + ` objects are counted one by one, and the others together.
 
 TYPE is as for get. With --attach, and TYPE the name of an informer or nothing, it shows the
 busiest keys of a process within --for, as far back as its flight recorder remembers. There are

@@ -112,6 +112,7 @@ reconciled, and what their caches hold.
 		newWait(s),
 		newDoctor(s),
 		newChurn(s),
+		newCost(s),
 		newRecord(s),
 		newReplay(s),
 		newSnapshot(s),

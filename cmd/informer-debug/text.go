@@ -37,3 +37,10 @@ func (t *text) write(w io.Writer, headline string) error {
 	_, err := io.WriteString(w, oneLine(headline)+"\n"+t.b.String())
 	return err
 }
+
+// print writes the lines at once.
+func (t *text) print(w io.Writer) error {
+	_ = t.tabs.Flush()
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}

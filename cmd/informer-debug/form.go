@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"math"
+	"runtime"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// measureForms measures what the objects of a sample take in each form.
+func measureForms[T object.Object](c *cost, s *sample, opts wire.Options) error {
+	c.Objects, c.Sample, c.Short, c.Unstructured = s.all(), s.objects, s.short, isUntyped[T]()
+	var parts [fourths][]page
+	for n, p := range s.pages {
+		parts[n%fourths] = append(parts[n%fourths], p)
+	}
+	var counts [fourths]int
+	var onWire weight
+	for n, part := range parts {
+		for _, p := range part {
+			counts[n] += p.objects
+			onWire.of[n] += int64(len(p.body))
+		}
+	}
+	if s.objects == 0 {
+		return nil
+	}
+	c.Wire = onWire.estimate(counts, c.Objects, false)
+	stock := func() wire.Options {
+		o := opts
+		o.Reference = true
+		return o
+	}
+	shared := func(keep wire.Fields) func() wire.Options {
+		return func() wire.Options {
+			o := opts
+			o.Pool, o.Keep = wire.NewPool(), keep
+			return o
+		}
+	}
+	for _, f := range []struct {
+		to    *estimate
+		weigh func() (weight, error)
+	}{
+		{&c.ClientGo, func() (weight, error) { return weigh(parts, reading[T](stock), inMap[T]) }},
+		{&c.Whole, func() (weight, error) { return weigh(parts, reading[T](shared(wire.Fields{})), inCache[T]) }},
+		{&c.Packed, func() (weight, error) {
+			return weigh(parts, packing[T](opts), inCache[*wire.Packed[T]])
+		}},
+		{&c.NoManaged, func() (weight, error) {
+			return weigh(parts, reading[T](shared(wire.WithoutManagedFields)), inCache[T])
+		}},
+		{&c.Metadata, func() (weight, error) {
+			return weigh(parts, reading[*metav1.PartialObjectMetadata](shared(wire.Fields{})), inCache[*metav1.PartialObjectMetadata])
+		}},
+	} {
+		w, err := f.weigh()
+		if err != nil {
+			return err
+		}
+		*f.to = w.estimate(counts, c.Objects, true)
+	}
+	if s.r.flags.keep == "" {
+		return nil
+	}
+	w, err := weigh(parts, reading[T](shared(wire.Only(s.r.flags.keep))), inCache[T])
+	if err == nil {
+		kept := w.estimate(counts, c.Objects, true)
+		c.Keep = &kept
+	}
+	if errors.Is(err, wire.ErrFields) {
+		return nil
+	}
+	return err
+}
+
+func isUntyped[T object.Object]() bool {
+	var none T
+	_, is := any(none).(untyped)
+	return is
+}
+
+// reader makes decoders, by the media type.
+type reader[H object.Head] func(media string) (wire.Decoder[H], error)
+
+// reading returns what makes a reader. Objects of two readers share nothing.
+func reading[T object.Object](opts func() wire.Options) func() reader[T] {
+	return func() reader[T] {
+		o := opts()
+		return func(media string) (wire.Decoder[T], error) { return wire.NewDecoder[T](media, o) }
+	}
+}
+
+// packing is reading for packed objects.
+func packing[T object.Object](opts wire.Options) func() reader[*wire.Packed[T]] {
+	return func() reader[*wire.Packed[T]] {
+		by := wire.NewPacker[T](wire.NewPool())
+		return func(media string) (wire.Decoder[*wire.Packed[T]], error) { return by.Decoder(media, opts) }
+	}
+}
+
+// weight is how many bytes the fourths of a sample take, each beside those before it.
+type weight struct{ of [fourths]int64 }
+
+// weigh holds the objects of all parts, and weighs after each. What the first objects build
+// that stays, such as tables of decoders, is there before.
+func weigh[H object.Head](parts [fourths][]page, readers func() reader[H], holder func() (hold func(H), held any)) (w weight, err error) {
+	warm, _ := holder()
+	if len(parts[0]) > 0 {
+		if err := load(parts[0][:1], readers(), warm); err != nil {
+			return w, err
+		}
+	}
+	hold, held := holder()
+	read := readers()
+	before := heapInUse()
+	for n, part := range parts {
+		if err := load(part, read, hold); err != nil {
+			return w, err
+		}
+		after := heapInUse()
+		w.of[n] = int64(after) - int64(before)
+		before = after
+	}
+	runtime.KeepAlive(held)
+	runtime.KeepAlive(read) // with the pool that parts are shared by
+	return w, nil
+}
+
+func load[H object.Head](pages []page, read reader[H], hold func(H)) error {
+	for _, p := range pages {
+		d, err := read(p.contentType)
+		if err != nil {
+			return err
+		}
+		for o, err := range items(d, p.body) {
+			if err != nil {
+				return err
+			}
+			hold(o)
+		}
+	}
+	return nil
+}
+
+func items[H object.Head](d wire.Decoder[H], body []byte) iter.Seq2[H, error] {
+	var meta metav1.ListMeta
+	return d.List(bytes.NewReader(body), &meta, nil)
+}
+
+// inMap holds objects as client-go's store does: in a map, by the text of their keys.
+func inMap[H object.Head]() (func(H), any) {
+	all := map[string]H{}
+	return func(o H) { all[object.FormatKey(object.KeyOf(o))] = o }, &all
+}
+
+// inCache holds objects as an informer does.
+func inCache[H object.Head]() (func(H), any) {
+	cache := indexer.New[H]()
+	return func(o H) {
+		cache.Write(func(w indexer.Writer[H]) { w.Set(object.KeyOf(o), o) })
+	}, cache
+}
+
+// heapInUse is the heap in use after collections, two at least, until one more finds nothing:
+// what pools, finalizers and cleanups held goes later than what they were of.
+func heapInUse() uint64 {
+	least := uint64(math.MaxUint64)
+	for range 8 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if m.HeapAlloc >= least {
+			break
+		}
+		least = m.HeapAlloc
+	}
+	return least
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+const (
+	mostSample   = 100000
+	mostSampled  = 32 << 20 // bytes of the sample of one type
+	mostRuns     = 20       // places of a list at which a sample is taken
+	mostRequests = 100      // for one type
+	mostSkipped  = 2000     // objects whose metadata is read at a time, to get to the next place
+	fourths      = 4        // into which a sample is divided
+	answerWithin = time.Minute
+	mostRefusal  = 1 << 20 // bytes of an answer that is no list
+)
+
+const asMetadata = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+// sampler reads samples of lists. It asks one thing at a time.
+type sampler struct {
+	flags  *costFlags
+	http   *http.Client
+	base   *url.URL
+	scheme *runtime.Scheme
+	next   time.Time // before which nothing is asked
+}
+
+func newSampler(cfg *config.Config, f *costFlags) (*sampler, error) {
+	client, base, err := cfg.HTTPClient()
+	if err != nil {
+		return nil, err
+	}
+	return &sampler{flags: f, http: client, base: base, scheme: scheme.New()}, nil
+}
+
+// page is a part of a list as it came.
+type page struct {
+	contentType string
+	body        []byte
+	objects     int
+}
+
+// sample is what was read of one list.
+type sample struct {
+	r        *sampler
+	at       target
+	protobuf bool
+
+	pages    []page
+	objects  int // in the pages
+	bytes    int // of the pages
+	passed   int // objects that were read, or passed over
+	left     int // how many there are behind them; -1 where that is not known
+	counted  int // all, where they had to be counted
+	next     string
+	requests int
+	short    string // why the sample is not what was asked for
+}
+
+// read takes the sample of a list. It fails where nothing could be read.
+func (s *sample) read(ctx context.Context) error {
+	run := (s.r.flags.sample + mostRuns - 1) / mostRuns
+	err := s.take(ctx, run)
+	if err != nil {
+		return err
+	}
+	if s.next != "" && s.left < 0 {
+		err = s.count(ctx)
+	}
+	gap := max(0, s.all()-s.r.flags.sample) / max(1, (s.r.flags.sample-1)/run)
+	for err == nil && s.next != "" && s.objects < s.r.flags.sample {
+		switch {
+		case s.requests >= mostRequests:
+			s.short = fmt.Sprintf("ended after %d requests, when %d of the objects were passed", s.requests, s.passed)
+			return nil
+		case s.bytes >= mostSampled:
+			s.short = fmt.Sprintf("ended after %s, when %d of the objects were passed", bytesText(int64(s.bytes)), s.passed)
+			return nil
+		}
+		if err = s.skip(ctx, gap); err == nil && s.next != "" {
+			err = s.take(ctx, min(run, s.r.flags.sample-s.objects))
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.short = fmt.Sprintf("ended when %d of the objects were passed: %v", s.passed, err)
+		return nil
+	}
+	return err
+}
+
+// count pages through the rest of a list whose server does not say how long it is, and goes
+// back to where it was.
+func (s *sample) count(ctx context.Context) error {
+	ahead := *s
+	var err error
+	for ahead.next != "" && ahead.requests < mostRequests/2 && err == nil {
+		err = ahead.skip(ctx, mostSkipped)
+	}
+	s.requests, s.counted = ahead.requests, ahead.passed
+	if ahead.next != "" && err == nil {
+		s.short = fmt.Sprintf("the server does not tell how many objects there are, and counting ended after %d requests: there are more", ahead.requests)
+	}
+	return err
+}
+
+// all is how many objects there are, as far as it is known.
+func (s *sample) all() int { return max(s.passed+max(s.left, 0), s.counted) }
+
+// take reads whole objects into the sample. A page that is too large is asked for in smaller
+// ones.
+func (s *sample) take(ctx context.Context, n int) error {
+	for {
+		room := mostSampled - s.bytes
+		body, contentType, err := s.get(ctx, n, s.accept(""), func(body io.Reader) ([]byte, error) {
+			return io.ReadAll(io.LimitReader(body, int64(room)+1))
+		})
+		switch {
+		case err != nil:
+			return err
+		case len(body) > room && n > 1:
+			n = (n + 1) / 2
+			continue
+		case len(body) > room:
+			return fmt.Errorf("the next object has more than the %s that are left of %s", bytesText(int64(room)), bytesText(mostSampled))
+		}
+		p := page{contentType, body, 0}
+		if p.objects, err = s.pass(p.contentType, strings.NewReader(string(body))); err != nil {
+			return err
+		}
+		s.pages = append(s.pages, p)
+		s.objects, s.bytes = s.objects+p.objects, s.bytes+len(body)
+		return nil
+	}
+}
+
+// skip passes over a number of objects.
+func (s *sample) skip(ctx context.Context, n int) error {
+	for n > 0 && s.next != "" && s.requests < mostRequests {
+		before := s.passed
+		var contentType string
+		_, _, err := s.getWith(ctx, min(n, mostSkipped), s.accept(asMetadata), func(resp *http.Response) ([]byte, error) {
+			contentType = resp.Header.Get("Content-Type")
+			_, err := s.pass(contentType, resp.Body)
+			return nil, err
+		})
+		if err != nil {
+			return err
+		}
+		n -= s.passed - before
+		if s.passed == before {
+			return errors.New("the server promises more, and sends none")
+		}
+	}
+	return nil
+}
+
+// pass reads a list and remembers how to go on behind it.
+func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
+	d, err := wire.NewDecoder[*metav1.PartialObjectMetadata](contentType, wire.Options{Kind: s.at.mapping.Kind, Keep: wire.Only()})
+	if err != nil {
+		return 0, fmt.Errorf("the answer is not from the Kubernetes API; is a proxy or a login page in the way? %w", err)
+	}
+	var meta metav1.ListMeta
+	for _, err := range d.List(body, &meta, nil) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	if meta.Continue != "" && meta.Continue == s.next {
+		return n, errors.New("a page leads to itself: the server gave the continue token that it was asked with")
+	}
+	s.passed, s.next, s.left = s.passed+n, meta.Continue, -1
+	if meta.RemainingItemCount != nil {
+		s.left = int(*meta.RemainingItemCount)
+	}
+	return n, nil
+}
+
+// accept says in which media types an answer is wanted.
+func (s *sample) accept(as string) string {
+	if s.protobuf {
+		return mediaProto + as + "," + mediaJSON + as + "," + mediaJSON
+	}
+	return mediaJSON + as + "," + mediaJSON
+}
+
+func (s *sample) get(ctx context.Context, limit int, accept string, read func(io.Reader) ([]byte, error)) (body []byte, contentType string, err error) {
+	return s.getWith(ctx, limit, accept, func(resp *http.Response) ([]byte, error) { return read(resp.Body) })
+}
+
+// getWith asks for the next part of the list, when it is time to.
+func (s *sample) getWith(ctx context.Context, limit int, accept string, read func(*http.Response) ([]byte, error)) (body []byte, contentType string, err error) {
+	select {
+	case <-time.After(time.Until(s.r.next)):
+	case <-ctx.Done():
+		return nil, "", context.Cause(ctx)
+	}
+	s.r.next = time.Now().Add(time.Duration(float64(time.Second) / s.r.flags.qps))
+	s.requests++
+	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no whole answer within %s", answerWithin))
+	defer cancel()
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	for name, value := range map[string]string{"continue": s.next, "labelSelector": s.r.flags.selector, "fieldSelector": s.r.flags.fieldSelector} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	to := s.r.base.JoinPath(pathOf(s.at))
+	to.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Accept", accept)
+	resp, err := s.r.http.Do(req)
+	if err != nil {
+		return nil, "", cmp.Or(context.Cause(ctx), err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, "", s.refusal(resp)
+	}
+	body, err = read(resp)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return body, resp.Header.Get("Content-Type"), err
+}
+
+// refusal is the error of an answer that is no list: the server's, or that of whoever else
+// answers, whose text may be anything and is not shown.
+func (s sample) refusal(resp *http.Response) error {
+	_, err := s.pass(resp.Header.Get("Content-Type"), io.LimitReader(resp.Body, mostRefusal))
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return status
+	}
+	return fmt.Errorf("answered with %s, and not by the Kubernetes API; is a proxy in the way?", resp.Status)
+}
+
+// cost measures one type.
+func (r *sampler) cost(ctx context.Context, at target) *cost {
+	c := &cost{at: at, Type: object.ResourceName(at.mapping.Resource)}
+	opts := wire.Options{Scheme: r.scheme, Kind: at.mapping.Kind}
+	goType, typed := r.scheme.AllKnownTypes()[at.mapping.Kind]
+	typed = typed && object.IsBuiltin(goType)
+	s := &sample{r: r, at: at, protobuf: typed && wire.SupportsProtobuf[object.Object](opts)}
+	if c.err = s.read(ctx); c.err == nil && typed {
+		c.err = measureForms[object.Object](c, s, opts)
+	} else if c.err == nil {
+		c.err = measureForms[untyped](c, s, opts)
+	}
+	if c.err != nil {
+		c.Error = oneLine(c.err.Error())
+	}
+	return c
+}
