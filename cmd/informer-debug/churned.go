@@ -59,6 +59,7 @@ type spared struct {
 	Name   string        `json:"name"`
 	Events int           `json:"events"`
 	Decode time.Duration `json:"decode"`
+	Doubt  string        `json:"doubt,omitempty"` // why it is not to be used
 }
 
 // report sums up. The reflector must have stopped.
@@ -79,10 +80,14 @@ func (c *churning) report(took time.Duration, limit int) *churned {
 	s := &c.savings
 	r.Decode = decodeCost{s.events, s.measured, scaled(s.took, s.measured, s.events)}
 	for _, p := range s.predicates {
-		r.Predicates = append(r.Predicates, spared{p.name, p.dropped, scaled(p.took, p.measured, p.dropped)})
+		one := spared{Name: p.name, Events: p.dropped, Decode: scaled(p.took, p.measured, p.dropped)}
+		if p.name == generationChanged && !s.generations {
+			one.Doubt = "the objects have no generation, so that it drops every update"
+		}
+		r.Predicates = append(r.Predicates, one)
 	}
 	for _, k := range s.keeps {
-		r.Keep = append(r.Keep, spared{k.fields.String(), k.blind, scaled(s.took-k.took, s.measured, s.events)})
+		r.Keep = append(r.Keep, spared{Name: k.fields.String(), Events: k.blind, Decode: scaled(s.took-k.took, s.measured, s.events)})
 	}
 	return r
 }
@@ -167,7 +172,11 @@ func (r *churned) tables(t *text) {
 	t.line()
 	t.line("EVENTS", "DECODE", "A PREDICATE WOULD DROP")
 	for _, p := range r.Predicates {
-		t.line(fmt.Sprint(p.Events), r.share(p.Decode), p.Name)
+		name := p.Name
+		if p.Doubt != "" {
+			name += ": " + p.Doubt
+		}
+		t.line(fmt.Sprint(p.Events), r.share(p.Decode), name)
 	}
 	t.line()
 	t.line("EVENTS", "DECODE", "KEEP WOULD SAVE")

@@ -24,7 +24,12 @@ type savings struct {
 	events, measured int
 	every, since     int           // one of every is measured; since the last change of that so many were
 	took             time.Duration // to decode those that were measured
+	generations      bool          // whether the kind counts them
 }
+
+// generationChanged is the name of the predicate that makes no sense for kinds whose
+// generation the server does not count.
+const generationChanged = "GenerationChanged"
 
 // predicate is one of package controller, and what it drops.
 type predicate struct {
@@ -45,7 +50,7 @@ type keep struct {
 
 func newSavings(kind object.GVK, chosen []string) (savings, error) {
 	s := savings{every: 1, predicates: []predicate{
-		{name: "GenerationChanged", pass: controller.GenerationChanged[untyped]()},
+		{name: generationChanged, pass: controller.GenerationChanged[untyped]()},
 		{name: "LabelsChanged", pass: controller.LabelsChanged[untyped]()},
 		{name: "AnnotationsChanged", pass: controller.AnnotationsChanged[untyped]()},
 		{name: "VersionChanged", pass: controller.VersionChanged[untyped]()},
@@ -99,6 +104,7 @@ func below(path, field string) bool {
 // where old is nil.
 func (s *savings) event(old, now untyped, changes []fieldChange) {
 	s.events++
+	s.generations = s.generations || now.GetGeneration() > 0
 	whole, measured := s.measure(now)
 	if old == nil {
 		return
