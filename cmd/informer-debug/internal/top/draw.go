@@ -217,7 +217,7 @@ func (d *display) drawText(y, width, height int, here *spot, t *table) {
 	for _, r := range t.rows {
 		lines = append(lines, wrapped(r.cells[0].text, width)...)
 	}
-	page := height - frame
+	page := max(0, height-frame)
 	here.line = min(max(here.line, 0), max(0, len(lines)-page))
 	here.cursor = ""
 	for n, line := range lines[here.line:min(len(lines), here.line+page)] {

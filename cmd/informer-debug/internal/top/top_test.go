@@ -235,6 +235,19 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// Text is shown on a screen of any height, also on one that has become too small.
+func TestTextOnAnyHeight(t *testing.T) {
+	look(t, func(s *seen) {
+		s.press("Down", "Enter", "Tab", "Enter")
+		require.Contains(t, s.text(), "The controller keeper")
+		for height := range frame + 2 {
+			s.screen.SetSize(20, height)
+			s.pass(time.Second)
+			s.press("Down")
+		}
+	})
+}
+
 // A screen that has no room must not fail, and all keys anywhere must not either.
 func TestAnySizeAndAnyKey(t *testing.T) {
 	look(t, func(s *seen) {
