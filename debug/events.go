@@ -45,6 +45,9 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 			(key.Namespace == "" || e.Key.Namespace == key.Namespace) && (key.Name == "" || e.Key.Name == key.Name)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead { // its answer would never end
+		return
+	}
 	s := stream{w: w, control: http.NewResponseController(w)}
 	follower := p.opts.Recorder.Or().Follow()
 	if s.comment("events follow") != nil {

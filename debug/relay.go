@@ -60,6 +60,9 @@ func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 	if what == "events" {
 		w.Header().Set("Content-Type", "text/event-stream")
 	}
+	if r.Method == http.MethodHead {
+		return
+	}
 	if err := copyAnswer(w, body); err != nil && ctx.Err() == nil {
 		panic(http.ErrAbortHandler) // or the part that came would pass for the whole
 	}

@@ -2,6 +2,7 @@ package debug_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,6 +57,24 @@ func TestTheRelayStreams(t *testing.T) {
 	require.NoError(t, near.Config.Shutdown(t.Context()))
 	_, err = io.ReadAll(r.Body)
 	require.NoError(t, err)
+}
+
+// Who asks only for the head of a stream gets it, and the connection is free again.
+func TestTheHeadOfAStream(t *testing.T) {
+	process := debug.New(debug.Options{Recorder: flight.New(flight.DefaultSize)})
+	for name, handler := range map[string]http.Handler{"process": process, "relay": process.Client().Handler()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				w, began := httptest.NewRecorder(), time.Now()
+				handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodHead, debug.Path+"v1/events", nil))
+				require.Zero(t, time.Since(began))
+				require.Equal(t, http.StatusOK, w.Code)
+				require.Equal(t, "text/event-stream", w.Header().Get("Content-Type"))
+			})
+		})
+	}
 }
 
 // lying answers in the place of a process.
