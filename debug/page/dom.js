@@ -20,7 +20,8 @@ export function h(tag, attributes, ...children) {
 export const visible = text => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
 
 // morph makes an element like a fresh one, and keeps what they have in common, so that focus,
-// selection and what was typed stay. Children with data-key are known by it.
+// selection and what was typed stay. Children with data-key are known by it; of those with the
+// same key the first is the first.
 export function morph(old, fresh) {
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
@@ -29,13 +30,14 @@ export function morph(old, fresh) {
   for (const child of [...old.children]) {
     const key = child.dataset.key;
     if (key === undefined) continue;
-    if (wanted.has(key)) known.set(key, child);
-    else child.remove();
+    if (!wanted.has(key)) child.remove();
+    else if (known.has(key)) known.get(key).push(child);
+    else known.set(key, [child]);
   }
   let at = old.firstChild;
   for (const want of [...fresh.childNodes]) {
     const key = want.dataset?.key;
-    const have = key !== undefined ? known.get(key) : at?.dataset?.key === undefined ? at : null;
+    const have = key !== undefined ? known.get(key)?.shift() : at?.dataset?.key === undefined ? at : null;
     if (!have || have.nodeName !== want.nodeName) {
       old.insertBefore(want, at);
       continue;

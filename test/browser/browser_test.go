@@ -22,8 +22,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
 var pictures = flag.Duration("pictures", 0, "let the program run for that long, and then draw docs/page-light.png and docs/page-dark.png")
@@ -282,6 +284,25 @@ func TestTheProcessGoesAwayAndComesBack(t *testing.T) {
 	server.Listener = listener
 	server.Start()
 	p.until("document.querySelector('#connection .good') && !document.querySelector('#connection.lost')")
+}
+
+// Two handlers that were added in one place stay two when the page is drawn again.
+func TestTwoOfOneName(t *testing.T) {
+	program := start(t, hostile)
+	for range 2 {
+		program.pods.AddHandlerWith(sharedinformer.HandlerFunc[*corev1.Pod](func(context.Context, sharedinformer.Event[*corev1.Pod]) error { return nil }),
+			sharedinformer.HandlerOptions{Name: "twin"})
+	}
+	server := httptest.NewServer(program)
+	t.Cleanup(server.Close)
+	p := open(t, look{"light", 800, 600})
+	p.do(chromedp.Navigate(server.URL + debug.Path + "#informer?informer=pods&cluster="))
+	drawn := "[...document.querySelectorAll('[aria-label=Handlers] tbody tr')].filter(r => r.textContent.startsWith('twin')).length === 2 && document.getElementById('connection').textContent"
+	p.until(drawn)
+	first := p.text(drawn)
+	p.until("document.getElementById('connection').textContent !== '" + first + "'")
+	p.until(drawn + " !== '" + first + "'")
+	p.blameless(server.URL)
 }
 
 func TestEventsAreFollowed(t *testing.T) {
