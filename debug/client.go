@@ -55,13 +55,16 @@ type Which struct {
 	Informer string // its name, such as "pods in namespace shop", or the resource alone if there is one informer of it
 	Type     string // of its objects, such as "*v1.Pod"
 	Cluster  string
+	Own      bool // of the own cluster, whose name is empty
 }
 
 func (w Which) values() url.Values {
 	v := url.Values{}
 	set(v, "informer", w.Informer)
 	set(v, "type", w.Type)
-	set(v, "cluster", w.Cluster)
+	if set(v, "cluster", w.Cluster); w.Own {
+		v.Set("cluster", "")
+	}
 	return v
 }
 

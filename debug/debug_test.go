@@ -50,6 +50,28 @@ func pod(namespace, name, node string) *corev1.Pod {
 	}
 }
 
+// Two clusters have informers of one name: each is asked for by its Which.
+func TestTheOwnClusterAmongOthers(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		controllertest.Put(e, pod("shop", "p", "n"))
+		factory.Informer[*corev1.Pod](e.Factory)
+		e.Factory.Start(e.Context())
+		require.NoError(e, e.Factory.WaitForSync(e.Context()))
+		client := attached(debug.New(debug.Options{Informers: func() []debug.Cluster {
+			return []debug.Cluster{{Informers: e.Factory}, {Name: "east", Informers: e.Factory}}
+		}}))
+		s, err := client.Status(e.Context())
+		require.NoError(e, err)
+		for n, cluster := range []string{"", "east"} {
+			o, err := client.Object(e.Context(), s.Informers[n].Which(), object.Key{Namespace: "shop", Name: "p"})
+			require.NoError(e, err)
+			require.Equal(e, cluster, o.Cluster)
+		}
+		_, err = client.Object(e.Context(), debug.Which{Informer: "pods"}, object.Key{Namespace: "shop", Name: "p"})
+		require.ErrorContains(e, err, "Several informers are meant")
+	})
+}
+
 // What a client is told is what the process's own parts say.
 func TestAClientSeesTheProcess(t *testing.T) {
 	for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {

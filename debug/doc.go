@@ -26,6 +26,8 @@
 //	events      what happens, as server-sent events: informer, namespace, name
 //	goroutines  how many there are of each package
 //
+// An empty cluster, as in "cluster=", is the own one; without it, any may be meant.
+//
 // An error is a sentence of text with status 400, 404, 405, 409 (several informers are
 // meant), 500 (something that is asked panicked or failed) or 503 (too many look).
 //

@@ -63,6 +63,11 @@ type Informer struct {
 	sharedinformer.Status
 }
 
+// Which names the informer, and no other that is not its equal in name, type and cluster.
+func (i *Informer) Which() Which {
+	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
+}
+
 // started is about when the process was.
 var started = time.Now()
 

@@ -194,7 +194,7 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 	if err != nil {
 		return nil, &exitError{code: exitUnavailable, err: err}
 	}
-	c := &comparison{process: v.process, which: whichOf(i), status: *i}
+	c := &comparison{process: v.process, which: i.Which(), status: *i}
 	if c.parts, err = v.parts(ctx, at, scopes); err != nil {
 		return nil, err
 	}

@@ -158,6 +158,20 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
+// The informer of the own cluster is told from its like of another one.
+func TestCheckOfTwoClusters(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	i, _, _ := listener(t, srv, sharedinformer.Options{})
+	at := httptest.NewServer(debug.New(debug.Options{Informers: func() []debug.Cluster {
+		return []debug.Cluster{{Informers: shown{i.View()}}, {Name: "east", Informers: shown{i.View()}}}
+	}}))
+	defer at.Close()
+	r := invoke(t, "check", "--attach="+at.URL, server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Len(t, r.lines(), 2, r.out)
+	require.Contains(t, r.errOut, "the informer is of cluster east of the process")
+}
+
 // meddler calls a function before a process answers about its objects for the second time.
 type meddler struct {
 	http.Handler

@@ -172,7 +172,7 @@ func (c *comparison) moved(ctx context.Context, from *cached) error {
 		if err != nil {
 			return err
 		}
-		n := slices.IndexFunc(status.Informers, func(i debug.Informer) bool { return c.which == whichOf(&i) })
+		n := slices.IndexFunc(status.Informers, func(i debug.Informer) bool { return c.which == i.Which() })
 		if n < 0 {
 			return fmt.Errorf("the process has no informer %s any more", c.which.Informer)
 		}
@@ -257,9 +257,4 @@ func (c *comparison) cached(ctx context.Context) (*cached, error) {
 			return all, nil
 		}
 	}
-}
-
-// whichOf names an informer of a process.
-func whichOf(i *debug.Informer) debug.Which {
-	return debug.Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster}
 }

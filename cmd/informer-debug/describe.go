@@ -133,7 +133,7 @@ func (d *description) read(ctx context.Context, name string) error {
 			return usage("%s is in a namespace: say which with -n", d.called)
 		}
 	}
-	d.cached, err = d.sight.process.Object(ctx, whichOf(d.informer), d.key)
+	d.cached, err = d.sight.process.Object(ctx, d.informer.Which(), d.key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound {
 		d.cached, err = nil, nil
 	}

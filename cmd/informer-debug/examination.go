@@ -54,7 +54,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	x.election(status)
 	same := map[debug.Which]int{}
 	for n := range status.Informers {
-		same[whichOf(&status.Informers[n])]++
+		same[status.Informers[n].Which()]++
 	}
 	for n := range status.Informers {
 		i := &status.Informers[n]
@@ -63,7 +63,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 		if err := x.indexes(ctx, i); err != nil {
 			return err
 		}
-		which := whichOf(i)
+		which := i.Which()
 		if same[which] > 1 {
 			x.add(levelWarning, which.Informer, "share one: a factory gives the same to all who ask", "%d informers cache the same objects as %s", same[which], which.Type)
 			delete(same, which) // it is said once
@@ -99,7 +99,7 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 	const do = "the server forgets changes sooner than the watch asks for them: see how large its watch cache is, and what cuts watches on the way"
 	var had uint64
 	for n := range before.Informers {
-		if b := &before.Informers[n]; whichOf(b) == whichOf(i) {
+		if b := &before.Informers[n]; b.Which() == i.Which() {
 			had = max(had, b.Reflector.Relists) // of equal ones, what is certain
 		}
 	}
@@ -160,7 +160,7 @@ func last(f *failure.Failure) string {
 
 // indexes looks for a value that most objects have: looking it up is looking at all.
 func (x *examination) indexes(ctx context.Context, i *debug.Informer) error {
-	all, err := x.process.Indexes(ctx, whichOf(i), 1)
+	all, err := x.process.Indexes(ctx, i.Which(), 1)
 	if _, refused := asRefused(err); refused { // it is no informer of Millrace, or there are two
 		return nil
 	}

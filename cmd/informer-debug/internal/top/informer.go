@@ -32,7 +32,7 @@ func (a *asker) find(ctx context.Context, which debug.Which) (*debug.Informer, e
 	}
 	for n := range s.Informers {
 		i := &s.Informers[n]
-		if i.Reflector.Resource == which.Informer && i.Type == which.Type && i.Cluster == which.Cluster {
+		if i.Which() == which {
 			return i, nil
 		}
 	}

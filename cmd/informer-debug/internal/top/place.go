@@ -73,7 +73,7 @@ func loadInformers(ctx context.Context, a *asker) (table, error) {
 		if i.Cluster != "" {
 			name = i.Cluster + ": " + name
 		}
-		which := debug.Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster}
+		which := i.Which()
 		t.rows = append(t.rows, row{id: id, trouble: !i.Synced || i.Reflector.Attempts > 0, cells: []cell{
 			word(name), word(i.Reflector.State.String()), count(i.Objects), rate(perSecond, known), lasting(behind),
 			countOrDash(i.QueueDepth), size(i.Packed.Bytes), count(i.Reflector.Relists), count(i.Reflector.Failures), word(orDash(i.RV)), word(orDash(i.Type)),
