@@ -145,6 +145,9 @@ func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error)
 
 // objectsAre says whether the condition is true of one object, or of all of an informer.
 func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) (bool, string, error) {
+	if err := s.placed(i); err != nil {
+		return false, "", err
+	}
 	if s.name != "" {
 		ok, text, err := w.objectIs(ctx, s, object.Key{Namespace: s.namespace, Name: s.name})
 		if !ok {
@@ -153,7 +156,7 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 		return ok, text, err
 	}
 	var keys []object.Key
-	page := debug.Page{Namespace: w.sight.flags.namespace, Selector: w.sight.flags.selector, Limit: 1000}
+	page := debug.Page{Namespace: s.namespace, Selector: w.sight.flags.selector, Limit: 1000}
 	for {
 		objects, err := w.sight.process.Objects(ctx, s.which, page)
 		if err != nil {
@@ -164,6 +167,11 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 		}
 		if page.Continue = objects.Continue; page.Continue == "" {
 			break
+		}
+	}
+	if len(keys) == 0 && s.namespace != "" {
+		if err := w.misplaced(ctx, s); err != nil {
+			return false, "", err
 		}
 	}
 	there := fmt.Sprintf("%d objects are in the cache%s", len(keys), trouble(i))
@@ -192,7 +200,7 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool, string, error) {
 	o, err := w.sight.process.Object(ctx, s.which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound && strings.Contains(refused.Text, "is not in the cache") {
-		return w.condition.kind == forDelete, "it is not in the cache", nil
+		return w.condition.kind == forDelete, "it is not in the cache", w.misplaced(ctx, s)
 	}
 	if err != nil {
 		return false, "", w.sight.unanswered(ctx, err)
@@ -220,4 +228,39 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 	}
 	ok, text := w.condition.holds(tree)
 	return ok, text, nil
+}
+
+// placed finds the namespace of the subject where the informer's name tells it, and fails
+// where the informer has no objects of that namespace: that none is in the cache says nothing.
+func (s *subject) placed(i *debug.Informer) error {
+	scopes, err := scopesOf(i)
+	if err != nil {
+		return nil // the name does not tell
+	}
+	if s.namespace == "" && s.name != "" && len(scopes) == 1 {
+		s.namespace = scopes[0].namespace
+	}
+	for _, one := range scopes {
+		if _, left := one.within(s.namespace); left {
+			return nil
+		}
+	}
+	return usage("%s has no objects of namespace %s: give another -n", i.Reflector.Resource, s.namespace)
+}
+
+// misplaced fails where the objects of the cache have a namespace and the subject has none, or
+// the other way round: such a subject is never in the cache, and may exist all the same.
+func (w *waiter) misplaced(ctx context.Context, s *subject) error {
+	one, err := w.sight.process.Objects(ctx, s.which, debug.Page{Limit: 1})
+	switch {
+	case err != nil:
+		return w.sight.unanswered(ctx, err)
+	case len(one.Heads) == 0:
+		return nil
+	case s.namespace == "" && one.Heads[0].Namespace != "":
+		return usage("%s is in a namespace: say which with -n", s.called)
+	case s.namespace != "" && one.Heads[0].Namespace == "":
+		return usage("%s have no namespaces: leave out -n", s.types)
+	}
+	return nil
 }

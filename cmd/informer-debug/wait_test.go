@@ -141,6 +141,7 @@ func TestWaitForAProcess(t *testing.T) {
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=create", without}, exitOK, "pods/good: it is in the cache"},
 		{[]string{"wait", "pods/none", "-n", "shop", "--for=create", "--timeout=1ms", without}, exitTimeout, "--timeout of 1ms is over"},
 		{[]string{"wait", "pods/good", "-n", "shop", "--for=condition=Ready", without}, exitUnavailable, "needs the contents of shop/good: this process shows no contents"},
+		{[]string{"wait", "pods/good", "--for=delete", at}, exitUsage, "pods/good is in a namespace: say which with -n"},
 		{[]string{"wait", "sheep", "--for=synced", at}, exitUnavailable, `no informer is called "sheep"; there are: pods`},
 		{[]string{"wait", "sheep", "--for=queue=0", at}, exitUnavailable, `no controller and no queue is called "sheep"; there are: keeper`},
 		{[]string{"wait", "pods/good", "--for=synced", at}, exitUsage, "leave out the name"},
@@ -159,8 +160,26 @@ func TestWaitForAProcess(t *testing.T) {
 	}
 }
 
+// An object that no informer of the process can have is not one that was deleted.
+func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
+	srv, _ := cluster(t, apiserver.Options{})
+	_, _, process := listener(t, srv, sharedinformer.Options{})
+	at := httptest.NewServer(process)
+	defer at.Close()
+	for _, what := range []string{"pods/web-1", "pods"} {
+		r := invoke(t, "wait", what, "-n", "bank", "--for=delete", "--attach="+at.URL)
+		require.Equal(t, exitUsage, r.code, r.out)
+		require.Contains(t, r.errOut, "pods in namespace shop has no objects of namespace bank")
+	}
+	r := invoke(t, "wait", "pods/web-1", "--for=create", "--attach="+at.URL)
+	require.Contains(t, r.out, "pods/web-1: it is in the cache", r.errOut)
+}
+
 func TestWaitOnACluster(t *testing.T) {
 	srv, server := cluster(t, apiserver.Options{})
+	_, err := srv.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	require.NoError(t, err)
+	require.Equal(t, "nodes: 1 objects are in the cache\n", invoke(t, "wait", "nodes", "-n", "shop", "--for=create", server).out)
 	r := invoke(t, "wait", "pods/web-1", "-n", "shop", "--for=create", server)
 	require.Equal(t, exitOK, r.code, r.errOut)
 	require.Contains(t, r.out, "pods/web-1: it is in the cache")
