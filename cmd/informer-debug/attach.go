@@ -53,7 +53,7 @@ func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", rest)
 		}
-		return debug.Attach("http://localhost", &http.Client{Transport: &http.Transport{DialContext: dial}}), f.to, nil
+		return attached(&config.Config{Host: "http://localhost", Dial: dial, Timeout: f.connect.load.Timeout}, "", f.to)
 	case strings.HasPrefix(f.to, "pod/"):
 		return f.attachPod(s)
 	}
@@ -116,6 +116,9 @@ func (f *attachFlags) unanswered(ctx context.Context, name string, err error) er
 	refused, answered := errors.AsType[*debug.RefusedError](err)
 	switch {
 	case !answered && !pod:
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // and no advice about an API server
+			e.err = fmt.Errorf("%s: %w", name, op)
+		}
 		e.hint = "does the process run there, and serve " + debug.Path + "? --attach says where to look"
 	case !answered:
 	case pod && strings.Contains(refused.Text, "error trying to reach service"):

@@ -114,7 +114,7 @@ func (f *checkFlags) run(ctx context.Context, s surroundings, v *sight, types st
 	}
 	status, err := v.process.Status(ctx)
 	if err != nil {
-		return cmp.Or(v.unanswered(ctx, err), context.Cause(ctx))
+		return cmp.Or(v.unanswered(ctx, err), v.silent())
 	}
 	informers, err := chosen(status.Informers, types, v.flags.to != "")
 	if err != nil {

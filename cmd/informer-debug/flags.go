@@ -58,7 +58,7 @@ func (f *connectFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&o.Impersonate.UserName, "as", "", "user to act as")
 	flags.StringVar(&o.Impersonate.UID, "as-uid", "", "UID to act as")
 	flags.StringArrayVar(&o.Impersonate.Groups, "as-group", nil, "group to act as; may be repeated")
-	flags.DurationVar(&o.Timeout, "request-timeout", 0, "how long to wait for the head of each answer; 0 is no limit")
+	flags.DurationVar(&o.Timeout, "request-timeout", 0, "how long to wait for the head of each answer; 0 is 90s")
 	f.complete(cmd)
 }
 

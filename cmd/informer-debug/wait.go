@@ -148,7 +148,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			if len(missing) == 0 {
-				return context.Cause(ctx)
+				return w.sight.silent()
 			}
 			if more := len(missing) - 3; more > 0 {
 				missing = append(missing[:3:3], fmt.Sprintf("and %d more", more))
@@ -194,3 +194,6 @@ func (w *waiter) stopped() error {
 	}
 	return nil
 }
+
+// silent is the error of a process that had no time left to answer.
+func (v *sight) silent() error { return fmt.Errorf("%s has not answered", v.called) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
@@ -145,6 +146,7 @@ func TestWaitForAProcess(t *testing.T) {
 		{[]string{"wait", "sheep", "--for=synced", at}, exitUnavailable, `no informer is called "sheep"; there are: pods`},
 		{[]string{"wait", "sheep", "--for=queue=0", at}, exitUnavailable, `no controller and no queue is called "sheep"; there are: keeper`},
 		{[]string{"wait", "pods/good", "--for=synced", at}, exitUsage, "leave out the name"},
+		{[]string{"wait", "pods", "--for=synced", "--attach=http://127.0.0.1:1"}, exitUnavailable, "http://127.0.0.1:1: dial tcp 127.0.0.1:1: "},
 		{[]string{"wait", "pods", at}, exitUsage, "--for is missing"},
 		{[]string{"wait", "pods", "--for=ready", at}, exitUsage, "want synced, rv=N"},
 		{[]string{"wait", "pods", "--for=rv=new", at}, exitUsage, "want a resource version"},
@@ -173,6 +175,18 @@ func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
 	}
 	r := invoke(t, "wait", "pods/web-1", "--for=create", "--attach="+at.URL)
 	require.Contains(t, r.out, "pods/web-1: it is in the cache", r.errOut)
+}
+
+// A process that is silent is named when the time is over.
+func TestWaitForASilentProcess(t *testing.T) {
+	at := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer at.Close()
+	_, server := cluster(t, apiserver.Options{})
+	for _, args := range [][]string{{"wait", "pods", "--for=synced"}, {"check", server}} {
+		r := invoke(t, append(args, "--timeout=100ms", "--attach="+at.URL)...)
+		require.Equal(t, exitTimeout, r.code, r.errOut)
+		require.Contains(t, r.errOut, "--timeout of 100ms is over: "+at.URL+" has not answered")
+	}
 }
 
 func TestWaitOnACluster(t *testing.T) {
