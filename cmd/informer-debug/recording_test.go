@@ -137,7 +137,7 @@ func TestGetOfARecording(t *testing.T) {
 		require.Regexp(t, `(?m)^pods +\w+ +true +1 +\d+`, r.out)
 		require.Regexp(t, `(?m)^nodes +\w+ +true +0 +\d+`, r.out)
 		require.Equal(t, "pods/web-2\n", get("pods", "-o", "name").out)
-		require.Equal(t, "pods/web-2\n", get("pods,nodes", "-n", "shop", "-l", "app=web", "-o", "name").out)
+		require.Equal(t, "pods/web-2\n", get("po,node", "-n", "shop", "-l", "app=web", "-o", "name").out)
 		require.Empty(t, get("pods", "-n", "bank", "-o", "name").out)
 		require.Equal(t, "Running", get("pods/web-2", "-n", "shop", "-o", "jsonpath={.status.phase}").out)
 

@@ -28,6 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -231,10 +232,18 @@ func recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 	return found, has, nil
 }
 
-// isOf reports whether a request asks for a TYPE.
+// isOf reports whether a request asks for a TYPE. A recording has no discovery: other names than
+// the plural are known of built-in types alone.
 func isOf(q *recording.Request, arg object.GVR) bool {
 	gvr := q.Resource()
-	return gvr.Resource == arg.Resource && (arg.Group == "" || arg.Group == gvr.Group) && (arg.Version == "" || arg.Version == gvr.Version)
+	called := gvr.Resource == arg.Resource
+	for _, r := range apiserver.Builtin() {
+		if r.Group == gvr.Group && r.Resource == gvr.Resource {
+			kind := strings.ToLower(r.Kind)
+			called = called || arg.Resource == kind || slices.Contains(r.ShortNames, arg.Resource)
+		}
+	}
+	return called && (arg.Group == "" || arg.Group == gvr.Group) && (arg.Version == "" || arg.Version == gvr.Version)
 }
 
 // informerOf names the informer that sent a request.

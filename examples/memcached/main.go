@@ -23,8 +23,8 @@ const validatePath = "/validate-memcached"
 
 // flags are the command line.
 type flags struct {
-	install, elect                     bool
-	metrics, probes, webhooks, certDir string
+	install, elect                            bool
+	metrics, probes, debug, webhooks, certDir string
 }
 
 func main() {
@@ -33,6 +33,7 @@ func main() {
 	flag.BoolVar(&f.elect, "leader-elect", false, "let one replica work, and the others be ready to take over")
 	flag.StringVar(&f.metrics, "metrics-address", "127.0.0.1:8080", "where to serve /metrics; 0 is nowhere")
 	flag.StringVar(&f.probes, "probe-address", "127.0.0.1:8081", "where to serve /healthz and /readyz; 0 is nowhere")
+	flag.StringVar(&f.debug, "debug-address", "127.0.0.1:6060", "where informer-debug --attach can look inside; 0 is nowhere")
 	flag.StringVar(&f.webhooks, "webhook-address", "127.0.0.1:9443", "where to serve the webhook")
 	flag.StringVar(&f.certDir, "cert-dir", "", "directory of the webhook's tls.crt and tls.key; without it one is made")
 	flag.Parse()
@@ -56,7 +57,7 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 	if err := v1.AddToScheme(kinds); err != nil {
 		return err
 	}
-	opts := manager.Options{Scheme: kinds, Logger: log, MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes}
+	opts := manager.Options{Scheme: kinds, Logger: log, MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes, PprofBindAddress: f.debug}
 	if f.elect {
 		opts.LeaderElection = &leaderelection.Options{Name: "memcached-operator"}
 	}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace-dev/millrace/debug"
 	memcachedv1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -45,8 +46,8 @@ func TestTheMemcachedOperator(t *testing.T) {
 
 	kubeconfig := memcachedUser(t, client)
 	t.Cleanup(func() { uninstallMemcached(t, client) }) // after the program has ended
-	probes := freeAddress(t)
-	stop := runMemcached(t, kubeconfig, "--install", "--leader-elect", "--webhook-address=127.0.0.1:0", "--metrics-address=0", "--probe-address="+probes)
+	probes, inside := freeAddress(t), freeAddress(t)
+	stop := runMemcached(t, kubeconfig, "--install", "--leader-elect", "--webhook-address=127.0.0.1:0", "--metrics-address=0", "--probe-address="+probes, "--debug-address="+inside)
 	poll(t, "it is ready", func() error {
 		resp, err := http.Get("http://" + probes + "/readyz")
 		if err != nil {
@@ -114,6 +115,11 @@ func TestTheMemcachedOperator(t *testing.T) {
 	}
 	serve(d, "a", "b", "c")
 	stands(3, metav1.ConditionTrue, "a", "b", "c")
+
+	// It shows what it does.
+	seen, err := debug.Attach("http://"+inside, nil).Why(t.Context(), "memcacheds", "", key)
+	require.NoError(t, err)
+	require.Equal(t, debug.Reconciled, seen.Reasons[0].Cause, seen.Reasons)
 
 	// Scale: not down to 0 at once, but up.
 	scale := func(size int32) error {
