@@ -147,6 +147,9 @@ func (t *authTransport) roundTrip(req *http.Request) (resp *http.Response, err e
 	case err == nil && resp.Body == nil:
 		resp.Body = http.NoBody
 	}
+	if err == nil && resp.Request == nil {
+		resp.Request = req // whose credentials the answer may repeat
+	}
 	return resp, err
 }
 

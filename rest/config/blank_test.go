@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,4 +70,23 @@ func TestBlankAcrossReads(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A token from a file is known of an answer that does not say what it answers, too.
+func TestAnAnswerWithoutItsRequest(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("tok-Zx81q7WvMeyK3nBd9Lc"), 0o600))
+	c := &Config{Host: "http://h", BearerTokenFile: file, WrapTransport: func(http.RoundTripper) http.RoundTripper {
+		return repeater(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 500, Header: http.Header{}}, nil
+		})
+	}}
+	client, _, err := c.HTTPClient()
+	require.NoError(t, err)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://h/api/v1/pods", nil)
+	require.NoError(t, err)
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "you sent Bearer [redacted]", c.Conceal("you sent Bearer tok-Zx81q7WvMeyK3nBd9Lc", resp.Request))
 }
