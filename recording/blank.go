@@ -39,7 +39,7 @@ func blankAll(chunks []event, last bool) (open int) {
 	for _, c := range chunks {
 		body = append(body, c.payload...)
 	}
-	open = chunks[0].blank(body, last)
+	open = min(chunks[0].blank(body, last), len(body))
 	for _, c := range chunks {
 		body = body[copy(c.payload, body):]
 	}

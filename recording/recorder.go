@@ -3,7 +3,6 @@ package recording
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -22,7 +21,8 @@ type Options struct {
 	// which requests there were, when something came, and how much.
 	IncludeSecrets bool
 
-	// Logger hears of it, once, if the recording ends by itself. Nil is silent.
+	// Logger hears of it, once, if the recording ends by itself. Close waits for it, so it
+	// must not close the recorder. Nil is silent.
 	Logger *slog.Logger
 }
 
@@ -86,8 +86,9 @@ type event struct {
 }
 
 // Create begins a recording at a path. A recording that is there already is kept, as
-// path + ".previous", in the place of one that was there before; a file that is no
-// recording is an error. It fails with an *Error.
+// path + ".previous", in the place of one that was there before, unless it has no requests.
+// A file that is no recording is an error, of both names; an empty one is replaced. It
+// fails with an *Error.
 func Create(path string, opts Options) (*Recorder, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -107,23 +108,6 @@ func Create(path string, opts Options) (*Recorder, error) {
 	}
 	go r.ring.run()
 	return r, nil
-}
-
-// keepPrevious moves a recording out of the way.
-func keepPrevious(path string) error {
-	before, err := openFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	begins := make([]byte, len(anyMagic))
-	_, err = io.ReadFull(before, begins)
-	if closed := before.Close(); err != nil || closed != nil || string(begins) != anyMagic {
-		return errors.New("there is a file that is no recording: choose another name, or remove it")
-	}
-	return withoutPath(os.Rename(path, path+".previous"))
 }
 
 // openFile opens a regular file: to open a pipe would wait for whoever writes into it.

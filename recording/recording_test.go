@@ -269,11 +269,11 @@ func TestTheOldestGo(t *testing.T) {
 
 func TestARecordingIsNotOverwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := recorded(t, Options{}, func(*Recorder) {})
+		f := recorded(t, Options{}, func(r *Recorder) { one(t, r) })
 		r, err := Create(f.Path, Options{})
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
-		opened(t, f.Path+".previous")
+		require.Len(t, opened(t, f.Path+".previous").Requests, 1)
 		other := filepath.Join(t.TempDir(), "kubeconfig")
 		require.NoError(t, os.WriteFile(other, []byte("apiVersion: v1, and so on"), 0o600))
 		_, err = Create(other, Options{})

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // ring is the file of a recorder. It belongs to the recorder's goroutine.
@@ -50,10 +52,20 @@ func (w *ring) header() *record {
 	return &record{kind: kindHeader, payload: encode(header{Began: r.began.UTC(), Secrets: r.opts.IncludeSecrets, LeftOut: w.leftOut})}
 }
 
-// run writes until the recorder is closed, or something fails.
+// run owns the goroutine of the recorder. A Blank is the user's, and may panic.
 func (w *ring) run() {
+	var err error
+	guard := failure.Guard{In: "the Blank of a RoundTripper"}
+	defer close(w.recorder.ended)
+	defer func() { w.end(err) }()
+	defer guard.End(&err, func(exit error) { err = exit })
+	err = w.loop()
+	guard.Returned()
+}
+
+// loop writes until the recorder is closed, or something fails.
+func (w *ring) loop() error {
 	r := w.recorder
-	defer close(r.ended)
 	var due <-chan time.Time
 	for {
 		select {
@@ -61,19 +73,16 @@ func (w *ring) run() {
 		case <-due:
 			due = nil
 			if err := w.blocks.flush(); err != nil {
-				w.fail(err)
-				return
+				return err
 			}
 		}
 		events, last := r.taken()
 		if err := w.write(events, last); err != nil {
-			w.fail(err)
-			return
+			return err
 		}
 		w.report()
 		if last {
-			w.close()
-			return
+			return nil
 		}
 		if due == nil && len(w.blocks.block) > 0 {
 			due = time.After(flushAfter)
@@ -100,9 +109,11 @@ func (w *ring) write(events []event, last bool) error {
 			}
 		}
 	}
-	end := &record{kind: kindStop, at: time.Since(w.recorder.began), payload: encode(stop{w.leftOut})}
-	if err := w.blocks.add(end); err != nil {
-		return err
+	if w.recorder.Status().Err == nil {
+		end := &record{kind: kindStop, at: time.Since(w.recorder.began), payload: encode(stop{w.leftOut})}
+		if err := w.blocks.add(end); err != nil {
+			return err
+		}
 	}
 	return w.blocks.flush()
 }
@@ -120,7 +131,7 @@ func (w *ring) add(e event) error {
 	if err := w.blocks.add(&e.record); err != nil {
 		return err
 	}
-	if w.blocks.size+blockHead+blockSize > w.recorder.opts.MaxSize {
+	if w.blocks.size+blockHead+blockSize > w.recorder.opts.MaxSize || len(w.sizes) == maxRequests {
 		return w.shrink()
 	}
 	return nil
@@ -155,40 +166,40 @@ func (w *ring) report() {
 	r.status.Size, r.status.LeftOut = w.blocks.size, w.leftOut
 }
 
-// close closes the file.
-func (w *ring) close() {
-	r := w.recorder
-	err := errors.Join(w.file.Sync(), w.file.Close())
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.status.Err == nil && err != nil {
-		r.status.Err = withoutPath(err)
-	}
-	w.tell()
-}
-
-// tell names what ended the recording, if it ended by itself; the recorder's mu is held.
-func (w *ring) tell() {
-	r := w.recorder
-	if r.status.Err != nil {
-		r.status.Err = &Error{r.path, -1, r.status.Err}
-		r.opts.Logger.Warn("the recording has ended", "err", r.status.Err)
-	}
-}
-
-// fail ends the recording. What was written before stays, up to its last whole block.
-func (w *ring) fail(err error) {
+// end closes the file, and says what ended the recording if it ended by itself.
+func (w *ring) end(err error) {
 	r := w.recorder
 	r.over.Store(true)
-	_, _ = r.taken()
-	// They cannot make it worse: a reader stops where it is not whole.
-	_ = w.file.Truncate(w.blocks.size)
-	_ = w.file.Close()
+	if err != nil {
+		// They cannot make it worse: a reader stops where it is not whole.
+		_ = w.file.Truncate(w.blocks.size)
+		_ = w.file.Close()
+	} else {
+		err = errors.Join(w.same(), w.file.Sync(), w.file.Close())
+	}
+	w.report()
+	if err = r.end(withoutPath(err)); err == nil {
+		return
+	}
+	// The logger is the user's, and nobody else hears what becomes of it.
+	_ = failure.Apart("Logger", func() error {
+		r.opts.Logger.Warn("the recording has ended", "err", err)
+		return nil
+	})
+}
+
+// end returns why the recording has ended, unless it was closed.
+func (r *Recorder) end(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting, r.status.Size, r.status.LeftOut = nil, w.blocks.size, w.leftOut
-	r.status.Err = withoutPath(err)
-	w.tell()
+	r.waiting = nil
+	if r.status.Err == nil {
+		r.status.Err = err
+	}
+	if r.status.Err != nil {
+		r.status.Err = &Error{r.path, -1, r.status.Err}
+	}
+	return r.status.Err
 }
 
 // shrink leaves out the oldest requests.
@@ -239,7 +250,7 @@ func (w *ring) oldest() map[uint64]bool {
 	// What is kept compresses about as well as the rest.
 	keep := int64(float64(all) * float64(w.recorder.opts.MaxSize/2) / float64(max(w.blocks.size, 1)))
 	gone := map[uint64]bool{}
-	for id := first; all > keep; id++ {
+	for id := first; all > keep || len(w.sizes) > maxRequests/2; id++ {
 		size, in := w.sizes[id]
 		if !in {
 			continue
@@ -266,7 +277,10 @@ func (w *ring) same() error {
 		return err
 	}
 	there, err := os.Stat(w.recorder.path)
-	if err == nil && !os.SameFile(mine, there) {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return errors.New("the file was moved or removed while it was written")
+	case err == nil && !os.SameFile(mine, there):
 		return ErrTaken
 	}
 	return err

@@ -1,0 +1,66 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// keepPrevious moves a recording out of the way.
+func keepPrevious(path string) error {
+	switch there, err := whatIs(path); {
+	case err != nil:
+		return err
+	case there == nothing:
+		return nil
+	case there == worthless:
+		return withoutPath(os.Remove(path))
+	}
+	previous := path + ".previous"
+	if _, err := whatIs(previous); err != nil {
+		return fmt.Errorf("%s: %w", previous, err)
+	}
+	return withoutPath(os.Rename(path, previous))
+}
+
+// worth is what would be lost with a file.
+type worth int
+
+const (
+	nothing   worth = iota // there is none
+	worthless              // an empty file, or a recording of nothing
+	precious
+)
+
+// whatIs says what is at a path. Anything but a recording is an error.
+func whatIs(path string) (worth, error) {
+	f, err := openFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nothing, nil
+	}
+	if err != nil {
+		return nothing, err
+	}
+	defer f.Close()
+	begins := make([]byte, len(anyMagic))
+	n, err := io.ReadFull(f, begins)
+	switch {
+	case n == 0 && err == io.EOF: // as a crash leaves it
+		return worthless, nil
+	case string(begins) != anyMagic:
+		return nothing, errors.New("there is a file that is no recording: choose another name, or remove it")
+	}
+	return worthOf(f), nil
+}
+
+// worthOf looks for a request in a recording. One that is still being written may have
+// more than can be seen.
+func worthOf(in io.ReaderAt) worth {
+	const most = 4 << 10 // for what is no request
+	f, err := newFile("", in, most)
+	if err != nil || f.Damage != nil || len(f.Requests) > 0 {
+		return precious
+	}
+	return worthless
+}

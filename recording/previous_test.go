@@ -1,0 +1,72 @@
+package recording
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func one(t *testing.T, r *Recorder) {
+	t.Helper()
+	told(t, r.RoundTripper(serve(200, part{time.Second, "one", nil}), nil), get(t, pods))
+}
+
+// Two starts at which nothing is received, such as with a mistyped name, cost no recording.
+func TestRecordingsOfNothingTakeNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
+		for range 3 {
+			r, err := Create(path, Options{})
+			require.NoError(t, err)
+			require.NoError(t, r.Close())
+		}
+		require.Empty(t, opened(t, path).Requests)
+		require.Len(t, opened(t, path+".previous").Requests, 1)
+	})
+}
+
+// A file that a crash has left empty stops no later recording.
+func TestAnEmptyFileIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.recording")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	r, err := Create(path, Options{})
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	require.NoFileExists(t, path+".previous")
+}
+
+// What is no recording is not replaced under the other name either.
+func TestTheOtherNameMayBeTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
+		require.NoError(t, os.WriteFile(path+".previous", []byte("mine"), 0o600))
+		_, err := Create(path, Options{})
+		require.ErrorContains(t, err, path+".previous: there is a file that is no recording")
+		text, err := os.ReadFile(path + ".previous")
+		require.NoError(t, err)
+		require.Equal(t, "mine", string(text))
+		require.Len(t, opened(t, path).Requests, 1)
+	})
+}
+
+// Close says that the file is not where it should be.
+func TestAFileThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "test.recording")
+		var both [2]*Recorder
+		for n := range both {
+			r, err := Create(path, Options{})
+			require.NoError(t, err)
+			one(t, r)
+			both[n] = r
+		}
+		require.ErrorIs(t, both[0].Close(), ErrTaken)
+		require.Len(t, opened(t, path+".previous").Requests, 1, "and all of it is there")
+		require.NoError(t, os.Remove(path))
+		require.ErrorContains(t, both[1].Close(), "moved or removed")
+	})
+}
