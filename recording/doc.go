@@ -22,10 +22,12 @@
 // Lists and watches of collections, and nothing else: for each its path, the parameters
 // that lists and watches have, the Accept header; status, content type and Retry-After of the
 // answer; each part of the body as one read returned it, and when; and how it ended.
-// Everything else, such as reviews and requests for tokens, passes by.
+// Everything else, such as reviews and requests for tokens, passes by. Of a redirect the
+// recording has the answer that it led to.
 //
 // Credentials are not recorded: the recorder stands above what adds them, and where an answer
-// repeats one, it is written over. Of Secrets the recording has the requests, times and sizes.
+// repeats one, it is written over. A compressed body that the client has not unpacked is left
+// out: nothing can be found in it. Of Secrets the recording has the requests, times and sizes.
 // Their bodies are left out whole, also where only metadata is asked for, since annotations
 // often repeat the rest; a body that is redacted in part would be one that no server sent.
 // All other objects are recorded as they are: treat the file as you treat them.

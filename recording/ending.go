@@ -20,6 +20,7 @@ type ending struct {
 	Network bool     `json:",omitempty"` // it is a net.Error
 	Timeout bool     `json:",omitempty"` // of a net.Error
 	Dialled string   `json:",omitempty"` // the address, where the connection failed
+	Lookup  string   `json:",omitempty"` // the name, where its lookup failed
 	Step    step     `json:",omitempty"` // how far the request had come
 }
 
@@ -57,6 +58,9 @@ func endingOf(err error, at step) ending {
 			e.Dialled = op.Addr.String()
 		}
 	}
+	if lookup, ok := errors.AsType[*net.DNSError](err); ok {
+		e.Lookup = lookup.Name
+	}
 	return e
 }
 
@@ -93,15 +97,21 @@ func (e *replayed) Is(target error) bool {
 // As implements the interface of errors.As, for what a client wants to know of a
 // connection that could not be opened.
 func (e *replayed) As(target any) bool {
-	op, ok := target.(**net.OpError)
-	if !ok || e.Dialled == "" {
-		return false
+	switch as := target.(type) {
+	case **net.OpError:
+		if e.Dialled == "" {
+			return false
+		}
+		*as = &net.OpError{Op: "dial", Net: "tcp", Err: e}
+		if e.Dialled != "?" {
+			(*as).Addr = address(e.Dialled)
+		}
+		return true
+	case **net.DNSError:
+		*as = &net.DNSError{Err: e.ending.Error, Name: e.Lookup}
+		return e.Lookup != ""
 	}
-	*op = &net.OpError{Op: "dial", Net: "tcp", Err: e}
-	if e.Dialled != "?" {
-		(*op).Addr = address(e.Dialled)
-	}
-	return true
+	return false
 }
 
 // replayedNetwork is one that is a net.Error.

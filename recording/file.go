@@ -156,18 +156,15 @@ func (x *indexer) record(at mark, r *record) error {
 	case kindRequest:
 		return x.request(at, r)
 	case kindAnswer:
-		if q.Answer.Status != 0 {
+		if q.answered {
 			return fmt.Errorf("a second answer to request %d", r.request)
 		}
 		if err := decode(r, &q.Answer); err != nil {
 			return err
 		}
-		if q.Answer.Status < 100 || q.Answer.Status > 999 {
-			return fmt.Errorf("an answer with status %d", q.Answer.Status)
-		}
-		q.Answered = r.at
+		q.Answered, q.answered = r.at, true
 	case kindChunk, kindWithheld:
-		if q.Answer.Status == 0 || (r.kind == kindWithheld) != q.Withheld {
+		if !q.answered || (r.kind == kindWithheld) != q.Withheld {
 			return fmt.Errorf("a part of a body that request %d does not have", r.request)
 		}
 		q.Bytes += bodyOf(r)
@@ -230,17 +227,24 @@ func (f *File) Body(q *Request) io.Reader { return &bodyReader{records: f.reader
 type bodyReader struct {
 	records *requestReader
 	part    []byte
+	ended   bool
 }
 
 // Read implements io.Reader.
 func (b *bodyReader) Read(p []byte) (int, error) {
 	for len(b.part) == 0 {
+		if b.ended {
+			return 0, io.EOF
+		}
 		r, err := b.records.next()
 		if err != nil {
 			return 0, err
 		}
-		if r.kind == kindChunk {
+		switch r.kind {
+		case kindChunk:
 			b.part = r.payload
+		case kindEnd:
+			b.ended = true
 		}
 	}
 	n := copy(p, b.part)

@@ -29,7 +29,7 @@ type playing struct {
 // answer waits for the head of the answer.
 func (p *playing) answer(req *http.Request) (*http.Response, error) {
 	traced := httptrace.ContextClientTrace(p.ctx)
-	if p.request.Answer.Status != 0 {
+	if p.request.answered {
 		stepSent.retrace(traced)
 	}
 	rec, err := p.records.next()

@@ -40,8 +40,9 @@ const patience = 20 * time.Minute
 //
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
 //
-// Requests are matched by what they are about (path, selectors, metadata alone) and by what
-// they ask for, in the order of the recording. One that comes early waits for its moment.
+// Requests are matched by what they are about (server, path, selectors, metadata alone) and by
+// what they ask for, in the order of the recording. A server that was not recorded counts as
+// the one that was. One that comes early waits for its moment.
 // Where one comes late, all that is about the same comes later by as much: within an answer
 // the times between are those of the recording.
 //
@@ -74,6 +75,7 @@ func (f *File) Replay(opts ReplayOptions) *Replay {
 	if opts.From <= 0 && len(f.Requests) > 0 {
 		opts.From = f.Requests[0].At
 	}
+	opts.From = min(opts.From, f.Duration)
 	r := &Replay{file: f, opts: opts, streams: map[about]*stream{}, changed: make(chan struct{})}
 	for _, q := range f.Requests {
 		s := r.streams[q.about]
@@ -151,7 +153,7 @@ func noStream(req *http.Request) *http.Response {
 
 func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
 	h := http.Header{}
-	for name, value := range map[string]string{"Content-Type": a.ContentType, "Retry-After": a.RetryAfter} {
+	for name, value := range map[string]string{"Content-Type": a.ContentType, "Retry-After": a.RetryAfter, "Content-Encoding": a.Encoding} {
 		if value != "" {
 			h.Set(name, value)
 		}
@@ -171,9 +173,9 @@ func (r *Replay) match(asked *Request) (*stream, *Request, error) {
 	if r.began.IsZero() {
 		r.began = time.Now()
 	}
-	s := r.streams[asked.about]
+	s := r.stream(asked.about)
 	if s == nil {
-		return nil, nil, r.unrecorded(asked, "it was not recorded", r.has())
+		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
 	}
 	if s.requests[0].Withheld {
 		return nil, nil, r.unrecorded(asked, "what Secrets hold was not recorded: set IncludeSecrets when recording", nil)
@@ -185,7 +187,7 @@ func (r *Replay) match(asked *Request) (*stream, *Request, error) {
 		return s, nil, nil
 	}
 	if at < 0 {
-		return nil, nil, r.unrecorded(asked, "it was not recorded", []string{"next, " + s.requests[s.furthest+1].String()})
+		return nil, nil, r.unrecorded(asked, r.missed(), []string{"next, " + s.requests[s.furthest+1].String()})
 	}
 	q := s.requests[at]
 	if asked.Watch() && !q.Watch() {
@@ -220,6 +222,29 @@ func (s *stream) find(asked *Request) int {
 		}
 	}
 	return -1
+}
+
+// stream is what the recording has about one thing: of the server that is asked or, if that
+// is another than was recorded, of the first; mu is held.
+func (r *Replay) stream(asked about) *stream {
+	if s := r.streams[asked]; s != nil {
+		return s
+	}
+	for _, q := range r.file.Requests {
+		other := q.about
+		if other.Server = asked.Server; other == asked {
+			return r.streams[q.about]
+		}
+	}
+	return nil
+}
+
+// missed says why the recording may not have what is asked for.
+func (r *Replay) missed() string {
+	if n := r.file.LeftOut.Requests; n > 0 {
+		return fmt.Sprintf("it was not recorded, or is among the oldest %d requests, which were left out for MaxSize", n)
+	}
+	return "it was not recorded"
 }
 
 func (r *Replay) unrecorded(asked *Request, why string, has []string) error {
@@ -263,7 +288,7 @@ func (r *Replay) now() time.Duration {
 	if math.IsInf(r.opts.Speed, 1) {
 		return 0
 	}
-	return r.opts.From + time.Duration(float64(time.Since(r.began))*r.opts.Speed)
+	return r.opts.From + scaled(time.Since(r.began), r.opts.Speed)
 }
 
 // until is how long to wait for a moment of the recording.
@@ -273,7 +298,16 @@ func (r *Replay) until(s *stream, at time.Duration) time.Duration {
 	if math.IsInf(r.opts.Speed, 1) {
 		return 0
 	}
-	return time.Duration(float64(at+s.late-r.now()) / r.opts.Speed)
+	return scaled(at+s.late-r.now(), 1/r.opts.Speed)
+}
+
+// scaled is d times by, within what a Duration can be.
+func scaled(d time.Duration, by float64) time.Duration {
+	const most = math.MaxInt64 / 4 // so that sums are, too
+	if d == 0 {
+		return 0
+	}
+	return time.Duration(min(max(float64(d)*by, -most), most))
 }
 
 // rest notes that a client waits for more of an answer than there is.
@@ -346,7 +380,7 @@ func (r *Replay) left() time.Duration {
 	if math.IsInf(r.opts.Speed, 1) || r.began.IsZero() {
 		return patience
 	}
-	return time.Duration(float64(r.file.Duration+late+patience-r.now()) / r.opts.Speed)
+	return scaled(r.file.Duration+late+patience-r.now(), 1/r.opts.Speed)
 }
 
 var errStopped = errors.New("the answer is closed")

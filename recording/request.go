@@ -29,9 +29,10 @@ type Request struct {
 	Bytes  int64  `json:"-"` // of the body
 	Whole  bool   `json:"-"` // how it ended is known
 
-	id    uint64
-	about about
-	from  mark // the block that it begins in
+	id       uint64
+	about    about
+	from     mark // the block that it begins in
+	answered bool
 }
 
 // Answer is the head of an answer.
@@ -39,6 +40,10 @@ type Answer struct {
 	Status      int
 	ContentType string `json:",omitempty"`
 	RetryAfter  string `json:",omitempty"`
+
+	// Encoding is the Content-Encoding, such as "gzip", where nobody has undone it. The body
+	// is not recorded then: a credential in it could not be found.
+	Encoding string `json:",omitempty"`
 }
 
 // header is what a file says of itself.
@@ -62,8 +67,8 @@ type stop struct {
 // about is what a request is about. The order of the requests that are about the same is
 // the order of one informer's.
 type about struct {
-	Path, Labels, Fields string
-	Metadata             bool // of the objects alone
+	Server, Path, Labels, Fields string
+	Metadata                     bool // of the objects alone
 }
 
 // asked are the parameters of a list or a watch that are written down. Whatever else
@@ -106,7 +111,7 @@ func (q *Request) fill() bool {
 	if _, _, ok := collection(q.Path); err != nil || !ok {
 		return false
 	}
-	q.about = about{q.Path, query.Get("labelSelector"), query.Get("fieldSelector"), strings.Contains(q.Accept, ";as=PartialObjectMetadata")}
+	q.about = about{q.Server, q.Path, query.Get("labelSelector"), query.Get("fieldSelector"), strings.Contains(q.Accept, ";as=PartialObjectMetadata")}
 	return true
 }
 

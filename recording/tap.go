@@ -2,11 +2,14 @@ package recording
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
+
+	"github.com/millrace-dev/millrace/failure"
 )
 
 // RoundTripper returns next with the recorder listening. It changes nothing of what passes,
@@ -36,6 +39,9 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.recorder.over.Load() {
 		return t.next.RoundTrip(req)
 	}
+	if h := led(req); h != nil {
+		return t.send(req, h)
+	}
 	q, ok := read(req)
 	if !ok {
 		return t.next.RoundTrip(req)
@@ -44,27 +50,62 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
+	return t.send(req, &heard{recorder: t.recorder, id: id, withheld: q.Withheld, req: req})
+}
+
+// led returns what is heard of the request that a redirect has led to, nil if none has.
+func led(req *http.Request) *heard {
+	if req.Response == nil {
+		return nil
+	}
+	from, ok := req.Response.Body.(*heard)
+	if !ok || !from.redirect {
+		return nil
+	}
+	return &heard{recorder: from.recorder, id: from.id, withheld: from.withheld, req: req, redirects: from.redirects}
+}
+
+// send sends a request, and has the answer heard.
+func (t *tap) send(req *http.Request, heard *heard) (*http.Response, error) {
 	var at atomic.Pointer[step]
 	none := stepConnection
 	at.Store(&none)
 	ctx := httptrace.WithClientTrace(req.Context(), trace(func(s step) { at.Store(&s) }))
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
-	heard := &heard{recorder: t.recorder, id: id, withheld: q.Withheld, req: req}
-	if err != nil {
+	switch {
+	case err != nil:
 		heard.end(err, *at.Load())
 		return resp, err
+	case resp == nil:
+		heard.end(errors.New("the RoundTripper returned no response, and no error"), *at.Load())
+		return nil, nil
 	}
+	if heard.redirect = redirects(resp); heard.redirect {
+		heard.follow()
+	} else if err := t.answered(heard, resp); err != nil {
+		heard.end(err, stepSent)
+		return resp, nil
+	}
+	if heard.ReadCloser = resp.Body; resp.Body == nil {
+		heard.ReadCloser = http.NoBody
+	}
+	resp.Body = heard
+	return resp, nil
+}
+
+// answered records the head of an answer. It fails where the Blank, which is the user's,
+// panics: nothing more may be recorded of the answer then.
+func (t *tap) answered(h *heard, resp *http.Response) (err error) {
+	defer failure.Recover("the Blank of a RoundTripper", &err)
 	if t.blank != nil {
 		sent := resp.Request
 		if sent == nil {
-			sent = req
+			sent = h.req
 		}
-		heard.blank = t.blank(sent)
+		h.blank = t.blank(sent)
 	}
-	heard.answered(resp)
-	heard.ReadCloser = resp.Body
-	resp.Body = heard
-	return resp, nil
+	h.answered(resp)
+	return nil
 }
 
 // heard is a body that is recorded as it is read.
@@ -73,14 +114,41 @@ type heard struct {
 	recorder *Recorder
 	id       uint64
 	withheld bool
+	encoded  bool // so that nothing can be found in it
+	redirect bool // http.Client goes on to where it leads: see follow
 	req      *http.Request
 	blank    Blank
 	once     sync.Once // of the end
+
+	redirects int // that led here
+}
+
+// redirects reports whether an answer sends the client elsewhere.
+func redirects(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return resp.Header.Get("Location") != ""
+	}
+	return false
+}
+
+// follow leaves a redirect out: what is recorded is the answer that it led to. Where to is
+// not written, since it may be a credential. http.Client follows ten.
+func (h *heard) follow() {
+	const most = 10
+	if h.redirects++; h.redirects == most {
+		h.finish(endingOf(errors.New("stopped after 10 redirects"), stepSent))
+	}
+	h.once.Do(func() {}) // its body is nobody's answer
 }
 
 // answered records the head of the answer.
 func (h *heard) answered(resp *http.Response) {
-	a := Answer{Status: resp.StatusCode, ContentType: h.clean(resp.Header.Get("Content-Type")), RetryAfter: h.clean(resp.Header.Get("Retry-After"))}
+	head := func(name string) string { return h.clean(resp.Header.Get(name)) }
+	a := Answer{Status: resp.StatusCode, ContentType: head("Content-Type"), RetryAfter: head("Retry-After")}
+	if encoding := head("Content-Encoding"); encoding != "" && encoding != "identity" {
+		a.Encoding, h.encoded = encoding, !h.withheld
+	}
 	h.recorder.take(event{record: record{kind: kindAnswer, request: h.id, payload: encode(a)}})
 }
 
@@ -96,7 +164,7 @@ func (h *heard) clean(value string) string {
 // Read implements io.Reader.
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
-	if n > 0 && n <= len(p) && !h.recorder.over.Load() {
+	if n > 0 && n <= len(p) && !h.encoded && !h.redirect && !h.recorder.over.Load() {
 		h.chunk(p[:n])
 	}
 	if err != nil {

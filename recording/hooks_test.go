@@ -1,0 +1,137 @@
+package recording
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// hook is a handler of a logger that does what it likes.
+type hook struct {
+	slog.Handler
+	do func()
+}
+
+func (h hook) Handle(context.Context, slog.Record) error { h.do(); return nil }
+
+// A logger may ask the recorder how it stands, and whatever else it does ends no program and
+// holds nobody up.
+func TestALoggerDoesWhatItLikes(t *testing.T) {
+	for name, does := range map[string]func(r *Recorder){
+		"asks": func(r *Recorder) { _ = r.Status() }, "panics": func(*Recorder) { panic("logger") }, "exits": func(*Recorder) { runtime.Goexit() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *Recorder
+				calls := 0
+				log := slog.New(hook{slog.NewTextHandler(io.Discard, nil), func() { calls++; does(r) }})
+				r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{Logger: log})
+				require.NoError(t, err)
+				synctest.Wait()
+				r.breakFile()
+				told(t, r.RoundTripper(serve(200, part{time.Second, "one", nil}), nil), get(t, pods))
+				time.Sleep(time.Minute)
+				require.ErrorContains(t, r.Close(), "file already closed")
+				require.Equal(t, 1, calls)
+			})
+		})
+	}
+}
+
+// A Blank that fails ends the recording: what it leaves may be a credential. The client goes
+// on.
+func TestABlankDoesWhatItLikes(t *testing.T) {
+	for name, c := range map[string]struct {
+		does func() int
+		want string
+	}{
+		"panics": {func() int { panic("blank") }, "panicked: blank"},
+		"exits":  {func() int { runtime.Goexit(); return 0 }, "Goexit"},
+		"lies":   {func() int { return 1000 }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "test.recording")
+				r, err := Create(path, Options{})
+				require.NoError(t, err)
+				blank := func(*http.Request) Blank {
+					return func(body []byte, _ bool) int {
+						if !bytes.HasPrefix(body, []byte("secret")) {
+							return 0
+						}
+						return c.does()
+					}
+				}
+				client := r.RoundTripper(serve(200, part{time.Second, "secret", nil}, part{0, "more", nil}), blank)
+				require.Len(t, told(t, client, get(t, pods)), 4)
+				err = r.Close()
+				if c.want == "" {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorContains(t, err, c.want)
+				require.ErrorContains(t, err, path)
+				f := opened(t, path)
+				require.ErrorIs(t, f.Damage, ErrCutOff)
+				for _, q := range f.Requests {
+					require.Zero(t, q.Bytes)
+				}
+			})
+		})
+	}
+}
+
+// One that panics where the answer is received leaves the answer to the client.
+func TestABlankThatPanicsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			client := r.RoundTripper(serve(200, part{0, "secret", nil}), func(*http.Request) Blank { panic("blank") })
+			require.Equal(t, []string{"0s 200 OK application/json", "0s secret", "0s EOF"}, told(t, client, get(t, pods)))
+		})
+		require.Zero(t, f.Requests[0].Bytes)
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).fails(t, pods), "panicked: blank")
+	})
+}
+
+func (r *Replay) fails(t *testing.T, url string) error {
+	t.Helper()
+	_, err := r.RoundTrip(get(t, url))
+	return err
+}
+
+// What a RoundTripper returns against its contract is what http.Client gets.
+func TestARoundTripperThatReturnsNothing(t *testing.T) {
+	for name, answers := range map[string]func() *http.Response{
+		"no body":     func() *http.Response { return &http.Response{StatusCode: 200, Header: http.Header{}} },
+		"no response": func() *http.Response { return nil },
+		"no status":   func() *http.Response { return &http.Response{Body: io.NopCloser(bytes.NewReader([]byte("one")))} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := recorded(t, Options{}, func(r *Recorder) {
+					client := &http.Client{Transport: r.RoundTripper(roundTripper(func(*http.Request) (*http.Response, error) { return answers(), nil }), nil)}
+					resp, err := client.Do(get(t, pods))
+					if answers() == nil {
+						require.ErrorContains(t, err, "nil *Response")
+						return
+					}
+					require.NoError(t, err)
+					_, err = io.ReadAll(resp.Body)
+					require.NoError(t, err)
+					require.NoError(t, resp.Body.Close())
+				})
+				require.NoError(t, f.Damage)
+				require.True(t, f.Requests[0].Whole)
+			})
+		})
+	}
+}

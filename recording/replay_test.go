@@ -1,0 +1,97 @@
+package recording
+
+import (
+	"context"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Two clusters in one recording are told apart.
+func TestTwoServersInOneRecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for _, name := range []string{"a", "b"} {
+				told(t, r.RoundTripper(serve(200, part{0, name, nil}), nil), get(t, "https://"+name+"/api/v1/pods"))
+			}
+		})
+		for asked, want := range map[string]string{"a": "a", "b": "b", "elsewhere": "a"} {
+			require.Equal(t, "0s "+want, told(t, f.Replay(ReplayOptions{}), get(t, "https://"+asked+"/api/v1/pods"))[1])
+		}
+	})
+}
+
+// Every speed plays as fast as it says, or as fast as a Duration can tell.
+func TestSpeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			told(t, r.RoundTripper(serve(200, part{10 * time.Second, "one", nil}), nil), get(t, pods))
+		})
+		for speed, want := range map[float64]time.Duration{
+			0: 10 * time.Second, -1: 10 * time.Second, math.NaN(): 10 * time.Second, math.Inf(-1): 10 * time.Second,
+			0.5: 20 * time.Second, 10: time.Second, 1e300: 0, math.Inf(1): 0, 1e-9: time.Hour, 1e-300: time.Hour,
+		} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			replay := f.Replay(ReplayOptions{Speed: speed})
+			told(t, replay, get(t, pods).WithContext(ctx))
+			require.Equal(t, want, time.Since(began), speed)
+			if want == time.Hour {
+				require.ErrorIs(t, replay.Wait(ctx), context.DeadlineExceeded, speed)
+			}
+			cancel()
+		}
+	})
+}
+
+// A recording whose beginning was left out says that.
+func TestALeftOutListIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noise := make([]byte, 900_000)
+		source := rand.NewChaCha8([32]byte{})
+		_, _ = source.Read(noise)
+		f := recorded(t, Options{MaxSize: leastMaxSize}, func(r *Recorder) {
+			told(t, r.RoundTripper(serve(200, part{0, "list", nil}), nil), get(t, pods))
+			for range 3 {
+				told(t, r.RoundTripper(serve(200, part{0, string(noise), nil}), nil), get(t, pods+"&watch=true"))
+			}
+		})
+		require.Positive(t, f.LeftOut.Requests)
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).fails(t, pods), "or is among the oldest 3 requests, which were left out")
+	})
+}
+
+// counting counts what is read of a file.
+type counting struct {
+	io.ReaderAt
+	bytes int64
+}
+
+func (c *counting) ReadAt(p []byte, at int64) (int, error) {
+	n, err := c.ReaderAt.ReadAt(p, at)
+	c.bytes += int64(n)
+	return n, err
+}
+
+// To read a body is to read as much of the file as has it.
+func TestABodyIsReadToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for range 50 {
+				told(t, r.RoundTripper(serve(200, part{0, strings.Repeat("0123456789", 20_000), nil}), nil), get(t, pods))
+			}
+		})
+		c := &counting{ReaderAt: f.in}
+		f.in = c
+		body, err := io.ReadAll(f.Body(f.Requests[0]))
+		require.NoError(t, err)
+		require.Len(t, body, 200_000)
+		require.Less(t, c.bytes, f.Size/10)
+	})
+}
