@@ -186,6 +186,38 @@ func (m *meddler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.Handler.ServeHTTP(w, r)
 }
 
+// An object that is deleted and made again all the time is missing in one moment after the
+// other, and yet the cache is right.
+func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	i, _, process := listener(t, srv, sharedinformer.Options{})
+	key := object.Key{Namespace: "shop", Name: "web-1"}
+	var asked atomic.Int32
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := 0
+		if strings.HasSuffix(r.URL.Path, "/objects") {
+			n = int(asked.Add(1))
+		}
+		if n < 2 || n > 4 {
+			process.ServeHTTP(w, r)
+			return
+		}
+		assert.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
+		assert.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
+		without := httptest.NewRecorder()
+		process.ServeHTTP(without, r)
+		put(t, srv, key, corev1.PodRunning)
+		w.Header().Set("Content-Type", without.Header().Get("Content-Type"))
+		_, err := w.Write(without.Body.Bytes())
+		assert.NoError(t, err)
+	}))
+	defer at.Close()
+	r := invoke(t, "check", "--attach="+at.URL, server)
+	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Contains(t, r.out, "objects equal at version")
+	require.Greater(t, asked.Load(), int32(4))
+}
+
 // The cache is asked before the list and after it.
 func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
 	srv, server := cluster(t, apiserver.Options{})

@@ -61,7 +61,8 @@ type cached struct {
 //  1. If the server has the same of it as in the list, the difference is real: the cache had to
 //     have that state.
 //  2. Otherwise it has changed since. What was read now takes the place of the list, for these
-//     keys alone. An object that differs in the same way again does so for good.
+//     keys alone. An object that differs in the same way again does so for good, unless it is
+//     missing and has another UID by now: then it was deleted in between, as the cache has it.
 type comparison struct {
 	process   *debug.Client
 	which     debug.Which
@@ -125,7 +126,8 @@ func (c *comparison) run(ctx context.Context) (*compared, error) {
 		for _, d := range suspects {
 			was, had := list.objects[d.Key]
 			is, has := now.objects[d.Key]
-			if had == has && was == is || kinds[d.Key] == d.Kind {
+			still := kinds[d.Key] == d.Kind && (d.Kind != kindMissing || was.UID == is.UID)
+			if had == has && was == is || still {
 				result.Differences = append(result.Differences, d)
 				delete(now.only, d.Key)
 				delete(now.objects, d.Key)
