@@ -48,9 +48,9 @@
 // Played back in virtual time, a recording leads an informer through the same states, events
 // and failures in the same order (D02), with one exception: an informer of several namespaces
 // reads each on its own, and what came to two of them within milliseconds may come the other
-// way round. The file can be read by its owner alone, and grows no
-// larger than Options.MaxSize. What was written a second ago survives a crash. A file is
-// trusted with no more memory than a small multiple of its size.
+// way round. The file can be read by its owner alone, and grows no larger than Options.MaxSize.
+// What was written a second ago survives a crash. A file is trusted with no more memory than a
+// small multiple of its size.
 //
 // # Concurrency
 //
