@@ -195,7 +195,7 @@ func (f *churnFlags) attached(ctx context.Context, s surroundings, types string)
 	names := strings.Split(types, ",")
 	for _, b := range busy.Keys {
 		named := func(name string) bool {
-			return b.Name == name || b.Informer == name || strings.HasPrefix(b.Name, name+" ")
+			return flight.Names(name, b.Name) || flight.Names(name, b.Informer)
 		}
 		if types == "" || types == b.Name || slices.ContainsFunc(names, named) {
 			told.Keys = append(told.Keys, b)

@@ -29,8 +29,8 @@ type debugger struct {
 	flags   []string // behind all others
 }
 
-// TestInformerDebug runs every verb on the real API server: with informers of its own, and
-// attached to a program.
+// TestInformerDebug runs the verbs that end by themselves on the real API server: with informers
+// of their own, and attached to a program.
 func TestInformerDebug(t *testing.T) {
 	client, ns := admin(t)
 	program := filepath.Join(t.TempDir(), "informer-debug")
