@@ -100,7 +100,7 @@ func TestGetFollowsAProcess(t *testing.T) {
 	}
 
 	stdout, stderr = transcript{}, transcript{}
-	stdout.when("web-2", func() { go at.CloseClientConnections() })
+	stdout.when("web-2", func() { go at.Config.Close() }) // for a stream that has yet to begin, too
 	r = finish(t, t.Context(), []string{"get", "pods in namespace shop", "-w", "--attach=" + at.URL}, around(&stdout, &stderr))
 	require.Equal(t, exitUnavailable, r.code, r.errOut)
 }
