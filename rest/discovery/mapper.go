@@ -54,6 +54,9 @@ const (
 // run in which some groups fail counts, with what was known earlier of those
 // groups; see Error.
 //
+// A document that the server refused with a Retry-After is not asked for again before that
+// is over, or source.MaxRetryAfter: until then it fails with the same reason.
+//
 // A lookup keeps finding a definition that was removed. If the server answers 404
 // for a whole resource, call Invalidate.
 //
@@ -62,7 +65,7 @@ const (
 // a call: discovery runs under the context of the caller that began it. If that
 // ends, the next caller that waits begins anew.
 type Mapper struct {
-	get Get
+	get Get // heeds Retry-After
 	log *slog.Logger
 
 	// turn holds a token while its owner decides whether to run discovery, waits
@@ -107,7 +110,7 @@ func NewMapper(get Get, logger *slog.Logger) *Mapper {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Mapper{get: get, log: logger, turn: make(chan struct{}, 1), misses: make(map[question]*miss)}
+	return &Mapper{get: new(refusals).heed(get), log: logger, turn: make(chan struct{}, 1), misses: make(map[question]*miss)}
 }
 
 // MappingForKind returns where gvk is served. Group and kind are exact, the
