@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -215,4 +216,41 @@ func TestAServerThatLagsBeginsANewResourceWithThePresent(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, events)
 	})
+}
+
+// heldWriter lets one write through when it is told to, and the rest after it.
+type heldWriter struct {
+	*httptest.ResponseRecorder
+	open chan struct{}
+}
+
+func (w heldWriter) Write(p []byte) (int, error) {
+	<-w.open
+	return w.ResponseRecorder.Write(p)
+}
+
+// A watch that cannot be written to for long is told how its resource ended, and not
+// which versions the cluster came to later: those may have changed a resource of the same name.
+func TestAWatchEndsWithItsResource(t *testing.T) {
+	for range 20 { // the end, a change and a bookmark are there at once: any may be seen first
+		inBubble(t, apiserver.Options{}, watchEndsWithItsResource)
+	}
+}
+
+func watchEndsWithItsResource(t *testing.T, r *rig) {
+	r.create(widget("w", 1))
+	w := heldWriter{httptest.NewRecorder(), make(chan struct{})}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		r.ServeHTTP(w, httptest.NewRequest("GET", widgetWatch+"100&allowWatchBookmarks=true", nil))
+	})
+	synctest.Wait() // it writes what it has
+	require.NoError(t, r.RemoveResource(widgets))
+	require.NoError(t, r.AddResource(widgetResource()))
+	r.create(widget("another", 1))
+	time.Sleep(2 * time.Minute) // a bookmark is due
+	close(w.open)
+	serving.Wait()
+	require.Equal(t, 2, strings.Count(w.Body.String(), "\n"), w.Body.String())
+	require.Contains(t, w.Body.String(), `"DELETED"`)
 }

@@ -167,6 +167,9 @@ func (w *watcher) stream() error {
 	due := false
 	for {
 		changed, next, err := w.catchUp()
+		if errors.Is(err, errWatchOver) {
+			return errors.Join(w.flushed(), err)
+		}
 		if err != nil {
 			return err
 		}
@@ -190,11 +193,7 @@ func (w *watcher) stream() error {
 			due = true
 		case <-timeout.C:
 			return nil
-		case <-w.coll.removed:
-			if _, _, err := w.catchUp(); err != nil {
-				return err
-			}
-			return w.flushed()
+		case <-w.coll.removed: // catchUp sees it
 		case <-w.ctx.Done():
 			return context.Cause(w.ctx)
 		}
@@ -213,7 +212,7 @@ func (w *watcher) untilBookmark() time.Duration {
 
 // catchUp sends the changes that are there. It returns the channel that is
 // closed with the next one, and when the view shows more of those that there are;
-// zero if it does not lag.
+// zero if it does not lag. It fails when nothing can follow.
 func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 	s := w.server
 	for {
@@ -223,7 +222,7 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 		if !w.coll.gone { // the end of a resource shows everywhere at once
 			events = upTo(events, s.seenOf(w.coll))
 		}
-		seen, changed, over := s.seenOf(w.coll), w.coll.changed, s.view.epoch != w.epoch
+		seen, changed, gone, over := s.seenOf(w.coll), w.coll.changed, w.coll.gone, s.view.epoch != w.epoch
 		s.mu.Unlock()
 		if over {
 			return nil, next, errCut
@@ -245,6 +244,10 @@ func (w *watcher) catchUp() (<-chan struct{}, time.Time, error) {
 			if err := w.send(kind, v); err != nil {
 				return nil, next, err
 			}
+		}
+		if gone && len(events) == 0 {
+			// No bookmark: what comes after the end is not of this collection.
+			return nil, next, errWatchOver
 		}
 		w.ahead = w.sent > seen
 		w.sent = max(w.sent, seen)
