@@ -221,8 +221,9 @@ func (i *Informer[T]) Namespaces() []string { return i.machine.Namespaces() }
 // not synced, its handlers neither, and the cache has no RV (L13, L18); each
 // namespace goes on having its own (indexer.Reader.NamespaceRV).
 //
-// For a kind without namespaces they mean nothing: it is cached whole. On an
-// informer that is not running the change takes effect when it runs again. It may
+// For a kind without namespaces they mean nothing: it is cached whole. Only an informer
+// that never had any namespace has nothing of it, since it asks nobody. On an informer
+// that is not running the change takes effect when it runs again. It may
 // be called from anywhere, handlers and hooks included.
 func (i *Informer[T]) SetNamespaces(namespaces []string) error {
 	return i.machine.SetNamespaces(namespaces)

@@ -178,10 +178,14 @@ func (m *member[T]) sees(key object.Key, s state) bool {
 }
 
 // covers reports whether the informer watches a namespace. One that watches some has all
-// that is in none.
+// that is in none. One that watches none any more has that, too, if it found out in time
+// that there are no namespaces.
 func (m *member[T]) covers(namespace string) bool {
 	some := namespacesOf(m.spaces)
-	return m.form.Namespaces == 0 || m.spaces == allOfThem || slices.Contains(some, namespace) || namespace == "" && len(some) > 0
+	if namespace == "" && len(some) == 0 {
+		return m.Cache().Len() > 0
+	}
+	return m.form.Namespaces == 0 || m.spaces == allOfThem || slices.Contains(some, namespace) || namespace == ""
 }
 
 // parts are the namespaces that are kept in step each on its own; the rest of the
