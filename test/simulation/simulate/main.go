@@ -28,6 +28,7 @@ func main() {
 	flag.Uint64Var(&o.from, "from", 0, "the first seed")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many play at the same time")
 	flag.IntVar(&o.block, "block", 500, "how many schedules one process plays")
+	flag.DurationVar(&o.hang, "hang", 2*time.Minute, "after how long a schedule is said not to end; longer where the machine has other work")
 	flag.StringVar(&o.binary, "binary", "", "a `file` that go test -c made of package simulation, to be used instead of a new one")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -44,6 +45,7 @@ type options struct {
 	from    uint64
 	workers int
 	block   int
+	hang    time.Duration
 	binary  string
 }
 
@@ -51,8 +53,8 @@ func run(ctx context.Context, o options) error {
 	if o.runs <= 0 && o.time <= 0 {
 		return errors.New("say how long: -runs N or -time D")
 	}
-	if o.workers < 1 || o.block < 1 {
-		return errors.New("-workers and -block are at least 1")
+	if o.workers < 1 || o.block < 1 || o.hang <= 0 {
+		return errors.New("-workers and -block are at least 1, and -hang is more than 0")
 	}
 	dir, err := os.MkdirTemp("", "millrace-simulate-")
 	if err != nil {
@@ -67,9 +69,15 @@ func run(ctx context.Context, o options) error {
 			return fmt.Errorf("build the simulation: %w", err)
 		}
 	}
+	if o.binary, err = filepath.Abs(o.binary); err != nil { // it runs in another folder
+		return fmt.Errorf("-binary: %w", err)
+	}
 	w := &workshop{options: o, dir: dir, began: time.Now(), next: o.from}
 	w.play(ctx)
 	fmt.Println(w.summary())
+	if w.unable != nil {
+		return w.unable
+	}
 	if len(w.broken) == 0 {
 		return context.Cause(ctx)
 	}

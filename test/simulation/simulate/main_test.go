@@ -26,7 +26,7 @@ func binary(t *testing.T) string {
 func TestSimulate(t *testing.T) {
 	file := binary(t)
 	workshopOf := func(o options) *workshop {
-		o.binary = file
+		o.binary, o.hang = file, 2*time.Minute
 		return &workshop{options: o, dir: t.TempDir(), began: time.Now(), next: o.from}
 	}
 
@@ -71,6 +71,13 @@ func TestSimulate(t *testing.T) {
 		w.play(ctx)
 		require.Empty(t, w.broken)
 	})
+}
+
+func TestABinaryThatIsNotThere(t *testing.T) {
+	o := options{runs: 10, workers: 2, block: 5, hang: time.Minute, binary: "nothing.test"}
+	err := run(t.Context(), o)
+	require.ErrorContains(t, err, "play schedules: ")
+	require.ErrorContains(t, err, "/nothing.test: no such file")
 }
 
 // repeats reports whether everything in w begins at an instant of its own. The two informers

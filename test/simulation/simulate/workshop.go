@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ type workshop struct {
 	next   uint64     // the first seed that nobody has taken
 	total  simulation.Played
 	broken []violation
+	unable error // why nothing can be played
 	told   time.Time
 }
 
@@ -72,7 +74,7 @@ func (w *workshop) take() (from uint64, count int, more bool) {
 	if w.runs > 0 {
 		count = min(count, w.runs-int(w.next-w.from))
 	}
-	if count <= 0 || len(w.broken) >= enough {
+	if count <= 0 || w.over() {
 		return 0, 0, false
 	}
 	from = w.next
@@ -83,8 +85,11 @@ func (w *workshop) take() (from uint64, count int, more bool) {
 func (w *workshop) enough() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.broken) >= enough
+	return w.over()
 }
+
+// over reports whether no more is to be played. It is called under mu.
+func (w *workshop) over() bool { return len(w.broken) >= enough || w.unable != nil }
 
 var seedLine = regexp.MustCompile(`(?m)^seed (\d+)$`)
 
@@ -98,6 +103,12 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 		}
 		if ctx.Err() != nil {
 			return // what was played of this block is not counted
+		}
+		if _, ran := errors.AsType[*exec.ExitError](err); !ran {
+			w.mu.Lock()
+			w.unable = fmt.Errorf("play schedules: %w", err)
+			w.mu.Unlock()
+			return
 		}
 		seed := from
 		if all := seedLine.FindAllSubmatch(said, -1); len(all) > 0 {
@@ -169,7 +180,7 @@ func (w *workshop) shrinkSchedule(ctx context.Context, s simulation.Schedule) si
 // child runs the test in a process of its own. It has one core, so that goroutines that
 // could run at once do so in one order.
 func (w *workshop) child(ctx context.Context, args ...string) ([]byte, error) {
-	c := exec.CommandContext(ctx, w.binary, append([]string{"-test.run", "^TestSchedules$", "-test.timeout", "0"}, args...)...)
+	c := exec.CommandContext(ctx, w.binary, append([]string{"-test.run", "^TestSchedules$", "-test.timeout", "0", "-hang", w.hang.String()}, args...)...)
 	c.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
 	c.Dir = w.dir
 	c.WaitDelay = patience
