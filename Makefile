@@ -13,7 +13,7 @@ MODULES := . $(filter-out .,$(patsubst ./%,%,$(patsubst %/,%,$(dir $(sort $(shel
 
 .PHONY: help
 help: ## Print the targets
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: bin/informer-debug ## Watch informers at work against the embedded API server
@@ -69,6 +69,12 @@ SEED ?= $(shell date +%s)
 .PHONY: torture
 torture: ## Break a real cluster on purpose for TIME (10m), as drawn from SEED; the tests do for 45 s
 	$(GO) test -race -vet=off -count=1 -timeout=0 ./test/torture -v -duration=$(TIME) -seed=$(SEED)
+
+VERSION ?=
+
+.PHONY: release-rehearsal
+release-rehearsal: ## Use VERSION (v0.1.0) of the committed tree as strangers would, what is named like ONLY
+	$(GO) -C tools run ./release rehearse -version '$(VERSION)' -only '$(ONLY)'
 
 FUZZTIME ?= 1m
 

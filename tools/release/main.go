@@ -1,0 +1,131 @@
+// Command release makes what a release consists of, and rehearses it. It publishes
+// nothing.
+//
+//	go -C tools run ./release rehearse -version v0.1.0    # make release-rehearsal VERSION=v0.1.0
+//	go -C tools run ./release tree -version v0.1.0 DIR    # the files of the release
+//	go -C tools run ./release tag -version v0.1.0         # a commit of them, and its tags
+//
+// # Modules
+//
+// The modules in the list [released] have the version of the release, all at once. In
+// the repository each requires the others as v0.0.0 and replaces them by the folders
+// beside it, so that one commit builds as a whole. Whoever requires a module does not
+// see its replacements: so in a release each requires the others at its version, its
+// go.sum has their hashes, and nothing is replaced. Verb tree writes those files; verb tag
+// makes a commit with them, a child of the released one, that no branch has. It has one
+// tag for each module, named by the folder and the version, such as
+// adapters/clientgo/v0.1.0, which is where the go command looks.
+//
+// # Rehearsal
+//
+// It takes the committed tree of HEAD, prints how the API has changed since the last
+// tag, and lays the modules out in a folder that the go command can use as a proxy. Each
+// script in folder strangers then does, with an empty module cache, what somebody does
+// who has nothing but the documentation. Modules of others come from the module cache
+// of who runs it, or else from the usual proxy.
+//
+// # Failure
+//
+// It exits with 1 if a script fails, a module cannot be laid out, or the API has changed
+// in a way that the version does not announce; see [announces].
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/mod/semver"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+const usage = "usage: release rehearse|tree|tag -version vX.Y.Z [flags] [DIR]"
+
+// run does what a command line says.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New(usage)
+	}
+	flags := flag.NewFlagSet("release "+args[0], flag.ContinueOnError)
+	r := release{out: out}
+	flags.StringVar(&r.repo, "C", "..", "the `directory` of the repository")
+	flags.StringVar(&r.revision, "revision", "HEAD", "the `commit` to release")
+	flags.StringVar(&r.version, "version", "", "the `version` of all modules, such as v0.1.0")
+	only := flags.String("only", "", "rehearse with the scripts whose name has this `text` in it")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if !semver.IsValid(r.version) || semver.Canonical(r.version) != r.version {
+		return fmt.Errorf("-version %q: it must be like v0.1.0 or v0.1.0-rc.1", r.version)
+	}
+	switch {
+	case args[0] == "rehearse" && flags.NArg() == 0:
+		return r.rehearse(ctx, *only)
+	case args[0] == "tree" && flags.NArg() == 1:
+		_, err := r.tree(ctx, flags.Arg(0))
+		return err
+	case args[0] == "tag" && flags.NArg() == 0:
+		return r.tag(ctx)
+	}
+	return errors.New(usage)
+}
+
+// release is one version made of one commit.
+type release struct {
+	repo     string // directory
+	revision string
+	version  string
+	out      io.Writer
+}
+
+// rehearse compares the API, lays the modules out and lets strangers use them.
+func (r *release) rehearse(ctx context.Context, only string) error {
+	begin := time.Now()
+	tmp, err := os.MkdirTemp("", "millrace-release-")
+	if err != nil {
+		return err
+	}
+	defer removeAll(tmp)
+	tree, err := r.tree(ctx, filepath.Join(tmp, "tree"))
+	if err != nil {
+		return err
+	}
+	if err := r.compareAPI(ctx, tree, filepath.Join(tmp, "last")); err != nil {
+		return err
+	}
+	w := world{version: r.version, proxy: filepath.Join(tmp, "proxy"), tree: tree, out: r.out}
+	if err := writeProxy(ctx, w.proxy, tree); err != nil {
+		return err
+	}
+	if err := w.play(ctx, filepath.Join(tmp, "strangers"), only); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "release: rehearsed %s in %v\n", r.version, time.Since(begin).Round(time.Second))
+	return nil
+}
+
+// removeAll removes a directory with a module cache in it, whose directories cannot be
+// written to. It is housekeeping: what cannot be removed stays.
+func removeAll(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o755)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}

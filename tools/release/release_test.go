@@ -1,0 +1,247 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// repository makes a repository with three modules as ours has them, and one that is
+// not released.
+func repository(t *testing.T) *release {
+	t.Helper()
+	r := &release{repo: t.TempDir(), revision: "HEAD", version: "v0.2.0", out: t.Output()}
+	const require = "module example.com/mill/adapters/%s\n\ngo 1.26\n\nrequire example.com/mill v0.0.0\n\nreplace example.com/mill => ../..\n"
+	for name, text := range map[string]string{
+		"go.mod":                            "module example.com/mill\n\ngo 1.26\n",
+		"LICENSE":                           "as you like\n",
+		"README.md":                         "```go\npackage main\n\nimport \"example.com/mill\"\n\nfunc main() { println(mill.Wheel()); select {} }\n```\n",
+		"mill.go":                           "package mill\n\nfunc Wheel() string { return \"turns\" }\n",
+		"cmd/mill/main.go":                  "package main\n\nfunc main() { println(\"mill\") }\n",
+		"test/real/go.mod":                  "module example.com/mill/test/real\n\ngo 1.26\n",
+		"adapters/clientgo/go.mod":          strings.ReplaceAll(require, "%s", "clientgo"),
+		"adapters/clientgo/a.go":            "package clientgo\n\nimport \"example.com/mill\"\n\nvar Wheel = mill.Wheel\n",
+		"adapters/controllerruntime/go.mod": strings.ReplaceAll(require, "%s", "controllerruntime") + "\nrequire example.com/mill/adapters/clientgo v0.0.0\n\nreplace example.com/mill/adapters/clientgo => ../clientgo\n",
+		"adapters/controllerruntime/a.go":   "package controllerruntime\n\nimport \"example.com/mill/adapters/clientgo\"\n\nvar Wheel = clientgo.Wheel\n",
+	} {
+		write(t, filepath.Join(r.repo, name), text)
+	}
+	commit(t, r, "init", "--quiet")
+	return r
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commit runs a command of git and commits everything.
+func commit(t *testing.T, r *release, first ...string) {
+	t.Helper()
+	for _, args := range [][]string{first, {"add", "-A"}, {"-c", "user.name=m", "-c", "user.email=m@example.com", "commit", "--quiet", "--allow-empty", "-m", "m"}} {
+		if _, err := r.git(t.Context(), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Strangers build what is in the proxy with nothing else at hand, and the go.sum files
+// in it fit.
+func TestStrangersUseARelease(t *testing.T) {
+	r := repository(t)
+	write(t, filepath.Join(r.repo, "mill.go"), "not committed")
+	dir := t.TempDir()
+	defer removeAll(dir)
+	tree, err := r.tree(t.Context(), filepath.Join(dir, "tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "stranger.txtar")
+	write(t, script, `
+exec go install example.com/mill/cmd/mill@$VERSION
+exec mill
+stderr mill
+block README.md 1 main.go
+exec go mod init example.com/stranger
+exec go get example.com/mill@$VERSION
+exec go build -o program .
+! exec go get example.com/mill/test/real@$VERSION
+cd adapter
+exec go mod init example.com/stranger
+exec go get example.com/mill/adapters/controllerruntime@$VERSION
+exec go run .
+stderr turns
+-- adapter/main.go --
+package main
+
+import "example.com/mill/adapters/controllerruntime"
+
+func main() { println(controllerruntime.Wheel()) }
+`)
+	var out strings.Builder
+	w := world{version: r.version, proxy: filepath.Join(dir, "proxy"), tree: tree, out: &out, scripts: []string{script}}
+	if err := writeProxy(t.Context(), w.proxy, tree); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOPROXY", "off")
+	if err := w.play(t.Context(), filepath.Join(dir, "strangers"), ""); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+
+	// Whoever checks the tag out has the hashes of what it requires.
+	build := exec.CommandContext(t.Context(), "go", "build", "-mod=readonly", "./...")
+	build.Dir = filepath.Join(tree.dir, "adapters", "controllerruntime")
+	build.Env = append(os.Environ(), "GOPROXY=file://"+w.proxy, "GONOSUMDB=example.com", "GOWORK=off", "GOFLAGS=-modcacherw", "GOMODCACHE="+filepath.Join(dir, "cache"))
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	sum, err := os.ReadFile(filepath.Join(build.Dir, "go.sum"))
+	if err != nil || strings.Count(string(sum), "v0.2.0 h1:") != 2 {
+		t.Errorf("%v\n%s", err, sum)
+	}
+	if _, err := os.Stat(filepath.Join(build.Dir, "LICENSE")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The go command finds each module by its tag in the repository, with what the tags of
+// the others have.
+func TestTags(t *testing.T) {
+	r := repository(t)
+	for _, who := range []string{"AUTHOR", "COMMITTER"} {
+		t.Setenv("GIT_"+who+"_NAME", "m")
+		t.Setenv("GIT_"+who+"_EMAIL", "m@example.com")
+	}
+	before, err := r.git(t.Context(), "rev-parse", "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.tag(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tags, err := r.git(t.Context(), "tag", "--points-at", "v0.2.0")
+	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\nv0.2.0\n" {
+		t.Errorf("got %q, %v", tags, err)
+	}
+	changed, err := r.git(t.Context(), "diff", "--name-only", "HEAD", "v0.2.0")
+	if err != nil || strings.Contains(string(changed), ".go\n") || strings.Contains(string(changed), "test/real") {
+		t.Errorf("got %q, %v", changed, err)
+	}
+	mod, err := r.git(t.Context(), "show", "adapters/controllerruntime/v0.2.0:adapters/controllerruntime/go.mod")
+	if err != nil || strings.Contains(string(mod), "replace") || !strings.Contains(string(mod), "example.com/mill/adapters/clientgo v0.2.0") {
+		t.Errorf("%v\n%s", err, mod)
+	}
+	after, err := r.git(t.Context(), "rev-parse", "HEAD")
+	status, serr := r.git(t.Context(), "status", "--porcelain")
+	if err != nil || serr != nil || string(after) != string(before) || len(status) > 0 {
+		t.Errorf("HEAD was %s and is %s\n%s", before, after, status)
+	}
+	if err := r.tag(t.Context()); err == nil {
+		t.Error("a version was tagged twice")
+	}
+}
+
+// A script that is not served fails the rehearsal, and says with what.
+func TestAStrangerWhoIsNotServed(t *testing.T) {
+	r := repository(t)
+	dir := t.TempDir()
+	tree, err := r.tree(t.Context(), filepath.Join(dir, "tree"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"fails": "exec go version\nstdout 'go0.9'\n",
+		"ends":  "until 'never said' go version\n",
+		"block": "block README.md 2 main.go\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), name+".txtar")
+			write(t, file, script)
+			var out strings.Builder
+			w := world{version: r.version, proxy: filepath.Join(dir, "proxy"), tree: tree, out: &out, scripts: []string{file}}
+			if err := w.play(t.Context(), t.TempDir(), ""); err == nil || !strings.Contains(out.String(), "stranger "+name+" FAILED") {
+				t.Errorf("got %v\n%s", err, &out)
+			}
+		})
+	}
+}
+
+// A folder that is replaced and not released would be missed by strangers.
+func TestWhatIsRequiredMustBeReleased(t *testing.T) {
+	r := repository(t)
+	mod := filepath.Join(r.repo, "adapters", "clientgo", "go.mod")
+	text, err := os.ReadFile(mod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, mod, string(text)+"\nrequire example.com/mill/test/real v0.0.0\n\nreplace example.com/mill/test/real => ../../test/real\n")
+	commit(t, r, "status")
+	if _, err := r.tree(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "test/real by a folder, and that is not released") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestChangesOfTheAPI(t *testing.T) {
+	r := repository(t)
+	compare := func() (string, error) {
+		t.Helper()
+		var out strings.Builder
+		r.out = &out
+		tree, err := r.tree(t.Context(), filepath.Join(t.TempDir(), "tree"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.compareAPI(t.Context(), tree, filepath.Join(t.TempDir(), "last"))
+		return out.String(), err
+	}
+	if said, err := compare(); err != nil || !strings.Contains(said, "no version has been tagged before") {
+		t.Errorf("got %v\n%s", err, said)
+	}
+	commit(t, r, "tag", "v0.1.0")
+	if _, err := r.git(t.Context(), "tag", "v9.0.0"); err != nil { // not before this one
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(r.repo, "mill.go"), "package mill\n\nfunc Wheel() string { return \"turns\" }\n\nfunc Race() {}\n")
+	commit(t, r, "status")
+	if said, err := compare(); err != nil || !strings.Contains(said, "mill: 1 changes since v0.1.0, 0 of them incompatible") || !strings.Contains(said, "Race: added") {
+		t.Errorf("got %v\n%s", err, said)
+	}
+	write(t, filepath.Join(r.repo, "mill.go"), "package mill\n\nfunc Wheel(turns int) string { return \"turns\" }\n")
+	commit(t, r, "status")
+	if said, err := compare(); err != nil || !strings.Contains(said, "Wheel: changed from") {
+		t.Errorf("a new minor version may do that: %v\n%s", err, said)
+	}
+	r.version = "v0.1.1"
+	if said, err := compare(); err == nil || !strings.Contains(err.Error(), "raise the minor version") {
+		t.Errorf("got %v\n%s", err, said)
+	}
+}
+
+func TestAnnouncedBreaks(t *testing.T) {
+	for _, test := range []struct {
+		old, now string
+		want     bool
+	}{
+		{"v0.1.0", "v0.1.1", false}, {"v0.1.0", "v0.2.0", true}, {"v0.9.0", "v1.0.0", true},
+		{"v1.0.0", "v1.1.0", false}, {"v1.9.0", "v2.0.0", true},
+	} {
+		if got := announces(test.old, test.now); got != test.want {
+			t.Errorf("%s after %s: got %v", test.now, test.old, got)
+		}
+	}
+}
+
+func TestCommandLinesThatAreRefused(t *testing.T) {
+	for _, args := range [][]string{{}, {"rehearse"}, {"rehearse", "-version", "0.1.0"}, {"rehearse", "-version", "v0.1"}, {"tree", "-version", "v0.1.0"}, {"publish", "-version", "v0.1.0"}} {
+		if err := run(t.Context(), args, t.Output()); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// scripts are what strangers do, in the language of package testscript with the
+// commands of this package added: see [commands].
+//
+//go:embed strangers/*.txtar
+var scripts embed.FS
+
+// world is what strangers find: a proxy that has the release, and its documents.
+type world struct {
+	version string
+	proxy   string // directory
+	tree    *tree
+	out     io.Writer
+	scripts []string // files; nil for those that are embedded
+}
+
+// play runs the scripts whose name has a text in it, in a directory, and prints how
+// each went.
+func (w *world) play(ctx context.Context, dir, only string) error {
+	files := w.scripts
+	if files == nil {
+		if err := os.CopyFS(dir, scripts); err != nil {
+			return err
+		}
+		var err error
+		if files, err = filepath.Glob(filepath.Join(dir, "strangers", "*.txtar")); err != nil {
+			return err
+		}
+	}
+	var chosen []string
+	for _, f := range files {
+		if strings.Contains(filepath.Base(f), only) {
+			chosen = append(chosen, f)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no script has %q in its name", only)
+	}
+	env, err := w.environment(ctx, filepath.Join(dir, "cache"))
+	if err != nil {
+		return err
+	}
+	t := &teller{out: w.out}
+	t.protect(func() {
+		testscript.RunT(t, testscript.Params{
+			Files:              chosen,
+			WorkdirRoot:        mkdir(dir, "work"),
+			ContinueOnError:    false,
+			RequireUniqueNames: true,
+			Setup: func(e *testscript.Env) error {
+				e.Vars = append(e.Vars, env...)
+				e.Setenv("PATH", filepath.Join(e.WorkDir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+				e.Setenv("GOBIN", filepath.Join(e.WorkDir, "bin"))
+				return nil
+			},
+			Cmds: commands(w.tree.dir),
+		})
+	})
+	if t.failed {
+		return errors.New("a stranger was not served")
+	}
+	return ctx.Err()
+}
+
+func mkdir(dir, name string) string {
+	dir = filepath.Join(dir, name)
+	_ = os.MkdirAll(dir, 0o755) // if it cannot, what is made in it says so
+	return dir
+}
+
+// environment are the variables of the strangers. Their module cache is empty. What has
+// been compiled is not compiled again, where it is the same: scripts build with
+// -trimpath, since otherwise the place of a module cache is part of what is built.
+func (w *world) environment(ctx context.Context, cache string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOCACHE", "GOPROXY").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	has := strings.Split(string(out), "\n")
+	ours := w.tree.modules[0].path
+	env := []string{
+		"VERSION=" + w.version,
+		"GOPROXY=file://" + filepath.ToSlash(w.proxy) + ",file://" + filepath.ToSlash(filepath.Join(has[0], "cache", "download")) + "," + has[2],
+		"GOMODCACHE=" + cache,
+		"GOCACHE=" + has[1],
+		"GONOSUMDB=" + ours + "," + ours + "/*", // nobody has published it yet
+		"GOTOOLCHAIN=local",
+		"GOWORK=off",
+		"GOFLAGS=",
+	}
+	for _, name := range []string{"XDG_CACHE_HOME", "GOSUMDB", "CGO_ENABLED", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env, nil
+}
+
+// teller is the T of testscript outside of go test: it prints what a script says, and
+// remembers whether one failed.
+type teller struct {
+	out    io.Writer
+	name   string
+	log    bytes.Buffer
+	failed bool
+}
+
+// over is the panic that ends a script.
+type over struct{}
+
+func (t *teller) Skip(args ...any)  { fmt.Fprint(&t.log, args...); panic(over{}) }
+func (t *teller) Fatal(args ...any) { fmt.Fprint(&t.log, args...); t.FailNow() }
+func (t *teller) FailNow()          { t.failed = true; panic(over{}) }
+func (t *teller) Log(args ...any)   { fmt.Fprintln(&t.log, args...) }
+func (t *teller) Parallel()         {}
+func (t *teller) Verbose() bool     { return false }
+
+// Run runs one script after the other: they share a module cache and two cores.
+func (t *teller) Run(name string, script func(testscript.T)) {
+	one := &teller{out: t.out, name: name}
+	one.protect(func() { script(one) })
+	if one.failed {
+		t.failed = true
+		fmt.Fprintf(t.out, "--- stranger %s FAILED\n%s\n", name, one.log.String())
+		return
+	}
+	fmt.Fprintf(t.out, "--- stranger %s is served\n", name)
+}
+
+// protect ends with f, however that ends.
+func (t *teller) protect(f func()) {
+	defer func() {
+		if p := recover(); p != nil && p != any(over{}) {
+			panic(p)
+		}
+	}()
+	f()
+}

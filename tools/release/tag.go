@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// tag makes a commit of the release, whose parent is the released one, and tags it for
+// each module. No branch moves, and nothing is pushed.
+func (r *release) tag(ctx context.Context) error {
+	tmp, err := os.MkdirTemp("", "millrace-release-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	t, err := r.tree(ctx, filepath.Join(tmp, "tree"))
+	if err != nil {
+		return err
+	}
+	commit, err := r.commit(ctx, t, filepath.Join(tmp, "index"))
+	if err != nil {
+		return err
+	}
+	var tags []string
+	for _, m := range t.modules {
+		tag := t.tag(m)
+		if _, err := r.git(ctx, "tag", tag, commit); err != nil {
+			return err
+		}
+		tags = append(tags, tag)
+	}
+	fmt.Fprintf(r.out, "release: %s is commit %s; to publish it:\n\n    git push origin %s\n", r.version, commit, strings.Join(tags, " "))
+	return nil
+}
+
+// tag is the name by which the go command looks for a module: its folder comes first.
+func (t *tree) tag(m *member) string {
+	if m.folder == "." {
+		return t.version
+	}
+	return m.folder + "/" + t.version
+}
+
+// commit makes a commit of what the release changes in the commit that it is made of,
+// in an index of its own.
+func (r *release) commit(ctx context.Context, t *tree, index string) (string, error) {
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", append([]string{"-C", r.repo}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_INDEX_FILE="+index)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("git %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+		return strings.TrimSpace(string(out)), nil
+	}
+	if _, err := git("read-tree", r.revision); err != nil {
+		return "", err
+	}
+	for _, m := range t.modules {
+		for _, name := range []string{"go.mod", "go.sum", "LICENSE"} {
+			file := filepath.Join(t.folder(m), name)
+			if _, err := os.Stat(file); os.IsNotExist(err) {
+				continue // a module that requires nothing has no go.sum
+			}
+			hash, err := git("hash-object", "-w", "--no-filters", file)
+			if err != nil {
+				return "", err
+			}
+			path := filepath.ToSlash(filepath.Join(m.folder, name))
+			if _, err := git("update-index", "--add", "--cacheinfo", "100644,"+hash+","+path); err != nil {
+				return "", err
+			}
+		}
+	}
+	made, err := git("write-tree")
+	if err != nil {
+		return "", err
+	}
+	return git("commit-tree", made, "-p", r.revision, "-m", "release: "+r.version, "-m", "The modules require each other at this version, and replace nothing.")
+}
