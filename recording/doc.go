@@ -46,11 +46,16 @@
 // # Guarantees
 //
 // Played back in virtual time, a recording leads an informer through the same states, events
-// and failures in the same order (D02), with one exception: an informer of several namespaces
-// reads each on its own, and what came to two of them within milliseconds may come the other
-// way round. The file can be read by its owner alone, and grows no larger than Options.MaxSize.
+// and failures in the same order (D02), and at the same moments, if it has the options that it
+// had. All that was received comes in the order in which it was received, whichever answer it
+// belongs to. The file can be read by its owner alone, and grows no larger than Options.MaxSize.
 // What was written a second ago survives a crash. A file is trusted with no more memory than a
 // small multiple of its size.
+//
+// What is recorded is what came to the client, not what it did then. An informer of several
+// namespaces reads and decodes each on its own. Where one part of an answer came while another
+// was being decoded, which takes microseconds, the two raced for the cache. They come again in
+// the order in which they came.
 //
 // # Concurrency
 //

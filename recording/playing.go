@@ -85,16 +85,29 @@ func (p *playing) wait(at time.Duration) error {
 	if err := p.ctx.Err(); err != nil {
 		return context.Cause(p.ctx)
 	}
-	timer := time.NewTimer(p.replay.until(p.stream, at))
+	timer := time.NewTimer(p.left(at))
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-p.ctx.Done():
-		return context.Cause(p.ctx)
-	case <-p.closed:
-		return errStopped
+	for {
+		select {
+		case <-timer.C:
+		case <-p.ctx.Done():
+			return context.Cause(p.ctx)
+		case <-p.closed:
+			return errStopped
+		}
+		left := p.left(at) // another answer may be late by now
+		if left <= 0 {
+			return nil
+		}
+		timer.Reset(left)
 	}
+}
+
+// left is how long it is to a moment of the recording.
+func (p *playing) left(at time.Duration) time.Duration {
+	p.replay.mu.Lock()
+	defer p.replay.mu.Unlock()
+	return p.replay.until(at)
 }
 
 // Read implements io.Reader. It returns what one read returned when it was recorded.

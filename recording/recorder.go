@@ -61,8 +61,10 @@ type Recorder struct {
 	ended chan struct{}
 	ring  *ring // belongs to the goroutine
 
-	mu      sync.Mutex // guards the rest
-	last    uint64     // request
+	mu      sync.Mutex    // guards the rest
+	last    uint64        // request
+	at      time.Duration // of the last event
+	of      uint64        // request, which that was about
 	waiting []event
 	bytes   int // of waiting
 	closing bool
@@ -183,10 +185,16 @@ func (r *Recorder) take(e event) {
 	}
 }
 
-// put queues an event; mu is held. Nothing here waits for the disk.
+// put queues an event; mu is held. Nothing here waits for the disk. No two events of
+// different requests are of the same moment, where a clock is coarse for example: a replay
+// that gives each at its own keeps their order.
 func (r *Recorder) put(e event) {
 	const overhead = 128
-	e.at = time.Since(r.began)
+	e.at = max(time.Since(r.began), r.at)
+	if r.of != 0 && e.request != r.of && e.at == r.at {
+		e.at++
+	}
+	r.at, r.of = e.at, e.request
 	r.waiting = append(r.waiting, e)
 	if r.bytes += len(e.payload) + overhead; r.bytes > maxWaiting {
 		r.over.Store(true)

@@ -9,10 +9,12 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -43,8 +45,10 @@ const patience = 20 * time.Minute
 // Requests are matched by what they are about (server, path, selectors, metadata alone) and by
 // what they ask for, in the order of the recording. A server that was not recorded counts as
 // the one that was. One that comes early waits for its moment.
-// Where one comes late, all that is about the same comes later by as much: within an answer
-// the times between are those of the recording.
+// Where one comes late, all that follows comes later by as much: there is one clock for all
+// answers, and the times between their parts are those of the recording. An informer of this
+// library is told when it came back then, after a failure for example, and comes back at that
+// moment if its options allow it.
 //
 // It is safe for concurrent use, and has no goroutines.
 type Replay struct {
@@ -54,6 +58,7 @@ type Replay struct {
 	mu      sync.Mutex // guards the rest
 	began   time.Time  // zero before the first request
 	streams map[about]*stream
+	late    time.Duration // how much later than recorded it plays, in the recording's time
 	changed chan struct{} // closed when something was played
 }
 
@@ -61,10 +66,9 @@ type Replay struct {
 type stream struct {
 	requests []*Request
 	used     []bool
-	furthest int           // of the used ones; -1 before the first
-	playing  int           // requests whose answers have not come to their ends
-	ended    bool          // the client has come for more than there is
-	late     time.Duration // how much later than recorded it plays, in the recording's time
+	furthest int  // of the used ones; -1 before the first
+	playing  int  // requests whose answers have not come to their ends
+	ended    bool // the client has come for more than there is
 }
 
 // Replay returns a replay from the beginning. Each needs a client of its own.
@@ -115,7 +119,7 @@ func (r *Replay) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return r.other(req)
 	}
-	s, q, err := r.match(&asked)
+	s, q, err := r.match(&asked, jitter.RecallOf(req.Context()))
 	if err != nil {
 		return nil, err
 	}
@@ -166,13 +170,14 @@ func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
 }
 
 // match returns the request of the recording that is played for the one that was asked,
-// nil if the recording has ended for it.
-func (r *Replay) match(asked *Request) (*stream, *Request, error) {
+// nil if the recording has ended for it. The client is told when it came next.
+func (r *Replay) match(asked *Request, client *jitter.Recall) (*stream, *Request, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.began.IsZero() {
 		r.began = time.Now()
 	}
+	client.Tell(time.Time{}, 0)
 	s := r.stream(asked.about)
 	if s == nil {
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
@@ -196,11 +201,26 @@ func (r *Replay) match(asked *Request) (*stream, *Request, error) {
 	s.used[at] = true
 	s.furthest = max(s.furthest, at)
 	s.playing++
-	if now := r.now(); now > q.At+s.late {
-		s.late = now - q.At
+	if now := r.now(); now > q.At+r.late && q.At >= r.opts.From {
+		r.late = now - q.At
 	}
+	r.tell(client, s, at)
 	r.note()
 	return s, q, nil
+}
+
+// tell tells a client when it came for what follows, and for how long it meant to stay; mu is
+// held.
+func (r *Replay) tell(client *jitter.Recall, s *stream, at int) {
+	if math.IsInf(r.opts.Speed, 1) {
+		return
+	}
+	var next time.Time
+	if at+1 < len(s.requests) {
+		next = time.Now().Add(r.until(s.requests[at+1].At))
+	}
+	seconds, _ := strconv.ParseUint(s.requests[at].parameter("timeoutSeconds"), 10, 31)
+	client.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
 }
 
 // find returns the first request that is not used and asks for the same. For a first state
@@ -291,14 +311,12 @@ func (r *Replay) now() time.Duration {
 	return r.opts.From + scaled(time.Since(r.began), r.opts.Speed)
 }
 
-// until is how long to wait for a moment of the recording.
-func (r *Replay) until(s *stream, at time.Duration) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// until is how long to wait for a moment of the recording; mu is held.
+func (r *Replay) until(at time.Duration) time.Duration {
 	if math.IsInf(r.opts.Speed, 1) {
 		return 0
 	}
-	return scaled(at+s.late-r.now(), 1/r.opts.Speed)
+	return scaled(at+r.late-r.now(), 1/r.opts.Speed)
 }
 
 // scaled is d times by, within what a Duration can be.
@@ -323,13 +341,19 @@ func (r *Replay) note() {
 	r.changed = make(chan struct{})
 }
 
-// Wait returns when all was played of what clients have asked for, and they have come for
-// more. The error says what was not played: clients do not ask for it, or ctx is done.
+// Wait returns when all was played of what clients have asked for, and the moment has come at
+// which the recording was closed. Where it was not closed, or is played without any waiting,
+// it returns when they have come for more. The error says what was not played: clients do not
+// ask for it, or ctx is done.
 func (r *Replay) Wait(ctx context.Context) error {
 	for {
 		r.mu.Lock()
 		missing, busy := r.missing()
 		changed, left := r.changed, r.left()
+		if missing == nil && r.file.Damage == nil && !math.IsInf(r.opts.Speed, 1) {
+			left = r.until(r.file.Duration)
+			busy = left > 0
+		}
 		r.mu.Unlock()
 		if missing == nil && !busy {
 			return nil
@@ -338,6 +362,9 @@ func (r *Replay) Wait(ctx context.Context) error {
 		select {
 		case <-changed:
 		case <-timer.C:
+			if missing == nil {
+				continue
+			}
 			return missing
 		case <-ctx.Done():
 			timer.Stop()
@@ -373,14 +400,10 @@ func (r *Replay) missing() (missing error, busy bool) {
 
 // left is how long it may take to the end; mu is held.
 func (r *Replay) left() time.Duration {
-	var late time.Duration
-	for _, s := range r.streams {
-		late = max(late, s.late)
-	}
 	if math.IsInf(r.opts.Speed, 1) || r.began.IsZero() {
 		return patience
 	}
-	return scaled(r.file.Duration+late+patience-r.now(), 1/r.opts.Speed)
+	return scaled(r.file.Duration+r.late+patience-r.now(), 1/r.opts.Speed)
 }
 
 var errStopped = errors.New("the answer is closed")

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -21,8 +23,8 @@ func TestTwoServersInOneRecording(t *testing.T) {
 				told(t, r.RoundTripper(serve(200, part{0, name, nil}), nil), get(t, "https://"+name+"/api/v1/pods"))
 			}
 		})
-		for asked, want := range map[string]string{"a": "a", "b": "b", "elsewhere": "a"} {
-			require.Equal(t, "0s "+want, told(t, f.Replay(ReplayOptions{}), get(t, "https://"+asked+"/api/v1/pods"))[1])
+		for asked, want := range map[string]string{"a": "0s a", "b": "1ns b", "elsewhere": "0s a"} { // the second came after the first
+			require.Equal(t, want, told(t, f.Replay(ReplayOptions{}), get(t, "https://"+asked+"/api/v1/pods"))[1])
 		}
 	})
 }
@@ -93,5 +95,66 @@ func TestABodyIsReadToItsEnd(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, body, 200_000)
 		require.Less(t, c.bytes, f.Size/10)
+	})
+}
+
+// There is one clock for all answers: where a client comes late, the others wait for it.
+func TestWhoComesLateHoldsAllBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes = "https://example.com/api/v1/nodes"
+		f := recorded(t, Options{}, func(r *Recorder) {
+			tap := r.RoundTripper(serve(200, part{10 * time.Second, "pod", nil}), nil)
+			done := make(chan []string)
+			go func() { done <- told(t, tap, get(t, pods)) }()
+			time.Sleep(time.Second)
+			told(t, r.RoundTripper(serve(200, part{time.Second, "node", nil}), nil), get(t, nodes))
+			<-done
+		})
+		replay := f.Replay(ReplayOptions{})
+		seen := make(chan []string)
+		go func() { seen <- told(t, replay, get(t, pods)) }()
+		time.Sleep(7 * time.Second)
+		require.Equal(t, "1s node", told(t, replay, get(t, nodes))[1])
+		require.Equal(t, "16s pod", (<-seen)[1], "6 seconds later than recorded, as the node")
+		require.NoError(t, replay.Wait(t.Context()))
+	})
+}
+
+// What came at one moment, as far as the clock could tell, comes in the order in which it came.
+func TestTheOrderOfOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams = 20
+		var order []int
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for n := range streams {
+				q, ok := read(get(t, fmt.Sprintf("https://example.com/api/v1/namespaces/n%d/pods", n)))
+				require.True(t, ok)
+				_, ok = r.begin(&q)
+				require.True(t, ok)
+				r.take(event{record: record{kind: kindAnswer, request: r.last, payload: encode(Answer{Status: 200})}})
+			}
+			time.Sleep(time.Second)
+			for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(streams) {
+				order = append(order, n)
+				r.take(event{record: record{kind: kindChunk, request: uint64(n + 1), payload: []byte("x")}})
+			}
+		})
+		replay := f.Replay(ReplayOptions{})
+		came := make(chan int, streams)
+		for n := range streams {
+			go func() {
+				resp, err := replay.RoundTrip(get(t, fmt.Sprintf("https://example.com/api/v1/namespaces/n%d/pods", n)))
+				if assert.NoError(t, err) {
+					_, err = resp.Body.Read(make([]byte, 10))
+					assert.NoError(t, err)
+					came <- n
+					assert.NoError(t, resp.Body.Close())
+				}
+			}()
+		}
+		for _, want := range order {
+			require.Equal(t, want, <-came)
+		}
+		require.NoError(t, replay.Wait(t.Context()))
 	})
 }

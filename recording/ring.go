@@ -110,7 +110,7 @@ func (w *ring) write(events []event, last bool) error {
 		}
 	}
 	if w.recorder.Status().Err == nil {
-		end := &record{kind: kindStop, at: time.Since(w.recorder.began), payload: encode(stop{w.leftOut})}
+		end := &record{kind: kindStop, at: w.recorder.afterAll(), payload: encode(stop{w.leftOut})}
 		if err := w.blocks.add(end); err != nil {
 			return err
 		}
@@ -262,6 +262,13 @@ func (w *ring) oldest() map[uint64]bool {
 		w.leftOut.Bytes += size.body
 	}
 	return gone
+}
+
+// afterAll is a moment after the last event.
+func (r *Recorder) afterAll() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(time.Since(r.began), r.at+1)
 }
 
 func (r *Recorder) lastRequest() uint64 {

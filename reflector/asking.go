@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/source"
 )
 
@@ -20,7 +21,7 @@ func (r *Reflector[T]) ask(ctx context.Context) (asking context.Context, answere
 			r.opts.Logger.Warn("reflector request is late", "resource", r.Name(), "cause", stuck.Error())
 		}
 	})
-	return source.WithProgress(ctx, p), func() {
+	return jitter.WithRecall(source.WithProgress(ctx, p), &r.pace.recall), func() {
 		late.Stop()
 		r.asking.CompareAndSwap(p, nil)
 	}

@@ -44,6 +44,8 @@ type pacer struct {
 	next time.Duration
 	last time.Time // when the last wait was to end
 	got  progress  // the furthest that this series of failures came
+
+	recall jitter.Recall // of a client that is answered from a recording
 }
 
 // progress is how far an attempt came before it failed.
@@ -91,7 +93,7 @@ func (p *pacer) delay(now time.Time, retryAfter time.Duration, got progress, str
 	wait := p.next
 	p.next = min(2*p.next, p.Max)
 	wait = max(wait, retryAfter)
-	wait += jitter.Below(wait/2 + 1)
+	wait += p.recall.Below(wait, wait/2+1)
 	p.last = now.Add(wait)
 	return wait
 }

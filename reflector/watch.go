@@ -126,13 +126,13 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	seconds := int64(lifetime.Seconds())
 	opts.TimeoutSeconds = &seconds
 	opts.AllowWatchBookmarks = true
-	lifetime += r.opts.Timing.WatchMargin
+	margin := r.opts.Timing.WatchMargin
 
 	patience := r.opts.Timing.StallTimeout
 	if initial != nil {
 		patience = min(r.opts.Timing.StreamIdle, r.opts.Timing.StreamTimeout)
 	}
-	ctx, dog := startWatchdog(ctx, min(patience, lifetime), ErrNoAnswer)
+	ctx, dog := startWatchdog(ctx, min(patience, lifetime+margin), ErrNoAnswer)
 	defer dog.stop()
 	defer r.watching(nil)
 	dog.excuse(func() bool { return r.asking.Load().Resting() && time.Since(opened) < r.opts.Timing.StallTimeout })
@@ -145,6 +145,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
 	}
+	lifetime = r.opts.recalled(&r.pace.recall, lifetime) + margin
 	if initial == nil {
 		dog.expect(lifetime-time.Since(opened), ErrStalled)
 		r.accepted()

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 // request is one call of the API, in a form that can be sent again.
@@ -46,7 +48,7 @@ func (r *request) wrap(err error) error {
 // successful answer, whose body must be closed. Otherwise it returns an
 // *errors.StatusError, or why there was no answer.
 func (c *Client) do(ctx context.Context, r *request) (*http.Response, error) {
-	var spent patience
+	spent := patience{recall: jitter.RecallOf(ctx)}
 	for {
 		resp, err := c.send(ctx, r)
 		refused, ok := errors.AsType[*refusal](err)

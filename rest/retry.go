@@ -42,6 +42,7 @@ func (r repeat) after(code int) bool {
 type patience struct {
 	tries  int
 	waited time.Duration
+	recall *jitter.Recall // of a client that is answered from a recording
 }
 
 // next returns how long to wait before the next try, or false if there is to be
@@ -53,7 +54,7 @@ func (p *patience) next(r *refusal) (time.Duration, bool) {
 	}
 	p.tries++
 	after := max(min(r.after, maxRetryWait+1), minRetryWait) // a date may be centuries away
-	wait := after + jitter.Below(after/4)
+	wait := after + p.recall.Below(after, after/4)
 	p.waited += wait
 	if p.tries >= maxTries || p.waited > maxRetryWait {
 		return 0, false

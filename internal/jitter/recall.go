@@ -1,0 +1,69 @@
+package jitter
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Recall tells a client that is answered from a recording what it drew when it was
+// recorded, so that it comes back when it came back. The zero value knows nothing: draws
+// are then those of the package. It is safe for concurrent use.
+type Recall struct {
+	mu       sync.Mutex
+	next     time.Time     // when the client came next; zero if unknown
+	lifetime time.Duration // of the watch that it asked for last; 0 if unknown
+}
+
+type recallKey struct{}
+
+// WithRecall returns a context whose requests tell r.
+func WithRecall(ctx context.Context, r *Recall) context.Context {
+	return context.WithValue(ctx, recallKey{}, r)
+}
+
+// RecallOf returns what WithRecall put into ctx, nil if nothing. A nil Recall may be told,
+// and asked.
+func RecallOf(ctx context.Context) *Recall {
+	r, _ := ctx.Value(recallKey{}).(*Recall)
+	return r
+}
+
+// Tell takes the moment of the client's next request, and how long the watch that it asks
+// for now was to last. The zero of each is unknown.
+func (r *Recall) Tell(next time.Time, lifetime time.Duration) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next, r.lifetime = next, lifetime
+}
+
+// Below draws what is added to a wait, from 0 up to, but not including, d. Where the next
+// request is known, it is what comes nearest to that.
+func (r *Recall) Below(wait, d time.Duration) time.Duration {
+	drawn := Below(d)
+	if r == nil || d <= 0 {
+		return drawn
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next.IsZero() {
+		return drawn
+	}
+	return min(max(time.Until(r.next)-wait, 0), d-1)
+}
+
+// Lifetime returns how long the watch was to last, and drawn if that is unknown.
+func (r *Recall) Lifetime(drawn time.Duration) time.Duration {
+	if r == nil {
+		return drawn
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lifetime == 0 {
+		return drawn
+	}
+	return r.lifetime
+}
