@@ -76,6 +76,10 @@ VERSION ?=
 release-rehearsal: ## Use VERSION (v0.1.0) of the committed tree as strangers would, what is named like ONLY
 	$(GO) -C tools run ./release rehearse -version '$(VERSION)' -only '$(ONLY)'
 
+.PHONY: release-artifacts
+release-artifacts: ## Make what people download of VERSION in dist/VERSION, and publish nothing
+	$(GO) -C tools run ./release pack -version '$(VERSION)' ../dist/$(VERSION)
+
 FUZZTIME ?= 1m
 
 .PHONY: fuzz

@@ -25,6 +25,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/internal/manual"
 )
 
 func main() {
@@ -43,6 +45,6 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newListCommand(), newRunCommand(), newReportCommand(), newServeCommand())
+	root.AddCommand(newListCommand(), newRunCommand(), newReportCommand(), newServeCommand(), manual.Command())
 	return root
 }

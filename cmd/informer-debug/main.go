@@ -23,6 +23,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal kills
 	os.Exit(run(ctx, os.Args[1:], surroundings{
+		program:     os.Args[0],
 		stdout:      os.Stdout,
 		stderr:      os.Stderr,
 		outTerminal: isTerminal(os.Stdout),

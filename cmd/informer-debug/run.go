@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/internal/manual"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -52,6 +55,7 @@ type surroundings struct {
 	stdout, stderr           io.Writer
 	outTerminal, errTerminal bool
 	env                      func(string) string
+	program                  string // as it was called: by kubectl, or by its own name
 
 	// listen opens the endpoint of demo's server.
 	listen func(*apiserver.Server) (*apiserver.Endpoint, error)
@@ -99,6 +103,9 @@ reconciled, and what their caches hold.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	if strings.HasPrefix(filepath.Base(s.program), "kubectl-") { // a plugin of kubectl
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl informer"}
+	}
 	root.SetOut(s.stdout)
 	root.SetErr(s.stderr)
 	root.AddCommand(
@@ -118,6 +125,7 @@ reconciled, and what their caches hold.
 		newSnapshot(s),
 		newDemo(s),
 		newVersion(),
+		manual.Command(),
 	)
 	return root
 }

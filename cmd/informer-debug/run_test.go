@@ -419,3 +419,19 @@ func TestVersionAndCompletion(t *testing.T) {
 	r = invoke(t, "__complete", "watch", "--output", "")
 	assert.Equal(t, []string{"wide", "json", "jsonl", "name"}, r.lines()[:4])
 }
+
+// As a plugin of kubectl the program says what to type.
+func TestThePluginOfKubectlSaysItsName(t *testing.T) {
+	for program, want := range map[string]string{
+		"/root/.krew/bin/kubectl-informer": "kubectl informer watch",
+		"kubectl-informer.exe":             "kubectl informer watch",
+		"/go/bin/informer-debug":           "informer-debug watch",
+	} {
+		var stdout, stderr transcript
+		s := around(&stdout, &stderr)
+		s.program = program
+		r := finish(t, t.Context(), []string{"watch", "--help"}, s)
+		require.Zero(t, r.code, r.errOut)
+		require.Contains(t, r.out, "Usage:\n  "+want)
+	}
+}

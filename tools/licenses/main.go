@@ -8,14 +8,10 @@
 // licence file counts that stands beside a package of the build or above it, up to
 // the root of the module.
 //
-// The classifier is the one that go-licenses uses. That command reads one module at
-// a time and has no list of licences with reasons, which is why it is not used
-// itself.
-//
 // # Failure
 //
 // It exits with 1, and says of which file and why, if a licence is not in the list
-// in allowed.go, if a file could not be recognised, or if a dependency has none.
+// of package dependency, if a file could not be recognised, or if a dependency has none.
 package main
 
 import (
@@ -26,6 +22,8 @@ import (
 	"strings"
 
 	"github.com/google/licenseclassifier/v2/assets"
+
+	"github.com/millrace-dev/millrace/tools/internal/dependency"
 )
 
 func main() {
@@ -40,10 +38,12 @@ func main() {
 // check looks at the dependencies of all modules and returns a summary. Its error
 // has a line for each complaint.
 func check(dirs []string) (summary string, err error) {
-	modules := map[string]*dependency{}
+	modules := dependency.Set{}
 	for _, dir := range dirs {
-		if err := list(dir, modules); err != nil {
-			return "", err
+		for _, system := range dependency.Systems {
+			if err := modules.Add(dir, system, "./..."); err != nil {
+				return "", err
+			}
 		}
 	}
 	classifier, err := assets.DefaultClassifier()
@@ -52,8 +52,8 @@ func check(dirs []string) (summary string, err error) {
 	}
 	var complaints []string
 	count := map[string]int{}
-	for _, path := range slices.Sorted(maps.Keys(modules)) {
-		names, err := modules[path].licenses(classifier)
+	for _, d := range modules.Sorted() {
+		names, err := d.Licenses(classifier)
 		if err != nil {
 			complaints = append(complaints, err.Error())
 		}

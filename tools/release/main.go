@@ -4,6 +4,7 @@
 //	go -C tools run ./release rehearse -version v0.1.0    # make release-rehearsal VERSION=v0.1.0
 //	go -C tools run ./release tree -version v0.1.0 DIR    # the files of the release
 //	go -C tools run ./release tag -version v0.1.0         # a commit of them, and its tags
+//	go -C tools run ./release pack -version v0.1.0 DIR    # make release-artifacts VERSION=v0.1.0
 //
 // # Modules
 //
@@ -23,6 +24,14 @@
 // script in folder strangers then does, with an empty module cache, what somebody does
 // who has nothing but the documentation. Modules of others come from the module cache
 // of who runs it, or else from the usual proxy.
+//
+// # Downloads
+//
+// Verb pack builds the commands from the same proxy as go install does for anybody, for
+// six systems, and without a trace of this machine: twice the same commit with the same
+// Go makes twice the same bytes. Each archive has the program, the licences of all that
+// is linked, manual pages and completions; beside it is its bill of materials in the
+// form of CycloneDX. What runs here is run once.
 //
 // # Failure
 //
@@ -53,7 +62,7 @@ func main() {
 	}
 }
 
-const usage = "usage: release rehearse|tree|tag -version vX.Y.Z [flags] [DIR]"
+const usage = "usage: release rehearse|tree|tag|pack -version vX.Y.Z [flags] [DIR]"
 
 // run does what a command line says.
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -78,6 +87,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case args[0] == "tree" && flags.NArg() == 1:
 		_, err := r.tree(ctx, flags.Arg(0))
 		return err
+	case args[0] == "pack" && flags.NArg() == 1:
+		return r.pack(ctx, flags.Arg(0))
 	case args[0] == "tag" && flags.NArg() == 0:
 		return r.tag(ctx)
 	}

@@ -1,4 +1,4 @@
-package main
+package dependency
 
 // allowed are the licences that a dependency may have, by their SPDX identifiers,
 // each with the reason why a program under the Apache License 2.0 may contain it.

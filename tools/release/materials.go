@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	classifier "github.com/google/licenseclassifier/v2"
+	"github.com/google/licenseclassifier/v2/assets"
+
+	"github.com/millrace-dev/millrace/tools/internal/dependency"
+)
+
+// licenses reads the licences of dependencies.
+type licenses struct{ classifier *classifier.Classifier }
+
+func newLicenses() (licenses, error) {
+	c, err := assets.DefaultClassifier()
+	return licenses{c}, err
+}
+
+// of returns the texts of the licences of all dependencies, one after the other, and
+// the names of each. One that we do not allow is an error.
+func (l licenses) of(all dependency.Set) (texts []byte, names map[string][]string, err error) {
+	names = map[string][]string{}
+	for _, d := range all.Sorted() {
+		if names[d.Path], err = d.Licenses(l.classifier); err != nil {
+			return nil, nil, err
+		}
+		files, err := d.Files()
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(filepath.Join(d.Dir, name))
+			if err != nil {
+				return nil, nil, err
+			}
+			title := d.Path + ": " + filepath.ToSlash(name)
+			texts = fmt.Appendf(texts, "%s\n%s\n\n%s\n\n", title, strings.Repeat("=", len(title)), bytes.TrimSpace(text))
+		}
+	}
+	return texts, names, nil
+}
+
+// billOfMaterials says what is in a program, in the form of CycloneDX: the modules that
+// the linker has recorded in it, with their licences, and Go's own library.
+func billOfMaterials(t target, of *tree, path string, licenses map[string][]string) ([]byte, error) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	bom := cyclonedx.NewBOM()
+	main := component(info.Main.Path, info.Main.Version, []string{"Apache-2.0"})
+	main.Type, main.Name = cyclonedx.ComponentTypeApplication, t.program
+	main.BOMRef, main.PackageURL = main.BOMRef+"#cmd/"+t.program, main.PackageURL+"#cmd/"+t.program
+	bom.Metadata = &cyclonedx.Metadata{
+		Timestamp:  of.time.UTC().Format(time.RFC3339),
+		Component:  &main,
+		Properties: &[]cyclonedx.Property{{Name: "GOOS", Value: t.system}, {Name: "GOARCH", Value: t.architecture}},
+	}
+	parts := []cyclonedx.Component{component("std", strings.TrimPrefix(info.GoVersion, "go"), []string{"BSD-3-Clause"})}
+	for _, m := range info.Deps {
+		names, ok := licenses[m.Path+"@"+m.Version]
+		if !ok {
+			return nil, fmt.Errorf("%s is linked, and go list does not know of it", m.Path)
+		}
+		c := component(m.Path, m.Version, names)
+		c.Properties = &[]cyclonedx.Property{{Name: "go.sum", Value: m.Sum}}
+		parts = append(parts, c)
+	}
+	refs := make([]string, len(parts))
+	for n, c := range parts {
+		refs[n] = c.BOMRef
+	}
+	bom.Components = &parts
+	bom.Dependencies = &[]cyclonedx.Dependency{{Ref: main.BOMRef, Dependencies: &refs}}
+	var b bytes.Buffer
+	err = cyclonedx.NewBOMEncoder(&b, cyclonedx.BOMFileFormatJSON).SetPretty(true).Encode(bom)
+	return b.Bytes(), err
+}
+
+// component is a Go module: see https://github.com/package-url/purl-spec.
+func component(path, version string, licenses []string) cyclonedx.Component {
+	c := cyclonedx.Component{
+		Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version,
+		PackageURL: "pkg:golang/" + path + "@" + version, BOMRef: "pkg:golang/" + path + "@" + version,
+	}
+	var choices cyclonedx.Licenses
+	for _, name := range slices.Sorted(slices.Values(licenses)) {
+		choices = append(choices, cyclonedx.LicenseChoice{License: &cyclonedx.License{ID: name}})
+	}
+	c.Licenses = &choices
+	return c
+}
