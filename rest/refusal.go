@@ -45,6 +45,9 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 	seconds := int(min(math.Ceil(f.after.Seconds()), math.MaxInt32))
 
 	body, readErr := readBody(resp, maxStatusBytes)
+	if encoding := contentEncoding(resp); encoding != "" {
+		body = fmt.Appendf(nil, "a body with content encoding %q, which was not asked for", excerpt(encoding))
+	}
 	if status := readStatus(resp.Header.Get("Content-Type"), body); status != nil && readErr == nil {
 		f.status = status
 	} else {
@@ -64,6 +67,15 @@ func newRefusal(host string, r *request, resp *http.Response, conceal func(strin
 		f.asked = f.asked || s.Details.RetryAfterSeconds > 0
 	}
 	return f
+}
+
+// contentEncoding is what somebody has done to a body without being asked to; empty if
+// nothing.
+func contentEncoding(resp *http.Response) string {
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "identity" {
+		return encoding
+	}
+	return ""
 }
 
 // readStatus returns nil where body holds no Status of a failure.

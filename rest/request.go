@@ -92,7 +92,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		defer finishBody(resp)
 		return nil, newRefusal(c.base.Host, r, resp, c.conceal(resp))
 	}
-	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+	if enc := contentEncoding(resp); enc != "" {
 		finishBody(resp)
 		return nil, r.wrap(fmt.Errorf("%s answered with content encoding %q, which was not asked for", c.base.Host, excerpt(c.conceal(resp)(enc))))
 	}
