@@ -21,6 +21,8 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
+var errNotCreated = errors.New("the recorder records nothing: make it with Create")
+
 // Error says what could not be done with which file, and where in it.
 type Error struct {
 	Path   string

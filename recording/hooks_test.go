@@ -135,3 +135,21 @@ func TestARoundTripperThatReturnsNothing(t *testing.T) {
 		})
 	}
 }
+
+// readerFunc is a function as an io.Reader.
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A Recorder that Create has not made records nothing, and says so.
+func TestTheZeroRecorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r Recorder
+		for range 2 {
+			require.Len(t, told(t, r.RoundTripper(serve(200, part{0, "one", nil}), nil), get(t, pods)), 3)
+			require.ErrorContains(t, r.Close(), "make it with Create")
+		}
+		<-r.Done()
+		require.Zero(t, r.Status())
+	})
+}

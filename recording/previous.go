@@ -24,6 +24,20 @@ func keepPrevious(path string) error {
 	return withoutPath(os.Rename(path, previous))
 }
 
+// partSuffix ends the name of a file that is to take the place of a recording.
+const partSuffix = ".part"
+
+// clearPart removes what a crash has left of a file that was to take the place of a recording.
+func clearPart(path string) error {
+	switch there, err := whatIs(path); {
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	case there == nothing:
+		return nil
+	}
+	return withoutPath(os.Remove(path))
+}
+
 // worth is what would be lost with a file.
 type worth int
 
@@ -46,7 +60,7 @@ func whatIs(path string) (worth, error) {
 	begins := make([]byte, len(anyMagic))
 	n, err := io.ReadFull(f, begins)
 	switch {
-	case n == 0 && err == io.EOF: // as a crash leaves it
+	case err != nil && atEnd(err) && anyMagic[:n] == string(begins[:n]): // as a crash leaves it
 		return worthless, nil
 	case string(begins) != anyMagic:
 		return nothing, errors.New("there is a file that is no recording: choose another name, or remove it")

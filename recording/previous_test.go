@@ -70,3 +70,23 @@ func TestAFileThatIsGone(t *testing.T) {
 		require.ErrorContains(t, both[1].Close(), "moved or removed")
 	})
 }
+
+// What a crash has left of a smaller file goes, and what is somebody else's stays.
+func TestAPartThatACrashLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := recorded(t, Options{}, func(r *Recorder) { one(t, r) }).Path
+		whole, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, left := range []string{"", magic[:5], string(whole[:len(whole)/2]), string(whole)} {
+			require.NoError(t, os.WriteFile(path+".part", []byte(left), 0o600))
+			r, err := Create(path, Options{})
+			require.NoError(t, err, left)
+			require.NoError(t, r.Close())
+			require.NoFileExists(t, path+".part")
+		}
+		require.NoError(t, os.WriteFile(path+".part", []byte("mine"), 0o600))
+		_, err = Create(path, Options{})
+		require.ErrorContains(t, err, path+".part: there is a file that is no recording")
+		require.FileExists(t, path+".part")
+	})
+}

@@ -13,8 +13,9 @@ import (
 // Options configure a Recorder. The zero value works.
 type Options struct {
 	// MaxSize bounds the file, in bytes. Where it would grow beyond that, the oldest
-	// requests are left out until it has half of it; another file is written meanwhile,
-	// which then takes its place. Default 256 MiB; the least is 1 MiB.
+	// requests are left out until it has half of it, first those that have ended; another
+	// file, path + ".part", is written meanwhile, which then takes its place. Default
+	// 256 MiB; the least is 1 MiB.
 	MaxSize int64
 
 	// IncludeSecrets records what Secrets hold. By default the recording has of them only
@@ -77,7 +78,7 @@ type Status struct {
 	Requests int     // that were recorded
 	Bytes    int64   // of their bodies
 	Size     int64   // of the file
-	LeftOut  LeftOut // so that it stays within MaxSize
+	LeftOut  LeftOut // what of that the file has not
 	Err      error   // why the recording ended before it was closed, nil if it did not
 }
 
@@ -96,7 +97,7 @@ func Create(path string, opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, &Error{path, -1, err}
 	}
-	if err := keepPrevious(path); err != nil {
+	if err := errors.Join(keepPrevious(path), clearPart(path+partSuffix)); err != nil {
 		return nil, &Error{path, -1, err}
 	}
 	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -139,6 +140,9 @@ func withoutPath(err error) error {
 // Close ends the recording and returns once all of it is in the file. The error is that of
 // Status. Requests under way go on.
 func (r *Recorder) Close() error {
+	if r.ended == nil {
+		return &Error{r.path, -1, errNotCreated}
+	}
 	r.mu.Lock()
 	r.closing = true
 	r.over.Store(true)
@@ -149,7 +153,14 @@ func (r *Recorder) Close() error {
 }
 
 // Done returns a channel that is closed when the recording has ended, by itself or by Close.
-func (r *Recorder) Done() <-chan struct{} { return r.ended }
+func (r *Recorder) Done() <-chan struct{} {
+	if r.ended == nil {
+		never := make(chan struct{})
+		close(never)
+		return never
+	}
+	return r.ended
+}
 
 // Status returns what was recorded so far.
 func (r *Recorder) Status() Status {
@@ -158,20 +169,22 @@ func (r *Recorder) Status() Status {
 	return r.status
 }
 
+// listens reports whether anything is taken. One that Create has not made takes nothing.
+func (r *Recorder) listens() bool { return r.ended != nil && !r.over.Load() }
+
 // begin takes a request that is about to be sent, and returns its number.
 func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 	q.Withheld = q.Resource().Resource == "secrets" && !r.opts.IncludeSecrets
 	text := encode(q)
-	if len(text) > maxPayload {
-		return 0, false
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over.Load() {
 		return 0, false
 	}
 	r.last++
-	r.status.Requests++
+	if len(text) <= maxPayload { // or else the ring leaves it out
+		r.status.Requests++
+	}
 	r.put(event{record: record{kind: kindRequest, request: r.last, payload: text}})
 	return r.last, true
 }

@@ -149,7 +149,7 @@ func TestARequestIsWrittenWithoutCredentials(t *testing.T) {
 		require.Equal(t, "/api/v1/pods", q.Path)
 		require.Equal(t, "resourceVersion=7&timeoutSeconds=9&watch=true", q.Query)
 		require.Equal(t, "application/json", q.Accept)
-		require.Equal(t, "https://example.com", q.Server)
+		require.Equal(t, "https://example.com/prefix", q.Server)
 		raw, err := os.ReadFile(f.Path)
 		require.NoError(t, err)
 		require.NotContains(t, string(raw), "hunter2")

@@ -262,7 +262,7 @@ func (r *Replay) stream(asked about) *stream {
 // missed says why the recording may not have what is asked for.
 func (r *Replay) missed() string {
 	if n := r.file.LeftOut.Requests; n > 0 {
-		return fmt.Sprintf("it was not recorded, or is among the oldest %d requests, which were left out for MaxSize", n)
+		return fmt.Sprintf("it was not recorded, or is among the %d requests that were left out, as the oldest are for MaxSize", n)
 	}
 	return "it was not recorded"
 }

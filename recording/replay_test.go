@@ -65,7 +65,7 @@ func TestALeftOutListIsNamed(t *testing.T) {
 			}
 		})
 		require.Positive(t, f.LeftOut.Requests)
-		require.ErrorContains(t, f.Replay(ReplayOptions{}).fails(t, pods), "or is among the oldest 3 requests, which were left out")
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).fails(t, pods), "or is among the 3 requests that were left out")
 	})
 }
 
@@ -156,5 +156,21 @@ func TestTheOrderOfOneMoment(t *testing.T) {
 			require.Equal(t, want, <-came)
 		}
 		require.NoError(t, replay.Wait(t.Context()))
+	})
+}
+
+// Clusters behind one host are told apart by what comes before the paths.
+func TestClustersBehindOneHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const a, b = "https://rancher/k8s/clusters/a", "https://rancher/k8s/clusters/b"
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for _, server := range []string{a, b} {
+				told(t, r.RoundTripper(serve(200, part{0, server, nil}), nil), get(t, server+"/api/v1/pods"))
+			}
+		})
+		require.Equal(t, a, f.Server())
+		for asked, want := range map[string]string{a: a, b: b, "https://rancher": a} {
+			require.Contains(t, told(t, f.Replay(ReplayOptions{}), get(t, asked+"/api/v1/pods"))[1], want)
+		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // Request is a list or a watch as it was asked for, and what came of it.
 type Request struct {
-	Server string // scheme and host
+	Server string // scheme, host, and what its paths begin with before "/api"
 	Path   string // from "/api" on
 	Query  string // the parameters of lists and watches, and no others
 	Accept string
@@ -53,9 +53,9 @@ type header struct {
 	LeftOut LeftOut `json:",omitzero"`
 }
 
-// LeftOut counts what a recording did not keep so that it stays within its size.
+// LeftOut counts what a recording did not keep.
 type LeftOut struct {
-	Requests int   // the oldest ones
+	Requests int   // the oldest ones, for MaxSize, and those whose query alone has 32 KiB
 	Bytes    int64 // of their bodies
 }
 
@@ -84,11 +84,11 @@ func read(req *http.Request) (q Request, ok bool) {
 	if req.Method != http.MethodGet || req.URL == nil {
 		return q, false
 	}
-	path := req.URL.EscapedPath()
+	path, before := req.URL.EscapedPath(), ""
 	for at := 0; at < len(path) && !ok; at++ {
 		if path[at] == '/' {
 			_, _, ok = collection(path[at:])
-			q.Path = path[at:]
+			before, q.Path = path[:at], path[at:]
 		}
 	}
 	if !ok {
@@ -100,7 +100,7 @@ func read(req *http.Request) (q Request, ok bool) {
 			kept[name] = values
 		}
 	}
-	q.Server = (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host}).String()
+	q.Server = (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host}).String() + before
 	q.Query, q.Accept = kept.Encode(), req.Header.Get("Accept")
 	return q, q.fill()
 }

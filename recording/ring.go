@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -14,7 +16,7 @@ import (
 // ring is the file of a recorder. It belongs to the recorder's goroutine.
 //
 // Records are appended until the file has its greatest size. Then
-//  1. the oldest requests are chosen, whole, until the rest has half of that,
+//  1. the oldest requests are chosen, whole, until the rest has half of that; see oldest,
 //  2. a second file is written with what the rest has, and
 //  3. it takes the place of the first.
 //
@@ -32,6 +34,7 @@ type ring struct {
 type size struct {
 	records int64 // before they are compressed
 	body    int64
+	ended   bool
 }
 
 // begin writes what comes before the first request.
@@ -121,12 +124,16 @@ func (w *ring) write(events []event, last bool) error {
 // add writes what happened to one request.
 func (w *ring) add(e event) error {
 	bytes := bodyOf(&e.record)
+	if e.kind == kindRequest && len(e.payload) > maxPayload {
+		w.leftOut.Requests++
+		return nil
+	}
 	s, in := w.sizes[e.request]
 	if !in && e.kind != kindRequest {
 		w.leftOut.Bytes += bytes
 		return nil
 	}
-	w.sizes[e.request] = size{s.records + int64(len(e.payload)) + maxHead, s.body + bytes}
+	w.sizes[e.request] = size{s.records + int64(len(e.payload)) + maxHead, s.body + bytes, e.kind == kindEnd}
 	w.recorder.count(bytes)
 	if err := w.blocks.add(&e.record); err != nil {
 		return err
@@ -211,8 +218,8 @@ func (w *ring) shrink() error {
 	if err := w.same(); err != nil {
 		return err
 	}
-	temp := w.recorder.path + ".part"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, os.ErrNotExist) {
+	temp := w.recorder.path + partSuffix
+	if err := clearPart(temp); err != nil {
 		return err
 	}
 	to, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -239,28 +246,32 @@ func (w *ring) shrink() error {
 }
 
 // oldest takes the requests out of sizes that are to go, and returns them. Of the newest
-// ones it leaves what has half of the greatest size.
+// ones it leaves what has half of the greatest size. Those under way stay, up to three
+// quarters of it: of one that goes, nothing is kept until the client asks again.
 func (w *ring) oldest() map[uint64]bool {
 	var all int64
-	first := w.recorder.lastRequest()
-	for id, size := range w.sizes {
+	for _, size := range w.sizes {
 		all += size.records
-		first = min(first, id)
 	}
 	// What is kept compresses about as well as the rest.
-	keep := int64(float64(all) * float64(w.recorder.opts.MaxSize/2) / float64(max(w.blocks.size, 1)))
+	whole := float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1))
 	gone := map[uint64]bool{}
-	for id := first; all > keep || len(w.sizes) > maxRequests/2; id++ {
-		size, in := w.sizes[id]
-		if !in {
-			continue
+	leave := func(underWay bool, keep float64, most int) {
+		for _, id := range slices.Sorted(maps.Keys(w.sizes)) {
+			if float64(all) <= keep && len(w.sizes) <= most {
+				return
+			}
+			if size := w.sizes[id]; underWay || size.ended {
+				gone[id] = true
+				all -= size.records
+				delete(w.sizes, id)
+				w.leftOut.Requests++
+				w.leftOut.Bytes += size.body
+			}
 		}
-		gone[id] = true
-		all -= size.records
-		delete(w.sizes, id)
-		w.leftOut.Requests++
-		w.leftOut.Bytes += size.body
 	}
+	leave(false, whole/2, maxRequests/2)
+	leave(true, whole*3/4, maxRequests*3/4)
 	return gone
 }
 
@@ -269,12 +280,6 @@ func (r *Recorder) afterAll() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(time.Since(r.began), r.at+1)
-}
-
-func (r *Recorder) lastRequest() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last
 }
 
 // same makes sure that the path is still that of the file.

@@ -1,7 +1,12 @@
 package recording
 
 import (
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -43,5 +48,82 @@ func TestARecordingThatIsBehindIsCutOff(t *testing.T) {
 		f := opened(t, r.path)
 		require.ErrorIs(t, f.Damage, ErrCutOff)
 		require.NotEmpty(t, f.Requests)
+	})
+}
+
+// What a watch under way receives is kept where others can go that have ended.
+func TestAWatchUnderWayStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		noise := make([]byte, 100_000)
+		f := recorded(t, Options{MaxSize: leastMaxSize}, func(r *Recorder) {
+			events := make(chan part)
+			body := roundTripper(func(req *http.Request) (*http.Response, error) {
+				return response(req, Answer{Status: 200}, io.NopCloser(readerFunc(func(p []byte) (int, error) {
+					next := <-events
+					return copy(p, next.text), next.err
+				}))), nil
+			})
+			watched := make(chan []string)
+			go func() { watched <- told(t, r.RoundTripper(body, nil), get(t, watch)) }()
+			events <- part{text: "first"}
+			source := rand.NewChaCha8([32]byte{})
+			for range 40 {
+				_, _ = source.Read(noise)
+				told(t, r.RoundTripper(serve(200, part{0, string(noise), nil}), nil), get(t, pods))
+				synctest.Wait()
+			}
+			events <- part{text: "last", err: io.EOF}
+			require.Len(t, <-watched, 4)
+		})
+		require.Positive(t, f.LeftOut.Requests)
+		body, err := io.ReadAll(f.Body(f.Requests[0]))
+		require.NoError(t, err)
+		require.True(t, f.Requests[0].Watch())
+		require.Equal(t, "firstlast", string(body))
+	})
+}
+
+// One that alone has more than the file may have goes, too.
+func TestAWatchUnderWayThatIsTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{MaxSize: leastMaxSize}, func(r *Recorder) {
+			q, ok := read(get(t, watch))
+			require.True(t, ok)
+			id, ok := r.begin(&q)
+			require.True(t, ok)
+			r.take(event{record: record{kind: kindAnswer, request: id, payload: encode(Answer{Status: 200})}})
+			source := rand.NewChaCha8([32]byte{})
+			for range 3 * leastMaxSize / maxPayload {
+				noise := make([]byte, maxPayload)
+				_, _ = source.Read(noise)
+				r.take(event{record: record{kind: kindChunk, request: id, payload: noise}})
+				synctest.Wait()
+				info, err := os.Stat(r.path)
+				require.NoError(t, err)
+				require.LessOrEqual(t, info.Size(), int64(leastMaxSize))
+			}
+			one(t, r)
+		})
+		require.Len(t, f.Requests, 1)
+		require.Equal(t, LeftOut{Requests: 1, Bytes: 3 * leastMaxSize}, f.LeftOut)
+	})
+}
+
+// A request that no record can hold is left out, and counted.
+func TestARequestThatIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var status Status
+		f := recorded(t, Options{}, func(r *Recorder) {
+			tap := r.RoundTripper(serve(200, part{0, "one", nil}), nil)
+			require.Len(t, told(t, tap, get(t, pods+"&labelSelector="+strings.Repeat("a", maxPayload))), 3)
+			told(t, tap, get(t, pods))
+			synctest.Wait()
+			status = r.Status()
+		})
+		require.NoError(t, f.Damage)
+		require.Len(t, f.Requests, 1)
+		require.Equal(t, LeftOut{Requests: 1, Bytes: 3}, f.LeftOut)
+		require.Equal(t, f.LeftOut, status.LeftOut)
+		require.Equal(t, 1, status.Requests)
 	})
 }

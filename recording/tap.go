@@ -36,7 +36,7 @@ func (t *tap) CloseIdleConnections() {
 
 // RoundTrip implements http.RoundTripper.
 func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
-	if t.recorder.over.Load() {
+	if !t.recorder.listens() {
 		return t.next.RoundTrip(req)
 	}
 	if h := led(req); h != nil {
