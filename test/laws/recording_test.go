@@ -235,3 +235,28 @@ func sameAgain(t *testing.T, seed uint64, namespaces ...string) {
 		require.Equal(t, was.RV, is.RV)
 	})
 }
+
+// A recording may end while a client waits to try again, and a replay of it ends there too.
+func TestD02_ARecordingMayEndInABackOff(t *testing.T) {
+	for _, more := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Minute} {
+		path := filepath.Join(t.TempDir(), "pods.recording")
+		var was, is observed
+		inBubble(t, apiserver.Options{}, func(r *rig) {
+			recorder, err := recording.Create(path, recording.Options{})
+			require.NoError(r, err)
+			r.config.Recorder = recorder
+			r.connect()
+			was.run(r, r.client, reflector.Auto, []string{"shop"}, func(context.Context) {
+				r.put(pod("a"))
+				time.Sleep(time.Minute)
+				r.srv.Down()
+				time.Sleep(more)
+				require.NoError(r, recorder.Close())
+			})
+		})
+		is.replayed(t, path, reflector.Auto, []string{"shop"})
+		require.Contains(t, was.States[len(was.States)-2].Text, "BackingOff")
+		requireSame(t, was.States, is.States)
+		requireSame(t, was.Failures, is.Failures)
+	}
+}
