@@ -60,15 +60,19 @@ check: ## gofmt, vet (for 32 bits, arm64 and Windows too), staticcheck, import f
 	$(GO) -C tools run ./vulnerabilities -db $(VULNDB) $(addprefix ../,$(filter-out $(KUBE),$(MODULES)))
 
 .PHONY: minors
-minors: ## Run the tests of the root module with each minor version of k8s.io/api that it works with
+minors: ## Run the tests of the root module, and on a real server, with each minor version of k8s.io/api that it works with
 	$(GO) -C tools run ./minors -test $(PACKAGES)
+ifeq ($(PACKAGES),)
+	$(GO) -C tools run ./minors -test -C ../test/protocol
+	$(GO) -C tools run ./minors -test -C ../test/e2e
+endif
 
 TIME ?= 10m
 SEED ?= $(shell date +%s)
 
 .PHONY: torture
 torture: ## Break a real cluster on purpose for TIME (10m), as drawn from SEED; the tests do for 45 s
-	$(GO) test -race -vet=off -count=1 -timeout=0 ./test/torture -v -duration=$(TIME) -seed=$(SEED)
+	$(GO) -C test/torture test -race -vet=off -count=1 -timeout=0 . -v -duration=$(TIME) -seed=$(SEED)
 
 VERSION ?=
 
@@ -87,7 +91,7 @@ fuzz: ## Fuzz everything that parses, FUZZTIME (1m) for each target, or FUZZEXEC
 	$(GO) run ./test/fuzz $(if $(FUZZEXECS),-execs $(FUZZEXECS),-time $(FUZZTIME)) $(if $(FUZZTOTAL),-total $(FUZZTOTAL))
 
 .PHONY: kube
-kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D" keeps it, KUBERNETES=1.35 or 1.37 chooses
+kube: ## Run a real API server and print the kubeconfig; ARGS="--dir D --port P" keeps it, KUBERNETES=1.35 or 1.37 chooses
 	@echo "building the real API server (minutes the first time)"
 	@$(GO) -C test/kube build $(if $(KUBERNETES),-modfile=minors/v$(KUBERNETES).mod) -ldflags="-s -w" -o $(CURDIR)/bin/kube .
 	@exec ./bin/kube $(ARGS)
@@ -116,7 +120,8 @@ FROM ?= 0
 
 .PHONY: software
 software: ## Run other people's software on Millrace, what is named like ONLY, and write docs/software.md
-	$(GO) run ./test/software $(if $(ONLY),-only '$(ONLY)')
+	$(GO) -C test/software build -o $(CURDIR)/bin/software .
+	./bin/software $(if $(ONLY),-only '$(ONLY)')
 
 .PHONY: simulate
 simulate: ## Play schedules of faults on all cores: RUNS=100000 or TIME=1h, FROM a seed on

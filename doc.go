@@ -37,18 +37,15 @@
 //	conformance/table          the program behind make conformance
 //	test/apiserver             the simulated API server, with a plan of faults
 //	test/apiserver/objects     objects of realistic size, for measurements
-//	test/envtest               a real kube-apiserver
-//	test/e2e                   the whole stack against the real server
 //	test/fuzz                  the program behind make fuzz: all targets, and a count
 //	test/hostile               what reading hostile input may cost
 //	test/mutate                the program that breaks the code to test the tests
 //	test/network               slow, lossy and broken connections to the simulated server
-//	test/protocol              what a server answers, checked on both servers
 //	test/simulation            everything together, under schedules of faults from a seed
 //	test/simulation/simulate   the program behind make simulate
 //	test/soak                  a program for weeks of virtual time, and what it holds
-//	test/torture               the whole stack against real servers that are broken on purpose
-//	test/software              what others wrote, with Millrace in place of their informers
-//	test/software/cluster      Nodes and a workload for the controllers of Kubernetes
 //	test/run                   the program behind make test: all modules, and a summary
+//
+// Module envtest is a real kube-apiserver for everybody's tests. What tests Millrace with it
+// is in modules of its own too: test/e2e, test/protocol, test/torture and test/software.
 package millrace

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/millrace-dev/millrace/test/envtest"
+	"github.com/millrace-dev/millrace/envtest"
 )
 
 // greeter is a controller as it is written with client-go: each namespace with

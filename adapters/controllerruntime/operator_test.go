@@ -26,7 +26,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/millrace-dev/millrace/test/envtest"
+	"github.com/millrace-dev/millrace/envtest"
 )
 
 // TestTheOperator is one life of one operator on the real API server, stock and

@@ -34,7 +34,7 @@ type debugger struct {
 func TestInformerDebug(t *testing.T) {
 	client, ns := admin(t)
 	program := filepath.Join(t.TempDir(), "informer-debug")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/informer-debug").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "-C", "../..", "build", "-o", program, "./cmd/informer-debug").CombinedOutput()
 	require.NoError(t, err, string(out))
 	t.Run("on a cluster", func(t *testing.T) { debugCluster(&debugger{T: t, program: program}, client, ns) })
 	t.Run("of a process", func(t *testing.T) { debugProcess(&debugger{T: t, program: program}, client, newNamespace(t, client)) })

@@ -3,8 +3,8 @@
 //
 // # Usage
 //
-//	go test ./test/e2e          # one to two minutes
-//	go test -short ./test/e2e   # nothing
+//	go -C test/e2e test          # one to two minutes
+//	go -C test/e2e test -short   # nothing
 //
 // # Guarantees
 //

@@ -213,7 +213,7 @@ current-context: c
 func runMemcached(t *testing.T, kubeconfig string, args ...string) (stop func()) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "memcached")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/memcached").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "-C", "../..", "build", "-o", program, "./examples/memcached").CombinedOutput()
 	require.NoError(t, err, string(out))
 	run := exec.Command(program, args...)
 	run.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)

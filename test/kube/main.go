@@ -44,7 +44,7 @@
 // # Control mode
 //
 // With --control the program serves another program, such as package
-// test/envtest. It writes one JSON line to stdout when it is ready ([Ready]),
+// envtest. It writes one JSON line to stdout when it is ready ([Ready]),
 // then reads commands from stdin, one a line, and answers each with one JSON
 // line ([Answer]). Command "compact" makes etcd forget all history up to now, and
 // "defragment" has it give back unused space and write again after its disk was full.

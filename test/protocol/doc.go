@@ -4,8 +4,8 @@
 //
 // # Usage
 //
-//	go test ./test/protocol          # both
-//	go test -short ./test/protocol   # the simulated one alone
+//	go -C test/protocol test          # both
+//	go -C test/protocol test -short   # the simulated one alone
 //
 // # Debugging
 //

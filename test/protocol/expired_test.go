@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/envtest"
 	"github.com/millrace-dev/millrace/test/apiserver"
-	"github.com/millrace-dev/millrace/test/envtest"
 )
 
 // forEachForgetful runs a test against servers of its own that forget their

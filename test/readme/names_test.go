@@ -22,7 +22,7 @@ var (
 )
 
 // adapters are the packages outside of the house that documents name.
-var adapters = map[string]string{"clientgo": "adapters/clientgo", "millrace": "adapters/controllerruntime"}
+var adapters = map[string]string{"clientgo": "adapters/clientgo", "millrace": "adapters/controllerruntime", "envtest": "envtest"}
 
 // A name of our packages that a document has in code is declared there. The first
 // column of a table is not looked at: there stands what others have.

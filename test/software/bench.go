@@ -20,7 +20,7 @@ type bench struct {
 }
 
 // ours are the modules of this repository that a suite may import.
-var ours = []string{"", "/adapters/clientgo", "/adapters/controllerruntime"}
+var ours = []string{"", "/adapters/clientgo", "/adapters/controllerruntime", "/envtest"}
 
 const millrace = "github.com/millrace-dev/millrace"
 

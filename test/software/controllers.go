@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/millrace-dev/millrace/envtest"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
-	"github.com/millrace-dev/millrace/test/envtest"
 	"github.com/millrace-dev/millrace/test/software/cluster"
 )
 

@@ -4,9 +4,9 @@
 // # Usage
 //
 //	make torture TIME=60m SEED=7
-//	go test ./test/torture -v -duration 60m -seed 7
-//	go test ./test/torture -v -only "half-open"   # one kind of episode
-//	go test -short ./test/torture                 # nothing
+//	go -C test/torture test -v -duration 60m -seed 7
+//	go -C test/torture test -v -only "half-open"   # one kind of episode
+//	go -C test/torture test -short                 # nothing
 //
 // # The cluster
 //

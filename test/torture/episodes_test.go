@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/envtest"
 	"github.com/millrace-dev/millrace/rest"
-	"github.com/millrace-dev/millrace/test/envtest"
 )
 
 // episode breaks something, looks at what is said of it, and mends it.

@@ -19,6 +19,8 @@ func repository(t *testing.T) *release {
 		"LICENSE":                           "as you like\n",
 		"README.md":                         "```go\npackage main\n\nimport \"example.com/mill\"\n\nfunc main() { println(mill.Wheel()); select {} }\n```\n",
 		"mill.go":                           "package mill\n\nfunc Wheel() string { return \"turns\" }\n",
+		"envtest/go.mod":                    "module example.com/mill/envtest\n\ngo 1.26\n",
+		"envtest/e.go":                      "package envtest\n",
 		"cmd/mill/main.go":                  "package main\n\nfunc main() { println(\"mill\") }\n",
 		"test/real/go.mod":                  "module example.com/mill/test/real\n\ngo 1.26\n",
 		"adapters/clientgo/go.mod":          strings.ReplaceAll(require, "%s", "clientgo"),
@@ -127,7 +129,7 @@ func TestTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	tags, err := r.git(t.Context(), "tag", "--points-at", "v0.2.0")
-	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\nv0.2.0\n" {
+	if err != nil || string(tags) != "adapters/clientgo/v0.2.0\nadapters/controllerruntime/v0.2.0\nenvtest/v0.2.0\nv0.2.0\n" {
 		t.Errorf("got %q, %v", tags, err)
 	}
 	changed, err := r.git(t.Context(), "diff", "--name-only", "HEAD", "v0.2.0")

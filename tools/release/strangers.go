@@ -66,6 +66,7 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 			Setup: func(e *testscript.Env) error {
 				e.Vars = append(e.Vars, env...)
 				e.Setenv("PATH", filepath.Join(e.WorkDir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+				e.Setenv("HOME", e.WorkDir)
 				e.Setenv("GOBIN", filepath.Join(e.WorkDir, "bin"))
 				return nil
 			},
@@ -88,11 +89,15 @@ func mkdir(dir, name string) string {
 // been compiled is not compiled again, where it is the same: scripts build with
 // -trimpath, since otherwise the place of a module cache is part of what is built.
 func (w *world) environment(ctx context.Context, cache string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOCACHE", "GOPROXY").Output()
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOCACHE", "GOPROXY", "GOFLAGS").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w", err)
 	}
 	has := strings.Split(string(out), "\n")
+	programs, err := os.UserCacheDir()
+	if err != nil {
+		return nil, err
+	}
 	ours := w.tree.modules[0].path
 	env := []string{
 		"VERSION=" + w.version,
@@ -102,9 +107,10 @@ func (w *world) environment(ctx context.Context, cache string) ([]string, error)
 		"GONOSUMDB=" + ours + "," + ours + "/*", // nobody has published it yet
 		"GOTOOLCHAIN=local",
 		"GOWORK=off",
-		"GOFLAGS=",
+		"GOFLAGS=" + has[3],
+		"XDG_CACHE_HOME=" + programs, // where envtest keeps the API server that it has built
 	}
-	for _, name := range []string{"XDG_CACHE_HOME", "GOSUMDB", "CGO_ENABLED", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"} {
+	for _, name := range []string{"GOSUMDB", "CGO_ENABLED", "SSL_CERT_FILE", "HTTPS_PROXY", "NO_PROXY"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

@@ -62,3 +62,5 @@ require (
 replace github.com/millrace-dev/millrace => ../../..
 
 replace github.com/millrace-dev/millrace/adapters/clientgo => ../../../adapters/clientgo
+
+replace github.com/millrace-dev/millrace/envtest => ../../../envtest

@@ -80,3 +80,5 @@ replace github.com/millrace-dev/millrace => ../../..
 replace github.com/millrace-dev/millrace/adapters/clientgo => ../../../adapters/clientgo
 
 replace github.com/millrace-dev/millrace/adapters/controllerruntime => ../../../adapters/controllerruntime
+
+replace github.com/millrace-dev/millrace/envtest => ../../../envtest

@@ -208,3 +208,5 @@ replace (
 replace github.com/millrace-dev/millrace => ../../..
 
 replace github.com/millrace-dev/millrace/adapters/clientgo => ../../../adapters/clientgo
+
+replace github.com/millrace-dev/millrace/envtest => ../../../envtest

@@ -9,15 +9,21 @@
 //	}
 //
 // [Start] skips the test under -short. Tests that share a server use [Launch]
-// in TestMain. The program behind it is test/kube, whose documentation says
-// what this API server has and what it lacks: there are no controllers, so Pods
+// in TestMain. Any client can be used: give it URL, CA and AdminToken, or a certificate, or
+// Kubeconfig. README.md has the lines for client-go and controller-runtime, and says which
+// calls of controller-runtime's package of the same name have their like here.
+//
+// There is the API: every built-in group, custom resources, RBAC, admission, priority and
+// fairness. There are no controllers, no scheduler and no kubelet. So Pods
 // stay Pending, a bound Pod is only gone when it is deleted with
-// gracePeriodSeconds=0, and a deleted Namespace stays Terminating.
+// gracePeriodSeconds=0, a deleted Namespace stays Terminating, and owner references collect
+// nothing.
 //
 // # The first run
 //
 // The program is built from source by the go command, which downloads its
-// modules and compiles for 2 to 5 minutes. The result, 110 MB, is kept under
+// modules and compiles for 2 to 5 minutes. Its sources are embedded in this package; no
+// binary is downloaded. The result, 110 MB, is kept under
 // os.UserCacheDir()/millrace, named by a hash of the sources and of the Go
 // environment, and builds excuse themselves from each other by a file lock: any
 // number of test binaries may call Start at once. Call [Build] beforehand to
@@ -26,10 +32,10 @@
 //
 // # Versions
 //
-// The environment variable MILLRACE_KUBERNETES chooses the minor version of
-// Kubernetes, of those that have a file in test/kube/minors:
+// The program is Kubernetes 1.36. The environment variable MILLRACE_KUBERNETES chooses
+// another minor version, 1.35 or 1.37:
 //
-//	MILLRACE_KUBERNETES=1.37 go test -count=1 ./test/e2e ./test/protocol
+//	MILLRACE_KUBERNETES=1.37 go test -count=1 ./...
 //
 // The go command does not see that the variable is read, so a cached result may be
 // another version's; -count=1 avoids that.
@@ -52,8 +58,7 @@
 //
 // Options.OnlyEtcd and Options.Etcd run etcd and kube-apiserver as processes of their
 // own, which can be killed and suspended one by one, with a proxy between them. Several
-// API servers of one store must share the keys, the files *.crt, *.key and tokens.csv in
-// their Options.Dir: copy those of the first.
+// API servers of one store must share their keys: see Options.Like.
 //
 // # Concurrency
 //
@@ -68,5 +73,5 @@
 // # Debugging
 //
 // Give Options.Dir a directory of your own to keep the log, the data and the
-// kubeconfig. `go -C test/kube run .` starts the same server by hand.
+// kubeconfig. In a checkout of Millrace, make kube starts the same server by hand.
 package envtest

@@ -5,6 +5,7 @@ package envtest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,12 @@ const starterVariable = "MILLRACE_ENVTEST_STARTER"
 func TestMain(m *testing.M) {
 	if os.Getenv(starterVariable) != "" {
 		starter()
+	}
+	flag.Parse()
+	if testing.Short() { // examples cannot skip themselves
+		if err := flag.Set("test.skip", "^Example"); err != nil {
+			panic(err)
+		}
 	}
 	os.Exit(m.Run())
 }

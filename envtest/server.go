@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -26,9 +28,18 @@ type Options struct {
 	// Port on 127.0.0.1. Zero: that of the earlier server in Dir, or else a free
 	// one, which stays the same.
 	Port int
-	// Flags for kube-apiserver, after those that test/kube gives it, such as
+	// Flags for kube-apiserver, after those that it is given anyway, such as
 	// "--watch-cache=false".
 	Flags []string
+	// Gates turns features of kube-apiserver on and off by their names.
+	Gates map[string]bool
+	// Audit says how much of each request goes to the audit log. Empty: nothing.
+	Audit AuditLevel
+
+	// Files and Objects are installed once the server is ready, as InstallFiles and
+	// Install do.
+	Files   []string
+	Objects []any
 
 	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. Empty: one
 	// of its own, in the same process.
@@ -36,6 +47,9 @@ type Options struct {
 	// OnlyEtcd runs etcd alone, without kube-apiserver. Of the Server's fields only
 	// URL, http://127.0.0.1:port, and Log are set.
 	OnlyEtcd bool
+	// Like is a server whose keys and tokens this one has, so that clients cannot tell
+	// the two apart: for several API servers on one etcd. Nil: keys of its own.
+	Like *Server
 	// Quota is at how many bytes etcd is full. Zero: its default of 2 GiB.
 	Quota int64
 }
@@ -51,7 +65,11 @@ func (o Options) args() (args []string) {
 	if o.Quota != 0 {
 		args = append(args, fmt.Sprintf("--quota=%d", o.Quota))
 	}
-	return append(append(args, "--"), o.Flags...)
+	args = append(args, "--")
+	for _, name := range slices.Sorted(maps.Keys(o.Gates)) {
+		args = append(args, fmt.Sprintf("--feature-gates=%s=%t", name, o.Gates[name]))
+	}
+	return append(args, o.Flags...)
 }
 
 // Server is a running kube-apiserver, with etcd unless the options say otherwise.
@@ -65,6 +83,7 @@ type Server struct {
 	NobodyToken string // bearer token without any rights beyond discovery
 	Kubeconfig  string // file; contexts admin (current), admin-cert and nobody
 	Log         string // file; grows over restarts
+	AuditLog    string // file, of Options.Audit; empty without
 
 	program string
 	dir     string
@@ -74,6 +93,9 @@ type Server struct {
 
 	mu   sync.Mutex
 	proc *process // nil when stopped or killed
+
+	webhooks sync.Mutex // guards webhook, and is held while it is made
+	webhook  *Webhook   // nil until somebody asks
 }
 
 // Start builds the server if need be, starts it, and stops it when the test
@@ -112,10 +134,72 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		}
 		s.ownsDir = true
 	}
-	if err := s.launch(ctx); err != nil {
+	err = s.prepare(o)
+	if err == nil {
+		err = s.launch(ctx)
+	}
+	if err == nil {
+		err = s.furnish(ctx, o)
+	}
+	if err != nil {
+		s.Kill()
 		return nil, errors.Join(err, s.removeDir())
 	}
 	return s, nil
+}
+
+// prepare puts into the directory what the server is to find there.
+func (s *Server) prepare(o Options) error {
+	if o.OnlyEtcd && (len(o.Files) > 0 || len(o.Objects) > 0 || o.Audit != "" || o.Like != nil) {
+		return errors.New("envtest: etcd alone has no objects, users or audit log: leave Files, Objects, Audit and Like out, or OnlyEtcd")
+	}
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return fmt.Errorf("envtest: %w", err)
+	}
+	var err error
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
+		return fmt.Errorf("envtest: %w", err)
+	}
+	if o.Like != nil {
+		if err := copyKeys(o.Like.dir, s.dir); err != nil {
+			return fmt.Errorf("envtest: take the keys of another server: %w", err)
+		}
+	}
+	return s.auditTo(o.Audit)
+}
+
+// copyKeys copies what makes a server the same to its clients.
+func copyKeys(from, to string) error {
+	for _, pattern := range []string{"*.crt", "*.key", "tokens.csv"} {
+		names, err := filepath.Glob(filepath.Join(from, pattern))
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 {
+			return fmt.Errorf("%s has no %s", from, pattern)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(to, filepath.Base(name)), text, 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// furnish installs what the options name.
+func (s *Server) furnish(ctx context.Context, o Options) error {
+	if len(o.Files) == 0 && len(o.Objects) == 0 {
+		return nil
+	}
+	if err := s.InstallFiles(ctx, o.Files...); err != nil {
+		return err
+	}
+	return s.Install(ctx, o.Objects...)
 }
 
 // launch starts the process and learns where it is and who may enter.
@@ -123,9 +207,6 @@ func (s *Server) launch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
-		return fmt.Errorf("envtest: %w", err)
-	}
 	s.Log = filepath.Join(s.dir, "server.log")
 	ready, err := s.start(ctx)
 	if err != nil {

@@ -3,8 +3,6 @@ package envtest
 import (
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,37 +11,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// copyKeys lets the server that is to live in one directory be the same to its clients
-// as that in another.
-func copyKeys(t *testing.T, from, to string) {
-	t.Helper()
-	for _, pattern := range []string{"*.crt", "*.key", "tokens.csv"} {
-		names, err := filepath.Glob(filepath.Join(from, pattern))
-		require.NoError(t, err)
-		require.NotEmpty(t, names)
-		for _, name := range names {
-			text, err := os.ReadFile(name)
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(to, filepath.Base(name)), text, 0o600))
-		}
-	}
-}
-
 // TestParts runs one etcd and two API servers of it in processes of their own.
 func TestParts(t *testing.T) {
 	etcd := Start(t, Options{OnlyEtcd: true, Quota: 8 << 20})
 	require.True(t, strings.HasPrefix(etcd.URL, "http://127.0.0.1:"), etcd.URL)
 	require.Empty(t, etcd.AdminToken)
-	dirs := []string{t.TempDir(), t.TempDir()}
-	one := Start(t, Options{Dir: dirs[0], Etcd: etcd.URL})
-	copyKeys(t, dirs[0], dirs[1])
-	two := Start(t, Options{Dir: dirs[1], Etcd: etcd.URL})
+	one := Start(t, Options{Etcd: etcd.URL})
+	two := Start(t, Options{Etcd: etcd.URL, Like: one})
+	require.Equal(t, one.CA, two.CA)
+	require.Equal(t, one.AdminToken, two.AdminToken)
+	_, err := etcd.AddUser(t.Context(), User{Name: "ann"})
+	require.ErrorContains(t, err, "is it etcd alone?")
+	_, err = Launch(t.Context(), Options{OnlyEtcd: true, Audit: AuditMetadata})
+	require.ErrorContains(t, err, "leave Files, Objects, Audit and Like out")
 	first, second := newCaller(t, one, one.AdminToken), newCaller(t, two, one.AdminToken)
 
 	made := first.call(http.StatusCreated, http.MethodPost, configMaps, configMap("shared"))
 	got := second.call(http.StatusOK, http.MethodGet, configMaps+"/shared", nil)
 	require.Equal(t, made.Metadata, got.Metadata)
-	_, err := one.Compact(t.Context())
+	_, err = one.Compact(t.Context())
 	require.ErrorContains(t, err, "etcd is another process")
 	_, err = etcd.Compact(t.Context())
 	require.NoError(t, err)

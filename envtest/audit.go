@@ -1,0 +1,88 @@
+package envtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// AuditLevel is how much of a request is logged: see
+// https://kubernetes.io/docs/tasks/debug/debug-cluster/audit.
+type AuditLevel string
+
+// The levels of the audit log.
+const (
+	AuditMetadata        AuditLevel = "Metadata"        // who asked for what, and the answer's code
+	AuditRequest         AuditLevel = "Request"         // also the object in the request
+	AuditRequestResponse AuditLevel = "RequestResponse" // also the object in the answer
+)
+
+// AuditEvent is a request as the API server has logged it.
+type AuditEvent struct {
+	Stage      string // ResponseStarted for a watch that goes on, ResponseComplete, or Panic
+	Verb       string
+	RequestURI string
+	UserAgent  string
+	User       struct {
+		Username string
+		Groups   []string
+	}
+	ObjectRef struct{ APIGroup, APIVersion, Resource, Subresource, Namespace, Name string }
+
+	ResponseStatus struct {
+		Code    int
+		Reason  string
+		Message string
+	}
+	RequestReceivedTimestamp time.Time
+	StageTimestamp           time.Time
+	RequestObject            json.RawMessage // from AuditRequest on
+	ResponseObject           json.RawMessage // with AuditRequestResponse
+}
+
+// auditTo has the server write an audit log.
+func (s *Server) auditTo(level AuditLevel) error {
+	if level == "" {
+		return nil
+	}
+	policy := filepath.Join(s.dir, "audit.yaml")
+	text := fmt.Sprintf("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n- level: %q\n", level)
+	if err := os.WriteFile(policy, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("envtest: %w", err)
+	}
+	s.AuditLog = filepath.Join(s.dir, "audit.log")
+	s.args = append(s.args, "--audit-policy-file="+policy, "--audit-log-path="+s.AuditLog)
+	return nil
+}
+
+// AuditEvents returns what is in the audit log, the oldest first. An event is in it
+// before its request is answered whole.
+func (s *Server) AuditEvents() ([]AuditEvent, error) {
+	if s.AuditLog == "" {
+		return nil, errors.New("envtest: the server has no audit log: set Options.Audit")
+	}
+	text, err := os.ReadFile(s.AuditLog)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("envtest: read the audit log: %w", err)
+	}
+	var events []AuditEvent
+	for line := range bytes.Lines(text) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // the server is writing it
+		}
+		var e AuditEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("envtest: read the audit log: event %d: %w", len(events)+1, err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}

@@ -1,0 +1,233 @@
+package envtest
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// versionVariable is the environment variable that chooses the minor version of
+// Kubernetes, such as "1.37". Unset or empty: the default.
+const versionVariable = "MILLRACE_KUBERNETES"
+
+// staleAfter is how long a program of other sources is kept after its last use.
+const staleAfter = 7 * 24 * time.Hour
+
+// program is the source of the API server's program, as a module: the files of folder
+// test/kube of the repository, in the form of package golang.org/x/tools/txtar. A test
+// sees to it that it is the same; go test -run Embedded -update writes it.
+//
+//go:embed kube.txtar
+var program string
+
+// Build returns the path of the API server's program and builds it if there is
+// none of these sources and this Go environment. Progress goes to os.Stderr.
+// The calls of all processes of a user build one after the other.
+//
+// It needs the go command; GOFLAGS, GOTOOLCHAIN and GOPROXY are respected.
+// MILLRACE_KUBERNETES chooses the minor version of Kubernetes, of those that the
+// package documentation names.
+func Build(ctx context.Context) (string, error) {
+	path, err := build(ctx, parse(program))
+	if err != nil {
+		return "", fmt.Errorf("envtest: build the API server: %w", err)
+	}
+	return path, nil
+}
+
+// source is a module: its files by their names.
+type source map[string]string
+
+// parse reads an archive.
+func parse(archive string) source {
+	files := source{}
+	for _, part := range strings.Split("\n"+archive, "\n-- ")[1:] {
+		name, text, _ := strings.Cut(part, " --\n")
+		files[name] = strings.TrimSuffix(text, "\n") + "\n"
+	}
+	return files
+}
+
+func build(ctx context.Context, src source) (string, error) {
+	src, err := src.of(os.Getenv(versionVariable))
+	if err != nil {
+		return "", err
+	}
+	sum, err := src.fingerprint(ctx)
+	if err != nil {
+		return "", err
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	cache := filepath.Join(base, "millrace")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "kube-"+sum)
+	if used(path) {
+		return path, nil
+	}
+	unlock, err := lock(ctx, filepath.Join(cache, "kube.lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if used(path) { // built by the process that had the lock
+		return path, nil
+	}
+	if err := src.compile(ctx, path); err != nil {
+		return "", err
+	}
+	removeStale(cache)
+	return path, nil
+}
+
+// used reports whether the program exists, and marks it as in use.
+func used(program string) bool {
+	now := time.Now()
+	return os.Chtimes(program, now, now) == nil
+}
+
+// of is the source for a minor version: go.mod and go.sum are that version's, and the
+// others are gone. Empty: that of go.mod.
+func (src source) of(version string) (source, error) {
+	mod, sum := "go.mod", "go.sum"
+	if version != "" {
+		name := "minors/v" + strings.TrimPrefix(version, "v")
+		mod, sum = name+".mod", name+".sum"
+	}
+	if _, ok := src[mod]; !ok {
+		return nil, fmt.Errorf("%s=%s: there is only %s, and what an empty one stands for", versionVariable, version, strings.Join(src.minors(), ", "))
+	}
+	chosen := source{}
+	for name, text := range src {
+		switch {
+		case name == mod:
+			chosen["go.mod"] = text
+		case name == sum:
+			chosen["go.sum"] = text
+		case path.Ext(name) == ".go":
+			chosen[name] = text
+		}
+	}
+	return chosen, nil
+}
+
+// minors are the versions beside that of go.mod.
+func (src source) minors() (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(src)) {
+		if path.Dir(name) == "minors" && path.Ext(name) == ".mod" {
+			all = append(all, strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "v"), ".mod"))
+		}
+	}
+	return all
+}
+
+// fingerprint is a hash of all that decides what the build makes: the files of
+// the module, with the versions in its go.mod, and the Go environment.
+func (src source) fingerprint(ctx context.Context) (string, error) {
+	h := sha256.New()
+	env := goCommand(ctx, "", "env", "GOVERSION", "GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "CGO_ENABLED")
+	out, err := env.Output()
+	if err != nil {
+		return "", fmt.Errorf("%v: %w", env, withStderr(err))
+	}
+	h.Write(out)
+	for _, name := range slices.Sorted(maps.Keys(src)) {
+		fmt.Fprintf(h, "%s %d\n%s", name, len(src[name]), src[name])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:8]), nil
+}
+
+// write puts the files into a directory.
+func (src source) write(dir string) error {
+	for name, text := range src {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withStderr adds what a command said to its exit status.
+func withStderr(err error) error {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}
+
+// compile builds into a temporary file and renames it, so that the program
+// either is whole or is not there.
+func (src source) compile(ctx context.Context, path string) error {
+	dir, err := os.MkdirTemp("", "millrace-kube-src-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := src.write(dir); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "envtest: building kube-apiserver; the first time takes some minutes")
+	begin := time.Now()
+	tmp := path + ".tmp" // one at a time: the lock is held
+	cmd := goCommand(ctx, dir, "build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", tmp, ".")
+	var said strings.Builder
+	cmd.Stdout = os.Stderr
+	cmd.Stderr = &teeWriter{&said}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", cmd, err, said.String())
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "envtest: built %s in %v\n", path, time.Since(begin).Round(time.Second))
+	return nil
+}
+
+// teeWriter shows the go command's messages as they come, "downloading" above
+// all, and keeps them for the error.
+type teeWriter struct{ kept *strings.Builder }
+
+func (w *teeWriter) Write(p []byte) (int, error) {
+	w.kept.Write(p)
+	return os.Stderr.Write(p)
+}
+
+// goCommand runs the go command in the module of the program, outside of any
+// workspace: its library versions cannot live with others in one.
+func goCommand(ctx context.Context, src string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = src
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	return cmd
+}
+
+// removeStale removes the programs of other sources that nobody has used for a
+// while. It is housekeeping: what cannot be removed stays.
+func removeStale(cache string) {
+	old, err := filepath.Glob(filepath.Join(cache, "kube-*"))
+	if err != nil {
+		return
+	}
+	for _, name := range old {
+		info, err := os.Stat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && time.Since(info.ModTime()) < staleAfter {
+			continue
+		}
+		_ = os.Remove(name)
+	}
+}

@@ -1,0 +1,282 @@
+package envtest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// object is one that is to be installed, as JSON has it.
+type object map[string]any
+
+func (o object) text(fields ...string) string {
+	at := map[string]any(o)
+	for _, f := range fields[:len(fields)-1] {
+		at, _ = at[f].(map[string]any)
+	}
+	text, _ := at[fields[len(fields)-1]].(string)
+	return text
+}
+
+func (o object) String() string {
+	return strings.TrimSpace(o.text("kind") + " " + o.text("metadata", "name"))
+}
+
+func (o object) isDefinition() bool {
+	return o.text("kind") == "CustomResourceDefinition"
+}
+
+// InstallFiles installs the objects in files of YAML or JSON, each with any number of
+// documents, and in all such files below directories. See Install.
+func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
+	var all []object
+	for _, path := range paths {
+		found, err := read(path)
+		if err != nil {
+			return fmt.Errorf("envtest: install %s: %w", path, err)
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("envtest: install %s: there is no object in it", path)
+		}
+		all = append(all, found...)
+	}
+	return s.install(ctx, all)
+}
+
+// Install installs objects of any kind that the server has: values of Go types that
+// encode as objects do, such as those of package k8s.io/apiextensions-apiserver or
+// unstructured ones. An object that is there already becomes as it is here.
+//
+// Definitions of custom resources come first, and the others when their resources are
+// served. A webhook, of a configuration or of a definition's conversion, that is at a
+// Service is called where Webhook says: there is nothing in the cluster that could be
+// that Service.
+//
+// Values without apiVersion and kind are understood for definitions and for
+// configurations of webhooks, of the versions v1.
+func (s *Server) Install(ctx context.Context, objects ...any) error {
+	var all []object
+	for _, value := range objects {
+		o, err := asObject(value)
+		if err != nil {
+			return fmt.Errorf("envtest: install a %T: %w", value, err)
+		}
+		all = append(all, o)
+	}
+	return s.install(ctx, all)
+}
+
+// install takes the definitions first, and then the rest in its order.
+func (s *Server) install(ctx context.Context, all []object) error {
+	client := s.client()
+	defer client.CloseIdleConnections()
+	for _, o := range all {
+		if err := s.redirect(o); err != nil {
+			return fmt.Errorf("envtest: install %v: %w", o, err)
+		}
+	}
+	for _, definitions := range []bool{true, false} {
+		for _, o := range all {
+			if o.isDefinition() != definitions {
+				continue
+			}
+			if err := s.apply(ctx, client, o); err != nil {
+				return fmt.Errorf("envtest: install %v: %w", o, err)
+			}
+		}
+		for _, o := range all {
+			if !definitions || !o.isDefinition() {
+				continue
+			}
+			if err := s.awaitDefinition(ctx, client, o); err != nil {
+				return fmt.Errorf("envtest: install %v: %w", o, err)
+			}
+		}
+	}
+	return nil
+}
+
+// apply makes an object as it should be, by server-side apply.
+func (s *Server) apply(ctx context.Context, client *http.Client, o object) error {
+	r, err := s.resource(ctx, client, o.text("apiVersion"), o.text("kind"))
+	if err != nil {
+		return err
+	}
+	path := r.path
+	if r.Namespaced {
+		path += "/namespaces/" + url.PathEscape(cmp.Or(o.text("metadata", "namespace"), "default"))
+	}
+	path += "/" + r.Name + "/" + url.PathEscape(o.text("metadata", "name")) + "?fieldManager=envtest&force=true"
+	return s.ask(ctx, client, http.MethodPatch, path, "application/apply-patch+yaml", o, nil)
+}
+
+// resource is where objects of a kind are.
+type resource struct {
+	Name       string
+	Kind       string
+	Namespaced bool
+	path       string // of the group and version
+}
+
+// resource asks the server.
+func (s *Server) resource(ctx context.Context, client *http.Client, apiVersion, kind string) (resource, error) {
+	path := "/apis/" + apiVersion
+	if !strings.Contains(apiVersion, "/") {
+		path = "/api/" + apiVersion
+	}
+	var list struct{ Resources []resource }
+	if err := s.ask(ctx, client, http.MethodGet, path, "", nil, &list); err != nil {
+		return resource{}, fmt.Errorf("look up %s: %w", apiVersion, err)
+	}
+	for _, r := range list.Resources {
+		if r.Kind == kind && !strings.Contains(r.Name, "/") {
+			r.path = path
+			return r, nil
+		}
+	}
+	return resource{}, fmt.Errorf("the server has no kind %s in %s: install its definition too", kind, apiVersion)
+}
+
+// awaitDefinition returns when the custom resource is served in each of its versions.
+func (s *Server) awaitDefinition(ctx context.Context, client *http.Client, o object) error {
+	spec, _ := o["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		if served, _ := version["served"].(bool); !served {
+			continue
+		}
+		group := o.text("spec", "group") + "/" + object(version).text("name")
+		plural := o.text("spec", "names", "plural")
+		err := await(ctx, plural+" of "+group+" are served", func(ctx context.Context) (bool, error) {
+			for _, path := range []string{"/apis/" + group, "/apis/" + group + "/" + plural + "?limit=1"} {
+				var r *refusal
+				if err := s.ask(ctx, client, http.MethodGet, path, "", nil, nil); errors.As(err, &r) && r.code == http.StatusNotFound {
+					return false, s.refused(ctx, client, o)
+				} else if err != nil {
+					return false, err
+				}
+			}
+			r, err := s.resource(ctx, client, group, o.text("spec", "names", "kind"))
+			return err == nil && r.Name == plural, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused returns why a definition will not be served, if that is so.
+func (s *Server) refused(ctx context.Context, client *http.Client, o object) error {
+	var is struct {
+		Status struct {
+			Conditions []struct{ Type, Status, Message string }
+		}
+	}
+	path := "/apis/" + o.text("apiVersion") + "/customresourcedefinitions/" + url.PathEscape(o.text("metadata", "name"))
+	if err := s.ask(ctx, client, http.MethodGet, path, "", nil, &is); err != nil {
+		return err
+	}
+	for _, c := range is.Status.Conditions {
+		if c.Type == "NamesAccepted" && c.Status == "False" {
+			return errors.New(c.Message)
+		}
+	}
+	return nil
+}
+
+// read returns the objects in a file, or in the files below a directory.
+func read(path string) (all []object, err error) {
+	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		switch filepath.Ext(name) {
+		case ".yaml", ".yml", ".json":
+		default:
+			if name != path {
+				return nil
+			}
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		found, err := documents(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, found...)
+		return nil
+	})
+	return all, err
+}
+
+// documents returns the objects in a text of YAML. What has no kind, such as a file for
+// kustomize's generators, is an error.
+func documents(text []byte) (all []object, err error) {
+	for n, document := range bytes.Split(append([]byte("\n"), text...), []byte("\n---")) {
+		var o object
+		if err := yaml.Unmarshal(document, &o); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n+1, err)
+		}
+		if o == nil {
+			continue // nothing but comments
+		}
+		if o.text("kind") == "Kustomization" {
+			continue // for kustomize, beside what it is about
+		}
+		if o.text("apiVersion") == "" || o.text("kind") == "" || o.text("metadata", "name") == "" {
+			return nil, fmt.Errorf("document %d: an object needs apiVersion, kind and metadata.name", n+1)
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// known are the types of Go whose values need not say what they are.
+var known = map[string]string{
+	"CustomResourceDefinition":       "apiextensions.k8s.io/v1",
+	"MutatingWebhookConfiguration":   "admissionregistration.k8s.io/v1",
+	"ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
+}
+
+// asObject encodes a value. A status is the server's matter, so it is left out.
+func asObject(value any) (object, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var o object
+	if err := json.Unmarshal(text, &o); err != nil {
+		return nil, fmt.Errorf("it is not an object in JSON: %w", err)
+	}
+	if o == nil {
+		return nil, errors.New("it is nil")
+	}
+	if o.text("kind") == "" {
+		name := reflect.Indirect(reflect.ValueOf(value)).Type().Name()
+		if known[name] == "" {
+			return nil, errors.New("it does not say its apiVersion and kind: set them")
+		}
+		o["kind"], o["apiVersion"] = name, known[name]
+	}
+	if o.text("metadata", "name") == "" {
+		return nil, errors.New("it has no name")
+	}
+	delete(o, "status")
+	return o, nil
+}

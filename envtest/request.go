@@ -1,0 +1,100 @@
+package envtest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// poll is the pause between two looks at something that the server is about to do.
+const poll = 20 * time.Millisecond
+
+// patience bounds the waiting for what the server is about to do, unless the context
+// ends first. It takes less than a second on an idle machine.
+const patience = time.Minute
+
+// refusal is an answer of the server that is not the wanted one.
+type refusal struct {
+	code    int
+	message string
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("%d %s: %s", r.code, http.StatusText(r.code), r.message)
+}
+
+// client talks to the server with all rights. Whoever has it closes its connections.
+func (s *Server) client() *http.Client {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(s.CA)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+}
+
+// ask sends a request with a body of JSON, or none, and decodes the answer.
+func (s *Server) ask(ctx context.Context, client *http.Client, method, path, contentType string, body, into any) error {
+	var r io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		r = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, r)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.AdminToken)
+	req.Header.Set("Accept", "application/json")
+	if contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		var status struct{ Message string }
+		if json.Unmarshal(text, &status) != nil || status.Message == "" {
+			status.Message = string(text)
+		}
+		return &refusal{resp.StatusCode, status.Message}
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(text, into)
+}
+
+// await calls check until it is true or fails. The error says what did not come.
+func await(ctx context.Context, what string, check func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not after %v", patience))
+	defer cancel()
+	for {
+		ok, err := check(ctx)
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
+		}
+		if err != nil {
+			return fmt.Errorf("wait until %s: %w", what, err)
+		}
+		if ok {
+			return nil
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package envtest
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+)
+
+// User is somebody who may do what the rules say, and what everybody may: discovery.
+type User struct {
+	Name   string
+	Groups []string // "system:masters" may do everything
+	Rules  []Rule
+}
+
+// Rule allows verbs on resources, in the manner of RBAC: "*" stands for all, "" among
+// APIGroups for the core group.
+type Rule struct {
+	Namespace       string // empty: in all, and what is in none
+	Verbs           []string
+	APIGroups       []string // empty: the core group
+	Resources       []string // "pods", "pods/status"
+	ResourceNames   []string // empty: all
+	NonResourceURLs []string // "/metrics"; without Namespace and Resources
+}
+
+// AddUser makes a user, and returns when the server knows of the rights. A user of that
+// name who is there already has these rights instead, and the certificates of before
+// remain good. Nobody can take a certificate back, so whoever is in a group stays in it.
+func (s *Server) AddUser(ctx context.Context, u User) (*Credentials, error) {
+	c, err := s.addUser(ctx, u)
+	if err != nil {
+		return nil, fmt.Errorf("envtest: add user %q: %w", u.Name, err)
+	}
+	return c, nil
+}
+
+func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
+	if u.Name == "" {
+		return nil, errors.New("a user needs a name")
+	}
+	for _, r := range u.Rules {
+		if len(r.Verbs) == 0 || len(r.Resources)+len(r.NonResourceURLs) == 0 {
+			return nil, fmt.Errorf("the rule %+v allows nothing: it needs verbs, and resources or paths", r)
+		}
+	}
+	c, err := s.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: u.Name, Organization: u.Groups},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.write(c, filepath.Join(s.dir, "users", hex.EncodeToString([]byte(u.Name))), u.Name); err != nil {
+		return nil, err
+	}
+	client := s.client()
+	defer client.CloseIdleConnections()
+	for _, o := range u.objects() {
+		if err := s.apply(ctx, client, o); err != nil {
+			return nil, fmt.Errorf("%v: %w", o, err)
+		}
+	}
+	for _, r := range u.Rules {
+		if err := s.awaitRight(ctx, client, u, r); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// objects are the roles that have the rules, and who has the roles: one for each
+// namespace, and one for all.
+func (u User) objects() (all []object) {
+	const group = "rbac.authorization.k8s.io"
+	rules := map[string][]any{"": {}} // of a user whose rights are taken away there is none left
+	for _, r := range u.Rules {
+		groups := r.APIGroups
+		if len(groups) == 0 && len(r.Resources) > 0 {
+			groups = []string{""}
+		}
+		rule := object{"verbs": r.Verbs}
+		for name, list := range map[string][]string{
+			"apiGroups": groups, "resources": r.Resources, "resourceNames": r.ResourceNames, "nonResourceURLs": r.NonResourceURLs,
+		} {
+			if len(list) > 0 {
+				rule[name] = list
+			}
+		}
+		rules[r.Namespace] = append(rules[r.Namespace], rule)
+	}
+	for namespace, list := range rules {
+		kind := "Role"
+		if namespace == "" {
+			kind = "ClusterRole"
+		}
+		meta := map[string]any{"name": u.role(), "namespace": namespace}
+		all = append(all,
+			object{"apiVersion": group + "/v1", "kind": kind, "metadata": meta, "rules": list},
+			object{"apiVersion": group + "/v1", "kind": kind + "Binding", "metadata": meta,
+				"roleRef":  object{"apiGroup": group, "kind": kind, "name": u.role()},
+				"subjects": []any{object{"apiGroup": group, "kind": "User", "name": u.Name}}})
+	}
+	return all
+}
+
+// role is the name of the user's roles. Users' names may have what those of objects may
+// not.
+func (u User) role() string {
+	if strings.ContainsAny(u.Name, "/%") {
+		return fmt.Sprintf("envtest:%x", u.Name)
+	}
+	return "envtest:" + u.Name
+}
+
+// awaitRight returns when the server would allow what a rule does.
+func (s *Server) awaitRight(ctx context.Context, client *http.Client, u User, r Rule) error {
+	spec := object{"user": u.Name, "groups": u.Groups}
+	if len(r.NonResourceURLs) > 0 {
+		spec["nonResourceAttributes"] = object{"verb": r.Verbs[0], "path": r.NonResourceURLs[0]}
+	} else {
+		name, sub, _ := strings.Cut(r.Resources[0], "/")
+		spec["resourceAttributes"] = object{
+			"namespace": r.Namespace, "verb": r.Verbs[0], "group": cmp.Or(append(r.APIGroups, "")...), "resource": name, "subresource": sub,
+			"name": cmp.Or(append(r.ResourceNames, "")...),
+		}
+	}
+	review := object{"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+	return await(ctx, "the server allows it", func(ctx context.Context) (bool, error) {
+		var answer struct{ Status struct{ Allowed bool } }
+		err := s.ask(ctx, client, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", review, &answer)
+		return answer.Status.Allowed, err
+	})
+}

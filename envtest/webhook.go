@@ -1,0 +1,120 @@
+package envtest
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Webhook is where the program under test serves its webhooks.
+type Webhook struct {
+	Host    string // 127.0.0.1
+	Port    int    // was free when it was chosen
+	CertDir string // has tls.crt and tls.key, signed by the server's CA for Host and localhost
+}
+
+// URL is the address of a path, such as "/validate".
+func (w *Webhook) URL(path string) string {
+	return "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) + "/" + strings.TrimPrefix(path, "/")
+}
+
+// Webhook returns where to serve webhooks, always the same. What Install and
+// InstallFiles are given is called there.
+func (s *Server) Webhook() (*Webhook, error) {
+	s.webhooks.Lock()
+	defer s.webhooks.Unlock()
+	if s.webhook != nil {
+		return s.webhook, nil
+	}
+	w, err := s.newWebhook()
+	if err != nil {
+		return nil, fmt.Errorf("envtest: make a place for webhooks: %w", err)
+	}
+	s.webhook = w
+	return w, nil
+}
+
+func (s *Server) newWebhook() (*Webhook, error) {
+	w := &Webhook{Host: "127.0.0.1", CertDir: filepath.Join(s.dir, "webhook")}
+	pair, err := s.issue(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "webhook"},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames:    []string{"localhost"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(w.CertDir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(w.CertDir, "tls.crt"), pair.Cert, 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(w.CertDir, "tls.key"), pair.Key, 0o600); err != nil {
+		return nil, err
+	}
+	w.Port, err = freePort()
+	return w, err
+}
+
+// freePort chooses below the range from which systems take the source ports of
+// outgoing connections, so that nobody takes the port before the program listens.
+func freePort() (int, error) {
+	var last error
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			last = err
+			continue
+		}
+		return port, l.Close()
+	}
+	return 0, fmt.Errorf("no free port between 20000 and 32000: %w", last)
+}
+
+// redirect has the webhooks of an object that are at a Service called where Webhook
+// says.
+func (s *Server) redirect(o object) error {
+	var clients []map[string]any
+	switch o.text("kind") {
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		hooks, _ := o["webhooks"].([]any)
+		for _, h := range hooks {
+			hook, _ := h.(map[string]any)
+			clients = append(clients, field(hook, "clientConfig"))
+		}
+	case "CustomResourceDefinition":
+		clients = append(clients, field(o, "spec", "conversion", "webhook", "clientConfig"))
+	}
+	for _, c := range clients {
+		service := field(c, "service")
+		if service == nil {
+			continue
+		}
+		w, err := s.Webhook()
+		if err != nil {
+			return err
+		}
+		path, _ := service["path"].(string)
+		delete(c, "service")
+		c["url"], c["caBundle"] = w.URL(path), s.CA // JSON has bytes in base64, as the API does
+	}
+	return nil
+}
+
+// field returns an object in an object, or nil.
+func field(in map[string]any, names ...string) map[string]any {
+	for _, name := range names {
+		in, _ = in[name].(map[string]any)
+	}
+	return in
+}
