@@ -34,7 +34,7 @@ import (
 // too, and whose changes it need not hear of, makes a source of them all the same, so
 // that their caches are synced before the first reconcile:
 //
-//	c.Watch(controller.MapFunc(secrets.Informer(), func(*corev1.Secret) []controller.Request { return nil }))
+//	c.Watch(secrets.Awaited())
 //
 // A kind may bypass the cache (factory.Options.DisableFor). Its client has no
 // informer: Read, Objects and CreateOrUpdate ask the server, and nothing is waited
@@ -42,6 +42,7 @@ import (
 type Client[T object.Object] struct {
 	informer *sharedinformer.Informer[T] // nil for a kind that bypasses the cache
 	resource *rest.Resource[T]
+	owner    object.Object // of what is written; nil is none
 }
 
 // NewClient returns a client that reads from an informer, or from the resource where
@@ -82,6 +83,24 @@ func (c *Client[T]) Informer() *sharedinformer.Informer[T] { return c.informer }
 // waited for. Where the cache keeps some fields, it reads and refuses as the client
 // does; rest.ResourceFor has one that does not.
 func (c *Client[T]) Resource() *rest.Resource[T] { return c.resource }
+
+// Watchable is a kind of objects that a cache has, whatever its type: a *Client.
+type Watchable interface {
+	Kind
+	// Owned is the source that Owns makes for owner.
+	Owned(owner Kind) Source
+	// Awaited is a source that asks for nothing and is waited for.
+	Awaited() Source
+}
+
+// Owned is the source Owns(c.Informer(), owner).
+func (c *Client[T]) Owned(owner Kind) Source { return Owns(c.Informer(), owner) }
+
+// Awaited returns a source that asks for nothing and is waited for all the same: of a
+// kind that reconciles read, and whose changes lead to none.
+func (c *Client[T]) Awaited() Source {
+	return handleSource(c.Informer(), func(context.Context, sharedinformer.Event[object.Head], *Inbox) error { return nil }, nil)
+}
 
 // Mapping returns where the kind is served.
 func (c *Client[T]) Mapping(ctx context.Context) (discovery.Mapping, error) {

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,7 @@ func (c *Controller) Name() string { return c.name }
 // when all that belonged to the source has ended. It may be called more than
 // once, also from inside the source.
 func (c *Controller) Watch(source Source) (remove func() (ended <-chan struct{})) {
-	s := &subscription{source: source, place: failure.Place(1), ended: make(chan struct{})}
+	s := &subscription{source: source, place: cmp.Or(source.place, failure.Place(1)), ended: make(chan struct{})}
 	close(s.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,7 +140,7 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	}
 	var misuse []error
 	for _, s := range c.sources {
-		if err := s.source.wrong(); err != nil {
+		if err := s.source.Err(); err != nil {
 			misuse = append(misuse, fmt.Errorf("controller %s: source %s (%s): %w", c.name, s.source, s.place, err))
 		}
 	}

@@ -29,7 +29,7 @@ const (
 // change must not change name and namespace, and must leave alone what it does not
 // mean to set, defaults of the server among it, or each reconcile writes. The
 // status is not written, where the kind has a status subresource. To leave all
-// that to the server, use Apply.
+// that to the server, use Apply. A client of Client.OwnedBy adds the owner by itself.
 //
 // It is refused where Client.Update is.
 //
@@ -50,6 +50,9 @@ func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, cha
 	}
 	wanted := copyOf(o)
 	if err := change(wanted); err != nil {
+		return o, Unchanged, err
+	}
+	if wanted, err = c.adopt(wanted); err != nil {
 		return o, Unchanged, err
 	}
 	switch {

@@ -22,10 +22,12 @@ type Source struct {
 	run      func(ctx context.Context, in *Inbox) error
 	unsynced func() error // what is not synced and why, nil if there is nothing to say
 	misuse   error        // why it can never work
+	place    string       // file:line of who wants it; empty is that of Watch
 }
 
-// wrong says why the source can never work, nil if it may.
-func (s Source) wrong() error {
+// Err says why the source can never work, such as one of a kind that bypasses the
+// cache. It is nil if the source may work. Controller.Run fails with it.
+func (s Source) Err() error {
 	if s.run == nil {
 		return errNoSource
 	}
@@ -48,6 +50,13 @@ func (s Source) String() string {
 // Named returns the source under another name, for status, causes and messages.
 func (s Source) Named(name string) Source {
 	s.name = func() string { return name }
+	return s
+}
+
+// At returns the source with the place, file:line, that status and messages give for
+// it. It is for who calls Watch for others; else it is the place of that call.
+func (s Source) At(place string) Source {
+	s.place = place
 	return s
 }
 
@@ -175,7 +184,7 @@ func (in *Inbox) Failed(err error) {
 // subscription is one source at one controller.
 type subscription struct {
 	source Source
-	place  string // file:line of Watch
+	place  string // file:line of Watch, or what Source.At says
 
 	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
 	ended  chan struct{}      // closed when the last run has ended; guarded by Controller.mu

@@ -17,6 +17,10 @@ func (c *Client[T]) Create(ctx context.Context, o T) (T, error) {
 
 // CreateWith is Create with options.
 func (c *Client[T]) CreateWith(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
+	o, err := c.adopt(o)
+	if err != nil {
+		return o, err
+	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Create(ctx, o, opts))
 }
 
@@ -30,6 +34,10 @@ func (c *Client[T]) Update(ctx context.Context, o T) (T, error) {
 // UpdateWith is Update with options.
 func (c *Client[T]) UpdateWith(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
 	if err := c.whole("update", o); err != nil {
+		return o, err
+	}
+	o, err := c.adopt(o)
+	if err != nil {
 		return o, err
 	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Update(ctx, o, opts))
@@ -79,6 +87,10 @@ func (c *Client[T]) ApplyWith(ctx context.Context, o T, opts metav1.ApplyOptions
 		if err := c.whole("apply", o); err != nil {
 			return o, err
 		}
+	}
+	o, err := c.adopt(o)
+	if err != nil {
+		return o, err
 	}
 	return c.wrote(ctx, opts.DryRun)(c.resource.Apply(ctx, o, opts))
 }

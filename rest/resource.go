@@ -183,6 +183,9 @@ func (r *Resource[T]) In(namespace string) (source.ListerWatcher[T], error) {
 	return r.Namespace(namespace), nil
 }
 
+// Client returns the client that the resource was made with.
+func (r *Resource[T]) Client() *Client { return r.client }
+
 // Kind returns the kind of the objects. It is empty if the Go type does not tell.
 func (r *Resource[T]) Kind() object.GVK { return r.kind }
 

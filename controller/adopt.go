@@ -1,0 +1,31 @@
+package controller
+
+import (
+	"github.com/millrace-dev/millrace/object"
+)
+
+// OwnedBy returns the client for what owner controls. What it creates, updates, applies
+// or makes by CreateOrUpdate gets owner as its controller, as by
+// SetControllerReference with the scheme of the client: Owns finds it, and the garbage
+// collector deletes it when owner is gone. Where that cannot be, the write fails, with an
+// *AlreadyOwnedError where another object has it. Patches, the status and deletions are
+// as they were.
+//
+// owner is not changed. It may come from a cache.
+func (c *Client[T]) OwnedBy(owner object.Object) *Client[T] {
+	owned := *c
+	owned.owner = owner
+	return &owned
+}
+
+// adopt returns o with the client's owner, in a copy where that changes it.
+func (c *Client[T]) adopt(o T) (T, error) {
+	if c.owner == nil || absent(o) || Controls(c.owner, o) {
+		return o, nil // to write nothing is refused elsewhere
+	}
+	adopted := copyOf(o)
+	if err := SetControllerReference(c.owner, adopted, c.resource.Client().Scheme()); err != nil {
+		return o, err
+	}
+	return adopted, nil
+}

@@ -1,0 +1,54 @@
+package controller_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+)
+
+// What is written for an owner is controlled by it.
+func TestOwnedBy(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		ctx, maps := e.Context(), controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		e.Start()
+		shop, bank := controllertest.Put(e, aNamespace("shop")), controllertest.Put(e, aNamespace("bank"))
+		fresh := func(name string) *corev1.ConfigMap {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		}
+		theirs, sent := maps.OwnedBy(shop), fresh("created")
+		created, err := theirs.Create(ctx, sent)
+		require.NoError(e, err)
+		require.Empty(e, sent.OwnerReferences, "what was given is not changed")
+		require.True(e, controller.Controls(shop, created))
+
+		applied, err := theirs.Apply(ctx, fresh("applied"), "me")
+		require.NoError(e, err)
+		require.True(e, controller.Controls(shop, applied))
+
+		plain, err := maps.Create(ctx, fresh("plain"))
+		require.NoError(e, err)
+		require.Empty(e, plain.OwnerReferences, "the client itself is as it was")
+		plain, err = theirs.Update(ctx, plain)
+		require.NoError(e, err)
+		require.True(e, controller.Controls(shop, plain))
+
+		_, err = maps.OwnedBy(bank).Update(ctx, plain)
+		require.ErrorAs(e, err, new(*controller.AlreadyOwnedError), "what another controls is refused")
+		e.Settle(0)
+		_, _, err = controller.CreateOrUpdate(ctx, maps.OwnedBy(bank), plain, func(*corev1.ConfigMap) error { return nil })
+		require.ErrorAs(e, err, new(*controller.AlreadyOwnedError))
+		_, err = theirs.Create(ctx, nil)
+		require.ErrorContains(e, err, "nil")
+		_, err = maps.OwnedBy(aNamespace("new")).Create(ctx, fresh("orphan"))
+		require.ErrorContains(e, err, "the owner has no UID")
+	})
+}
+
+func aNamespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
