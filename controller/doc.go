@@ -20,6 +20,8 @@
 //	c.Watch(controller.Owns(deployments.Informer(), memcacheds))
 //	err = c.Run(ctx)
 //
+// In a program with a manager, manager.ControllerFor does this in fewer lines.
+//
 // # The flow
 //
 //	informer → predicates → map ─┐

@@ -9,9 +9,10 @@
 //		MetricsBindAddress:     ":8080",
 //		HealthProbeBindAddress: ":8081",
 //	})
-//	pods := factory.Informer[*corev1.Pod](m.Factory())
-//	c, err := controller.New("janitor", reconciler, m.ControllerOptions())
-//	err = m.Add(c)                           // anything with Run(ctx) error
+//	jobs := controller.ClientFor[*batchv1.Job](m.Factory())
+//	err = manager.ControllerFor[*corev1.Pod](m).Owns(jobs).Named("janitor").Complete(
+//		func(ctx context.Context, pod *corev1.Pod) (controller.Result, error) { ... })
+//	err = m.Add(r)                           // anything else with Run(ctx) error
 //	err = m.Run(manager.SignalContext())
 //
 // # Groups

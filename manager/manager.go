@@ -59,7 +59,8 @@ type Manager struct {
 	caches    []cache
 	listeners []listener
 	hooks     []*webhook.Server
-	readiers  []*Readier // those whose Run has been called and has not returned
+	events    map[string]*controller.Events // by the name of their controller
+	readiers  []*Readier                    // those whose Run has been called and has not returned
 	errs      []error
 }
 
@@ -96,6 +97,7 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 		ready:   newChecks("/readyz", opts.Logger),
 		elected: make(chan struct{}), failing: make(chan struct{}, 1),
 		state: idle, names: map[string]bool{}, added: map[Runnable]bool{}, informers: map[string]metrics.InformerSource{},
+		events: map[string]*controller.Events{},
 	}
 	for n := range m.groups {
 		m.groups[n] = newGroup(m.fail)

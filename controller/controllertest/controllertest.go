@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest"
@@ -52,6 +53,8 @@ type Env struct {
 	Client  *rest.Client
 	Factory *factory.Factory
 
+	config   *config.Config
+	logger   *slog.Logger
 	ctx      context.Context
 	runs     *sync.WaitGroup
 	observed []*observed
@@ -114,7 +117,7 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 		f := factory.New(client, o.Factory)
 		defer f.Wait()
 		defer cancel()
-		body(&Env{TB: t, Server: srv, Client: client, Factory: f, ctx: ctx, runs: &runs, replay: replay})
+		body(&Env{TB: t, Server: srv, Client: client, Factory: f, config: cfg, logger: o.Logger, ctx: ctx, runs: &runs, replay: replay})
 	})
 }
 
@@ -134,8 +137,8 @@ func failOnMutation(t interface{ Error(...any) }, next func(context.Context, *fa
 
 var builtin = sync.OnceValue(scheme.New)
 
-// Start starts the factory's informers and runs what it is given, controllers
-// mostly, until the test ends or stop is called, which waits for all of them. It
+// Start starts the factory's informers and runs what it is given, controllers or a
+// manager mostly, until the test ends or stop is called, which waits for all of them. It
 // returns when everything is quiet: a first reconcile of what was there is over
 // then, unless it waits for time to pass. An error of Run fails the test.
 //
@@ -145,9 +148,13 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 	e.Helper()
 	ctx, cancel := context.WithCancel(e.ctx)
 	var these sync.WaitGroup
+	managed := false
 	for _, r := range runs {
-		if o, ok := r.(observable); ok {
-			e.observed = append(e.observed, &observed{observable: o, errors: o.Status().Errors})
+		if o := observe(r); o != nil {
+			e.observed = append(e.observed, o)
+		}
+		if _, ok := r.(*manager.Manager); ok {
+			managed = true
 		}
 		these.Add(1)
 		e.runs.Go(func() {
@@ -157,7 +164,9 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 			}
 		})
 	}
-	e.Factory.Start(e.ctx)
+	if !managed { // else the manager does it, and stops them at its end
+		e.Factory.Start(e.ctx)
+	}
 	e.settle()
 	return func() {
 		cancel()

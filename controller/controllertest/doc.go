@@ -17,6 +17,12 @@
 // Settle return, whatever was to happen has happened. So there is nothing to poll
 // for.
 //
+// Where main adds its controllers to a manager, give what adds them Env.Manager:
+//
+//	m := e.Manager(manager.Options{})
+//	require.NoError(t, addControllers(m))
+//	e.Start(m)
+//
 // A kind of your own needs two things: its Go type in a scheme, and its place on the
 // server. See the example of RunWith.
 //

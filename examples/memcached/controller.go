@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -25,27 +26,28 @@ const (
 
 var ours = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // of a Pod: no others are watched
 
-// newController gives each Memcached a Deployment of its size, says in the status how
-// it is doing, and lets a Memcached go when its last node is gone.
-func newController(f *factory.Factory, events *controller.Events, opts controller.Options) (*controller.Controller, error) {
-	memcacheds := controller.ClientFor[*v1.Memcached](f)
-	deployments := controller.ClientFor[*appsv1.Deployment](f)
-	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: ours.AsSelector()}})
+// addController gives each Memcached a Deployment of its size, says in the status how it
+// is doing, and lets a Memcached go when its last node is gone.
+func addController(m *manager.Manager) error {
+	memcacheds := controller.ClientFor[*v1.Memcached](m.Factory())
+	deployments := controller.ClientFor[*appsv1.Deployment](m.Factory())
+	pods := factory.InformerWith(m.Factory(), factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: ours.AsSelector()}})
 	nodeOf := func(p *corev1.Pod) []controller.Request {
 		return []controller.Request{{Key: object.Key{Namespace: p.Namespace, Name: p.Labels[nodeLabel]}}}
 	}
 	nodes := sharedinformer.AddIndex(pods, "node of", nodeOf)
+	events := m.Events("cache.example.com/memcached")
 
 	deploy := func(ctx context.Context, m *v1.Memcached, nodes []string) error {
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name}}
-		d, did, err := controller.CreateOrUpdate(ctx, deployments, d, func(d *appsv1.Deployment) error {
+		d, did, err := controller.CreateOrUpdate(ctx, deployments.OwnedBy(m), d, func(d *appsv1.Deployment) error {
 			pod, node := &d.Spec.Template, labels.Merge(ours, labels.Set{nodeLabel: m.Name})
 			d.Spec.Replicas, d.Spec.Selector, pod.Labels = &m.Spec.Size, &metav1.LabelSelector{MatchLabels: node}, node
 			if len(pod.Spec.Containers) == 0 { // else it has the server's defaults, which must stay
 				pod.Spec.Containers = []corev1.Container{{Name: "memcached"}}
 			}
 			pod.Spec.Containers[0].Image = m.Spec.Image
-			return controller.SetControllerReference(m, d, f.Client().Scheme())
+			return nil
 		})
 		if err != nil {
 			return err
@@ -66,30 +68,24 @@ func newController(f *factory.Factory, events *controller.Events, opts controlle
 		return err
 	}
 
-	c, err := controller.New("memcached", controller.Objects(memcacheds, func(ctx context.Context, m *v1.Memcached) (done controller.Result, err error) {
-		var names []string
-		for pod := range nodes.Get(controller.RequestFor(m)) {
-			names = append(names, pod.Name)
-		}
-		slices.Sort(names)
-		d, exists := deployments.Get(object.KeyOf(m))
-		switch { // what each of these does leads here again
-		case m.DeletionTimestamp == nil && controller.AddFinalizer(m, finalizer):
-			_, err = memcacheds.Update(ctx, m)
-		case m.DeletionTimestamp == nil:
-			err = deploy(ctx, m, names)
-		case exists && controller.Controls(m, d):
-			err = deployments.Delete(ctx, d)
-		case len(names) == 0 && controller.RemoveFinalizer(m, finalizer):
-			_, err = memcacheds.Update(ctx, m) // and it is gone
-		}
-		return done, err
-	}), opts)
-	if err != nil {
-		return nil, err
-	}
-	c.Watch(controller.For(memcacheds.Informer()))
-	c.Watch(controller.Owns(deployments.Informer(), memcacheds))
-	c.Watch(controller.Map(pods, func(_ context.Context, p *corev1.Pod) ([]controller.Request, error) { return nodeOf(p), nil }))
-	return c, nil
+	return manager.ControllerFor[*v1.Memcached](m).Owns(deployments).Watches(controller.MapFunc(pods, nodeOf)).
+		Complete(func(ctx context.Context, m *v1.Memcached) (done controller.Result, err error) {
+			var names []string
+			for pod := range nodes.Get(controller.RequestFor(m)) {
+				names = append(names, pod.Name)
+			}
+			slices.Sort(names)
+			d, exists := deployments.Get(object.KeyOf(m))
+			switch { // what each of these does leads here again
+			case m.DeletionTimestamp == nil && controller.AddFinalizer(m, finalizer):
+				_, err = memcacheds.Update(ctx, m)
+			case m.DeletionTimestamp == nil:
+				err = deploy(ctx, m, names)
+			case exists && controller.Controls(m, d):
+				err = deployments.Delete(ctx, d)
+			case len(names) == 0 && controller.RemoveFinalizer(m, finalizer):
+				_, err = memcacheds.Update(ctx, m) // and it is gone
+			}
+			return done, err
+		})
 }

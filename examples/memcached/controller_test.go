@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
+	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -33,10 +34,9 @@ func world(t *testing.T, body func(e *controllertest.Env)) {
 	memcacheds.New = func() object.Object { return &v1.Memcached{} }
 	opts := controllertest.Options{Scheme: kinds, Server: apiserver.Options{Resources: []apiserver.Resource{memcacheds}}}
 	controllertest.RunWith(t, opts, func(e *controllertest.Env) {
-		events := controller.NewEvents(e.Client, "cache.example.com/memcached", controller.EventOptions{Instance: "test"})
-		c, err := newController(e.Factory, events, controller.Options{})
-		require.NoError(e, err)
-		e.Start(c, events)
+		m := e.Manager(manager.Options{})
+		require.NoError(e, addController(m))
+		e.Start(m)
 		body(e)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/millrace-dev/millrace/controller"
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
@@ -66,9 +65,7 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 		return err
 	}
 
-	events := controller.NewEvents(m.Client(), "cache.example.com/memcached", controller.EventOptions{Logger: log})
-	c, err := newController(m.Factory(), events, m.ControllerOptions())
-	if err != nil {
+	if err := addController(m); err != nil {
 		return err
 	}
 	certificate := webhook.Options{Address: f.webhooks, CertDir: f.certDir, Logger: log}
@@ -85,10 +82,8 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 			return err
 		}
 	}
-	for _, r := range []manager.Runnable{hooks, events, c} {
-		if err := m.Add(r); err != nil {
-			return err
-		}
+	if err := m.Add(hooks); err != nil {
+		return err
 	}
 	return m.Run(ctx)
 }

@@ -36,7 +36,7 @@ import (
 // one but the first. None of it runs: it has to compile.
 var _ = []any{
 	selecting, trimming, handling, reading, observing, writing,
-	controlling, managing, electing, clusters, caching, measuring, admitting,
+	controlling, building, differing, managing, electing, clusters, caching, measuring, admitting,
 }
 
 func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector, gvk object.GVK) error {
@@ -149,27 +149,58 @@ func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod) error {
 	return err
 }
 
-func controlling(ctx context.Context, client *rest.Client, f *factory.Factory) error {
-	namespaces := controller.ClientFor[*corev1.Namespace](f) // f is a *factory.Factory
-	maps := controller.ClientFor[*corev1.ConfigMap](f)
-
-	c, err := controller.New("greeter", controller.Objects(namespaces,
-		func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
-			m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
-			_, _, err := controller.CreateOrUpdate(ctx, maps, m, func(m *corev1.ConfigMap) error {
-				m.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
-				return controller.SetControllerReference(ns, m, client.Scheme())
-			})
+func controlling(m *manager.Manager) error {
+	maps := controller.ClientFor[*corev1.ConfigMap](m.Factory()) // m is a *manager.Manager
+	err := manager.ControllerFor(m, controller.LabelsChanged[*corev1.Namespace]()).Owns(maps).
+		Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+			greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
+			greeting.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
+			_, err := maps.OwnedBy(ns).Apply(ctx, greeting, "greeter")
 			return controller.Result{RequeueAfter: time.Hour}, err
-		}), controller.Options{Concurrency: 4, Logger: slog.Default()})
-	c.Watch(controller.For(namespaces.Informer(), controller.LabelsChanged[*corev1.Namespace]()))
-	c.Watch(controller.Owns(maps.Informer(), namespaces))
-	f.Start(ctx)
-	err = c.Run(ctx) // c.Ready() says which source it waits for, and why
+		})
+	err = m.Run(manager.SignalContext())
 	return err
 }
 
-func managing(cfg *config.Config, reconciler controller.Reconciler) error {
+func building(ctx context.Context, m *manager.Manager, f *factory.Factory, maps *controller.Client[*corev1.ConfigMap],
+	nodes *sharedinformer.Informer[*corev1.Node], everyNamespace func(*corev1.Node) []controller.Request,
+	greet func(context.Context, *corev1.Namespace) (controller.Result, error)) error {
+	// all that can be said
+	events := m.Events("example.com/greeter") // the manager sends them
+	secrets := controller.ClientFor[*corev1.Secret](m.Factory())
+	err := manager.ControllerFor[*corev1.Namespace](m).
+		Named("greeter").
+		With(controller.Options{Concurrency: 4}). // the rest is the manager's
+		In(manager.Others).                       // on every replica
+		Owns(maps).
+		Reads(secrets). // waits for their cache
+		Watches(controller.MapFunc(nodes, everyNamespace)).
+		Complete(greet)
+
+	// without a manager
+	namespaces := controller.ClientFor[*corev1.Namespace](f)
+	c, err := controller.New("greeter", controller.Objects(namespaces, greet), controller.Options{Logger: slog.Default()})
+	c.Watch(controller.For(namespaces.Informer(), controller.LabelsChanged[*corev1.Namespace]()))
+	c.Watch(maps.Owned(namespaces))
+	c.Watch(secrets.Awaited())
+	f.Start(ctx)
+	err = c.Run(ctx) // c.Ready() says which source it waits for, and why
+	_ = events
+	return err
+}
+
+func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], ns *corev1.Namespace) error {
+	// write only where something differs from the cache
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
+	m, did, err := controller.CreateOrUpdate(ctx, maps.OwnedBy(ns), m, func(m *corev1.ConfigMap) error {
+		m.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
+		return nil
+	})
+	_ = did
+	return err
+}
+
+func managing(cfg *config.Config, reconciler controller.Reconciler, r manager.Runnable) error {
 	m, err := manager.New(cfg, manager.Options{
 		Logger:                 slog.Default(),                           // nil is silent
 		LeaderElection:         &leaderelection.Options{Name: "janitor"}, // one replica works, the others are warm
@@ -179,11 +210,11 @@ func managing(cfg *config.Config, reconciler controller.Reconciler) error {
 		HealthProbeBindAddress: ":8081", // /healthz, /readyz?verbose
 		PprofBindAddress:       ":6060", // loopback; /debug/status and /debug/millrace/ show informers, controllers, election
 	})
-	pods := factory.Informer[*corev1.Pod](m.Factory())
-	c, err := controller.New("janitor", reconciler, m.ControllerOptions()) // logged, and in the metrics
-	c.Watch(controller.For(pods))
-	err = m.Add(c)                       // a controller, or anything with Run(ctx) error
+	// logged, and in the metrics
+	c, err := manager.ControllerFor[*corev1.Pod](m).Named("janitor").Build(reconciler)
+	err = m.Add(r)                       // anything with Run(ctx) error
 	err = m.Run(manager.SignalContext()) // the second signal ends at once
+	_ = c
 	return err
 }
 

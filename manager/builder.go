@@ -1,0 +1,186 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Builder makes a controller of a manager: with its informers, metrics, logger and
+// resync. Begin with ControllerFor, end with Complete or Build. Its methods change the
+// builder and return it; what is wrong is kept, and the last one says it all, each with
+// the file:line of the call. It is for one goroutine.
+type Builder[T object.Object] struct {
+	manager *Manager
+	client  *controller.Client[T]
+	name    string
+	group   *Group // nil is that of Manager.Add
+	opts    controller.Options
+	sources []controller.Source
+	errs    []error
+}
+
+// ControllerFor begins a controller that reconciles the objects of a type when something
+// happens to them, if every predicate lets that pass. Where nobody names it, its name is
+// the kind in lower case.
+func ControllerFor[T object.Object](m *Manager, predicates ...controller.Predicate[T]) *Builder[T] {
+	return begin(m, factory.For[T]{}, predicates)
+}
+
+// ControllerWith is ControllerFor for one of several informers of a type, or for a kind
+// that the type does not tell.
+func ControllerWith[T object.Object](m *Manager, of factory.For[T], predicates ...controller.Predicate[T]) *Builder[T] {
+	return begin(m, of, predicates)
+}
+
+// begin makes a builder. It is called by what the user calls.
+func begin[T object.Object](m *Manager, of factory.For[T], predicates []controller.Predicate[T]) *Builder[T] {
+	place := failure.Place(2)
+	if m == nil {
+		panic(place + ": the manager is nil")
+	}
+	b := &Builder[T]{manager: m, client: controller.ClientWith(m.Factory(), of)}
+	kind := b.client.Resource().Kind()
+	if b.name = strings.ToLower(kind.Kind); kind.Empty() {
+		b.name = reflect.TypeFor[T]().String()
+		_, err := b.client.Mapping(context.Background()) // which asks nobody where there is no kind
+		b.errs = append(b.errs, fmt.Errorf("%s: %w", place, err))
+	}
+	b.watch(place, controller.For(b.client.Informer(), predicates...))
+	return b
+}
+
+// Client returns the client of the kind that is reconciled.
+func (b *Builder[T]) Client() *controller.Client[T] { return b.client }
+
+// Owns lets a change of an object lead to a reconcile of the object that controls it;
+// see controller.Owns. To choose among the changes, give Watches that source, with
+// predicates.
+func (b *Builder[T]) Owns(kinds ...controller.Watchable) *Builder[T] {
+	return b.each("Owns", kinds, func(k controller.Watchable) controller.Source { return k.Owned(b.client) })
+}
+
+// Reads makes the controller wait for the caches of kinds that its reconciles read, and
+// whose changes lead to none.
+func (b *Builder[T]) Reads(kinds ...controller.Watchable) *Builder[T] {
+	return b.each("Reads", kinds, controller.Watchable.Awaited)
+}
+
+func (b *Builder[T]) each(method string, kinds []controller.Watchable, source func(controller.Watchable) controller.Source) *Builder[T] {
+	place := failure.Place(2)
+	for n, k := range kinds {
+		if v := reflect.ValueOf(k); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			b.errs = append(b.errs, fmt.Errorf("%s: %s: client %d of %d is nil: get one from controller.ClientFor", place, method, n+1, len(kinds)))
+			continue
+		}
+		b.watch(place, source(k))
+	}
+	return b
+}
+
+// Watches adds sources of every other kind; see controller.Map for what happens to other
+// objects, and controller.Channel for what happens elsewhere.
+func (b *Builder[T]) Watches(sources ...controller.Source) *Builder[T] {
+	place := failure.Place(1)
+	for _, s := range sources {
+		b.watch(place, s)
+	}
+	return b
+}
+
+func (b *Builder[T]) watch(place string, s controller.Source) {
+	if err := s.Err(); err != nil {
+		b.errs = append(b.errs, fmt.Errorf("%s: source %s: %w", place, s, err))
+		return
+	}
+	b.sources = append(b.sources, s.At(place))
+}
+
+// Named sets the controller's name, which is in metrics, messages and the log, and must
+// be unique in the manager.
+func (b *Builder[T]) Named(name string) *Builder[T] {
+	b.name = name
+	return b
+}
+
+// With sets the controller's options. What they leave out is as in
+// Manager.ControllerOptions; a negative Resync is never.
+func (b *Builder[T]) With(opts controller.Options) *Builder[T] {
+	b.opts = opts
+	return b
+}
+
+// In lets the controller run in a group, such as Others: on every replica. The default
+// is LeaderElected.
+func (b *Builder[T]) In(group Group) *Builder[T] {
+	b.group = &group
+	return b
+}
+
+// Complete makes the controller of a function that is given a copy of the object to
+// reconcile, as controller.Objects does, and adds it to the manager, which runs it.
+func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controller.Result, error)) error {
+	if reconcile == nil {
+		return b.wrong(errors.New("the reconcile function is nil"))
+	}
+	_, err := b.Build(controller.Objects(b.client, reconcile))
+	return err
+}
+
+// Build makes the controller of a Reconciler, which is given the name of what to
+// reconcile, also when that is gone. It adds the controller to the manager, which runs
+// it, and returns it for those who add sources later.
+func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, error) {
+	if len(b.errs) > 0 {
+		return nil, b.wrong(nil)
+	}
+	c, err := controller.New(b.name, r, b.options())
+	if err != nil {
+		return nil, err // which names the controller
+	}
+	for _, s := range b.sources {
+		c.Watch(s)
+	}
+	if b.group != nil {
+		err = b.manager.AddTo(*b.group, c)
+	} else {
+		err = b.manager.Add(c)
+	}
+	if err != nil {
+		return nil, b.wrong(err)
+	}
+	return c, nil
+}
+
+// options are the manager's where the builder's say nothing.
+func (b *Builder[T]) options() controller.Options {
+	opts, defaults := b.opts, b.manager.ControllerOptions()
+	if opts.Metrics == nil {
+		opts.Metrics = defaults.Metrics
+	}
+	if opts.QueueMetrics == nil {
+		opts.QueueMetrics = defaults.QueueMetrics
+	}
+	if opts.Logger == nil {
+		opts.Logger = defaults.Logger
+	}
+	switch {
+	case opts.Resync == 0:
+		opts.Resync = defaults.Resync
+	case opts.Resync < 0:
+		opts.Resync = 0
+	}
+	return opts
+}
+
+// wrong is all that is wrong, with err at the end.
+func (b *Builder[T]) wrong(err error) error {
+	return fmt.Errorf("controller %s: %w", b.name, errors.Join(append(b.errs, err)...))
+}

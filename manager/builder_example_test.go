@@ -1,0 +1,55 @@
+package manager_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// A controller that gives each namespace a greeting.
+func ExampleControllerFor() {
+	srv := apiserver.New(apiserver.Options{})
+	defer srv.Close()
+	endpoint, err := srv.Listen(apiserver.ListenOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := srv.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
+		log.Fatal(err)
+	}
+
+	m, err := manager.New(&config.Config{Host: endpoint.URL}, manager.Options{}) // config.Load() in a program
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // manager.SignalContext() in a program
+	maps := controller.ClientFor[*corev1.ConfigMap](m.Factory())
+	err = manager.ControllerFor[*corev1.Namespace](m).Owns(maps).
+		Complete(func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+			greeting := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "greeting"}}
+			greeting.Data = map[string]string{"text": "hello " + ns.Name}
+			made, err := maps.OwnedBy(ns).Apply(ctx, greeting, "greeter")
+			if err != nil {
+				return controller.Result{}, err
+			}
+			fmt.Println(made.Data["text"], "of", made.OwnerReferences[0].Kind, made.OwnerReferences[0].Name)
+			cancel()
+			return controller.Result{}, nil
+		})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := m.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// hello shop of Namespace shop
+}
