@@ -5,12 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/internal/mergepatch"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -62,13 +61,13 @@ func statusPatch[T object.Object](o T, change func(T) error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	differences, zeros := mergePatch(before, after)
+	differences, zeros := mergepatch.Between(before, after)
 	if len(differences) == 0 {
 		return nil, nil
 	}
 	content := map[string]any{"status": differences}
-	if version := o.GetResourceVersion(); zeros && version != "" {
-		content["metadata"] = map[string]any{"resourceVersion": version}
+	if zeros {
+		mergepatch.Carry(content, o.GetResourceVersion())
 	}
 	return json.Marshal(content)
 }
@@ -88,60 +87,4 @@ func statusOf(o object.Object) (map[string]any, error) {
 		return nil, fmt.Errorf("status of %s: %w", object.FormatKey(object.KeyOf(o)), err)
 	}
 	return parts.Status, nil
-}
-
-// mergePatch is what makes after of before (RFC 7386): null for what goes, the
-// value for what comes or changes, and the same for what is within. Where nothing
-// was set before, it has all of after; zeros says whether that was so and there was
-// a zero value which is there before and after.
-func mergePatch(before, after map[string]any) (patch map[string]any, zeros bool) {
-	patch = make(map[string]any)
-	for name := range before {
-		if _, stays := after[name]; !stays {
-			patch[name] = nil
-		}
-	}
-	same := make(map[string]any)
-	for name, value := range after {
-		old := before[name]
-		within, isObject := value.(map[string]any)
-		oldWithin, wasObject := old.(map[string]any)
-		switch {
-		case isObject && wasObject:
-			inner, innerZeros := mergePatch(oldWithin, within)
-			if len(inner) > 0 {
-				patch[name] = inner
-			} else {
-				same[name] = value
-			}
-			zeros = zeros || innerZeros
-		case !reflect.DeepEqual(old, value): // what is null is as good as missing
-			patch[name] = value
-		default:
-			same[name] = value
-		}
-	}
-	if len(patch) == 0 || len(same) == 0 || !isZero(before) {
-		return patch, zeros
-	}
-	maps.Copy(patch, same)
-	return patch, true
-}
-
-// isZero reports whether a value in JSON is what Go writes for a zero value.
-func isZero(value any) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, within := range v {
-			if !isZero(within) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		return len(v) == 0
-	case json.Number:
-		return v == "0"
-	}
-	return value == nil || value == "" || value == false
 }

@@ -57,7 +57,8 @@ func (c *Client[T]) UpdateStatusWith(ctx context.Context, o T, opts metav1.Updat
 	return c.wrote(ctx, opts.DryRun)(c.resource.Subresource("status").Update(ctx, o, opts))
 }
 
-// Patch changes an object by a patch; see rest.Resource.Patch.
+// Patch changes an object by a patch; see rest.Resource.Patch. The function Patch makes
+// one of what a function changes.
 func (c *Client[T]) Patch(ctx context.Context, key object.Key, pt types.PatchType, patch []byte) (T, error) {
 	return c.PatchWith(ctx, key, pt, patch, metav1.PatchOptions{})
 }

@@ -57,6 +57,34 @@ func ResourceForKind[T object.Object](c *Client, kind object.GVK) *Resource[T] {
 	return newResource[T](c, kind, nil, &location{kind: kind, mapper: c.mapper})
 }
 
+// ResourceOf returns the resource of one object: of the kind that it names, else of the
+// kind that the client's scheme has for its Go type. So a program reads and writes objects
+// of any kind, such as those of a manifest. The answers are of type T; where that is
+// object.Object, of the Go type that the scheme has for the kind, which must be there.
+func ResourceOf[T object.Object](c *Client, o T) *Resource[T] {
+	c.mustExist()
+	kind, err := kindOfObject(c, o)
+	return newResource[T](c, kind, err, &location{kind: kind, mapper: c.mapper})
+}
+
+// kindOfObject returns the kind that an object names, or that of its Go type.
+func kindOfObject(c *Client, o object.Object) (object.GVK, error) {
+	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return object.GVK{}, errors.New("the object whose kind is wanted is nil")
+	}
+	if kind := o.GetObjectKind().GroupVersionKind(); kind.Kind != "" && kind.Version != "" {
+		return kind, nil
+	}
+	kinds, _, err := c.scheme.ObjectKinds(o)
+	switch {
+	case err != nil:
+		return object.GVK{}, fmt.Errorf("%T names no kind, and is not registered in the client's scheme: set its apiVersion and kind, or register it", o)
+	case len(kinds) > 1:
+		return object.GVK{}, fmt.Errorf("%T names no kind, and the client's scheme has it under several (%v): set its apiVersion and kind", o, kinds)
+	}
+	return kinds[0], nil
+}
+
 // ResourceForMapping returns the resource at a place that is known, so that no
 // discovery is needed. The place is believed for good, even where the server
 // answers 404. For T see ResourceForKind.

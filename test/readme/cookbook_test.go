@@ -138,10 +138,25 @@ func observing(client *rest.Client, f *factory.Factory, logger *slog.Logger) {
 	f = factory.New(client, factory.Options{Logger: logger, DetectMutations: time.Second})
 }
 
-func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod) error {
+func writing(ctx context.Context, client *rest.Client, pod *corev1.Pod, manifest []object.Object) error {
 	// write to the server
 	pods := rest.ResourceFor[*corev1.Pod](client).Namespace("shop")
 	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+
+	// read, change, send what is different; again after a conflict
+	pod, err = pods.Change(ctx, object.Key{Name: "web-0"}, func(p *corev1.Pod) error {
+		p.Finalizers = append(p.Finalizers, "example.com/f")
+		return nil
+	}, rest.ChangeOptions{Locked: true}) // a list is sent whole: nobody may have written it meanwhile
+
+	// objects of any kind, each through the resource of its own
+	for _, o := range manifest {
+		applied, err := rest.ResourceOf(client, o).Apply(ctx, o, metav1.ApplyOptions{FieldManager: "me"})
+		if err != nil {
+			return err // a conflict names the field and who owns it; Force takes it over
+		}
+		fmt.Println(applied.GetName())
+	}
 
 	// queue work by key
 	q := workqueue.New(workqueue.Options[object.Key]{Name: "pods"})
@@ -196,7 +211,13 @@ func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], 
 		m.Data = map[string]string{"text": "hello " + ns.Labels["greet"]}
 		return nil
 	})
-	_ = did
+
+	// send what changes, of an object that may come from the cache
+	m, did, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error {
+		m.Labels = map[string]string{"greeted": "yes"}
+		return nil
+	})
+	_, _ = m, did
 	return err
 }
 

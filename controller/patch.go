@@ -1,0 +1,87 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/internal/mergepatch"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// Patch sends what change does to o, and nothing where it does nothing. change is called
+// with a copy of o, which may come from the cache. It returns the object as it is then; o
+// itself if nothing was sent.
+//
+// It is a JSON merge patch (RFC 7386) without a resource version: others may write other
+// fields at the same time, and of a field that both write the last stays. A list is sent
+// whole, so that what others add to it at the same time is lost: use PatchLocked for
+// finalizers and owner references. What was zero before and is required is sent, and
+// guarded, as in PatchStatus. The status is not written where the kind has a status
+// subresource: that is what PatchStatus does.
+//
+// Where the cache has parts of objects, or what a transform made of them, what it has can
+// be changed, but for lists that it has in part.
+func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	return patch(ctx, c, o, change, false)
+}
+
+// PatchLocked is Patch with the resource version of o: it fails with a conflict
+// (apierrors.IsConflict) where o is not the latest. A reconcile returns that error and is
+// called again when the cache has more. Outside of one, rest.Resource.Change tries again
+// by itself.
+func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	return patch(ctx, c, o, change, true)
+}
+
+func patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error, locked bool) (T, Outcome, error) {
+	if err := c.given("patch", o); err != nil {
+		return o, Unchanged, err
+	}
+	body, err := c.difference(o, change, locked)
+	if err != nil || body == nil {
+		return o, Unchanged, err
+	}
+	patched, err := c.wrote(ctx, nil)(c.resource.Patch(ctx, object.KeyOf(o), types.MergePatchType, body, metav1.PatchOptions{}))
+	return outcome(o, patched, DidUpdate, err)
+}
+
+// difference is what Patch sends; nil for nothing.
+func (c *Client[T]) difference(o T, change func(T) error, locked bool) ([]byte, error) {
+	wanted := copyOf(o)
+	if err := change(wanted); err != nil {
+		return nil, err
+	}
+	describe := func(err error) error {
+		return fmt.Errorf("patch %s %s: %w", c, object.FormatKey(object.KeyOf(o)), err)
+	}
+	before, err := mergepatch.Fields(o)
+	if err != nil {
+		return nil, describe(err)
+	}
+	after, err := mergepatch.Fields(wanted)
+	if err != nil {
+		return nil, describe(err)
+	}
+	differences, zeros := mergepatch.Between(before, after)
+	if len(differences) == 0 {
+		return nil, nil
+	}
+	if object.KeyOf(wanted) != object.KeyOf(o) {
+		return nil, describe(fmt.Errorf("change made %s of its key", object.FormatKey(object.KeyOf(wanted))))
+	}
+	if c.informer != nil {
+		for _, path := range mergepatch.Lists(differences) {
+			if c.informer.Altered() || !c.informer.Kept().KeepsAll(path) {
+				return nil, describe(fmt.Errorf("the cache may have %s in part, which would replace the whole list: use Apply", path))
+			}
+		}
+	}
+	if locked || zeros {
+		mergepatch.Carry(differences, o.GetResourceVersion())
+	}
+	return json.Marshal(differences)
+}

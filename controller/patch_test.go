@@ -1,0 +1,110 @@
+package controller_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+func TestPatchSendsWhatIsDifferent(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		ctx, maps := e.Context(), controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		e.Start()
+		stale := controllertest.Put(e, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"a": "1"}},
+			Data:       map[string]string{"a": "1", "b": "1"},
+		})
+		newer := stale.DeepCopy()
+		newer.Data["b"] = "theirs"
+		controllertest.Put(e, newer)
+		write := func(m *corev1.ConfigMap) error { m.Data["a"] = "2"; delete(m.Labels, "a"); return nil }
+
+		_, did, err := controller.PatchLocked(ctx, maps, stale, write)
+		require.True(e, apierrors.IsConflict(err), "%v", err)
+		require.Equal(e, controller.Unchanged, did)
+
+		m, did, err := controller.Patch(ctx, maps, stale, write)
+		require.NoError(e, err)
+		require.Equal(e, controller.DidUpdate, did)
+		require.Equal(e, map[string]string{"a": "2", "b": "theirs"}, m.Data)
+		require.Empty(e, m.Labels)
+		require.Equal(e, "1", stale.Data["a"], "what was given is not changed")
+
+		before := e.Server.RV()
+		same, did, err := controller.PatchLocked(ctx, maps, m, write)
+		require.NoError(e, err)
+		require.Equal(e, controller.Unchanged, did)
+		require.Same(e, m, same)
+		require.Equal(e, before, e.Server.RV())
+
+		_, _, err = controller.PatchLocked(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Data["a"] = "3"; return nil })
+		require.NoError(e, err, "the latest may be patched")
+		_, _, err = controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Name = "other"; return nil })
+		require.ErrorContains(e, err, "change made shop/other of its key")
+		_, _, err = controller.Patch(ctx, maps, nil, write)
+		require.ErrorContains(e, err, "patch configmaps: the object is nil")
+	})
+}
+
+// A reconcile sees what it has patched.
+func TestAPatchIsSeenByTheNextReconcile(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		maps := controller.ClientFor[*corev1.ConfigMap](e.Factory)
+		var seen []string
+		c, err := controller.New("patcher", controller.Objects(maps, func(ctx context.Context, m *corev1.ConfigMap) (controller.Result, error) {
+			seen = append(seen, m.Data["a"])
+			_, did, err := controller.Patch(ctx, maps, m, func(m *corev1.ConfigMap) error { m.Data = map[string]string{"a": "mine"}; return nil })
+			return controller.Result{Requeue: did != controller.Unchanged}, err
+		}), controller.Options{})
+		require.NoError(e, err)
+		c.Watch(controller.For(maps.Informer()))
+		controllertest.Put(e, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+		e.Start(c)
+		require.Equal(e, "", seen[0])
+		for _, later := range seen[1:] {
+			require.Equal(e, "mine", later)
+		}
+		require.Greater(e, len(seen), 1)
+	})
+}
+
+// Of what the cache has in part, only what is whole is sent.
+func TestAPatchOfAnObjectInPart(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		ctx := e.Context()
+		nodes := controller.ClientWith(e.Factory, factory.For[*corev1.Node]{Keep: wire.Only("metadata.labels", "metadata.finalizers", "spec.taints.key")})
+		e.Start()
+		controllertest.Put(e, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{"example.com/a"}},
+			Spec:       corev1.NodeSpec{PodCIDR: "10.0.0.0/8", Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}},
+		})
+		n, ok := nodes.Get(object.Key{Name: "n"})
+		require.True(e, ok)
+		patched, _, err := controller.PatchLocked(ctx, nodes, n, func(n *corev1.Node) error {
+			n.Labels = map[string]string{"a": "b"}
+			n.Finalizers = append(n.Finalizers, "example.com/b")
+			return nil
+		})
+		require.NoError(e, err)
+		require.Len(e, patched.Finalizers, 2)
+		whole := controllertest.Get[*corev1.Node](e, object.Key{Name: "n"})
+		require.Equal(e, "10.0.0.0/8", whole.Spec.PodCIDR)
+		require.Equal(e, "v", whole.Spec.Taints[0].Value)
+
+		_, _, err = controller.Patch(ctx, nodes, patched, func(n *corev1.Node) error {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "other"})
+			return nil
+		})
+		require.ErrorContains(e, err, "the cache may have spec.taints in part")
+	})
+}
