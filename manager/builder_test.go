@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,13 +110,18 @@ func TestABuiltControllerHasOptions(t *testing.T) {
 		m := e.Manager(manager.Options{SyncPeriod: time.Hour, LeaderElection: &leaderelection.Options{Name: "other", Namespace: "shop"}})
 		controllertest.Put(e, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: labels.Set{"app": "web"}}})
 		controllertest.Put(e, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db-0"}})
-		var mu sync.Mutex // several controllers count
-		calls := map[string]int{}
+		var mu sync.Mutex // guards counts: several controllers count
+		counts := map[string]int{}
+		calls := func() map[string]int {
+			mu.Lock()
+			defer mu.Unlock()
+			return maps.Clone(counts)
+		}
 		count := func(name string) controller.Reconciler {
 			return controller.Func(func(_ context.Context, req controller.Request) (result, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				calls[name+" "+req.Name]++
+				counts[name+" "+req.Name]++
 				return result{}, nil
 			})
 		}
@@ -126,14 +133,14 @@ func TestABuiltControllerHasOptions(t *testing.T) {
 		_, err = manager.ControllerWith(m, web).Named("never").With(controller.Options{Resync: -1}).Build(count("never"))
 		require.NoError(e, err)
 		e.Start(m)
-		require.Equal(e, map[string]int{"often web-0": 1, "hourly web-0": 1, "hourly db-0": 1, "never web-0": 1}, calls)
+		require.Equal(e, map[string]int{"often web-0": 1, "hourly web-0": 1, "hourly db-0": 1, "never web-0": 1}, calls())
 		require.Equal(e, 3, m.Report().Controllers[0].Concurrency)
 		e.Settle(10 * time.Minute)
-		require.InDelta(e, 10, calls["often web-0"], 2)
-		require.Equal(e, 1, calls["hourly web-0"])
+		require.InDelta(e, 10, calls()["often web-0"], 2)
+		require.Equal(e, 1, calls()["hourly web-0"])
 		e.Settle(time.Hour)
-		require.Equal(e, 2, calls["hourly web-0"])
-		require.Equal(e, 1, calls["never web-0"])
+		require.Equal(e, 2, calls()["hourly web-0"])
+		require.Equal(e, 1, calls()["never web-0"])
 	})
 }
 
@@ -157,20 +164,20 @@ func TestABuiltControllerAwaitsWhatItReads(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		e.Server.Faults().Add(apiserver.Fault{Resource: "secrets", Do: []apiserver.Action{apiserver.Fail{Code: 403}}})
 		m := e.Manager(manager.Options{})
-		called := false
+		var called atomic.Bool
 		secrets := controller.ClientFor[*corev1.Secret](m.Factory())
 		require.NoError(e, manager.ControllerFor[*corev1.Namespace](m).Reads(secrets).Complete(
 			func(context.Context, *corev1.Namespace) (result, error) {
-				called = true
+				called.Store(true)
 				return result{}, nil
 			}))
 		controllertest.Put(e, aNamespace("shop", ""))
 		e.Start(m)
 		e.Settle(time.Minute)
-		require.False(e, called)
+		require.False(e, called.Load())
 		e.Server.Faults().Clear()
 		e.Settle(10 * time.Minute)
-		require.True(e, called)
+		require.True(e, called.Load())
 		controllertest.Put(e, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "s"}})
 		require.EqualValues(e, 1, m.Report().Controllers[0].Successes, "a change of it leads to nothing")
 	})
