@@ -24,6 +24,7 @@
 //	serving                    HTTP servers with certificates and access rights
 //	controller                 events in, requests queued, reconcilers called
 //	leaderelection             one of several processes does the work, by a Lease
+//	shard                      many processes share the work, by a Lease each
 //	webhook                    admission and conversion
 //	metrics                    all figures under their names, for Prometheus
 //	debug                      a process as others may look into it, over HTTP

@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"reflector"},
 	{"sharedinformer"},
 	{"factory", "serving"},
-	{"controller", "leaderelection", "webhook"},
+	{"controller", "leaderelection", "shard", "webhook"},
 	{"metrics", "debug"},
 	{"manager"},
 	{"controllermanager"},

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	law     = regexp.MustCompile(`(?m)^- \*\*([LWC]\d\d) `)
-	lawTest = regexp.MustCompile(`(?m)^func Test([LWC]\d\d)_`)
-	lawName = regexp.MustCompile(`\b[LWC]\d\d\b`)
+	law     = regexp.MustCompile(`(?m)^- \*\*([LWCDS]\d\d) `)
+	lawTest = regexp.MustCompile(`(?m)^func Test([LWCDS]\d\d)_`)
+	lawName = regexp.MustCompile(`\b[LWCDS]\d\d\b`)
 	lines   = regexp.MustCompile(`#L\d+(-L\d+)?`) // of a file, in an address
 )
 

@@ -1,0 +1,186 @@
+package shard
+
+import (
+	"cmp"
+	"container/heap"
+	"math/bits"
+	"slices"
+)
+
+// surplus is by how many percent a member may have more than its share of the slots. Less
+// would move more slots when members come and go, and more would leave some with too much.
+const surplus = 10
+
+// candidate is a member to whom slots may be assigned.
+type candidate struct {
+	name   string
+	weight int // 0 for none
+}
+
+// assign says which candidate has which slot: the index into candidates, or -1 where
+// nobody takes any. It depends on names and weights alone, not on their order, so that
+// everybody who sees the same members comes to the same.
+//
+// It is rendezvous hashing with bounded loads. Each slot and candidate have a price,
+// which is drawn from their names and falls with the weight. The cheapest pair of all is
+// made, then the cheapest of what is left, and so on; a candidate that has its share and
+// the surplus takes no more. So a slot moves only if its candidate leaves, a cheaper one
+// comes, or the bounds change.
+func assign(total int, candidates []candidate) []int {
+	a := assignment{owners: make([]int, total), candidates: candidates}
+	a.prepare()
+	for slot := range a.owners {
+		a.owners[slot] = -1
+		if len(a.classes) > 0 {
+			a.place(slot)
+		}
+	}
+	return a.owners
+}
+
+// assignment makes the pairs as in a stable marriage, since the prices give both sides
+// one order: each slot asks the cheapest candidate that has not refused it, and a full
+// candidate refuses its dearest slot.
+type assignment struct {
+	candidates []candidate
+	owners     []int
+	classes    []class
+	room       []int         // of candidates
+	taken      []offerHeap   // by candidate, the dearest first
+	refused    map[int][]int // by slot, the candidates that refused it
+}
+
+// class is the candidates of one weight, by name.
+type class struct {
+	weight  uint64
+	members []int
+	seeds   []uint64
+}
+
+func (a *assignment) prepare() {
+	var order []int
+	sum := 0
+	for n, c := range a.candidates {
+		if c.weight > 0 {
+			order = append(order, n)
+			sum += c.weight
+		}
+	}
+	slices.SortFunc(order, func(x, y int) int {
+		return cmp.Or(cmp.Compare(a.candidates[x].weight, a.candidates[y].weight), cmp.Compare(a.candidates[x].name, a.candidates[y].name))
+	})
+	a.room, a.taken, a.refused = make([]int, len(a.candidates)), make([]offerHeap, len(a.candidates)), map[int][]int{}
+	for _, n := range order {
+		weight := a.candidates[n].weight
+		share := len(a.owners) * weight * (100 + surplus)
+		a.room[n] = (share + 100*sum - 1) / (100 * sum)
+		if last := len(a.classes) - 1; last < 0 || a.classes[last].weight != uint64(weight) {
+			a.classes = append(a.classes, class{weight: uint64(weight)})
+		}
+		c := &a.classes[len(a.classes)-1]
+		c.members, c.seeds = append(c.members, n), append(c.seeds, seed(a.candidates[n].name))
+	}
+}
+
+func seed(name string) uint64 { return stir(Hash(name)) }
+
+// draw is what a slot and a candidate get by chance.
+func draw(slot int, seed uint64) uint64 {
+	return stir(seed ^ (uint64(slot)+1)*0x9e3779b97f4a7c15)
+}
+
+// place finds a candidate for a slot, and then for the one that had to go for it.
+func (a *assignment) place(slot int) {
+	for {
+		best := a.cheapest(slot)
+		taken := &a.taken[best.candidate]
+		heap.Push(taken, best)
+		a.owners[slot] = best.candidate
+		if taken.Len() <= a.room[best.candidate] {
+			return
+		}
+		gone := heap.Pop(taken).(offer)
+		a.refused[gone.slot] = append(a.refused[gone.slot], gone.candidate)
+		slot = gone.slot
+	}
+}
+
+// offer is a slot and a candidate with their price: cost/weight.
+type offer struct {
+	slot, candidate int
+	draw            uint64 // the greater, the cheaper among those of one weight
+	cost            uint64
+	weight          uint64
+}
+
+// cheapest returns the best offer for a slot. Among candidates of one weight the greatest
+// draw is the cheapest, and only those are compared by their costs, which take longer.
+func (a *assignment) cheapest(slot int) offer {
+	refused := a.refused[slot]
+	var best offer
+	found := false
+	for _, c := range a.classes {
+		of, most := -1, uint64(0)
+		for at, seed := range c.seeds {
+			if d := draw(slot, seed); (d > most || of < 0) && !slices.Contains(refused, c.members[at]) {
+				of, most = c.members[at], d
+			}
+		}
+		if of < 0 {
+			continue
+		}
+		next := offer{slot, of, most, cost(most), c.weight}
+		if !found || a.compare(next, best) < 0 {
+			best, found = next, true
+		}
+	}
+	return best
+}
+
+// compare orders offers by price, then by name and slot.
+func (a *assignment) compare(x, y offer) int {
+	if x.weight == y.weight && x.draw != y.draw {
+		return cmp.Compare(y.draw, x.draw)
+	}
+	return cmp.Or(
+		cmp.Compare(x.cost*y.weight, y.cost*x.weight),
+		cmp.Compare(a.candidates[x.candidate].name, a.candidates[y.candidate].name),
+		cmp.Compare(x.slot, y.slot))
+}
+
+// cost is -log2 of draw/2^64 in units of 2^-32, in whole numbers, so that it is the same
+// on every processor. Divided by its weight, the least of some candidates falls to each
+// as often as its weight is part of their sum.
+func cost(draw uint64) uint64 {
+	draw |= 1
+	zeros := bits.LeadingZeros64(draw)
+	mantissa := draw << zeros // from 1 to 2, in units of 2^-63
+	log := uint64(63 - zeros)
+	for range 32 {
+		square, _ := bits.Mul64(mantissa, mantissa) // from 1 to 4, in units of 2^-62
+		log <<= 1
+		if square >= 1<<63 {
+			log |= 1
+			mantissa = square
+		} else {
+			mantissa = square << 1
+		}
+	}
+	return 64<<32 - log
+}
+
+// offerHeap has the dearest offer of one candidate first.
+type offerHeap []offer
+
+func (h offerHeap) Len() int { return len(h) }
+func (h offerHeap) Less(i, j int) bool {
+	return h[i].draw < h[j].draw || h[i].draw == h[j].draw && h[i].slot > h[j].slot
+}
+func (h offerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *offerHeap) Push(x any)   { *h = append(*h, x.(offer)) }
+func (h *offerHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
+}

@@ -1,0 +1,154 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// Errors of Group, and causes of the ends of contexts.
+var (
+	// ErrNotOurs: the slot is not this member's at the moment.
+	ErrNotOurs = errors.New("the slot is not ours")
+	// ErrMoved: the slot is to be another member's, or this one leaves.
+	ErrMoved = errors.New("the slot moves to another member")
+	// ErrLost: our Lease could not be renewed in time, or it was taken away.
+	ErrLost = errors.New("our lease was lost")
+	// ErrRunning: Run was called while it runs.
+	ErrRunning = errors.New("the member runs already")
+)
+
+// Group is one member of a group. Make it with New.
+type Group struct {
+	opts     Options
+	leases   *rest.Resource[*coordinationv1.Lease]
+	informer *sharedinformer.Informer[*coordinationv1.Lease]
+	seen     *sightings
+	turn     chan struct{} // a token while Run runs
+	wake     chan struct{} // a token while there may be something to do
+
+	mu      sync.Mutex // guards what follows; nothing is called while it is held
+	slots   []slot
+	until   time.Time // when what we have must have ended, as things are
+	owned   Slots
+	changed chan struct{} // closed, and replaced, when owned changes
+	status  Status
+	refused error // why we take no slots
+}
+
+// New checks the options and sends nothing. The client's scheme must know Lease.
+func New(client *rest.Client, opts Options) (*Group, error) {
+	if client == nil {
+		return nil, errors.New("shard: no client")
+	}
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if s := client.Scheme(); s == nil || !s.Recognizes(leases.Kind) {
+		return nil, errors.New("shard: the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
+	}
+	opts.Logger = opts.Logger.With("group", opts.Name)
+	g := &Group{
+		opts:    opts,
+		leases:  rest.ResourceForMapping[*coordinationv1.Lease](client, leases).Namespace(opts.Namespace),
+		turn:    make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
+		slots:   make([]slot, opts.Slots),
+		owned:   NewSlots(opts.Slots),
+		changed: make(chan struct{}),
+	}
+	g.status = Status{Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight}
+	g.seen = &sightings{opts: opts, told: g.look, all: map[types.UID]*sighting{}}
+	g.informer = sharedinformer.New(g.leases, sharedinformer.Options{
+		Name:          "leases of group " + opts.Name,
+		LabelSelector: labels.SelectorFromSet(labels.Set{groupLabel: opts.Name}),
+		Timing: reflector.Timing{ // a member that does not see the others takes on nothing
+			WatchTimeout: time.Minute, StallTimeout: opts.RenewDeadline,
+			Backoff: reflector.Backoff{Max: 2 * opts.RetryPeriod},
+		},
+	})
+	g.informer.AddHandlerWith(g.seen, sharedinformer.HandlerOptions{Name: "group " + opts.Name, OnSync: g.look})
+	return g, nil
+}
+
+// look has the keeper look at everything again.
+func (g *Group) look() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run takes part until ctx is done, and then leaves: it hands all slots over, which takes
+// as long as the work in them takes to end, and deletes its Lease. Trouble with the server
+// is not an error: it is tried again, and shows in Status.
+func (g *Group) Run(ctx context.Context) error {
+	select {
+	case g.turn <- struct{}{}:
+		defer func() { <-g.turn }()
+	default:
+		return fmt.Errorf("shard: group %s: %w", g.opts.Name, ErrRunning)
+	}
+	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // we outlive ctx to leave
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	wait, err := g.informer.Start(beyond)
+	if err != nil {
+		return fmt.Errorf("shard: group %s: %w", g.opts.Name, err)
+	}
+	running.Go(func() { _ = wait() })
+	running.Go(func() { g.watch(beyond) })
+	k := &keeper{Group: g, ours: map[types.UID]bool{}, answers: make(chan answer, maxRequests), requests: &running}
+	k.keep(ctx, beyond)
+	return nil
+}
+
+// watch ends the work at the deadline, which each renewal puts off, whatever a transport
+// or a logger does.
+func (g *Group) watch(ctx context.Context) {
+	for {
+		g.mu.Lock()
+		left, changed := time.Until(g.until), g.changed
+		if left <= 0 {
+			g.loseAll(fmt.Errorf("%w: not renewed for %s", ErrLost, g.opts.RenewDeadline))
+			left, changed = time.Hour, g.changed
+		}
+		g.mu.Unlock()
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-changed: // there may be something to lose now
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// Owned returns the slots that are this member's, and a channel that is closed when they
+// have changed.
+func (g *Group) Owned() (Slots, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.owned, g.changed
+}
+
+// Owns reports whether the slot of a hash is this member's now.
+func (g *Group) Owns(hash uint64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.slots[SlotOf(hash, g.opts.Slots)].phase == held && time.Now().Before(g.until)
+}

@@ -1,0 +1,133 @@
+package shard_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/shard"
+)
+
+func TestS02_WhoLeavesHandsOver(t *testing.T) {
+	inBubble(t, 256, func(r *rig) {
+		a := r.join("a", shard.Options{})
+		settle(time.Second)
+		require.Equal(t, map[string]int{"a": 256}, r.counts(a))
+		b := r.join("b", shard.Options{})
+		c := r.join("c", shard.Options{Weight: 2})
+		settle(time.Second)
+		got := r.counts(a, b, c)
+		require.Len(t, got, 3)
+		require.Greater(t, got["c"], max(got["a"], got["b"]))
+
+		before := r.owners(a, b, c)
+		b.stop()
+		settle(time.Second)
+		require.True(t, b.ended.Load())
+		require.Nil(t, r.lease("b"))
+		after := r.owners(a, c)
+		moved := 0
+		for slot := range before {
+			if before[slot] != after[slot] && before[slot] != "b" {
+				moved++
+			}
+		}
+		require.LessOrEqual(t, moved, 256*3/100)
+	})
+}
+
+func TestS01_WorkIsFinishedBeforeASlotMoves(t *testing.T) {
+	inBubble(t, 16, func(r *rig) {
+		a := r.join("a", shard.Options{})
+		settle(time.Second)
+		for slot := range 16 {
+			r.runs.Go(func() { a.work(slot, 5*time.Second, 0) })
+		}
+		settle(0)
+		b := r.join("b", shard.Options{})
+		settle(2 * time.Second)
+		owned, _ := b.Owned()
+		require.Zero(t, owned.Len(), "work goes on")
+		require.NotZero(t, a.Status().Leaving.Len())
+		settle(4 * time.Second)
+		require.Equal(t, 2, len(r.counts(a, b)))
+
+		// Work that does not end has its context ended.
+		for slot := range 16 {
+			r.runs.Go(func() { b.work(slot, time.Hour, time.Second) })
+		}
+		settle(0)
+		b.stop()
+		settle(9 * time.Second)
+		require.False(t, b.ended.Load())
+		settle(3 * time.Second)
+		require.True(t, b.ended.Load())
+		require.Equal(t, map[string]int{"a": 16}, r.counts(a))
+	})
+}
+
+func TestS02_ACrashIsNoticed(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		a, b := r.join("a", shard.Options{}), r.join("b", shard.Options{})
+		settle(2 * time.Second)
+		r.owners(a, b)
+		b.network.cut()
+		r.runs.Go(func() { b.work(b.Status().Owned.All()[0], time.Hour, 4*time.Second) })
+		settle(11 * time.Second)
+		owned, _ := b.Owned()
+		require.Zero(t, owned.Len(), "its deadline has passed")
+		require.ErrorContains(t, b.Status().Lost, "not renewed for 10s")
+		settle(6 * time.Second)
+		require.Equal(t, map[string]int{"a": 32}, r.counts(a))
+		b.network.heal()
+		settle(12 * time.Second)
+		require.Len(t, r.counts(a, b), 2)
+	})
+}
+
+func TestAnIdentityOfTwo(t *testing.T) {
+	inBubble(t, 8, func(r *rig) {
+		a := r.join("a", shard.Options{})
+		settle(time.Second)
+		twin := r.join("a", shard.Options{})
+		settle(time.Minute)
+		require.Equal(t, map[string]int{"a": 8}, r.counts(a))
+		require.ErrorContains(t, twin.Status().Failure, "there is a Lease of our identity")
+		a.stop()
+		settle(2 * time.Second)
+		require.Equal(t, map[string]int{"a": 8}, r.counts(twin))
+	})
+}
+
+func TestS01_MembersOfAnotherLayout(t *testing.T) {
+	inBubble(t, 8, func(r *rig) {
+		a := r.join("a", shard.Options{Layout: "uid"})
+		settle(time.Second)
+		b := r.join("b", shard.Options{Layout: "namespace"})
+		settle(time.Minute)
+		require.Equal(t, map[string]int{"a": 8}, r.counts(a))
+		require.ErrorContains(t, b.Status().Refusal, `"a" works with "8 slots; uid", and we are to work with "8 slots; namespace"`)
+		a.stop()
+		settle(2 * time.Second)
+		require.Equal(t, map[string]int{"b": 8}, r.counts(b))
+		require.NoError(t, b.Status().Refusal)
+	})
+}
+
+// Whoever deletes a Lease does not make two owners.
+func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
+	inBubble(t, 16, func(r *rig) {
+		a, b := r.join("a", shard.Options{}), r.join("b", shard.Options{})
+		settle(2 * time.Second)
+		slot := a.Status().Owned.All()[0]
+		r.runs.Go(func() { a.work(slot, time.Hour, 4*time.Second) })
+		settle(0)
+		require.NoError(t, r.srv.Delete(leases, r.keyOf(r.lease("a"))))
+		for range 20 {
+			settle(time.Second)
+			b.work(slot, time.Millisecond, 0)
+		}
+		require.Len(t, r.counts(a, b), 2)
+	})
+}

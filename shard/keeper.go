@@ -1,0 +1,297 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maxRequests is how many requests of a keeper may be under way. There are more than two
+// only where a transport does not heed the contexts of its requests.
+const maxRequests = 8
+
+// keeper keeps our Lease and decides on slots. All of it belongs to the goroutine of Run.
+//
+// Whenever anything has changed it looks at a snapshot of all Leases:
+//
+//  1. From the members that live follows who is to have which slot (assign).
+//  2. What is ours to have, and nobody else's Lease claims, it claims in our Lease.
+//  3. What a snapshot shows as claimed by us, and by nobody else, it holds. Of two members
+//     who claim a slot, at least one sees the other, since a snapshot is one moment of all
+//     Leases. So no two hold it.
+//  4. What it holds and is to be another's it lets go: nothing begins in it any more, and
+//     when the last work in it has ended the claim is taken out of our Lease.
+//  5. The Lease of a member that was silent for as long as it said itself it deletes, if it
+//     is still as it was: a renewal that was under way fails then. By that time the
+//     member has ended its work, since it counts from an earlier moment, and less.
+type keeper struct {
+	*Group
+	ours     map[types.UID]bool // Leases that were ours in this run
+	requests *sync.WaitGroup
+	answers  chan answer
+	writes   int // of our Lease, under way
+	expels   int // deletions of others' Leases, under way
+
+	own      *coordinationv1.Lease // as we know it; nil while there is none
+	fresh    *coordinationv1.Lease // the one to be made; nil while there is one
+	sure     Slots                 // what it claims, whichever of the writes under way were done
+	attempt  *attempt              // the write that is under way, or nil
+	due      time.Time             // of the next renewal
+	deadline time.Time             // as Group.until
+	rest     time.Time             // before which nothing is written
+	leaving  bool
+	given    time.Time // when the last attempt to leave is given up; zero before that
+	done     bool
+
+	expelling map[types.UID]time.Time // when to look after an expired member
+
+	targets struct { // the last assignment
+		key    string
+		owners []int
+		of     []candidate
+	}
+}
+
+// keep runs until ctx is done and the member has left.
+func (k *keeper) keep(ctx, beyond context.Context) {
+	k.sure, k.expelling = NewSlots(k.opts.Slots), map[types.UID]time.Time{}
+	defer k.finish()
+	given := ctx.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for !k.done {
+		select {
+		case a := <-k.answers:
+			k.answered(a)
+		case <-k.wake:
+		case <-timer.C:
+		case <-given:
+			k.leaving, given = true, nil
+			k.opts.Logger.Info("leaving the group", "identity", k.opts.Identity)
+		}
+		timer.Reset(max(time.Until(k.step(beyond)), 0))
+	}
+}
+
+// finish leaves nothing that could be worked on.
+func (k *keeper) finish() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.until = time.Time{}
+	k.loseAll(fmt.Errorf("%w: the member has left", ErrLost))
+	for n := range k.slots {
+		k.slots[n].phase = none
+	}
+
+}
+
+// step does what there is to do now, and returns when to look again if nothing happens.
+func (k *keeper) step(ctx context.Context) time.Time {
+	now := time.Now()
+	v, synced := k.view(now)
+	// A snapshot that does not show our own last renewal says nothing of the renewals of others.
+	if synced && (k.own == nil || k.current(now, v)) {
+		k.judge(now, v)
+		k.expel(ctx, now, v)
+	}
+	next := k.decide(now, v, synced)
+	k.write(ctx, now, synced)
+	times := append([]time.Time{k.due, k.rest, k.given, v.expires}, slices.Collect(maps.Values(k.expelling))...)
+	if k.attempt != nil {
+		times = append(times, k.attempt.given)
+	}
+	for _, at := range times {
+		if at.After(now) && at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// view looks at the Leases. It reports false before they have been listed.
+func (k *keeper) view(now time.Time) (view, bool) {
+	if !k.informer.HasSynced() {
+		return view{taken: AllSlots(k.opts.Slots)}, false
+	}
+	objects, _ := k.informer.Cache().Snapshot()
+	return k.seen.look(now, slices.Collect(objects), k.ours), true
+}
+
+// current reports whether a view shows our Lease as it was last renewed, not long ago. Then
+// what it shows of others is no older than what we know of ourselves.
+func (k *keeper) current(now time.Time, v view) bool {
+	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
+}
+
+// judge says whether this member may take part, and who is to have what.
+func (k *keeper) judge(now time.Time, v view) {
+	var refusal error
+	var all []candidate
+	owned, _ := k.Owned()
+	idle := owned.Len() == 0
+	if k.own != nil && !k.leaving {
+		all = append(all, candidate{k.opts.Identity, k.opts.Weight})
+	}
+	for _, other := range v.others {
+		switch {
+		case other.expired(now) || other.said.leaving:
+		case other.said.err != nil: // it claims everything until it has run out
+		case other.said.layout != k.opts.layout():
+			if k.own == nil || idle && (other.said.claims.Len() > 0 || older(other.lease, k.own)) {
+				refusal = fmt.Errorf("shard: group %s: %q works with %q, and we are to work with %q: nothing is done here until no such member is left; give the group another name, or all members the same options", k.opts.Name, holder(other.lease), other.said.layout, k.opts.layout())
+			}
+		default:
+			all = append(all, candidate{holder(other.lease), other.said.weight})
+		}
+	}
+	k.retarget(all)
+	members, orphans := k.members(now, v), AllSlots(k.opts.Slots)
+	for _, m := range members {
+		orphans = orphans.Without(m.Claims)
+	}
+	moving := k.moving(v)
+	k.mu.Lock()
+	told := refusal != nil && (k.refused == nil || k.refused.Error() != refusal.Error())
+	k.refused = refusal
+	k.status.Members, k.status.Orphans, k.status.Wanted, k.status.Moving = members, orphans, k.wanted(k.opts.Identity), moving
+	k.mu.Unlock()
+	if told {
+		k.opts.Logger.Error("this member takes no part", "err", refusal)
+	}
+}
+
+func older(a, b *coordinationv1.Lease) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// retarget assigns the slots anew if the members have changed.
+func (k *keeper) retarget(all []candidate) {
+	var key strings.Builder
+	slices.SortFunc(all, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
+	all = slices.CompactFunc(all, func(a, b candidate) bool { return a.name == b.name })
+	for _, c := range all {
+		fmt.Fprintf(&key, "%q %d ", c.name, c.weight)
+	}
+	if k.targets.owners == nil || k.targets.key != key.String() {
+		k.targets.key, k.targets.of, k.targets.owners = key.String(), all, assign(k.opts.Slots, all)
+	}
+}
+
+// wanted returns what is to be a member's.
+func (k *keeper) wanted(identity string) Slots {
+	s := NewSlots(k.opts.Slots)
+	for n, owner := range k.targets.owners {
+		if owner >= 0 && k.targets.of[owner].name == identity {
+			s.words[n/64] |= 1 << (n % 64)
+		}
+	}
+	return s
+}
+
+// decide changes the phases of slots, as steps 2 to 4 of keeper say. It returns when some
+// patience ends.
+func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
+	next := now.Add(time.Hour)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	wanted := k.wanted(k.opts.Identity)
+	current := synced && k.current(now, v)
+	var epoch uint64
+	if current {
+		epoch, _ = strconv.ParseUint(k.own.ResourceVersion, 10, 64)
+	}
+	for n := range k.slots {
+		s := &k.slots[n]
+		want := wanted.Has(n) && k.refused == nil && k.own != nil && !k.leaving
+		switch s.phase {
+		case none:
+			if want && synced && !v.taken.Has(n) {
+				s.phase = claimed
+			}
+		case claimed:
+			switch {
+			case !want && s.hands > 0: // of a term that was lost
+				s.phase, s.since = leaving, now
+			case !want:
+				s.phase = none
+			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0:
+				s.hold(Token{n, epoch})
+			}
+		case held:
+			if !want {
+				s.phase, s.since = leaving, now
+			}
+		}
+		if s.phase != leaving {
+			continue
+		}
+		ends := s.since.Add(k.opts.Patience)
+		switch {
+		case s.hands == 0:
+			s.lose(ErrMoved)
+			s.phase = none
+		case !ends.After(now):
+			s.lose(ErrMoved)
+		case ends.Before(next):
+			next = ends
+		}
+	}
+	k.setOwned()
+	return next
+}
+
+// write brings our Lease up to what we have to say, renews it, or deletes it.
+func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
+	if k.leaving && !k.given.IsZero() && !now.Before(k.given) {
+		k.opts.Logger.Warn("our lease could not be given back; others have to wait until it has run out")
+		k.done = true
+		return
+	}
+	if k.attempt != nil && now.Before(k.attempt.given) || now.Before(k.rest) || k.writes >= maxRequests {
+		return
+	}
+	if k.attempt != nil {
+		k.failed("our lease could not be written", errDeaf)
+		k.attempt.abandoned.Store(true)
+		k.attempt = nil
+	}
+	last := statement{claims: NewSlots(k.opts.Slots)}
+	if k.own != nil {
+		last = k.opts.read(k.own).statement
+	}
+	k.mu.Lock()
+	next, idle := statement{claims: k.claims(), leaving: k.leaving}, true
+	for n := range k.slots {
+		idle = idle && k.slots[n].hands == 0
+	}
+	k.mu.Unlock()
+	empty := idle && next.claims.Len() == 0
+	if k.leaving && empty && k.given.IsZero() {
+		k.given = now.Add(k.opts.RenewDeadline / 3)
+	}
+	switch {
+	case k.own == nil && k.leaving:
+		k.done = idle
+	case k.own == nil && synced && !now.Before(k.due):
+		if k.fresh == nil {
+			k.fresh = k.opts.fresh(next)
+		}
+		k.begin(ctx, next, k.create)
+	case k.own == nil:
+	case k.leaving && empty && last.leaving && last.claims.Len() == 0:
+		k.begin(ctx, next, k.remove)
+	case !now.Before(k.due) || !last.claims.Equal(next.claims) || last.leaving != next.leaving:
+		k.begin(ctx, next, k.update)
+	}
+}

@@ -1,0 +1,133 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/rest/discovery"
+)
+
+// leases is where Leases are served. It is known, so that a group needs no discovery.
+var leases = discovery.Mapping{
+	Kind:       coordinationv1.SchemeGroupVersion.WithKind("Lease"),
+	Resource:   coordinationv1.SchemeGroupVersion.WithResource("leases"),
+	Namespaced: true,
+	Verbs:      []string{"create", "delete", "get", "list", "update", "watch"},
+}
+
+// What a member's Lease says, besides who it is and how long it may be silent.
+const (
+	groupLabel       = "shard.millrace.dev/group"
+	layoutAnnotation = "shard.millrace.dev/layout"
+	slotsAnnotation  = "shard.millrace.dev/slots" // what the member has, or is about to have
+	weightAnnotation = "shard.millrace.dev/weight"
+	stateAnnotation  = "shard.millrace.dev/state" // stateLeaving, or nothing
+
+	stateLeaving = "leaving"
+)
+
+// leaseName is that of a member's Lease. Identities may have any characters.
+func leaseName(group, identity string) string {
+	return fmt.Sprintf("%s-%016x", group, Hash(identity))
+}
+
+// layout is what all members of a group must have alike.
+func (o Options) layout() string { return fmt.Sprintf("%d slots; %s", o.Slots, o.Layout) }
+
+// statement is what we say in our Lease.
+type statement struct {
+	claims  Slots
+	leaving bool
+}
+
+// fresh returns a Lease of ours that there has not been.
+func (o Options) fresh(c statement) *coordinationv1.Lease {
+	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)) // as the server keeps it
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(o.Name, o.Identity), Labels: maps.Clone(o.Labels)}}
+	l.Spec.HolderIdentity, l.Spec.AcquireTime = &o.Identity, &now
+	o.write(l, c)
+	return l
+}
+
+// write renews a Lease of ours with what we have to say.
+func (o Options) write(l *coordinationv1.Lease, c statement) {
+	l.Spec.RenewTime = new(metav1.NowMicro())
+	l.Spec.LeaseDurationSeconds = new(int32(o.LeaseDuration / time.Second))
+	if l.Labels == nil {
+		l.Labels = map[string]string{}
+	}
+	if l.Annotations == nil {
+		l.Annotations = map[string]string{}
+	}
+	l.Labels[groupLabel] = o.Name
+	l.Annotations[layoutAnnotation] = o.layout()
+	l.Annotations[slotsAnnotation] = c.claims.String()
+	l.Annotations[weightAnnotation] = strconv.Itoa(o.Weight)
+	delete(l.Annotations, stateAnnotation)
+	if c.leaving {
+		l.Annotations[stateAnnotation] = stateLeaving
+	}
+}
+
+// sameTerm reports whether two states of our Lease are of one: it was neither deleted nor
+// taken in between.
+func sameTerm(a, b *coordinationv1.Lease) bool {
+	return a.Name == b.Name && a.UID == b.UID && holder(a) == holder(b) && a.Spec.AcquireTime.Equal(b.Spec.AcquireTime)
+}
+
+func holder(l *coordinationv1.Lease) string {
+	if l.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *l.Spec.HolderIdentity
+}
+
+// said is what a Lease of the group says.
+type said struct {
+	statement
+	layout string
+	weight int
+	lasts  time.Duration // for how long its member may be silent
+	err    error         // why it cannot be read; it then claims everything
+}
+
+// read reads a Lease of a group with this layout. Slots of another layout are other
+// slots: who has any of them has something of all of ours.
+func (o Options) read(l *coordinationv1.Lease) said {
+	s := said{layout: l.Annotations[layoutAnnotation], lasts: o.LeaseDuration}
+	s.claims, s.leaving = NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
+	if seconds := l.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
+		s.lasts = time.Duration(*seconds) * time.Second
+	}
+	slots := l.Annotations[slotsAnnotation]
+	if s.layout != o.layout() {
+		if slots != "" {
+			s.claims = AllSlots(o.Slots)
+		}
+		return s
+	}
+	claims, err := ParseSlots(slots, o.Slots)
+	weight, err2 := strconv.Atoi(l.Annotations[weightAnnotation])
+	if err2 == nil && (weight < 1 || weight > mostWeight) {
+		err2 = fmt.Errorf("its weight is %d: want 1 to %d", weight, mostWeight)
+	}
+	if s.err = errors.Join(err, err2); s.err != nil {
+		s.claims = AllSlots(o.Slots)
+		return s
+	}
+	s.claims, s.weight = claims, weight
+	return s
+}
+
+// alive reports whether a change of a Lease is a sign of life: anybody may write a label
+// into it.
+func alive(before, now *coordinationv1.Lease) bool {
+	return !equality.Semantic.DeepEqual(before.Spec, now.Spec)
+}

@@ -1,0 +1,231 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/object"
+)
+
+var (
+	// errGone: our Lease is not there any more, or it is another's.
+	errGone = errors.New("our Lease was deleted, or taken by somebody else")
+	// errDeaf: a request goes on after its context has ended.
+	errDeaf = errors.New("no answer; the client's transport goes on although the request was given up")
+	// errTwin: the Lease of our identity is another's.
+	errTwin = errors.New("there is a Lease of our identity, of a member that was not stopped cleanly or that lives: we wait until it has run out; give each member an identity of its own")
+)
+
+// attempt is one write of our Lease.
+type attempt struct {
+	statement
+	last      *coordinationv1.Lease // as it was before; the one to be made if there is none
+	sent      time.Time
+	given     time.Time   // when it is given up
+	abandoned atomic.Bool // it was given up
+	deletes   bool
+}
+
+// answer is what came of a request.
+type answer struct {
+	*attempt // nil for the deletion of another's Lease
+	lease    *coordinationv1.Lease
+	err      error
+}
+
+// begin starts a write of our Lease, of which last is the latest state.
+func (k *keeper) begin(ctx context.Context, s statement, do func(context.Context, *attempt) (*coordinationv1.Lease, error)) {
+	a := &attempt{statement: s, last: cmp.Or(k.own, k.fresh), sent: time.Now()}
+	// Two find room before the deadline.
+	limited, cancel := context.WithTimeout(ctx, k.opts.RenewDeadline*2/5)
+	a.given = a.sent.Add(k.opts.RenewDeadline / 2)
+	k.attempt = a
+	k.sure = k.sure.Without(k.sure.Without(s.claims)) // it may have been done, or not
+	k.ask(a, func() (*coordinationv1.Lease, error) {
+		defer cancel()
+		return do(limited, a)
+	})
+}
+
+// ask has a goroutine of its own ask the server.
+func (k *keeper) ask(of *attempt, do func() (*coordinationv1.Lease, error)) {
+	pending := &k.writes
+	if of == nil {
+		pending = &k.expels
+	}
+	*pending++
+	k.requests.Go(func() {
+		a := answer{attempt: of}
+		a.err = failure.Apart("the client's transport", func() (err error) {
+			a.lease, err = do()
+			return err
+		})
+		k.answers <- a
+	})
+}
+
+// create makes our Lease. An earlier attempt may have made it, and its answer was lost.
+func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
+	now, err := k.leases.Create(ctx, a.last, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		now, err = k.leases.Get(ctx, object.Key{Name: a.last.Name}, metav1.GetOptions{})
+		if err == nil && (holder(now) != holder(a.last) || !now.Spec.AcquireTime.Equal(a.last.Spec.AcquireTime)) {
+			return nil, errTwin
+		}
+	}
+	if err == nil && (now.Name != a.last.Name || now.ResourceVersion == "" || holder(now) != holder(a.last)) {
+		err = errForeign
+	}
+	return now, err
+}
+
+// errForeign: a success that is not the API server's.
+var errForeign = errors.New("the answer is a success, and not the Lease that was written: something between us and the API server gave it, or changed the Lease")
+
+// update writes our Lease. Somebody else may have written to it, labels for instance.
+func (k *keeper) update(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
+	last := a.last
+	now, err := k.put(ctx, last, a)
+	if apierrors.IsConflict(err) {
+		if now, err = k.leases.Get(ctx, object.Key{Name: last.Name}, metav1.GetOptions{}); err == nil {
+			switch {
+			case !sameTerm(now, last):
+				return nil, errGone
+			case a.abandoned.Load():
+				return nil, errDeaf // what it has to say is out of date
+			}
+			now, err = k.put(ctx, now, a)
+		}
+	}
+	if missing(err) {
+		return nil, errGone
+	}
+	return now, err
+}
+
+func (k *keeper) put(ctx context.Context, last *coordinationv1.Lease, a *attempt) (*coordinationv1.Lease, error) {
+	next := last.DeepCopy()
+	k.opts.write(next, a.statement)
+	now, err := k.leases.Update(ctx, next, metav1.UpdateOptions{})
+	if err == nil && (!sameTerm(now, last) || now.ResourceVersion == last.ResourceVersion) {
+		err = errForeign
+	}
+	return now, err
+}
+
+// remove deletes our Lease, which claims nothing.
+func (k *keeper) remove(ctx context.Context, a *attempt) (*coordinationv1.Lease, error) {
+	a.deletes = true
+	return nil, k.delete(ctx, a.last)
+}
+
+func (k *keeper) delete(ctx context.Context, l *coordinationv1.Lease) error {
+	err := k.leases.Delete(ctx, object.Key{Name: l.Name}, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}})
+	if missing(err) {
+		return nil
+	}
+	return err
+}
+
+// missing reports whether the API server says that there is no such Lease. A web server
+// that does not know the path, such as a proxy's, says nothing of the Lease.
+func missing(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// answered takes note of what came of a request.
+func (k *keeper) answered(a answer) {
+	now := time.Now()
+	if a.attempt == nil {
+		k.expels--
+	} else {
+		k.writes--
+	}
+	if a.attempt == nil || a.attempt != k.attempt {
+		if a.err != nil && a.attempt == nil && !apierrors.IsConflict(a.err) {
+			k.failed("the lease of a member that is silent could not be deleted", a.err)
+		}
+		return // a write that was given up says nothing any more
+	}
+	k.attempt = nil
+	switch {
+	case errors.Is(a.err, errGone):
+		k.lost(a.err)
+		k.due, k.rest = now, now
+	case a.err != nil:
+		k.failed("our lease could not be written", a.err)
+		k.rest = now.Add(k.opts.RetryPeriod / 4) // the deadline comes nearer
+	case a.deletes:
+		k.done = true
+	default:
+		if k.own == nil {
+			k.ours[a.lease.UID] = true
+			k.opts.Logger.Info("joined the group", "identity", k.opts.Identity, "lease", a.lease.Name)
+		}
+		k.own, k.sure, k.fresh = a.lease, a.claims, nil
+		k.due, k.deadline = a.sent.Add(k.opts.RetryPeriod), a.sent.Add(k.opts.RenewDeadline)
+		k.mu.Lock()
+		k.until = k.deadline
+		k.mu.Unlock()
+		k.well()
+	}
+}
+
+// lost forgets our Lease and ends all work.
+func (k *keeper) lost(err error) {
+	k.own, k.sure = nil, NewSlots(k.opts.Slots)
+	k.mu.Lock()
+	k.loseAll(fmt.Errorf("%w: %w", ErrLost, err))
+	for n := range k.slots {
+		k.slots[n].phase = none // nobody heeds what we claimed
+	}
+	k.until = time.Time{}
+	k.mu.Unlock()
+	k.deadline = time.Time{}
+	k.opts.Logger.Error("our lease was lost; the work has to stop", "err", err)
+}
+
+// expel deletes the Leases of members that have been silent for too long. Not all do so
+// at once.
+func (k *keeper) expel(ctx context.Context, now time.Time, v view) {
+	there := map[types.UID]bool{}
+	for _, other := range v.others {
+		uid := other.lease.UID
+		if !other.expired(now) {
+			continue
+		}
+		there[uid] = true
+		at, known := k.expelling[uid]
+		switch {
+		case !known:
+			k.expelling[uid] = now.Add(jitter.Below(k.opts.RetryPeriod / 4))
+			continue
+		case now.Before(at) || k.expels > 0:
+			continue
+		}
+		k.expelling[uid] = now.Add(k.opts.RetryPeriod)
+		lease := other.lease
+		k.opts.Logger.Info("a member has been silent for too long", "identity", holder(lease), "for", now.Sub(other.since), "slots", other.said.claims.Len())
+		limited, cancel := context.WithTimeout(ctx, k.opts.RenewDeadline/2)
+		k.ask(nil, func() (*coordinationv1.Lease, error) {
+			defer cancel()
+			return nil, k.delete(limited, lease)
+		})
+	}
+	for uid := range k.expelling {
+		if !there[uid] {
+			delete(k.expelling, uid)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package shard_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	simulated "github.com/millrace-dev/millrace/test/network"
+)
+
+var leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
+
+// rig is a simulated API server in a bubble, and who works on what.
+type rig struct {
+	*testing.T
+	srv      *apiserver.Server
+	endpoint *apiserver.Endpoint
+	ctx      context.Context
+	runs     sync.WaitGroup
+	slots    int
+	net      *simulated.Network
+	random   *rand.Rand
+	links    int
+
+	mu      sync.Mutex
+	working map[int]string    // by slot, who
+	epochs  map[int]uint64    // by slot, the greatest
+	terms   map[int]time.Time // by slot, when somebody last worked
+	entered int
+}
+
+func inBubble(t *testing.T, slots int, body func(r *rig)) {
+	t.Helper()
+	inBubbleOf(t, 1, slots, body)
+}
+
+func inBubbleOf(t *testing.T, seed uint64, slots int, body func(r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := apiserver.New(apiserver.Options{})
+		endpoint, err := srv.Pipe()
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &rig{T: t, srv: srv, endpoint: endpoint, ctx: ctx, slots: slots, net: simulated.New(seed), random: rand.New(rand.NewPCG(seed, 1)), working: map[int]string{}, epochs: map[int]uint64{}, terms: map[int]time.Time{}}
+		defer srv.Close()
+		defer r.runs.Wait()
+		defer cancel()
+		body(r)
+	})
+}
+
+// network is the way of one member to the server. It can also keep requests for a while,
+// and lose the answers to what was written.
+type network struct {
+	http.RoundTripper
+	link    *simulated.Link
+	latency time.Duration
+	loses   atomic.Bool
+	slow    atomic.Int64
+}
+
+func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
+	time.Sleep(time.Duration(n.slow.Load()))
+	answer, err := n.RoundTripper.RoundTrip(req)
+	if err == nil && n.loses.Load() && req.Method != http.MethodGet {
+		answer.Body.Close()
+		return nil, syscall.ECONNRESET
+	}
+	return answer, err
+}
+
+// set makes the link like this, with its latency.
+func (n *network) set(c simulated.Conditions) {
+	c.Latency = n.latency
+	n.link.Set(c)
+}
+
+func (n *network) heal() {
+	n.loses.Store(false)
+	n.slow.Store(0)
+	n.set(simulated.Conditions{})
+}
+
+// cut holds everything, for good if nobody heals it.
+func (n *network) cut() { n.set(simulated.Conditions{Partition: true}) }
+
+// member is one process.
+type member struct {
+	*rig
+	*shard.Group
+	name    string
+	network *network
+	stop    context.CancelFunc
+	ended   atomic.Bool
+}
+
+func (r *rig) group(opts shard.Options) (*shard.Group, *network) {
+	r.Helper()
+	r.links++
+	n := &network{link: r.net.Link(fmt.Sprint("member ", r.links)), latency: time.Duration(1+r.random.IntN(40)) * time.Millisecond}
+	n.heal()
+	scheme := runtime.NewScheme()
+	require.NoError(r, coordinationv1.AddToScheme(scheme))
+	client, err := rest.NewClient(&config.Config{
+		Host: r.endpoint.URL, Dial: n.link.Dialer(r.endpoint.Connect),
+		WrapTransport: func(base http.RoundTripper) http.RoundTripper { n.RoundTripper = base; return n },
+	}, scheme)
+	require.NoError(r, err)
+	r.Cleanup(client.CloseIdleConnections)
+	if opts.Name == "" {
+		opts.Namespace, opts.Name = "shop", "carts"
+	}
+	if opts.Slots == 0 {
+		opts.Slots = r.slots
+	}
+	g, err := shard.New(client, opts)
+	require.NoError(r, err)
+	return g, n
+}
+
+// join starts a member.
+func (r *rig) join(name string, opts shard.Options) *member {
+	r.Helper()
+	opts.Identity = name
+	r.say("%s joins", name)
+	m := &member{rig: r, name: name}
+	m.Group, m.network = r.group(opts)
+	ctx, stop := context.WithCancel(r.ctx)
+	m.stop = stop
+	r.runs.Go(func() {
+		if err := m.Run(ctx); err != nil {
+			r.Error(err)
+		}
+		m.ended.Store(true)
+	})
+	return m
+}
+
+// hashOf returns a hash within a slot.
+func (r *rig) hashOf(slot int) uint64 {
+	return shard.NewSlots(r.slots, slot).Ranges()[0].First
+}
+
+// work works in a slot, if it is the member's, for d or until the work has to stop, which it does
+// after a while. At no time do two work in one slot (S01).
+func (m *member) work(slot int, d, stopping time.Duration) bool {
+	ctx, leave, err := m.Enter(m.ctx, m.hashOf(slot))
+	if err != nil {
+		return false
+	}
+	defer leave()
+	token, ok := shard.TokenOf(ctx)
+	m.mu.Lock()
+	if other, busy := m.working[slot]; busy {
+		m.Errorf("S01: slot %d is worked on by %s, and now by %s", slot, other, m.name)
+	}
+	if !ok || token.Slot != slot || token.Epoch < m.epochs[slot] {
+		m.Errorf("slot %d: token %+v after epoch %d", slot, token, m.epochs[slot])
+	}
+	if token.Epoch != m.epochs[slot] {
+		m.say("%s has slot %d from epoch %d on", m.name, slot, token.Epoch)
+	}
+	m.working[slot], m.epochs[slot] = m.name, token.Epoch
+	m.entered++
+	m.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		time.Sleep(stopping)
+	}
+	m.mu.Lock()
+	delete(m.working, slot)
+	m.terms[slot] = time.Now()
+	m.mu.Unlock()
+	return true
+}
+
+// say tells what happens, in the log of a schedule that is played alone.
+func (r *rig) say(format string, args ...any) {
+	if *seed != 0 {
+		r.Logf("%s "+format, append([]any{time.Now().Format("04:05.000")}, args...)...)
+	}
+}
+
+// settle lets d pass, and then everything that is under way.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// owners says who owns each slot, and fails where nobody does or two do.
+func (r *rig) owners(members ...*member) []string {
+	r.Helper()
+	all := make([]string, r.slots)
+	for _, m := range members {
+		owned, _ := m.Owned()
+		for _, slot := range owned.All() {
+			if all[slot] != "" {
+				r.Errorf("slot %d is owned by %s and %s", slot, all[slot], m.name)
+			}
+			all[slot] = m.name
+		}
+	}
+	for slot, name := range all {
+		if name == "" {
+			r.Errorf("slot %d is nobody's:\n%s", slot, r.describe(members))
+			break
+		}
+	}
+	return all
+}
+
+func (r *rig) describe(members []*member) string {
+	var b strings.Builder
+	for _, m := range members {
+		s := m.Status()
+		fmt.Fprintf(&b, "%s: owned %s, wanted %s, leaving %s, orphans %s, refusal %v, attempts %d, failure %v, lost %v\n", m.name, s.Owned, s.Wanted, s.Leaving, s.Orphans, s.Refusal, s.Attempts, s.Failure, s.Lost)
+		for _, other := range s.Members {
+			fmt.Fprintf(&b, "   %+v\n", other)
+		}
+	}
+	for _, o := range r.srv.Objects(leases) {
+		fmt.Fprintf(&b, "lease %s@%s %v\n", o.GetName(), o.GetResourceVersion(), o.GetAnnotations())
+	}
+	return b.String()
+}
+
+func (r *rig) counts(members ...*member) map[string]int {
+	r.Helper()
+	all := map[string]int{}
+	for _, name := range r.owners(members...) {
+		all[name]++
+	}
+	return all
+}
+
+func (r *rig) lease(identity string) *coordinationv1.Lease {
+	for _, o := range r.srv.Objects(leases) {
+		if l := o.(*coordinationv1.Lease); l.Spec.HolderIdentity != nil && *l.Spec.HolderIdentity == identity {
+			return l.DeepCopy()
+		}
+	}
+	return nil
+}
+
+func (r *rig) keyOf(l *coordinationv1.Lease) object.Key { return object.KeyOf(l) }

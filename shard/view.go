@@ -1,0 +1,120 @@
+package shard
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// sightings remembers since when Leases have been silent, by our own clock, and those
+// that went with slots.
+type sightings struct {
+	opts Options
+	told func() // something has changed; called without the lock
+
+	mu  sync.Mutex // guards what follows
+	all map[types.UID]*sighting
+}
+
+// sighting is a Lease as it was last seen.
+type sighting struct {
+	lease *coordinationv1.Lease
+	said  said
+	since time.Time // when its spec was seen to change
+	gone  bool      // it was deleted
+}
+
+func (s *sighting) expired(now time.Time) bool { return now.Sub(s.since) >= s.said.lasts }
+
+// Handle implements sharedinformer.Handler.
+func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinationv1.Lease]) error {
+	if e.Type == sharedinformer.Delete {
+		s.mu.Lock()
+		one := s.see(e.Object, time.Now())
+		one.gone = true
+		if one.said.claims.Len() == 0 && !e.FinalStateUnknown {
+			delete(s.all, e.Object.UID) // who had nothing leaves nothing
+		}
+		s.mu.Unlock()
+	}
+	s.told()
+	return nil
+}
+
+// see takes note of a Lease. It is called under mu.
+func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
+	one := s.all[l.UID]
+	switch {
+	case one == nil:
+		one = &sighting{since: now}
+		s.all[l.UID] = one
+	case one.lease.ResourceVersion == l.ResourceVersion:
+		return one
+	case alive(one.lease, l):
+		one.since = now
+	}
+	one.lease, one.said = l, s.opts.read(l)
+	return one
+}
+
+// view is the group at one moment, as a snapshot of the Leases shows it.
+type view struct {
+	own     *coordinationv1.Lease // nil if there is none
+	others  []*sighting           // whose Leases there are, by name; copies
+	taken   Slots                 // what others have, or may have
+	expires time.Time             // when the first of the others does; zero for never
+}
+
+// look makes a view of the Leases that there are. Those with a UID of ours are not of others.
+//
+// A Lease that went with slots says nothing of who took it away. If its member is alive, it
+// may work on until it hears of that: so the slots stay taken for as long as they would
+// have been.
+func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map[types.UID]bool) view {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := view{taken: NewSlots(s.opts.Slots)}
+	there := map[types.UID]bool{}
+	expires := func(one *sighting) {
+		if at := one.since.Add(one.said.lasts); v.expires.IsZero() || at.Before(v.expires) {
+			v.expires = at
+		}
+	}
+	for _, l := range leases {
+		there[l.UID] = true
+		if ours[l.UID] {
+			v.own = l
+			continue
+		}
+		one := s.see(l, now)
+		one.gone = false
+		v.others = append(v.others, new(*one))
+		v.taken = v.taken.Union(one.said.claims)
+		expires(one)
+	}
+	maps.DeleteFunc(s.all, func(uid types.UID, one *sighting) bool {
+		if there[uid] || ours[uid] {
+			return ours[uid]
+		}
+		if one.gone && one.expired(now) {
+			return true
+		}
+		v.taken = v.taken.Union(one.said.claims)
+		expires(one)
+		return false
+	})
+	slices.SortFunc(v.others, func(a, b *sighting) int {
+		if a.lease.Name < b.lease.Name {
+			return -1
+		}
+		return 1
+	})
+	return v
+}
