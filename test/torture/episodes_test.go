@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -302,8 +303,12 @@ func fill(w *world, ctx context.Context) {
 // empty deletes all that and has etcd give the space back.
 func empty(w *world, ctx context.Context) {
 	revisions := rest.ResourceFor[*appsv1.ControllerRevision](w.direct[0]).Namespace("default")
-	w.must(revisions.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
-	_, err := w.etcd.Compact(ctx)
+	err := errors.New("not tried")
+	for tries := 0; err != nil && tries < 6; tries++ { // the client gives up after ten seconds
+		err = revisions.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	}
+	w.must(err)
+	_, err = w.etcd.Compact(ctx)
 	w.must(err)
 	w.must(w.etcd.Defragment(ctx))
 }
