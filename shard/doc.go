@@ -29,7 +29,7 @@ needed: no coordinator, no webhook, no label on anybody's object.
   - Each term of a slot has a greater epoch than those before it (TokenOf), so that a guarded
     resource can refuse what an earlier owner still sends.
   - When one of n members leaves, or one more comes, about one n-th of the slots move, and of
-    1024 slots two or three in a hundred besides. Nobody has more than a tenth above its
+    1024 slots three in a hundred more at most, as drawn for up to 50 members. Nobody has more than a tenth above its
     share.
 
 A Lease promises no more here than in leader election: a process that was suspended notices

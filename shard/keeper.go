@@ -90,7 +90,6 @@ func (k *keeper) finish() {
 	for n := range k.slots {
 		k.slots[n].phase = none
 	}
-
 }
 
 // step does what there is to do now, and returns when to look again if nothing happens.

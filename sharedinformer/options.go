@@ -62,7 +62,8 @@ type Options struct {
 	// own; SetNamespaces changes them. Nil means all that the source has, as does
 	// metav1.NamespaceAll among others, and an empty slice means none. The order does
 	// not matter. For a kind without namespaces they mean nothing: it is cached whole,
-	// once the source was asked for one of them. To name some, the source must be a source.Namespacer, as rest.Resource is.
+	// once the source was asked for one of them. To name some, the source must be a
+	// source.Namespacer, as rest.Resource is.
 	Namespaces []string
 
 	// Store says how objects are cached.
