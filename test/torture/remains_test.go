@@ -67,6 +67,7 @@ func ours() []string {
 	}
 	return slices.DeleteFunc(strings.Split(string(buf), "\n\n"), func(stack string) bool {
 		_, creator, _ := strings.Cut(stack, "created by ")
-		return !strings.HasPrefix(creator, "github.com/millrace-dev/millrace/") || strings.HasPrefix(creator, "github.com/millrace-dev/millrace/test/")
+		return !strings.HasPrefix(creator, "github.com/millrace-dev/millrace/") ||
+			strings.HasPrefix(creator, "github.com/millrace-dev/millrace/test/") || strings.HasPrefix(creator, "github.com/millrace-dev/millrace/envtest.")
 	})
 }
