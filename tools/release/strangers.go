@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -68,7 +69,7 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 				e.Setenv("PATH", filepath.Join(e.WorkDir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 				e.Setenv("HOME", e.WorkDir)
 				e.Setenv("GOBIN", filepath.Join(e.WorkDir, "bin"))
-				return nil
+				return withoutTelemetry(e)
 			},
 			Cmds: commands(w.tree.dir),
 		})
@@ -77,6 +78,20 @@ func (w *world) play(ctx context.Context, dir, only string) error {
 		return errors.New("a stranger was not served")
 	}
 	return ctx.Err()
+}
+
+// withoutTelemetry keeps the go command from leaving a process behind that writes into
+// the home directory of a stranger who has gone: see go.dev/doc/telemetry.
+func withoutTelemetry(e *testscript.Env) error {
+	config := filepath.Join(e.WorkDir, ".config") // what os.UserConfigDir finds from HOME
+	if runtime.GOOS == "darwin" {
+		config = filepath.Join(e.WorkDir, "Library", "Application Support")
+	}
+	mode := filepath.Join(config, "go", "telemetry", "mode")
+	if err := os.MkdirAll(filepath.Dir(mode), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(mode, []byte("off"), 0o644)
 }
 
 func mkdir(dir, name string) string {
