@@ -65,7 +65,7 @@ func (k *keeper) keep(ctx, beyond context.Context) {
 	k.sure, k.expelling = NewSlots(k.opts.Slots), map[types.UID]time.Time{}
 	defer k.finish()
 	given := ctx.Done()
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Until(k.step(beyond)))
 	defer timer.Stop()
 	for !k.done {
 		select {
@@ -77,7 +77,7 @@ func (k *keeper) keep(ctx, beyond context.Context) {
 			k.leaving, given = true, nil
 			k.opts.Logger.Info("leaving the group", "identity", k.opts.Identity)
 		}
-		timer.Reset(max(time.Until(k.step(beyond)), 0))
+		timer.Reset(time.Until(k.step(beyond)))
 	}
 }
 
