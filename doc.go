@@ -9,6 +9,7 @@
 //	flight                     the flight recorder: the last events, and how long stages took
 //	wire                       bytes to objects, lists item by item, watches frame by frame
 //	recording                  what a client receives, in a file, and played again
+//	shard                      what is whose, where processes share work
 //	source                     what a reflector lists and watches
 //	rest                       the client of the API server
 //	rest/config                where the server is and who we are: kubeconfig, credentials, TLS
@@ -24,7 +25,7 @@
 //	serving                    HTTP servers with certificates and access rights
 //	controller                 events in, requests queued, reconcilers called
 //	leaderelection             one of several processes does the work, by a Lease
-//	shard                      many processes share the work, by a Lease each
+//	membership                 many processes share the work, by a Lease each
 //	webhook                    admission and conversion
 //	metrics                    all figures under their names, for Prometheus
 //	debug                      a process as others may look into it, over HTTP

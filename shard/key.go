@@ -72,7 +72,7 @@ func (k Key) Hash(o object.Head) uint64 {
 	case k.text == nil:
 		return Hash(string(o.GetUID()))
 	case k.stirred:
-		return stir(Hash(k.text(o)))
+		return Stir(Hash(k.text(o)))
 	}
 	return Hash(k.text(o))
 }
@@ -87,8 +87,8 @@ func Hash(text string) uint64 {
 	return h
 }
 
-// stir makes every bit depend on every bit: the last steps of MurmurHash3.
-func stir(h uint64) uint64 {
+// Stir makes every bit of a hash depend on all of them: the last steps of MurmurHash3.
+func Stir(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33

@@ -21,12 +21,12 @@ const module = "github.com/millrace-dev/millrace"
 // import those of lower floors.
 var floors = [][]string{
 	{"object", "failure", "flight", "internal/jitter", "internal/mergepatch", "internal/printable"},
-	{"source", "wire", "recording"},
+	{"source", "wire", "recording", "shard"},
 	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot"},
 	{"reflector"},
 	{"sharedinformer"},
 	{"factory", "serving"},
-	{"controller", "leaderelection", "shard", "webhook"},
+	{"controller", "leaderelection", "membership", "webhook"},
 	{"metrics", "debug"},
 	{"manager"},
 	{"controllermanager"},

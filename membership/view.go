@@ -1,4 +1,4 @@
-package shard
+package membership
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -68,7 +69,7 @@ func (s *sightings) see(l *coordinationv1.Lease, now time.Time) *sighting {
 type view struct {
 	own     *coordinationv1.Lease // nil if there is none
 	others  []*sighting           // whose Leases there are, by name; copies
-	taken   Slots                 // what others have, or may have
+	taken   shard.Slots           // what others have, or may have
 	expires time.Time             // when the first of the others does; zero for never
 }
 
@@ -80,7 +81,7 @@ type view struct {
 func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map[types.UID]bool) view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := view{taken: NewSlots(s.opts.Slots)}
+	v := view{taken: shard.NewSlots(s.opts.Slots)}
 	there := map[types.UID]bool{}
 	expires := func(one *sighting) {
 		if at := one.since.Add(one.said.lasts); v.expires.IsZero() || at.Before(v.expires) {

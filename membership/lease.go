@@ -1,4 +1,4 @@
-package shard
+package membership
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // leases is where Leases are served. It is known, so that a group needs no discovery.
@@ -35,7 +36,7 @@ const (
 
 // leaseName is that of a member's Lease. Identities may have any characters.
 func leaseName(group, identity string) string {
-	return fmt.Sprintf("%s-%016x", group, Hash(identity))
+	return fmt.Sprintf("%s-%016x", group, shard.Hash(identity))
 }
 
 // layout is what all members of a group must have alike.
@@ -43,7 +44,7 @@ func (o Options) layout() string { return fmt.Sprintf("%d slots; %s", o.Slots, o
 
 // statement is what we say in our Lease.
 type statement struct {
-	claims  Slots
+	claims  shard.Slots
 	leaving bool
 }
 
@@ -102,24 +103,24 @@ type said struct {
 // slots: who has any of them has something of all of ours.
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: o.LeaseDuration}
-	s.claims, s.leaving = NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
+	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
 	if seconds := l.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		s.lasts = time.Duration(*seconds) * time.Second
 	}
 	slots := l.Annotations[slotsAnnotation]
 	if s.layout != o.layout() {
 		if slots != "" {
-			s.claims = AllSlots(o.Slots)
+			s.claims = shard.AllSlots(o.Slots)
 		}
 		return s
 	}
-	claims, err := ParseSlots(slots, o.Slots)
+	claims, err := shard.ParseSlots(slots, o.Slots)
 	weight, err2 := strconv.Atoi(l.Annotations[weightAnnotation])
 	if err2 == nil && (weight < 1 || weight > mostWeight) {
 		err2 = fmt.Errorf("its weight is %d: want 1 to %d", weight, mostWeight)
 	}
 	if s.err = errors.Join(err, err2); s.err != nil {
-		s.claims = AllSlots(o.Slots)
+		s.claims = shard.AllSlots(o.Slots)
 		return s
 	}
 	s.claims, s.weight = claims, weight

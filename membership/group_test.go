@@ -1,4 +1,4 @@
-package shard_test
+package membership_test
 
 import (
 	"testing"
@@ -6,16 +6,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/membership"
 )
 
 func TestS02_WhoLeavesHandsOver(t *testing.T) {
 	inBubble(t, 256, func(r *rig) {
-		a := r.join("a", shard.Options{})
+		a := r.join("a", membership.Options{})
 		settle(time.Second)
 		require.Equal(t, map[string]int{"a": 256}, r.counts(a))
-		b := r.join("b", shard.Options{})
-		c := r.join("c", shard.Options{Weight: 2})
+		b := r.join("b", membership.Options{})
+		c := r.join("c", membership.Options{Weight: 2})
 		settle(time.Second)
 		got := r.counts(a, b, c)
 		require.Len(t, got, 3)
@@ -39,13 +39,13 @@ func TestS02_WhoLeavesHandsOver(t *testing.T) {
 
 func TestS01_WorkIsFinishedBeforeASlotMoves(t *testing.T) {
 	inBubble(t, 16, func(r *rig) {
-		a := r.join("a", shard.Options{})
+		a := r.join("a", membership.Options{})
 		settle(time.Second)
 		for slot := range 16 {
 			r.runs.Go(func() { a.work(slot, 5*time.Second, 0) })
 		}
 		settle(0)
-		b := r.join("b", shard.Options{})
+		b := r.join("b", membership.Options{})
 		settle(2 * time.Second)
 		owned, _ := b.Owned()
 		require.Zero(t, owned.Len(), "work goes on")
@@ -69,7 +69,7 @@ func TestS01_WorkIsFinishedBeforeASlotMoves(t *testing.T) {
 
 func TestS02_ACrashIsNoticed(t *testing.T) {
 	inBubble(t, 32, func(r *rig) {
-		a, b := r.join("a", shard.Options{}), r.join("b", shard.Options{})
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
 		settle(2 * time.Second)
 		r.owners(a, b)
 		b.network.cut()
@@ -88,9 +88,9 @@ func TestS02_ACrashIsNoticed(t *testing.T) {
 
 func TestAnIdentityOfTwo(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
-		a := r.join("a", shard.Options{})
+		a := r.join("a", membership.Options{})
 		settle(time.Second)
-		twin := r.join("a", shard.Options{})
+		twin := r.join("a", membership.Options{})
 		settle(time.Minute)
 		require.Equal(t, map[string]int{"a": 8}, r.counts(a))
 		require.ErrorContains(t, twin.Status().Failure, "there is a Lease of our identity")
@@ -102,9 +102,9 @@ func TestAnIdentityOfTwo(t *testing.T) {
 
 func TestS01_MembersOfAnotherLayout(t *testing.T) {
 	inBubble(t, 8, func(r *rig) {
-		a := r.join("a", shard.Options{Layout: "uid"})
+		a := r.join("a", membership.Options{Layout: "uid"})
 		settle(time.Second)
-		b := r.join("b", shard.Options{Layout: "namespace"})
+		b := r.join("b", membership.Options{Layout: "namespace"})
 		settle(time.Minute)
 		require.Equal(t, map[string]int{"a": 8}, r.counts(a))
 		require.ErrorContains(t, b.Status().Refusal, `"a" works with "8 slots; uid", and we are to work with "8 slots; namespace"`)
@@ -118,7 +118,7 @@ func TestS01_MembersOfAnotherLayout(t *testing.T) {
 // Whoever deletes a Lease does not make two owners.
 func TestS01_ALeaseThatAStrangerDeletes(t *testing.T) {
 	inBubble(t, 16, func(r *rig) {
-		a, b := r.join("a", shard.Options{}), r.join("b", shard.Options{})
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
 		settle(2 * time.Second)
 		slot := a.Status().Owned.All()[0]
 		r.runs.Go(func() { a.work(slot, time.Hour, 4*time.Second) })

@@ -1,8 +1,10 @@
-package shard
+package membership
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // Status is a group seen from one member at one moment.
@@ -11,13 +13,13 @@ type Status struct {
 	Identity string // ours
 	Weight   int    // ours
 
-	Owned   Slots // what we may work on
-	Wanted  Slots // what is to be ours
-	Leaving Slots // what we have yet to hand over, since work in it goes on
+	Owned   shard.Slots // what we may work on
+	Wanted  shard.Slots // what is to be ours
+	Leaving shard.Slots // what we have yet to hand over, since work in it goes on
 
-	Members []Member // all that have a Lease, we among them, by identity
-	Orphans Slots    // what nobody claims
-	Moving  Slots    // what is another's than whose it is to be
+	Members []Member    // all that have a Lease, we among them, by identity
+	Orphans shard.Slots // what nobody claims
+	Moving  shard.Slots // what is another's than whose it is to be
 
 	Refusal error    // why we take no slots though we could; nil otherwise
 	Lost    *Failure // why our Lease was lost the last time; nil if it never was
@@ -30,8 +32,8 @@ type Status struct {
 type Member struct {
 	Identity string
 	Weight   int
-	Claims   Slots // what it has, or is about to have
-	Wanted   int   // how many slots are to be its
+	Claims   shard.Slots // what it has, or is about to have
+	Wanted   int         // how many slots are to be its
 	Leaving  bool
 	Silent   time.Duration // since its last sign of life
 	Expired  bool          // it has been silent for too long
@@ -58,12 +60,7 @@ func (g *Group) Status() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.status
-	s.Owned, s.Leaving = g.owned, NewSlots(g.opts.Slots)
-	for n := range g.slots {
-		if g.slots[n].phase == leaving {
-			s.Leaving.words[n/64] |= 1 << (n % 64)
-		}
-	}
+	s.Owned, s.Leaving = g.owned, g.those(func(p phase) bool { return p == leaving })
 	s.Refusal = g.refused
 	return s
 }
@@ -93,8 +90,8 @@ func (k *keeper) members(now time.Time, v view) []Member {
 }
 
 // moving returns what others claim and is not to be theirs, and what we have to give.
-func (k *keeper) moving(v view) Slots {
-	all := NewSlots(k.opts.Slots)
+func (k *keeper) moving(v view) shard.Slots {
+	all := shard.NewSlots(k.opts.Slots)
 	for _, o := range v.others {
 		all = all.Union(o.said.claims.Without(k.wanted(holder(o.lease))))
 	}

@@ -1,10 +1,12 @@
-package shard
+package membership
 
 import (
 	"context"
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // phase is how far we are with a slot.
@@ -22,43 +24,25 @@ type slot struct {
 	phase phase
 	hands int       // how many calls of Enter have not been left
 	since time.Time // when it began to leave
-	token Token
+	token shard.Token
 	ctx   context.Context // ends the work in it; nil while nothing may be in it
 	end   context.CancelCauseFunc
 }
 
-// Token tells the terms of one slot apart. Later terms have greater epochs, whoever has
-// them: an epoch is the resource version of the Lease at whose state the term began. Send
-// it along with what only the owner may do, and let the receiver remember the greatest
-// and refuse smaller ones.
-type Token struct {
-	Slot  int
-	Epoch uint64
-}
-
-type tokenKey struct{}
-
-// TokenOf returns the token of the term in which ctx works. It reports false where ctx is
-// not that of Enter.
-func TokenOf(ctx context.Context) (Token, bool) {
-	t, ok := ctx.Value(tokenKey{}).(Token)
-	return t, ok
-}
-
 // Enter begins work on something with a hash. The context carries the Token, and ends with
 // ctx, or when the slot is lost or its patience is over: then with a cause that wraps
-// ErrLost or ErrMoved. Call leave when the work has ended; until then the slot is not handed
-// over. The error wraps ErrNotOurs.
+// shard.ErrLost or shard.ErrMoved. Call leave when the work has ended; until then the slot is not handed
+// over. The error wraps shard.ErrNotOurs.
 func (g *Group) Enter(ctx context.Context, hash uint64) (working context.Context, leave func(), err error) {
-	n := SlotOf(hash, g.opts.Slots)
+	n := shard.SlotOf(hash, g.opts.Slots)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := &g.slots[n]
 	if s.phase != held || !time.Now().Before(g.until) {
-		return nil, nil, fmt.Errorf("shard: group %s: slot %d: %w", g.opts.Name, n, ErrNotOurs)
+		return nil, nil, fmt.Errorf("membership: group %s: slot %d: %w", g.opts.Name, n, shard.ErrNotOurs)
 	}
 	s.hands++
-	working, cancel := context.WithCancelCause(context.WithValue(ctx, tokenKey{}, s.token))
+	working, cancel := context.WithCancelCause(shard.WithToken(ctx, s.token))
 	term := s.ctx
 	detach := context.AfterFunc(term, func() { cancel(context.Cause(term)) })
 	return working, sync.OnceFunc(func() {
@@ -81,7 +65,7 @@ func (g *Group) left(n int) {
 }
 
 // hold begins a term. It is called under mu.
-func (s *slot) hold(token Token) {
+func (s *slot) hold(token shard.Token) {
 	s.phase, s.token = held, token
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 }
@@ -113,12 +97,7 @@ func (g *Group) loseAll(cause error) {
 
 // setOwned brings owned up to date. It is called under mu.
 func (g *Group) setOwned() {
-	now := NewSlots(g.opts.Slots)
-	for n := range g.slots {
-		if g.slots[n].phase == held {
-			now.words[n/64] |= 1 << (n % 64)
-		}
-	}
+	now := g.those(func(p phase) bool { return p == held })
 	if now.Equal(g.owned) {
 		return
 	}
@@ -128,12 +107,17 @@ func (g *Group) setOwned() {
 }
 
 // claims is what our Lease should say. It is called under mu.
-func (g *Group) claims() Slots {
-	all := NewSlots(g.opts.Slots)
+func (g *Group) claims() shard.Slots {
+	return g.those(func(p phase) bool { return p != none })
+}
+
+// those returns the slots in some phases. It is called under mu.
+func (g *Group) those(are func(phase) bool) shard.Slots {
+	var all []int
 	for n := range g.slots {
-		if g.slots[n].phase != none {
-			all.words[n/64] |= 1 << (n % 64)
+		if are(g.slots[n].phase) {
+			all = append(all, n)
 		}
 	}
-	return all
+	return shard.NewSlots(g.opts.Slots, all...)
 }

@@ -1,4 +1,4 @@
-package shard_test
+package membership_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -104,14 +105,14 @@ func (n *network) cut() { n.set(simulated.Conditions{Partition: true}) }
 // member is one process.
 type member struct {
 	*rig
-	*shard.Group
+	*membership.Group
 	name    string
 	network *network
 	stop    context.CancelFunc
 	ended   atomic.Bool
 }
 
-func (r *rig) group(opts shard.Options) (*shard.Group, *network) {
+func (r *rig) group(opts membership.Options) (*membership.Group, *network) {
 	r.Helper()
 	r.links++
 	n := &network{link: r.net.Link(fmt.Sprint("member ", r.links)), latency: time.Duration(1+r.random.IntN(40)) * time.Millisecond}
@@ -130,13 +131,13 @@ func (r *rig) group(opts shard.Options) (*shard.Group, *network) {
 	if opts.Slots == 0 {
 		opts.Slots = r.slots
 	}
-	g, err := shard.New(client, opts)
+	g, err := membership.New(client, opts)
 	require.NoError(r, err)
 	return g, n
 }
 
 // join starts a member.
-func (r *rig) join(name string, opts shard.Options) *member {
+func (r *rig) join(name string, opts membership.Options) *member {
 	r.Helper()
 	opts.Identity = name
 	r.say("%s joins", name)

@@ -1,4 +1,4 @@
-package shard
+package membership
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 var (
@@ -184,9 +185,9 @@ func (k *keeper) answered(a answer) {
 
 // lost forgets our Lease and ends all work.
 func (k *keeper) lost(err error) {
-	k.own, k.sure = nil, NewSlots(k.opts.Slots)
+	k.own, k.sure = nil, shard.NewSlots(k.opts.Slots)
 	k.mu.Lock()
-	k.loseAll(fmt.Errorf("%w: %w", ErrLost, err))
+	k.loseAll(fmt.Errorf("%w: %w", shard.ErrLost, err))
 	for n := range k.slots {
 		k.slots[n].phase = none // nobody heeds what we claimed
 	}

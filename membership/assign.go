@@ -1,10 +1,12 @@
-package shard
+package membership
 
 import (
 	"cmp"
 	"container/heap"
 	"math/bits"
 	"slices"
+
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // surplus is by how many percent a member may have more than its share of the slots. Less
@@ -82,11 +84,11 @@ func (a *assignment) prepare() {
 	}
 }
 
-func seed(name string) uint64 { return stir(Hash(name)) }
+func seed(name string) uint64 { return shard.Stir(shard.Hash(name)) }
 
 // draw is what a slot and a candidate get by chance.
 func draw(slot int, seed uint64) uint64 {
-	return stir(seed ^ (uint64(slot)+1)*0x9e3779b97f4a7c15)
+	return shard.Stir(seed ^ (uint64(slot)+1)*0x9e3779b97f4a7c15)
 }
 
 // place finds a candidate for a slot, and then for the one that had to go for it.

@@ -1,4 +1,4 @@
-package shard
+package membership
 
 import (
 	"crypto/rand"
@@ -104,7 +104,7 @@ func (o Options) withDefaults() (Options, error) {
 		wrong("RetryPeriod is %s and RenewDeadline %s: lower RetryPeriod, so that a renewal can be tried twice", o.RetryPeriod, o.RenewDeadline)
 	}
 	if len(errs) > 0 {
-		return o, fmt.Errorf("shard: %w", errors.Join(errs...))
+		return o, fmt.Errorf("membership: %w", errors.Join(errs...))
 	}
 	if o.Identity == "" {
 		host, err := os.Hostname()

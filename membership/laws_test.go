@@ -1,4 +1,4 @@
-package shard_test
+package membership_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/membership"
 	simulated "github.com/millrace-dev/millrace/test/network"
 )
 
@@ -46,7 +46,7 @@ func (r *rig) play(random *rand.Rand) {
 	joined := 0
 	join := func() {
 		joined++
-		m := r.join(fmt.Sprint("m", joined), shard.Options{Weight: 1 + random.IntN(3), Patience: time.Duration(1+random.IntN(8000)) * time.Millisecond})
+		m := r.join(fmt.Sprint("m", joined), membership.Options{Weight: 1 + random.IntN(3), Patience: time.Duration(1+random.IntN(8000)) * time.Millisecond})
 		alive = append(alive, m)
 		stopping := time.Duration(random.Int64N(int64(4900 * time.Millisecond)))
 		for range 2 {

@@ -1,4 +1,4 @@
-package shard
+package membership
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // maxRequests is how many requests of a keeper may be under way. There are more than two
@@ -42,7 +44,7 @@ type keeper struct {
 
 	own      *coordinationv1.Lease // as we know it; nil while there is none
 	fresh    *coordinationv1.Lease // the one to be made; nil while there is one
-	sure     Slots                 // what it claims, whichever of the writes under way were done
+	sure     shard.Slots           // what it claims, whichever of the writes under way were done
 	attempt  *attempt              // the write that is under way, or nil
 	due      time.Time             // of the next renewal
 	deadline time.Time             // as Group.until
@@ -62,7 +64,7 @@ type keeper struct {
 
 // keep runs until ctx is done and the member has left.
 func (k *keeper) keep(ctx, beyond context.Context) {
-	k.sure, k.expelling = NewSlots(k.opts.Slots), map[types.UID]time.Time{}
+	k.sure, k.expelling = shard.NewSlots(k.opts.Slots), map[types.UID]time.Time{}
 	defer k.finish()
 	given := ctx.Done()
 	timer := time.NewTimer(time.Until(k.step(beyond)))
@@ -86,7 +88,7 @@ func (k *keeper) finish() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.until = time.Time{}
-	k.loseAll(fmt.Errorf("%w: the member has left", ErrLost))
+	k.loseAll(fmt.Errorf("%w: the member has left", shard.ErrLost))
 	for n := range k.slots {
 		k.slots[n].phase = none
 	}
@@ -118,7 +120,7 @@ func (k *keeper) step(ctx context.Context) time.Time {
 // view looks at the Leases. It reports false before they have been listed.
 func (k *keeper) view(now time.Time) (view, bool) {
 	if !k.informer.HasSynced() {
-		return view{taken: AllSlots(k.opts.Slots)}, false
+		return view{taken: shard.AllSlots(k.opts.Slots)}, false
 	}
 	objects, _ := k.informer.Cache().Snapshot()
 	return k.seen.look(now, slices.Collect(objects), k.ours), true
@@ -152,7 +154,7 @@ func (k *keeper) judge(now time.Time, v view) {
 		}
 	}
 	k.retarget(all)
-	members, orphans := k.members(now, v), AllSlots(k.opts.Slots)
+	members, orphans := k.members(now, v), shard.AllSlots(k.opts.Slots)
 	for _, m := range members {
 		orphans = orphans.Without(m.Claims)
 	}
@@ -188,14 +190,14 @@ func (k *keeper) retarget(all []candidate) {
 }
 
 // wanted returns what is to be a member's.
-func (k *keeper) wanted(identity string) Slots {
-	s := NewSlots(k.opts.Slots)
+func (k *keeper) wanted(identity string) shard.Slots {
+	var all []int
 	for n, owner := range k.targets.owners {
 		if owner >= 0 && k.targets.of[owner].name == identity {
-			s.words[n/64] |= 1 << (n % 64)
+			all = append(all, n)
 		}
 	}
-	return s
+	return shard.NewSlots(k.opts.Slots, all...)
 }
 
 // decide changes the phases of slots, as steps 2 to 4 of keeper say. It returns when some
@@ -225,7 +227,7 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 			case !want:
 				s.phase = none
 			case current && k.sure.Has(n) && !v.taken.Has(n) && s.hands == 0:
-				s.hold(Token{n, epoch})
+				s.hold(shard.Token{Slot: n, Epoch: epoch})
 			}
 		case held:
 			if !want {
@@ -238,10 +240,10 @@ func (k *keeper) decide(now time.Time, v view, synced bool) time.Time {
 		ends := s.since.Add(k.opts.Patience)
 		switch {
 		case s.hands == 0:
-			s.lose(ErrMoved)
+			s.lose(shard.ErrMoved)
 			s.phase = none
 		case !ends.After(now):
-			s.lose(ErrMoved)
+			s.lose(shard.ErrMoved)
 		case ends.Before(next):
 			next = ends
 		}
@@ -265,7 +267,7 @@ func (k *keeper) write(ctx context.Context, now time.Time, synced bool) {
 		k.attempt.abandoned.Store(true)
 		k.attempt = nil
 	}
-	last := statement{claims: NewSlots(k.opts.Slots)}
+	last := statement{claims: shard.NewSlots(k.opts.Slots)}
 	if k.own != nil {
 		last = k.opts.read(k.own).statement
 	}

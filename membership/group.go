@@ -1,4 +1,4 @@
-package shard
+package membership
 
 import (
 	"context"
@@ -13,20 +13,12 @@ import (
 
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// Errors of Group, and causes of the ends of contexts.
-var (
-	// ErrNotOurs: the slot is not this member's at the moment.
-	ErrNotOurs = errors.New("the slot is not ours")
-	// ErrMoved: the slot is to be another member's, or this one leaves.
-	ErrMoved = errors.New("the slot moves to another member")
-	// ErrLost: our Lease could not be renewed in time, or it was taken away.
-	ErrLost = errors.New("our lease was lost")
-	// ErrRunning: Run was called while it runs.
-	ErrRunning = errors.New("the member runs already")
-)
+// ErrRunning: Run was called while it runs.
+var ErrRunning = errors.New("the member runs already")
 
 // Group is one member of a group. Make it with New.
 type Group struct {
@@ -40,7 +32,7 @@ type Group struct {
 	mu      sync.Mutex // guards what follows; nothing is called while it is held
 	slots   []slot
 	until   time.Time // when what we have must have ended, as things are
-	owned   Slots
+	owned   shard.Slots
 	changed chan struct{} // closed, and replaced, when owned changes
 	status  Status
 	refused error // why we take no slots
@@ -49,14 +41,14 @@ type Group struct {
 // New checks the options and sends nothing. The client's scheme must know Lease.
 func New(client *rest.Client, opts Options) (*Group, error) {
 	if client == nil {
-		return nil, errors.New("shard: no client")
+		return nil, errors.New("membership: no client")
 	}
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if s := client.Scheme(); s == nil || !s.Recognizes(leases.Kind) {
-		return nil, errors.New("shard: the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
+		return nil, errors.New("membership: the client's scheme does not know Lease: register it with AddToScheme of k8s.io/api/coordination/v1")
 	}
 	opts.Logger = opts.Logger.With("group", opts.Name)
 	g := &Group{
@@ -65,7 +57,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 		turn:    make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
 		slots:   make([]slot, opts.Slots),
-		owned:   NewSlots(opts.Slots),
+		owned:   shard.NewSlots(opts.Slots),
 		changed: make(chan struct{}),
 	}
 	g.status = Status{Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight}
@@ -98,7 +90,7 @@ func (g *Group) Run(ctx context.Context) error {
 	case g.turn <- struct{}{}:
 		defer func() { <-g.turn }()
 	default:
-		return fmt.Errorf("shard: group %s: %w", g.opts.Name, ErrRunning)
+		return fmt.Errorf("membership: group %s: %w", g.opts.Name, ErrRunning)
 	}
 	beyond, stop := context.WithCancel(context.WithoutCancel(ctx)) // we outlive ctx to leave
 	var running sync.WaitGroup
@@ -106,7 +98,7 @@ func (g *Group) Run(ctx context.Context) error {
 	defer stop()
 	wait, err := g.informer.Start(beyond)
 	if err != nil {
-		return fmt.Errorf("shard: group %s: %w", g.opts.Name, err)
+		return fmt.Errorf("membership: group %s: %w", g.opts.Name, err)
 	}
 	running.Go(func() { _ = wait() })
 	running.Go(func() { g.watch(beyond) })
@@ -122,7 +114,7 @@ func (g *Group) watch(ctx context.Context) {
 		g.mu.Lock()
 		left, changed := time.Until(g.until), g.changed
 		if left <= 0 {
-			g.loseAll(fmt.Errorf("%w: not renewed for %s", ErrLost, g.opts.RenewDeadline))
+			g.loseAll(fmt.Errorf("%w: not renewed for %s", shard.ErrLost, g.opts.RenewDeadline))
 			left, changed = time.Hour, g.changed
 		}
 		g.mu.Unlock()
@@ -140,7 +132,7 @@ func (g *Group) watch(ctx context.Context) {
 
 // Owned returns the slots that are this member's, and a channel that is closed when they
 // have changed.
-func (g *Group) Owned() (Slots, <-chan struct{}) {
+func (g *Group) Owned() (shard.Slots, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.owned, g.changed
@@ -150,5 +142,5 @@ func (g *Group) Owned() (Slots, <-chan struct{}) {
 func (g *Group) Owns(hash uint64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.slots[SlotOf(hash, g.opts.Slots)].phase == held && time.Now().Before(g.until)
+	return g.slots[shard.SlotOf(hash, g.opts.Slots)].phase == held && time.Now().Before(g.until)
 }
