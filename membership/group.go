@@ -20,7 +20,9 @@ import (
 // ErrRunning: Run was called while it runs.
 var ErrRunning = errors.New("the member runs already")
 
-// Group is one member of a group. Make it with New.
+var _ shard.Share = (*Group)(nil)
+
+// Group is one member of a group, and the share that it has. Make it with New.
 type Group struct {
 	opts     Options
 	leases   *rest.Resource[*coordinationv1.Lease]
@@ -136,6 +138,21 @@ func (g *Group) Owned() (shard.Slots, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.owned, g.changed
+}
+
+// Term returns the token of the term in which this member has a slot, and false if it does
+// not have it.
+func (g *Group) Term(slot int) (shard.Token, bool) {
+	if slot < 0 || slot >= g.opts.Slots {
+		return shard.Token{}, false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := &g.slots[slot]
+	if s.phase != held || !time.Now().Before(g.until) {
+		return shard.Token{}, false
+	}
+	return s.token, true
 }
 
 // Owns reports whether the slot of a hash is this member's now.

@@ -168,6 +168,9 @@ func (m *member) work(slot int, d, stopping time.Duration) bool {
 	}
 	defer leave()
 	token, ok := shard.TokenOf(ctx)
+	if term, held := m.Term(slot); held && term != token {
+		m.Errorf("slot %d: the term is %+v, and the context's %+v", slot, term, token)
+	}
 	m.mu.Lock()
 	if other, busy := m.working[slot]; busy {
 		m.Errorf("S01: slot %d is worked on by %s, and now by %s", slot, other, m.name)

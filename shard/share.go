@@ -15,6 +15,11 @@ type Share interface {
 	// they have changed.
 	Owned() (Slots, <-chan struct{})
 
+	// Term returns the token of the term in which this process has a slot, and false if
+	// it does not have it. What was prepared in one term is not for the next: between
+	// them others may have worked in the slot.
+	Term(slot int) (Token, bool)
+
 	// Enter begins work on something with a hash. The context carries the Token, and ends
 	// with ctx, or when the slot is lost: then with a cause that wraps ErrLost or ErrMoved.
 	// Call leave when the work has ended; until then the slot is not handed over. The error
@@ -70,6 +75,9 @@ type ordinal struct{ slots Slots }
 
 // Owned implements Share: nothing changes.
 func (o ordinal) Owned() (Slots, <-chan struct{}) { return o.slots, nil }
+
+// Term implements Share.
+func (o ordinal) Term(slot int) (Token, bool) { return Token{Slot: slot}, o.slots.Has(slot) }
 
 // Enter implements Share.
 func (o ordinal) Enter(ctx context.Context, hash uint64) (context.Context, func(), error) {

@@ -24,6 +24,9 @@ func TestOrdinal(t *testing.T) {
 			token, ok := TokenOf(working)
 			require.True(t, ok)
 			require.Equal(t, Token{Slot: SlotOf(hash, 3)}, token)
+			term, ok := share.Term(token.Slot)
+			require.True(t, ok)
+			require.Equal(t, token, term)
 			leave()
 			require.Error(t, working.Err(), "the work is over")
 		}
