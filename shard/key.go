@@ -65,6 +65,19 @@ func (k Key) String() string {
 	return k.name
 }
 
+// Follows reports whether an object under this key is where the owner that controls it is
+// under another: so that who has the owner has the object, too. Of labels and functions it
+// takes that for true where they have one name.
+func (k Key) Follows(owner Key) bool {
+	switch k.String() {
+	case ByUID().String():
+		return false
+	case ByOwner().String():
+		return owner.String() == ByUID().String()
+	}
+	return k.String() == owner.String()
+}
+
 // Hash returns the hash of an object's text: FNV-1a of 64 bits, as in KEP-5866; what no
 // server selects by is stirred besides.
 func (k Key) Hash(o object.Head) uint64 {

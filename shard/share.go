@@ -68,19 +68,19 @@ func Ordinal(i, n int) Share {
 	if i < 0 || i >= n {
 		panic(fmt.Sprintf("shard: Ordinal(%d, %d): want the first from 0 to the second less one", i, n))
 	}
-	return ordinal{NewSlots(n, i)}
+	return &ordinal{NewSlots(n, i)}
 }
 
 type ordinal struct{ slots Slots }
 
 // Owned implements Share: nothing changes.
-func (o ordinal) Owned() (Slots, <-chan struct{}) { return o.slots, nil }
+func (o *ordinal) Owned() (Slots, <-chan struct{}) { return o.slots, nil }
 
 // Term implements Share.
-func (o ordinal) Term(slot int) (Token, bool) { return Token{Slot: slot}, o.slots.Has(slot) }
+func (o *ordinal) Term(slot int) (Token, bool) { return Token{Slot: slot}, o.slots.Has(slot) }
 
 // Enter implements Share.
-func (o ordinal) Enter(ctx context.Context, hash uint64) (context.Context, func(), error) {
+func (o *ordinal) Enter(ctx context.Context, hash uint64) (context.Context, func(), error) {
 	n := SlotOf(hash, o.slots.total)
 	if !o.slots.Has(n) {
 		return nil, nil, fmt.Errorf("shard: slot %d of %d: %w", n, o.slots.total, ErrNotOurs)

@@ -32,6 +32,7 @@ func TestOrdinal(t *testing.T) {
 		}
 		require.Equal(t, 1, owners, "%x", hash)
 	}
+	require.True(t, Ordinal(1, 3) != Ordinal(1, 3), "two that can be compared")
 	for _, wrong := range [][2]int{{-1, 3}, {3, 3}, {0, 0}} {
 		require.Panics(t, func() { Ordinal(wrong[0], wrong[1]) })
 	}

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
 )
 
 func TestSlots(t *testing.T) {
@@ -80,4 +82,19 @@ func TestKeys(t *testing.T) {
 		used[SlotOf(ByLabel("team").Hash(o), 1024)] = true
 	}
 	require.Greater(t, len(used), 8)
+}
+
+// Only some keys keep an object where its owner is.
+func TestKeysThatFollow(t *testing.T) {
+	text := func(object.Head) string { return "" }
+	keys := []Key{ByUID(), ByNamespace(), ByOwner(), ByLabel("team"), ByLabel("app"), ByFunc("f", text)}
+	follows := map[[2]string]bool{
+		{"controller owner", "uid"}: true, {"namespace", "namespace"}: true, {"label team", "label team"}: true,
+		{"label app", "label app"}: true, {"function f", "function f"}: true,
+	}
+	for _, k := range keys {
+		for _, owner := range keys {
+			require.Equal(t, follows[[2]string{k.String(), owner.String()}], k.Follows(owner), "%s after %s", k, owner)
+		}
+	}
 }
