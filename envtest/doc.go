@@ -16,8 +16,8 @@
 // There is the API: every built-in group, custom resources, RBAC, admission, priority and
 // fairness. There are no controllers, no scheduler and no kubelet. So Pods
 // stay Pending, a bound Pod is only gone when it is deleted with
-// gracePeriodSeconds=0, a deleted Namespace stays Terminating, and owner references collect
-// nothing.
+// gracePeriodSeconds=0, a deleted Namespace stays Terminating, owner references collect
+// nothing, and the roles admin, edit and view are empty, since a controller gathers their rules.
 //
 // # The first run
 //
