@@ -143,9 +143,10 @@ func (r *Resource) fieldLabel(label, value string) (string, string, error) {
 	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
-// Builtin returns the resources that every server has: pods, services,
-// configmaps, secrets, namespaces, nodes, events, leases, deployments and
-// replicasets.
+// Builtin returns the resources that every server has: pods, services, configmaps,
+// secrets, namespaces, nodes, events, leases, the workloads of apps and batch, and what
+// else many controllers make: service accounts, volume claims, quotas, limits, ingresses,
+// network policies, disruption budgets, roles and their bindings.
 func Builtin() []Resource {
 	core := func(resource, kind string, namespaced bool, new func() object.Object, short ...string) Resource {
 		return Resource{
@@ -197,7 +198,7 @@ func Builtin() []Resource {
 	return append([]Resource{
 		pods, services, secrets, namespaces, nodes, events,
 		core("configmaps", "ConfigMap", true, func() object.Object { return &corev1.ConfigMap{} }, "cm"),
-	}, builtinGroups()...)
+	}, append(builtinGroups(), owned()...)...)
 }
 
 func builtinGroups() []Resource {

@@ -10,10 +10,14 @@ import (
 
 // described are the resources that both servers have.
 var described = map[string][]string{
-	"/api/v1":                      {"pods", "pods/status", "configmaps", "namespaces", "namespaces/status", "nodes", "nodes/status", "services", "services/status", "secrets", "events"},
-	"/apis/apps/v1":                {"deployments", "deployments/status", "replicasets", "replicasets/status"},
-	"/apis/example.com/v1":         {"widgets", "widgets/status"},
-	"/apis/coordination.k8s.io/v1": {"leases"},
+	"/api/v1":                            {"pods", "pods/status", "configmaps", "namespaces", "namespaces/status", "nodes", "nodes/status", "services", "services/status", "secrets", "events", "serviceaccounts", "persistentvolumeclaims", "persistentvolumeclaims/status", "resourcequotas", "resourcequotas/status", "limitranges"},
+	"/apis/apps/v1":                      {"deployments", "deployments/status", "replicasets", "replicasets/status", "statefulsets", "statefulsets/status", "daemonsets", "daemonsets/status"},
+	"/apis/batch/v1":                     {"jobs", "jobs/status", "cronjobs", "cronjobs/status"},
+	"/apis/networking.k8s.io/v1":         {"ingresses", "ingresses/status", "networkpolicies"},
+	"/apis/policy/v1":                    {"poddisruptionbudgets", "poddisruptionbudgets/status"},
+	"/apis/rbac.authorization.k8s.io/v1": {"roles", "rolebindings", "clusterroles", "clusterrolebindings"},
+	"/apis/example.com/v1":               {"widgets", "widgets/status"},
+	"/apis/coordination.k8s.io/v1":       {"leases"},
 }
 
 // TestDiscovery asks both servers for the same and compares the answers.

@@ -207,7 +207,7 @@ func (s *session) path(short string) string {
 	if cut := strings.IndexAny(resource, "?"); cut >= 0 {
 		resource, rest = short[:cut], short[cut:]
 	}
-	for _, group := range []string{"example.com/v1", "apps/v1", "coordination.k8s.io/v1"} {
+	for _, group := range []string{"example.com/v1", "apps/v1", "batch/v1", "coordination.k8s.io/v1", "networking.k8s.io/v1", "policy/v1", "rbac.authorization.k8s.io/v1"} {
 		if after, ok := strings.CutPrefix(resource, group+"/"); ok {
 			prefix, resource = "/apis/"+group, after
 		}
