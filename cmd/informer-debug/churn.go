@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +52,9 @@ that change nothing kept.
 What is held to compare with is bounded by ` + fmt.Sprint(mostStates) + ` objects and ` + bytesText(mostStateBytes) + `, packed. The first
 ` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + ` objects are counted one by one, and the others together.
 
+` + recordingHelp + ` churn counts
+from the first list to the end, at full speed.
+
 TYPE is as for get. With --attach, and TYPE the name of an informer or nothing, it shows the
 busiest keys of a process within --for, as far back as its flight recorder remembers. There are
 no fields in that.
@@ -62,10 +64,12 @@ no fields in that.
 ` + exitHelp,
 		Example: `  informer-debug churn pods,leases.coordination.k8s.io -A
   informer-debug churn nodes --for 5m --keep spec.podCIDR,status.conditions -o json
+  informer-debug churn --replay bug.recording
   informer-debug churn --attach pod/janitor-0 -n ops`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags.add(cmd)
+	flags.replay.add(cmd, "")
 	cmd.Flags().DurationVar(&flags.period, "for", time.Minute, "how long to watch")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many objects, fields and managers to show; 0 is all that were counted")
 	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields that an informer would keep, such as spec.nodeName,status.phase; may be repeated")
@@ -75,8 +79,11 @@ no fields in that.
 			return err
 		}
 		types := strings.Join(args, "")
-		if flags.to != "" {
+		switch {
+		case flags.to != "":
 			return flags.attached(cmd.Context(), s, types)
+		case flags.replay.file != "":
+			return flags.replayed(cmd.Context(), s, types)
 		}
 		return flags.run(cmd.Context(), s, types)
 	}
@@ -96,6 +103,8 @@ func (f *churnFlags) check() error {
 		return usage("--keep is empty: name fields, such as spec.nodeName")
 	case f.to != "" && (f.selector != "" || len(f.keep) > 0):
 		return usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
+	case f.replay.file != "" && f.selector != "":
+		return usage("--selector makes no sense with --replay: the recorded informers said what they watched")
 	}
 	return nil
 }
@@ -111,41 +120,65 @@ func (f *churnFlags) run(ctx context.Context, s surroundings, types string) erro
 	return f.watch(ctx, s, targets, console)
 }
 
+// churner is what counts, and what reads until its context is done.
+type churner struct {
+	*churning
+	run func(context.Context) error
+}
+
 func (f *churnFlags) watch(ctx context.Context, s surroundings, targets []target, console *console) error {
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	var watches sync.WaitGroup
-	defer watches.Wait()
-	defer stop()
-	failed := make(chan error, len(targets))
-	var all []*churning
+	var all []churner
 	for _, at := range targets {
 		c, err := newChurning(at, f.keep)
 		if err != nil {
-			return usage("--keep: %w", err)
+			return err
 		}
-		all = append(all, c)
+		shown := &view{target: at, job: &job{console: console}}
+		opts := reflector.Options{
+			LabelSelector: f.labels, FieldSelector: f.fields, Initial: reflector.List, PageSize: churnPage,
+			OnState: shown.state,
+			OnError: func(_ context.Context, e *failure.Failure) failure.Verdict { return judge(e, c.isSynced()) },
+		}
+		all = append(all, churner{c, func(ctx context.Context) error { return c.passPacked().run(ctx, opts, shown.refusal) }})
+	}
+	return f.churn(ctx, s, all, func(ctx context.Context, failed <-chan error) (time.Duration, error) {
+		for _, c := range all {
+			select {
+			case <-c.synced:
+			case err := <-failed:
+				return 0, err
+			case <-ctx.Done():
+				return 0, &exitError{code: exitRuntime, err: errInterrupted}
+			}
+		}
+		began := time.Now()
+		select {
+		case <-time.After(f.period):
+		case <-ctx.Done():
+		}
+		return time.Since(began), nil
+	})
+}
+
+// churn runs all at once until wait returns, and writes what they have counted in the time that
+// it returns.
+func (f *churnFlags) churn(ctx context.Context, s surroundings, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watches sync.WaitGroup
+	defer watches.Wait()
+	defer stop()
+	failed := make(chan error, len(all))
+	for _, c := range all {
 		watches.Go(func() {
-			if err := c.run(running, f, console); err != nil {
+			if err := c.run(running); err != nil {
 				failed <- err
 			}
 		})
 	}
-	for _, c := range all {
-		select {
-		case <-c.synced:
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			return &exitError{code: exitRuntime, err: errInterrupted}
-		}
+	took, err := wait(ctx, failed)
+	if err != nil {
+		return err
 	}
-	began := time.Now()
-	select {
-	case <-time.After(f.period):
-	case <-ctx.Done():
-	}
-	took := time.Since(began)
 	stop()
 	watches.Wait()
 	for _, c := range all {
@@ -154,22 +187,6 @@ func (f *churnFlags) watch(ctx context.Context, s surroundings, targets []target
 		}
 	}
 	return nil
-}
-
-// run reads the resource until ctx is done.
-func (c *churning) run(ctx context.Context, f *churnFlags, console *console) error {
-	shown := &view{target: c.at, job: &job{console: console}}
-	r := reflector.New(c, nowhere{}, reflector.Options{
-		LabelSelector: f.labels, FieldSelector: f.fields, Initial: reflector.List, PageSize: churnPage,
-		OnState: shown.state,
-		OnError: func(_ context.Context, e *failure.Failure) failure.Verdict { return judge(e, c.isSynced()) },
-	})
-	err := r.Run(ctx)
-	c.reflector = r.Status()
-	if e, ok := errors.AsType[*failure.Failure](err); ok {
-		return shown.refusal(e)
-	}
-	return err
 }
 
 // busyKeys is what a process can tell.

@@ -1,21 +1,15 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"strings"
 	"unicode/utf8"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
-	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -35,12 +29,12 @@ type (
 	packedUntyped = *wire.Packed[untyped]
 )
 
-// churning is the source of a reflector whose queue leads nowhere. It looks at each event that
-// passes through it and compares the object with the last state of it that passed. The
-// goroutine in which the reflector reads has it to itself until the reflector has stopped.
+// churning looks at each event of a resource, and compares the object with the last state of it
+// that passed. The goroutine in which a reflector reads has it to itself until the reflector has
+// stopped.
 type churning struct {
 	at        target
-	from      source.ListerWatcher[packedUntyped]
+	by        *wire.Packer[untyped]
 	synced    chan struct{} // closed when the first list is there
 	reflector reflector.Status
 
@@ -74,23 +68,15 @@ type churnKinds struct {
 func newChurning(at target, keep []string) (*churning, error) {
 	measured, err := newSavings(at.mapping.Kind, keep)
 	if err != nil {
-		return nil, err
+		return nil, usage("--keep: %w", err)
 	}
-	by := wire.NewPacker[untyped](wire.NewPool())
-	c := &churning{
-		at: at, synced: make(chan struct{}), states: map[object.Key]packedUntyped{}, roomy: true, savings: measured, of: map[string]*counter{},
+	return &churning{
+		at: at, by: wire.NewPacker[untyped](wire.NewPool()), synced: make(chan struct{}), states: map[object.Key]packedUntyped{}, roomy: true,
+		savings: measured, of: map[string]*counter{},
 		objects: counter{most: mostKeys}, fields: counter{most: mostFields}, managers: counter{most: mostManagers},
-	}
-	c.from = rest.ResourceForMapping[untyped](at.client, at.mapping).Namespace(at.namespace).Packing(by)
-	return c, nil
+	}, nil
 }
 
-// nowhere is the queue of a reflector that is run for what passes through its source.
-type nowhere struct{}
-
-func (nowhere) Add(deltafifo.Delta[packedUntyped]) {}
-func (nowhere) WaitForRoom(context.Context) error  { return nil }
-func (c *churning) String() string                 { return c.at.String() }
 func (c *churning) isSynced() bool {
 	select {
 	case <-c.synced:
@@ -98,66 +84,6 @@ func (c *churning) isSynced() bool {
 	default:
 		return false
 	}
-}
-
-// List implements source.ListerWatcher. It passes on no more objects than there is room for;
-// of the others the watch tells all the same.
-func (c *churning) List(ctx context.Context, opts metav1.ListOptions) source.List[packedUntyped] {
-	list := c.from.List(ctx, opts)
-	return source.List[packedUntyped]{Meta: list.Meta, Items: func(yield func(packedUntyped, error) bool) {
-		before := c.states
-		c.states, c.bytes, c.roomy = map[object.Key]packedUntyped{}, 0, true
-		seen, missed := 0, 0
-		for o, err := range list.Items {
-			if err != nil {
-				c.missed(missed)
-				for _, o := range before {
-					c.hold(o)
-				}
-				yield(o, err)
-				return
-			}
-			seen++
-			if was, had := before[object.KeyOf(o)]; !had || was.GetResourceVersion() != o.GetResourceVersion() {
-				missed++
-			}
-			delete(before, object.KeyOf(o))
-			if c.hold(o) && !yield(o, nil) {
-				return
-			}
-		}
-		if c.isSynced() {
-			c.missed(missed + len(before))
-			return
-		}
-		c.kinds.Listed = seen
-		close(c.synced)
-	}}
-}
-
-// missed counts objects of which no event told what has become of them.
-func (c *churning) missed(n int) {
-	if c.isSynced() {
-		c.kinds.Missed += n
-	}
-}
-
-// Watch implements source.ListerWatcher.
-func (c *churning) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[packedUntyped], error], error) {
-	events, err := c.from.Watch(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	return func(yield func(wire.Event[packedUntyped], error) bool) {
-		for e, err := range events {
-			if err == nil && e.Type != watch.Bookmark {
-				c.event(&e)
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}, nil
 }
 
 // hold keeps a state if there is room.

@@ -32,6 +32,7 @@ what the flight recorder remembers of the object. What a cache leaves out on pur
 difference, too. Fields are compared where the process shows contents, and of Secrets never.
 
 ` + sightHelp + `
+` + recordingHelp + ` describe shows what became of the object: there is no server to compare with.
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods. The
 kubeconfig says which cluster to compare with: with a process at a URL, --token and the flags
@@ -41,10 +42,12 @@ about TLS concern the process alone.
 
 ` + exitHelp,
 		Example: `  informer-debug describe pods/web-1 -n shop
-  informer-debug describe pods/web-1 -n shop --attach http://localhost:6060`,
+  informer-debug describe pods/web-1 -n shop --attach http://localhost:6060
+  informer-debug describe pods/web-1 -n shop --replay bug.recording`,
 		Args: cobra.ExactArgs(1),
 	}
 	look.add(cmd)
+	look.replay.add(cmd, "")
 	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true}).arguments
 	cmd.Flags().IntVar(&last, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -66,7 +69,7 @@ func runDescribe(ctx context.Context, s surroundings, look *sightFlags, arg stri
 	case last < 0:
 		return usage("--last is %d: want 0 or more", last)
 	}
-	if look.to == "" {
+	if look.to == "" && look.replay.file == "" {
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
 	v, err := look.open(ctx, s, types, newConsole(s, false))
@@ -76,6 +79,9 @@ func runDescribe(ctx context.Context, s surroundings, look *sightFlags, arg stri
 	defer v.close()
 	if err := v.wait(ctx); err != nil || ctx.Err() != nil {
 		return err
+	}
+	if v.played != nil {
+		return v.describeRecorded(ctx, s.stdout, types, name, last)
 	}
 	at, err := v.server(s)
 	if err != nil {

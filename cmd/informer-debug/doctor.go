@@ -49,6 +49,7 @@ What is wrong comes first.
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags.add(cmd)
+	noReplay(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
 	cmd.Flags().BoolVarP(&flags.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
 	cmd.Flags().DurationVar(&flags.period, "for", 5*time.Second, "how long to look for bookmarks, and for queues that grow")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")

@@ -126,7 +126,7 @@ TYPE get lists the informers.
 		Args: cobra.MaximumNArgs(2),
 	}
 	look.add(cmd)
-	look.replay.add(cmd, false)
+	look.replay.add(cmd, "")
 	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true, second: true}).arguments
 	flags.add(cmd)
 	// It fails only for a flag that does not exist.

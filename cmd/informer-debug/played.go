@@ -34,11 +34,24 @@ type replaySource struct {
 	file string
 }
 
-// add adds them; with live, the verb shows what happens while it happens.
-func (f *replaySource) add(cmd *cobra.Command, live bool) {
+// add adds them. Speed is the default of a verb that may look while it plays; the others, for
+// which it is empty, look at the end.
+func (f *replaySource) add(cmd *cobra.Command, speed string) {
 	cmd.Flags().StringVar(&f.file, "replay", "", "recording to look at, as record writes it")
-	if f.speed = "max"; live {
-		cmd.Flags().StringVar(&f.speed, "speed", "1", "with --replay: how many times as fast as recorded, or max")
+	if f.speed = "max"; speed != "" {
+		cmd.Flags().StringVar(&f.speed, "speed", speed, "with --replay: how many times as fast as recorded, or max")
+	}
+}
+
+// noReplay lets a verb to which a recording is of no use say what to do instead.
+func noReplay(cmd *cobra.Command, instead string) {
+	file := cmd.Flags().String("replay", "", "")
+	_ = cmd.Flags().MarkHidden("replay") // it fails only for a flag that does not exist
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *file == "" {
+			return nil
+		}
+		return usage("--replay: %s", fmt.Sprintf(instead, *file))
 	}
 }
 
@@ -56,12 +69,15 @@ func (f *replaySource) check(look *sightFlags) error {
 type played struct {
 	file    *recording.File
 	replay  *recording.Replay
-	restore func() // of the jitter
+	client  *rest.Client
+	found   []*recording.Request // the first one of each informer that is played
+	began   time.Duration        // when the first of them was sent
+	restore func()               // of the jitter
 }
 
-// openRecording starts the informers that a recording has, or those of the TYPEs that types
-// names.
-func (f *sightFlags) openRecording(ctx context.Context, s surroundings, types string) (*sight, error) {
+// openPlayed opens a recording, to play the informers that it has, or those of the TYPEs that
+// types names.
+func (f *sightFlags) openPlayed(types string, c *console) (*played, error) {
 	var args []object.GVR
 	if types != "" {
 		for word := range strings.SplitSeq(types, ",") {
@@ -76,46 +92,58 @@ func (f *sightFlags) openRecording(ctx context.Context, s surroundings, types st
 	if err != nil {
 		return nil, &exitError{code: exitRuntime, err: err}
 	}
-	v, err := f.play(ctx, s, file, args)
+	p, err := f.play(file, args, c)
 	if err != nil {
 		file.Close()
 		return nil, err
 	}
-	return v, nil
+	return p, nil
 }
 
-func (f *sightFlags) play(ctx context.Context, s surroundings, file *recording.File, args []object.GVR) (*sight, error) {
+func (f *sightFlags) play(file *recording.File, args []object.GVR, c *console) (*played, error) {
 	found, _, err := recorded(file, func(q *recording.Request) bool {
 		ok := len(args) == 0
 		for _, arg := range args {
-			ok = ok || isOf(q, arg)
+			ok = ok || isOf(q.Resource(), arg)
 		}
 		return ok && (f.namespace == "" || q.Namespace() == "" || f.namespace == q.Namespace())
 	})
 	if err != nil {
 		return nil, err
 	}
-	c := newConsole(s, false)
 	if file.Damage != nil {
 		c.trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
-	began := found[0].At
+	p := &played{file: file, found: found, began: found[0].At}
 	for _, q := range found {
-		began = min(began, q.At)
+		p.began = min(p.began, q.At)
 	}
-	replay := file.Replay(recording.ReplayOptions{Speed: f.replay.times, From: began})
-	client, err := rest.NewClient(&config.Config{Replay: replay, Logger: c.logger()}, scheme.New())
+	p.replay = file.Replay(recording.ReplayOptions{Speed: f.replay.times, From: p.began})
+	p.client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.logger()}, scheme.New())
 	if err != nil {
 		return nil, &exitError{code: exitRuntime, err: err}
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	v := &sight{
-		called: fmt.Sprintf("%s, recorded at %s", file.Path, file.Began.Local().Format(time.DateTime)), flags: f, client: client, stop: stop,
-		played: &played{file: file, replay: replay, restore: jitter.Longest()},
+	p.restore = jitter.Longest()
+	return p, nil
+}
+
+// called is what messages call it.
+func (p *played) called() string {
+	return fmt.Sprintf("%s, recorded at %s", p.file.Path, p.file.Began.Local().Format(time.DateTime))
+}
+
+// openRecording starts the informers of a recording.
+func (f *sightFlags) openRecording(ctx context.Context, s surroundings, types string) (*sight, error) {
+	c := newConsole(s, false)
+	p, err := f.openPlayed(types, c)
+	if err != nil {
+		return nil, err
 	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	v := &sight{called: p.called(), flags: f, client: p.client, stop: stop, played: p}
 	recorder := flight.New(flight.DefaultSize)
-	for _, q := range found {
-		if err := v.again(running, q, recorder, c); err != nil {
+	for _, q := range p.found {
+		if err := v.again(running, q, recorder); err != nil {
 			v.close()
 			return nil, &exitError{code: exitRuntime, err: err}
 		}
@@ -125,23 +153,18 @@ func (f *sightFlags) play(ctx context.Context, s surroundings, file *recording.F
 }
 
 // again starts the informer that sent a request, as it was.
-func (v *sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder, c *console) error {
-	mapping, err := mappingOf(v.played.file, q)
+func (v *sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
+	at, err := v.played.target(q)
 	if err != nil {
 		return err
 	}
-	byLabels, byFields := q.Selectors()
 	opts := sharedinformer.Options{
 		Timing: v.flags.replay.timing(), Flight: recorder, SyncPatience: -1,
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judgeReplayed(f) },
 	}
-	if opts.LabelSelector, err = labels.Parse(byLabels); err != nil {
-		return fmt.Errorf("%s: %w", q, err)
+	if opts.LabelSelector, opts.FieldSelector, err = selectorsOf(q); err != nil {
+		return err
 	}
-	if opts.FieldSelector, err = fields.ParseSelector(byFields); err != nil {
-		return fmt.Errorf("%s: %w", q, err)
-	}
-	at := target{client: v.client, server: v.called, mapping: mapping, namespace: q.Namespace()}
 	o := own{target: at, failed: make(chan error, 1)}
 	switch {
 	case q.MetadataOnly():
@@ -151,19 +174,63 @@ func (v *sight) again(ctx context.Context, q *recording.Request, recorder *fligh
 	default:
 		o.informer = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
 	}
-	v.start(ctx, o, func(f *failure.Failure) error { return f })
+	v.start(ctx, o, func(f *failure.Failure) error { return &exitError{code: exitRuntime, err: f} })
 	return nil
+}
+
+// target is where the informer that sent a request looked.
+func (p *played) target(q *recording.Request) (target, error) {
+	mapping, err := mappingOf(p.file, q)
+	return target{client: p.client, server: p.called(), mapping: mapping, namespace: q.Namespace()}, err
+}
+
+// selectorsOf reads the selectors of a request.
+func selectorsOf(q *recording.Request) (labels.Selector, fields.Selector, error) {
+	byLabels, byFields := q.Selectors()
+	l, err := labels.Parse(byLabels)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", q, err)
+	}
+	f, err := fields.ParseSelector(byFields)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", q, err)
+	}
+	return l, f, nil
+}
+
+// named returns the informers that a list of TYPEs means.
+func (p *played) named(informers []own, types string) (all []own, err error) {
+	for word := range strings.SplitSeq(types, ",") {
+		arg, err := object.ParseResourceArg(word)
+		if err != nil {
+			return nil, usage("%w", err)
+		}
+		for _, o := range informers {
+			if isOf(o.target.mapping.Resource, arg) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all, nil
 }
 
 // wait waits until the recording is over, and the caches have all of it.
 func (p *played) wait(ctx context.Context, v *sight) error {
-	if err := p.replay.Wait(ctx); err != nil {
-		return &exitError{code: exitRuntime, err: err, hint: "the recorded informer went another way: other options, or another version"}
+	if err := p.over(ctx); err != nil {
+		return err
 	}
 	for _, o := range v.informers {
 		if err := settled(ctx, o.Status); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// over waits until the recording is over.
+func (p *played) over(ctx context.Context) error {
+	if err := p.replay.Wait(ctx); err != nil {
+		return &exitError{code: exitRuntime, err: err, hint: "the recorded informer went another way: other options, or another version"}
 	}
 	return nil
 }

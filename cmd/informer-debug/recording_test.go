@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,4 +168,106 @@ func TestServeOfARecording(t *testing.T) {
 	status, err := client.Status(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "recording", status.Process.Program)
+}
+
+// onRecording runs a verb on a recording of recordBubbled.
+func onRecording(t *testing.T) func(verb string, args ...string) result {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bug.recording")
+	recordBubbled(t, path)
+	return func(verb string, args ...string) result {
+		var stdout, stderr transcript
+		code := run(t.Context(), append([]string{verb, "--replay", path}, args...), around(&stdout, &stderr))
+		return result{code, stdout.String(), stderr.String()}
+	}
+}
+
+func TestDescribeOfARecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := onRecording(t)
+		r := on("describe", "po/web-2", "-n", "shop")
+		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, "At the end of the recording the cache has po/web-2 with version 104, and is complete up to version 105.", r.lines()[0])
+		require.Contains(t, r.out, "applied shop/web-2 update rv 104")
+		r = on("describe", "pods/web-1", "-n", "shop")
+		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, "At the end of the recording pods/web-1 is not in the cache, which is complete up to version 105.", r.lines()[0])
+		require.Contains(t, r.out, "applied shop/web-1 delete")
+		require.Len(t, on("describe", "pods/web-1", "-n", "shop", "--last=1").lines(), 3)
+		for want, args := range map[string][]string{
+			"nothing is known of pods/none: it is not in the cache at the end": {"pods/none", "-n", "shop"},
+			"pods/web-1 is in a namespace: say which with -n":                  {"pods/web-1"},
+			"means 2 informers": {"pods,nodes/a", "-n", "shop"},
+			"nothing of that":   {"leases/a", "-n", "shop"},
+		} {
+			r := on("describe", args...)
+			require.NotEqual(t, exitOK, r.code, args)
+			require.Contains(t, r.errOut, want)
+		}
+	})
+}
+
+func TestWaitForARecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := onRecording(t)
+		for _, c := range []struct {
+			args []string
+			code int
+			want string
+		}{
+			{[]string{"pods/web-1", "-n", "shop", "--for=delete"}, exitOK, "pods/web-1: it is not in the cache\n"},
+			{[]string{"po", "-n", "shop", "--for=jsonpath={.status.phase}=Running"}, exitOK, "is true of "},
+			{[]string{"pods/web-2", "-n", "shop", "--for=jsonpath={.status.phase}=Pending", "--speed=10", "--timeout=5m"}, exitOK, "pods/web-2: it is Pending\n"},
+			{[]string{"pods", "--for=rv=105"}, exitOK, "pods: the cache is complete up to version 105\n"},
+			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exitFalse, "the recording is over: pods/web-2: there is no condition Ready"},
+			{[]string{"nodes", "-n", "shop", "--for=create"}, exitFalse, "the recording is over: nodes: 0 objects are in the cache"},
+			{[]string{"pods/web-2", "--for=create"}, exitUsage, "pods/web-2 is in a namespace: say which with -n"},
+			{[]string{"secrets", "--for=synced"}, exitRuntime, "what Secrets hold was not recorded"},
+			{[]string{"keeper", "--for=queue=0"}, exitUsage, "a recording has no handlers and no queues: controllertest.Replay plays it"},
+		} {
+			r := on("wait", c.args...)
+			require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
+			require.Contains(t, r.out+r.errOut, c.want, c.args)
+		}
+	})
+}
+
+func TestChurnOfARecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := onRecording(t)
+		r := on("churn", "-o", "jsonl")
+		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Contains(t, r.errOut, "what Secrets hold was not recorded")
+		of := map[string]churned{}
+		for _, line := range r.lines() {
+			var one churned
+			require.NoError(t, json.Unmarshal([]byte(line), &one), line) // but for durations, which have other names
+			of[one.Type] = one
+		}
+		pods := of["pods in all namespaces"]
+		require.Len(t, of, 2, r.out)
+		require.Equal(t, 1, pods.Listed, r.out)
+		require.Equal(t, 1, pods.Added+pods.Missed, "web-2 came before the watch broke, or with the list that followed: %s", r.out)
+		require.Equal(t, 2, pods.Changed+pods.Deleted, r.out)
+		require.Equal(t, pods.Added+2, pods.Events, r.out)
+		require.Equal(t, "status.phase", pods.Fields[0].Name)
+		require.Contains(t, on("churn", "po").out, "within 10m0s")
+		require.Contains(t, on("churn", "pods", "-l", "a=b").errOut, "--selector makes no sense with --replay")
+		require.Equal(t, exitRuntime, on("churn", "secrets").code)
+	})
+}
+
+// What a recording is of no use for says what to do instead.
+func TestVerbsThatMakeNoSenseOfARecording(t *testing.T) {
+	for want, args := range map[string][]string{
+		"informer-debug replay x.recording shows a recording as watch":         {"watch", "pods"},
+		"informer-debug get --replay x.recording shows what its caches held":   {"check"},
+		"a recording has no handlers and no controllers; informer-debug desc":  {"why", "pods/a"},
+		"informer-debug get --replay x.recording shows the state and the fail": {"doctor"},
+		"informer-debug churn --replay x.recording says what Keep would save":  {"cost"},
+	} {
+		r := invoke(t, append(args, "--replay=x.recording")...)
+		require.Equal(t, exitUsage, r.code, args)
+		require.Contains(t, r.errOut, want)
+	}
 }

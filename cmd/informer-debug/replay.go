@@ -15,8 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
@@ -189,7 +187,7 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 	}
 	found, has, err := recorded(file, func(q *recording.Request) bool {
 		labels, fields := q.Selectors()
-		return (typed == "" || isOf(q, arg)) &&
+		return (typed == "" || isOf(q.Resource(), arg)) &&
 			(flags.namespace == "" || flags.namespace == q.Namespace()) && (!flags.allNamespaces || q.Namespace() == "") &&
 			(flags.selector == "" || flags.labels.String() == labels) && (flags.fieldSelector == "" || flags.fields.String() == fields) &&
 			(!flags.metadataOnly || q.MetadataOnly())
@@ -200,13 +198,8 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 	if len(found) > 1 {
 		return nil, usage("%s has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: %s", file.Path, strings.Join(has, "; "))
 	}
-	byLabels, byFields := found[0].Selectors()
-	flags.labels, err = labels.Parse(byLabels)
-	if err != nil {
-		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s: %w", found[0], err)}
-	}
-	if flags.fields, err = fields.ParseSelector(byFields); err != nil {
-		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s: %w", found[0], err)}
+	if flags.labels, flags.fields, err = selectorsOf(found[0]); err != nil {
+		return nil, &exitError{code: exitRuntime, err: err}
 	}
 	return found[0], nil
 }
@@ -232,10 +225,9 @@ func recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 	return found, has, nil
 }
 
-// isOf reports whether a request asks for a TYPE. A recording has no discovery: other names than
+// isOf reports whether a TYPE means a resource. A recording has no discovery: other names than
 // the plural are known of built-in types alone.
-func isOf(q *recording.Request, arg object.GVR) bool {
-	gvr := q.Resource()
+func isOf(gvr, arg object.GVR) bool {
 	called := gvr.Resource == arg.Resource
 	for _, r := range apiserver.Builtin() {
 		if r.Group == gvr.Group && r.Resource == gvr.Resource {

@@ -30,7 +30,8 @@ const exitHelp = `Exit codes:
   1    runtime error, for example stdout was closed; Ctrl-C before check or wait know the answer
   2    usage: a flag, a selector or an argument is wrong
   3    cannot connect, not allowed, or the server does not serve TYPE
-  4    what was asked about is not so: of check, a cache differs from the server; of doctor, there is a problem
+  4    what was asked about is not so: of check, a cache differs from the server; of doctor, there is a problem;
+       of wait, a recording is over
   124  --timeout expired, as with timeout(1)
 A second Ctrl-C kills at once.`
 

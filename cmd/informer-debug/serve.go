@@ -38,7 +38,7 @@ With --attach it shows that process, and passes nothing to it but questions.
   informer-debug serve --attach pod/janitor-0:6060 -n ops --listen 127.0.0.1:8000`,
 	}
 	look.add(cmd)
-	look.replay.add(cmd, true)
+	look.replay.add(cmd, "1")
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve at; port 0 is any that is free")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.check(); err != nil {

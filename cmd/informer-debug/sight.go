@@ -98,6 +98,7 @@ type own struct {
 type informer interface {
 	Run(ctx context.Context) error
 	WaitForSync(ctx context.Context) error
+	WaitForRV(ctx context.Context, rv string) error
 	HasSynced() bool
 	Unsynced() error
 	Status() sharedinformer.Status

@@ -47,6 +47,18 @@ func (v *sight) name(ctx context.Context, subjects []subject) (all []subject, er
 			all = append(all, one)
 			continue
 		}
+		if v.played != nil {
+			found, err := v.played.named(v.informers, one.types)
+			if err != nil {
+				return nil, err
+			}
+			for n := range found {
+				named := one
+				named.which, named.namespace = debug.Which{Informer: found[n].informer.Status().Reflector.Resource}, found[n].recordedNamespace(v.flags.namespace)
+				all = append(all, named)
+			}
+			continue
+		}
 		at := target{client: v.client, server: v.called}
 		mappings, err := at.resolveAll(ctx, one.types, patienceWith(v.config), nil)
 		if err != nil {

@@ -33,7 +33,7 @@ needed.
 		Args: cobra.MaximumNArgs(1),
 	}
 	look.add(cmd)
-	look.replay.add(cmd, true)
+	look.replay.add(cmd, "1")
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.check(); err != nil {

@@ -26,7 +26,7 @@ func newWait(s surroundings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait TYPE[/NAME]... --for=CONDITION",
 		Short: "Wait until something is so of a cache, or of objects in it",
-		Long: `wait looks five times a second at a cache, and ends when CONDITION is true of all that is
+		Long: `wait looks at a cache when it changes, and ends when CONDITION is true of all that is
 named at once, or of one of them with --any. TYPE alone means the informer, or all of its
 objects, of which there has to be one.
 
@@ -42,9 +42,13 @@ With --attach, too:
   queue=N                 at most N keys of the controller or queue TYPE wait or are worked on
 
 The cache of an informer of one's own is as the server was a moment ago. That of a process is
-what its controllers see; conditions and paths need debug.Options.Contents there.
+what its controllers see, and is looked at when the process tells of an event, five times a
+second at most; conditions and paths need debug.Options.Contents there.
 
 ` + sightHelp + `
+` + recordingHelp + ` wait ends with 4
+where the recording is over and CONDITION is not true. With --speed max, what was so for a moment
+may be overlooked.
 
 ` + attachHelp + `
 
@@ -53,10 +57,12 @@ what its controllers see; conditions and paths need debug.Options.Contents there
   informer-debug wait pods -l app=web -n shop --for=jsonpath='{.status.phase}'=Running --timeout=5m
   informer-debug wait pods/web-1 -n shop --for=delete
   informer-debug wait pods --for=rv=1042 --attach http://localhost:6060
+  informer-debug wait pods/web-1 -n shop --for=delete --replay bug.recording
   informer-debug wait keeper --for=queue=0 --attach http://localhost:6060`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	look.add(cmd)
+	look.replay.add(cmd, "max")
 	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true, more: true}).arguments
 	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
@@ -83,6 +89,9 @@ func (f *waitFlags) check(look *sightFlags) (err error) {
 		return err
 	}
 	if kind := f.condition.kind; look.to == "" && (kind == forLag || kind == forQueue) {
+		if look.replay.file != "" {
+			return usage("--for=%s: a recording has no handlers and no queues: controllertest.Replay plays it to your controller", f.until)
+		}
 		return usage("--for=%s: this is about the handlers and queues of a process: say which with --attach", f.until)
 	}
 	return nil
@@ -93,7 +102,6 @@ type waiter struct {
 	*waitFlags
 	sight    *sight
 	subjects []subject
-	poll     time.Duration
 }
 
 func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, args []string) error {
@@ -108,7 +116,7 @@ func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, a
 		}
 		types = append(types, one.types)
 	}
-	if len(subjects) == 1 && subjects[0].name != "" && look.to == "" { // the others need not be listed
+	if len(subjects) == 1 && subjects[0].name != "" && look.to == "" && look.replay.file == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
 	}
 	v, err := look.open(ctx, s, strings.Join(types, ","), newConsole(s, false))
@@ -116,20 +124,26 @@ func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, a
 		return err
 	}
 	defer v.close()
-	w := &waiter{waitFlags: f, sight: v, poll: pollEvery}
+	w := &waiter{waitFlags: f, sight: v}
 	if w.subjects, err = v.name(ctx, subjects); err != nil {
 		return err
 	}
 	return w.wait(ctx, s.stdout)
 }
 
+// lookAtLeast is how often to look where nobody tells of a change: of a handler that lags, or of
+// what happened before the events of a process began.
+const lookAtLeast = time.Second
+
 // wait looks until the condition is true of all subjects at once, or of one with --any. Before
-// it returns an error of ctx it says what is missing.
+// it returns an error of ctx, or one that a recording is over, it says what is missing.
 func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
-	tick := time.NewTicker(w.poll)
+	tick := time.NewTicker(lookAtLeast)
 	defer tick.Stop()
+	told := w.sight.tidings(ctx, w.informer())
+	defer told.close()
 	var missing []string
-	for {
+	for over := false; ; {
 		met, lacks, err := w.look(ctx)
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -144,18 +158,44 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 				return unwritten(err)
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if len(missing) == 0 {
-				return w.sight.silent()
-			}
-			if more := len(missing) - 3; more > 0 {
-				missing = append(missing[:3:3], fmt.Sprintf("and %d more", more))
-			}
-			return fmt.Errorf("%s", strings.Join(missing, "; "))
+		switch {
+		case ctx.Err() != nil && len(missing) == 0:
+			return w.sight.silent()
+		case ctx.Err() != nil:
+			return lacking(missing)
+		case over:
+			return &exitError{code: exitFalse, err: fmt.Errorf("the recording is over: %w", lacking(missing))}
+		}
+		pause(ctx, w.sight.rest()) // changes come many at once
+		if over, err = told.next(ctx, tick); err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
+}
+
+// rest is how long to leave a cache alone between two looks.
+func (v *sight) rest() time.Duration {
+	if v.flags.to != "" {
+		return pollEvery
+	}
+	return 20 * time.Millisecond
+}
+
+// informer is the one that all subjects are of; empty where there are several, or where it is
+// about a queue.
+func (w *waiter) informer() string {
+	if w.condition.kind == forQueue || len(w.subjects) != 1 {
+		return ""
+	}
+	return w.subjects[0].which.Informer
+}
+
+// lacking is the error of a condition that is not true.
+func lacking(missing []string) error {
+	if more := len(missing) - 3; more > 0 {
+		missing = append(missing[:3:3], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("%s", strings.Join(missing, "; "))
 }
 
 // look says of which subjects the condition is true, and of the others how it is.

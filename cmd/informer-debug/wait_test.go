@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -40,7 +42,7 @@ func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.
 		ctx, cancel := limited(t.Context(), flags.timeout)
 		defer cancel()
 		began := time.Now()
-		err = unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, poll: pollEvery, subjects: subjects}).wait(ctx, stdout))
+		err = unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects}).wait(ctx, stdout))
 		text, took = stdout.String(), time.Since(began)
 	})
 	return text, took, err
@@ -95,6 +97,9 @@ func TestWaitEndsWhenItIsTrue(t *testing.T) {
 				require.Less(t, took, time.Second)
 			} else {
 				require.GreaterOrEqual(t, took, 3*time.Second)
+			}
+			if name != "after a rest" { // it looks when the cache changes, and not at the next tick
+				require.Less(t, took, 3*time.Second+100*time.Millisecond)
 			}
 		})
 	}
@@ -175,6 +180,26 @@ func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
 	}
 	r := invoke(t, "wait", "pods/web-1", "--for=create", "--attach="+at.URL)
 	require.Contains(t, r.out, "pods/web-1: it is in the cache", r.errOut)
+}
+
+// A process in which nothing happens is hardly asked, and one in which something does at once.
+func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
+	srv, _ := cluster(t, apiserver.Options{})
+	_, _, process := listener(t, srv, sharedinformer.Options{})
+	var looks atomic.Int64
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == debug.Path+"v1/status" {
+			looks.Add(1)
+		}
+		process.ServeHTTP(w, r)
+	}))
+	defer at.Close()
+	const quiet = 3 * time.Second
+	changed := time.AfterFunc(quiet, func() { put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning) })
+	defer changed.Stop()
+	r := invoke(t, "wait", "pods/new", "-n", "shop", "--for=create", "--attach="+at.URL)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.LessOrEqual(t, looks.Load(), int64(2*quiet/lookAtLeast)+1)
 }
 
 // A process that is silent is named when the time is over.

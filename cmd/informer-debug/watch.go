@@ -64,6 +64,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 	connect.add(cmd)
 	flags.add(cmd)
 	cmd.Flags().StringVar(&attach.to, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
+	noReplay(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
 	(&completer{attach: &attach, namespace: &flags.namespace, slash: true}).register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(connect.check(), flags.check()); err != nil {

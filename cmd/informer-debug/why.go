@@ -43,6 +43,7 @@ the resource alone. A NAME alone means any.
 		Args: cobra.ExactArgs(1),
 	}
 	attach.add(cmd)
+	noReplay(cmd, "a recording has no handlers and no controllers; informer-debug describe --replay %s shows what became of an object, and controllertest.Replay plays it to your controller")
 	(&completer{attach: &attach, namespace: &attach.namespace, slash: true}).register(cmd)
 	cmd.Flags().StringVar(&flags.controller, "controller", "", "name of the controller that is meant (default all)")
 	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// replayed looks at all that a recording has of the TYPEs.
+func (f *churnFlags) replayed(ctx context.Context, s surroundings, types string) error {
+	console := newConsole(s, false)
+	p, err := f.openPlayed(types, console)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	defer p.client.CloseIdleConnections()
+	var all []churner
+	for _, q := range p.found {
+		if q.Withheld && types == "" {
+			console.trouble(time.Now(), "%-12s  what Secrets hold was not recorded", "recording")
+			continue
+		}
+		c, err := p.churner(f, q)
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	return f.churn(ctx, s, all, func(ctx context.Context, failed <-chan error) (time.Duration, error) {
+		over := make(chan error, 1)
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() { over <- p.over(ctx) }()
+		select {
+		case err := <-over:
+			return p.file.Duration - p.began, err
+		case err := <-failed:
+			stop()
+			<-over
+			return 0, err
+		}
+	})
+}
+
+// churner looks at what the informer received that sent a request.
+func (p *played) churner(f *churnFlags, q *recording.Request) (churner, error) {
+	at, err := p.target(q)
+	if err != nil {
+		return churner{}, &exitError{code: exitRuntime, err: err}
+	}
+	c, err := newChurning(at, f.keep)
+	if err != nil {
+		return churner{}, err
+	}
+	opts := reflector.Options{
+		Timing:  f.replay.timing(),
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judgeReplayed(f) },
+	}
+	if opts.LabelSelector, opts.FieldSelector, err = selectorsOf(q); err != nil {
+		return churner{}, &exitError{code: exitRuntime, err: err}
+	}
+	fatal := func(f *failure.Failure) error { return &exitError{code: exitRuntime, err: f} }
+	return churner{c, func(ctx context.Context) error {
+		switch {
+		case q.MetadataOnly():
+			return passAny[*metav1.PartialObjectMetadata](c).run(ctx, opts, fatal)
+		case strings.Contains(q.Answer.ContentType, wire.MediaProtobuf):
+			return passAny[object.Object](c).run(ctx, opts, fatal)
+		}
+		return passAny[untyped](c).run(ctx, opts, fatal)
+	}}, nil
+}

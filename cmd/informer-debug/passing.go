@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// passing is the source of a reflector whose queue leads nowhere: it is run for what passes
+// through here on the way.
+type passing[T object.Head] struct {
+	*churning
+	from source.ListerWatcher[T]
+	pack func(T) (packedUntyped, error)
+}
+
+// nowhere is that queue.
+type nowhere[T object.Head] struct{}
+
+func (nowhere[T]) Add(deltafifo.Delta[T])            {}
+func (nowhere[T]) WaitForRoom(context.Context) error { return nil }
+
+// String names the source.
+func (p *passing[T]) String() string { return p.at.String() }
+
+// passPacked is what passes of a server.
+func (c *churning) passPacked() *passing[packedUntyped] {
+	from := rest.ResourceForMapping[untyped](c.at.client, c.at.mapping).Namespace(c.at.namespace).Packing(c.by)
+	return &passing[packedUntyped]{c, from, func(o packedUntyped) (packedUntyped, error) { return o, nil }}
+}
+
+// passAny is what passes of a recording, in whichever form it was received.
+func passAny[T object.Object](c *churning) *passing[T] {
+	return &passing[T]{c, sourceOf[T](c.at), func(o T) (packedUntyped, error) {
+		tree, err := content(o)
+		if err != nil {
+			return nil, err
+		}
+		if tree["kind"] == nil { // as of a Go type
+			tree["apiVersion"], tree["kind"] = c.at.mapping.Kind.GroupVersion().String(), c.at.mapping.Kind.Kind
+		}
+		return c.by.Pack(&unstructured.Unstructured{Object: tree})
+	}}
+}
+
+// run reads until ctx is done.
+func (p *passing[T]) run(ctx context.Context, opts reflector.Options, refusal func(*failure.Failure) error) error {
+	r := reflector.New(p, nowhere[T]{}, opts)
+	err := r.Run(ctx)
+	p.reflector = r.Status()
+	if e, ok := errors.AsType[*failure.Failure](err); ok {
+		return refusal(e)
+	}
+	return err
+}
+
+// List implements source.ListerWatcher. It passes on no more objects than there is room for;
+// of the others the watch tells all the same.
+func (p *passing[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[T] {
+	list := p.from.List(ctx, opts)
+	return source.List[T]{Meta: list.Meta, Items: func(yield func(T, error) bool) {
+		all := p.beginList()
+		for o, err := range list.Items {
+			if err != nil {
+				all.fail()
+				yield(o, err)
+				return
+			}
+			if room := all.object(p.packed(o)); room && !yield(o, nil) {
+				return
+			}
+		}
+		all.end()
+	}}
+}
+
+// Watch implements source.ListerWatcher. A watch may begin with a list.
+func (p *passing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	events, err := p.from.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[T], error) bool) {
+		var all *listing
+		if opts.SendInitialEvents != nil {
+			all = p.beginList()
+		}
+		defer func() {
+			if all != nil {
+				all.fail()
+			}
+		}()
+		for e, err := range events {
+			switch {
+			case err != nil:
+			case e.Type == watch.Bookmark:
+				if end, _ := object.Annotation(e.Object, metav1.InitialEventsAnnotationKey); all != nil && end == "true" {
+					all.end()
+					all = nil
+				}
+			case all != nil:
+				all.object(p.packed(e.Object))
+			default:
+				if o := p.packed(e.Object); o != nil {
+					p.event(&wire.Event[packedUntyped]{Type: e.Type, Object: o, Bytes: e.Bytes})
+				}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, nil
+}
+
+// packed is an object as it is compared; nil where it cannot be.
+func (p *passing[T]) packed(o T) packedUntyped {
+	packed, err := p.pack(o)
+	if err != nil {
+		p.kinds.Unreadable++
+		return nil
+	}
+	return packed
+}
+
+// listing is a list that is being read.
+type listing struct {
+	c            *churning
+	before       map[object.Key]packedUntyped
+	seen, missed int
+}
+
+func (c *churning) beginList() *listing {
+	l := &listing{c: c, before: c.states}
+	c.states, c.bytes, c.roomy = map[object.Key]packedUntyped{}, 0, true
+	return l
+}
+
+// object takes one object of the list. It reports whether there was room for it.
+func (l *listing) object(o packedUntyped) bool {
+	if l.seen++; o == nil {
+		return true
+	}
+	key := object.KeyOf(o)
+	if was, had := l.before[key]; !had || was.GetResourceVersion() != o.GetResourceVersion() {
+		l.missed++
+	}
+	delete(l.before, key)
+	return l.c.hold(o)
+}
+
+// fail ends a list that is not whole.
+func (l *listing) fail() {
+	l.c.missed(l.missed)
+	for _, o := range l.before {
+		l.c.hold(o)
+	}
+}
+
+// end ends a whole one.
+func (l *listing) end() {
+	if l.c.isSynced() {
+		l.c.missed(l.missed + len(l.before))
+		return
+	}
+	l.c.kinds.Listed = l.seen
+	close(l.c.synced)
+}
+
+// missed counts objects of which no event told what has become of them.
+func (c *churning) missed(n int) {
+	if c.isSynced() {
+		c.kinds.Missed += n
+	}
+}
