@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -34,6 +35,7 @@ const (
 // completer suggests arguments, and is silent where it knows none.
 type completer struct {
 	attach    *attachFlags
+	replay    *replaySource // nil where there is no such flag
 	namespace *string
 	slash     bool // names follow TYPE/
 	second    bool // names follow TYPE as an argument of their own
@@ -77,21 +79,20 @@ func quiet() surroundings {
 	return surroundings{stdout: io.Discard, stderr: io.Discard, env: func(string) string { return "" }}
 }
 
-// types are those that can be watched, or the informers of a process.
+// types are those that can be watched, the informers of a process, or what a recording has.
 func (c *completer) types(ctx context.Context) (names []string) {
-	if c.attach.to != "" {
-		process, _, err := c.attach.attach(quiet())
-		if err != nil {
-			return nil
-		}
-		status, err := process.Status(ctx)
-		if err != nil {
-			return nil
-		}
-		for _, i := range status.Informers {
+	switch {
+	case c.attach.to != "":
+		for _, i := range c.informers(ctx) {
 			names = append(names, i.Reflector.Resource)
 		}
 		return completions(names)
+	case c.replays():
+		for _, q := range c.requests() {
+			names = append(names, object.ResourceName(q.Resource()))
+		}
+		slices.Sort(names)
+		return completions(slices.Compact(names))
 	}
 	client := c.client()
 	if client == nil {
@@ -107,8 +108,38 @@ func (c *completer) types(ctx context.Context) (names []string) {
 	return completions(names)
 }
 
-// names are those of the objects of a TYPE.
+// informers are those of a process, none where it cannot be asked.
+func (c *completer) informers(ctx context.Context) []debug.Informer {
+	process, _, err := c.attach.attach(quiet())
+	if err != nil {
+		return nil
+	}
+	status, err := process.Status(ctx)
+	if err != nil {
+		return nil
+	}
+	return status.Informers
+}
+
+// replays reports whether it is about a recording.
+func (c *completer) replays() bool { return c.replay != nil && c.replay.file != "" }
+
+// requests are those of a recording, none where it cannot be read.
+func (c *completer) requests() []*recording.Request {
+	file, err := recording.Open(c.replay.file)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	return file.Requests
+}
+
+// names are those of the objects of a TYPE. Those of a recording are not known until it has
+// been played.
 func (c *completer) names(ctx context.Context, typ, begin string) (names []string) {
+	if c.replays() {
+		return nil
+	}
 	if c.attach.to != "" {
 		process, _, err := c.attach.attach(quiet())
 		if err != nil {
@@ -188,9 +219,31 @@ func (c *completer) register(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := completing(cmd)
 		defer cancel()
-		cluster := completer{attach: &attachFlags{connect: c.attach.connect}, namespace: new(string)}
-		return cluster.names(ctx, "namespaces", ""), cobra.ShellCompDirectiveNoFileComp
+		return c.namespaces(ctx), cobra.ShellCompDirectiveNoFileComp
 	})
+}
+
+// namespaces are those of the cluster, or those that the informers of a process or of a
+// recording have for themselves. A pod is on the cluster, and in a namespace of it.
+func (c *completer) namespaces(ctx context.Context) (names []string) {
+	switch {
+	case c.attach.to != "" && !strings.HasPrefix(c.attach.to, "pod/"):
+		for _, i := range c.informers(ctx) {
+			scopes, _ := scopesOf(&i) // a name that does not tell its scope names none
+			for _, one := range scopes {
+				names = append(names, one.namespace)
+			}
+		}
+	case c.replays():
+		for _, q := range c.requests() {
+			names = append(names, q.Namespace())
+		}
+	default:
+		cluster := completer{attach: &attachFlags{connect: c.attach.connect}, namespace: new(string)}
+		return cluster.names(ctx, "namespaces", "")
+	}
+	slices.Sort(names)
+	return completions(slices.Compact(names))
 }
 
 // complete completes the flags that name parts of the kubeconfig.

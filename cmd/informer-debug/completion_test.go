@@ -34,6 +34,7 @@ func TestCompletion(t *testing.T) {
 	process := httptest.NewServer(program(t, false))
 	defer process.Close()
 	at := "--attach=" + process.URL
+	recorded := "--replay=" + recordPods(t, server)
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(kubeconfig, []byte(`{"contexts":[{"name":"prod"},{"name":"dev"},{"name":"a\u001b[2J"}],"clusters":[{"name":"c"}],"users":[{"name":"u"}]}`), 0o600))
 
@@ -55,6 +56,11 @@ func TestCompletion(t *testing.T) {
 		{[]string{"get", at, ""}, "pods"},
 		{[]string{"get", at, "pods/"}, "pods/bad pods/good"},
 		{[]string{"why", at, "-n", "shop", "pods/g"}, "pods/good"},
+		{[]string{"why", at, server, "-n", ""}, ""}, // the process's informers have all namespaces
+		{[]string{"describe", recorded, server, ""}, "pods"},
+		{[]string{"wait", recorded, server, "pods/x", "po"}, "pods"},
+		{[]string{"churn", recorded, server, "-n", ""}, "shop"},
+		{[]string{"get", recorded, server, "pods/"}, ""},
 		{[]string{"watch", "--kubeconfig", kubeconfig, "--context", ""}, "dev prod"},
 		{[]string{"check", "--kubeconfig", kubeconfig, "--cluster", ""}, "c"},
 		{[]string{"top", "--kubeconfig", kubeconfig, "--user", ""}, "u"},
@@ -65,6 +71,15 @@ func TestCompletion(t *testing.T) {
 	types := strings.Fields(completed(t, "get", server, "po,dep"))
 	require.Contains(t, types, "po,deployments.apps")
 	require.Contains(t, strings.Fields(completed(t, "wait", server, "pods/x", "")), "pods")
+}
+
+// recordPods records the pods of the shop, and returns the file.
+func recordPods(t *testing.T, server string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bug.recording")
+	r := invoke(t, "record", "pods", "-n", "shop", "-o", path, "--duration", "500ms", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	return path
 }
 
 // What cannot be asked completes nothing, says nothing and does not hang.
@@ -81,6 +96,8 @@ func TestCompletionIsSilent(t *testing.T) {
 	require.NoError(t, os.WriteFile(garbage, []byte("\tnot: [yaml"), 0o600))
 	for _, args := range [][]string{
 		{"get", server, ""},
+		{"get", server, "--replay", garbage, ""},
+		{"get", "--replay", garbage + ".not", "-n", ""},
 		{"get", "--attach=http://" + silent.Addr().String(), ""},
 		{"get", "--attach=http://127.0.0.1:1", "pods/"},
 		{"get", "--attach=nowhere", ""},

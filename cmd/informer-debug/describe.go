@@ -48,7 +48,7 @@ about TLS concern the process alone.
 	}
 	look.add(cmd)
 	look.replay.add(cmd, "")
-	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true}).arguments
+	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, replay: &look.replay, namespace: &look.namespace, slash: true}).arguments
 	cmd.Flags().IntVar(&last, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.check(); err != nil {

@@ -127,7 +127,7 @@ TYPE get lists the informers.
 	}
 	look.add(cmd)
 	look.replay.add(cmd, "")
-	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true, second: true}).arguments
+	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, replay: &look.replay, namespace: &look.namespace, slash: true, second: true}).arguments
 	flags.add(cmd)
 	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asWide, asJSON, asJSONL, asYAML, asName, asJSONPath + "=", asColumns + "=", asTemplate + "="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))

@@ -46,7 +46,7 @@ func (f *sightFlags) add(cmd *cobra.Command) {
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
 	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1; not with --attach")
-	(&completer{attach: &f.attachFlags, namespace: &f.namespace}).register(cmd)
+	(&completer{attach: &f.attachFlags, replay: &f.replay, namespace: &f.namespace}).register(cmd)
 }
 
 // check finds contradictions and reads the selectors.

@@ -63,7 +63,7 @@ may be overlooked.
 	}
 	look.add(cmd)
 	look.replay.add(cmd, "max")
-	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, namespace: &look.namespace, slash: true, more: true}).arguments
+	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, replay: &look.replay, namespace: &look.namespace, slash: true, more: true}).arguments
 	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 is no end")
