@@ -15,7 +15,8 @@
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
 //
 // In tests, controllertest.Replay does that in virtual time. informer-debug records and
-// replays without a program.
+// replays without a program, and takes the recording of a running one: Recorder.Tail reads it
+// while it is written, and Save keeps what was read elsewhere.
 //
 // # What is recorded
 //

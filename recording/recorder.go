@@ -62,6 +62,8 @@ type Recorder struct {
 	ended chan struct{}
 	ring  *ring // belongs to the goroutine
 
+	reading sync.Mutex // held while a tail reads, and while the file is replaced or closed; before mu
+
 	mu      sync.Mutex    // guards the rest
 	last    uint64        // request
 	at      time.Duration // of the last event
@@ -69,6 +71,7 @@ type Recorder struct {
 	waiting []event
 	bytes   int // of waiting
 	closing bool
+	shrunk  int // how often the file has become smaller
 	status  Status
 }
 
@@ -79,6 +82,7 @@ type Status struct {
 	Bytes    int64   // of their bodies
 	Size     int64   // of the file
 	LeftOut  LeftOut // what of that the file has not
+	Secrets  bool    // what they hold is recorded, too
 	Err      error   // why the recording ended before it was closed, nil if it did not
 }
 
@@ -104,11 +108,12 @@ func Create(path string, opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, &Error{path, -1, withoutPath(err)}
 	}
-	r := &Recorder{path: path, opts: opts, began: time.Now(), wake: make(chan struct{}, 1), ended: make(chan struct{}), status: Status{Path: path}}
+	r := &Recorder{path: path, opts: opts, began: time.Now(), wake: make(chan struct{}, 1), ended: make(chan struct{}), status: Status{Path: path, Secrets: opts.IncludeSecrets}}
 	r.ring = &ring{recorder: r, file: to}
 	if err := r.ring.begin(); err != nil {
 		return nil, &Error{path, -1, errors.Join(withoutPath(err), to.Close(), os.Remove(path))}
 	}
+	r.ring.report()
 	go r.ring.run()
 	return r, nil
 }

@@ -24,6 +24,7 @@ import (
 type ring struct {
 	recorder *Recorder
 	file     *os.File
+	closed   bool // the file is
 	blocks   blockWriter
 	sizes    map[uint64]size // of the requests in the file
 	held     map[uint64][]event
@@ -180,9 +181,9 @@ func (w *ring) end(err error) {
 	if err != nil {
 		// They cannot make it worse: a reader stops where it is not whole.
 		_ = w.file.Truncate(w.blocks.size)
-		_ = w.file.Close()
+		_ = w.close()
 	} else {
-		err = errors.Join(w.same(), w.file.Sync(), w.file.Close())
+		err = errors.Join(w.same(), w.file.Sync(), w.close())
 	}
 	w.report()
 	if err = r.end(withoutPath(err)); err == nil {
@@ -230,14 +231,17 @@ func (w *ring) shrink() error {
 	if err := w.copy(&kept, gone); err != nil {
 		return errors.Join(fmt.Errorf("write a smaller file: %w", err), to.Close(), os.Remove(temp))
 	}
-	// Some systems rename no file that is open.
-	if err := errors.Join(to.Close(), w.file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temp, w.recorder.path); err != nil {
-		return err
-	}
-	if w.file, err = os.OpenFile(w.recorder.path, os.O_RDWR|os.O_APPEND, 0o600); err != nil {
+	err = w.replace(kept.size, func() (*os.File, error) {
+		// Some systems rename no file that is open.
+		if err := errors.Join(to.Close(), w.file.Close()); err != nil {
+			return nil, err
+		}
+		if err := os.Rename(temp, w.recorder.path); err != nil {
+			return nil, err
+		}
+		return os.OpenFile(w.recorder.path, os.O_RDWR|os.O_APPEND, 0o600)
+	})
+	if err != nil {
 		return err
 	}
 	kept.to = w.file

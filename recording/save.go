@@ -1,0 +1,118 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Save writes a recording that comes from elsewhere, such as one that debug.Client.Recording
+// returns, into a file at path, as Create does, until it ends. It believes nothing: what is no
+// recording is an error, and only what can be read is written. All that came before an error
+// is in the file, which can be used; there is none if nothing came.
+//
+// Of opts, MaxSize bounds the file: more than that is an error that wraps ErrTooLarge.
+func Save(path string, from io.Reader, opts Options) (Status, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return Status{Path: path}, &Error{path, -1, err}
+	}
+	s := &saving{from: newBlockReader(from), most: opts.MaxSize}
+	s.index = indexer{file: &File{Path: path}, under: map[uint64]*Request{}}
+	first, err := s.first()
+	if err != nil {
+		return s.status(), &Error{path, -1, fmt.Errorf("what comes is no recording: %w", err)}
+	}
+	if err := errors.Join(keepPrevious(path), clearPart(path+partSuffix)); err != nil {
+		return s.status(), &Error{path, -1, err}
+	}
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return s.status(), &Error{path, -1, withoutPath(err)}
+	}
+	s.to = blockWriter{to: to}
+	err = s.copy(first)
+	if err = errors.Join(err, withoutPath(s.end()), withoutPath(to.Close())); err != nil {
+		return s.status(), &Error{path, -1, err}
+	}
+	return s.status(), nil
+}
+
+// ErrTooLarge: what is to be saved has more than MaxSize.
+var ErrTooLarge = errors.New("the recording is larger than MaxSize")
+
+// saving is a recording on its way into a file.
+type saving struct {
+	from  *blockReader
+	to    blockWriter
+	index indexer
+	most  int64
+}
+
+// first reads the first block, which has the header.
+func (s *saving) first() ([]byte, error) {
+	if err := s.from.begin(); err != nil {
+		return nil, err
+	}
+	block, err := s.from.next()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: it ends before it has begun", ErrCutOff)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return block, s.index.block(mark{}, block)
+}
+
+// copy writes the block, and those that follow, as long as they can be read. The last one of a
+// recording that goes on may be there in part.
+func (s *saving) copy(block []byte) error {
+	if err := s.to.begin(); err != nil {
+		return withoutPath(err)
+	}
+	for {
+		if s.to.size+blockHead+2*blockSize > s.most {
+			return fmt.Errorf("%w, which is %d", ErrTooLarge, s.most)
+		}
+		for len(block) > 0 {
+			var r record
+			var err error
+			if r, block, err = next(block); err != nil {
+				return err // which index has not seen
+			}
+			if r.kind == kindStop {
+				return nil
+			}
+			if err := s.to.add(&r); err != nil {
+				return withoutPath(err)
+			}
+		}
+		var err error
+		if block, err = s.from.next(); errors.Is(err, io.EOF) || errors.Is(err, ErrCutOff) {
+			return nil
+		}
+		if err == nil {
+			err = s.index.block(mark{}, block)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// end writes the end.
+func (s *saving) end() error {
+	f := s.index.file
+	return errors.Join(s.to.add(&record{kind: kindStop, at: f.Duration + time.Nanosecond, payload: encode(stop{f.LeftOut})}), s.to.flush())
+}
+
+func (s *saving) status() Status {
+	f := s.index.file
+	status := Status{Path: f.Path, Requests: len(f.Requests), Size: s.to.size, LeftOut: f.LeftOut, Secrets: f.Secrets}
+	for _, q := range f.Requests {
+		status.Bytes += q.Bytes
+	}
+	return status
+}

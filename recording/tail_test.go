@@ -1,0 +1,179 @@
+package recording
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rest reads what a tail has now, in parts that end anywhere.
+func rest(t *testing.T, tail *Tail) []byte {
+	t.Helper()
+	var all []byte
+	for part := make([]byte, 7); ; {
+		n, err := tail.Next(part)
+		require.NoError(t, err)
+		if n == 0 {
+			return all
+		}
+		all = append(all, part[:n]...)
+	}
+}
+
+// What a tail has read is a recording, while the recorder goes on.
+func TestATailIsARecording(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{})
+		require.NoError(t, err)
+		defer r.Close()
+		tail := r.Tail()
+		one(t, r)
+		time.Sleep(2 * flushAfter)
+		first := rest(t, tail)
+		one(t, r)
+		time.Sleep(2 * flushAfter)
+		whole := append(first, rest(t, tail)...)
+
+		for n, raw := range [][]byte{first, whole, whole[:len(whole)-5]} {
+			path := filepath.Join(t.TempDir(), "saved.recording")
+			status, err := Save(path, bytes.NewReader(raw), Options{})
+			require.NoError(t, err)
+			f := opened(t, path)
+			require.NoError(t, f.Damage)
+			require.Len(t, f.Requests, []int{1, 2, 2}[n])
+			require.Equal(t, Status{Path: path, Requests: len(f.Requests), Bytes: status.Bytes, Size: f.Size}, status)
+			body, err := io.ReadAll(f.Body(f.Requests[0]))
+			require.NoError(t, err)
+			require.Len(t, body, int(f.Requests[0].Bytes))
+		}
+		require.NoError(t, r.Close())
+		_, err = tail.Next(make([]byte, 1))
+		require.Equal(t, io.EOF, err)
+		_, err = new(Recorder).Tail().Next(nil)
+		require.ErrorContains(t, err, "make it with Create")
+	})
+}
+
+// Who reads slowly holds nothing up, and hears that the rest stands elsewhere.
+func TestATailThatIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{MaxSize: leastMaxSize})
+		require.NoError(t, err)
+		one(t, r)
+		time.Sleep(2 * flushAfter)
+		slow, some := r.Tail(), make([]byte, 10)
+		_, err = slow.Next(some)
+		require.NoError(t, err)
+		source := rand.NewChaCha8([32]byte{})
+		for noise := make([]byte, 100_000); r.Status().LeftOut.Requests == 0; synctest.Wait() {
+			_, _ = source.Read(noise)
+			told(t, r.RoundTripper(serve(200, part{0, string(noise), nil}), nil), get(t, pods))
+		}
+		_, err = slow.Next(some)
+		require.ErrorIs(t, err, ErrShortened)
+		path := filepath.Join(t.TempDir(), "saved.recording")
+		_, err = Save(path, bytes.NewReader(rest(t, r.Tail())), Options{})
+		require.NoError(t, err)
+		require.Positive(t, opened(t, path).LeftOut.Requests)
+		require.NoError(t, r.Close())
+	})
+}
+
+// What is to be saved is believed in nothing, and does not harm what is there.
+func TestSaveBelievesNothing(t *testing.T) {
+	var records []byte
+	for _, r := range seed() {
+		records = r.append(records)
+	}
+	good := inBlocks(t, records)
+	path := filepath.Join(t.TempDir(), "saved.recording")
+	_, err := Save(path, bytes.NewReader(good), Options{})
+	require.NoError(t, err)
+	for _, bad := range []string{"", "<html>", string(good[:30]), "millrace recording 9\n12345"} {
+		_, err := Save(path, bytes.NewReader([]byte(bad)), Options{})
+		require.ErrorContains(t, err, "what comes is no recording", bad)
+	}
+	require.Len(t, opened(t, path).Requests, 2)
+
+	damaged := bytes.Clone(good)
+	damaged[len(damaged)-1] ^= 1
+	_, err = Save(path, bytes.NewReader(damaged), Options{})
+	require.ErrorIs(t, err, ErrDamaged)
+	require.NoError(t, opened(t, path).Damage)
+	require.Len(t, opened(t, path+".previous").Requests, 2)
+
+	_, err = Save(filepath.Join(t.TempDir(), "x"), &endless{}, Options{MaxSize: leastMaxSize})
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+	_, err = Save(path, bytes.NewReader(good), Options{})
+	require.ErrorContains(t, err, "there is a file that is no recording")
+	_, err = Save(path, bytes.NewReader(good), Options{MaxSize: 1})
+	require.ErrorContains(t, err, "MaxSize is 1")
+}
+
+// endless is a recording that never ends.
+type endless struct {
+	bytes.Buffer
+	blocks blockWriter
+	noise  *rand.ChaCha8
+}
+
+// Read implements io.Reader.
+func (e *endless) Read(p []byte) (int, error) {
+	if e.blocks.to == nil {
+		e.blocks.to, e.noise = &e.Buffer, rand.NewChaCha8([32]byte{})
+		all := seed()
+		if err := e.blocks.begin(); err != nil {
+			return 0, err
+		}
+		for _, r := range append([]record{{kind: kindHeader, payload: encode(header{})}}, all[:2]...) {
+			if err := e.blocks.add(&r); err != nil {
+				return 0, err
+			}
+		}
+	}
+	for e.Len() == 0 {
+		noise := make([]byte, maxPayload)
+		_, _ = e.noise.Read(noise)
+		if err := e.blocks.add(&record{kind: kindChunk, request: 1, at: 2, payload: noise}); err != nil {
+			return 0, err
+		}
+	}
+	return e.Buffer.Read(p)
+}
+
+// FuzzSave saves what a stranger sends. What is saved can be read, to its end.
+func FuzzSave(f *testing.F) {
+	var records []byte
+	for _, r := range seed() {
+		records = r.append(records)
+	}
+	f.Add(records, true)
+	f.Add(records[:len(records)/2], true)
+	f.Add(inBlocks(f, records), false)
+	f.Add(inBlocks(f, records)[:40], false)
+	f.Fuzz(func(t *testing.T, raw []byte, blocks bool) {
+		if blocks {
+			raw = inBlocks(t, raw)
+		}
+		path := filepath.Join(t.TempDir(), "saved")
+		status, err := Save(path, bytes.NewReader(raw), Options{})
+		file, failed := Open(path)
+		if failed != nil {
+			require.Error(t, err, failed)
+			return
+		}
+		defer file.Close()
+		require.NoError(t, file.Damage)
+		if err == nil {
+			require.Len(t, file.Requests, status.Requests)
+		}
+	})
+}
