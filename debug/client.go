@@ -153,7 +153,7 @@ func (c *Client) Goroutines(ctx context.Context) (*Goroutines, error) {
 }
 
 func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, error) {
-	body, err := c.open(ctx, what, v)
+	body, err := c.open(ctx, what, v, "application/json")
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +172,9 @@ func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, 
 	return answer, nil
 }
 
-// open asks, and returns the body of an answer that is none of an error.
-func (c *Client) open(ctx context.Context, what string, v url.Values) (io.ReadCloser, error) {
+// open asks, and returns the body of an answer that is none of an error, and of the form that is
+// wanted.
+func (c *Client) open(ctx context.Context, what string, v url.Values, want string) (io.ReadCloser, error) {
 	address := c.base + what
 	if len(v) > 0 {
 		address += "?" + v.Encode()
@@ -187,7 +188,7 @@ func (c *Client) open(ctx context.Context, what string, v url.Values) (io.ReadCl
 		return nil, err
 	}
 	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
-	if resp.StatusCode == http.StatusOK && (form == "application/json" || form == "text/event-stream") {
+	if resp.StatusCode == http.StatusOK && form == want {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
@@ -217,7 +218,7 @@ func (c *Client) Events(ctx context.Context, informer string, key object.Key) it
 	return func(yield func(Event, error) bool) {
 		v := url.Values{}
 		set(v, "informer", informer)
-		body, err := c.open(ctx, "events", ofKey(v, key))
+		body, err := c.open(ctx, "events", ofKey(v, key), "text/event-stream")
 		if err != nil {
 			yield(Event{}, err)
 			return

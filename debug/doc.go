@@ -11,7 +11,7 @@
 //
 // # Protocol
 //
-// All answers of version 1 are JSON below Path+"v1/". Names tell the unit: lagSeconds. What
+// All answers of version 1 but the last are JSON below Path+"v1/". Names tell the unit: lagSeconds. What
 // is not known is left out, and members may be added. Each is what a method of Client
 // returns:
 //
@@ -24,6 +24,7 @@
 //	why         why a key has not been reconciled, or so late: informer, controller, namespace, name
 //	busiest     keys with the most changes and reconciles: seconds, limit
 //	events      what happens, as server-sent events: informer, namespace, name
+//	recording   what clients received, as a file of package recording, and what comes
 //	goroutines  how many there are of each package
 //
 // An empty cluster, as in "cluster=", is the own one; without it, any may be meant.
@@ -34,15 +35,16 @@
 // # Guarantees
 //
 // What is looked at never waits for who looks. No lock of the pipeline is held while an answer
-// is sent, at most four answers are made at a time, and at most eight streams of events
-// are open. A stream drops what its reader does not take in time, and says how much. Who does
+// is sent, at most four answers are made at a time, and at most eight streams of events or of the
+// recording are open. A stream of events drops what its reader does not take in time, and says
+// how much; one of the recording reads the file as quickly as its reader takes it. Who does
 // not read is cut off after ten seconds, and a function of Options that panics is told to who
 // asks. One that does not return holds up its own answer; after ten seconds without a turn
 // the others get 503.
 //
 // Of objects the heads are shown. Contents, and the values that indexes draw from them, are
-// shown only with Options.Contents, and those of Secrets never. It is up to the server who
-// may ask: see serving.Local and serving.Access.
+// shown only with Options.Contents, and those of Secrets never: a recording that has them is not
+// handed out. It is up to the server who may ask: see serving.Local and serving.Access.
 //
 // # Concurrency
 //

@@ -25,13 +25,11 @@ type Lost struct{ Count uint64 }
 // events streams what happens from now on, in the form of server-sent events: "entry", which
 // is a flight.Entry, and "lost", which is a Lost.
 func (p *Process) events(w http.ResponseWriter, r *http.Request) {
-	select {
-	case p.streams <- struct{}{}:
-		defer func() { <-p.streams }()
-	default:
-		busy(w, fmt.Sprintf("%d streams of events are open, and more are not allowed.", mostStreams))
+	done, ok := p.place(w)
+	if !ok {
 		return
 	}
+	defer done()
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		fail(w, refuse(http.StatusBadRequest, "The query cannot be read: %v.", err))
@@ -79,7 +77,18 @@ func (p *Process) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream writes server-sent events, each in time or not at all.
+// place takes a place among the streams, or says that there is none.
+func (p *Process) place(w http.ResponseWriter) (done func(), ok bool) {
+	select {
+	case p.streams <- struct{}{}:
+		return func() { <-p.streams }, true
+	default:
+		busy(w, fmt.Sprintf("%d streams are open, and more are not allowed.", mostStreams))
+		return nil, false
+	}
+}
+
+// stream writes parts of an answer, each in time or not at all.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -37,6 +38,10 @@ type Options struct {
 
 	// Recorder is whose events are shown; nil is the process's.
 	Recorder *flight.Recorder
+
+	// Recording is what the process records of what its clients receive, which is handed out
+	// where Contents is set, unless it has what Secrets hold. Nil is none.
+	Recording *recording.Recorder
 
 	// Contents shows whole objects, but for Secrets, to all who may ask.
 	Contents bool

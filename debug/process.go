@@ -55,6 +55,7 @@ func New(opts Options) *Process {
 		p.mux.HandleFunc(Path+"v1/"+name, func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, answer) })
 	}
 	p.mux.HandleFunc(Path+"v1/events", p.events)
+	p.mux.HandleFunc(Path+"v1/recording", p.recording)
 	addPage(p.mux)
 	return p
 }

@@ -50,16 +50,17 @@ func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 		case <-ctx.Done():
 		}
 	})
-	body, err := l.client.open(ctx, what, values)
+	form := "application/json"
+	if what == "events" {
+		form = "text/event-stream"
+	}
+	body, err := l.client.open(ctx, what, values, form)
 	if err != nil {
 		fail(w, passedOn(err))
 		return
 	}
 	defer body.Close()
-	w.Header().Set("Content-Type", "application/json")
-	if what == "events" {
-		w.Header().Set("Content-Type", "text/event-stream")
-	}
+	w.Header().Set("Content-Type", form)
 	if r.Method == http.MethodHead {
 		return
 	}

@@ -128,7 +128,7 @@ func (m *Manager) Debug() *debug.Process {
 			}
 			return new(m.elector.Status())
 		},
-		Recorder: m.opts.Factory.Flight,
+		Recorder: m.opts.Factory.Flight, Recording: m.cfg.Recorder,
 	})
 }
 

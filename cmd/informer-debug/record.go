@@ -33,6 +33,10 @@ func (f *recordFlags) check() error {
 	switch {
 	case f.file == "":
 		return usage("name the file to write with -o, for example -o bug.recording")
+	case f.sight.to != "" && (f.sight.allNamespaces || f.sight.selector != ""):
+		return usage("-A and -l make no sense with --attach: the process says what it records")
+	case f.sight.to != "" && f.secrets:
+		return usage("--include-secrets makes no sense with --attach: a process does not show what Secrets hold; copy the file that it writes")
 	case f.duration < 0:
 		return usage("--duration is %s: want 0 or more", f.duration)
 	case f.maxSize == "":
@@ -49,7 +53,7 @@ func (f *recordFlags) check() error {
 func newRecord(s surroundings) *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
-		Use:   "record TYPE[,TYPE...] -o FILE",
+		Use:   "record [TYPE[,TYPE...]] -o FILE",
 		Short: "Record what informers receive, to be replayed",
 		Long: `record runs an informer of each TYPE and writes what they receive into FILE: the
 requests, and the bytes of the answers with their times. "informer-debug replay FILE"
@@ -61,23 +65,38 @@ objects. A recording that FILE has already is kept as FILE.previous.
 
 ` + sightHelp + `
 
+With --attach it takes the recording of a process that keeps one (config.Config.Recorder) and shows
+contents: what the process received so far, and then what comes, until Ctrl-C, --duration, or
+until the process leaves its oldest requests out. One that has what Secrets hold is not handed
+out.
+
+` + attachHelp + `
+
 ` + exitHelp,
 		Example: `  informer-debug record pods -A -o bug.recording
-  informer-debug record pods,nodes -n shop -o bug.recording --duration 10m --max-size 64Mi`,
+  informer-debug record pods,nodes -n shop -o bug.recording --duration 10m --max-size 64Mi
+  informer-debug record --attach http://localhost:6060 -o bug.recording --duration 5s`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("name what to record, for example \"pods\"")
+			switch {
+			case f.sight.to == "" && len(args) == 0:
+				return usage("name what to record, for example \"pods\", or a process that records with --attach")
+			case f.sight.to != "" && len(args) > 0:
+				return usage("%s: with --attach the process says what it records; leave it out", args[0])
 			}
 			return nil
 		},
 	}
 	f.add(cmd)
+	noReplay(cmd, "%s is a recording already: copy it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {
 			return err
 		}
-		load := f.sight.connect.load
 		c := newConsole(s, false)
+		if f.sight.to != "" {
+			return f.attached(cmd.Context(), s, c)
+		}
+		load := f.sight.connect.load
 		load.Namespace, load.Logger = f.sight.namespace, c.logger()
 		cfg, err := config.LoadWith(load)
 		if err != nil {
@@ -91,7 +110,8 @@ objects. A recording that FILE has already is kept as FILE.previous.
 func (f *recordFlags) add(cmd *cobra.Command) {
 	s, flags := &f.sight, cmd.Flags()
 	s.connect.add(cmd)
-	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace to record")
+	flags.StringVar(&s.to, "attach", "", "process whose recording to take: URL, unix:PATH or pod/NAME[:PORT]")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace to record, or of the pod")
 	flags.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "record all namespaces")
 	flags.StringVarP(&s.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&s.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
@@ -122,13 +142,49 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 	return nil
 }
 
+// attached takes the recording of a process.
+func (f *recordFlags) attached(ctx context.Context, s surroundings, c *console) error {
+	process, called, err := f.sight.attach(s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := f.limited(ctx)
+	defer cancel()
+	from, err := process.Recording(ctx)
+	if err != nil {
+		return f.sight.unanswered(ctx, called, err)
+	}
+	defer from.Close()
+	began := time.Now()
+	c.state(began, "%-12s  of %s", "recording", called)
+	status, err := recording.Save(f.file, from, recording.Options{MaxSize: f.size})
+	if status.Size > 0 {
+		f.summary(status, time.Since(began), c)
+	}
+	switch {
+	case status.Size == 0 && err != nil:
+		return &exitError{code: exitRuntime, err: err}
+	case err == nil && ctx.Err() == nil:
+		c.trouble(time.Now(), "%-12s  the process has ended it, or has left its oldest requests out", "recording")
+		return nil
+	case err == nil || endedWell(ctx, err) == nil:
+		return nil
+	}
+	return &exitError{code: exitRuntime, err: err}
+}
+
+// limited ends ctx after --duration.
+func (f *recordFlags) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if f.duration == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, f.duration, errDuration)
+}
+
 // watch runs the informers.
 func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *console, recorder *recording.Recorder) error {
-	if f.duration > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, f.duration, errDuration)
-		defer cancel()
-		ctx = timed
-	}
+	ctx, cancel := f.limited(ctx)
+	defer cancel()
 	v, err := f.sight.openCluster(ctx, cfg, types, c)
 	if err != nil {
 		return endedWell(ctx, err)
@@ -165,7 +221,7 @@ func (f *recordFlags) summary(s recording.Status, took time.Duration, c *console
 	}
 	say("recorded", "%d requests, %s of answers, after %s", s.Requests, bytesText(s.Bytes), short(took))
 	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
-		say("left out", "the oldest %d of them, %s, to stay within --max-size", s.LeftOut.Requests, bytesText(s.LeftOut.Bytes))
+		say("left out", "the oldest %d of them, %s, to stay within the size that it may have", s.LeftOut.Requests, bytesText(s.LeftOut.Bytes))
 	}
 	say("file", "%s, %s", f.file, bytesText(s.Size))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -255,6 +261,74 @@ func TestChurnOfARecording(t *testing.T) {
 		require.Contains(t, on("churn", "pods", "-l", "a=b").errOut, "--selector makes no sense with --replay")
 		require.Equal(t, exitRuntime, on("churn", "secrets").code)
 	})
+}
+
+// recordingProcess is a process that records the pods of the shop.
+func recordingProcess(t *testing.T, opts recording.Options) (flag string, recorder *recording.Recorder) {
+	t.Helper()
+	_, server := cluster(t, apiserver.Options{})
+	recorder, err := recording.Create(filepath.Join(t.TempDir(), "process.recording"), opts)
+	require.NoError(t, err)
+	client, err := rest.NewClient(&config.Config{Host: server[len("--server="):], Recorder: recorder}, scheme.New())
+	require.NoError(t, err)
+	f := factory.New(client, factory.Options{Namespaces: []string{"shop"}})
+	factory.Informer[*corev1.Pod](f)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Start(ctx)
+	require.NoError(t, f.WaitForSync(ctx))
+	at := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Contents: true, Recording: recorder}))
+	t.Cleanup(func() {
+		cancel()
+		f.Wait()
+		client.CloseIdleConnections()
+		_ = recorder.Close() // again, where the test has
+		at.Close()
+	})
+	return "--attach=" + at.URL, recorder
+}
+
+// What a process has received can be taken while it runs, typed objects from protobuf too.
+func TestRecordOfAProcess(t *testing.T) {
+	at, recorder := recordingProcess(t, recording.Options{})
+	path := filepath.Join(t.TempDir(), "bug.recording")
+	r := invoke(t, "record", at, "-o", path, "--duration=3s")
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Regexp(t, `recorded +1 requests, `, r.errOut)
+	r = invoke(t, "get", "pods", "-n", "shop", "-o", "name", "--replay", path)
+	require.Equal(t, "pods/cart-1\npods/web-1\n", r.out, r.errOut)
+	require.NotContains(t, r.errOut, "!", "the file is whole")
+	r = invoke(t, "churn", "--replay", path)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Contains(t, r.out, "pods in namespace shop: 0 events within")
+	require.Contains(t, r.out, "2 were there before")
+
+	ended := time.AfterFunc(time.Second, func() { assert.NoError(t, recorder.Close()) })
+	defer ended.Stop()
+	r = invoke(t, "record", at, "-o", path)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Contains(t, r.errOut, "the process has ended it")
+	for want, args := range map[string][]string{
+		"leave it out":                              {"pods"},
+		"-A and -l make no sense with --attach":     {"-A"},
+		"a process does not show what Secrets hold": {"--include-secrets"},
+	} {
+		r := invoke(t, append([]string{"record", at, "-o", path}, args...)...)
+		require.Equal(t, exitUsage, r.code, args)
+		require.Contains(t, r.errOut, want)
+	}
+}
+
+func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
+	at, _ := recordingProcess(t, recording.Options{IncludeSecrets: true})
+	other := httptest.NewServer(program(t, true))
+	defer other.Close()
+	for want, at := range map[string]string{"has what Secrets hold, which is never shown": at, "This process records nothing": "--attach=" + other.URL} {
+		path := filepath.Join(t.TempDir(), "bug.recording")
+		r := invoke(t, "record", at, "-o", path)
+		require.Equal(t, exitUnavailable, r.code, r.errOut)
+		require.Contains(t, r.errOut, want)
+		require.NoFileExists(t, path)
+	}
 }
 
 // What a recording is of no use for says what to do instead.

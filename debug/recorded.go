@@ -1,0 +1,70 @@
+package debug
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// recordingForm is the form of a recording.
+const recordingForm = "application/octet-stream"
+
+// recording streams the file in which the process records what its clients receive, from its
+// beginning, and then what comes. It ends with the recording, and when the oldest requests are
+// left out of the file.
+func (p *Process) recording(w http.ResponseWriter, r *http.Request) {
+	recorder := p.opts.Recording
+	switch {
+	case recorder == nil:
+		fail(w, refuse(http.StatusNotFound, "This process records nothing, or does not show it: a manager does with config.Config.Recorder, others with debug.Options.Recording, too."))
+		return
+	case !p.opts.Contents:
+		fail(w, refuse(http.StatusNotFound, "This process shows no contents, and a recording has them: debug.Options.Contents or manager.Options.DebugContents allows it."))
+		return
+	case recorder.Status().Secrets:
+		fail(w, refuse(http.StatusNotFound, "The recording of this process has what Secrets hold, which is never shown: copy the file from where it runs."))
+		return
+	}
+	done, ok := p.place(w)
+	if !ok {
+		return
+	}
+	defer done()
+	w.Header().Set("Content-Type", recordingForm)
+	if r.Method == http.MethodHead { // its answer would never end
+		return
+	}
+	s := stream{w: w, control: http.NewResponseController(w)}
+	if s.write(nil) != nil {
+		return
+	}
+	ended := p.ends.of(r)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	tail, part := recorder.Tail(), make([]byte, 64<<10)
+	for {
+		n, err := tail.Next(part)
+		if n > 0 && s.write(part[:n]) != nil || err != nil {
+			return
+		}
+		if n > 0 {
+			continue
+		}
+		select {
+		case <-look.C:
+		case <-r.Context().Done():
+			return
+		case <-ended:
+			return
+		}
+	}
+}
+
+// Recording returns what the process records of what its clients receive, for recording.Save:
+// all that its file has, and then what comes. It ends when the recording does, when the process
+// leaves the oldest requests out of its file, or with ctx. Close it.
+func (c *Client) Recording(ctx context.Context) (io.ReadCloser, error) {
+	return c.open(ctx, "recording", url.Values{}, recordingForm)
+}
