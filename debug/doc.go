@@ -29,8 +29,9 @@
 //
 // An empty cluster, as in "cluster=", is the own one; without it, any may be meant.
 //
-// An error is a sentence of text with status 400, 404, 405, 409 (several informers are
-// meant), 500 (something that is asked panicked or failed) or 503 (too many look).
+// An error is a sentence of text with status 400, 403 (a browser asks for the page of another
+// origin), 404, 405, 409 (several informers are meant), 500 (something that is asked panicked or
+// failed) or 503 (too many look).
 //
 // # Guarantees
 //

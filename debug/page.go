@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"strings"
 )
 
 // pageFiles are the page and what it is made of. It asks for nothing but these and the
@@ -52,7 +53,16 @@ func nothing(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, fmt.Sprintf("There is no %s. A page is at %s; programs ask for %sv1/status.", clipped(r.URL.Path), Path, Path), http.StatusNotFound)
 }
 
-// readOnly answers GET and HEAD alone, and nothing that a browser may run or keep.
+// foreign reports whether a browser asks for the page of another origin, which could hold all
+// places for streams and cannot read what it gets. Browsers tell where they trust the address:
+// with https, and at the loopback interface. A link to the page may stand anywhere.
+func foreign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, Path+"v1/")
+}
+
+// readOnly answers GET and HEAD alone, no page of others, and nothing that a browser may run or
+// keep.
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -62,6 +72,10 @@ func readOnly(next http.Handler) http.Handler {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "This only shows: ask with GET.", http.StatusMethodNotAllowed)
+			return
+		}
+		if foreign(r) {
+			http.Error(w, "A page of another origin may not ask. The page of this process is at "+Path+".", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

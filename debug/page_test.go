@@ -66,3 +66,30 @@ func TestThePageParsesNothing(t *testing.T) {
 		require.NotRegexp(t, parsers, string(text), file.Name())
 	}
 }
+
+// A page of another origin can be shown nothing, and can hold no stream. Links to the page work.
+func TestForeignPagesAreRefused(t *testing.T) {
+	process := debug.New(debug.Options{})
+	for name, handler := range map[string]http.Handler{"process": process, "relay": process.Client().Handler()} {
+		for _, c := range []struct {
+			path, site string
+			code       int
+		}{
+			{"v1/status", "", http.StatusOK}, // no browser
+			{"v1/status", "none", http.StatusOK},
+			{"v1/status", "same-origin", http.StatusOK},
+			{"v1/status", "same-site", http.StatusForbidden}, // such as another port of localhost
+			{"v1/status", "cross-site", http.StatusForbidden},
+			{"v1/events", "cross-site", http.StatusForbidden},
+			{"v1/recording", "cross-site", http.StatusForbidden},
+			{"", "cross-site", http.StatusOK},
+		} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, debug.Path+c.path, nil)
+			if c.site != "" {
+				r.Header.Set("Sec-Fetch-Site", c.site)
+			}
+			handler.ServeHTTP(w, r)
+			require.Equal(t, c.code, w.Code, "%s: %s from %s", name, c.path, c.site)
+		}
+	}
+}
