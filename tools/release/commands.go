@@ -22,6 +22,8 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 // commands are those that scripts have beside testscript's:
 //
 //	block DOCUMENT N FILE             copies the Nth block of Go in a document of the release
+//	guide DOCUMENT FILE               makes a shell script of a document of the release; see [asScript]
+//	same FOLDER [EXCEPT]...           each file of a folder of the release is here, and the same
 //	expand FILE                       puts environment variables into a file, as ${NAME}
 //	serve NAME REGEXP PROGRAM [ARG]   runs a program to the end of the script, and sets the
 //	                                  variable NAME to what the group in REGEXP matches
@@ -30,6 +32,8 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 func commands(documents string) map[string]command {
 	return map[string]command{
 		"block":  func(ts *testscript.TestScript, _ bool, args []string) { block(ts, documents, args) },
+		"guide":  func(ts *testscript.TestScript, _ bool, args []string) { guide(ts, documents, args) },
+		"same":   func(ts *testscript.TestScript, _ bool, args []string) { same(ts, documents, args) },
 		"expand": expand,
 		"serve":  serve,
 		"until":  until,
@@ -127,7 +131,7 @@ func start(ts *testscript.TestScript, expression string, args []string) *running
 }
 
 // environmentOf are the variables that a program of a script is given.
-var environmentOf = []string{"PATH", "HOME", "TMPDIR", "KUBECONFIG", "GOMODCACHE", "GOCACHE", "GOPROXY", "GONOSUMDB", "XDG_CACHE_HOME"}
+var environmentOf = []string{"PATH", "HOME", "TMPDIR", "KUBECONFIG", "GOMODCACHE", "GOCACHE", "GOPROXY", "GONOSUMDB", "GOFLAGS", "XDG_CACHE_HOME"}
 
 func (p *running) read(out io.ReadCloser, want *regexp.Regexp) {
 	defer close(p.done)

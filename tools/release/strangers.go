@@ -140,12 +140,14 @@ type teller struct {
 	name   string
 	log    bytes.Buffer
 	failed bool
+	// skipped: a script has said that it cannot be played here.
+	skipped bool
 }
 
 // over is the panic that ends a script.
 type over struct{}
 
-func (t *teller) Skip(args ...any)  { fmt.Fprint(&t.log, args...); panic(over{}) }
+func (t *teller) Skip(args ...any)  { fmt.Fprint(&t.log, args...); t.skipped = true; panic(over{}) }
 func (t *teller) Fatal(args ...any) { fmt.Fprint(&t.log, args...); t.FailNow() }
 func (t *teller) FailNow()          { t.failed = true; panic(over{}) }
 func (t *teller) Log(args ...any)   { fmt.Fprintln(&t.log, args...) }
@@ -159,6 +161,10 @@ func (t *teller) Run(name string, script func(testscript.T)) {
 	if one.failed {
 		t.failed = true
 		fmt.Fprintf(t.out, "--- stranger %s FAILED\n%s\n", name, one.log.String())
+		return
+	}
+	if one.skipped {
+		fmt.Fprintf(t.out, "--- stranger %s was not played\n%s\n", name, one.log.String())
 		return
 	}
 	fmt.Fprintf(t.out, "--- stranger %s is served\n", name)

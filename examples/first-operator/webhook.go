@@ -1,0 +1,20 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"example.com/sandbox/api/v1"
+	"github.com/millrace-dev/millrace/webhook"
+)
+
+const validatePath = "/validate-sandbox"
+
+// validate lets people make sandboxes for themselves alone: a sandbox gives rights to its
+// owner, in a namespace with a name that somebody else has chosen.
+func validate(_ context.Context, r *webhook.Request[*v1.Sandbox]) error {
+	if who, owner := r.UserInfo.Username, r.Object.Spec.Owner; who != owner {
+		return fmt.Errorf("spec.owner: you are %q and cannot make a sandbox for %q", who, owner)
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package readme
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// named is a block of a document that names its file after its language.
+var named = regexp.MustCompile("(?ms)^```\\w+ (\\S+)\n(.*?)^```$")
+
+// The guide shows every file of its example whole, but for those that commands make.
+func TestTheGuideIsTheExample(t *testing.T) {
+	const example = root + "/examples/first-operator"
+	guide, err := os.ReadFile(filepath.Join(root, "docs/first-operator.md"))
+	require.NoError(t, err)
+	shown := map[string]string{}
+	for _, block := range named.FindAllStringSubmatch(string(guide), -1) {
+		require.NotContains(t, shown, block[1], "shown twice")
+		shown[block[1]] = block[2]
+	}
+	made := map[string]bool{
+		"go.mod": true, "go.sum": true, "README.md": true,
+		"api/v1/zz_generated.deepcopy.go": true, "deploy/dev.example.com_sandboxes.yaml": true, "deploy/role.yaml": true,
+	}
+	err = fs.WalkDir(os.DirFS(example), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || made[name] {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(example, name))
+		require.Equal(t, string(text), shown[name], "%s in the guide", name)
+		delete(shown, name)
+		return err
+	})
+	require.NoError(t, err)
+	require.Empty(t, shown, "the example has no such files")
+}
