@@ -23,7 +23,7 @@ const (
 	hugeBucket   = 1000             // objects under one value of an index, and most of all
 	growth       = 10               // keys that a queue has more than before
 	oftenWithin  = 60               // seconds in which a key
-	oftenEnough  = 60               // is reconciled so often that it looks like a loop
+	oftenEnough  = 60               // is reconciled so often that it looks like a loop, or changes so often that it is hot
 	oftenRelists = 5                // lists in an hour that are no exception any more
 	failsInRow   = 3                // from here on, a key fails for a reason that stays
 	keysRead     = 100              // of a queue
@@ -268,15 +268,23 @@ func (x *examination) queues(before, now *debug.Status, period time.Duration) {
 	}
 }
 
-// busiest looks for keys that are reconciled over and over.
+// busiest looks for keys that are reconciled over and over, and for objects that change so often.
+// Where a controller reconciles it as often, that is said alone: it is the cause, or has the work.
 func (x *examination) busiest(ctx context.Context) error {
 	busy, err := x.process.Busiest(ctx, oftenWithin, busiestShown)
 	if err != nil {
 		return err
 	}
+	told := map[object.Key]bool{}
 	for _, b := range busy.Keys {
 		if b.Role == flight.Controller && b.Count >= oftenEnough {
+			told[b.Key] = true
 			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug watch --attach shows its events", "reconciled %s %s within %s", object.FormatKey(b.Key), times(uint64(b.Count)), busy.Within)
+		}
+	}
+	for _, b := range busy.Keys {
+		if b.Role == flight.Informer && b.Count >= oftenEnough && !told[b.Key] {
+			x.add(levelWarning, b.Name, "informer-debug churn says who writes which fields", "%s changed %s within %s", object.FormatKey(b.Key), times(uint64(b.Count)), busy.Within)
 		}
 	}
 	return nil

@@ -126,6 +126,18 @@ func faults() map[string]func(p *sick) []string {
 			p.keeper(p.rewrites)
 			return []string{p.run()}
 		},
+		"an object is hot": func(p *sick) []string {
+			p.changes()
+			return []string{p.run()}
+		},
+		"a watch is frozen": func(p *sick) []string {
+			const initial = 3 // events of a streaming list
+			p.server.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Do: []apiserver.Action{apiserver.Silence{AfterFrames: initial}}})
+			flag := p.run()
+			require.NoError(p, p.factory.WaitForSync(p.Context()))
+			put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+			return []string{flag, p.address}
+		},
 		"more comes than the workers do": func(p *sick) []string {
 			p.keeper(func(ctx context.Context, _ string) error { pause(ctx, time.Second); return nil })
 			p.often(func(n int) { p.put(fmt.Sprint("web-", n)) })
