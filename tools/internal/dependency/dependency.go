@@ -21,7 +21,7 @@ import (
 	classifier "github.com/google/licenseclassifier/v2"
 )
 
-// ours is the path that all modules of the repository begin with.
+// ours is the path that the modules of the repository begin with that others require.
 const ours = "github.com/millrace-dev/millrace"
 
 // Systems are what programs are built for.
@@ -58,7 +58,10 @@ func (s Set) Add(dir, system string, packages ...string) error {
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p struct {
 			Dir    string
-			Module *struct{ Path, Version, Dir string }
+			Module *struct {
+				Path, Version, Dir string
+				Main               bool
+			}
 		}
 		if err := dec.Decode(&p); err == io.EOF {
 			break
@@ -66,7 +69,7 @@ func (s Set) Add(dir, system string, packages ...string) error {
 			return fmt.Errorf("%s in %s: %w", cmd, dir, err)
 		}
 		m := p.Module
-		if m == nil || m.Path == ours || strings.HasPrefix(m.Path, ours+"/") {
+		if m == nil || m.Main || m.Path == ours || strings.HasPrefix(m.Path, ours+"/") {
 			continue // of the standard library, or of the repository
 		}
 		path := m.Path + "@" + m.Version
