@@ -33,6 +33,26 @@ type Head interface {
 	GetOwnerReferences() []metav1.OwnerReference
 }
 
+// Version names one state of one object.
+type Version struct {
+	Key Key
+	UID types.UID
+	RV  string
+}
+
+// Clone returns the same in memory of its own.
+func (v Version) Clone() Version {
+	return Version{
+		Key: Key{Namespace: strings.Clone(v.Key.Namespace), Name: strings.Clone(v.Key.Name)},
+		UID: types.UID(strings.Clone(string(v.UID))), RV: strings.Clone(v.RV),
+	}
+}
+
+// VersionOf names the state that o is.
+func VersionOf(o Head) Version {
+	return Version{Key: KeyOf(o), UID: o.GetUID(), RV: o.GetResourceVersion()}
+}
+
 // Annotation returns one annotation of o. Of an object that is there as bytes it opens
 // nothing where its cache has the annotation at hand (see sharedinformer.Options.Annotations),
 // which GetAnnotations does.

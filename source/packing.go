@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,13 +26,23 @@ type packing[T object.Object] struct {
 	from  ListerWatcher[T]
 	by    *wire.Packer[T]
 	known wire.Known[*wire.Packed[T]] // nil where every object is new
+
+	wanted func(object.Head) bool // nil where every object is wanted
 }
 
 // String names the source.
 func (p *packing[T]) String() string { return NameOf(p.from) }
 
-// reusing is the source as one that takes back bare objects in the place of known ones.
+// reusing is the source as one that takes back bare objects in the place of known ones, and
+// leaves out what is not wanted.
 func (p *packing[T]) reusing() ListerWatcher[T] {
+	if p.wanted != nil {
+		return Choosing(p.lending(), p.wanted)
+	}
+	return p.lending()
+}
+
+func (p *packing[T]) lending() ListerWatcher[T] {
 	if reuser, ok := p.from.(Reuser[T]); ok && p.known != nil {
 		if again := reuser.Reusing(p.lend); again != nil {
 			return again
@@ -74,8 +83,8 @@ func (p *packing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.S
 	}
 	return func(yield func(wire.Event[*wire.Packed[T]], error) bool) {
 		for e, err := range events {
-			packed := wire.Event[*wire.Packed[T]]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
-			if err == nil {
+			packed := wire.Event[*wire.Packed[T]]{Type: e.Type, Passed: e.Passed, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
+			if err == nil && e.Passed == nil {
 				packed.Object, err = p.pack(e.Object)
 			}
 			if !yield(packed, err) || err != nil {
@@ -86,7 +95,7 @@ func (p *packing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.S
 }
 
 func (p *packing[T]) pack(o T) (*wire.Packed[T], error) {
-	if v := reflect.ValueOf(o); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if isNil(o) {
 		return nil, nil
 	}
 	if have, ok := p.by.Behind(o); ok {
@@ -100,6 +109,13 @@ func (p *packing[T]) Reusing(known wire.Known[*wire.Packed[T]]) ListerWatcher[*w
 	reusing := *p
 	reusing.known = known
 	return &reusing
+}
+
+// Choosing implements Chooser: what is not wanted is not packed.
+func (p *packing[T]) Choosing(wanted func(object.Head) bool) ListerWatcher[*wire.Packed[T]] {
+	choosing := *p
+	choosing.wanted = wanted
+	return &choosing
 }
 
 // In implements Namespacer where the source does, and fails otherwise.

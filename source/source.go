@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,6 +48,12 @@ func NameOf(from any) string {
 		}
 	}
 	return fmt.Sprintf("%T", from)
+}
+
+// isNil reports whether o is nil, or an interface that holds a nil pointer.
+func isNil(o any) bool {
+	v := reflect.ValueOf(o)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Sharer is a ListerWatcher whose objects may share equal parts (W03).

@@ -46,6 +46,18 @@ type Event[T object.Head] struct {
 	Bytes    int       // size of the frame on the wire
 	Received time.Time // when the frame's last byte had been read
 	Decoded  time.Time // when Object was ready
+
+	// Passed, if not nil, names an object that is not wanted (see source.Chooser), and there
+	// is no Object.
+	Passed *object.Version
+}
+
+// Namespace is that of the object, or of what passed.
+func (e Event[T]) Namespace() string {
+	if e.Passed != nil {
+		return e.Passed.Key.Namespace
+	}
+	return e.Object.GetNamespace()
 }
 
 // eventType checks the type of an event.

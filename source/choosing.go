@@ -1,0 +1,81 @@
+package source
+
+import (
+	"context"
+	"iter"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Chooser is a ListerWatcher that can leave out objects before it makes them.
+type Chooser[T object.Head] interface {
+	ListerWatcher[T]
+
+	// Choosing returns the same source without the objects that wanted refuses: its lists
+	// lack them, and in a watch their events have no object but its name (see
+	// wire.Event.Passed). It is asked for every object of a list, and for the object of
+	// every event but a bookmark, with the head of the object as the server has it, which
+	// it must not keep. It may be called from several goroutines at once, must not
+	// block, and may answer differently later.
+	Choosing(wanted func(object.Head) bool) ListerWatcher[T]
+}
+
+// Choosing returns the source without the objects that wanted refuses, as Chooser says. A
+// source that is no Chooser makes each object before wanted is asked.
+func Choosing[T object.Head](from ListerWatcher[T], wanted func(object.Head) bool) ListerWatcher[T] {
+	if chooser, ok := from.(Chooser[T]); ok {
+		if choosing := chooser.Choosing(wanted); choosing != nil {
+			return choosing
+		}
+	}
+	return &choosing[T]{from, wanted}
+}
+
+// choosing leaves out objects that have been made.
+type choosing[T object.Head] struct {
+	ListerWatcher[T]
+	wanted func(object.Head) bool
+}
+
+// String names the source.
+func (c *choosing[T]) String() string { return NameOf(c.ListerWatcher) }
+
+// List lists what is wanted of the source.
+func (c *choosing[T]) List(ctx context.Context, opts metav1.ListOptions) List[T] {
+	list := c.ListerWatcher.List(ctx, opts)
+	items := list.Items
+	list.Items = func(yield func(T, error) bool) {
+		for item, err := range items {
+			if err == nil && !isNil(item) && !c.wanted(item) {
+				continue
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	}
+	return list
+}
+
+// Watch watches the source.
+func (c *choosing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	events, err := c.ListerWatcher.Watch(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(wire.Event[T], error) bool) {
+		for e, err := range events {
+			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !isNil(e.Object) && !c.wanted(e.Object) {
+				passed := object.VersionOf(e.Object)
+				e = wire.Event[T]{Type: e.Type, Passed: &passed, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, nil
+}
