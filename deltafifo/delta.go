@@ -27,6 +27,13 @@ const (
 	// Trim asks the consumer to let go of the namespaces that it no longer wants.
 	// It brings no change either.
 	Trim
+	// Gained carries what a list showed of that part of the set which has come to be
+	// wanted. What else the consumer has stays, and the RV too.
+	Gained
+	// Passed tells of a change of an object that is not wanted, and may have been before.
+	Passed
+	// Lose asks the consumer to let go of the objects that it no longer wants.
+	Lose
 )
 
 // String names the type in lower case.
@@ -46,6 +53,12 @@ func (t Type) String() string {
 		return "bookmark"
 	case Trim:
 		return "trim"
+	case Gained:
+		return "gained"
+	case Passed:
+		return "passed"
+	case Lose:
+		return "lose"
 	}
 	return "unknown"
 }
@@ -60,14 +73,24 @@ type Delta[T object.Head] struct {
 	Type   Type
 	Late   bool       // of Added, Updated and Deleted; see Outdates
 	Anew   bool       // of Replaced: the server's history went back, so that the same UID and version may have another content
-	Key    object.Key // of Object; for Replaced and Bookmark the namespace that they are about, empty for all
+	Key    object.Key // of Object, or of what passed; for Replaced, Gained and Bookmark the namespace that they are about, empty for all
 	Object T          // for Deleted, the last state that the server told
-	Items  []T        // for Replaced, the whole set in list order
+	Items  []T        // for Replaced and Gained, the whole set in list order
 	RV     string     // the resource version that it brings the cache to
+	Part   *Part      // of Gained and Passed, and of Replaced where only a part of the set is wanted
 
 	Received time.Time // when the last byte of it had been read
 	Decoded  time.Time // when Object was ready
 	Queued   time.Time // when it was added here; see Add
+}
+
+// Part is what a Delta says where a consumer wants a part of the set only, and which part
+// that is changes.
+type Part struct {
+	Turn uint64           // of Replaced and Gained: the count of changes of the part when the list began
+	At   string           // of Gained: the resource version of the list
+	Away []object.Version // objects that are there and not wanted
+	Gone bool             // of Passed: it was deleted
 }
 
 // Outdates reports whether a late delta tells of a later state than have, which the

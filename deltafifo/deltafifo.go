@@ -13,7 +13,7 @@ type Options struct {
 	// Compact folds a delta into the one still queued for the same object and
 	// UID, so that a consumer that lags finds only the newest state of each
 	// object. Deletions and re-creations are never folded away, and nothing is
-	// folded across a Replaced, a Sync, a Bookmark or a Trim.
+	// folded across what is not about one object.
 	Compact bool
 }
 
@@ -23,8 +23,8 @@ type Options struct {
 //	entries:  [A added][B added][bookmark][A updated][C deleted]
 //	newest:    A → 3, C → 4, with Options.Compact only
 //
-// A barrier (Replaced, Sync, Bookmark, Trim) is about all objects: compaction never
-// folds across one, so that newest has what came behind the last of them. What was
+// What is not an Added, Updated or Deleted is a barrier: compaction never folds across
+// one, so that newest has what came behind the last of them. What was
 // folded leaves a hole in entries; when there are more holes than deltas, they close.
 type DeltaFIFO[T object.Head] struct {
 	compact bool

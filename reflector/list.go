@@ -32,19 +32,27 @@ func (r *Reflector[T]) list(ctx context.Context) (State, *failure.Failure) {
 func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 	r.countList()
 	began := time.Now()
+	items, rv, fail := r.read(ctx, 0)
+	if fail != nil {
+		return fail
+	}
+	return r.replace(items, rv, began, failure.PhaseList)
+}
+
+// read reads a list of what is wanted and was not at a turn.
+func (r *Reflector[T]) read(ctx context.Context, since uint64) (items []T, rv string, fail *failure.Failure) {
 	ctx, dog := startWatchdog(ctx, r.opts.Timing.StallTimeout, ErrStalled)
 	defer dog.stop()
 
 	ctx, answered := r.ask(ctx)
 	defer answered()
-	list := r.asked().List(ctx, r.listOptions())
-	var items []T
+	list := r.wanted(since).List(ctx, r.listOptions())
 	for item, err := range list.Items {
 		if err != nil {
-			return r.listFailed(ctx, err)
+			return nil, "", r.listFailed(ctx, err)
 		}
 		if isNil(item) {
-			return &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
+			return nil, "", &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
 		}
 		if len(items) == 0 {
 			answered()
@@ -54,11 +62,11 @@ func (r *Reflector[T]) readList(ctx context.Context) *failure.Failure {
 	}
 	switch {
 	case ctx.Err() != nil:
-		return r.listFailed(ctx, ctx.Err())
+		return nil, "", r.listFailed(ctx, ctx.Err())
 	case list.Meta.ResourceVersion == "":
-		return &failure.Failure{Phase: failure.PhaseList, Err: ErrNoRV}
+		return nil, "", &failure.Failure{Phase: failure.PhaseList, Err: ErrNoRV}
 	}
-	return r.replace(items, list.Meta.ResourceVersion, began, failure.PhaseList)
+	return items, list.Meta.ResourceVersion, nil
 }
 
 // listOptions decides how consistent a list has to be. The first one may come
@@ -125,8 +133,8 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase fail
 	now := time.Now()
 	resumed := r.earlier != nil && !r.earlier.spent
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
-	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Received: began, Decoded: now, Queued: now})
-	r.earlier = nil
+	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
+	r.earlier, r.listedAt = nil, r.began
 	if !resumed {
 		r.listed()
 	}

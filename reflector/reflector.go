@@ -43,6 +43,11 @@ type Reflector[T object.Head] struct {
 	nudge          chan struct{} // holds a token when a back-off is to end
 	earlier        *earlier[T]   // to begin with; nil where there is none, or none any more
 
+	narrowing Narrowing[T] // nil where all of the source is wanted
+	began     uint64       // the turn at which the attempt in progress began
+	listedAt  uint64       // the turn at which the last list that is queued began
+	away      func() []object.Version
+
 	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
 	losing   *failure.Failure                // what lost was when the list in progress began; Run's own
 	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that Relist could end
@@ -124,11 +129,13 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if r.lost.Load() != nil && state == Watching {
 		state = Listing
 	}
+	state, _ = r.gaining(state, nil)
 	for ctx.Err() == nil {
 		next, fail := r.step(ctx, state)
 		if ctx.Err() != nil {
 			break
 		}
+		next, fail = r.gaining(next, fail)
 		if next, fail = r.relist(next, fail); fail != nil {
 			r.record(fail)
 			if r.verdict(ctx, fail) == failure.Stop {
@@ -195,7 +202,7 @@ func (r *Reflector[T]) broken(ctx context.Context, err error) (State, *failure.F
 }
 
 func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failure.Failure) {
-	r.losing = r.lost.Load()
+	r.losing, r.began = r.lost.Load(), r.turn()
 	switch state {
 	case Listing:
 		r.enter(Listing)
@@ -206,6 +213,9 @@ func (r *Reflector[T]) attempt(ctx context.Context, state State) (State, *failur
 	case Resuming:
 		r.enter(Resuming)
 		return r.resume(ctx)
+	case Gaining:
+		r.enter(Gaining)
+		return r.gain(ctx)
 	default:
 		return r.watch(ctx)
 	}

@@ -27,8 +27,11 @@ func (r *Reflector[T]) watching(end func(error)) {
 		return
 	}
 	r.endWatch.Store(&end)
-	if r.lost.Load() != nil {
+	switch {
+	case r.lost.Load() != nil:
 		end(errLost)
+	case r.turn() != r.listedAt:
+		end(errGained)
 	}
 }
 
@@ -39,7 +42,7 @@ func (r *Reflector[T]) listed() { r.lost.CompareAndSwap(r.losing, nil) }
 // relist says where to go on instead, and why, if something is lost.
 func (r *Reflector[T]) relist(next State, fail *failure.Failure) (State, *failure.Failure) {
 	lost := r.lost.Load()
-	if lost == nil || next != Watching {
+	if lost == nil || next != Watching && next != Gaining {
 		return next, fail
 	}
 	if fail == nil || errors.Is(fail.Err, errLost) {

@@ -27,6 +27,9 @@ const (
 	// server has forgotten the history since, contradicts the state, or does not confirm
 	// it in time, a list takes its place.
 	Resuming
+	// Gaining: listing what has come to be wanted, while the rest stays (see
+	// Reflector.Narrow). A failure is followed by a back-off and another list.
+	Gaining
 	// Connecting: asking for a watch from the last resource version. The server
 	// has not accepted it yet. A failure is as one of Watching.
 	Connecting
@@ -53,6 +56,8 @@ func (s State) String() string {
 		return "InitialWatch"
 	case Resuming:
 		return "Resuming"
+	case Gaining:
+		return "Gaining"
 	case Connecting:
 		return "Connecting"
 	case Watching:
@@ -89,6 +94,7 @@ type Status struct {
 	Watches    uint64 // watches begun, streaming lists included
 	Events     uint64 // changes queued
 	Bookmarks  uint64 // bookmarks queued; none on a quiet watch for minutes means that every reconnect may expire
+	Passed     uint64 // changes of objects that are not wanted (see Reflector.Narrow)
 	Duplicates uint64 // events that were dropped because they told nothing new
 	Failures   uint64 // failures of all phases
 

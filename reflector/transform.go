@@ -74,6 +74,8 @@ type transformed[T object.Object] struct {
 	transform func(T) (T, error)
 	place     string        // where transform stands
 	known     wire.Known[T] // nil where every object is new
+
+	wanted func(object.Head) bool // nil where every object is wanted
 }
 
 // String names the source.
@@ -84,6 +86,13 @@ func (t *transformed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 	keeping := *t
 	keeping.known = known
 	return &keeping
+}
+
+// Choosing implements source.Chooser: what is not wanted is not transformed.
+func (t *transformed[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
+	choosing := *t
+	choosing.wanted = wanted
+	return &choosing
 }
 
 // In implements source.Namespacer where the source does, and fails otherwise.
@@ -104,10 +113,14 @@ func (t *transformed[T]) In(namespace string) (source.ListerWatcher[T], error) {
 // lend returns the source for one request, and what is lent to it meanwhile.
 func (t *transformed[T]) lend() (source.ListerWatcher[T], *loans[T]) {
 	lent := &loans[T]{known: t.known}
-	if reuser, ok := t.source.(source.Reuser[T]); ok && t.known != nil {
-		return reuser.Reusing(lent.lend), lent
+	from := t.source
+	if reuser, ok := from.(source.Reuser[T]); ok && t.known != nil {
+		from = reuser.Reusing(lent.lend)
 	}
-	return t.source, lent
+	if t.wanted != nil {
+		from = source.Choosing(from, t.wanted)
+	}
+	return from, lent
 }
 
 // List lists the source and transforms each item.
@@ -137,7 +150,7 @@ func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (it
 	}
 	return func(yield func(wire.Event[T], error) bool) {
 		for e, err := range events {
-			if err == nil && e.Type != watch.Bookmark && !lent.back(e.Object) {
+			if err == nil && e.Passed == nil && e.Type != watch.Bookmark && !lent.back(e.Object) {
 				e.Object, err = t.apply(e.Object)
 			}
 			if !yield(e, err) || err != nil {

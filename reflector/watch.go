@@ -140,7 +140,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	r.update(func(s *Status) { s.Watches++ })
 	ctx, answered := r.ask(ctx)
 	defer answered() // also if the source panics
-	events, err := r.asked().Watch(ctx, opts)
+	events, err := r.wanted(0).Watch(ctx, opts)
 	answered()
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
@@ -160,7 +160,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		if err != nil {
 			return r.watchFailed(ctx, failure.PhaseWatch, err)
 		}
-		if isNil(e.Object) {
+		if e.Passed == nil && isNil(e.Object) {
 			return r.first(), &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
 		}
 		var fail *failure.Failure
@@ -225,6 +225,10 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 	if initial.until != "" {
 		return r.gatherSince(initial, e, opened)
 	}
+	if e.Passed != nil {
+		initial.pass(e)
+		return nil
+	}
 	switch e.Type {
 	case watch.Bookmark:
 		if !endsInitial(e.Object) {
@@ -244,6 +248,9 @@ func (r *Reflector[T]) gather(initial *initialSet[T], e wire.Event[T], opened ti
 
 // apply queues one change. Its RV counts as seen only then.
 func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
+	if e.Passed != nil {
+		return r.pass(e)
+	}
 	rv := e.Object.GetResourceVersion()
 	if rv == "" {
 		return &failure.Failure{Phase: failure.PhaseDecode, Key: object.KeyOf(e.Object), Err: ErrNoRV}

@@ -228,6 +228,8 @@ func (v *view) state(s reflector.Status) {
 			text = "again, the changes after rv " + s.RV + " are gone"
 		}
 		v.console.state(s.Since, "%s", name(text))
+	case reflector.Gaining:
+		v.console.state(s.Since, "%s", name(v.target.String()+", the slots that came"))
 	case reflector.Resuming:
 		v.console.state(s.Since, "%s", name(v.target.String()+", from a snapshot"))
 	case reflector.Watching:

@@ -1,0 +1,154 @@
+package reflector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// errGained ends a watch when more of the source is wanted. It is no failure.
+var errGained = errors.New("more is wanted; a list of that follows")
+
+// Narrowing says which objects of a source are wanted, where that changes while it is
+// reflected. Its methods may be called from any goroutine.
+type Narrowing[T object.Head] interface {
+	// Turn counts the changes by which more came to be wanted.
+	Turn() uint64
+
+	// Narrow returns the source of what is wanted now, and was not at a turn: of all that is
+	// wanted where that is 0. What it returns may change with what is wanted. Away, if not
+	// nil, returns what the lists and the initial events of that source have shown of the objects
+	// that are not wanted, as far as the consumer should know.
+	Narrow(from source.ListerWatcher[T], since uint64) (narrow source.ListerWatcher[T], away func() []object.Version)
+}
+
+// Narrow has the reflector reflect a part of its source. It must be called before Run.
+//
+// Each turn of by is followed by a list, a consistent read that begins behind it, of what
+// has come to be wanted; Gained must be called to tell. The queue is told of it as
+// deltafifo.Gained, with the version of the list, and the watch goes on from where it was:
+// what it tells of the gained objects up to that version is old, and the consumer must
+// leave it out. Where versions cannot be compared, all is listed. What is not
+// wanted any more, and what is in the queue already, is for the consumer to leave out, too.
+func (r *Reflector[T]) Narrow(by Narrowing[T]) {
+	r.narrowing = by
+	r.opts.Consistent = true
+}
+
+// Gained tells that more is wanted. It may be called from anywhere.
+func (r *Reflector[T]) Gained() {
+	if end := r.endWatch.Load(); end != nil {
+		(*end)(errGained)
+	}
+}
+
+// turn is the count of changes now; 0 where all of the source is wanted.
+func (r *Reflector[T]) turn() uint64 {
+	if r.narrowing == nil {
+		return 0
+	}
+	return r.narrowing.Turn()
+}
+
+// wanted is what of the source is wanted now and was not at a turn.
+func (r *Reflector[T]) wanted(since uint64) source.ListerWatcher[T] {
+	from := r.asked()
+	r.away = nil
+	if r.narrowing != nil {
+		from, r.away = r.narrowing.Narrow(from, since)
+	}
+	return from
+}
+
+// part is what the consumer is to know of a list that began at the turn of the attempt in
+// progress; nil where all of the source is wanted.
+func (r *Reflector[T]) part(at string) *deltafifo.Part {
+	if r.narrowing == nil {
+		return nil
+	}
+	p := &deltafifo.Part{Turn: r.began, At: at}
+	if r.away != nil {
+		p.Away = r.away()
+	}
+	return p
+}
+
+// gaining says where to go on instead, if more is wanted than was listed.
+func (r *Reflector[T]) gaining(next State, fail *failure.Failure) (State, *failure.Failure) {
+	if fail != nil && errors.Is(fail.Err, errGained) {
+		fail = nil
+	}
+	if next != Watching || r.turn() == r.listedAt {
+		return next, fail
+	}
+	if _, err := object.CompareRV(r.rv, r.rv); err != nil || r.unordered.Load() {
+		return Listing, fail
+	}
+	return Gaining, fail
+}
+
+// gain lists what has come to be wanted, and queues it. The watch goes on from where it was.
+func (r *Reflector[T]) gain(ctx context.Context) (State, *failure.Failure) {
+	r.update(func(s *Status) { s.Lists++ })
+	began := time.Now()
+	items, rv, fail := r.read(ctx, r.listedAt)
+	switch {
+	case fail != nil && r.expired: // a page, since the list had no version to begin with
+		r.expired, r.unpaged = false, true
+		return Watching, fail
+	case fail != nil:
+		return Watching, fail
+	case r.backTo(rv):
+		return r.first(), &failure.Failure{Phase: failure.PhaseList, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
+	}
+	now := time.Now()
+	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Gained, Items: items, Part: r.part(rv), Received: began, Decoded: now, Queued: now})
+	r.listedAt, r.unpaged = r.began, false
+	r.succeeded()
+	return Watching, nil
+}
+
+// pass queues that an object has changed that is not wanted. Its RV counts as seen then.
+func (r *Reflector[T]) pass(e wire.Event[T]) *failure.Failure {
+	p := e.Passed
+	switch {
+	case p.RV == "":
+		return &failure.Failure{Phase: failure.PhaseDecode, Key: p.Key, Err: ErrNoRV}
+	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
+		return unknownEvent(e.Type)
+	}
+	r.heard++
+	r.last = p.RV
+	d := deltafifo.Delta[T]{
+		Type: deltafifo.Passed, Key: p.Key, Received: e.Received, Decoded: e.Decoded,
+		Part: &deltafifo.Part{Away: []object.Version{*p}, Gone: e.Type == watch.Deleted},
+	}
+	if d.Late = !r.ahead(p.RV); !d.Late {
+		d.RV, r.rv = p.RV, p.RV
+	}
+	r.queue.Add(d)
+	r.update(func(s *Status) {
+		s.RV, s.Attempts = r.rv, 0
+		s.Passed++
+	})
+	return nil
+}
+
+// pass takes note that an object of the initial state is not wanted, or not any more.
+func (s *initialSet[T]) pass(e wire.Event[T]) {
+	if e.Type != watch.Added {
+		s.index()
+	}
+	if s.at != nil {
+		s.remove(e.Passed.Key)
+	}
+}
