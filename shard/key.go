@@ -17,6 +17,8 @@ type Key struct {
 	// the slot, depend little on the last letters. The API server hashes UIDs and namespaces,
 	// and so we leave those as they are.
 	stirred bool
+
+	fields []string // see Fields
 }
 
 // ByUID spreads objects evenly.
@@ -25,7 +27,7 @@ func ByUID() Key { return Key{} }
 // ByNamespace keeps the objects of a namespace together. It is not for kinds without
 // namespaces, which would be in one place all.
 func ByNamespace() Key {
-	return Key{"namespace", func(o object.Head) string { return o.GetNamespace() }, false}
+	return Key{"namespace", func(o object.Head) string { return o.GetNamespace() }, false, nil}
 }
 
 // ByOwner keeps objects where their controller owner is: what is controlled by an object
@@ -39,12 +41,12 @@ func ByOwner() Key {
 			}
 		}
 		return string(o.GetUID())
-	}, false}
+	}, false, []string{"metadata.ownerReferences"}}
 }
 
 // ByLabel keeps objects with one value of a label together.
 func ByLabel(label string) Key {
-	return Key{"label " + label, func(o object.Head) string { return o.GetLabels()[label] }, true}
+	return Key{"label " + label, func(o object.Head) string { return o.GetLabels()[label] }, true, []string{"metadata.labels"}}
 }
 
 // ByFunc decides by a text that text returns, which must be quick and not change the
@@ -54,7 +56,9 @@ func ByFunc(name string, text func(object.Head) string) Key {
 	if text == nil {
 		panic(fmt.Sprintf("shard: ByFunc(%q) without a function", name))
 	}
-	return Key{"function " + name, text, true}
+	return Key{"function " + name, text, true, []string{
+		"metadata.generation", "metadata.deletionTimestamp", "metadata.labels", "metadata.annotations", "metadata.ownerReferences",
+	}}
 }
 
 // String names the key.
@@ -64,6 +68,13 @@ func (k Key) String() string {
 	}
 	return k.name
 }
+
+// Fixed reports whether an object is in the same slot for as long as it lives, whatever
+// anybody writes to it.
+func (k Key) Fixed() bool { return len(k.fields) == 0 }
+
+// Fields are those of an object that the key reads, besides namespace, name and UID.
+func (k Key) Fields() []string { return k.fields }
 
 // Follows reports whether an object under this key is where the owner that controls it is
 // under another: so that who has the owner has the object, too. Of labels and functions it
