@@ -283,6 +283,18 @@ func (w Writer[T]) Trim(keep func(namespace string) bool, each func(Change[T])) 
 	}
 }
 
+// Drop removes every object for which keep returns false, and calls each for every removed
+// object. Keep must not read the cache.
+func (w Writer[T]) Drop(keep func(T) bool, each func(Change[T])) {
+	list := &w.to.all
+	for at := list.len() - 1; at >= 0; at-- { // the last object takes the place of a removed one
+		if e := list.owners[at]; !keep(e.object) {
+			w.to.remove(e)
+			each(Change[T]{Key: e.key(), Old: e.object, Existed: true})
+		}
+	}
+}
+
 // sweep removes from the cache what a list has of earlier generations. It goes
 // backwards, since the last object takes the place of a removed one.
 func (x *Indexer[T]) sweep(list *vector[T], each func(Change[T])) {

@@ -17,7 +17,7 @@ import (
 //	Update     + Delete  = Delete from the older old
 //	Delete     + Add     = Delete and Add: two calls, one entry
 //	Delete-Add + Update  = Delete and Add of the newer state
-//	Delete-Add + Delete  = Delete, as it was
+//	Delete-Add + Delete  = Delete, as it was; a deletion, if that was none
 //	Resync     + any     = any
 type coalescer[T object.Head] struct {
 	mu        sync.Mutex // guards all below; nothing is called while it is held
@@ -95,6 +95,12 @@ func (c *coalescer[T]) add(e Event[T]) {
 		last.Object = e.Object
 		last.Received, last.DecodedAfter, last.QueuedAfter, last.AppliedAfter = e.Received, e.DecodedAfter, e.QueuedAfter, e.AppliedAfter
 	case p.both: // Delete-Add + Delete
+		if p.first.Moved && !e.Moved && p.first.Object.GetUID() == e.Object.GetUID() {
+			if e.Old = p.first.Old; any(e.Old) == any(*new(T)) {
+				e.Old = p.first.Object
+			}
+			p.first = e
+		}
 		p.then, p.both = Event[T]{}, false
 		c.merged++
 		c.waiting--

@@ -36,6 +36,7 @@ type core[T object.Head] struct {
 	snapshots *snapshots[T] // nil if off
 	scope     scope
 	feeds     feeds[T]
+	shards    *shards[T] // nil where all objects are wanted
 
 	changed broadcaster // something that a caller may be waiting for has changed
 	synced  atomic.Bool
@@ -113,6 +114,7 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 		}
 	}
 	i.feeds.source, i.feeds.opts = from, opts.reflector()
+	i.divide(opts.Shard)
 	i.feeds.whole = reflector.New(from, i.queue, i.feeds.opts)
 	i.feeds.wanted = NamespaceSet(opts.Namespaces)
 	each := i.newFeeds(i.feeds.wanted, false)
@@ -158,6 +160,9 @@ func (i *core[T]) live(r *run) error {
 		fed()
 	})
 	r.tasks.Go(func() { i.resync(r.ctx) })
+	if i.shards != nil {
+		r.tasks.Go(func() { i.shards.watch(r.ctx) })
+	}
 	if i.mutations != nil {
 		r.tasks.Go(func() { i.mutations.run(r.ctx) })
 	}

@@ -33,6 +33,13 @@
 // namespaces may be of different moments, as two events are. SetNamespaces changes the
 // set while the informer runs.
 //
+// # Shares
+//
+// With Options.Shard an informer has the objects in some slots only, which come and go while
+// it runs. What moves to or from another process is told with Event.Moved (S03). Of a slot
+// that has come nothing is told before a list that began then is applied (S04), and of other
+// slots nothing at all (S05).
+//
 // # Packed caches
 //
 // With Options.Store Packed the cache holds bytes: of each object its head (key, UID,
@@ -72,7 +79,7 @@
 // Delete (L03, L04), the cache ahead of every call (L05), no gap and no repeat
 // for a handler that joins late (L06), no call after a close (L07), no handler
 // in another's way (L08-L11). Cache: L12 to L16. Waiting: L14, L18, L22. Life:
-// L23, L24. Packed: C01. Snapshots: C02.
+// L23, L24. Packed: C01. Snapshots: C02. Shares: S03 to S05.
 //
 // # Concurrency
 //

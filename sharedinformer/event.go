@@ -17,7 +17,7 @@ const (
 	Add EventType = iota + 1
 	// Update: the object changed.
 	Update
-	// Delete: the object is gone.
+	// Delete: the object is gone, or is another process's (Event.Moved).
 	Delete
 	// Resync: nothing changed; the handler asked to be told now and then.
 	Resync
@@ -54,6 +54,12 @@ type Event[T object.Head] struct {
 	// FinalStateUnknown marks a Delete that was missed and found by a relist
 	// or a re-creation: Object is the last state that was seen.
 	FinalStateUnknown bool
+	// Moved says, where an informer has a share of the objects (Options.Shard), that nothing
+	// has happened to the object. A Delete with it is no deletion: the slot of the object is
+	// another process's now, or the object has come into such a slot. An Add with it
+	// says that the object came the other way; where it moved while a watch was
+	// interrupted, the Add may lack that.
+	Moved bool
 
 	// Received is when the last byte of the change had been read; the others say
 	// how long after that it passed a stage. All are zero where the event did not
@@ -83,6 +89,10 @@ type HandlerFuncs[T object.Head] struct {
 	Add    func(ctx context.Context, o T, initial bool) error
 	Update func(ctx context.Context, old, new T) error
 	Delete func(ctx context.Context, o T, finalStateUnknown bool) error
+	// Moved is told, and Delete is not, of an object that is another process's from now on
+	// (Event.Moved). Where an informer has a share of the objects, who keeps something for
+	// each object lets go of it here too.
+	Moved func(ctx context.Context, o T) error
 	// Resync is told of resyncs. Where it is nil, Update is, with old and new
 	// the same object.
 	Resync func(ctx context.Context, o T) error
@@ -95,6 +105,10 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 		return h.Add(ctx, e.Object, e.Initial)
 	case e.Type == Update && h.Update != nil:
 		return h.Update(ctx, e.Old, e.Object)
+	case e.Type == Delete && e.Moved:
+		if h.Moved != nil {
+			return h.Moved(ctx, e.Object)
+		}
 	case e.Type == Delete && h.Delete != nil:
 		return h.Delete(ctx, e.Object, e.FinalStateUnknown)
 	case e.Type == Resync && h.Resync != nil:
@@ -105,14 +119,16 @@ func (h HandlerFuncs[T]) Handle(ctx context.Context, e Event[T]) error {
 	return nil
 }
 
-// hears reports whether there is a function for events of type t.
-func (h HandlerFuncs[T]) hears(t EventType) bool {
-	switch t {
-	case Add:
+// hears reports whether there is a function for events of type t; moved is Event.Moved.
+func (h HandlerFuncs[T]) hears(t EventType, moved bool) bool {
+	switch {
+	case t == Add:
 		return h.Add != nil
-	case Update:
+	case t == Update:
 		return h.Update != nil
-	case Delete:
+	case t == Delete && moved:
+		return h.Moved != nil
+	case t == Delete:
 		return h.Delete != nil
 	}
 	return h.Resync != nil || h.Update != nil

@@ -23,6 +23,11 @@ type feed[T object.Head] struct {
 	whole bool   // its initial list is in the cache; guarded by core.join
 	rv    string // up to where the cache has its changes; guarded by core.join
 
+	// Where a share of the objects is wanted:
+	listed uint64        // the turn of the last list that was applied; guarded by core.join
+	floors []floor       // guarded by core.join
+	held   atomic.Uint64 // listed, once readers see it
+
 	restored bool // its snapshot was asked for; of the goroutine in which it runs
 
 	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never

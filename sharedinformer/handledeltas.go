@@ -65,6 +65,9 @@ func (i *core[T]) drain(ctx context.Context) {
 // by Run's goroutine alone.
 func (i *core[T]) handleDeltas(deltas []deltafifo.Delta[T]) {
 	changes := applier[T]{informer: i}
+	if i.shards != nil {
+		changes.terms = i.shards.now.Load()
+	}
 	changes.expect(deltas, !i.synced.Load())
 	changes.keep(deltas)
 	failures, look := i.change(deltas, &changes)
@@ -96,6 +99,9 @@ func (i *core[T]) change(deltas []deltafifo.Delta[T], changes *applier[T]) (fail
 			i.tally(changes.events)
 		}
 	})
+	for _, f := range changes.listed {
+		f.held.Store(f.listed)
+	}
 	i.publish(changes)
 	return failures, look
 }
@@ -152,6 +158,13 @@ type applier[T object.Head] struct {
 	resync   bool
 	events   []Event[T]
 	settled  []settled[T]
+
+	// Where a share of the objects is wanted:
+	terms        *terms                // nil where all are
+	listed       []*feed[T]            // of which a list was applied
+	listing      *feed[T]              // of which a whole list is being applied
+	listedBefore uint64                // the turn of the list before that
+	away         map[identity]struct{} // what that list showed elsewhere
 }
 
 // settled is what became of a late delta.
@@ -173,6 +186,12 @@ func (a *applier[T]) expect(deltas []deltafifo.Delta[T], initial bool) {
 }
 
 func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+	if a.terms != nil {
+		a.reached(d)
+		if (d.Type <= deltafifo.Deleted || d.Type == deltafifo.Passed) && !a.ours(w, d) {
+			return
+		}
+	}
 	if d.Late && !a.takes(w, d) {
 		return
 	}
@@ -189,6 +208,10 @@ func (a *applier[T]) apply(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		a.resync = true
 	case deltafifo.Trim:
 		a.trimmed(w, d)
+	case deltafifo.Gained:
+		a.gained(w, d)
+	case deltafifo.Lose:
+		a.lose(w, d)
 	case deltafifo.Bookmark: // its RV is the batch's
 		a.informer.marked(d.RV)
 	}
@@ -219,6 +242,12 @@ func (a *applier[T]) replaced(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 		f = nil
 	}
 	a.initial = f == nil || !f.whole
+	if a.terms != nil {
+		if f == nil {
+			return // its objects are trimmed
+		}
+		a.narrow(d, f)
+	}
 	replace := w.Replace
 	if d.Anew {
 		replace = w.Renew
@@ -262,11 +291,14 @@ func (a *applier[T]) deleted(w indexer.Writer[T], d *deltafifo.Delta[T]) {
 // event tells of a change that may have been found rather than watched.
 func (a *applier[T]) event(d *deltafifo.Delta[T], c indexer.Change[T]) {
 	switch {
+	case !c.Exists && a.terms != nil && a.moved(c.Old):
+		a.add(d, Event[T]{Type: Delete, Object: c.Old, Moved: true})
 	case !c.Exists:
 		a.informer.gone.add(c.Old, d.RV)
 		a.add(d, Event[T]{Type: Delete, Object: c.Old, FinalStateUnknown: true})
 	case !c.Existed:
-		a.add(d, Event[T]{Type: Add, Object: c.New, Initial: a.initial && d.Type == deltafifo.Replaced})
+		initial := a.initial && d.Type == deltafifo.Replaced
+		a.add(d, Event[T]{Type: Add, Object: c.New, Initial: initial, Moved: !initial && a.terms != nil && a.came(d, c.New)})
 	case c.Old.GetUID() != c.New.GetUID():
 		a.informer.gone.add(c.Old, forGood)
 		a.add(d, Event[T]{Type: Delete, Object: c.Old, FinalStateUnknown: true})

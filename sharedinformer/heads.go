@@ -89,7 +89,7 @@ func (e Event[T]) Heads() Event[object.Head] {
 // recast returns what e says, without its objects.
 func recast[T, S object.Head](e Event[S]) Event[T] {
 	return Event[T]{
-		Type: e.Type, Initial: e.Initial, FinalStateUnknown: e.FinalStateUnknown,
+		Type: e.Type, Initial: e.Initial, FinalStateUnknown: e.FinalStateUnknown, Moved: e.Moved,
 		Received: e.Received, DecodedAfter: e.DecodedAfter, QueuedAfter: e.QueuedAfter, AppliedAfter: e.AppliedAfter,
 	}
 }

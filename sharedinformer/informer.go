@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -39,6 +40,8 @@ type machine interface {
 	Altered() bool
 	Selects(object.Head) bool
 	Watches(namespace string) bool
+	Holds(hash uint64) bool
+	Scope() shard.Scope
 }
 
 // New returns an informer that is not running. It reports contradicting
@@ -244,3 +247,12 @@ func (i *Informer[T]) Selects(o T) bool { return i.machine.Selects(o) }
 // Watches reports whether the cache is to have the objects of a namespace. Those
 // of kinds without namespaces have an empty one, which is always watched.
 func (i *Informer[T]) Watches(namespace string) bool { return i.machine.Watches(namespace) }
+
+// Scope returns Options.Shard.
+func (i *Informer[T]) Scope() shard.Scope { return i.machine.Scope() }
+
+// Holds reports whether the cache has what is in the slot of a hash (Options.Shard): the slot
+// is this process's, and a list that began since then is in the cache. From then on the
+// cache has nothing older than what the owner before wrote (S04). Handlers hear of the
+// objects after that. Where the informer has all objects, Holds is HasSynced.
+func (i *Informer[T]) Holds(hash uint64) bool { return i.machine.Holds(hash) }

@@ -180,11 +180,16 @@ func (i *core[T]) newFeed(namespace string, from source.ListerWatcher[T], fresh 
 	opts := i.feeds.opts
 	opts.Consistent = fresh
 	from = reusing(from, i.cache.Peek) // which never waits for the cache
-	if namespace == metav1.NamespaceAll {
-		return &feed[T]{namespace: namespace, reflector: reflector.New(from, i.queue, opts)}
+	var queue reflector.Queue[T] = i.queue
+	if namespace != metav1.NamespaceAll {
+		if opts.Name != "" {
+			opts.Name += " in namespace " + namespace
+		}
+		from, queue = &narrowed[T]{from, i.notNamespaced}, within[T]{i.queue, namespace}
 	}
-	if opts.Name != "" {
-		opts.Name += " in namespace " + namespace
+	f := &feed[T]{namespace: namespace, reflector: reflector.New(from, queue, opts)}
+	if i.shards != nil {
+		f.reflector.Narrow(i.shards)
 	}
-	return &feed[T]{namespace: namespace, reflector: reflector.New[T](&narrowed[T]{from, i.notNamespaced}, within[T]{i.queue, namespace}, opts)}
+	return f
 }

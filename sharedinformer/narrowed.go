@@ -92,7 +92,7 @@ func (s *scoped[T]) List(ctx context.Context, opts metav1.ListOptions) source.Li
 	items := list.Items
 	list.Items = func(yield func(T, error) bool) {
 		for item, err := range items {
-			if err == nil && !s.wants(item) {
+			if err == nil && !s.wants(item.GetNamespace()) {
 				err = errNamespaced
 			}
 			if !yield(item, err) {
@@ -111,7 +111,7 @@ func (s *scoped[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 	}
 	return func(yield func(wire.Event[T], error) bool) {
 		for e, err := range events {
-			if err == nil && !s.wants(e.Object) {
+			if err == nil && !s.wants(e.Namespace()) {
 				err = errNamespaced
 			}
 			if !yield(e, err) {
@@ -121,7 +121,7 @@ func (s *scoped[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Se
 	}, nil
 }
 
-func (s *scoped[T]) wants(o T) bool { return o.GetNamespace() == "" || s.namespaced() }
+func (s *scoped[T]) wants(namespace string) bool { return namespace == "" || s.namespaced() }
 
 // Reusing implements source.Reuser as the source does.
 func (n *narrowed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
@@ -131,6 +131,16 @@ func (n *narrowed[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 // Reusing implements source.Reuser as the source does.
 func (s *scoped[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 	return &scoped[T]{reusing(s.ListerWatcher, known), s.namespaced}
+}
+
+// Choosing implements source.Chooser.
+func (n *narrowed[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
+	return &narrowed[T]{source.Choosing(n.ListerWatcher, wanted), n.notNamespaced}
+}
+
+// Choosing implements source.Chooser.
+func (s *scoped[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
+	return &scoped[T]{source.Choosing(s.ListerWatcher, wanted), s.namespaced}
 }
 
 // reusing returns the source as one that takes back known objects, if it can.

@@ -34,7 +34,7 @@ func (o *opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error
 		e.Type, old = Add, false
 	}
 	if funcs, ok := o.next.(HandlerFuncs[T]); ok {
-		if !funcs.hears(e.Type) {
+		if !funcs.hears(e.Type, e.Moved) {
 			return nil
 		}
 		old = old && e.Type == Update

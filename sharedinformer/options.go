@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
@@ -65,6 +66,20 @@ type Options struct {
 	// once the source was asked for one of them. To name some, the source must be a
 	// source.Namespacer, as rest.Resource is.
 	Namespaces []string
+
+	// Shard is what of the objects this process has: those in its slots, which come and go
+	// while the informer runs. The zero value is all of them.
+	//
+	// Objects in other slots are not cached, and handlers do not hear of them (S05). When a
+	// slot is lost, its objects are dropped at once, each with a Delete that is marked as
+	// Moved; when one comes, its objects are listed by a consistent read that begins
+	// then, and told as Adds that are Moved (S03, S04). Informer.Holds tells when that is done.
+	// The informer stays synced meanwhile.
+	//
+	// Where the key reads what may change, such as a label, all of that must be cached as
+	// the server has it, so that a transform and some choices of fields are refused. A
+	// share has no Snapshot.
+	Shard shard.Scope
 
 	// Store says how objects are cached.
 	Store Store

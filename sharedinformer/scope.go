@@ -39,6 +39,8 @@ func (i *core[T]) Selects(o object.Head) bool {
 	switch namespace := o.GetNamespace(); {
 	case !i.Watches(namespace):
 		return false
+	case i.shards != nil && i.shards.look().of(i.shards.Key.Hash(o)) == 0:
+		return false
 	case s.labels != nil && i.Kept().KeepsAll("metadata.labels") && !s.labels.Matches(labels.Set(o.GetLabels())):
 		return false
 	}

@@ -83,6 +83,8 @@ func newSnapshots[C object.Head](i *core[C], opts Options, f form[C]) *snapshots
 	}
 	s.status.Directory = opts.Snapshot.Path()
 	switch {
+	case i.shards != nil:
+		s.status.Off = "the informer has a share of the objects, and another one when it starts again"
 	case !traced || origin.Cluster == nil || origin.Type == nil:
 		s.status.Off = "the source does not say whose objects it reads: it is no source.Traced"
 	case i.Altered() && opts.TransformVersion == "":

@@ -1,0 +1,164 @@
+package sharedinformer
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/indexer"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// What a batch does to a cache that has its share of the objects only. All of it is done
+// under join, and nothing of it where all objects are wanted.
+
+// floor is the version of a list of what was gained. Until the watch has come there, what it
+// tells of the slots that came between two turns is older than the list.
+type floor struct {
+	after, upTo uint64
+	rv          string
+}
+
+// held is the turn at which the slot of an object came, if the cache has what is in it:
+// 0 where the slot is not ours, or is yet to be listed.
+func (a *applier[T]) held(f *feed[T], o object.Head) uint64 {
+	since := a.terms.of(a.informer.shards.Key.Hash(o))
+	if since > f.listed {
+		return 0
+	}
+	return since
+}
+
+// ours reports whether a change of an object is for the cache. Where the object has moved
+// away it tells of that.
+func (a *applier[T]) ours(w indexer.Writer[T], d *deltafifo.Delta[T]) bool {
+	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
+	if f == nil {
+		return false
+	}
+	have, cached := w.Get(d.Key)
+	if d.Type == deltafifo.Passed {
+		if of := d.Part.Away[0]; cached && !olderThan(of.RV, have) {
+			a.leave(w, d, have, of.UID, d.Part.Gone)
+		}
+		return false
+	}
+	since := a.held(f, d.Object)
+	switch rv := d.Object.GetResourceVersion(); {
+	case since == 0:
+		if cached && !(d.Late && olderThan(rv, have)) {
+			a.leave(w, d, have, d.Object.GetUID(), d.Type == deltafifo.Deleted)
+		}
+		return false
+	case len(f.floors) == 0:
+		return true
+	case cached: // it may be of the list
+		return !olderThan(rv, have)
+	default:
+		return !slices.ContainsFunc(f.floors, func(l floor) bool {
+			return l.after < since && since <= l.upTo && object.ReachedRV(l.rv, rv)
+		})
+	}
+}
+
+// olderThan reports whether a version is known to be below that of a cached object.
+func olderThan(rv string, have object.Head) bool {
+	order, err := object.CompareRV(rv, have.GetResourceVersion())
+	return err == nil && order < 0
+}
+
+// reached takes note that the watch has come to the version of a delta.
+func (a *applier[T]) reached(d *deltafifo.Delta[T]) {
+	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
+	if f == nil || d.RV == "" || len(f.floors) == 0 {
+		return
+	}
+	f.floors = slices.DeleteFunc(f.floors, func(l floor) bool { return object.ReachedRV(d.RV, l.rv) })
+}
+
+// leave takes a cached object away, of which a change says that it is not ours any more, or
+// that another one has its name, or that it was deleted.
+func (a *applier[T]) leave(w indexer.Writer[T], d *deltafifo.Delta[T], have T, uid types.UID, deleted bool) {
+	e := Event[T]{Type: Delete, Object: have, Moved: true}
+	if deleted || have.GetUID() != uid {
+		e.Moved, e.FinalStateUnknown = false, true
+		a.informer.gone.add(have, forGood)
+	}
+	w.Delete(d.Key)
+	a.add(d, e)
+}
+
+// lose tells of what goes with the slots that were lost.
+func (a *applier[T]) lose(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+	feeds := a.informer.feeds.all()
+	w.Drop(func(o T) bool {
+		f := feedOf(feeds, o.GetNamespace())
+		return f == nil || a.held(f, o) > 0 // what is in no feed's namespace is trimmed
+	}, func(c indexer.Change[T]) { a.add(d, Event[T]{Type: Delete, Object: c.Old, Moved: true}) })
+}
+
+// gained tells of what came with slots: what a list has shown that began when they were
+// ours. A slot that was lost since then is not.
+func (a *applier[T]) gained(w indexer.Writer[T], d *deltafifo.Delta[T]) {
+	f := feedOf(a.informer.feeds.all(), d.Key.Namespace)
+	if f == nil || f.namespace != d.Key.Namespace {
+		return
+	}
+	for _, o := range d.Items {
+		since := a.terms.of(a.informer.shards.Key.Hash(o))
+		if since <= f.listed || since > d.Part.Turn {
+			continue
+		}
+		key := object.KeyOf(o)
+		if old, existed, changed := w.Set(key, o); changed {
+			a.event(d, indexer.Change[T]{Key: key, Old: old, New: o, Existed: existed, Exists: true})
+		}
+	}
+	f.floors = append(f.floors, floor{f.listed, d.Part.Turn, d.Part.At})
+	a.lists(f, d.Part.Turn)
+	a.informer.replaced(len(d.Items), d.Part.At, false)
+}
+
+// lists takes note of the turn of a list that is being applied.
+func (a *applier[T]) lists(f *feed[T], turn uint64) {
+	f.listed = turn
+	a.listed = append(a.listed, f)
+}
+
+// narrow leaves out of a whole list what is not ours any more, or came after it began.
+func (a *applier[T]) narrow(d *deltafifo.Delta[T], f *feed[T]) {
+	before := f.listed
+	f.floors = nil
+	a.lists(f, d.Part.Turn)
+	a.away = make(map[identity]struct{}, len(d.Part.Away))
+	for _, v := range d.Part.Away {
+		a.away[identity{v.Key, v.UID}] = struct{}{}
+	}
+	d.Items = slices.DeleteFunc(d.Items, func(o T) bool {
+		if a.held(f, o) > 0 {
+			return false
+		}
+		a.away[identity{object.KeyOf(o), o.GetUID()}] = struct{}{}
+		return true
+	})
+	a.listing, a.listedBefore = f, before
+}
+
+// moved reports whether an object that a list lacks has moved.
+func (a *applier[T]) moved(o T) bool {
+	_, away := a.away[identity{object.KeyOf(o), o.GetUID()}]
+	return away || a.held(a.listing, o) == 0
+}
+
+// came reports whether an object that is new to the cache was there before, in a slot or
+// with a key that was not ours.
+func (a *applier[T]) came(d *deltafifo.Delta[T], o T) bool {
+	switch d.Type {
+	case deltafifo.Gained, deltafifo.Updated:
+		return true
+	case deltafifo.Replaced:
+		return a.held(a.listing, o) > a.listedBefore
+	}
+	return false
+}

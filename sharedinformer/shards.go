@@ -1,0 +1,222 @@
+package sharedinformer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// shards is which part of its objects an informer is to have: those in the slots of a
+// share, which come and go. It is the reflector.Narrowing of all of its feeds.
+//
+// Each change by which slots come is a turn. A slot's objects are in the cache when a list
+// that began at the turn of its term, or behind it, has been applied; what the queue brings
+// of them before is left out, since it may be older than what the owner before wrote (S04).
+type shards[T object.Head] struct {
+	shard.Scope
+	mayHave func(object.Version) bool // whether the cache has, or may come to have, an object
+	lost    func()                    // has the cache let go of what is not wanted
+	gained  func()                    // has the reflectors list what is wanted besides
+
+	mu  sync.Mutex // orders changes of now, and what lost and Turn say of them
+	now atomic.Pointer[terms]
+}
+
+// terms is which slots are ours, and since when. It does not change.
+type terms struct {
+	slots   shard.Slots
+	changed <-chan struct{} // closed when there are other terms
+	turn    uint64
+	since   []uint64 // the turn at which the term of each slot began; 0 where it is not ours
+	epochs  []uint64
+}
+
+// of returns the turn at which the slot of a hash came, and 0 where it is not ours.
+func (t *terms) of(hash uint64) uint64 {
+	if len(t.since) == 0 {
+		return 0
+	}
+	return t.since[shard.SlotOf(hash, len(t.since))]
+}
+
+// stale reports whether there are other terms.
+func (t *terms) stale() bool {
+	select {
+	case <-t.changed:
+		return true
+	default:
+		return false
+	}
+}
+
+// next returns the terms that follow, and whether slots were lost. A slot that was lost and
+// came back meanwhile is known by its epoch.
+func (t *terms) next(share shard.Share) (next *terms, lost bool) {
+	next = &terms{turn: t.turn}
+	next.slots, next.changed = share.Owned()
+	total := next.slots.Total()
+	next.since, next.epochs = make([]uint64, total), make([]uint64, total)
+	for slot, since := range t.since {
+		lost = lost || since > 0 && (total != len(t.since) || !next.slots.Has(slot))
+	}
+	for _, slot := range next.slots.All() {
+		term, known := share.Term(slot)
+		next.since[slot], next.epochs[slot] = t.turn+1, term.Epoch
+		switch had := total == len(t.since) && t.since[slot] > 0; {
+		case had && known && term.Epoch == t.epochs[slot]:
+			next.since[slot] = t.since[slot]
+		case had:
+			lost = true
+			fallthrough
+		default:
+			next.turn = t.turn + 1
+		}
+	}
+	return next, lost
+}
+
+// divide gives the informer the part that a scope has. It is called by newCore.
+func (i *core[T]) divide(by shard.Scope) {
+	if by.Everything() {
+		return
+	}
+	outset := make(chan struct{})
+	close(outset)
+	i.shards = &shards[T]{
+		Scope: by, mayHave: i.mayHave,
+		lost: func() { i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Lose}) },
+		gained: func() {
+			for _, f := range i.feeds.all() {
+				f.reflector.Gained()
+			}
+		},
+	}
+	i.shards.now.Store(&terms{turn: 1, changed: outset})
+	if err := i.shards.unfit(i.scope); err != nil {
+		now := time.Now()
+		i.broken.Store(&failure.Failure{Resource: source.NameOf(i.feeds.source), Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err})
+	}
+}
+
+// mayHave reports whether the cache has an object, or may come to have it by what is queued.
+func (i *core[T]) mayHave(v object.Version) bool {
+	if i.queue.Len() > 0 || i.batches.Load()%2 == 1 {
+		return true
+	}
+	have, cached := i.cache.Peek(v.Key)
+	return cached && have.GetUID() == v.UID
+}
+
+// Scope returns what the informer has of its objects.
+func (i *core[T]) Scope() shard.Scope {
+	if i.shards == nil {
+		return shard.Scope{}
+	}
+	return i.shards.Scope
+}
+
+// Holds reports whether what is in the slot of a hash is in the cache.
+func (i *core[T]) Holds(hash uint64) bool {
+	if i.shards == nil {
+		return i.HasSynced()
+	}
+	since := i.shards.look().of(hash)
+	for _, f := range i.feeds.all() {
+		if f.held.Load() < since {
+			return false
+		}
+	}
+	return since > 0
+}
+
+// look returns the terms, which are as the share has them now.
+func (s *shards[T]) look() *terms {
+	t := s.now.Load()
+	if !t.stale() {
+		return t
+	}
+	s.mu.Lock()
+	before := s.now.Load()
+	t, lost := before, false
+	if before.stale() {
+		t, lost = before.next(s.Share)
+		s.now.Store(t)
+	}
+	if lost { // it is queued before any list that begins at these terms
+		s.lost()
+	}
+	s.mu.Unlock()
+	if t.turn != before.turn {
+		s.gained()
+	}
+	return t
+}
+
+// watch looks at every change until ctx is done.
+func (s *shards[T]) watch(ctx context.Context) {
+	for {
+		t := s.look()
+		select {
+		case <-t.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Turn implements reflector.Narrowing.
+func (s *shards[T]) Turn() uint64 {
+	s.look()
+	s.mu.Lock() // until what was lost is queued
+	defer s.mu.Unlock()
+	return s.now.Load().turn
+}
+
+// Narrow implements reflector.Narrowing. An object whose key may change, and that the cache
+// has, is not known to be deleted where a list lacks it: it may be another process's now.
+func (s *shards[T]) Narrow(from source.ListerWatcher[T], since uint64) (source.ListerWatcher[T], func() []object.Version) {
+	var mu sync.Mutex
+	var all []object.Version
+	away := func() []object.Version {
+		mu.Lock()
+		defer mu.Unlock()
+		noted := all
+		all = nil
+		return noted
+	}
+	return source.Choosing(from, func(o object.Head) bool {
+		term := s.now.Load().of(s.Key.Hash(o))
+		if term == 0 && since == 0 && !s.Key.Fixed() {
+			if v := object.VersionOf(o); s.mayHave(v) {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, v.Clone())
+			}
+		}
+		return term > since
+	}), away
+}
+
+// unfit says why the objects of a source cannot be divided; nil if they can.
+func (s *shards[T]) unfit(limits scope) error {
+	if s.Key.Fixed() || limits.limited == nil {
+		return nil
+	}
+	if limits.limited.Altered() {
+		return fmt.Errorf("Options.Shard: objects go through a transform, and to divide them by %s nobody may change them: divide by UID or namespace", s.Key)
+	}
+	for _, field := range s.Key.Fields() {
+		if !limits.limited.Kept().KeepsAll(field) {
+			return fmt.Errorf("Options.Shard: dividing by %s needs %s, which is not kept: keep it, or divide by UID or namespace", s.Key, field)
+		}
+	}
+	return nil
+}
