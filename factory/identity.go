@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -21,6 +22,8 @@ type identity struct {
 	namespaces string // otherwise
 	labels     string
 	fields     string
+	key        string      // by which objects are divided
+	share      shard.Share // nil where all are wanted
 }
 
 // kindless says what to do where the kind of what is wanted is not known. Waiting
@@ -61,6 +64,12 @@ func identify[T object.Object](client *rest.Client, want For[T], namespaces []st
 		if err == nil && len(kinds) == 1 {
 			id.kind = kinds[0]
 		}
+	}
+	if s := want.Scope.Shard; !s.Everything() {
+		if !reflect.ValueOf(s.Share).Comparable() {
+			panic(fmt.Sprintf("a %T is no shard.Share that an informer can be asked for with: its type must be comparable", s.Share))
+		}
+		id.key, id.share = s.Key.String(), s.Share
 	}
 	if s := want.Scope.Labels; s != nil {
 		if id.labels = s.String(); id.labels == "" && !s.Empty() {

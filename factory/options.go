@@ -75,7 +75,7 @@ type Options struct {
 // informer returns the options of an informer of all namespaces in a scope.
 func (o Options) informer(scope Scope) sharedinformer.Options {
 	return sharedinformer.Options{
-		LabelSelector: scope.Labels, FieldSelector: scope.Fields,
+		LabelSelector: scope.Labels, FieldSelector: scope.Fields, Shard: scope.Shard,
 		Initial: o.Initial, PageSize: o.PageSize, Timing: o.Timing, Snapshot: o.Snapshot,
 		Compact: o.Compact, SyncPatience: o.SyncPatience, DetectMutations: o.DetectMutations,
 		OnError: o.OnError, OnState: o.OnState, Logger: o.Logger, Flight: o.Flight,

@@ -5,12 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// Scope narrows an informer to some of the objects of its type, on the server.
-// The zero value means all of them.
+// Scope narrows an informer to some of the objects of its type. The zero value means all
+// of them.
 type Scope struct {
 	Namespace string          // one namespace; empty for all
 	Labels    labels.Selector // nil for all
@@ -20,10 +21,14 @@ type Scope struct {
 	// all are in one cache. The order does not matter, and Namespace is one of them
 	// where it is set too. For namespaces that change see Factory.SetNamespaces.
 	Namespaces []string
+
+	// Shard is what of those this process has; see sharedinformer.Options. Two shards with
+	// keys of one name and equal shares are one.
+	Shard shard.Scope
 }
 
 func (s Scope) isZero() bool {
-	return s.Namespace == "" && s.Namespaces == nil && s.Labels == nil && s.Fields == nil
+	return s.Namespace == "" && s.Namespaces == nil && s.Labels == nil && s.Fields == nil && s.Shard.Everything()
 }
 
 // namespaces returns those that are named, in one form for all that mean the same;
