@@ -151,7 +151,31 @@ func (r *rig) join(name string, opts membership.Options) *member {
 		}
 		m.ended.Store(true)
 	})
+	r.runs.Go(m.watchTerms)
 	return m
+}
+
+// watchTerms sees to it that a slot that comes back does so in a later term.
+func (m *member) watchTerms() {
+	last := map[int]uint64{} // by slot, the epoch of the term that is over
+	var had shard.Slots
+	for {
+		owned, changed := m.Owned()
+		for _, slot := range owned.Without(had).All() {
+			if term, ok := m.Term(slot); ok {
+				if epoch, before := last[slot]; before && term.Epoch <= epoch {
+					m.Errorf("%s has slot %d again from epoch %d on, after %d", m.name, slot, term.Epoch, epoch)
+				}
+				last[slot] = term.Epoch
+			}
+		}
+		had = owned
+		select {
+		case <-changed:
+		case <-m.ctx.Done():
+			return
+		}
+	}
 }
 
 // hashOf returns a hash within a slot.
