@@ -65,6 +65,7 @@ millrace_informer_queue_age_seconds{resource="pods"} 1.5
 # TYPE millrace_informer_state gauge
 millrace_informer_state{resource="pods",state="BackingOff"} 0
 millrace_informer_state{resource="pods",state="Connecting"} 0
+millrace_informer_state{resource="pods",state="Gaining"} 0
 millrace_informer_state{resource="pods",state="Idle"} 0
 millrace_informer_state{resource="pods",state="InitialWatch"} 0
 millrace_informer_state{resource="pods",state="Listing"} 0
