@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"errors"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -9,9 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -22,6 +25,12 @@ type election leaderelection.Status
 
 func (e election) Status() leaderelection.Status { return leaderelection.Status(e) }
 
+var _ metrics.MembershipSource = (*membership.Group)(nil)
+
+type group membership.Status
+
+func (g group) Status() membership.Status { return membership.Status(g) }
+
 func TestARegistryShowsAProgram(t *testing.T) {
 	r := metrics.NewRegistry()
 	near := statuses{{Reflector: reflector.Status{Resource: "pods"}, Synced: true}}
@@ -30,6 +39,10 @@ func TestARegistryShowsAProgram(t *testing.T) {
 	require.Error(t, r.AddInformers("far", near), "two clusters of one name")
 	require.NoError(t, r.Register(metrics.NewElections(election{
 		Lease: object.Key{Namespace: "shop", Name: "janitor"}, Leading: true, Token: 7, Attempts: 2,
+	})))
+	require.NoError(t, r.Register(metrics.NewMemberships(group{
+		Group: "carts", Members: make([]membership.Member, 3), Owned: shard.NewSlots(8, 1, 2), Wanted: shard.NewSlots(8, 1, 2, 3),
+		Leaving: shard.NewSlots(8, 0), Orphans: shard.NewSlots(8, 7), Moving: shard.NewSlots(8, 0, 3), Refusal: errors.New("odd"), Attempts: 4,
 	})))
 	q := workqueue.New(workqueue.Options[string]{Name: "work", Metrics: r.WorkQueues()})
 	defer q.ShutDown()
@@ -45,6 +58,14 @@ func TestARegistryShowsAProgram(t *testing.T) {
 		`leader_election_master_status{name="janitor"} 1`,
 		`millrace_leader_election_token{name="janitor"} 7`,
 		`millrace_leader_election_failing_attempts{name="janitor"} 2`,
+		`millrace_shard_members{group="carts"} 3`,
+		`millrace_shard_slots_owned{group="carts"} 2`,
+		`millrace_shard_slots_wanted{group="carts"} 3`,
+		`millrace_shard_slots_leaving{group="carts"} 1`,
+		`millrace_shard_slots_orphaned{group="carts"} 1`,
+		`millrace_shard_slots_moving{group="carts"} 2`,
+		`millrace_shard_refused{group="carts"} 1`,
+		`millrace_shard_failing_attempts{group="carts"} 4`,
 		`workqueue_adds_total{controller="work",name="work"} 1`,
 	} {
 		require.Contains(t, lines, want)

@@ -1,0 +1,43 @@
+package metrics
+
+import "github.com/millrace-dev/millrace/membership"
+
+// MembershipSource is what is exported of a group that shares work; *membership.Group is
+// one.
+type MembershipSource interface {
+	Status() membership.Status
+}
+
+// Memberships exports a group of processes that share work, as this member sees it. Each
+// metric has the label group.
+//
+//   - millrace_shard_members: processes that have a Lease, this one included
+//   - millrace_shard_slots_owned: what this process may work on
+//   - millrace_shard_slots_wanted: what is to be its
+//   - millrace_shard_slots_leaving: what it has yet to hand over, since work in it goes on
+//   - millrace_shard_slots_orphaned: what nobody has, of the whole group
+//   - millrace_shard_slots_moving: what is another's than whose it is to be, of the whole group
+//   - millrace_shard_refused: 1 while this process takes nothing though it could; the status
+//     says why
+//   - millrace_shard_failing_attempts: failures in a row, 0 when all is well
+type Memberships struct{ single[membership.Status] }
+
+// NewMemberships returns a collector to be registered.
+func NewMemberships(source MembershipSource) *Memberships {
+	type s = membership.Status
+	figure := func(name, help string, value func(s) float64) metric[s] { return gauge(name, help, "group", value) }
+	return &Memberships{single[s]{
+		status: source.Status,
+		name:   func(g s) string { return g.Group },
+		figures: []metric[s]{
+			figure("millrace_shard_members", "Processes that have a Lease in the group.", func(g s) float64 { return float64(len(g.Members)) }),
+			figure("millrace_shard_slots_owned", "Slots that this process may work on.", func(g s) float64 { return float64(g.Owned.Len()) }),
+			figure("millrace_shard_slots_wanted", "Slots that are to be this process's.", func(g s) float64 { return float64(g.Wanted.Len()) }),
+			figure("millrace_shard_slots_leaving", "Slots that this process has yet to hand over.", func(g s) float64 { return float64(g.Leaving.Len()) }),
+			figure("millrace_shard_slots_orphaned", "Slots of the group that nobody has.", func(g s) float64 { return float64(g.Orphans.Len()) }),
+			figure("millrace_shard_slots_moving", "Slots of the group that are another's than whose they are to be.", func(g s) float64 { return float64(g.Moving.Len()) }),
+			figure("millrace_shard_refused", "1 while this process takes nothing though it could.", func(g s) float64 { return truth(g.Refusal != nil) }),
+			figure("millrace_shard_failing_attempts", "Failures in a row, 0 when all is well.", func(g s) float64 { return float64(g.Attempts) }),
+		},
+	}}
+}
