@@ -28,10 +28,12 @@ const (
 	Failed
 	// Requeued: the reconcile before asked for it.
 	Requeued
+	// Moved: the object was another process's, and is ours now; see Controller.Share.
+	Moved
 )
 
 var causeTypes = [...]string{Initial: "initial", Created: "created", Updated: "updated", Deleted: "deleted",
-	Resynced: "resynced", Generic: "generic", Failed: "failed", Requeued: "requeued"}
+	Resynced: "resynced", Generic: "generic", Failed: "failed", Requeued: "requeued", Moved: "moved"}
 
 // String names the type in lower case.
 func (t CauseType) String() string {
@@ -42,7 +44,7 @@ func (t CauseType) String() string {
 }
 
 // urgent reports whether a request of this cause goes before the others.
-func (t CauseType) urgent() bool { return t != Initial && t != Resynced }
+func (t CauseType) urgent() bool { return t != Initial && t != Resynced && t != Moved }
 
 // Cause is one reason for a reconcile.
 type Cause struct {
@@ -79,20 +81,25 @@ type reasons struct {
 	typ    CauseType
 	source *subscription
 	others *[]Cause // the first too, where it is about another object
+	home   home
 }
 
-// add notes a cause of req.
-func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key) {
+// add notes a cause of req, and where req belongs, if the cause tells.
+func (c *causes) add(req Request, typ CauseType, source *subscription, about object.Key, at home) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.of[req]
+	if !at.known {
+		at = r.home
+	}
 	switch {
 	case !known && about == req.Key:
 		r = reasons{typ: typ, source: source}
 	case !known:
 		r = reasons{others: &[]Cause{newCause(typ, source, about)}}
-	case r.typ == typ && r.source == source && about == req.Key:
+	case r.typ == typ && r.source == source && about == req.Key && r.home == at:
 		return
+	case r.typ == typ && r.source == source && about == req.Key:
 	default:
 		if r.others == nil {
 			r.others = new([]Cause)
@@ -104,8 +111,16 @@ func (c *causes) add(req Request, typ CauseType, source *subscription, about obj
 	if c.of == nil {
 		c.of = make(map[Request]reasons)
 	}
+	r.home = at
 	c.of[req] = r
 	c.most = max(c.most, len(c.of))
+}
+
+// home returns where req belongs, as far as its causes tell.
+func (c *causes) home(req Request) home {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[req].home
 }
 
 // take returns the causes of req and forgets them.

@@ -140,7 +140,7 @@ func (c *Controller) begin(ctx context.Context) (*session, error) {
 	}
 	var misuse []error
 	for _, s := range c.sources {
-		if err := s.source.Err(); err != nil {
+		if err := c.misuse(s); err != nil {
 			misuse = append(misuse, fmt.Errorf("controller %s: source %s (%s): %w", c.name, s.source, s.place, err))
 		}
 	}
@@ -207,6 +207,7 @@ type counters struct {
 	errors, terminals           atomic.Uint64 // terminals count as errors too
 	panics, timeouts            atomic.Uint64 // both count as errors too
 	parked, stale               atomic.Uint64
+	elsewhere, held             atomic.Uint64
 	active                      atomic.Int64
 	failure                     atomic.Pointer[Failure]
 }

@@ -37,7 +37,7 @@ func (s *session) taken(a *attempt, now time.Time) {
 func (s *session) done(a *attempt, result Result, err error, took time.Duration) {
 	e := flight.Event{Kind: flight.Done, Attempt: a.number, Took: took, Outcome: "success"}
 	switch {
-	case err != nil && s.ended(err):
+	case err != nil && (s.ended(err) || movedOn(a.Context)):
 		e.Outcome = "cancelled"
 	case IsTerminal(err):
 		e.Outcome, e.Text = "terminal error", fmt.Sprint(err)

@@ -95,7 +95,7 @@ const maxStates = 8
 
 // handle is told of every event.
 func (m *mapping) handle(_ context.Context, e sharedinformer.Event[object.Head]) error {
-	if m.ctx.Err() == nil && m.admits(m.in, e, func() { m.take(e) }) {
+	if m.ctx.Err() == nil && !movedAway(e) && m.admits(m.in, e, func() { m.take(e) }) {
 		m.take(e)
 	}
 	return nil
@@ -174,10 +174,19 @@ func (m *mapping) try(key object.Key, u *unmapped, exited func(error)) error {
 				return err
 			}
 		}
-		m.in.Add(u.typ, key, reqs...)
+		m.in.add(u.typ, key, m.home(u.states[0]), reqs)
 		u.states = u.states[1:]
 	}
 	return nil
+}
+
+// home is where the requests belong that are made of o: with it, if they are for its
+// owners.
+func (m *mapping) home(o object.Head) home {
+	if m.in.subscription.source.role != owned {
+		return home{}
+	}
+	return m.in.subscription.source.holding.home(o)
 }
 
 // call turns a panic of the function into an error.

@@ -24,6 +24,7 @@ type session struct {
 	causes     causes
 	parking    parking
 	streaks    streaks
+	terms      terms
 	tasks      sync.WaitGroup // every goroutine of this run
 	changed    chan struct{}  // a token: look again whether all sources are synced
 }
@@ -47,7 +48,7 @@ func (s *session) begin(sub *subscription) {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan struct{})
-	sub.cancel, sub.ended = cancel, ended
+	sub.cancel, sub.ended, sub.misuse = cancel, ended, s.controller.misuse(sub)
 	sub.synced.Store(false)
 	sub.finished.Store(false)
 	in := &Inbox{subscription: sub, session: s, ctx: ctx}
@@ -86,9 +87,9 @@ func (s *session) awaitSources() bool {
 	return s.ctx.Err() == nil
 }
 
-// ask queues a request and notes why.
-func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, opts workqueue.AddOptions) {
-	s.causes.add(req, typ, source, about)
+// ask queues a request and notes why, and where it belongs.
+func (s *session) ask(req Request, typ CauseType, source *subscription, about object.Key, at home, opts workqueue.AddOptions) {
+	s.causes.add(req, typ, source, about, at)
 	s.asked(req, typ, source, about, opts.After)
 	opts.Priority = InitialPriority
 	if typ.urgent() && !opts.KeepPriority {

@@ -23,7 +23,18 @@ type Source struct {
 	unsynced func() error // what is not synced and why, nil if there is nothing to say
 	misuse   error        // why it can never work
 	place    string       // file:line of who wants it; empty is that of Watch
+	role     role
+	holding  *holding // nil where its informer, if it has one, holds everything
 }
+
+// role is what the objects of a source are to the reconciler.
+type role uint8
+
+const (
+	other      role = iota
+	reconciled      // what it is called for
+	owned           // what belongs to that
+)
 
 // Err says why the source can never work, such as one of a kind that bypasses the
 // cache. It is nil if the source may work. Controller.Run fails with it.
@@ -140,6 +151,11 @@ type Inbox struct {
 
 // Add asks for reconciles because of something that happened to an object.
 func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
+	in.add(typ, about, home{}, reqs)
+}
+
+// add is Add of requests that belong somewhere.
+func (in *Inbox) add(typ CauseType, about object.Key, at home, reqs []Request) {
 	if in.ctx.Err() != nil {
 		return
 	}
@@ -148,7 +164,7 @@ func (in *Inbox) Add(typ CauseType, about object.Key, reqs ...Request) {
 			req.Cluster = in.subscription.source.cluster
 		}
 		in.subscription.added.Add(1)
-		in.session.ask(req, typ, in.subscription, about, workqueue.AddOptions{})
+		in.session.ask(req, typ, in.subscription, about, at, workqueue.AddOptions{})
 	}
 }
 
@@ -188,6 +204,7 @@ type subscription struct {
 
 	cancel context.CancelFunc // nil while not running; guarded by Controller.mu
 	ended  chan struct{}      // closed when the last run has ended; guarded by Controller.mu
+	misuse error              // why it does not go with the controller's others; set before it runs
 
 	synced   atomic.Bool
 	finished atomic.Bool // run returned nil
@@ -224,6 +241,9 @@ func (s *subscription) serve(ctx context.Context, in *Inbox) {
 func (s *subscription) call(ctx context.Context, in *Inbox) error {
 	if s.source.run == nil {
 		return errNoSource
+	}
+	if s.misuse != nil {
+		return s.misuse
 	}
 	return failure.Apart("source "+s.source.String(), func() error { return s.source.run(ctx, in) })
 }

@@ -94,6 +94,9 @@ type Status struct {
 	ParkedTotal uint64 // how often one had to
 	Stale       uint64 // how often one was reconciled though the cache had not; growth means that the watch is behind by more than Options.Patience
 
+	Elsewhere uint64 // requests that were dropped because they are another process's; see Controller.Share
+	Held      uint64 // how often one had to wait until the caches held what came with its slot
+
 	Failure *Failure // the last reconcile that failed, nil if there was none
 }
 
@@ -143,6 +146,7 @@ func (c *Controller) Status() Status {
 	s.Successes, s.Requeues, s.RequeuesAfter = n.successes.Load(), n.requeues.Load(), n.delays.Load()
 	s.Errors, s.Terminal, s.Panics, s.Timeouts = n.errors.Load(), n.terminals.Load(), n.panics.Load(), n.timeouts.Load()
 	s.ParkedTotal, s.Stale = n.parked.Load(), n.stale.Load()
+	s.Elsewhere, s.Held = n.elsewhere.Load(), n.held.Load()
 	s.Failure = n.failure.Load()
 	return s
 }

@@ -20,12 +20,16 @@ import (
 // For returns a source that asks for a reconcile of each object of an informer
 // when something happens to it, if every predicate lets that pass.
 func For[T object.Object](i *sharedinformer.Informer[T], predicates ...Predicate[T]) Source {
-	return handleSource(i, addItself, predicates)
+	s := handleSource(i, addItself, predicates)
+	s.role = reconciled
+	return s
 }
 
 func addItself(_ context.Context, e sharedinformer.Event[object.Head], in *Inbox) error {
-	key := object.KeyOf(e.Object)
-	in.Add(causeOf(e), key, Request{Key: key})
+	if !movedAway(e) {
+		key := object.KeyOf(e.Object)
+		in.add(causeOf(e), key, in.subscription.source.holding.home(e.Object), []Request{{Key: key}})
+	}
 	return nil
 }
 
@@ -51,7 +55,9 @@ func OwnsAny[T object.Object](i *sharedinformer.Informer[T], owner Kind, predica
 }
 
 func ownersSource[T object.Object](i *sharedinformer.Informer[T], owner Kind, which func(metav1.OwnerReference) bool, predicates []Predicate[T]) Source {
-	return mapSource(i, owners(owner, which), predicates)
+	s := mapSource(i, owners(owner, which), predicates)
+	s.role = owned
+	return s
 }
 
 // owners maps an object to those of its owners that are of a kind, whatever the
@@ -125,7 +131,7 @@ func informerSource[T object.Object](i *sharedinformer.Informer[T], handler func
 		s.misuse = errUncached
 		return s
 	}
-	s := Source{name: i.Name, unsynced: i.Unsynced}
+	s := Source{name: i.Name, unsynced: i.Unsynced, holding: holdingOf(i)}
 	s.run = func(ctx context.Context, in *Inbox) error {
 		synced := synced
 		if synced == nil {
@@ -179,6 +185,9 @@ func notServed[T object.Object](i *sharedinformer.Informer[T]) bool {
 func causeOf(e sharedinformer.Event[object.Head]) CauseType {
 	switch e.Type {
 	case sharedinformer.Add:
+		if e.Moved {
+			return Moved
+		}
 		if e.Initial {
 			return Initial
 		}

@@ -35,17 +35,23 @@ func (s *session) work() {
 // turn is what is done with one request that was handed out:
 //
 //  1. If the cache has not seen what the last reconcile wrote, put it aside.
-//  2. Call the reconciler.
-//  3. Note what it wrote.
-//  4. Add the request again, if that was asked for.
+//  2. If it is not in our share, let go of it.
+//  3. Call the reconciler.
+//  4. Note what it wrote.
+//  5. Add the request again, if that was asked for.
 func (s *session) turn(req Request) {
 	if s.park(req) {
 		s.parked(req)
 		return
 	}
 	c := s.controller
+	working, leave := s.enter(req)
+	if working == nil {
+		return
+	}
+	defer leave()
 	a := &attempt{
-		Context: s.ctx, controller: c, request: req, id: rand.Uint64(),
+		Context: working, controller: c, request: req, id: rand.Uint64(),
 		number: s.streaks.next(req), reasons: s.causes.take(req),
 	}
 	began := time.Now()
@@ -85,6 +91,8 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	switch {
 	case err != nil && s.ended(err):
 		return // it is nothing of the request's
+	case err != nil && movedOn(a.Context):
+		s.drop(req) // who has it now begins anew
 	case IsTerminal(err):
 		c.failed(a, err)
 		s.queue.Forget(req)
@@ -94,18 +102,18 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 		s.streaks.failed(req, a.number)
 		again = retry(err)
 		again.KeepPriority = true
-		s.ask(req, Failed, nil, req.Key, again)
+		s.ask(req, Failed, nil, req.Key, a.reasons.home, again)
 	case result.RequeueAfter > 0:
 		c.count.delays.Add(1)
 		s.streaks.end(req)
 		s.queue.Forget(req)
 		again.After = result.RequeueAfter
-		s.ask(req, Requeued, nil, req.Key, again)
+		s.ask(req, Requeued, nil, req.Key, a.reasons.home, again)
 	case result.Requeue:
 		c.count.requeues.Add(1)
 		s.streaks.end(req)
 		again.RateLimited = true
-		s.ask(req, Requeued, nil, req.Key, again)
+		s.ask(req, Requeued, nil, req.Key, a.reasons.home, again)
 	default:
 		c.count.successes.Add(1)
 		s.streaks.end(req)

@@ -1,0 +1,188 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
+)
+
+// holding is what the informer of a source holds, where that is a share.
+type holding struct {
+	scope shard.Scope
+	holds func(hash uint64) bool                   // all that is in its slot
+	find  func(object.Key) (hash uint64, has bool) // what has a name
+}
+
+// holdingOf returns what an informer holds, nil where that is everything.
+func holdingOf[T object.Object](i *sharedinformer.Informer[T]) *holding {
+	if i == nil || i.Scope().Everything() {
+		return nil
+	}
+	scope := i.Scope()
+	return &holding{scope: scope, holds: i.Holds, find: func(key object.Key) (uint64, bool) {
+		head, has := i.Heads().Get(key)
+		if !has {
+			return 0, false
+		}
+		return scope.Key.Hash(head), true
+	}}
+}
+
+// home is where a request belongs: the hash of what it names, if that is known.
+type home struct {
+	hash  uint64
+	known bool
+}
+
+// home is that of a request for o, or for what o is with because its key follows.
+func (h *holding) home(o object.Head) home {
+	if h == nil {
+		return home{}
+	}
+	return home{h.scope.Key.Hash(o), true}
+}
+
+// movedAway reports whether an event tells that an object is another process's now, and
+// not that it is gone.
+func movedAway(e sharedinformer.Event[object.Head]) bool {
+	return e.Moved && e.Type == sharedinformer.Delete
+}
+
+// Share returns the share of the work that is this controller's: what the informer holds
+// that For was given. It is nil where the controller works on everything.
+func (c *Controller) Share() shard.Share {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return shareOf(c.sources)
+}
+
+func shareOf(sources []*subscription) shard.Share {
+	for _, s := range sources {
+		if s.source.role == reconciled && s.source.holding != nil {
+			return s.source.holding.scope.Share
+		}
+	}
+	return nil
+}
+
+// misuse says why a source can never work beside those that the controller has. It is
+// called under mu.
+func (c *Controller) misuse(s *subscription) error {
+	if err := s.source.Err(); err != nil {
+		return err
+	}
+	share, h := shareOf(c.sources), s.source.holding
+	switch {
+	case s.source.role == other && (h == nil || share == nil), h == nil && share == nil:
+		return nil
+	case h == nil:
+		return errors.New("its informer holds everything, and that of the kind to reconcile a share: give it the same one (sharedinformer.Options.Shard)")
+	case h.scope.Share != share:
+		return errors.New("its informer does not hold the same share as that of the kind to reconcile: give both the same one (sharedinformer.Options.Shard)")
+	case s.source.role != owned:
+		return nil
+	}
+	for _, own := range c.sources {
+		if of := own.source.holding; own.source.role == reconciled && of != nil && !h.scope.Key.Follows(of.scope.Key) {
+			return fmt.Errorf("its objects are shared by %s and their owners by %s, so that one process would have the owner and another what it owns: share owners by %s and what they own by %s, or both by %s",
+				h.scope.Key, of.scope.Key, shard.ByUID(), shard.ByOwner(), shard.ByNamespace())
+		}
+	}
+	return nil
+}
+
+// enter enters the share for a request. It returns no context where the request is not to
+// be reconciled now: it belongs to another process, or the caches do not hold yet what came
+// with its slot.
+func (s *session) enter(req Request) (working context.Context, leave func()) {
+	c := s.controller
+	c.mu.Lock()
+	share, sources := shareOf(c.sources), c.sources
+	if share != nil {
+		sources = slices.Clone(sources)
+	}
+	c.mu.Unlock()
+	if share == nil {
+		return s.ctx, func() {}
+	}
+	h := s.causes.home(req)
+	for _, sub := range sources {
+		if of := sub.source.holding; !h.known && of != nil && sub.source.role == reconciled && sub.source.cluster == req.Cluster {
+			h.hash, h.known = of.find(req.Key)
+		}
+	}
+	if !h.known { // it does not exist, or not here
+		s.drop(req)
+		return nil, nil
+	}
+	working, leave, err := share.Enter(s.ctx, h.hash)
+	if err != nil {
+		s.drop(req)
+		return nil, nil
+	}
+	token, _ := shard.TokenOf(working)
+	for _, sub := range sources {
+		if of := sub.source.holding; of != nil && !of.holds(h.hash) {
+			leave()
+			c.count.held.Add(1)
+			s.queue.AddWith(workqueue.AddOptions{After: s.terms.patience(token), KeepPriority: true}, req)
+			return nil, nil
+		}
+	}
+	return working, leave
+}
+
+// drop lets go of a request that is not ours. If it becomes ours, the informer tells of
+// all that comes with its slot.
+func (s *session) drop(req Request) {
+	s.causes.take(req)
+	s.queue.Forget(req)
+	s.streaks.end(req)
+	s.controller.count.elsewhere.Add(1)
+}
+
+// movedOn reports whether the work in a context ended because its slot is another's.
+func movedOn(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, shard.ErrLost) || errors.Is(cause, shard.ErrMoved)
+}
+
+// terms are the terms of slots that caches did not hold when somebody asked.
+type terms struct {
+	mu    sync.Mutex
+	first map[int]term // by slot: there are not more
+}
+
+// term is when it was asked first.
+type term struct {
+	shard.Token
+	asked time.Time
+}
+
+// How soon caches are asked again, at least and at most.
+const (
+	soonHeld = 20 * time.Millisecond
+	lateHeld = 5 * time.Second
+)
+
+// patience is how long a request waits until the caches are asked again: a quarter of the
+// time for which they have been asked.
+func (t *terms) patience(token shard.Token) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.first[token.Slot].Token != token || t.first == nil {
+		if t.first == nil {
+			t.first = map[int]term{}
+		}
+		t.first[token.Slot] = term{token, time.Now()}
+	}
+	return min(max(time.Since(t.first[token.Slot].asked)/4, soonHeld), lateHeld)
+}
