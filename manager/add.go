@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -15,7 +16,8 @@ import (
 
 // Add lets r run as a part of the program: where r itself says
 // (LeaderElectionRunnable), clusters in Caches, servers in Servers, recorders of
-// events before all that may record some, and all others in LeaderElected. If the
+// events before all that may record some, controllers of a share of the work
+// (controller.Controller.Share) in Others, and all others in LeaderElected. If the
 // group has started, r starts at once.
 //
 // It fails where r was added before or another runnable has its name, and with
@@ -49,6 +51,9 @@ func (m *Manager) add(group Group, r Runnable) error {
 	name, unique := nameOf(r)
 	if group < Servers || group > LeaderElected || group == warmUps {
 		return fmt.Errorf("add %s: there is no %v", name, group)
+	}
+	if c, ok := r.(*controller.Controller); ok && group == LeaderElected && c.Share() != nil {
+		return fmt.Errorf("add %s: it has a share of the work, and would leave it undone where another process leads: add it to Others", name)
 	}
 	if err := m.once(r); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -39,6 +40,7 @@ type Manager struct {
 	opts    Options
 	logger  *slog.Logger
 	elector *leaderelection.Elector // nil without election
+	group   *membership.Group       // nil without sharding
 	clients []*rest.Client          // that New has made, beside the cluster's
 	metrics *metrics.Registry
 	health  *checks
@@ -115,6 +117,9 @@ func New(cfg *config.Config, opts Options) (*Manager, error) {
 		return nil, err
 	}
 	if err := m.addElection(); err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	if err := m.addSharding(); err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	if err := m.addServers(); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
@@ -40,6 +41,11 @@ type Options struct {
 	// LeaderElectionConfig is where the Lease is, if not in the manager's own
 	// cluster.
 	LeaderElectionConfig *config.Config
+
+	// Sharding, if not nil, lets the processes of a group share the work, by Leases: Shard
+	// gives each of them its part of a kind. Controllers of what is shared run in every
+	// process, whether it leads or not. An empty Namespace means that of the configuration.
+	Sharding *membership.Options
 
 	// MetricsBindAddress is where /metrics is served, such as ":8080". Empty or
 	// "0" means nowhere.
@@ -157,6 +163,16 @@ func (o Options) withDefaults(cfg *config.Config) (Options, error) {
 			election.Logger = o.Logger
 		}
 		o.LeaderElection = &election
+	}
+	if o.Sharding != nil {
+		sharding := *o.Sharding
+		if sharding.Namespace == "" && cfg != nil {
+			sharding.Namespace = cfg.Namespace
+		}
+		if sharding.Logger == nil {
+			sharding.Logger = o.Logger
+		}
+		o.Sharding = &sharding
 	}
 	return o, errors.Join(errs...)
 }

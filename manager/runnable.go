@@ -106,6 +106,10 @@ func groupOf(r Runnable) Group {
 		return Caches
 	case *controller.Events:
 		return recorders
+	case *controller.Controller:
+		if r.Share() != nil {
+			return Others // each process has its part
+		}
 	case LeaderElectionRunnable:
 		if !r.NeedLeaderElection() {
 			return Others

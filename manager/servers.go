@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
@@ -148,6 +149,7 @@ type Report struct {
 	State       string // "not started", "running" or "stopping"
 	Groups      []GroupReport
 	Election    *leaderelection.Status             // nil without election
+	Sharding    *membership.Status                 // nil without sharding
 	Controllers []controller.Status                // of those made with ControllerOptions that have not ended, the oldest first
 	Clusters    map[string][]sharedinformer.Status // informers by the cluster's name; the own one's is empty; those of AddInformers are here too
 }
@@ -191,6 +193,10 @@ func (m *Manager) Report() Report {
 	if m.elector != nil {
 		status := m.elector.Status()
 		report.Election = &status
+	}
+	if m.group != nil {
+		status := m.group.Status()
+		report.Sharding = &status
 	}
 	return report
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,11 +22,13 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/webhook"
 	"github.com/millrace-dev/millrace/wire"
@@ -36,7 +39,7 @@ import (
 // one but the first. None of it runs: it has to compile.
 var _ = []any{
 	selecting, trimming, handling, reading, observing, writing,
-	controlling, building, differing, managing, electing, clusters, caching, measuring, admitting,
+	controlling, building, differing, managing, electing, dividing, clusters, caching, measuring, admitting,
 }
 
 func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector, gvk object.GVK) error {
@@ -248,6 +251,16 @@ func electing(ctx context.Context, m *manager.Manager, r manager.Runnable) error
 
 	// a probe of your own
 	err = m.AddReadyzCheck("disk", func(*http.Request) error { return nil })
+	_, _ = token, ok
+	return err
+}
+
+func dividing(ctx context.Context, cfg *config.Config, reconcile func(context.Context, *appsv1.Deployment) (controller.Result, error)) error {
+	m, err := manager.New(cfg, manager.Options{Sharding: &membership.Options{Name: "janitor"}}) // a Lease each
+	own := factory.For[*appsv1.Deployment]{Scope: factory.Scope{Shard: m.Shard(shard.ByUID())}}
+	maps := controller.ClientWith(m.Factory(), factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Shard: m.Shard(shard.ByOwner())}})
+	err = manager.ControllerWith(m, own).Owns(maps).Complete(reconcile)
+	token, ok := shard.TokenOf(ctx) // in a reconcile: later owners of the slot have a greater epoch
 	_, _ = token, ok
 	return err
 }

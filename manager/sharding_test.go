@@ -1,0 +1,349 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/test/network"
+)
+
+var (
+	seed      = flag.Uint64("seed", 0, "play one schedule alone")
+	schedules = flag.Uint64("schedules", 40, "how many schedules to play")
+
+	configMaps  = corev1.SchemeGroupVersion.WithResource("configmaps")
+	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
+)
+
+// workshop is programs that share Deployments, and keep a ConfigMap for each of them that
+// says what its Deployment wants.
+type workshop struct {
+	*testing.T
+	srv      *apiserver.Server
+	endpoint *apiserver.Endpoint
+	net      *network.Network
+	random   *rand.Rand
+	ctx      context.Context
+	runs     sync.WaitGroup
+
+	mu      sync.Mutex
+	at      map[object.Key]string  // who works on it now
+	written map[object.Key]written // what the last was
+	done    int
+}
+
+// written is what a program knows to have written.
+type written struct {
+	by string
+	rv string
+}
+
+// hand is one program.
+type hand struct {
+	*workshop
+	*manager.Manager
+	name    string
+	link    *network.Link
+	stop    context.CancelFunc
+	work    *controller.Client[*appsv1.Deployment]
+	results *controller.Client[*corev1.ConfigMap]
+}
+
+func inWorkshop(t *testing.T, seed uint64, body func(w *workshop)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := apiserver.New(apiserver.Options{})
+		endpoint, err := srv.Pipe()
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := &workshop{
+			T: t, srv: srv, endpoint: endpoint, net: network.New(seed), random: rand.New(rand.NewPCG(seed, 0)), ctx: ctx,
+			at: map[object.Key]string{}, written: map[object.Key]written{},
+		}
+		defer srv.Close()
+		defer w.runs.Wait()
+		defer cancel()
+		body(w)
+	})
+}
+
+// join starts a program.
+func (w *workshop) join(name string) *hand {
+	w.Helper()
+	h := &hand{workshop: w, name: name, link: w.net.Link(name)}
+	h.heal()
+	var err error
+	h.Manager, err = manager.New(&config.Config{
+		Host: w.endpoint.URL, Dial: h.link.Dialer(w.endpoint.Connect), Namespace: "shop",
+	}, manager.Options{
+		Scheme: sharedScheme(), GracefulShutdownTimeout: -1,
+		Factory:  factory.Options{Timing: reflector.Timing{WatchTimeout: time.Minute, StallTimeout: 10 * time.Second}},
+		Sharding: &membership.Options{Name: "workshop", Identity: name, Slots: 16, Patience: 2 * time.Second},
+	})
+	require.NoError(w, err)
+	h.work = controller.ClientWith(h.Factory(), shared[*appsv1.Deployment](h.Shard(shard.ByUID())))
+	h.results = controller.ClientWith(h.Factory(), shared[*corev1.ConfigMap](h.Shard(shard.ByOwner())))
+	require.NoError(w, manager.ControllerWith(h.Manager, shared[*appsv1.Deployment](h.Shard(shard.ByUID()))).
+		Owns(h.results).With(controller.Options{Concurrency: 3}).Complete(h.reconcile))
+	ctx, stop := context.WithCancel(w.ctx)
+	h.stop = stop
+	w.runs.Go(func() {
+		if err := h.Run(ctx); err != nil {
+			w.Errorf("%s: %v", name, err)
+		}
+	})
+	return h
+}
+
+func (h *hand) heal() {
+	h.link.Set(network.Conditions{Latency: time.Duration(len(h.name)) * 3 * time.Millisecond})
+}
+
+// reconcile sees to it that the ConfigMap says what the Deployment wants. At no time are two
+// at it (S01), and none begins with less than another has written (S04).
+func (h *hand) reconcile(ctx context.Context, d *appsv1.Deployment) (controller.Result, error) {
+	key := object.KeyOf(d)
+	for _, cause := range controller.Causes(ctx) {
+		if cause.Type == controller.Deleted {
+			h.Errorf("S03: %s is told that %s is gone", h.name, cause)
+		}
+	}
+	have, found := h.results.Copy(key)
+	h.mu.Lock()
+	if other, busy := h.at[key]; busy {
+		h.Errorf("S01: %s is at %v, and now %s", other, key, h.name)
+	}
+	h.at[key] = h.name
+	if last := h.written[key]; last.by != "" && last.by != h.name {
+		if !found || !object.ReachedRV(have.ResourceVersion, last.rv) {
+			h.Errorf("S04: %s has written version %s of %v, and %s begins with %q", last.by, last.rv, key, h.name, h.versionOf(have))
+		}
+	}
+	h.done++
+	pause := time.Duration(h.random.Int64N(int64(400 * time.Millisecond)))
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.at, key)
+	}()
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+		return controller.Result{}, context.Cause(ctx)
+	}
+	want := d.Labels["want"]
+	if found && have.Data["is"] == want {
+		return controller.Result{}, nil
+	}
+	token, ok := shard.TokenOf(ctx)
+	if !ok {
+		h.Errorf("%v: no token", key)
+	}
+	var err error
+	if !found {
+		have = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	}
+	have.Data = map[string]string{"is": want, "epoch": strconv.FormatUint(token.Epoch, 10), "by": h.name}
+	if found {
+		have, err = h.results.OwnedBy(d).Update(ctx, have)
+	} else {
+		have, err = h.results.OwnedBy(d).Create(ctx, have)
+	}
+	if err == nil {
+		h.mu.Lock()
+		h.written[key] = written{h.name, have.ResourceVersion}
+		h.mu.Unlock()
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) { // an answer was lost
+		return controller.Result{RequeueAfter: time.Second}, nil
+	}
+	return controller.Result{}, err
+}
+
+func (h *hand) versionOf(c *corev1.ConfigMap) string {
+	if c == nil {
+		return ""
+	}
+	return c.ResourceVersion
+}
+
+// user changes what is wanted, and makes more.
+func (w *workshop) user(n int) {
+	key := object.Key{Namespace: "shop", Name: fmt.Sprint("d", w.random.IntN(20))}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if now, err := w.srv.Get(deployments, key); err == nil {
+		d = now.DeepCopyObject().(*appsv1.Deployment)
+	}
+	d.Labels = map[string]string{"want": strconv.Itoa(n)}
+	_, err := w.srv.Put(d)
+	require.NoError(w, err)
+}
+
+// settled fails unless every Deployment has what it wants, and each program holds its share
+// and nothing else (S02, S05).
+func (w *workshop) settled(hands []*hand) {
+	w.Helper()
+	all := w.srv.Objects(deployments)
+	for _, o := range all {
+		key := object.KeyOf(o)
+		var is string
+		if c, err := w.srv.Get(configMaps, key); err == nil {
+			is = c.(*corev1.ConfigMap).Data["is"]
+		}
+		if want := o.GetLabels()["want"]; is != want {
+			w.Errorf("S02: %v wants %s and has %q", key, want, is)
+		}
+		owners := 0
+		for _, h := range hands {
+			owned, _ := h.Shard(shard.ByUID()).Share.Owned()
+			_, holds := h.work.Get(key)
+			ours := owned.HasHash(shard.ByUID().Hash(o))
+			if holds != ours {
+				w.Errorf("S05: %s holds %v: %t, and owns its slot: %t", h.name, key, holds, ours)
+			}
+			if ours {
+				owners++
+			}
+		}
+		if owners != 1 {
+			w.Errorf("S02: %v has %d owners", key, owners)
+		}
+	}
+}
+
+// Programs that share Deployments, while they come, go and are killed, and links fail.
+func TestProgramsThatShareWork(t *testing.T) {
+	done := 0
+	for n := uint64(1); n <= *schedules; n++ {
+		if *seed != 0 && n != *seed {
+			continue
+		}
+		t.Run(fmt.Sprint("seed ", n), func(t *testing.T) {
+			inWorkshop(t, n, func(w *workshop) {
+				w.play()
+				done += w.done
+			})
+		})
+	}
+	require.Greater(t, done, 50*int(min(*schedules, 1)))
+	t.Logf("%d reconciles", done)
+}
+
+func (w *workshop) play() {
+	for n := range 15 {
+		w.user(n)
+	}
+	hands := []*hand{w.join("a")}
+	random := rand.New(rand.NewPCG(w.random.Uint64(), 0))
+	for n := range 15 + random.IntN(30) {
+		time.Sleep(time.Duration(random.Int64N(int64(5*time.Second))) + 1)
+		h := hands[random.IntN(len(hands))]
+		switch random.IntN(10) {
+		case 0, 1:
+			if len(hands) < 5 {
+				hands = append(hands, w.join(fmt.Sprint("m", n)))
+			}
+		case 2, 3:
+			if len(hands) > 1 {
+				hands = without(hands, h)
+				if random.IntN(2) == 0 {
+					h.link.Set(network.Conditions{Partition: true}) // it is killed
+				}
+				h.stop()
+			}
+		case 4:
+			h.link.Set(network.Conditions{Partition: true})
+		case 5:
+			h.link.Vanish()
+		case 6:
+			h.heal()
+		default:
+			w.mu.Lock()
+			w.user(100 + n)
+			w.mu.Unlock()
+		}
+	}
+	for _, h := range hands {
+		h.heal()
+	}
+	time.Sleep(150 * time.Second)
+	synctest.Wait()
+	w.settled(hands)
+}
+
+func without(all []*hand, h *hand) (rest []*hand) {
+	for _, other := range all {
+		if other != h {
+			rest = append(rest, other)
+		}
+	}
+	return rest
+}
+
+// What would leave work undone, or do it twice, is refused.
+func TestSharingThatCannotWork(t *testing.T) {
+	inWorkshop(t, 1, func(w *workshop) {
+		h := &hand{workshop: w}
+		var err error
+		h.Manager, err = manager.New(&config.Config{Host: w.endpoint.URL, Dial: w.endpoint.DialContext, Namespace: "shop"}, manager.Options{
+			Scheme: sharedScheme(), Sharding: &membership.Options{Name: "workshop"},
+		})
+		require.NoError(t, err)
+		named := 0
+		build := func(of factory.For[*appsv1.Deployment], owned factory.For[*corev1.ConfigMap], in manager.Group) (*controller.Controller, error) {
+			named++
+			return manager.ControllerWith(h.Manager, of).Named(fmt.Sprint("c", named)).Owns(controller.ClientWith(h.Factory(), owned)).In(in).
+				Build(controller.Func(func(context.Context, controller.Request) (controller.Result, error) { return controller.Result{}, nil }))
+		}
+		byUID, byOwner := shared[*appsv1.Deployment](h.Shard(shard.ByUID())), shared[*corev1.ConfigMap](h.Shard(shard.ByOwner()))
+		_, err = build(byUID, byOwner, manager.LeaderElected)
+		require.ErrorContains(t, err, "add it to Others")
+		for want, of := range map[string]struct {
+			work    factory.For[*appsv1.Deployment]
+			results factory.For[*corev1.ConfigMap]
+		}{
+			"its objects are shared by uid and their owners by uid": {byUID, shared[*corev1.ConfigMap](h.Shard(shard.ByUID()))},
+			"its informer holds everything":                         {byUID, factory.For[*corev1.ConfigMap]{}},
+			"does not hold the same share":                          {factory.For[*appsv1.Deployment]{}, byOwner},
+		} {
+			c, err := build(of.work, of.results, manager.Others)
+			require.NoError(t, err)
+			require.ErrorContains(t, c.Run(w.ctx), want)
+		}
+	})
+	m, err := manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{})
+	require.NoError(t, err)
+	require.True(t, m.Shard(shard.ByOwner()).Everything(), "nobody shares")
+	_, err = manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{Sharding: &membership.Options{}})
+	require.ErrorContains(t, err, "cannot be the Name of a group")
+	require.False(t, errors.Is(err, manager.ErrRunning))
+}
+
+// shared is an informer of a share.
+func shared[T object.Object](s shard.Scope) factory.For[T] {
+	return factory.For[T]{Scope: factory.Scope{Shard: s}}
+}
