@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -29,8 +30,9 @@ var ours = labels.Set{"app.kubernetes.io/managed-by": "memcached-operator"} // o
 // addController gives each Memcached a Deployment of its size, says in the status how it
 // is doing, and lets a Memcached go when its last node is gone.
 func addController(m *manager.Manager) error {
-	memcacheds := controller.ClientFor[*v1.Memcached](m.Factory())
-	deployments := controller.ClientFor[*appsv1.Deployment](m.Factory())
+	own := factory.For[*v1.Memcached]{Scope: factory.Scope{Shard: m.Shard(shard.ByUID())}}
+	memcacheds := controller.ClientWith(m.Factory(), own)
+	deployments := controller.ClientWith(m.Factory(), factory.For[*appsv1.Deployment]{Scope: factory.Scope{Shard: m.Shard(shard.ByOwner())}})
 	pods := factory.InformerWith(m.Factory(), factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: ours.AsSelector()}})
 	nodeOf := func(p *corev1.Pod) []controller.Request {
 		return []controller.Request{{Key: object.Key{Namespace: p.Namespace, Name: p.Labels[nodeLabel]}}}
@@ -68,7 +70,7 @@ func addController(m *manager.Manager) error {
 		return err
 	}
 
-	return manager.ControllerFor[*v1.Memcached](m).Owns(deployments).Watches(controller.MapFunc(pods, nodeOf)).
+	return manager.ControllerWith(m, own).Owns(deployments).Watches(controller.MapFunc(pods, nodeOf)).
 		Complete(func(ctx context.Context, m *v1.Memcached) (done controller.Result, err error) {
 			var names []string
 			for pod := range nodes.Get(controller.RequestFor(m)) {

@@ -12,6 +12,7 @@ import (
 	v1 "github.com/millrace-dev/millrace/examples/memcached/api/v1"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/serving"
@@ -22,7 +23,7 @@ const validatePath = "/validate-memcached"
 
 // flags are the command line.
 type flags struct {
-	install, elect                            bool
+	install, elect, share                     bool
 	metrics, probes, debug, webhooks, certDir string
 }
 
@@ -30,6 +31,7 @@ func main() {
 	var f flags
 	flag.BoolVar(&f.install, "install", false, "first define the kind Memcached, and let an API server on this machine call the webhook")
 	flag.BoolVar(&f.elect, "leader-elect", false, "let one replica work, and the others be ready to take over")
+	flag.BoolVar(&f.share, "share", false, "let all replicas work, each on its share of the objects")
 	flag.StringVar(&f.metrics, "metrics-address", "127.0.0.1:8080", "where to serve /metrics; 0 is nowhere")
 	flag.StringVar(&f.probes, "probe-address", "127.0.0.1:8081", "where to serve /healthz and /readyz; 0 is nowhere")
 	flag.StringVar(&f.debug, "debug-address", "127.0.0.1:6060", "where informer-debug --attach can look inside; 0 is nowhere")
@@ -59,6 +61,9 @@ func run(ctx context.Context, f flags, log *slog.Logger) error {
 	opts := manager.Options{Scheme: kinds, Logger: log, MetricsBindAddress: f.metrics, HealthProbeBindAddress: f.probes, PprofBindAddress: f.debug}
 	if f.elect {
 		opts.LeaderElection = &leaderelection.Options{Name: "memcached-operator"}
+	}
+	if f.share {
+		opts.Sharding = &membership.Options{Name: "memcached-operator"}
 	}
 	m, err := manager.New(cfg, opts)
 	if err != nil {
