@@ -32,7 +32,7 @@ import (
 
 var (
 	seed      = flag.Uint64("seed", 0, "play one schedule alone")
-	schedules = flag.Uint64("schedules", 40, "how many schedules to play")
+	schedules = flag.Uint64("schedules", 20, "how many schedules to play")
 
 	configMaps  = corev1.SchemeGroupVersion.WithResource("configmaps")
 	deployments = appsv1.SchemeGroupVersion.WithResource("deployments")
@@ -257,8 +257,8 @@ func (w *workshop) play() {
 	for n := range 15 {
 		w.user(n)
 	}
+	random := rand.New(rand.NewPCG(w.random.Uint64(), 0)) // that of w belongs to the programs
 	hands := []*hand{w.join("a")}
-	random := rand.New(rand.NewPCG(w.random.Uint64(), 0))
 	for n := range 15 + random.IntN(30) {
 		time.Sleep(time.Duration(random.Int64N(int64(5*time.Second))) + 1)
 		h := hands[random.IntN(len(hands))]

@@ -40,6 +40,7 @@ func TestARecordingThatIsBehindIsCutOff(t *testing.T) {
 		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{})
 		require.NoError(t, err)
 		one(t, r)
+		synctest.Wait() // until that is written, which sets bytes to 0
 		r.mu.Lock()
 		r.bytes = maxWaiting
 		r.mu.Unlock()
