@@ -147,9 +147,9 @@ func TestC02_MethodsThatFailCostTheSnapshot(t *testing.T) {
 						require.Contains(t, second.Status().Snapshot.Unused, "the file is damaged: reading a *laws.hostilePod "+name)
 					}
 					hostilePods.read.Store(nil)
+					hostilePods.write.Store(&do) // a file may be written before the stop, too
 					r.put(pod("new"))
 					settle(time.Second)
-					hostilePods.write.Store(&do)
 					stop()
 					if store == sharedinformer.Whole {
 						require.ErrorContains(t, second.Status().Snapshot.Failure, "writing a *laws.hostilePod "+name)
