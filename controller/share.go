@@ -178,11 +178,13 @@ const (
 func (t *terms) patience(token shard.Token) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.first[token.Slot].Token != token || t.first == nil {
+	is, known := t.first[token.Slot]
+	if !known || is.Token != token {
 		if t.first == nil {
 			t.first = map[int]term{}
 		}
-		t.first[token.Slot] = term{token, time.Now()}
+		is = term{token, time.Now()}
+		t.first[token.Slot] = is
 	}
-	return min(max(time.Since(t.first[token.Slot].asked)/4, soonHeld), lateHeld)
+	return min(max(time.Since(is.asked)/4, soonHeld), lateHeld)
 }

@@ -35,7 +35,7 @@ type Options struct {
 
 	// Slots is how many slots the group has; default 1024. Layout is whatever else must be
 	// the same in all members, such as the names of keys. A member that has it otherwise than
-	// those who work does not work: see Status.Failure.
+	// those who work does not work: see Status.Refusal.
 	Slots  int
 	Layout string
 
