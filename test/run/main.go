@@ -18,6 +18,15 @@
 // it did: then everything is printed. Build failures and whatever else go test
 // says go through as they come.
 //
+// # Second chance
+//
+// Where the environment has MILLRACE_SECOND_CHANCE=true, as in continuous integration, up
+// to four tests of a run that failed run once more, alone and three times. A test that then
+// passes each time does not fail the run. The summary calls it unsteady, and what it
+// printed the first time stays to be read: either the test or the code has a mistake. There
+// is no second chance for a data race, a panic, a test that did not end or a package that
+// did not build.
+//
 // # Failure
 //
 // It exits with 1 if a test failed, a package did not build, or go test failed for
@@ -62,7 +71,11 @@ func run(ctx context.Context, args []string) (failed bool, err error) {
 			break
 		}
 		fmt.Println("\n" + j.String())
+		before := t.failures()
 		t.goTest(ctx, j)
+		if os.Getenv(secondChance) == "true" {
+			t.again(ctx, j, before)
+		}
 	}
 	if ctx.Err() != nil {
 		t.broken("interrupted")

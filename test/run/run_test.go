@@ -116,7 +116,7 @@ func TestAKilledPackageFailed(t *testing.T) {
 	require.NoError(t, tally.read(strings.NewReader(`{"Action":"run","Package":"p","Test":"TestLong"}
 {"Action":"output","Package":"p","Test":"TestLong","Output":"so far, so good\n"}
 `)))
-	require.Equal(t, []string{"p TestLong (did not end)"}, tally.failed)
+	require.Equal(t, []failure{{what: "p TestLong (did not end)"}}, tally.failed)
 	require.Contains(t, out.String(), "so far")
 }
 

@@ -15,8 +15,10 @@ type tally struct {
 	running map[string]*pkg // by import path
 	ended   []*pkg
 	passed  int
-	failed  []string // what failed, in words
+	failed  []failure
 	skipped []string // each skip with its reason
+	// unsteady are tests that failed and then passed alone: see again.
+	unsteady []string
 }
 
 // pkg is a package in one run.
@@ -46,7 +48,7 @@ func newTally(out io.Writer, prefix string) *tally {
 func (t *tally) failures() int { return len(t.failed) }
 
 // broken counts a failure that is none of a test.
-func (t *tally) broken(what string) { t.failed = append(t.failed, what) }
+func (t *tally) broken(what string) { t.failed = append(t.failed, failure{what: what}) }
 
 func (t *tally) print(text string) { _, _ = io.WriteString(t.out, text) }
 
@@ -91,7 +93,11 @@ func (t *tally) takeTest(e event) {
 		t.skipped = append(t.skipped, fmt.Sprintf("%s %s: %s", p.name, e.Test, reason(one.output)))
 	case "fail":
 		one.ended, p.failed = true, true
-		t.failed = append(t.failed, p.name+" "+e.Test)
+		f := failure{what: p.name + " " + e.Test, test: e.Test}
+		if said := strings.Join(one.output, ""); !raced.MatchString(said) && !crashed.MatchString(said) {
+			f.path = p.path
+		}
+		t.failed = append(t.failed, f)
 		t.show(one)
 	}
 }
@@ -158,7 +164,7 @@ func (t *tally) close(p *pkg, e event) {
 	for _, name := range p.order {
 		if one := p.tests[name]; !one.ended {
 			p.failed = true
-			t.failed = append(t.failed, p.name+" "+name+" (did not end)")
+			t.broken(p.name + " " + name + " (did not end)")
 			t.show(one)
 		}
 	}
