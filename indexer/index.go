@@ -101,15 +101,22 @@ func (i *Index[T, V]) Name() string { return i.name }
 // the moment at which the iteration begins. Nothing is copied; the objects
 // must not be changed.
 func (i *Index[T, V]) Get(v V) iter.Seq[T] {
-	return func(yield func(T) bool) { i.with(v, yield) } // small enough for the caller to have it inlined
+	return func(yield func(T) bool) {
+		for c := i.walk(v); c.more(); {
+			for _, o := range c.next() {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
 }
 
-func (i *Index[T, V]) with(v V, yield func(T) bool) {
+func (i *Index[T, V]) walk(v V) cursor[T] {
 	if i.x == nil {
-		each(i.closed.with(v), nil, yield)
-		return
+		return walkClosed(i.closed.with(v))
 	}
-	i.view(v).All()(yield)
+	return i.view(v).walk()
 }
 
 // Heads is Get for callers that need no more of an object than its head: it opens nothing.

@@ -492,33 +492,6 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-func BenchmarkNamespaceOf200(b *testing.B) {
-	r := benchmarkCache(10_000).Reader()
-	for b.Loop() {
-		for range r.Namespace("n1") {
-		}
-	}
-}
-
-func BenchmarkParallelNamespaceOf200(b *testing.B) {
-	r := benchmarkCache(10_000).Reader()
-	b.RunParallel(func(p *testing.PB) {
-		for p.Next() {
-			for range r.Namespace("n1") {
-			}
-		}
-	})
-}
-
-func BenchmarkIndexOf50(b *testing.B) {
-	x := benchmarkCache(10_000)
-	byApp, _ := AddIndex(x, "app", apps)
-	for b.Loop() {
-		for range byApp.Get("7") {
-		}
-	}
-}
-
 func TestLookupsDoNotAllocate(t *testing.T) {
 	x := benchmarkCache(100)
 	r := x.Reader()

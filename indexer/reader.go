@@ -66,22 +66,29 @@ func (r Reader[T]) NamespaceRV(namespace string) string {
 // All yields every object, in no particular order, as of the moment at which
 // the iteration begins.
 func (r Reader[T]) All() iter.Seq[T] {
-	return func(yield func(T) bool) { r.in(metav1.NamespaceAll, yield) } // small enough for the caller to have it inlined
+	return r.Namespace(metav1.NamespaceAll)
 }
 
 // Namespace yields the objects of one namespace, in no particular order, as of
 // the moment at which the iteration begins. As everywhere in the API, the empty
 // namespace (metav1.NamespaceAll) means all.
 func (r Reader[T]) Namespace(namespace string) iter.Seq[T] {
-	return func(yield func(T) bool) { r.in(namespace, yield) }
+	return func(yield func(T) bool) {
+		for c := r.walk(namespace); c.more(); {
+			for _, o := range c.next() {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
 }
 
-func (r Reader[T]) in(namespace string, yield func(T) bool) {
+func (r Reader[T]) walk(namespace string) cursor[T] {
 	if r.x == nil {
-		each(r.closed.namespace(namespace), nil, yield)
-		return
+		return walkClosed(r.closed.namespace(namespace))
 	}
-	r.namespace(namespace).All()(yield)
+	return r.namespace(namespace).walk()
 }
 
 func (r Reader[T]) namespace(namespace string) View[T] {
