@@ -153,7 +153,9 @@ type opener struct {
 }
 
 func newOpener(pool *Pool) *opener {
-	return &opener{protobuf: protobuf.Run{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewRun(pool.inner(), nil)}
+	with := &opener{protobuf: protobuf.Run{Sharer: share.Sharer{Pool: pool.inner()}}, json: json.NewRun(pool.inner(), nil)}
+	with.protobuf.Versions, with.json.Versions = true, true // the old and the new state of an update, or one state again
+	return with
 }
 
 // read makes an object of raw, of which it keeps nothing.

@@ -1,0 +1,47 @@
+package wire
+
+import (
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/rest/scheme"
+)
+
+// The states of a packed object that are open at the same time, such as those of an update,
+// are no two objects that have something in common; nor is one state that is opened twice.
+// Other objects are.
+func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	for _, media := range []string{MediaProtobuf, MediaJSON} {
+		t.Run(media, func(t *testing.T) {
+			pool := NewPool()
+			p := NewPacker[*corev1.Pod](pool)
+			decoder, err := p.Decoder(media, Options{Scheme: scheme.New(), Kind: kind, Pool: pool})
+			require.NoError(t, err)
+			open := func(name, rv string) *corev1.Pod {
+				pod := replica(name)
+				pod.ResourceVersion = rv
+				packed, err := decoder.Object(encodeAs(t, media, kind, pod))
+				require.NoError(t, err)
+				require.False(t, packed.Kept())
+				opened, err := packed.Open()
+				require.NoError(t, err)
+				return opened
+			}
+			var held []*corev1.Pod
+			for n := range 8 {
+				held = append(held, open("web-0", strconv.Itoa(n/2)))
+			}
+			require.Zero(t, pool.Len(), "parts that only one object has")
+			for n := range 8 { // for a pool, names may be the same by chance, but not all of them
+				held = append(held, open("web-"+strconv.Itoa(n), "9"))
+			}
+			require.NotZero(t, pool.Len())
+			runtime.KeepAlive(held)
+		})
+	}
+}
