@@ -21,9 +21,9 @@ type Shelf struct {
 }
 
 const (
-	// handful is how many bases are kept ready for use. One has the size of an object
-	// and, once something was compressed against it, 32 KB more. Any other one is made
-	// ready when it is needed, unless the collector has not come by since the last time.
+	// handful is how many bases are kept ready for use. One has the size of an object, and
+	// that of samples 32 KB more. Any other one is made ready when it is needed, unless the
+	// collector has not come by since the last time.
 	handful = 16
 
 	// usual is how many times smaller a text is than its bytes if the base of its group
@@ -134,9 +134,12 @@ func (s *Shelf) against(b *base, prefix, raw []byte) Text {
 	}()
 	*room = grow((*room)[:0], s2.MaxEncodedLen(len(raw)))
 	data := (*room)[:cap(*room)]
-	if b == nil {
+	switch {
+	case b == nil:
 		data = s2.Encode(data, raw)
-	} else {
+	case b.ground == 0 && fitBeside(len(dict.raw), len(raw)):
+		data = beside(data[:0], dict.raw, raw)
+	default:
 		data = dict.Encode(data, raw)
 	}
 	if len(data) >= len(raw) {
@@ -170,7 +173,8 @@ func (s *Shelf) dictionary(b *base) (*dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	if dict = s2.NewDict(raw); dict == nil {
+	dict = &dictionary{s2.NewDict(raw), raw[1:]}
+	if dict.Dict == nil {
 		return nil, fmt.Errorf("%w: a base of %d bytes", ErrDamaged, len(raw)-1)
 	}
 	s.mu.Lock()

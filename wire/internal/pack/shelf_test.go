@@ -218,3 +218,25 @@ func TestInABubble(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkPack(b *testing.B) {
+	for _, hostile := range []bool{false, true} {
+		b.Run(fmt.Sprintf("hostile=%v", hostile), func(b *testing.B) {
+			var groups []string
+			var raws [][]byte
+			for i := range 5000 {
+				group, raw := pod(b, i, hostile)
+				groups, raws = append(groups, group), append(raws, raw)
+			}
+			s, held, n := NewShelf(), 0, 0
+			texts := make([]Text, len(raws))
+			for b.Loop() {
+				at := n % len(raws)
+				texts[at] = s.Pack(groups[at], nil, raws[at])
+				held += texts[at].Held()
+				n++
+			}
+			b.ReportMetric(float64(held)/float64(n), "held-B/op")
+		})
+	}
+}

@@ -118,4 +118,7 @@ func grow(dst []byte, n int) []byte {
 }
 
 // dictionary is a base that is plain and ready for use. It is immutable.
-type dictionary = s2.Dict
+type dictionary struct {
+	*s2.Dict
+	raw []byte
+}
