@@ -50,12 +50,12 @@ func (s *Shelf) Pack(group string, prefix, raw []byte) Text {
 	case group == "" || len(raw) > largest:
 		return s.against(ground, prefix, raw)
 	case from == nil:
-		return s.found(group, ground, prefix, raw)
+		return s.found(group, s.against(ground, prefix, raw), raw)
 	}
 	text := s.against(from, prefix, raw)
 	if len(text.data)-len(prefix) > len(raw)/usual {
 		if alone := s.against(ground, prefix, raw); len(alone.data) < len(text.data) {
-			return s.found(group, ground, prefix, raw)
+			return s.found(group, alone, raw)
 		}
 	}
 	return text
@@ -75,9 +75,8 @@ func (s *Shelf) bases(group string, raw []byte) (ground, from *base) {
 	return s.ground, s.groups[group].Value()
 }
 
-// found returns raw as a text that is the base of its group.
-func (s *Shelf) found(group string, ground *base, prefix, raw []byte) Text {
-	text := s.against(ground, prefix, raw)
+// found makes text, which is raw against the ground, the base of its group.
+func (s *Shelf) found(group string, text Text, raw []byte) Text {
 	own := &base{Text: text}
 	own.data, own.head, own.sum = text.data[text.head:], 0, sumOf(nil, raw)
 	at := weak.Make(own)
