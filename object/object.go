@@ -40,12 +40,13 @@ type Version struct {
 	RV  string
 }
 
-// Clone returns the same in memory of its own.
+// Clone returns the same in memory of its own, which is one piece.
 func (v Version) Clone() Version {
-	return Version{
-		Key: Key{Namespace: strings.Clone(v.Key.Namespace), Name: strings.Clone(v.Key.Name)},
-		UID: types.UID(strings.Clone(string(v.UID))), RV: strings.Clone(v.RV),
-	}
+	namespace := len(v.Key.Namespace)
+	name := namespace + len(v.Key.Name)
+	uid := name + len(v.UID)
+	all := v.Key.Namespace + v.Key.Name + string(v.UID) + v.RV
+	return Version{Key: Key{Namespace: all[:namespace], Name: all[namespace:name]}, UID: types.UID(all[name:uid]), RV: all[uid:]}
 }
 
 // VersionOf names the state that o is.

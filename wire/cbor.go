@@ -4,10 +4,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/cbor"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
 )
 
 // cborDecoder reads CBOR (RFC 8949, KEP-4222). It finds the objects in a body
@@ -18,6 +20,8 @@ type cborDecoder[H object.Head] struct {
 	opts      Options
 	make      product[H]
 	bookmarks *cborDecoder[H] // decodes bookmarks, which are never projected
+
+	wanted func(object.Head) bool // nil where all objects are
 }
 
 func newCBORDecoder[H object.Head](t *target, opts Options, p product[H]) *cborDecoder[H] {
@@ -49,6 +53,13 @@ func (d *cborDecoder[H]) Object(body []byte) (H, error) {
 		return none, d.fail("object", nil, err)
 	}
 	return d.decode(raw, false)
+}
+
+// Choosing implements Decoder.
+func (d *cborDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
+	choosing := *d
+	choosing.wanted = wanted
+	return &choosing
 }
 
 // decode decodes an object that must name its own kind. A Status instead of an
@@ -127,14 +138,32 @@ func decodeCBORStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
+// identify implements glanced.
+func (d *cborDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
+	of := cbor.ReadIdentity(i.Raw)
+	if !of.Sound || of.Name == "" || of.UID == "" || d.checkKind(of.APIVersion, of.Kind) != nil {
+		return v, false
+	}
+	return object.Version{Key: object.Key{Namespace: of.Namespace, Name: of.Name}, UID: types.UID(of.UID), RV: of.RV}, true
+}
+
+// readHead implements glanced: there is no short way.
+func (d *cborDecoder[H]) readHead(*head.Head, frame.Item) bool { return false }
+
+// decodeWhole implements glanced.
+func (d *cborDecoder[H]) decodeWhole(i frame.Item) (object.Object, error) {
+	obj, _, err := d.bookmarks.object(i.Raw, false)
+	return obj, err
+}
+
 // known returns the caller's object if raw is the same version of it.
 func (d *cborDecoder[H]) known(known Known[H], raw []byte) (have H, ok bool) {
 	if known == nil {
 		return have, false
 	}
-	i := cbor.ReadIdentity(raw)
-	if !i.Sound || i.UID == "" {
+	v, ok := d.identify(frame.Item{Raw: raw})
+	if !ok {
 		return have, false
 	}
-	return known.version(object.Key{Namespace: i.Namespace, Name: i.Name}, i.UID, i.RV)
+	return known.version(v)
 }

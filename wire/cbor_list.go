@@ -19,27 +19,21 @@ import (
 type cborList[H object.Head] struct {
 	*cborDecoder[H]
 	*frame.CBOR
-	*crew.Crew[cborItem[H]]
+	*crew.Crew[item[H]]
 	meta      *metav1.ListMeta
 	others    []byte // the fields other than the items, as a map
 	seenItems bool
 	bare      bool // an item did not name its kind
 }
 
-// cborItem is a decoded item. bare means that it did not name its kind.
-type cborItem[H object.Head] struct {
-	object H
-	bare   bool
-}
-
 func (d *cborDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
 	return func(yield func(H, error) bool) {
 		s := frame.NewSource(body)
 		l := &cborList[H]{cborDecoder: d, CBOR: d.scan(s), meta: meta}
-		newItem := func() crew.Decode[cborItem[H]] { return d.newItem(known) }
-		l.Crew = crew.New(s, newItem, func(i cborItem[H]) bool {
+		newItem := func() crew.Decode[item[H]] { return d.newItem(known) }
+		l.Crew = crew.New(s, newItem, func(i item[H]) bool {
 			l.bare = l.bare || i.bare
-			return yield(i.object, nil)
+			return i.passed || yield(i.object, nil)
 		})
 		defer l.Close()
 		err := l.run()
@@ -160,15 +154,19 @@ func (l *cborList[H]) check() error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *cborDecoder[H]) newItem(known Known[H]) crew.Decode[cborItem[H]] {
-	return func(i frame.Item, number int) (cborItem[H], error) {
+func (d *cborDecoder[H]) newItem(known Known[H]) crew.Decode[item[H]] {
+	glance := newGlance(d.wanted, d)
+	return func(i frame.Item, number int) (item[H], error) {
+		if _, passed := glance.passes(i); passed {
+			return item[H]{passed: true}, nil
+		}
 		if have, ok := d.known(known, i.Raw); ok {
-			return cborItem[H]{object: have}, nil
+			return item[H]{object: have}, nil
 		}
 		obj, bare, err := d.decodeItem(i.Raw, true)
 		if err != nil {
-			return cborItem[H]{}, d.fail(whereItem(number), i.Raw, err)
+			return item[H]{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return cborItem[H]{obj, bare}, nil
+		return item[H]{object: obj, bare: bare}, nil
 	}
 }

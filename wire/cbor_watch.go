@@ -27,8 +27,9 @@ func (d *cborDecoder[H]) Watch(body io.Reader, known Known[H]) iter.Seq2[Event[H
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
 func (d *cborDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[Event[H]] {
+	glance := newGlance(d.wanted, d)
 	return func(i frame.Item, number int) (Event[H], error) {
-		ev, err := d.event(i.Raw, known)
+		ev, err := d.event(glance, i.Raw, known)
 		if err != nil {
 			return Event[H]{}, inFrame(number, err)
 		}
@@ -38,8 +39,8 @@ func (d *cborDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[E
 }
 
 // event decodes a frame.
-func (d *cborDecoder[H]) event(frame []byte, known Known[H]) (ev Event[H], err error) {
-	typ, obj, err := cbor.SplitEvent(frame)
+func (d *cborDecoder[H]) event(glance *glance, raw []byte, known Known[H]) (ev Event[H], err error) {
+	typ, obj, err := cbor.SplitEvent(raw)
 	if err != nil {
 		return ev, d.fail("", nil, err)
 	}
@@ -54,7 +55,13 @@ func (d *cborDecoder[H]) event(frame []byte, known Known[H]) (ev Event[H], err e
 		return ev, d.watchError(obj)
 	case watch.Bookmark:
 		d = d.bookmarks
-	case watch.Added:
+	default:
+		if v, passed := glance.passes(frame.Item{Raw: obj}); passed {
+			ev.pass(v)
+			return ev, nil
+		}
+	}
+	if ev.Type == watch.Added {
 		if have, ok := d.known(known, obj); ok {
 			ev.Object = have
 			return ev, nil

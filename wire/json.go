@@ -7,11 +7,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
 	"github.com/millrace-dev/millrace/wire/internal/json"
 )
 
@@ -26,6 +28,8 @@ type jsonDecoder[H object.Head] struct {
 	how       *json.Kind      // nil for unstructured objects, and if the reference reads all
 	layout    *layout         // of packed objects; nil where they are not packed as they come
 	bookmarks *jsonDecoder[H] // decodes bookmarks, which are never projected
+
+	wanted func(object.Head) bool // nil where all objects are
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
@@ -74,6 +78,13 @@ func (d *jsonDecoder[H]) Object(body []byte) (H, error) {
 		return none, d.fail("object", nil, err)
 	}
 	return d.decode(json.NewRun(nil, d.fields), i, false)
+}
+
+// Choosing implements Decoder.
+func (d *jsonDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
+	choosing := *d
+	choosing.wanted = wanted
+	return &choosing
 }
 
 // decode decodes an object that must name its own kind. A Status instead of an
@@ -199,14 +210,32 @@ func decodeStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
+// identify implements glanced.
+func (d *jsonDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
+	of, ok := json.IdentityOf(i)
+	if !ok || d.checkKind(of.APIVersion, of.Kind) != nil {
+		return v, false
+	}
+	return object.Version{Key: object.Key{Namespace: of.Namespace, Name: of.Name}, UID: types.UID(of.UID), RV: of.RV}, true
+}
+
+// readHead implements glanced.
+func (d *jsonDecoder[H]) readHead(h *head.Head, i frame.Item) bool { return json.ReadHead(h, i) }
+
+// decodeWhole implements glanced.
+func (d *jsonDecoder[H]) decodeWhole(i frame.Item) (object.Object, error) {
+	obj, _, err := d.bookmarks.object(json.NewRun(nil, nil), i, false)
+	return obj, err
+}
+
 // known returns the caller's object if i is the same version of it.
 func (d *jsonDecoder[H]) known(known Known[H], i frame.Item) (have H, ok bool) {
 	if known == nil {
 		return have, false
 	}
-	key, uid, rv, ok := json.HeadOf(i)
+	v, ok := d.identify(i)
 	if !ok {
 		return have, false
 	}
-	return known.version(key, string(uid), rv)
+	return known.version(v)
 }

@@ -22,7 +22,7 @@ import (
 type jsonList[H object.Head] struct {
 	*jsonDecoder[H]
 	*frame.JSON
-	*crew.Crew[jsonItem[H]]
+	*crew.Crew[item[H]]
 	meta       *metav1.ListMeta
 	apiVersion string
 	kind       string
@@ -31,19 +31,13 @@ type jsonList[H object.Head] struct {
 	bare       bool // an item did not name its kind
 }
 
-// jsonItem is a decoded item. bare means that it did not name its kind.
-type jsonItem[H object.Head] struct {
-	object H
-	bare   bool
-}
-
 func (d *jsonDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
 	return func(yield func(H, error) bool) {
 		l := &jsonList[H]{jsonDecoder: d, JSON: d.scan(frame.NewSource(body)), meta: meta}
-		newItem := func() crew.Decode[jsonItem[H]] { return d.newItem(known) }
-		l.Crew = crew.New(l.JSON.Source, newItem, func(i jsonItem[H]) bool {
+		newItem := func() crew.Decode[item[H]] { return d.newItem(known) }
+		l.Crew = crew.New(l.JSON.Source, newItem, func(i item[H]) bool {
 			l.bare = l.bare || i.bare
-			return yield(i.object, nil)
+			return i.passed || yield(i.object, nil)
 		})
 		defer l.Close()
 		err := l.run()
@@ -186,16 +180,19 @@ func (l *jsonList[H]) itemFailed(err error) error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *jsonDecoder[H]) newItem(known Known[H]) crew.Decode[jsonItem[H]] {
-	run := d.newRun()
-	return func(i frame.Item, number int) (jsonItem[H], error) {
+func (d *jsonDecoder[H]) newItem(known Known[H]) crew.Decode[item[H]] {
+	run, glance := d.newRun(), newGlance(d.wanted, d)
+	return func(i frame.Item, number int) (item[H], error) {
+		if _, passed := glance.passes(i); passed {
+			return item[H]{passed: true}, nil
+		}
 		if have, ok := d.known(known, i); ok {
-			return jsonItem[H]{object: have}, nil
+			return item[H]{object: have}, nil
 		}
 		obj, bare, err := d.decodeItem(run, i, true)
 		if err != nil {
-			return jsonItem[H]{}, d.fail(whereItem(number), i.Raw, err)
+			return item[H]{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return jsonItem[H]{obj, bare}, nil
+		return item[H]{object: obj, bare: bare}, nil
 	}
 }

@@ -541,10 +541,10 @@ func TestJSONHead(t *testing.T) {
 		d := &jsonDecoder[*corev1.Pod]{opts: Options{}.withDefaults()}
 		i, err := d.scan(frame.FromBytes([]byte(body))).Value()
 		require.NoError(t, err, body)
-		key, uid, rv, ok := json.HeadOf(i)
+		of, ok := json.IdentityOf(i)
 		require.Equal(t, want != "", ok, body)
 		if ok {
-			require.Equal(t, want, fmt.Sprintf("%s/%s %s %s", key.Namespace, key.Name, uid, rv))
+			require.Equal(t, want, fmt.Sprintf("%s/%s %s %s", of.Namespace, of.Name, of.UID, of.RV))
 		}
 	}
 }

@@ -27,10 +27,10 @@ func (d *jsonDecoder[H]) Watch(body io.Reader, known Known[H]) iter.Seq2[Event[H
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
 func (d *jsonDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[Event[H]] {
-	run := d.newRun()
+	run, glance := d.newRun(), newGlance(d.wanted, d)
 	run.Versions = true
 	return func(i frame.Item, number int) (Event[H], error) {
-		ev, err := d.event(run, i, known)
+		ev, err := d.event(run, glance, i, known)
 		if err != nil {
 			return Event[H]{}, inFrame(number, err)
 		}
@@ -40,7 +40,7 @@ func (d *jsonDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[E
 }
 
 // event decodes a frame.
-func (d *jsonDecoder[H]) event(run *json.Run, found frame.Item, known Known[H]) (ev Event[H], err error) {
+func (d *jsonDecoder[H]) event(run *json.Run, glance *glance, found frame.Item, known Known[H]) (ev Event[H], err error) {
 	typ, obj, err := json.SplitEvent(found, d.opts.MaxDepth)
 	if err != nil {
 		return ev, d.fail("", nil, err)
@@ -55,10 +55,17 @@ func (d *jsonDecoder[H]) event(run *json.Run, found frame.Item, known Known[H]) 
 	case watch.Error:
 		return ev, d.watchError(obj.Raw)
 	case watch.Bookmark:
-		if d.bookmarks != d {
-			d, run = d.bookmarks, d.bookmarks.newRun() // what a run knows is what of an object is wanted
+		if d.fields != nil || d.make.packer != nil {
+			run = d.bookmarks.newRun() // what a run knows is what of an object is wanted
 		}
-	case watch.Added:
+		d = d.bookmarks
+	default:
+		if v, passed := glance.passes(obj); passed {
+			ev.pass(v)
+			return ev, nil
+		}
+	}
+	if ev.Type == watch.Added {
 		if have, ok := d.known(known, obj); ok {
 			ev.Object = have
 			return ev, nil

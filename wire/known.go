@@ -11,10 +11,10 @@ type Known[T object.Head] func(key object.Key) (T, bool)
 
 // version returns the caller's object if it is this version of this object, and
 // not of another one with the same name (L04).
-func (k Known[T]) version(key object.Key, uid, rv string) (have T, ok bool) {
-	if k == nil || key.Name == "" || rv == "" {
+func (k Known[T]) version(v object.Version) (have T, ok bool) {
+	if k == nil || v.Key.Name == "" || v.RV == "" {
 		return have, false
 	}
-	have, ok = k(key)
-	return have, ok && have.GetResourceVersion() == rv && string(have.GetUID()) == uid
+	have, ok = k(v.Key)
+	return have, ok && have.GetResourceVersion() == v.RV && have.GetUID() == v.UID
 }

@@ -57,6 +57,11 @@ func (u unpacking[T]) open(packed *Packed[T], err error) (none T, _ error) {
 	return o, nil
 }
 
+// Choosing implements Decoder.
+func (u unpacking[T]) Choosing(wanted func(object.Head) bool) Decoder[T] {
+	return unpacking[T]{u.packing.Choosing(wanted)}
+}
+
 func (u unpacking[T]) Object(body []byte) (T, error) { return u.open(u.packing.Object(body)) }
 
 func (u unpacking[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {

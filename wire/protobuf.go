@@ -5,9 +5,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/fault"
+	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 	"github.com/millrace-dev/millrace/wire/internal/protobuf"
 	"github.com/millrace-dev/millrace/wire/internal/share"
@@ -26,6 +29,8 @@ type protobufDecoder[H object.Head] struct {
 	messages  *protobuf.Guard     // of what the reference reads
 	layout    *layout             // of packed objects; nil where they are not packed as they come
 	bookmarks *protobufDecoder[H] // decodes bookmarks, which are never projected
+
+	wanted func(object.Head) bool // nil where all objects are
 }
 
 func newProtobufDecoder[H object.Head](t *target, opts Options, p product[H]) (*protobufDecoder[H], error) {
@@ -57,35 +62,51 @@ func (d *protobufDecoder[H]) fail(where string, raw []byte, err error) *Error {
 }
 
 func (d *protobufDecoder[H]) Object(body []byte) (H, error) {
-	return d.open(new(protobuf.Run), body, nil, false)
+	raw, err := d.open(body)
+	if err != nil {
+		var none H
+		return none, err
+	}
+	return d.opened(new(protobuf.Run), raw, nil, false)
 }
 
-// open decodes an object in its envelope, which must name its kind. A known object
-// is returned instead.
-func (d *protobufDecoder[H]) open(run *protobuf.Run, body []byte, known Known[H], named bool) (H, error) {
-	var none H
+// Choosing implements Decoder.
+func (d *protobufDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
+	choosing := *d
+	choosing.wanted = wanted
+	return &choosing
+}
+
+// open returns the bytes of an object out of its envelope, which must name its kind.
+func (d *protobufDecoder[H]) open(body []byte) (raw []byte, err error) {
 	e, err := protobuf.Open(MediaProtobuf, body)
 	if err != nil {
-		return none, d.fail("object", nil, err)
+		return nil, d.fail("object", nil, err)
 	}
 	if err := d.opts.checkSize(e.Raw); err != nil {
-		return none, d.fail("object", e.Raw, err)
+		return nil, d.fail("object", e.Raw, err)
 	}
 	if isStatus(e.APIVersion, e.Kind) && !d.isStatus() {
-		return none, unmarshalStatus(e.Raw)
+		return nil, unmarshalStatus(e.Raw)
 	}
 	if err = d.checkKind(e.APIVersion, e.Kind); err == nil && e.Kind == "" {
 		err = d.wrongKind(e.APIVersion, e.Kind)
 	}
 	if err != nil {
-		return none, d.fail("object", e.Raw, err)
+		return nil, d.fail("object", e.Raw, err)
 	}
-	if have, ok := d.known(known, e.Raw); ok {
+	return e.Raw, nil
+}
+
+// opened decodes an object that was in an envelope. A known object is returned instead.
+func (d *protobufDecoder[H]) opened(run *protobuf.Run, raw []byte, known Known[H], named bool) (H, error) {
+	if have, ok := d.known(known, raw); ok {
 		return have, nil
 	}
-	obj, err := d.decode(run, e.Raw, named)
+	obj, err := d.decode(run, raw, named)
 	if err != nil {
-		return none, d.fail("object", e.Raw, err)
+		var none H
+		return none, d.fail("object", raw, err)
 	}
 	return obj, nil
 }
@@ -151,16 +172,36 @@ func unmarshalStatus(raw []byte) error {
 	return apierrors.FromObject(status)
 }
 
+// identify implements glanced.
+func (d *protobufDecoder[H]) identify(i frame.Item) (v object.Version, ok bool) {
+	h, ok := protobuf.HeadOf(i.Raw)
+	if !ok || len(h.Name) == 0 {
+		return v, false
+	}
+	// The strings last as long as the bytes do, which is longer than the call.
+	v.Key = object.Key{Namespace: memory.String(h.Namespace), Name: memory.String(h.Name)}
+	v.UID, v.RV = types.UID(memory.String(h.UID)), memory.String(h.RV)
+	return v, true
+}
+
+// readHead implements glanced.
+func (d *protobufDecoder[H]) readHead(h *head.Head, i frame.Item) bool {
+	return protobuf.ReadHead(h, i.Raw)
+}
+
+// decodeWhole implements glanced.
+func (d *protobufDecoder[H]) decodeWhole(i frame.Item) (object.Object, error) {
+	return d.bookmarks.object(new(protobuf.Run), i.Raw, false)
+}
+
 // known returns the caller's object if raw is the same version of it.
 func (d *protobufDecoder[H]) known(k Known[H], raw []byte) (have H, ok bool) {
 	if k == nil {
 		return have, false
 	}
-	h, ok := protobuf.HeadOf(raw)
+	v, ok := d.identify(frame.Item{Raw: raw})
 	if !ok {
 		return have, false
 	}
-	// The strings last as long as raw does, which is longer than the call.
-	key := object.Key{Namespace: memory.String(h.Namespace), Name: memory.String(h.Name)}
-	return k.version(key, memory.String(h.UID), memory.String(h.RV))
+	return k.version(v)
 }

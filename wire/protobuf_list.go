@@ -23,16 +23,16 @@ import (
 type protobufList[H object.Head] struct {
 	*protobufDecoder[H]
 	*frame.Protobuf
-	*crew.Crew[H]
+	*crew.Crew[item[H]]
 	meta     *metav1.ListMeta
 	envelope protobuf.Envelope
 }
 
 func (d *protobufDecoder[H]) List(body io.Reader, meta *metav1.ListMeta, known Known[H]) iter.Seq2[H, error] {
 	return func(yield func(H, error) bool) {
-		newItem := func() crew.Decode[H] { return d.newItem(known) }
+		newItem := func() crew.Decode[item[H]] { return d.newItem(known) }
 		s := &frame.Protobuf{Source: frame.NewSource(body), MaxBytes: d.opts.MaxObjectBytes}
-		p := crew.New(s.Source, newItem, func(item H) bool { return yield(item, nil) })
+		p := crew.New(s.Source, newItem, func(i item[H]) bool { return i.passed || yield(i.object, nil) })
 		defer p.Close()
 		l := &protobufList[H]{protobufDecoder: d, Protobuf: s, Crew: p, meta: meta, envelope: protobuf.Envelope{Media: MediaProtobuf}}
 		if err := l.read(); err != nil && err != crew.ErrStopped {
@@ -186,16 +186,19 @@ func (l *protobufList[H]) readItem(size uint64) error {
 }
 
 // newItem returns a function that decodes items, for one goroutine.
-func (d *protobufDecoder[H]) newItem(known Known[H]) crew.Decode[H] {
-	run := d.newRun()
-	return func(i frame.Item, number int) (H, error) {
+func (d *protobufDecoder[H]) newItem(known Known[H]) crew.Decode[item[H]] {
+	run, glance := d.newRun(), newGlance(d.wanted, d)
+	return func(i frame.Item, number int) (item[H], error) {
+		if _, passed := glance.passes(i); passed {
+			return item[H]{passed: true}, nil
+		}
 		if have, ok := d.known(known, i.Raw); ok {
-			return have, nil
+			return item[H]{object: have}, nil
 		}
 		obj, err := d.decode(run, i.Raw, true)
 		if err != nil {
-			return obj, d.fail(whereItem(number), i.Raw, err)
+			return item[H]{}, d.fail(whereItem(number), i.Raw, err)
 		}
-		return obj, nil
+		return item[H]{object: obj}, nil
 	}
 }

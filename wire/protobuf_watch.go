@@ -26,10 +26,10 @@ func (d *protobufDecoder[H]) Watch(body io.Reader, known Known[H]) iter.Seq2[Eve
 
 // newFrame returns a function that decodes frames of s, for one goroutine.
 func (d *protobufDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Decode[Event[H]] {
-	run := d.newRun()
+	run, glance := d.newRun(), newGlance(d.wanted, d)
 	run.Versions = true
 	return func(i frame.Item, number int) (Event[H], error) {
-		ev, err := d.event(run, i.Raw, known)
+		ev, err := d.event(run, glance, i.Raw, known)
 		if err != nil {
 			return Event[H]{}, inFrame(number, err)
 		}
@@ -39,7 +39,7 @@ func (d *protobufDecoder[H]) newFrame(s *frame.Source, known Known[H]) crew.Deco
 }
 
 // event decodes a frame.
-func (d *protobufDecoder[H]) event(run *protobuf.Run, raw []byte, known Known[H]) (ev Event[H], err error) {
+func (d *protobufDecoder[H]) event(run *protobuf.Run, glance *glance, raw []byte, known Known[H]) (ev Event[H], err error) {
 	typ, obj, err := protobuf.SplitEvent(raw)
 	if err == nil {
 		ev.Type, err = eventType(typ)
@@ -52,11 +52,19 @@ func (d *protobufDecoder[H]) event(run *protobuf.Run, raw []byte, known Known[H]
 		return ev, d.watchError(obj)
 	case watch.Added:
 	case watch.Bookmark:
-		d, known = d.bookmarks, nil
+		d, known, glance = d.bookmarks, nil, nil
 	default:
 		known = nil
 	}
-	ev.Object, err = d.open(run, obj, known, ev.Type != watch.Bookmark)
+	raw, err = d.open(obj)
+	if err != nil {
+		return ev, err
+	}
+	if v, passed := glance.passes(frame.Item{Raw: raw}); passed {
+		ev.pass(v)
+		return ev, nil
+	}
+	ev.Object, err = d.opened(run, raw, known, ev.Type != watch.Bookmark)
 	return ev, err
 }
 

@@ -47,6 +47,12 @@ func (f *frames[T]) find() error {
 	}
 }
 
+// pass makes the event one of an object that is not wanted.
+func (e *Event[T]) pass(v object.Version) {
+	v = v.Clone()
+	e.Passed = &v
+}
+
 func whereFrame(number int) string { return "frame " + strconv.Itoa(number) }
 
 // inFrame says in which frame a decoder failed.

@@ -35,6 +35,21 @@ type Decoder[T object.Head] interface {
 	// a streaming list begins with such events. Other events are newer than
 	// anything the caller knows.
 	Watch(body io.Reader, known Known[T]) iter.Seq2[Event[T], error]
+
+	// Choosing returns the decoder that leaves out the objects that wanted refuses: lists
+	// lack them, and their events have no object but its name (Event.Passed). Wanted is asked
+	// for every item of a list and for the object of every event but a bookmark, with a
+	// head that it must not keep, before anything else of the object is read and whatever
+	// Options.Keep says. Of what is not wanted no more is checked than that. It may be called from
+	// any goroutine, and must not block.
+	Choosing(wanted func(object.Head) bool) Decoder[T]
+}
+
+// item is what a decoder has made of an item of a list.
+type item[H object.Head] struct {
+	object H
+	bare   bool // it did not name its kind
+	passed bool // it is not wanted, and there is no object
 }
 
 // An Event is one frame of a watch: what happened, and the object afterwards, or

@@ -21,6 +21,7 @@ type Head struct {
 	Deleted    *metav1.Time // nil as a rule
 
 	Wanted      []string // keys of annotations; set by who wants to know them
+	WantsAll    bool     // all annotations are wanted
 	Annotations []Label  // those of them that there are
 
 	yes, no bool // what owners point to
@@ -64,7 +65,7 @@ func (h *Head) Delete(at metav1.Time) { h.time, h.Deleted = at, &h.time }
 
 // Wants reports whether the annotation is wanted.
 func (h *Head) Wants(key []byte) bool {
-	return slices.ContainsFunc(h.Wanted, func(wanted string) bool { return wanted == string(key) })
+	return h.WantsAll || slices.ContainsFunc(h.Wanted, func(wanted string) bool { return wanted == string(key) })
 }
 
 // Annotation returns an annotation that was wanted.

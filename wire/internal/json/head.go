@@ -1,34 +1,65 @@
 package json
 
 import (
-	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
+	"github.com/millrace-dev/millrace/wire/internal/head"
 	"github.com/millrace-dev/millrace/wire/internal/memory"
 )
 
-// HeadOf reads the key, UID and resource version of an object and decodes nothing
-// else. ok means that all of them are there in their usual form, so that decoding
-// the object would give the same. The strings point into i.raw.
-func HeadOf(i frame.Item) (key object.Key, uid types.UID, rv string, ok bool) {
+// Identity is which object an object is, in which version, and of which kind. Its strings
+// point into the object's bytes.
+type Identity struct {
+	APIVersion, Kind         string
+	Namespace, Name, UID, RV string
+}
+
+// IdentityOf reads the identity of an object and decodes nothing else. ok means that the name,
+// the UID and the version are there, and all in their usual form, so that decoding the object
+// would give the same.
+func IdentityOf(i frame.Item) (of Identity, ok bool) {
 	if len(i.Tape) == 0 {
-		return key, "", "", false
+		return of, false
 	}
 	w := walk{Item: i}
 	seen := false
 	ok = w.eachField(func(name []byte) bool {
-		if string(name) != "metadata" {
-			return w.pass()
+		switch string(name) {
+		case "apiVersion":
+			return w.once(&of.APIVersion)
+		case "kind":
+			return w.once(&of.Kind)
+		case "metadata":
+			if seen || w.peek() != '{' {
+				return false
+			}
+			seen = true
+			return w.metadata(&of)
 		}
-		if seen || w.peek() != '{' {
-			return false
-		}
-		seen = true
-		return w.metadata(&key, &uid, &rv)
+		return w.pass()
 	})
-	return key, uid, rv, ok && key.Name != "" && uid != "" && rv != ""
+	return of, ok && of.Name != "" && of.UID != "" && of.RV != ""
+}
+
+// ReadHead reads all of the head of an object, but for its kind, if it is as servers write it.
+// It decodes nothing else.
+func ReadHead(h *head.Head, i frame.Item) bool {
+	if len(i.Tape) == 0 {
+		return false
+	}
+	w := walk{Item: i}
+	metadata := func(name []byte) bool {
+		w.peek()
+		start := w.at
+		return w.pass() && (&walk{Item: frame.Item{Raw: w.Raw[start:w.at]}}).noteMetadata(h, memory.String(name), true) == nil
+	}
+	return w.eachField(func(name []byte) bool {
+		if string(name) == "metadata" {
+			return w.eachField(metadata)
+		}
+		return w.pass()
+	})
 }
 
 // nameOf returns the name of the object, or nil if it is not easily found.
@@ -53,28 +84,30 @@ func nameOf(i frame.Item) (name []byte) {
 	return name
 }
 
-func (w *walk) metadata(key *object.Key, uid *types.UID, rv *string) bool {
+func (w *walk) metadata(of *Identity) bool {
 	return w.eachField(func(name []byte) bool {
-		var into *string
 		switch string(name) {
 		case "namespace":
-			into = &key.Namespace
+			return w.once(&of.Namespace)
 		case "name":
-			into = &key.Name
+			return w.once(&of.Name)
 		case "uid":
-			into = (*string)(uid)
+			return w.once(&of.UID)
 		case "resourceVersion":
-			into = rv
-		default:
-			return w.pass()
+			return w.once(&of.RV)
 		}
-		if *into != "" {
-			return false
-		}
-		text, plain, err := w.text()
-		*into = memory.String(text)
-		return err == nil && plain
+		return w.pass()
 	})
+}
+
+// once reads a plain text that was not met before.
+func (w *walk) once(into *string) bool {
+	if *into != "" {
+		return false
+	}
+	text, plain, err := w.text()
+	*into = memory.String(text)
+	return err == nil && plain
 }
 
 // eachField calls read at the value of each field of the object that begins

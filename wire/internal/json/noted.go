@@ -34,6 +34,11 @@ func (d *Run) noteField(at level, name string, raw []byte, whole bool) error {
 	if at != atMetadata {
 		return nil
 	}
+	return w.noteMetadata(h, name, whole)
+}
+
+// noteMetadata notes a field of the metadata.
+func (w *walk) noteMetadata(h *head.Head, name string, whole bool) error {
 	switch name {
 	case "namespace":
 		return w.noteText(&h.Namespace)

@@ -97,8 +97,10 @@ func once(at *[]byte, tag uint64, value []byte) bool {
 	return true
 }
 
-// readHead reads the head of an object that was sifted.
-func readHead(h *head.Head, raw []byte) bool {
+// ReadHead reads all of the head of an object, but for its kind. Its bytes may be anything of
+// which HeadOf has found that it is usual. It reports false where only a decoder knows what
+// they mean.
+func ReadHead(h *head.Head, raw []byte) bool {
 	meta, _, ok := lengthField(raw, 1)
 	for ok && len(meta) > 0 {
 		var tag uint64
@@ -120,7 +122,7 @@ func readHead(h *head.Head, raw []byte) bool {
 			h.Generation = int64(number(field))
 		case metaDeleted:
 			var at metav1.Time
-			ok = at.Unmarshal(value) == nil
+			ok = h.Deleted == nil && at.Unmarshal(value) == nil
 			h.Delete(at)
 		case metaLabels:
 			h.HasLabels = true
@@ -131,7 +133,9 @@ func readHead(h *head.Head, raw []byte) bool {
 			}
 		case metaOwners:
 			h.HasOwners = true
-			h.Owners = append(h.Owners, readOwner(h, value))
+			var o metav1.OwnerReference
+			ok = readOwner(h, &o, value)
+			h.Owners = append(h.Owners, o)
 		}
 	}
 	return ok
@@ -141,21 +145,21 @@ func readHead(h *head.Head, raw []byte) bool {
 // there twice: at anything else it reports false.
 func addPair(to []head.Label, entry []byte) ([]head.Label, bool) {
 	key, rest, _ := lengthField(entry, 1)
-	value, _, ok := lengthField(rest, 2)
-	if n := len(to); n > 0 && to[n-1].Key >= text(key) {
+	value, rest, ok := lengthField(rest, 2)
+	if n := len(to); len(rest) > 0 || n > 0 && to[n-1].Key >= text(key) {
 		ok = false
 	}
 	return append(to, head.Label{Key: text(key), Value: text(value)}), ok
 }
 
-// readOwner reads an owner, whose fields were checked.
-func readOwner(h *head.Head, raw []byte) (o metav1.OwnerReference) {
+// readOwner reads an owner.
+func readOwner(h *head.Head, o *metav1.OwnerReference, raw []byte) bool {
 	for len(raw) > 0 {
 		var tag uint64
 		var value []byte
 		field := raw
 		if tag, value, raw = plainField(raw); tag == 0 {
-			break
+			return false
 		}
 		switch tag >> 3 {
 		case ownerKind:
@@ -172,7 +176,7 @@ func readOwner(h *head.Head, raw []byte) (o metav1.OwnerReference) {
 			o.BlockOwnerDeletion = h.Flag(uint(number(field)) != 0)
 		}
 	}
-	return o
+	return true
 }
 
 // number is the value of a field that is one.

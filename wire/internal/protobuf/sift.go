@@ -53,7 +53,7 @@ func (d *Run) Sift(table *Table, h *head.Head, raw []byte, room *[]byte) (kept [
 		*room = s.apply(raw, (*room)[:0])
 		raw = *room
 	}
-	return raw, readHead(h, raw)
+	return raw, ReadHead(h, raw)
 }
 
 // fields checks the fields of a message that begins at byte at. cut is how many bytes

@@ -1,0 +1,187 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+)
+
+// heads writes down everything that it is asked about, and wants every second object of an owner.
+type heads struct {
+	mu    sync.Mutex
+	asked []string
+}
+
+func (h *heads) wants(o object.Head) bool {
+	owner := types.UID("")
+	if owners := o.GetOwnerReferences(); len(owners) > 0 {
+		owner = owners[0].UID
+	}
+	annotations := maps.Clone(o.GetAnnotations())
+	all := fmt.Sprint(object.VersionOf(o), o.GetGeneration(), o.GetDeletionTimestamp(), o.GetLabels(), annotations, owner, len(o.GetOwnerReferences()))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, all)
+	return len(owner+o.GetUID())%2 == 0
+}
+
+// seen sorts what was asked: several goroutines may have.
+func (h *heads) seen() []string { return slices.Sorted(slices.Values(h.asked)) }
+
+// chosenPods are Pods of all sorts.
+func chosenPods(n int) *corev1.PodList {
+	list := &corev1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}
+	for i := range n {
+		p := objects.Pod(1, i, objects.Options{Hostile: i%9 == 0})
+		p.UID += types.UID("ab"[:1+i%2])
+		switch i % 5 {
+		case 1:
+			p.Labels, p.OwnerReferences = nil, nil
+		case 2:
+			p.DeletionTimestamp = &metav1.Time{Time: p.CreationTimestamp.Time}
+		case 3:
+			p.Annotations = map[string]string{"escaped": "a \"quote\" \n <b>", "": "empty"}
+		case 4:
+			p.UID = "" // which only decoding tells
+		}
+		list.Items = append(list.Items, *p)
+	}
+	return list
+}
+
+// What is chosen before anything is decoded is what would be chosen afterwards, by the same
+// heads, in every encoding, whole and packed, and whatever is kept of the objects.
+func TestChoosingIsToLeaveOutWhatIsNotWanted(t *testing.T) {
+	list := chosenPods(200)
+	for _, media := range allMedia {
+		body := encodeAs(t, media, podListKind, list)
+		var stream []byte
+		for i := range list.Items {
+			stream = append(stream, frameOf(t, media, []string{"ADDED", "MODIFIED", "DELETED"}[i%3], podKind, &list.Items[i])...)
+			stream = append(stream, frameOf(t, media, "BOOKMARK", podKind, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(i)}})...)
+		}
+		for _, keep := range []Fields{{}, Only("spec.nodeName")} {
+			opts := Options{Kind: podKind, Keep: keep}
+			d := decoder[*corev1.Pod](t, media, opts)
+			choosesAsAfterwards(t, media, body, stream, d, podDecoder(t, media, Options{}))
+			packed, err := NewPacker[*corev1.Pod](nil).Decoder(media, opts)
+			require.NoError(t, err)
+			choosesAsAfterwards(t, media, body, stream, packed, podDecoder(t, media, Options{}))
+		}
+	}
+}
+
+func choosesAsAfterwards[H object.Head](t *testing.T, media string, body, stream []byte, d Decoder[H], whole Decoder[*corev1.Pod]) {
+	t.Helper()
+	var before, after heads
+	var want, got []object.Version
+	for o, err := range whole.List(bytes.NewReader(body), new(metav1.ListMeta), nil) {
+		require.NoError(t, err)
+		if after.wants(o) {
+			want = append(want, object.VersionOf(o))
+		}
+	}
+	for o, err := range d.Choosing(before.wants).List(bytes.NewReader(body), new(metav1.ListMeta), nil) {
+		require.NoError(t, err)
+		got = append(got, object.VersionOf(o))
+	}
+	require.Equal(t, want, got, media)
+	require.Equal(t, after.seen(), before.seen(), media)
+	require.NotEmpty(t, got)
+	require.Less(t, len(got), len(before.asked))
+
+	var told, heard []string
+	before, after = heads{}, heads{}
+	for e, err := range whole.Watch(bytes.NewReader(stream), nil) {
+		require.NoError(t, err)
+		told = append(told, fmt.Sprint(e.Type, object.VersionOf(e.Object), e.Type != "BOOKMARK" && !after.wants(e.Object)))
+	}
+	for e, err := range d.Choosing(before.wants).Watch(bytes.NewReader(stream), nil) {
+		require.NoError(t, err)
+		require.NotZero(t, e.Bytes)
+		require.False(t, e.Decoded.IsZero())
+		if e.Passed != nil {
+			heard = append(heard, fmt.Sprint(e.Type, *e.Passed, true))
+			continue
+		}
+		heard = append(heard, fmt.Sprint(e.Type, object.VersionOf(e.Object), false))
+	}
+	require.Equal(t, told, heard, media)
+	require.Equal(t, after.seen(), before.seen(), media)
+}
+
+// What is not wanted is not looked at any further than its head, and known objects are asked
+// for too. What cannot be read at all is an error, whoever wants it.
+func TestWhatIsNotWantedIsNotDecoded(t *testing.T) {
+	have := versioned("a", "1", "7")
+	meta, err := have.ObjectMeta.Marshal()
+	require.NoError(t, err)
+	garbled := append(lengthPrefixed(1, meta), lengthPrefixed(2, []byte("no pod's spec"))...)
+	none := func(object.Head) bool { return false }
+	for o, err := range podDecoder(t, MediaProtobuf, Options{}).Choosing(none).List(bytes.NewReader(listAround(t, garbled)), new(metav1.ListMeta), having(have)) {
+		t.Errorf("%v, %v", o, err)
+	}
+	for media, body := range map[string][]byte{
+		MediaJSON:     []byte(`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a","labels":7}}]}`),
+		MediaProtobuf: listAround(t, lengthPrefixed(1, []byte("no metadata"))),
+	} {
+		_, _, err := readList(podDecoder(t, media, Options{}).Choosing(none), bytes.NewReader(body))
+		var malformed *Error
+		require.ErrorAs(t, err, &malformed, media)
+	}
+	_, err = readWatch(podDecoder(t, MediaJSON, Options{}).Choosing(none), bytes.NewReader(
+		[]byte(`{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"a","uid":"1","resourceVersion":"1"}}}`)))
+	require.ErrorIs(t, err, ErrKind)
+}
+
+// BenchmarkForeign passes by 1,000 objects that are not wanted; one operation is one of them.
+// BenchmarkList and BenchmarkWatch are what it costs to decode them first.
+func BenchmarkForeign(b *testing.B) {
+	const n = 1000
+	for _, media := range allMedia {
+		var stream []byte
+		for i := range n {
+			stream = append(stream, frameOf(b, media, "MODIFIED", podKind, objects.Pod(1, i, objects.Options{}))...)
+		}
+		list := benchList(b, media, n)
+		for name, wanted := range map[string]func(object.Head) bool{
+			"uid":   func(o object.Head) bool { return o.GetUID() == "" },
+			"label": func(o object.Head) bool { return o.GetLabels()["app"] == "none" },
+		} {
+			d := podDecoder(b, media, Options{}).Choosing(wanted)
+			b.Run(media+"/list/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					if i%n > 0 {
+						continue
+					}
+					for _, err := range d.List(bytes.NewReader(list), new(metav1.ListMeta), nil) {
+						require.NoError(b, err)
+					}
+				}
+			})
+			b.Run(media+"/watch/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for i := 0; b.Loop(); i++ {
+					if i%n > 0 {
+						continue
+					}
+					for _, err := range d.Watch(bytes.NewReader(stream), nil) {
+						require.NoError(b, err)
+					}
+				}
+			})
+		}
+	}
+}
