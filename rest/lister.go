@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -30,16 +31,26 @@ func (r *Resource[T]) List(ctx context.Context, opts metav1.ListOptions) source.
 type reading[T object.Object, H object.Head] struct {
 	*Resource[T]
 	decoders decoders[H]
-	known    wire.Known[H] // nil where every object is new
+	known    wire.Known[H]          // nil where every object is new
+	wanted   func(object.Head) bool // nil where every object is wanted
 }
 
 // whole reads the objects as they are.
 func (r *Resource[T]) whole() reading[T, T] {
-	as := reading[T, T]{Resource: r, known: r.known}
+	as := reading[T, T]{Resource: r, known: r.known, wanted: r.wanted}
 	if r.codec != nil {
 		as.decoders = r.codec.decoders
 	}
 	return as
+}
+
+// decoder returns the decoder for the body of an answer.
+func (r reading[T, H]) decoder(resp *http.Response) (wire.Decoder[H], error) {
+	decoder, err := r.decoders.of(r.client, resp)
+	if err != nil || r.wanted == nil {
+		return decoder, err
+	}
+	return decoder.Choosing(r.wanted), nil
 }
 
 func (r reading[T, H]) list(ctx context.Context, opts metav1.ListOptions) source.List[H] {
@@ -119,7 +130,16 @@ func (l *pageReader[T, H]) page(ctx context.Context, meta *metav1.ListMeta, yiel
 			resp.Body.Close()
 		}
 	}()
-	decoder, err := r.decoders.of(r.client, resp)
+	var some atomic.Bool // items that are not wanted are items
+	if wanted := r.wanted; wanted != nil {
+		r.wanted = func(o object.Head) bool {
+			if !some.Load() {
+				some.Store(true)
+			}
+			return wanted(o)
+		}
+	}
+	decoder, err := r.decoder(resp)
 	if err != nil {
 		return false, req.wrap(err)
 	}
@@ -132,6 +152,9 @@ func (l *pageReader[T, H]) page(ctx context.Context, meta *metav1.ListMeta, yiel
 		if !yield(item, nil) {
 			return false, nil
 		}
+	}
+	if some.Load() {
+		l.empty = 0
 	}
 	read = true
 	return true, nil

@@ -14,7 +14,7 @@ import (
 // Packing implements source.Packer: lists and watches bring objects that are packed by p,
 // straight from what the server sent.
 func (r *Resource[T]) Packing(p *wire.Packer[T]) source.Namespacer[*wire.Packed[T]] {
-	as := &packing[T]{reading[T, *wire.Packed[T]]{Resource: r}}
+	as := &packing[T]{reading[T, *wire.Packed[T]]{Resource: r, wanted: r.wanted}}
 	if r.codec != nil {
 		opts := r.codec.opts
 		as.decoders = newDecoders(func(media string) (wire.Decoder[*wire.Packed[T]], error) { return p.Decoder(media, opts) })
@@ -43,6 +43,13 @@ func (p *packing[T]) Reusing(known wire.Known[*wire.Packed[T]]) source.ListerWat
 	reusing := *p
 	reusing.known = known
 	return &reusing
+}
+
+// Choosing implements source.Chooser.
+func (p *packing[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[*wire.Packed[T]] {
+	choosing := *p
+	choosing.wanted = wanted
+	return &choosing
 }
 
 // In implements source.Namespacer; it does not fail.

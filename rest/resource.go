@@ -22,8 +22,8 @@ import (
 // out where the kind is served. The places of the built-in kinds are known; discovery
 // is asked about them only after the server answered 404.
 //
-// A Resource is immutable and safe for concurrent use. Namespace, Subresource and
-// Keep return narrower ones, Sharing and Reusing cheaper ones; all of them share
+// A Resource is immutable and safe for concurrent use. Namespace, Subresource,
+// Keep and Choosing return narrower ones, Sharing and Reusing cheaper ones; all of them share
 // what was found out.
 //
 // If the server refuses, a verb fails with apimachinery's *errors.StatusError (test
@@ -39,6 +39,8 @@ type Resource[T object.Object] struct {
 	namespace   string
 	subresource string
 	known       wire.Known[T] // nil where every object is decoded
+
+	wanted func(object.Head) bool // nil where every object is wanted
 }
 
 // ResourceFor returns the resource of a Go type that the client's scheme knows
@@ -204,6 +206,13 @@ func (r *Resource[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 	keeping := *r
 	keeping.known = known
 	return &keeping
+}
+
+// Choosing implements source.Chooser: what is not wanted is not decoded.
+func (r *Resource[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
+	choosing := *r
+	choosing.wanted = wanted
+	return &choosing
 }
 
 // In implements source.Namespacer; it does not fail.

@@ -40,7 +40,7 @@ func (r reading[T, H]) watch(ctx context.Context, opts metav1.ListOptions) (iter
 	if err != nil {
 		return nil, err
 	}
-	decoder, err := r.decoders.of(r.client, resp)
+	decoder, err := r.decoder(resp)
 	if err != nil {
 		resp.Body.Close()
 		return nil, req.wrap(err)

@@ -1,0 +1,62 @@
+package rest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+var (
+	_ source.Chooser[*corev1.Pod]               = (*Resource[*corev1.Pod])(nil)
+	_ source.Chooser[*wire.Packed[*corev1.Pod]] = (*packing[*corev1.Pod])(nil)
+)
+
+// Lists and watches lack what is not wanted, whole and packed, on every page.
+func TestChoosingLeavesOut(t *testing.T) {
+	pods := ResourceFor[*corev1.Pod](podsServer(t))
+	wanted := func(o object.Head) bool { return o.GetName() == "b" && o.GetLabels()["app"] != "" }
+	leavesOut(t, source.Choosing(pods, wanted))
+	packing := source.Packing(pods, wire.NewPacker[*corev1.Pod](nil))
+	leavesOut(t, source.Choosing[*wire.Packed[*corev1.Pod]](packing, wanted))
+	leavesOut(t, source.Packing(pods.Choosing(wanted), wire.NewPacker[*corev1.Pod](nil)))
+}
+
+func leavesOut[T object.Head](t *testing.T, from source.ListerWatcher[T]) {
+	t.Helper()
+	var got []string
+	list := from.List(t.Context(), metav1.ListOptions{Limit: 2})
+	for o, err := range list.Items {
+		require.NoError(t, err)
+		got = append(got, o.GetName())
+	}
+	require.Equal(t, "9", list.Meta.ResourceVersion)
+	events, err := from.Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for e, err := range events {
+		require.NoError(t, err)
+		if e.Passed != nil {
+			got = append(got, "passed "+e.Passed.Key.Name)
+			continue
+		}
+		got = append(got, e.Object.GetName())
+	}
+	require.Equal(t, []string{"b", "passed a", "b"}, got)
+}
+
+// A page of which nothing is wanted is not an empty one.
+func TestAPageOfWhichNothingIsWantedIsNotEmpty(t *testing.T) {
+	list := &pageReader[*corev1.Pod, *corev1.Pod]{
+		reading: ResourceFor[*corev1.Pod](podsServer(t)).Choosing(func(object.Head) bool { return false }).(*Resource[*corev1.Pod]).whole(),
+		empty:   maxEmptyPages - 1,
+	}
+	goOn, err := list.page(t.Context(), new(metav1.ListMeta), func(*corev1.Pod, error) bool { t.Error("an item"); return false })
+	require.NoError(t, err)
+	require.True(t, goOn)
+	require.Zero(t, list.empty)
+}
