@@ -77,6 +77,11 @@ func (m *Manager) add(group Group, r Runnable) error {
 			return fmt.Errorf("add %s: %w", name, err)
 		}
 	}
+	if s, ok := r.(metrics.CertificateSource); ok {
+		if err := m.metrics.Register(metrics.NewCertificates(name, s)); err != nil {
+			return fmt.Errorf("add %s: %w", name, err)
+		}
+	}
 	if c, ok := r.(cache); ok && group == Caches {
 		m.mu.Lock()
 		m.caches = append(m.caches, c)

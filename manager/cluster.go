@@ -168,6 +168,9 @@ func (c *Cluster) WaitForSync(ctx context.Context) error { return c.factory.Wait
 // Status returns the status of every informer, by name.
 func (c *Cluster) Status() []sharedinformer.Status { return c.factory.Status() }
 
+// Unsynced returns the informers for which WaitForSync would wait.
+func (c *Cluster) Unsynced() []sharedinformer.Status { return c.factory.Unsynced() }
+
 // Views returns every informer, by name, for those who look at all of them.
 func (c *Cluster) Views() []sharedinformer.View { return c.factory.Views() }
 

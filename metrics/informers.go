@@ -22,6 +22,8 @@ type InformerOptions struct {
 // handlers have the labels handler and place (file:line) too.
 //
 //   - millrace_informer_synced: 1 when a whole initial list is in the cache
+//   - millrace_informer_awaited: 1 while it is not, and somebody may rely on it: for an
+//     optional kind that is not installed it stays 0
 //   - millrace_informer_state: how many informers are in the state, by
 //     label state
 //   - millrace_informer_failing_attempts: failures in a row, 0 when all is well
@@ -39,6 +41,7 @@ type InformerOptions struct {
 type Informers struct {
 	source   InformerSource
 	state    *prometheus.Desc
+	awaited  *prometheus.Desc
 	informer []metric[sharedinformer.Status]
 	handler  []metric[sharedinformer.HandlerStatus]
 }
@@ -50,6 +53,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 		return prometheus.NewDesc("millrace_informer_"+name, help, append([]string{"resource"}, labels...), opts.ConstLabels)
 	}
 	c.state = desc("state", "Informers of the resource that are in the state.", "state")
+	c.awaited = desc("awaited", "1 while a whole initial list is missing, unless the kind is optional and not installed.")
 
 	type s = sharedinformer.Status
 	informer := func(name, help string, kind prometheus.ValueType, value func(s) float64, merge merge) {
@@ -91,6 +95,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 // Describe implements prometheus.Collector.
 func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	out <- c.state
+	out <- c.awaited
 	for _, m := range c.informer {
 		out <- m.desc
 	}
@@ -108,6 +113,7 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	found := figures{}
+	c.await(out, found, informers)
 	for _, i := range informers {
 		resource := i.Reflector.Resource
 		for state := reflector.Idle; state <= reflector.Stopped; state++ {
@@ -123,4 +129,28 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	found.send(out)
+}
+
+// await puts who is waited for. A source that knows what is optional says so itself.
+func (c *Informers) await(out chan<- prometheus.Metric, found figures, informers []sharedinformer.Status) {
+	var missing []sharedinformer.Status
+	if source, ok := c.source.(interface {
+		Unsynced() []sharedinformer.Status
+	}); ok {
+		if missing, ok = read(out, c.awaited, source.Unsynced); !ok {
+			return
+		}
+	} else {
+		for _, i := range informers {
+			if !i.Synced {
+				missing = append(missing, i)
+			}
+		}
+	}
+	for _, i := range informers {
+		found.put(c.awaited, prometheus.GaugeValue, 0, worst, i.Reflector.Resource)
+	}
+	for _, i := range missing {
+		found.put(c.awaited, prometheus.GaugeValue, 1, worst, i.Reflector.Resource)
+	}
 }

@@ -21,6 +21,30 @@ type statuses []sharedinformer.Status
 
 func (s statuses) Status() []sharedinformer.Status { return s }
 
+// halves has one informer that is waited for, and another that is not.
+type halves struct{ statuses }
+
+func (h halves) Unsynced() []sharedinformer.Status { return h.statuses[:1] }
+
+func TestAnOptionalKindIsNotAwaited(t *testing.T) {
+	both := statuses{{Reflector: reflector.Status{Resource: "pods"}}, {Reflector: reflector.Status{Resource: "gadgets"}}}
+	for name, c := range map[string]struct {
+		source  metrics.InformerSource
+		gadgets string
+	}{"where the source knows it": {halves{both}, "0"}, "unless nobody knows": {both, "1"}} {
+		t.Run(name, func(t *testing.T) {
+			want := `
+# HELP millrace_informer_awaited 1 while a whole initial list is missing, unless the kind is optional and not installed.
+# TYPE millrace_informer_awaited gauge
+millrace_informer_awaited{resource="gadgets"} ` + c.gadgets + `
+millrace_informer_awaited{resource="pods"} 1
+`
+			collector := metrics.NewInformers(c.source, metrics.InformerOptions{})
+			require.NoError(t, testutil.CollectAndCompare(collector, strings.NewReader(want), "millrace_informer_awaited"))
+		})
+	}
+}
+
 func TestInformerMetrics(t *testing.T) {
 	source := statuses{{
 		Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, Lists: 2, Relists: 1, Watches: 7, Events: 40, Failures: 3},

@@ -3,6 +3,7 @@ package serving
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -104,6 +105,19 @@ func (s *Server) SelfSigned() []byte {
 		return nil
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.tls.Certificates[0].Certificate[0]})
+}
+
+// Certificate is the one that the server shows to clients now, nil without TLS. Files
+// are read again for it when they have changed.
+func (s *Server) Certificate() (*x509.Certificate, error) {
+	if s.tls == nil {
+		return nil, nil
+	}
+	leaf, err := served(s.tls)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name(), err)
+	}
+	return leaf, nil
 }
 
 // Listen opens the port, unless that was done. From then on connections are

@@ -31,18 +31,22 @@ type TLS struct {
 	MinVersion uint16
 }
 
+// served is the certificate that c serves now.
+func served(c *tls.Config) (*x509.Certificate, error) {
+	if c.GetCertificate == nil {
+		return x509.ParseCertificate(c.Certificates[0].Certificate[0])
+	}
+	cert, err := c.GetCertificate(nil)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(cert.Certificate[0])
+}
+
 // checkCertificate fails where clients refuse the certificate that c serves now,
 // because of the time.
 func checkCertificate(c *tls.Config, now time.Time) error {
-	var cert *tls.Certificate
-	if c.GetCertificate == nil {
-		cert = &c.Certificates[0]
-	} else if followed, err := c.GetCertificate(nil); err != nil {
-		return err
-	} else {
-		cert = followed
-	}
-	leaf, err := x509.ParseCertificate(cert.Certificate[0])
+	leaf, err := served(c)
 	switch {
 	case err != nil:
 		return err
