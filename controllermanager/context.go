@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // Context is what one controller is made of. Its methods may be called from any
@@ -85,6 +86,16 @@ func (c *Context) Controller() controller.Options {
 // and writes in this one's name.
 func ClientFor[T object.Object](c *Context) *controller.Client[T] {
 	return controller.NewClient(factory.Informer[T](c.factory), rest.ResourceFor[T](c.client))
+}
+
+// Shard is what a key puts into this process's share of the work; everything, where the
+// processes do not share it. See Options.Shard.
+func (c *Context) Shard(key shard.Key) shard.Scope { return c.opts.Shard(key) }
+
+// ClientOf is ClientFor for what a key puts into this process's share, as Context.Shard has it.
+func ClientOf[T object.Object](c *Context, key shard.Key) *controller.Client[T] {
+	of := factory.For[T]{Scope: factory.Scope{Shard: c.Shard(key)}}
+	return controller.NewClient(factory.InformerWith(c.factory, of), rest.ResourceFor[T](c.client))
 }
 
 // Clients returns a function for Options.NewClient: each controller gets a client of

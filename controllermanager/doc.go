@@ -14,6 +14,13 @@
 //	err = m.Add(cm)
 //	err = m.Run(manager.SignalContext())
 //
+// # Sharing
+//
+// With Options.Shard, such as m.Shard of a manager.Manager with Options.Sharding, every process
+// runs the controllers, each on its share (package shard): those ask for what they work on
+// with ClientOf. One that works on everything would do so in every process, and fails. What only
+// a leader is to run goes into a Manager of its own, without Shard.
+//
 // # The life of a controller
 //
 //	Disabled   by the user's choice, or by its own default

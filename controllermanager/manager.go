@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // Errors of the life of a Manager.
@@ -34,6 +35,7 @@ type Manager struct {
 	factory  *factory.Factory
 	opts     Options
 	enabled  []string
+	share    shard.Share // nil for everything
 
 	mu      sync.Mutex // guards all below; nothing is called while it is held
 	running bool
@@ -58,13 +60,21 @@ func New(registry *Registry, f *factory.Factory, opts Options) (*Manager, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{registry: registry, factory: f, opts: opts, enabled: enabled}
+	share, err := opts.share()
+	if err != nil {
+		return nil, fmt.Errorf("controller manager: %w", err)
+	}
+	m := &Manager{registry: registry, factory: f, opts: opts, enabled: enabled, share: share}
 	m.reset()
 	return m, nil
 }
 
 // Name is "controller manager".
 func (m *Manager) Name() string { return "controller manager" }
+
+// Share is the share of the work that is this process's; nil is everything. A
+// manager.Manager runs what has a share whether it leads or not.
+func (m *Manager) Share() shard.Share { return m.share }
 
 // Run makes and starts the controllers, and returns when all have returned: nil if ctx
 // was done, otherwise every error with the name of its controller. It may be called

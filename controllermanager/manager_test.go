@@ -27,19 +27,7 @@ import (
 
 // labeller makes a controller that labels Namespaces.
 func labeller(c *controllermanager.Context) (manager.Runnable, error) {
-	namespaces := controllermanager.ClientFor[*corev1.Namespace](c)
-	run, err := controller.New(c.Name(), controller.Objects(namespaces, func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
-		_, _, err := controller.CreateOrUpdate(ctx, namespaces, ns, func(ns *corev1.Namespace) error {
-			metav1.SetMetaDataLabel(&ns.ObjectMeta, "by", c.Name())
-			return nil
-		})
-		return controller.Result{}, err
-	}), c.Controller())
-	if err != nil {
-		return nil, err
-	}
-	run.Watch(controller.For(namespaces.Informer()))
-	return run, nil
+	return label(c, controllermanager.ClientFor[*corev1.Namespace](c))
 }
 
 func start(e *controllertest.Env, r *controllermanager.Registry, opts controllermanager.Options) *controllermanager.Manager {

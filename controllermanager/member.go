@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // member is one controller of a run.
@@ -45,6 +46,9 @@ func (r *round) create(d Descriptor, served Resources) (c member, err error) {
 	})
 	if v := reflect.ValueOf(c.run); err == nil && v.Kind() == reflect.Pointer && v.IsNil() {
 		err = fmt.Errorf("New returned a %T that is nil: return nil itself to decline", c.run)
+	}
+	if sharer, ok := c.run.(interface{ Share() shard.Share }); err == nil && ok && m.share != nil && sharer.Share() == nil {
+		err = errors.New("it works on everything, and would do so in every process that shares the work: let it ask for what it reconciles with ClientOf, or add it to a controllermanager.Manager without Options.Shard")
 	}
 	return c, err
 }

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/shard"
 )
 
 // The defaults of Options.
@@ -27,6 +29,12 @@ type Options struct {
 	// server's audit log and flow control can tell controllers apart; see Clients.
 	// If it is nil, all write with the client of the factory.
 	NewClient func(controller string) (*rest.Client, error)
+
+	// Shard, if not nil, is what Context.Shard returns, such as manager.Manager.Shard of a
+	// manager with Options.Sharding. If it gives this process a share, the controllers run
+	// in every process, and one that works on everything is an error: what only a leader
+	// is to run, or every process whole, goes into another Manager.
+	Shard func(shard.Key) shard.Scope
 
 	// MinResyncPeriod is the lower bound of Context.ResyncPeriod. Default
 	// DefaultMinResyncPeriod.
@@ -68,5 +76,17 @@ func (o *Options) complete() error {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Shard == nil {
+		o.Shard = func(shard.Key) shard.Scope { return shard.Scope{} }
+	}
 	return nil
+}
+
+// share asks for the share of this process; nil is everything.
+func (o *Options) share() (s shard.Share, err error) {
+	err = failure.Apart("Shard", func() error {
+		s = o.Shard(shard.ByUID()).Share
+		return nil
+	})
+	return s, err
 }

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -16,7 +15,7 @@ import (
 
 // Add lets r run as a part of the program: where r itself says
 // (LeaderElectionRunnable), clusters in Caches, servers in Servers, recorders of
-// events before all that may record some, controllers of a share of the work
+// events before all that may record some, what has a share of the work
 // (controller.Controller.Share) in Others, and all others in LeaderElected. If the
 // group has started, r starts at once.
 //
@@ -52,7 +51,7 @@ func (m *Manager) add(group Group, r Runnable) error {
 	if group < Servers || group > LeaderElected || group == warmUps {
 		return fmt.Errorf("add %s: there is no %v", name, group)
 	}
-	if c, ok := r.(*controller.Controller); ok && group == LeaderElected && c.Share() != nil {
+	if s, ok := r.(sharer); ok && group == LeaderElected && s.Share() != nil {
 		return fmt.Errorf("add %s: it has a share of the work, and would leave it undone where another process leads: add it to Others", name)
 	}
 	if err := m.once(r); err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/serving"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/webhook"
 )
 
@@ -45,6 +46,12 @@ type Warmer interface {
 type LeaderElectionRunnable interface {
 	Runnable
 	NeedLeaderElection() bool
+}
+
+// sharer is a runnable that may have a share of the work, as controllers do, and so is to run
+// in every process; nil is none.
+type sharer interface {
+	Share() shard.Share
 }
 
 // listener is a runnable that opens a port. It does so before anything runs.
@@ -97,6 +104,9 @@ func (g Group) String() string {
 
 // groupOf is where a runnable belongs if nobody says it.
 func groupOf(r Runnable) Group {
+	if s, ok := r.(sharer); ok && s.Share() != nil {
+		return Others // each process has its part
+	}
 	switch r := r.(type) {
 	case *serving.Server:
 		return Servers
@@ -106,10 +116,6 @@ func groupOf(r Runnable) Group {
 		return Caches
 	case *controller.Events:
 		return recorders
-	case *controller.Controller:
-		if r.Share() != nil {
-			return Others // each process has its part
-		}
 	case LeaderElectionRunnable:
 		if !r.NeedLeaderElection() {
 			return Others

@@ -1,5 +1,6 @@
 // Command controller-manager runs a ReplicaSet and a Deployment controller, as
-// kube-controller-manager does, for a cluster that has none.
+// kube-controller-manager does, for a cluster that has none. Several of it may divide the
+// namespaces among themselves (--share).
 package main
 
 import (
@@ -14,8 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllermanager"
 	"github.com/millrace-dev/millrace/examples/controller-manager/controllers"
+	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
@@ -38,6 +41,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 		kubeconfig = flags.String("kubeconfig", "", "the kubeconfig `file`; empty means KUBECONFIG, ~/.kube/config, or the Pod's own")
 		chosen     = flags.String("controllers", "*", registry.Usage())
 		elect      = flags.Bool("leader-elect", false, "let only one of several processes work, by a Lease in the configuration's namespace")
+		share      = flags.Bool("share", false, "let all of several processes work, each in its share of the namespaces")
 		resync     = flags.Duration("min-resync-period", controllermanager.DefaultMinResyncPeriod, "the least `time` after which everything is looked at again")
 		interval   = flags.Duration("controller-start-interval", controllermanager.DefaultStartInterval, "the least `time` between the starts of two controllers")
 		probes     = flags.String("health-probe-bind-address", "", "the `address` of /healthz and /readyz; empty means none")
@@ -50,6 +54,9 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("what is %q? There are only flags", flags.Arg(0))
 	}
+	if *elect && *share {
+		return errors.New("--leader-elect lets one process work, and --share all of them: leave one out")
+	}
 	cfg, err := config.LoadWith(config.LoadOptions{Kubeconfig: *kubeconfig})
 	if err != nil {
 		return err
@@ -58,6 +65,9 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	if *elect {
 		opts.LeaderElection = &leaderelection.Options{Name: "millrace-controller-manager"}
 	}
+	if *share {
+		opts.Sharding = &membership.Options{Name: "millrace-controller-manager", Layout: owned.Key().String()}
+	}
 	m, err := manager.New(cfg, opts)
 	if err != nil {
 		return err
@@ -65,6 +75,7 @@ func run(ctx context.Context, log *slog.Logger, args []string) error {
 	cm, err := controllermanager.New(registry, m.Factory(), controllermanager.Options{
 		Controllers:     *chosen,
 		NewClient:       controllermanager.Clients(cfg, m.Scheme()),
+		Shard:           m.Shard,
 		MinResyncPeriod: *resync,
 		StartInterval:   *interval,
 		Controller:      controller.Options{Metrics: m.Metrics().Controllers(), QueueMetrics: m.Metrics().WorkQueues()},

@@ -49,8 +49,8 @@ type deployments struct {
 
 func create(c *controllermanager.Context) (manager.Runnable, error) {
 	d := &deployments{
-		deployments: controllermanager.ClientFor[*appsv1.Deployment](c),
-		sets:        controllermanager.ClientFor[*appsv1.ReplicaSet](c),
+		deployments: controllermanager.ClientOf[*appsv1.Deployment](c, owned.Key()),
+		sets:        controllermanager.ClientOf[*appsv1.ReplicaSet](c, owned.Key()),
 		events:      c.Events(),
 		scheme:      c.Scheme(),
 	}

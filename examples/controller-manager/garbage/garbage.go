@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controllermanager"
+	"github.com/millrace-dev/millrace/examples/controller-manager/owned"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -37,7 +38,7 @@ func Descriptors() []controllermanager.Descriptor {
 // create makes a controller that deletes objects of type T when the O that controls
 // them is gone.
 func create[O, T object.Object](c *controllermanager.Context) (manager.Runnable, error) {
-	owners, objects := controllermanager.ClientFor[O](c), controllermanager.ClientFor[T](c)
+	owners, objects := controllermanager.ClientOf[O](c, owned.Key()), controllermanager.ClientOf[T](c, owned.Key())
 	byOwner := sharedinformer.AddIndex(objects.Informer(), "controller", func(o T) []types.UID {
 		if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 			return []types.UID{ref.UID}

@@ -15,8 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
+
+// Key is how processes share owners and what they own: by namespace. By their UIDs it would
+// not do, since an object that is to be adopted does not know the UID of who adopts it.
+func Key() shard.Key { return shard.ByNamespace() }
 
 // Set is the objects of type T that owners of type O control. Its methods may be
 // called from any goroutine.

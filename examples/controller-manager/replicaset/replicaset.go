@@ -50,8 +50,8 @@ type replicaSets struct {
 
 func create(c *controllermanager.Context) (manager.Runnable, error) {
 	r := &replicaSets{
-		sets:   controllermanager.ClientFor[*appsv1.ReplicaSet](c),
-		pods:   controllermanager.ClientFor[*corev1.Pod](c),
+		sets:   controllermanager.ClientOf[*appsv1.ReplicaSet](c, owned.Key()),
+		pods:   controllermanager.ClientOf[*corev1.Pod](c, owned.Key()),
 		events: c.Events(),
 		scheme: c.Scheme(),
 	}
