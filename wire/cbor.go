@@ -21,7 +21,8 @@ type cborDecoder[H object.Head] struct {
 	make      product[H]
 	bookmarks *cborDecoder[H] // decodes bookmarks, which are never projected
 
-	wanted func(object.Head) bool // nil where all objects are
+	wanted   func(object.Head) bool // nil where all objects are
+	selected func(selector string)  // nil where nobody asks
 }
 
 func newCBORDecoder[H object.Head](t *target, opts Options, p product[H]) *cborDecoder[H] {
@@ -60,6 +61,20 @@ func (d *cborDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
 	choosing := *d
 	choosing.wanted = wanted
 	return &choosing
+}
+
+// Selected implements Decoder.
+func (d *cborDecoder[H]) Selected(told func(selector string)) Decoder[H] {
+	telling := *d
+	telling.selected = told
+	return &telling
+}
+
+// tell tells by which selector a list was selected, if by any.
+func (d *cborDecoder[H]) tell(selector string) {
+	if d.selected != nil && selector != "" {
+		d.selected(selector)
+	}
 }
 
 // decode decodes an object that must name its own kind. A Status instead of an

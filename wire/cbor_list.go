@@ -150,7 +150,13 @@ func (l *cborList[H]) check() error {
 	if list.Kind == "Status" && list.APIVersion == "v1" {
 		return apierrors.FromObject(&list)
 	}
-	return l.checkListKind(list.APIVersion, list.Kind, l.bare)
+	if err := l.checkListKind(list.APIVersion, list.Kind, l.bare); err != nil {
+		return err
+	}
+	if l.selected != nil {
+		l.tell(selectedCBOR(l.others))
+	}
+	return nil
 }
 
 // newItem returns a function that decodes items, for one goroutine.

@@ -29,7 +29,8 @@ type jsonDecoder[H object.Head] struct {
 	layout    *layout         // of packed objects; nil where they are not packed as they come
 	bookmarks *jsonDecoder[H] // decodes bookmarks, which are never projected
 
-	wanted func(object.Head) bool // nil where all objects are
+	wanted   func(object.Head) bool // nil where all objects are
+	selected func(selector string)  // nil where nobody asks
 }
 
 // maxReferenceDepth is how deeply JSON may nest for the reference decoder.
@@ -85,6 +86,20 @@ func (d *jsonDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] {
 	choosing := *d
 	choosing.wanted = wanted
 	return &choosing
+}
+
+// Selected implements Decoder.
+func (d *jsonDecoder[H]) Selected(told func(selector string)) Decoder[H] {
+	telling := *d
+	telling.selected = told
+	return &telling
+}
+
+// tell tells by which selector a list was selected, if by any.
+func (d *jsonDecoder[H]) tell(selector string) {
+	if d.selected != nil && selector != "" {
+		d.selected(selector)
+	}
 }
 
 // decode decodes an object that must name its own kind. A Status instead of an

@@ -24,6 +24,7 @@ type jsonList[H object.Head] struct {
 	*frame.JSON
 	*crew.Crew[item[H]]
 	meta       *metav1.ListMeta
+	selector   string // by which the server has selected
 	apiVersion string
 	kind       string
 	status     metav1.Status // what the body is if it turns out to be one
@@ -88,7 +89,11 @@ func (l *jsonList[H]) check() error {
 	if l.kind == "Status" && l.apiVersion == "v1" {
 		return apierrors.FromObject(&l.status)
 	}
-	return l.checkListKind(l.apiVersion, l.kind, l.bare)
+	if err := l.checkListKind(l.apiVersion, l.kind, l.bare); err != nil {
+		return err
+	}
+	l.tell(l.selector)
+	return nil
 }
 
 // field reads a field of the list other than its items.
@@ -107,6 +112,9 @@ func (l *jsonList[H]) field(name string) error {
 	case "metadata":
 		*l.meta = metav1.ListMeta{}
 		into = l.meta
+		if l.selected != nil {
+			l.selector = selectedJSON(raw)
+		}
 		l.status.ListMeta = metav1.ListMeta{}
 	case "status":
 		into = &l.status.Status

@@ -62,6 +62,11 @@ func (u unpacking[T]) Choosing(wanted func(object.Head) bool) Decoder[T] {
 	return unpacking[T]{u.packing.Choosing(wanted)}
 }
 
+// Selected implements Decoder.
+func (u unpacking[T]) Selected(told func(string)) Decoder[T] {
+	return unpacking[T]{u.packing.Selected(told)}
+}
+
 func (u unpacking[T]) Object(body []byte) (T, error) { return u.open(u.packing.Object(body)) }
 
 func (u unpacking[T]) List(body io.Reader, meta *metav1.ListMeta, known Known[T]) iter.Seq2[T, error] {

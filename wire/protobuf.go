@@ -30,7 +30,8 @@ type protobufDecoder[H object.Head] struct {
 	layout    *layout             // of packed objects; nil where they are not packed as they come
 	bookmarks *protobufDecoder[H] // decodes bookmarks, which are never projected
 
-	wanted func(object.Head) bool // nil where all objects are
+	wanted   func(object.Head) bool // nil where all objects are
+	selected func(selector string)  // nil where nobody asks
 }
 
 func newProtobufDecoder[H object.Head](t *target, opts Options, p product[H]) (*protobufDecoder[H], error) {
@@ -75,6 +76,20 @@ func (d *protobufDecoder[H]) Choosing(wanted func(object.Head) bool) Decoder[H] 
 	choosing := *d
 	choosing.wanted = wanted
 	return &choosing
+}
+
+// Selected implements Decoder.
+func (d *protobufDecoder[H]) Selected(told func(selector string)) Decoder[H] {
+	telling := *d
+	telling.selected = told
+	return &telling
+}
+
+// tell tells by which selector a list was selected, if by any.
+func (d *protobufDecoder[H]) tell(selector string) {
+	if d.selected != nil && selector != "" {
+		d.selected(selector)
+	}
 }
 
 // open returns the bytes of an object out of its envelope, which must name its kind.

@@ -25,6 +25,7 @@ type protobufList[H object.Head] struct {
 	*frame.Protobuf
 	*crew.Crew[item[H]]
 	meta     *metav1.ListMeta
+	selector string // by which the server has selected
 	envelope protobuf.Envelope
 }
 
@@ -54,6 +55,9 @@ func (l *protobufList[H]) read() error {
 	}
 	if err != nil && err != crew.ErrStopped {
 		err = listFailed(l.fail, l.Count(), err)
+	}
+	if err == nil {
+		l.tell(l.selector)
 	}
 	return err
 }
@@ -167,6 +171,9 @@ func (l *protobufList[H]) readMeta(size uint64) error {
 	}
 	if err := l.meta.Unmarshal(raw); err != nil {
 		return fmt.Errorf("list metadata: %w", fault.WithoutContent(err))
+	}
+	if l.selected != nil {
+		l.selector = selectedProtobuf(raw)
 	}
 	return nil
 }

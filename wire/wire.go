@@ -43,6 +43,10 @@ type Decoder[T object.Head] interface {
 	// Options.Keep says. Of what is not wanted no more is checked than that. It may be called from
 	// any goroutine, and must not block.
 	Choosing(wanted func(object.Head) bool) Decoder[T]
+
+	// Selected returns the decoder that tells, at the end of each list of which the server says
+	// that it has selected what is in it, by which selector (shardInfo, KEP-5866).
+	Selected(told func(selector string)) Decoder[T]
 }
 
 // item is what a decoder has made of an item of a list.
