@@ -27,7 +27,8 @@ type packing[T object.Object] struct {
 	by    *wire.Packer[T]
 	known wire.Known[*wire.Packed[T]] // nil where every object is new
 
-	wanted func(object.Head) bool // nil where every object is wanted
+	wanted    func(object.Head) bool // nil where every object is wanted
+	selection Selection
 }
 
 // String names the source.
@@ -36,10 +37,11 @@ func (p *packing[T]) String() string { return NameOf(p.from) }
 // reusing is the source as one that takes back bare objects in the place of known ones, and
 // leaves out what is not wanted.
 func (p *packing[T]) reusing() ListerWatcher[T] {
+	from := Selecting(p.lending(), p.selection)
 	if p.wanted != nil {
-		return Choosing(p.lending(), p.wanted)
+		return Choosing(from, p.wanted)
 	}
-	return p.lending()
+	return from
 }
 
 func (p *packing[T]) lending() ListerWatcher[T] {
@@ -116,6 +118,13 @@ func (p *packing[T]) Choosing(wanted func(object.Head) bool) ListerWatcher[*wire
 	choosing := *p
 	choosing.wanted = wanted
 	return &choosing
+}
+
+// Selecting implements Selector where the source does.
+func (p *packing[T]) Selecting(s Selection) ListerWatcher[*wire.Packed[T]] {
+	selecting := *p
+	selecting.selection = s
+	return &selecting
 }
 
 // In implements Namespacer where the source does, and fails otherwise.
