@@ -3,7 +3,6 @@ package apiserver
 import (
 	"bytes"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
@@ -61,7 +60,7 @@ func cborBody(gvk object.GVK, obj runtime.Object, bareItem bool) (body, item []b
 }
 
 // cborListFrame gives what stands before and after n items.
-func cborListFrame(gvk object.GVK, meta metav1.ListMeta, n int) (head, tail []byte, err error) {
+func cborListFrame(gvk object.GVK, meta listMeta, n int) (head, tail []byte, err error) {
 	metadata, err := direct.Marshal(meta)
 	if err != nil {
 		return nil, nil, err

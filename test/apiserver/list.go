@@ -15,6 +15,7 @@ import (
 // page is what a list request is answered with.
 type page struct {
 	meta  metav1.ListMeta
+	shard *shardInfo // nil where the server has not selected
 	items []*version
 }
 
@@ -96,6 +97,9 @@ func (c *call) listPage(opts *internalversion.ListOptions, sel *selector) (page,
 // metadata where the rest begins.
 func (c *call) cutPage(all []*version, sel *selector, rv uint64, limit int64) page {
 	p := page{meta: metav1.ListMeta{ResourceVersion: formatRV(rv)}}
+	if sel.shard != nil {
+		p.shard = &shardInfo{sel.shard.String()}
+	}
 	for i, v := range all {
 		v = v.readAs(c.reading)
 		if !sel.matches(v) {

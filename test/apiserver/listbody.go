@@ -38,7 +38,7 @@ func (c *call) sendList(p page) error {
 	for _, item := range frames {
 		size += len(item.lead) + len(item.body) + 1
 	}
-	head, tail, err := c.listFrame(p.meta, frames)
+	head, tail, err := c.listFrame(listMeta{p.meta, p.shard}, frames)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
@@ -121,7 +121,7 @@ func listBody(f format, head []byte, items []listItem, tail []byte) []byte {
 }
 
 // listFrame gives what stands before and after the items.
-func (c *call) listFrame(meta metav1.ListMeta, items []listItem) (head, tail []byte, err error) {
+func (c *call) listFrame(meta listMeta, items []listItem) (head, tail []byte, err error) {
 	gvk := c.coll.GroupVersion().WithKind(c.coll.ListKind)
 	if c.format.meta() {
 		gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList")
@@ -146,6 +146,7 @@ func (c *call) listFrame(meta metav1.ListMeta, items []listItem) (head, tail []b
 	if err != nil {
 		return nil, nil, err
 	}
+	metadata = appendShardInfo(metadata, meta.ShardInfo)
 	size := tagSize(1, len(metadata)) + len(metadata)
 	for _, item := range items {
 		size += tagSize(2, len(item.body)) + len(item.body)

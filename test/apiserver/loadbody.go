@@ -100,7 +100,7 @@ func (l *Load) encode(c *call, expired bool, n int) ([]byte, error) {
 		left := int64(l.opts.Objects - n)
 		meta.Continue, meta.RemainingItemCount = "more", &left // which nobody asks for
 	}
-	head, tail, err := c.listFrame(meta, items)
+	head, tail, err := c.listFrame(listMeta{ListMeta: meta}, items)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,10 @@ type Options struct {
 	// StreamingLists says what the server makes of sendInitialEvents.
 	StreamingLists StreamingLists
 
+	// ShardSelectors makes the server select by shardSelector, as one with the feature gate
+	// ShardedListAndWatch does. Others overlook it. SetShardSelectors changes that.
+	ShardSelectors bool
+
 	// NoAggregatedDiscovery makes /api and /apis answer in the old form only.
 	NoAggregatedDiscovery bool
 

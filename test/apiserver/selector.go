@@ -18,10 +18,11 @@ type selector struct {
 	prefix string // of the path: a namespace, or nothing
 	labels labels.Selector
 	fields fields.Selector
+	shard  *shardSelector // nil for all
 }
 
 func (s *selector) matches(v *version) bool {
-	return strings.HasPrefix(v.path, s.prefix) &&
+	return strings.HasPrefix(v.path, s.prefix) && s.shard.matches(v.obj) &&
 		(s.labels.Empty() || s.labels.Matches(labels.Set(v.obj.GetLabels()))) &&
 		(s.fields.Empty() || s.fields.Matches(v.res.fieldSet(v.obj)))
 }
@@ -64,6 +65,13 @@ func (c *call) listOptions() (*internalversion.ListOptions, *selector, error) {
 			return nil, nil, apierrors.NewBadRequest(err.Error())
 		}
 		sel.fields = transformed
+	}
+	if text := query.Get("shardSelector"); text != "" && c.server.shardSelectors.Load() {
+		parsed, err := parseShardSelector(text)
+		if err != nil {
+			return nil, nil, err
+		}
+		sel.shard = parsed
 	}
 	return opts, sel, nil
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +27,8 @@ type Server struct {
 	opts   Options
 	faults *Faults
 	stats  *Stats
+
+	shardSelectors atomic.Bool // see Options.ShardSelectors
 
 	// The cluster's mutex guards these.
 	view     view
@@ -107,6 +110,7 @@ func newServer(c *cluster, opts Options) *Server {
 		idle:     make(chan struct{}),
 	}
 	s.faults = newFaults(opts.Seed)
+	s.shardSelectors.Store(opts.ShardSelectors)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fronts = append(c.fronts, s)

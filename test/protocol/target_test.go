@@ -68,6 +68,7 @@ func startSimulated() (*target, func(), error) {
 	}
 	srv := apiserver.New(apiserver.Options{
 		NamespaceLifecycle: true,
+		ShardSelectors:     true,
 		Tokens:             map[string]string{"a": "admin", "n": "nobody"},
 		Authorize: func(a apiserver.Attributes) bool {
 			return a.User == "admin" || a.User == "nobody" && a.Resource == "" && a.Path != "/metrics"
