@@ -75,7 +75,8 @@ type transformed[T object.Object] struct {
 	place     string        // where transform stands
 	known     wire.Known[T] // nil where every object is new
 
-	wanted func(object.Head) bool // nil where every object is wanted
+	wanted    func(object.Head) bool // nil where every object is wanted
+	selection source.Selection
 }
 
 // String names the source.
@@ -93,6 +94,13 @@ func (t *transformed[T]) Choosing(wanted func(object.Head) bool) source.ListerWa
 	choosing := *t
 	choosing.wanted = wanted
 	return &choosing
+}
+
+// Selecting implements source.Selector where the source does.
+func (t *transformed[T]) Selecting(s source.Selection) source.ListerWatcher[T] {
+	selecting := *t
+	selecting.selection = s
+	return &selecting
 }
 
 // In implements source.Namespacer where the source does, and fails otherwise.
@@ -117,6 +125,7 @@ func (t *transformed[T]) lend() (source.ListerWatcher[T], *loans[T]) {
 	if reuser, ok := from.(source.Reuser[T]); ok && t.known != nil {
 		from = reuser.Reusing(lent.lend)
 	}
+	from = source.Selecting(from, t.selection)
 	if t.wanted != nil {
 		from = source.Choosing(from, t.wanted)
 	}

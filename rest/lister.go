@@ -33,11 +33,13 @@ type reading[T object.Object, H object.Head] struct {
 	decoders decoders[H]
 	known    wire.Known[H]          // nil where every object is new
 	wanted   func(object.Head) bool // nil where every object is wanted
+
+	selection source.Selection
 }
 
 // whole reads the objects as they are.
 func (r *Resource[T]) whole() reading[T, T] {
-	as := reading[T, T]{Resource: r, known: r.known, wanted: r.wanted}
+	as := reading[T, T]{Resource: r, known: r.known, wanted: r.wanted, selection: r.selection}
 	if r.codec != nil {
 		as.decoders = r.codec.decoders
 	}
@@ -118,9 +120,12 @@ func (l *pageReader[T, H]) page(ctx context.Context, meta *metav1.ListMeta, yiel
 		return false, fmt.Errorf("list %s: %w", l.Resource, err)
 	}
 	r := l.reading
-	req, resp, err := r.send(ctx, call[T]{verb: "list", method: http.MethodGet, query: values, list: true, repeat: once, stream: true})
+	req, resp, selecting, err := r.ask(ctx, call[T]{verb: "list", method: http.MethodGet, query: values, list: true, repeat: once, stream: true})
 	if err != nil {
 		return false, err
+	}
+	if !selecting {
+		l.selection = source.Selection{} // for what follows, too
 	}
 	read := false
 	defer func() {
@@ -143,6 +148,10 @@ func (l *pageReader[T, H]) page(ctx context.Context, meta *metav1.ListMeta, yiel
 	if err != nil {
 		return false, req.wrap(err)
 	}
+	selected := source.NotSelected
+	if selecting {
+		decoder = decoder.Selected(func(string) { selected = source.SelectedByServer })
+	}
 	l.empty++
 	for item, err := range decoder.List(resp.Body, meta, r.known) {
 		if err != nil {
@@ -155,6 +164,9 @@ func (l *pageReader[T, H]) page(ctx context.Context, meta *metav1.ListMeta, yiel
 	}
 	if some.Load() {
 		l.empty = 0
+	}
+	if selecting {
+		r.selection.Tell(selected)
 	}
 	read = true
 	return true, nil

@@ -14,7 +14,7 @@ import (
 // Packing implements source.Packer: lists and watches bring objects that are packed by p,
 // straight from what the server sent.
 func (r *Resource[T]) Packing(p *wire.Packer[T]) source.Namespacer[*wire.Packed[T]] {
-	as := &packing[T]{reading[T, *wire.Packed[T]]{Resource: r, wanted: r.wanted}}
+	as := &packing[T]{reading[T, *wire.Packed[T]]{Resource: r, wanted: r.wanted, selection: r.selection}}
 	if r.codec != nil {
 		opts := r.codec.opts
 		as.decoders = newDecoders(func(media string) (wire.Decoder[*wire.Packed[T]], error) { return p.Decoder(media, opts) })
@@ -50,6 +50,13 @@ func (p *packing[T]) Choosing(wanted func(object.Head) bool) source.ListerWatche
 	choosing := *p
 	choosing.wanted = wanted
 	return &choosing
+}
+
+// Selecting implements source.Selector; see Resource.Selecting.
+func (p *packing[T]) Selecting(s source.Selection) source.ListerWatcher[*wire.Packed[T]] {
+	selecting := *p
+	selecting.selection = s
+	return &selecting
 }
 
 // In implements source.Namespacer; it does not fail.

@@ -40,7 +40,8 @@ type Resource[T object.Object] struct {
 	subresource string
 	known       wire.Known[T] // nil where every object is decoded
 
-	wanted func(object.Head) bool // nil where every object is wanted
+	wanted    func(object.Head) bool // nil where every object is wanted
+	selection source.Selection
 }
 
 // ResourceFor returns the resource of a Go type that the client's scheme knows
@@ -213,6 +214,14 @@ func (r *Resource[T]) Choosing(wanted func(object.Head) bool) source.ListerWatch
 	choosing := *r
 	choosing.wanted = wanted
 	return &choosing
+}
+
+// Selecting implements source.Selector. A server, or a proxy, that refuses the selector is
+// asked again without it.
+func (r *Resource[T]) Selecting(s source.Selection) source.ListerWatcher[T] {
+	selecting := *r
+	selecting.selection = s
+	return &selecting
 }
 
 // In implements source.Namespacer; it does not fail.

@@ -36,7 +36,7 @@ func (r reading[T, H]) watch(ctx context.Context, opts metav1.ListOptions) (iter
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: %w", r, err)
 	}
-	req, resp, err := r.send(ctx, call[T]{verb: "watch", method: http.MethodGet, query: values, repeat: once, stream: true})
+	req, resp, _, err := r.ask(ctx, call[T]{verb: "watch", method: http.MethodGet, query: values, repeat: once, stream: true})
 	if err != nil {
 		return nil, err
 	}

@@ -143,6 +143,16 @@ func (s *scoped[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher
 	return &scoped[T]{source.Choosing(s.ListerWatcher, wanted), s.namespaced}
 }
 
+// Selecting implements source.Selector as the source does.
+func (n *narrowed[T]) Selecting(s source.Selection) source.ListerWatcher[T] {
+	return &narrowed[T]{source.Selecting(n.ListerWatcher, s), n.notNamespaced}
+}
+
+// Selecting implements source.Selector as the source does.
+func (s *scoped[T]) Selecting(by source.Selection) source.ListerWatcher[T] {
+	return &scoped[T]{source.Selecting(s.ListerWatcher, by), s.namespaced}
+}
+
 // reusing returns the source as one that takes back known objects, if it can.
 func reusing[T object.Head](from source.ListerWatcher[T], known wire.Known[T]) source.ListerWatcher[T] {
 	if reuser, ok := from.(source.Reuser[T]); ok {
