@@ -24,9 +24,10 @@ type feed[T object.Head] struct {
 	rv    string // up to where the cache has its changes; guarded by core.join
 
 	// Where a share of the objects is wanted:
-	listed uint64        // the turn of the last list that was applied; guarded by core.join
-	floors []floor       // guarded by core.join
-	held   atomic.Uint64 // listed, once readers see it
+	selecting *selecting[T]
+	listed    uint64        // the turn of the last list that was applied; guarded by core.join
+	floors    []floor       // guarded by core.join
+	held      atomic.Uint64 // listed, once readers see it
 
 	restored bool // its snapshot was asked for; of the goroutine in which it runs
 

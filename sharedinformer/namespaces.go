@@ -189,7 +189,8 @@ func (i *core[T]) newFeed(namespace string, from source.ListerWatcher[T], fresh 
 	}
 	f := &feed[T]{namespace: namespace, reflector: reflector.New(from, queue, opts)}
 	if i.shards != nil {
-		f.reflector.Narrow(i.shards)
+		f.selecting = &selecting[T]{shards: i.shards}
+		f.reflector.Narrow(f.selecting)
 	}
 	return f
 }

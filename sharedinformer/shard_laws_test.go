@@ -26,7 +26,8 @@ var (
 	schedules = flag.Uint64("schedules", 30, "how many schedules each law has")
 )
 
-// Slots move between members at random while objects are written, and networks break. The
+// Slots move between members at random while objects are written, and networks break. Servers
+// select what is in some slots, or do not, or change that. The
 // schedules hold all three laws; each test has its own. Nothing of a slot that is
 // kept is lost or told twice.
 
@@ -51,13 +52,14 @@ func playAll(t *testing.T, after uint64) {
 func playShares(t *testing.T, n uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(n, 0))
-		srv := apiserver.New(apiserver.Options{Seed: n, History: 20 + random.IntN(200)})
+		history, selects := 20+random.IntN(200), random.IntN(3) > 0
+		srv := apiserver.New(apiserver.Options{Seed: n, History: history, ShardSelectors: selects})
 		defer srv.Close()
 		endpoint, err := srv.Pipe()
 		require.NoError(t, err)
 		r := &sharing{T: t, srv: srv, endpoint: endpoint, net: simulated.New(n), random: random, deleted: map[types.UID]bool{}, moved: map[types.UID]bool{}}
 		r.key = []shard.Key{shard.ByUID(), shard.ByNamespace(), shard.ByLabel("team"), shard.ByFunc("team", func(o object.Head) string { return o.GetLabels()["team"] })}[random.IntN(4)]
-		r.faults = random.IntN(2) == 0
+		r.faults, r.upgrades = random.IntN(2) == 0, random.IntN(3) == 0
 		ctx, cancel := context.WithCancel(t.Context())
 		var runs sync.WaitGroup
 		defer runs.Wait()
@@ -104,7 +106,7 @@ func (r *sharing) conditions() simulated.Conditions {
 func (r *sharing) step() {
 	time.Sleep(time.Duration(1 + r.random.Int64N(int64(50*time.Millisecond))))
 	slot, m := r.random.IntN(slots), r.any()
-	switch what := r.random.IntN(16); {
+	switch what := r.random.IntN(17); {
 	case what < 8:
 		r.write(r.name())
 	case what < 11:
@@ -130,7 +132,9 @@ func (r *sharing) step() {
 		}
 		r.srv.Compact()
 		m.link.Cut()
-	case what == 15:
+	case what == 15 && r.upgrades:
+		r.srv.SetShardSelectors(r.random.IntN(2) == 0)
+	case what == 16:
 		if late := fmt.Sprint("late ", len(m.heard)); len(m.heard) < 6 {
 			r.mu.Lock()
 			m.listen(late, sharedinformer.Unbounded, 0)

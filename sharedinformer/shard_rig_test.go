@@ -94,6 +94,7 @@ type sharing struct {
 	members  []*member
 	epoch    uint64
 	faults   bool // watches break, so that members may miss states
+	upgrades bool // the server learns to select, and forgets it
 
 	mu      sync.Mutex
 	deleted map[types.UID]bool // before the server was told to

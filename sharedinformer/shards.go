@@ -15,7 +15,7 @@ import (
 )
 
 // shards is which part of its objects an informer is to have: those in the slots of a
-// share, which come and go. It is the reflector.Narrowing of all of its feeds.
+// share, which come and go. Each feed has it with what that knows of the server (see selecting).
 //
 // Each change by which slots come is a turn. A slot's objects are in the cache when a list
 // that began at the turn of its term, or behind it, has been applied; what the queue brings
@@ -45,6 +45,20 @@ func (t *terms) of(hash uint64) uint64 {
 		return 0
 	}
 	return t.since[shard.SlotOf(hash, len(t.since))]
+}
+
+// after returns the slots that came after a turn.
+func (t *terms) after(turn uint64) shard.Slots {
+	if turn == 0 {
+		return t.slots
+	}
+	var came []int
+	for slot, since := range t.since {
+		if since > turn {
+			came = append(came, slot)
+		}
+	}
+	return shard.NewSlots(len(t.since), came...)
 }
 
 // stale reports whether there are other terms.
@@ -178,31 +192,6 @@ func (s *shards[T]) Turn() uint64 {
 	s.mu.Lock() // until what was lost is queued
 	defer s.mu.Unlock()
 	return s.now.Load().turn
-}
-
-// Narrow implements reflector.Narrowing. An object whose key may change, and that the cache
-// has, is not known to be deleted where a list lacks it: it may be another process's now.
-func (s *shards[T]) Narrow(from source.ListerWatcher[T], since uint64) (source.ListerWatcher[T], func() []object.Version) {
-	var mu sync.Mutex
-	var all []object.Version
-	away := func() []object.Version {
-		mu.Lock()
-		defer mu.Unlock()
-		noted := all
-		all = nil
-		return noted
-	}
-	return source.Choosing(from, func(o object.Head) bool {
-		term := s.now.Load().of(s.Key.Hash(o))
-		if term == 0 && since == 0 && !s.Key.Fixed() {
-			if v := object.VersionOf(o); s.mayHave(v) {
-				mu.Lock()
-				defer mu.Unlock()
-				all = append(all, v.Clone())
-			}
-		}
-		return term > since
-	}), away
 }
 
 // unfit says why the objects of a source cannot be divided; nil if they can.

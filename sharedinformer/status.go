@@ -35,6 +35,10 @@ type Status struct {
 	QueueAge    time.Duration // how long the oldest of them has waited
 	QueueMerged uint64        // deltas that compaction folded
 
+	// Selection says who leaves out what is not in the share, where there is one
+	// (Options.Shard).
+	Selection Selection
+
 	// Snapshot is nil without Options.Snapshot.
 	Snapshot *SnapshotStatus
 
@@ -79,7 +83,7 @@ func (i *core[T]) Status() Status {
 		Reflector: all, Namespaces: each,
 		Store: Whole, Synced: i.HasSynced(), RV: cache.RV(), Objects: cache.Len(),
 		QueueDepth: i.queue.Len(), QueueMerged: i.queue.Merged(),
-		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(),
+		Failure: i.failure.Load(), Snapshot: i.snapshots.seen(), Selection: i.selection(),
 	}
 	if oldest := i.queue.Oldest(); !oldest.IsZero() {
 		s.QueueAge = time.Since(oldest)
@@ -125,7 +129,7 @@ func together(a, b reflector.Status) reflector.Status {
 	}
 	worst.Lists, worst.Relists, worst.Watches = a.Lists+b.Lists, a.Relists+b.Relists, a.Watches+b.Watches
 	worst.Events, worst.Bookmarks, worst.Duplicates = a.Events+b.Events, a.Bookmarks+b.Bookmarks, a.Duplicates+b.Duplicates
-	worst.Failures = a.Failures + b.Failures
+	worst.Failures, worst.Passed = a.Failures+b.Failures, a.Passed+b.Passed
 	worst.Unordered = a.Unordered || b.Unordered
 	worst.Resumed = a.Resumed && b.Resumed
 	return worst

@@ -1,0 +1,64 @@
+package sharedinformer
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/source"
+)
+
+// Where every request with a selector fails, one goes without it after some. When one is
+// accepted, all that follow have it.
+func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
+	s := &selecting[partial]{shards: &shards[partial]{Scope: shard.Scope{Key: shard.ByUID()}}}
+	half := shard.NewSlots(2, 1)
+	for range 3 {
+		for range maxUnanswered {
+			selection, shown := s.ask(half)
+			require.NotEmpty(t, selection.Selector)
+			require.NotNil(t, shown)
+		}
+		selection, shown := s.ask(half)
+		require.Empty(t, selection.Selector)
+		require.Nil(t, shown)
+	}
+	for range 3 * maxUnanswered {
+		selection, _ := s.ask(half)
+		require.NotEmpty(t, selection.Selector)
+		selection.Tell(source.SelectionNotTold)
+	}
+}
+
+// What comes shows who selects: one object that was not asked for, or so many that were that
+// it is no chance. A list that says more than it does is not believed.
+func TestWhatComesShowsWhoSelects(t *testing.T) {
+	s := &selecting[partial]{shards: &shards[partial]{Scope: shard.Scope{Key: shard.ByUID()}}}
+	by := func() Selection { return Selection(s.by.Load()) }
+	_, shown := s.ask(shard.NewSlots(4, 1)) // two heads each
+	for range 9 {
+		shown(true)
+	}
+	require.Equal(t, SelectionUnknown, by())
+	shown(true)
+	require.Equal(t, SelectionByServer, by())
+	shown(false)
+	require.Equal(t, SelectionByClient, by())
+	for range 99 {
+		shown(true)
+	}
+	require.Equal(t, SelectionByClient, by())
+	selection, shown := s.ask(shard.NewSlots(4, 1))
+	require.Equal(t, SelectionByClient, by(), "until something shows the opposite")
+	selection.Tell(source.SelectedByServer)
+	require.Equal(t, SelectionByServer, by())
+	shown(false)
+	selection.Tell(source.SelectedByServer)
+	require.Equal(t, SelectionByClient, by())
+	selection, _ = s.ask(shard.NewSlots(4))
+	require.NotEmpty(t, selection.Selector, "of no slots")
+	selection, shown = s.ask(shard.AllSlots(4))
+	require.Empty(t, selection.Selector)
+	require.Nil(t, shown)
+}
