@@ -32,6 +32,9 @@ type InformerOptions struct {
 //     _packed_damaged_total: see sharedinformer.PackedStatus
 //   - millrace_informer_lists_total, _relists_total, _watches_total,
 //     _events_total, _bookmarks_total, _duplicates_total, _failures_total
+//   - millrace_informer_selection: of a share, 1 for who leaves out the other objects, by
+//     label by (server or client), once that is known; millrace_informer_passed_total: changes of
+//     other objects that came nevertheless
 //   - millrace_informer_queue_depth, _queue_age_seconds: what the cache lags
 //     behind the network
 //   - millrace_informer_handler_synced, _handler_pending,
@@ -42,6 +45,7 @@ type Informers struct {
 	source   InformerSource
 	state    *prometheus.Desc
 	awaited  *prometheus.Desc
+	selected *prometheus.Desc
 	informer []metric[sharedinformer.Status]
 	handler  []metric[sharedinformer.HandlerStatus]
 }
@@ -54,6 +58,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	}
 	c.state = desc("state", "Informers of the resource that are in the state.", "state")
 	c.awaited = desc("awaited", "1 while a whole initial list is missing, unless the kind is optional and not installed.")
+	c.selected = desc("selection", "Informers of a share whose other objects are left out by the server, or by the client.", "by")
 
 	type s = sharedinformer.Status
 	informer := func(name, help string, kind prometheus.ValueType, value func(s) float64, merge merge) {
@@ -74,6 +79,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 	informer("watches_total", "Watches begun.", counter, func(i s) float64 { return float64(i.Reflector.Watches) }, add)
 	informer("events_total", "Changes received.", counter, func(i s) float64 { return float64(i.Reflector.Events) }, add)
 	informer("bookmarks_total", "Bookmarks received.", counter, func(i s) float64 { return float64(i.Reflector.Bookmarks) }, add)
+	informer("passed_total", "Changes received of objects that are not in the share.", counter, func(i s) float64 { return float64(i.Reflector.Passed) }, add)
 	informer("duplicates_total", "Changes received again.", counter, func(i s) float64 { return float64(i.Reflector.Duplicates) }, add)
 	informer("failures_total", "Failures of listing, watching, decoding and transforming.", counter, func(i s) float64 { return float64(i.Reflector.Failures) }, add)
 
@@ -96,6 +102,7 @@ func NewInformers(source InformerSource, opts InformerOptions) *Informers {
 func (c *Informers) Describe(out chan<- *prometheus.Desc) {
 	out <- c.state
 	out <- c.awaited
+	out <- c.selected
 	for _, m := range c.informer {
 		out <- m.desc
 	}
@@ -118,6 +125,10 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 		resource := i.Reflector.Resource
 		for state := reflector.Idle; state <= reflector.Stopped; state++ {
 			found.put(c.state, prometheus.GaugeValue, truth(i.Reflector.State == state), add, resource, state.String())
+		}
+		if by := i.Selection; by != sharedinformer.SelectionUnknown {
+			found.put(c.selected, prometheus.GaugeValue, truth(by == sharedinformer.SelectionByServer), add, resource, "server")
+			found.put(c.selected, prometheus.GaugeValue, truth(by == sharedinformer.SelectionByClient), add, resource, "client")
 		}
 		for _, m := range c.informer {
 			found.put(m.desc, m.kind, m.value(i), m.merge, resource)

@@ -47,9 +47,10 @@ millrace_informer_awaited{resource="pods"} 1
 
 func TestInformerMetrics(t *testing.T) {
 	source := statuses{{
-		Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, Lists: 2, Relists: 1, Watches: 7, Events: 40, Failures: 3},
+		Reflector: reflector.Status{Resource: "pods", State: reflector.Watching, Lists: 2, Relists: 1, Watches: 7, Events: 40, Passed: 6, Failures: 3},
 		Synced:    true, Objects: 12, QueueDepth: 4, QueueAge: 1500 * time.Millisecond,
-		Packed: sharedinformer.PackedStatus{Bytes: 900, Kept: 1, Opened: 50, Damaged: 2},
+		Selection: sharedinformer.SelectionByClient,
+		Packed:    sharedinformer.PackedStatus{Bytes: 900, Kept: 1, Opened: 50, Damaged: 2},
 		Handlers: []sharedinformer.HandlerStatus{
 			{Name: "audit", Place: "main.go:7", Pending: 5, Behind: 2 * time.Second, Delivered: 30, Panics: 1, Synced: true},
 			{Name: "audit", Place: "main.go:7", Pending: 2, Behind: time.Second, Delivered: 3},
@@ -82,9 +83,16 @@ millrace_informer_packed_kept{resource="pods"} 1
 # HELP millrace_informer_packed_opened_total Objects made of packed bytes.
 # TYPE millrace_informer_packed_opened_total counter
 millrace_informer_packed_opened_total{resource="pods"} 50
+# HELP millrace_informer_passed_total Changes received of objects that are not in the share.
+# TYPE millrace_informer_passed_total counter
+millrace_informer_passed_total{resource="pods"} 6
 # HELP millrace_informer_queue_age_seconds How long the oldest of them has waited.
 # TYPE millrace_informer_queue_age_seconds gauge
 millrace_informer_queue_age_seconds{resource="pods"} 1.5
+# HELP millrace_informer_selection Informers of a share whose other objects are left out by the server, or by the client.
+# TYPE millrace_informer_selection gauge
+millrace_informer_selection{by="client",resource="pods"} 1
+millrace_informer_selection{by="server",resource="pods"} 0
 # HELP millrace_informer_state Informers of the resource that are in the state.
 # TYPE millrace_informer_state gauge
 millrace_informer_state{resource="pods",state="BackingOff"} 0
@@ -104,7 +112,7 @@ millrace_informer_synced{resource="pods"} 1
 		"millrace_informer_events_total", "millrace_informer_handler_delivered_total",
 		"millrace_informer_handler_behind_seconds", "millrace_informer_handler_synced",
 		"millrace_informer_packed_bytes", "millrace_informer_packed_damaged_total", "millrace_informer_packed_kept", "millrace_informer_packed_opened_total",
-		"millrace_informer_queue_age_seconds", "millrace_informer_state", "millrace_informer_synced"))
+		"millrace_informer_queue_age_seconds", "millrace_informer_passed_total", "millrace_informer_selection", "millrace_informer_state", "millrace_informer_synced"))
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
