@@ -76,6 +76,10 @@ type Options struct {
 	// then, and told as Adds that are Moved (S03, S04). Informer.Holds tells when that is done.
 	// The informer stays synced meanwhile.
 	//
+	// By UID and by namespace the server is asked for the objects of the share alone (KEP-5866).
+	// Status.Selection says whether it sends no others. Then changes of others do not move the
+	// version of the cache on, and who waits for one of those waits for a bookmark.
+	//
 	// Where the key reads what may change, such as a label, all of that must be cached as
 	// the server has it, so that a transform and some choices of fields are refused. A
 	// share has no Snapshot.
