@@ -66,8 +66,8 @@ func identify[T object.Object](client *rest.Client, want For[T], namespaces []st
 		}
 	}
 	if s := want.Scope.Shard; !s.Everything() {
-		if !reflect.ValueOf(s.Share).Comparable() {
-			panic(fmt.Sprintf("a %T is no shard.Share that an informer can be asked for with: its type must be comparable", s.Share))
+		if err := s.Err(); err != nil {
+			panic(err.Error())
 		}
 		id.key, id.share = s.Key.String(), s.Share
 	}

@@ -37,7 +37,7 @@ func Stack(err error) []any {
 	return nil
 }
 
-// Recover makes a *PanicError of a panic and stores it in err. Defer it in the
+// Recover makes a *PanicError of a panic, unless it is one, and stores it in err. Defer it in the
 // function that calls the user's, whose name for messages is in:
 //
 //	func (t *transformer) call(o Object) (out Object, err error) {
@@ -46,8 +46,21 @@ func Stack(err error) []any {
 //	}
 func Recover(in string, err *error) {
 	if p := recover(); p != nil {
-		*err = &PanicError{In: in, Value: p, Stack: debug.Stack()}
+		*err = panicked(in, p)
 	}
+}
+
+// panicked is the error of a panic. One that was a *PanicError or a *GoexitError already was
+// given a name where it happened.
+func panicked(in string, p any) error {
+	if e, ok := p.(error); ok {
+		_, panicked := errors.AsType[*PanicError](e)
+		_, exited := errors.AsType[*GoexitError](e)
+		if panicked || exited {
+			return e
+		}
+	}
+	return &PanicError{In: in, Value: p, Stack: debug.Stack()}
 }
 
 // Guard watches over one call of the user's code in the calling goroutine:
@@ -71,18 +84,14 @@ func (g *Guard) Returned() { g.returned = true }
 // err. After a runtime.Goexit it calls exited with a *GoexitError, since nobody
 // will see err any more: only deferred calls of the goroutine still run. An exited that
 // panics with an error that wraps it hands it to the Guard of the goroutine's owner, which
-// stores that error as it is.
+// stores that error as it is. The same is true of a panic with an error that wraps a
+// *PanicError.
 func (g *Guard) End(err *error, exited func(error)) {
 	if g.returned {
 		return
 	}
 	if p := recover(); p != nil {
-		*err = &PanicError{In: g.In, Value: p, Stack: debug.Stack()}
-		if e, ok := p.(error); ok {
-			if _, exit := errors.AsType[*GoexitError](e); exit {
-				*err = e
-			}
-		}
+		*err = panicked(g.In, p)
 		return
 	}
 	exited(&GoexitError{In: g.In})

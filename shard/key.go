@@ -2,7 +2,9 @@ package shard
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -19,6 +21,7 @@ type Key struct {
 	stirred bool
 
 	fields []string // see Fields
+	user   string   // what errors call text where it is a user's; empty otherwise
 }
 
 // ByUID spreads objects evenly.
@@ -27,38 +30,47 @@ func ByUID() Key { return Key{} }
 // ByNamespace keeps the objects of a namespace together. It is not for kinds without
 // namespaces, which would be in one place all.
 func ByNamespace() Key {
-	return Key{"namespace", func(o object.Head) string { return o.GetNamespace() }, false, nil}
+	return Key{name: "namespace", text: func(o object.Head) string { return o.GetNamespace() }}
 }
 
 // ByOwner keeps objects where their controller owner is: what is controlled by an object
 // of UID u is where ByUID puts that. Objects without a controller are where ByUID puts
 // them. It does not look further up than that.
 func ByOwner() Key {
-	return Key{"controller owner", func(o object.Head) string {
+	return Key{name: "controller owner", fields: []string{"metadata.ownerReferences"}, text: func(o object.Head) string {
 		for _, owner := range o.GetOwnerReferences() {
 			if owner.Controller != nil && *owner.Controller {
 				return string(owner.UID)
 			}
 		}
 		return string(o.GetUID())
-	}, false, []string{"metadata.ownerReferences"}}
+	}}
 }
 
-// ByLabel keeps objects with one value of a label together.
+// ByLabel keeps objects with one value of a label together. It panics without a label.
 func ByLabel(label string) Key {
-	return Key{"label " + label, func(o object.Head) string { return o.GetLabels()[label] }, true, []string{"metadata.labels"}}
+	if label == "" {
+		panic("shard: ByLabel without a label")
+	}
+	return Key{
+		name: "label " + label, text: func(o object.Head) string { return o.GetLabels()[label] },
+		stirred: true, fields: []string{"metadata.labels"},
+	}
 }
 
 // ByFunc decides by a text that text returns, which must be quick and not change the
 // object. The name tells it from other functions: members whose names differ do not
-// share their work.
+// share their work. It panics without a function or a name.
+//
+// An informer whose objects the function panics on fails, and says so: nobody could tell
+// whose they are.
 func ByFunc(name string, text func(object.Head) string) Key {
-	if text == nil {
-		panic(fmt.Sprintf("shard: ByFunc(%q) without a function", name))
+	if text == nil || name == "" {
+		panic(fmt.Sprintf("shard: ByFunc(%q) without a function or a name", name))
 	}
-	return Key{"function " + name, text, true, []string{
+	return Key{name: "function " + name, text: text, stirred: true, fields: []string{
 		"metadata.generation", "metadata.deletionTimestamp", "metadata.labels", "metadata.annotations", "metadata.ownerReferences",
-	}}
+	}, user: fmt.Sprintf("the function of shard.ByFunc(%q) at %s", name, failure.Place(1))}
 }
 
 // String names the key.
@@ -90,15 +102,33 @@ func (k Key) Follows(owner Key) bool {
 }
 
 // Hash returns the hash of an object's text: FNV-1a of 64 bits, as in KEP-5866; what no
-// server selects by is stirred besides.
+// server selects by is stirred besides. Where the function of ByFunc panics or calls
+// runtime.Goexit, Hash panics with an error of package failure that names it.
 func (k Key) Hash(o object.Head) uint64 {
 	switch {
 	case k.text == nil:
 		return Hash(string(o.GetUID()))
+	case k.user != "":
+		return Stir(Hash(k.call(o)))
 	case k.stirred:
 		return Stir(Hash(k.text(o)))
 	}
 	return Hash(k.text(o))
+}
+
+// call calls a user's function, so that nobody else is blamed for what it does.
+func (k Key) call(o object.Head) (text string) {
+	var err error
+	guard := failure.Guard{In: k.user}
+	defer func() {
+		if err != nil {
+			panic(err)
+		}
+	}()
+	defer guard.End(&err, func(exited error) { err = exited })
+	text = k.text(o)
+	guard.Returned()
+	return text
 }
 
 // Hash returns the FNV-1a hash of 64 bits of a text.
@@ -118,4 +148,18 @@ func Stir(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xc4ceb9fe1a85ec53
 	return h ^ h>>33
+}
+
+// KeyNamed returns the key that String names so, for those who have the name alone. The
+// functions of ByFunc cannot be found.
+func KeyNamed(name string) (Key, bool) {
+	for _, k := range []Key{ByUID(), ByNamespace(), ByOwner()} {
+		if k.String() == name {
+			return k, true
+		}
+	}
+	if label, ok := strings.CutPrefix(name, "label "); ok && label != "" {
+		return ByLabel(label), true
+	}
+	return Key{}, false
 }

@@ -171,6 +171,7 @@ func ParseSlots(text string, total int) (Slots, error) {
 	if text == "" {
 		return s, nil
 	}
+	next := uint64(0) // what is out of order would take long
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRun := strings.Cut(part, "-")
 		if !isRun {
@@ -178,9 +179,10 @@ func ParseSlots(text string, total int) (Slots, error) {
 		}
 		first, err := strconv.ParseUint(from, 10, 31)
 		last, err2 := strconv.ParseUint(to, 10, 31)
-		if err = errors.Join(err, err2); err != nil || first > last || last >= uint64(total) {
-			return Slots{}, fmt.Errorf("%.40q are no slots of %d", part, total)
+		if err = errors.Join(err, err2); err != nil || first < next || first > last || last >= uint64(total) {
+			return Slots{}, fmt.Errorf("%.40q are no slots of %d, in order", part, total)
 		}
+		next = last + 1
 		for slot := first; slot <= last; slot++ {
 			s.words[slot/64] |= 1 << (slot % 64)
 		}
