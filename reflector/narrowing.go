@@ -82,14 +82,36 @@ func (r *Reflector[T]) part(at string) *deltafifo.Part {
 	return p
 }
 
+// So many lists of what has come are made in a row, and then one each time.
+const (
+	gainsInARow = 20
+	gainsEvery  = 500 * time.Millisecond
+)
+
+// restToGain waits until what has come may be listed, where that happens without end.
+func (r *Reflector[T]) restToGain(ctx context.Context) {
+	now := time.Now()
+	if r.gains.Before(now) {
+		r.gains = now
+	}
+	r.gains = r.gains.Add(gainsEvery)
+	rest := time.NewTimer(r.gains.Sub(now) - gainsInARow*gainsEvery)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-ctx.Done():
+	}
+}
+
 // gaining says where to go on instead, if more is wanted than was listed.
-func (r *Reflector[T]) gaining(next State, fail *failure.Failure) (State, *failure.Failure) {
+func (r *Reflector[T]) gaining(ctx context.Context, next State, fail *failure.Failure) (State, *failure.Failure) {
 	if fail != nil && errors.Is(fail.Err, errGained) {
 		fail = nil
 	}
 	if next != Watching || r.turn() == r.listedAt {
 		return next, fail
 	}
+	r.restToGain(ctx)
 	if _, err := object.CompareRV(r.rv, r.rv); err != nil || r.unordered.Load() {
 		return Listing, fail
 	}

@@ -45,6 +45,7 @@ type Reflector[T object.Head] struct {
 
 	narrowing Narrowing[T] // nil where all of the source is wanted
 	began     uint64       // the turn at which the attempt in progress began
+	gains     time.Time    // how much of its lists of what has come it has had
 	listedAt  uint64       // the turn at which the last list that is queued began
 	away      func() []object.Version
 
@@ -129,13 +130,13 @@ func (r *Reflector[T]) Run(ctx context.Context) error {
 	if r.lost.Load() != nil && state == Watching {
 		state = Listing
 	}
-	state, _ = r.gaining(state, nil)
+	state, _ = r.gaining(ctx, state, nil)
 	for ctx.Err() == nil {
 		next, fail := r.step(ctx, state)
 		if ctx.Err() != nil {
 			break
 		}
-		next, fail = r.gaining(next, fail)
+		next, fail = r.gaining(ctx, next, fail)
 		if next, fail = r.relist(next, fail); fail != nil {
 			r.record(fail)
 			if r.verdict(ctx, fail) == failure.Stop {

@@ -22,7 +22,7 @@ func (i *core[T]) process(ctx context.Context, r *run) {
 			i.torn(r, err)
 		}
 	}()
-	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} })
+	defer guard.End(&err, func(error) { err = &failure.GoexitError{In: "an index function"} }) // a key says its name
 	i.drain(ctx)
 	guard.Returned()
 }

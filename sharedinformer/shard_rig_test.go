@@ -123,18 +123,23 @@ type known struct {
 func (r *sharing) join(opts sharedinformer.Options) *member {
 	m := &member{sharing: r, name: fmt.Sprint("m", len(r.members)), share: newShare(), heard: map[string]map[object.Key]known{}}
 	m.link = r.net.Link(m.name)
-	scheme := runtime.NewScheme()
-	require.NoError(r, corev1.AddToScheme(scheme))
-	client, err := rest.NewClient(&config.Config{Host: r.endpoint.URL, Dial: m.link.Dialer(r.endpoint.Connect)}, scheme)
-	require.NoError(r, err)
-	r.Cleanup(client.CloseIdleConnections)
 	opts.Shard = shard.Scope{Key: r.key, Share: m.share}
-	m.Informer = sharedinformer.New(rest.ResourceFor[*corev1.ConfigMap](client), opts)
+	m.Informer = sharedinformer.New(r.source(m.link), opts)
 	m.listen("all", sharedinformer.Unbounded, 0)
 	m.listen("slow", sharedinformer.Coalesce, 300*time.Millisecond)
 	m.listenToHeads()
 	r.members = append(r.members, m)
 	return m
+}
+
+// source is the ConfigMaps of the server, over a link.
+func (r *sharing) source(link *simulated.Link) *rest.Resource[*corev1.ConfigMap] {
+	scheme := runtime.NewScheme()
+	require.NoError(r, corev1.AddToScheme(scheme))
+	client, err := rest.NewClient(&config.Config{Host: r.endpoint.URL, Dial: link.Dialer(r.endpoint.Connect)}, scheme)
+	require.NoError(r, err)
+	r.Cleanup(client.CloseIdleConnections)
+	return rest.ResourceFor[*corev1.ConfigMap](client)
 }
 
 // listen adds a handler that takes its time.

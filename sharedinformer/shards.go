@@ -3,6 +3,7 @@ package sharedinformer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +27,21 @@ type shards[T object.Head] struct {
 	lost    func()                    // has the cache let go of what is not wanted
 	gained  func()                    // has the reflectors list what is wanted besides
 
-	mu  sync.Mutex // orders changes of now, and what lost and Turn say of them
+	ask    func(func()) error // calls the share, which is a user's
+	failed func(error)        // is told why that failed
+	asking chan struct{}      // a token while the share is asked
+
+	mu  sync.Mutex // orders changes of now, and what lost and Turn say of them; nothing of a user's is called under it
 	now atomic.Pointer[terms]
 }
+
+// How often a share is asked that changes without end: so often in a row, and then at that
+// distance. One that failed is asked again after a while.
+const (
+	asksInARow = 100
+	asksEvery  = 10 * time.Millisecond
+	afterFault = time.Second
+)
 
 // terms is which slots are ours, and since when. It does not change.
 type terms struct {
@@ -69,6 +82,14 @@ func (t *terms) stale() bool {
 	default:
 		return false
 	}
+}
+
+// nothing returns the terms that follow where the share cannot say what is ours, and whether
+// slots were lost.
+func (t *terms) nothing() (next *terms, lost bool) {
+	again := make(chan struct{})
+	time.AfterFunc(afterFault, func() { close(again) })
+	return &terms{turn: t.turn, changed: again}, slices.ContainsFunc(t.since, func(since uint64) bool { return since > 0 })
 }
 
 // next returns the terms that follow, and whether slots were lost. A slot that was lost and
@@ -112,12 +133,24 @@ func (i *core[T]) divide(by shard.Scope) {
 				f.reflector.Gained()
 			}
 		},
+		ask: i.askShare, asking: make(chan struct{}, 1),
+		failed: func(err error) { i.reportNow(&failure.Failure{Phase: failure.PhaseHook, Err: err}) },
 	}
 	i.shards.now.Store(&terms{turn: 1, changed: outset})
 	if err := i.shards.unfit(i.scope); err != nil {
 		now := time.Now()
 		i.broken.Store(&failure.Failure{Resource: source.NameOf(i.feeds.source), Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err})
 	}
+}
+
+// askShare calls a share. The status says where it does not return.
+func (i *core[T]) askShare(do func()) error {
+	name := fmt.Sprintf("the methods of the share (%T)", i.shards.Share)
+	slow := time.AfterFunc(slowCall, func() {
+		i.note(&failure.Failure{Phase: failure.PhaseHook, Err: fmt.Errorf("%s do not return: they were called %s ago, and nothing is held or let go until they do", name, slowCall)})
+	})
+	defer slow.Stop()
+	return i.callHook(name, nil, do)
 }
 
 // mayHave reports whether the cache has an object, or may come to have it by what is queued.
@@ -157,27 +190,46 @@ func (s *shards[T]) look() *terms {
 	if !t.stale() {
 		return t
 	}
-	s.mu.Lock()
+	s.asking <- struct{}{}
 	before := s.now.Load()
 	t, lost := before, false
+	var err error
 	if before.stale() {
-		t, lost = before.next(s.Share)
-		s.now.Store(t)
+		if err = s.ask(func() { t, lost = before.next(s.Share) }); err != nil {
+			t, lost = before.nothing()
+		}
 	}
+	s.mu.Lock()
+	s.now.Store(t)
 	if lost { // it is queued before any list that begins at these terms
 		s.lost()
 	}
 	s.mu.Unlock()
+	<-s.asking
+	if err != nil {
+		s.failed(fmt.Errorf("%w; nothing is held until it says what is ours", err))
+	}
 	if t.turn != before.turn {
 		s.gained()
 	}
 	return t
 }
 
-// watch looks at every change until ctx is done.
+// watch looks at every change until ctx is done. Others look too, and need not wait for it.
 func (s *shards[T]) watch(ctx context.Context) {
+	var asks time.Time // how much of its asking it has had
 	for {
-		t := s.look()
+		t, now := s.look(), time.Now()
+		if asks.Before(now) {
+			asks = now
+		}
+		asks = asks.Add(asksEvery)
+		rest := time.NewTimer(asks.Sub(now) - asksInARow*asksEvery)
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+		}
+		rest.Stop()
 		select {
 		case <-t.changed:
 		case <-ctx.Done():
@@ -196,6 +248,9 @@ func (s *shards[T]) Turn() uint64 {
 
 // unfit says why the objects of a source cannot be divided; nil if they can.
 func (s *shards[T]) unfit(limits scope) error {
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("Options.Shard: %w", err)
+	}
 	if s.Key.Fixed() || limits.limited == nil {
 		return nil
 	}
