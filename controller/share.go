@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -80,6 +82,11 @@ func (c *Controller) misuse(s *subscription) error {
 		return err
 	}
 	share, h := shareOf(c.sources), s.source.holding
+	for _, of := range append(slices.Clone(c.sources), s) {
+		if h := of.source.holding; h != nil && h.scope.Err() != nil {
+			return h.scope.Err()
+		}
+	}
 	switch {
 	case s.source.role == other && (h == nil || share == nil), h == nil && share == nil:
 		return nil
@@ -101,8 +108,17 @@ func (c *Controller) misuse(s *subscription) error {
 
 // enter enters the share for a request. It returns no context where the request is not to
 // be reconciled now: it belongs to another process, or the caches do not hold yet what came
-// with its slot.
-func (s *session) enter(req Request) (working context.Context, leave func()) {
+// with its slot. It fails where the share or its key does, which may be a user's.
+func (s *session) enter(req Request) (working context.Context, leave func(), err error) {
+	guard := failure.Guard{In: "the share"}
+	defer guard.End(&err, func(err error) { s.unentered(req, err) })
+	working, leave, err = s.take(req)
+	guard.Returned()
+	return working, leave, err
+}
+
+// take is enter for a share that does as it should.
+func (s *session) take(req Request) (working context.Context, leave func(), err error) {
 	c := s.controller
 	c.mu.Lock()
 	share, sources := shareOf(c.sources), c.sources
@@ -111,7 +127,7 @@ func (s *session) enter(req Request) (working context.Context, leave func()) {
 	}
 	c.mu.Unlock()
 	if share == nil {
-		return s.ctx, func() {}
+		return s.ctx, func() {}, nil
 	}
 	h := s.causes.home(req)
 	for _, sub := range sources {
@@ -121,23 +137,55 @@ func (s *session) enter(req Request) (working context.Context, leave func()) {
 	}
 	if !h.known { // it does not exist, or not here
 		s.drop(req)
-		return nil, nil
+		return nil, nil, nil
 	}
-	working, leave, err := share.Enter(s.ctx, h.hash)
-	if err != nil {
+	working, left, err := share.Enter(s.ctx, h.hash)
+	switch {
+	case errors.Is(err, shard.ErrNotOurs):
 		s.drop(req)
-		return nil, nil
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case working == nil || left == nil:
+		return nil, nil, fmt.Errorf("the share (%T) says that a slot is ours, and returns no context or no leave", share)
 	}
+	leave = func() { s.leave(left) }
 	token, _ := shard.TokenOf(working)
 	for _, sub := range sources {
 		if of := sub.source.holding; of != nil && !of.holds(h.hash) {
 			leave()
 			c.count.held.Add(1)
 			s.queue.AddWith(workqueue.AddOptions{After: s.terms.patience(token), KeepPriority: true}, req)
-			return nil, nil
+			return nil, nil, nil
 		}
 	}
-	return working, leave
+	return working, leave, nil
+}
+
+// leave calls the leave of a share, which must not take the worker along.
+func (s *session) leave(left func()) {
+	var err error
+	guard := failure.Guard{In: "the leave of the share"}
+	defer func() {
+		if err != nil {
+			report(s.controller.opts.Logger, "share", err)
+		}
+	}()
+	defer guard.End(&err, func(exited error) { err = exited })
+	left()
+	guard.Returned()
+}
+
+// unentered settles a request whose share failed, as if the reconciler had.
+func (s *session) unentered(req Request, err error) {
+	a := &attempt{
+		Context: s.ctx, controller: s.controller, request: req, id: rand.Uint64(),
+		number: s.streaks.next(req), reasons: s.causes.take(req),
+	}
+	began := time.Now()
+	s.taken(a, began)
+	s.controller.count.active.Add(1)
+	s.settle(a, Result{}, err, time.Since(began))
 }
 
 // drop lets go of a request that is not ours. If it becomes ours, the informer tells of

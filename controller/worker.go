@@ -35,7 +35,7 @@ func (s *session) work() {
 // turn is what is done with one request that was handed out:
 //
 //  1. If the cache has not seen what the last reconcile wrote, put it aside.
-//  2. If it is not in our share, let go of it.
+//  2. If it is not in our share, let go of it. If the share cannot say, try again later.
 //  3. Call the reconciler.
 //  4. Note what it wrote.
 //  5. Add the request again, if that was asked for.
@@ -45,8 +45,12 @@ func (s *session) turn(req Request) {
 		return
 	}
 	c := s.controller
-	working, leave := s.enter(req)
-	if working == nil {
+	working, leave, err := s.enter(req)
+	switch {
+	case err != nil:
+		s.unentered(req, err)
+		return
+	case working == nil:
 		return
 	}
 	defer leave()
