@@ -1,7 +1,6 @@
 package manager
 
 import (
-	"fmt"
 	"net/http"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -56,10 +55,5 @@ func (m *Manager) addSharding() error {
 	return m.metrics.Register(metrics.NewMemberships(m.group))
 }
 
-// checkSharding fails where we take nothing though we could.
-func (m *Manager) checkSharding(*http.Request) error {
-	if s := m.group.Status(); s.Refusal != nil {
-		return fmt.Errorf("group %s: %w", s.Group, s.Refusal)
-	}
-	return nil
-}
+// checkSharding fails where we take no part in the work, such as without the right to Leases.
+func (m *Manager) checkSharding(*http.Request) error { return m.group.Status().Refusal }

@@ -61,11 +61,11 @@ type class struct {
 
 func (a *assignment) prepare() {
 	var order []int
-	sum := 0
+	sum := int64(0)
 	for n, c := range a.candidates {
 		if c.weight > 0 {
 			order = append(order, n)
-			sum += c.weight
+			sum += int64(c.weight)
 		}
 	}
 	slices.SortFunc(order, func(x, y int) int {
@@ -74,8 +74,8 @@ func (a *assignment) prepare() {
 	a.room, a.taken, a.refused = make([]int, len(a.candidates)), make([]offerHeap, len(a.candidates)), map[int][]int{}
 	for _, n := range order {
 		weight := a.candidates[n].weight
-		share := len(a.owners) * weight * (100 + surplus)
-		a.room[n] = (share + 100*sum - 1) / (100 * sum)
+		share := int64(len(a.owners)) * int64(weight) * (100 + surplus)
+		a.room[n] = int((share + 100*sum - 1) / (100 * sum))
 		if last := len(a.classes) - 1; last < 0 || a.classes[last].weight != uint64(weight) {
 			a.classes = append(a.classes, class{weight: uint64(weight)})
 		}

@@ -45,8 +45,8 @@ under way. A transport or a logger that blocks does not put off the deadline.
 # Failure
 
 Trouble with the server is not an error of Run: it is tried again, and shows in Status and in
-the log. A member whose options do not go with those of members that work takes nothing, and
-Status.Refusal says why.
+the log. Status.Refusal says why a member takes no part: its options do not go with those of
+members that work, it has no right to Leases, or something else has the group's label or its name.
 
 The process needs the verbs create, delete, get, list, update and watch on leases in the
 group's namespace.

@@ -37,7 +37,9 @@ type Group struct {
 	owned   shard.Slots
 	changed chan struct{} // closed, and replaced, when owned changes
 	status  Status
-	refused error // why we take no slots
+	running bool
+	refused error   // why we take no slots
+	places  []place // by slot, what the last judgement says; empty before it
 }
 
 // New checks the options and sends nothing. The client's scheme must know Lease.
@@ -62,11 +64,11 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 		owned:   shard.NewSlots(opts.Slots),
 		changed: make(chan struct{}),
 	}
-	g.status = Status{Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight}
+	g.status = Status{Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight, Slots: opts.Slots, Layout: opts.Layout}
 	g.seen = &sightings{opts: opts, told: g.look, all: map[types.UID]*sighting{}}
 	g.informer = sharedinformer.New(g.leases, sharedinformer.Options{
-		Name:          "leases of group " + opts.Name,
-		LabelSelector: labels.SelectorFromSet(labels.Set{groupLabel: opts.Name}),
+		Name: "leases of group " + opts.Name, Logger: opts.Logger,
+		LabelSelector: labels.SelectorFromSet(labels.Set{GroupLabel: opts.Name}),
 		Timing: reflector.Timing{ // a member that does not see the others takes on nothing
 			WatchTimeout: time.Minute, StallTimeout: opts.RenewDeadline,
 			Backoff: reflector.Backoff{Max: 2 * opts.RetryPeriod},
@@ -102,11 +104,19 @@ func (g *Group) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("membership: group %s: %w", g.opts.Name, err)
 	}
+	g.setRunning(true)
+	defer g.setRunning(false)
 	running.Go(func() { _ = wait() })
 	running.Go(func() { g.watch(beyond) })
 	k := &keeper{Group: g, ours: map[types.UID]bool{}, answers: make(chan answer, maxRequests), requests: &running}
 	k.keep(ctx, beyond)
 	return nil
+}
+
+func (g *Group) setRunning(running bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running = running
 }
 
 // watch ends the work at the deadline, which each renewal puts off, whatever a transport

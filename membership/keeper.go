@@ -13,6 +13,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -57,8 +58,8 @@ type keeper struct {
 
 	targets struct { // the last assignment
 		key    string
-		owners []int
-		of     []candidate
+		owners []string               // by slot; empty for nobody
+		slots  map[string]shard.Slots // by member
 	}
 }
 
@@ -99,7 +100,7 @@ func (k *keeper) step(ctx context.Context) time.Time {
 	now := time.Now()
 	v, synced := k.view(now)
 	// A snapshot that does not show our own last renewal says nothing of the renewals of others.
-	if synced && (k.own == nil || k.current(now, v)) {
+	if synced && (k.own == nil && k.hears() || k.current(now, v)) {
 		k.judge(now, v)
 		k.expel(ctx, now, v)
 	}
@@ -132,6 +133,12 @@ func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
 
+// hears reports whether there seems to be a watch: who has no Lease has no renewal to see.
+func (k *keeper) hears() bool {
+	s := k.informer.Status().Reflector
+	return s.State == reflector.Watching && s.Attempts == 0
+}
+
 // judge says whether this member may take part, and who is to have what.
 func (k *keeper) judge(now time.Time, v view) {
 	var refusal error
@@ -145,6 +152,9 @@ func (k *keeper) judge(now time.Time, v view) {
 		switch {
 		case other.expired(now) || other.said.leaving:
 		case other.said.err != nil: // it claims everything until it has run out
+			if idle && refusal == nil {
+				refusal = fmt.Errorf("shard: group %s: the Lease %s has the label of the group and cannot be read, so that it may claim anything: %w: no slots are taken until it is silent for %s; delete it if it is no member's", k.opts.Name, other.lease.Name, other.said.err, other.said.lasts)
+			}
 		case other.said.layout != k.opts.layout():
 			if k.own == nil || idle && (other.said.claims.Len() > 0 || older(other.lease, k.own)) {
 				refusal = fmt.Errorf("shard: group %s: %q works with %q, and we are to work with %q: nothing is done here until no such member is left; give the group another name, or all members the same options", k.opts.Name, holder(other.lease), other.said.layout, k.opts.layout())
@@ -158,11 +168,12 @@ func (k *keeper) judge(now time.Time, v view) {
 	for _, m := range members {
 		orphans = orphans.Without(m.Claims)
 	}
-	moving := k.moving(v)
+	places := k.place(now, members)
 	k.mu.Lock()
 	told := refusal != nil && (k.refused == nil || k.refused.Error() != refusal.Error())
 	k.refused = refusal
-	k.status.Members, k.status.Orphans, k.status.Wanted, k.status.Moving = members, orphans, k.wanted(k.opts.Identity), moving
+	k.status.Members, k.status.Orphans, k.status.Wanted = members, orphans, k.wanted(k.opts.Identity)
+	k.places, k.status.Seen = places, now
 	k.mu.Unlock()
 	if told {
 		k.opts.Logger.Error("this member takes no part", "err", refusal)
@@ -185,19 +196,14 @@ func (k *keeper) retarget(all []candidate) {
 		fmt.Fprintf(&key, "%q %d ", c.name, c.weight)
 	}
 	if k.targets.owners == nil || k.targets.key != key.String() {
-		k.targets.key, k.targets.of, k.targets.owners = key.String(), all, assign(k.opts.Slots, all)
+		k.targets.key = key.String()
+		k.targets.owners, k.targets.slots = targets(k.opts.Slots, all)
 	}
 }
 
 // wanted returns what is to be a member's.
 func (k *keeper) wanted(identity string) shard.Slots {
-	var all []int
-	for n, owner := range k.targets.owners {
-		if owner >= 0 && k.targets.of[owner].name == identity {
-			all = append(all, n)
-		}
-	}
-	return shard.NewSlots(k.opts.Slots, all...)
+	return k.targets.slots[identity].Union(shard.NewSlots(k.opts.Slots))
 }
 
 // decide changes the phases of slots, as steps 2 to 4 of keeper say. It returns when some

@@ -25,7 +25,10 @@ var leases = discovery.Mapping{
 
 // What a member's Lease says, besides who it is and how long it may be silent.
 const (
-	groupLabel       = "shard.millrace.dev/group"
+	// GroupLabel is the label by which the Leases of a group are found. Its value is the
+	// group's name.
+	GroupLabel = "shard.millrace.dev/group"
+
 	layoutAnnotation = "shard.millrace.dev/layout"
 	slotsAnnotation  = "shard.millrace.dev/slots" // what the member has, or is about to have
 	weightAnnotation = "shard.millrace.dev/weight"
@@ -67,7 +70,7 @@ func (o Options) write(l *coordinationv1.Lease, c statement) {
 	if l.Annotations == nil {
 		l.Annotations = map[string]string{}
 	}
-	l.Labels[groupLabel] = o.Name
+	l.Labels[GroupLabel] = o.Name
 	l.Annotations[layoutAnnotation] = o.layout()
 	l.Annotations[slotsAnnotation] = c.claims.String()
 	l.Annotations[weightAnnotation] = strconv.Itoa(o.Weight)
@@ -104,14 +107,20 @@ type said struct {
 func (o Options) read(l *coordinationv1.Lease) said {
 	s := said{layout: l.Annotations[layoutAnnotation], lasts: o.LeaseDuration}
 	s.claims, s.leaving = shard.NewSlots(o.Slots), l.Annotations[stateAnnotation] == stateLeaving
+	var err3 error
 	if seconds := l.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
-		s.lasts = time.Duration(*seconds) * time.Second
+		if lasts := time.Duration(*seconds) * time.Second; lasts <= longest {
+			s.lasts = lasts
+		} else { // nobody is to wait for that
+			err3 = fmt.Errorf("it may be silent for %s: want %s at most", lasts, longest)
+		}
 	}
 	slots := l.Annotations[slotsAnnotation]
 	if s.layout != o.layout() {
 		if slots != "" {
 			s.claims = shard.AllSlots(o.Slots)
 		}
+		s.err = err3
 		return s
 	}
 	claims, err := shard.ParseSlots(slots, o.Slots)
@@ -119,7 +128,7 @@ func (o Options) read(l *coordinationv1.Lease) said {
 	if err2 == nil && (weight < 1 || weight > mostWeight) {
 		err2 = fmt.Errorf("its weight is %d: want 1 to %d", weight, mostWeight)
 	}
-	if s.err = errors.Join(err, err2); s.err != nil {
+	if s.err = errors.Join(err, err2, err3); s.err != nil {
 		s.claims = shard.AllSlots(o.Slots)
 		return s
 	}

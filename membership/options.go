@@ -6,19 +6,25 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math"
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Limits of options.
+// Defaults and limits of options.
 const (
+	defaultSlots    = 1024
+	defaultDuration = 15 * time.Second
+
 	mostSlots  = 1 << 14
 	mostWeight = 1000
-	longest    = math.MaxInt32 * time.Second // a Lease holds 32 bits of seconds
+	longest    = time.Hour // that others wait for one who is silent
+	mostText   = 256       // bytes of an identity, and of a layout
 )
 
 // Options name the group and say what this member takes. Namespace and Name are required.
@@ -30,12 +36,12 @@ type Options struct {
 
 	// Identity is this member's, and no other's. Default: the host name and a random text.
 	// A member that comes back under its old identity has to wait until its old Lease has
-	// run out, if it did not leave cleanly.
+	// run out, if it did not leave cleanly. At most 256 bytes of UTF-8.
 	Identity string
 
 	// Slots is how many slots the group has; default 1024. Layout is whatever else must be
 	// the same in all members, such as the names of keys. A member that has it otherwise than
-	// those who work does not work: see Status.Refusal.
+	// those who work does not work: see Status.Refusal. At most 256 bytes of UTF-8.
 	Slots  int
 	Layout string
 
@@ -49,7 +55,7 @@ type Options struct {
 	Patience time.Duration
 
 	// LeaseDuration, RenewDeadline and RetryPeriod are as in leaderelection.Options, with
-	// the same defaults: 15 s, 10 s and 2 s.
+	// the same defaults: 15 s, 10 s and 2 s. An hour is the most.
 	LeaseDuration time.Duration
 	RenewDeadline time.Duration
 	RetryPeriod   time.Duration
@@ -80,7 +86,17 @@ func (o Options) withDefaults() (Options, error) {
 			wrong("%s is %d: want 1 to %d, or 0 for %d", name, *n, most, value)
 		}
 	}
-	number("Slots", &o.Slots, 1024, mostSlots)
+	text := func(name, value string) {
+		if len(value) > mostText || !utf8.ValidString(value) {
+			wrong("%s is %.80q (%d bytes): want UTF-8 of at most %d", name, value, len(value), mostText)
+		}
+	}
+	text("Identity", o.Identity)
+	text("Layout", o.Layout)
+	for _, fault := range validation.ValidateLabels(o.Labels, field.NewPath("Labels")) {
+		wrong("%w", fault)
+	}
+	number("Slots", &o.Slots, defaultSlots, mostSlots)
 	number("Weight", &o.Weight, 1, mostWeight)
 	duration := func(name string, d *time.Duration, value time.Duration) {
 		if *d == 0 {
@@ -90,7 +106,7 @@ func (o Options) withDefaults() (Options, error) {
 			wrong("%s is %s: want %s to %s, or 0 for %s", name, *d, time.Millisecond, longest, value)
 		}
 	}
-	duration("LeaseDuration", &o.LeaseDuration, 15*time.Second)
+	duration("LeaseDuration", &o.LeaseDuration, defaultDuration)
 	duration("RenewDeadline", &o.RenewDeadline, 10*time.Second)
 	duration("RetryPeriod", &o.RetryPeriod, 2*time.Second)
 	if o.Patience == 0 {

@@ -1,7 +1,9 @@
 package membership
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,6 +22,11 @@ func TestOptionsThatContradictThemselves(t *testing.T) {
 		"RenewDeadline is 20s and Lease": func(o *Options) { o.RenewDeadline = 20e9 },
 		"RetryPeriod is 6s and RenewDea": func(o *Options) { o.RetryPeriod = 6e9 },
 		"LeaseDuration is -1s":           func(o *Options) { o.LeaseDuration = -1e9 },
+		"LeaseDuration is 2h0m0s":        func(o *Options) { o.LeaseDuration = 2 * time.Hour },
+		"Weight is -1":                   func(o *Options) { o.Weight = -1 },
+		`Identity is "\xff"`:             func(o *Options) { o.Identity = "\xff" },
+		"(300 bytes)":                    func(o *Options) { o.Layout = strings.Repeat("x", 300) },
+		"Labels: Invalid value":          func(o *Options) { o.Labels = map[string]string{"a b": "c"} },
 	} {
 		bad := good
 		change(&bad)

@@ -81,7 +81,11 @@ func (k *keeper) create(ctx context.Context, a *attempt) (*coordinationv1.Lease,
 	now, err := k.leases.Create(ctx, a.last, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		now, err = k.leases.Get(ctx, object.Key{Name: a.last.Name}, metav1.GetOptions{})
-		if err == nil && (holder(now) != holder(a.last) || !now.Spec.AcquireTime.Equal(a.last.Spec.AcquireTime)) {
+		switch {
+		case err != nil:
+		case now.Labels[GroupLabel] != k.opts.Name:
+			return nil, fmt.Errorf("the Lease %s is in the place of ours, and of no member of the group, since it lacks the label %s=%s: delete it, or give this member another identity", now.Name, GroupLabel, k.opts.Name)
+		case holder(now) != holder(a.last) || !now.Spec.AcquireTime.Equal(a.last.Spec.AcquireTime):
 			return nil, errTwin
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -12,25 +14,33 @@ type Status struct {
 	Group    string
 	Identity string // ours
 	Weight   int    // ours
+	Slots    int    // how many the group has
+	Layout   string // what else all members must have alike
 
 	Owned   shard.Slots // what we may work on
 	Wanted  shard.Slots // what is to be ours
 	Leaving shard.Slots // what we have yet to hand over, since work in it goes on
 
+	// What is said of the group is of when it was last seen: a member that is cut off knows
+	// nothing of the others. Zero is never.
+	Seen    time.Time
 	Members []Member    // all that have a Lease, we among them, by identity
 	Orphans shard.Slots // what nobody claims
 	Moving  shard.Slots // what is another's than whose it is to be
+	Moves   []Move      // the same, by members
 
-	Refusal error    // why we take no slots though we could; nil otherwise
+	Refusal error    // why we take no part; nil if we do
 	Lost    *Failure // why our Lease was lost the last time; nil if it never was
 
-	Attempts int      // failures since the last success; 0 means that all is well
+	Attempts int      // failures since the last success, of renewals or of the watch; 0 means that all is well
 	Failure  *Failure // the last one ever, nil if there was none
 }
 
 // Member is what the Lease of one member says.
 type Member struct {
 	Identity string
+	Lease    string // its name
+	Layout   string // with the number of slots
 	Weight   int
 	Claims   shard.Slots // what it has, or is about to have
 	Wanted   int         // how many slots are to be its
@@ -57,12 +67,41 @@ func (f *Failure) MarshalText() ([]byte, error) { return []byte(f.Error()), nil 
 
 // Status returns the group as it is now.
 func (g *Group) Status() Status {
+	watch := g.informer.Status().Reflector
+	unsynced := g.informer.Unsynced()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.status
 	s.Owned, s.Leaving = g.owned, g.those(func(p phase) bool { return p == leaving })
-	s.Refusal = g.refused
+	s.Moving, s.Moves = movesOf(g.places, func(slot int) int { return g.slots[slot].hands })
+	if watch.Attempts > s.Attempts && watch.Failure != nil {
+		s.Attempts, s.Failure = watch.Attempts, &Failure{watch.Failure, watch.Failure.Last}
+	}
+	s.Refusal = g.refusal(s, unsynced)
 	return s
+}
+
+// refusal says why this member takes no part. It is called under mu.
+func (g *Group) refusal(s Status, unsynced error) error {
+	trouble := func(what string) error {
+		if s.Attempts == 0 || s.Failure == nil {
+			return fmt.Errorf("shard: group %s: %s", g.opts.Name, what)
+		}
+		return fmt.Errorf("shard: group %s: %s: %w", g.opts.Name, what, s.Failure)
+	}
+	switch {
+	case g.refused != nil:
+		return g.refused
+	case !g.running:
+		return trouble("this member does not run")
+	case unsynced != nil && s.Attempts == 0:
+		return fmt.Errorf("shard: group %s: the Leases of the group are not known yet: %w", g.opts.Name, unsynced)
+	case unsynced != nil:
+		return trouble("the Leases of the group are not known yet")
+	case !time.Now().Before(g.until):
+		return trouble("this member has no valid Lease")
+	}
+	return nil
 }
 
 // members describes everybody who has a Lease, and us.
@@ -70,18 +109,11 @@ func (k *keeper) members(now time.Time, v view) []Member {
 	var all []Member
 	if k.own != nil {
 		k.mu.Lock()
-		all = append(all, Member{Identity: k.opts.Identity, Weight: k.opts.Weight, Claims: k.claims(), Leaving: k.leaving})
+		all = append(all, Member{Identity: k.opts.Identity, Lease: k.own.Name, Layout: k.opts.layout(), Weight: k.opts.Weight, Claims: k.claims(), Leaving: k.leaving, Silent: now.Sub(k.due.Add(-k.opts.RetryPeriod))})
 		k.mu.Unlock()
 	}
 	for _, o := range v.others {
-		m := Member{Identity: holder(o.lease), Weight: o.said.weight, Claims: o.said.claims, Leaving: o.said.leaving, Silent: now.Sub(o.since), Expired: o.expired(now)}
-		switch {
-		case o.said.err != nil:
-			m.Trouble = fmt.Sprintf("its Lease %s cannot be read: %v", o.lease.Name, o.said.err)
-		case o.said.layout != k.opts.layout():
-			m.Trouble = fmt.Sprintf("it works with %q, and we with %q", o.said.layout, k.opts.layout())
-		}
-		all = append(all, m)
+		all = append(all, k.opts.member(o.lease, o.said, now.Sub(o.since)))
 	}
 	for n := range all {
 		all[n].Wanted = k.wanted(all[n].Identity).Len()
@@ -89,15 +121,19 @@ func (k *keeper) members(now time.Time, v view) []Member {
 	return all
 }
 
-// moving returns what others claim and is not to be theirs, and what we have to give.
-func (k *keeper) moving(v view) shard.Slots {
-	all := shard.NewSlots(k.opts.Slots)
-	for _, o := range v.others {
-		all = all.Union(o.said.claims.Without(k.wanted(holder(o.lease))))
+// member describes one by its Lease.
+func (o Options) member(l *coordinationv1.Lease, s said, silent time.Duration) Member {
+	m := Member{
+		Identity: holder(l), Lease: l.Name, Layout: s.layout, Weight: s.weight, Claims: s.claims, Leaving: s.leaving,
+		Silent: silent, Expired: silent >= s.lasts,
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return all.Union(k.claims().Without(k.wanted(k.opts.Identity)))
+	switch {
+	case s.err != nil:
+		m.Trouble = fmt.Sprintf("its Lease %s cannot be read: %v", l.Name, s.err)
+	case s.layout != o.layout():
+		m.Trouble = fmt.Sprintf("it works with %q, and the others with %q", s.layout, o.layout())
+	}
+	return m
 }
 
 // well notes that all that was asked for was done.

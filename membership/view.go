@@ -29,22 +29,22 @@ type sighting struct {
 	lease *coordinationv1.Lease
 	said  said
 	since time.Time // when its spec was seen to change
-	gone  bool      // it was deleted
+	gone  bool      // the handler has heard last that it was deleted
+	empty bool      // and that it had nothing then
 }
 
 func (s *sighting) expired(now time.Time) bool { return now.Sub(s.since) >= s.said.lasts }
 
 // Handle implements sharedinformer.Handler.
 func (s *sightings) Handle(_ context.Context, e sharedinformer.Event[*coordinationv1.Lease]) error {
+	s.mu.Lock()
 	if e.Type == sharedinformer.Delete {
-		s.mu.Lock()
 		one := s.see(e.Object, time.Now())
-		one.gone = true
-		if one.said.claims.Len() == 0 && !e.FinalStateUnknown {
-			delete(s.all, e.Object.UID) // who had nothing leaves nothing
-		}
-		s.mu.Unlock()
+		one.gone, one.empty = true, one.said.claims.Len() == 0 && !e.FinalStateUnknown
+	} else if one := s.all[e.Object.UID]; one != nil { // it has its label again
+		one.gone = false
 	}
+	s.mu.Unlock()
 	s.told()
 	return nil
 }
@@ -94,8 +94,12 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 			v.own = l
 			continue
 		}
-		one := s.see(l, now)
-		one.gone = false
+		one := s.all[l.UID]
+		if one != nil && one.gone { // the handler is ahead of this snapshot
+			one = &sighting{lease: l, said: s.opts.read(l), since: one.since}
+		} else {
+			one = s.see(l, now)
+		}
 		v.others = append(v.others, new(*one))
 		v.taken = v.taken.Union(one.said.claims)
 		expires(one)
@@ -104,7 +108,7 @@ func (s *sightings) look(now time.Time, leases []*coordinationv1.Lease, ours map
 		if there[uid] || ours[uid] {
 			return ours[uid]
 		}
-		if one.gone && one.expired(now) {
+		if one.gone && (one.empty || one.expired(now)) { // who had nothing leaves nothing
 			return true
 		}
 		v.taken = v.taken.Union(one.said.claims)

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
@@ -41,7 +42,7 @@ func TestARegistryShowsAProgram(t *testing.T) {
 		Lease: object.Key{Namespace: "shop", Name: "janitor"}, Leading: true, Token: 7, Attempts: 2,
 	})))
 	require.NoError(t, r.Register(metrics.NewMemberships(group{
-		Group: "carts", Members: make([]membership.Member, 3), Owned: shard.NewSlots(8, 1, 2), Wanted: shard.NewSlots(8, 1, 2, 3),
+		Group: "carts", Seen: time.Now(), Members: make([]membership.Member, 3), Owned: shard.NewSlots(8, 1, 2), Wanted: shard.NewSlots(8, 1, 2, 3),
 		Leaving: shard.NewSlots(8, 0), Orphans: shard.NewSlots(8, 7), Moving: shard.NewSlots(8, 0, 3), Refusal: errors.New("odd"), Attempts: 4,
 	})))
 	q := workqueue.New(workqueue.Options[string]{Name: "work", Metrics: r.WorkQueues()})
@@ -73,4 +74,18 @@ func TestARegistryShowsAProgram(t *testing.T) {
 	problems, err := testutil.GatherAndLint(r)
 	require.NoError(t, err)
 	require.Empty(t, problems)
+}
+
+// Who has not seen a group says nothing of it.
+func TestAGroupThatWasNotSeen(t *testing.T) {
+	r := metrics.NewRegistry()
+	require.NoError(t, r.Register(metrics.NewMemberships(group{Group: "carts", Refusal: errors.New("not yet")})))
+	w := httptest.NewRecorder()
+	r.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, 200, w.Code)
+	require.Contains(t, w.Body.String(), `millrace_shard_slots_owned{group="carts"} 0`)
+	require.Contains(t, w.Body.String(), `millrace_shard_refused{group="carts"} 1`)
+	for _, unknown := range []string{"members", "slots_wanted", "slots_orphaned", "slots_moving"} {
+		require.NotContains(t, w.Body.String(), "millrace_shard_"+unknown+"{")
+	}
 }

@@ -1,6 +1,10 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // single exports one thing that has a status and a name, the value of one label.
 type single[S any] struct {
@@ -29,7 +33,9 @@ func (c *single[S]) Collect(out chan<- prometheus.Metric) {
 	}
 	found := figures{}
 	for _, m := range c.figures {
-		found.put(m.desc, m.kind, m.value(s), worst, c.name(s))
+		if value := m.value(s); !math.IsNaN(value) { // it is known
+			found.put(m.desc, m.kind, value, worst, c.name(s))
+		}
 	}
 	found.send(out)
 }

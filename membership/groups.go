@@ -1,0 +1,108 @@
+package membership
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/shard"
+)
+
+// Look reads the groups of a namespace from their Leases, or one group if a name is given, for
+// those who look from outside and are in none. It needs the verb list on leases, and the client's
+// scheme must know Lease. Statuses are by name. They have no identity, and how long members
+// have been silent is by the members' clocks and ours. Nobody watched, so that moves have no
+// times. Members that do not go with most of the others have a Trouble.
+func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]Status, error) {
+	selector := GroupLabel
+	if group != "" {
+		selector += "=" + group
+	}
+	list := rest.ResourceForMapping[*coordinationv1.Lease](client, leases).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	var all []*coordinationv1.Lease
+	for l, err := range list.Items {
+		if err != nil {
+			return nil, fmt.Errorf("the Leases of groups in namespace %s: %w", namespace, err)
+		}
+		all = append(all, l)
+	}
+	return groupsOf(time.Now(), all), nil
+}
+
+func groupsOf(now time.Time, leases []*coordinationv1.Lease) []Status {
+	each := map[string][]*coordinationv1.Lease{}
+	for _, l := range leases {
+		if name := l.Labels[GroupLabel]; name != "" {
+			each[name] = append(each[name], l)
+		}
+	}
+	var all []Status
+	for _, name := range slices.Sorted(maps.Keys(each)) {
+		all = append(all, groupOf(now, name, each[name]))
+	}
+	return all
+}
+
+func groupOf(now time.Time, name string, leases []*coordinationv1.Lease) Status {
+	o := layoutOf(leases)
+	o.Name, o.LeaseDuration = name, defaultDuration
+	s := Status{Group: name, Slots: o.Slots, Layout: o.Layout, Seen: now, Orphans: shard.AllSlots(o.Slots)}
+	var all []candidate
+	for _, l := range leases {
+		said := o.read(l)
+		m := o.member(l, said, silence(now, l))
+		s.Members = append(s.Members, m)
+		s.Orphans = s.Orphans.Without(m.Claims)
+		if m.Trouble == "" && !m.Expired && !m.Leaving {
+			all = append(all, candidate{m.Identity, m.Weight})
+		}
+	}
+	slices.SortFunc(s.Members, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Identity, b.Identity), cmp.Compare(a.Lease, b.Lease))
+	})
+	owners, slots := targets(o.Slots, slices.CompactFunc(sorted(all), func(a, b candidate) bool { return a.name == b.name }))
+	for n := range s.Members {
+		s.Members[n].Wanted = slots[s.Members[n].Identity].Len()
+	}
+	s.Moving, s.Moves = movesOf(placesOf(o.Slots, s.Members, owners), func(int) int { return 0 })
+	return s
+}
+
+func sorted(all []candidate) []candidate {
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.name, b.name) })
+	return all
+}
+
+// silence is for how long a member has said nothing, by its clock and by now.
+func silence(now time.Time, l *coordinationv1.Lease) time.Duration {
+	at := l.CreationTimestamp.Time
+	if l.Spec.RenewTime != nil {
+		at = l.Spec.RenewTime.Time
+	}
+	return max(now.Sub(at), 0)
+}
+
+// layoutOf returns the slots and the layout that most Leases have.
+func layoutOf(leases []*coordinationv1.Lease) (o Options) {
+	counts := map[string]int{}
+	for _, l := range leases {
+		counts[l.Annotations[layoutAnnotation]]++
+	}
+	texts := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	for _, text := range texts {
+		number, layout, ok := strings.Cut(text, " slots; ")
+		if n, err := strconv.Atoi(number); ok && err == nil && n >= 1 && n <= mostSlots && text == fmt.Sprintf("%d slots; %s", n, layout) {
+			return Options{Slots: n, Layout: layout}
+		}
+	}
+	return Options{Slots: defaultSlots}
+}

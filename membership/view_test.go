@@ -1,0 +1,52 @@
+package membership
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// A Lease whose deletion is heard of while an older snapshot is looked at keeps no slots for good.
+func TestADeletionAheadOfASnapshot(t *testing.T) {
+	opts, err := Options{Namespace: "shop", Name: "carts", Slots: 8}.withDefaults()
+	require.NoError(t, err)
+	state := func(rv, slots string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "carts-1", UID: "u", ResourceVersion: rv, Annotations: map[string]string{
+			layoutAnnotation: opts.layout(), slotsAnnotation: slots, weightAnnotation: "1",
+		}}}
+	}
+	now := time.Now()
+	look := func(s *sightings, at time.Time, all ...*coordinationv1.Lease) string {
+		return s.look(at, all, map[types.UID]bool{}).taken.String()
+	}
+	for _, one := range []struct {
+		last          string // what it claimed in the end
+		unknown       bool
+		soon, expired string // what is taken then
+	}{
+		{last: "", soon: "", expired: ""},
+		{last: "0-3", soon: "0-3", expired: ""},
+		{last: "", unknown: true, soon: "", expired: ""},
+	} {
+		s := &sightings{opts: opts, told: func() {}, all: map[types.UID]*sighting{}}
+		require.Equal(t, "0-3", look(s, now, state("5", "0-3")))
+		require.NoError(t, s.Handle(t.Context(), sharedinformer.Event[*coordinationv1.Lease]{Type: sharedinformer.Delete, Object: state("7", one.last), FinalStateUnknown: one.unknown}))
+		require.Equal(t, "0-3", look(s, now, state("5", "0-3")), "as the snapshot has it")
+		require.Equal(t, one.soon, look(s, now.Add(time.Second)))
+		require.Equal(t, one.expired, look(s, now.Add(time.Minute)))
+		require.Empty(t, s.all)
+	}
+	// Who takes the label away and puts it back has not deleted anything.
+	s := &sightings{opts: opts, told: func() {}, all: map[types.UID]*sighting{}}
+	look(s, now, state("5", "0-3"))
+	require.NoError(t, s.Handle(t.Context(), sharedinformer.Event[*coordinationv1.Lease]{Type: sharedinformer.Delete, Object: state("6", "0-3")}))
+	require.NoError(t, s.Handle(t.Context(), sharedinformer.Event[*coordinationv1.Lease]{Type: sharedinformer.Add, Object: state("8", "0-3")}))
+	require.Equal(t, "0-3", look(s, now, state("8", "0-3")))
+	require.Equal(t, "0-3", look(s, now.Add(time.Minute)), "the cache is ahead of the handler")
+}
