@@ -142,6 +142,15 @@ func (c *Client) Why(ctx context.Context, informer, controller string, key objec
 	return get[Why](ctx, c, "why", ofKey(v, key))
 }
 
+// WhyOf is Why of an object of which the process may not know to which replica it belongs: hash
+// is that of the shard.Key by which the process shares its work (see Why.Unowned).
+func (c *Client) WhyOf(ctx context.Context, informer, controller string, key object.Key, hash uint64) (*Why, error) {
+	v := url.Values{"hash": {strconv.FormatUint(hash, 16)}}
+	set(v, "informer", informer)
+	set(v, "controller", controller)
+	return get[Why](ctx, c, "why", ofKey(v, key))
+}
+
 // Busiest returns the keys with the most changes and reconciles in the last seconds.
 func (c *Client) Busiest(ctx context.Context, seconds, limit int) (*Busiest, error) {
 	return get[Busiest](ctx, c, "busiest", url.Values{"seconds": {strconv.Itoa(max(seconds, 1))}, "limit": {strconv.Itoa(max(limit, 1))}})

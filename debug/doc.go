@@ -21,7 +21,7 @@
 //	indexes     of an informer, with the largest buckets: informer, cluster, type, limit
 //	queue       keys of a controller or queue: name, limit
 //	timeline    what is known of one key: informer, namespace, name
-//	why         why a key has not been reconciled, or so late: informer, controller, namespace, name
+//	why         why a key has not been reconciled, or so late: informer, controller, namespace, name, hash
 //	busiest     keys with the most changes and reconciles: seconds, limit
 //	events      what happens, as server-sent events: informer, namespace, name
 //	recording   what clients received, as a file of package recording, and what comes

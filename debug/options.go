@@ -36,6 +36,9 @@ type Options struct {
 	// Election returns how the election of a leader is going, nil where there is none.
 	Election func() *leaderelection.Status
 
+	// Groups returns those by which the process shares work with others; nil for none.
+	Groups func() []Membership
+
 	// Recorder is whose events are shown; nil is the process's.
 	Recorder *flight.Recorder
 

@@ -27,6 +27,7 @@ type Status struct {
 	Controllers []controller.Status
 	Queues      []workqueue.Status // that no controller has
 	Election    *leaderelection.Status
+	Groups      []Group // by which it shares work with others
 	Recorder    flight.Status
 }
 
@@ -83,7 +84,7 @@ func (p *Process) status() Status {
 	for _, q := range p.opts.queues() {
 		s.Queues = append(s.Queues, q.Status())
 	}
-	s.Election = p.opts.election()
+	s.Election, s.Groups = p.opts.election(), p.groups()
 	s.Memory = memory(s.Informers)
 	return s
 }

@@ -19,7 +19,8 @@ import (
 // Why is why an object has not been reconciled, or so late.
 type Why struct {
 	Key     object.Key
-	Reasons []Reason // the most telling first; never empty
+	Reasons []Reason  // the most telling first; never empty
+	Unowned []Sharing // informers whose share may lack it, where nothing tells whose it is
 	Entries []flight.Entry
 }
 
@@ -36,23 +37,27 @@ type Cause string
 
 // Causes, from the first that a change meets to the last.
 const (
-	NoInformer   Cause = "no informer"   // nothing is cached here
-	Unsynced     Cause = "unsynced"      // the initial list is missing
-	WatchFails   Cause = "watch fails"   // changes do not arrive
-	NotCached    Cause = "not cached"    // no cache has it
-	Queued       Cause = "queued"        // changes wait for the cache
-	HandlerLags  Cause = "handler lags"  // changes wait for a handler
-	NotLeading   Cause = "not leading"   // another replica works
-	NotRunning   Cause = "not running"   // the controller does not run, or not yet
-	Running      Cause = "running"       // it is being reconciled
-	Waiting      Cause = "waiting"       // it waits for a worker
-	ParkedForRV  Cause = "parked"        // it waits for the cache to have its last write
-	BackingOff   Cause = "backing off"   // it failed and is tried again later
-	Scheduled    Cause = "scheduled"     // it is looked at again later, as it asked
-	NotAsked     Cause = "not asked"     // a change was told, and no source asked for anything
-	Reconciled   Cause = "reconciled"    // it was, and nothing has changed since
-	NoController Cause = "no controller" // nothing is reconciled here
-	Unknown      Cause = "unknown"       // nothing is known of it any more
+	NoInformer   Cause = "no informer"       // nothing is cached here
+	Unsynced     Cause = "unsynced"          // the initial list is missing
+	WatchFails   Cause = "watch fails"       // changes do not arrive
+	NotCached    Cause = "not cached"        // no cache has it
+	Queued       Cause = "queued"            // changes wait for the cache
+	HandlerLags  Cause = "handler lags"      // changes wait for a handler
+	NotLeading   Cause = "not leading"       // another replica works
+	Elsewhere    Cause = "owned elsewhere"   // by sharing, it is another replica's
+	HandedOver   Cause = "being handed over" // from one replica to another
+	Unowned      Cause = "owned by nobody"   // or nobody knows by whom
+	Owned        Cause = "owned"             // it is this replica's
+	NotRunning   Cause = "not running"       // the controller does not run, or not yet
+	Running      Cause = "running"           // it is being reconciled
+	Waiting      Cause = "waiting"           // it waits for a worker
+	ParkedForRV  Cause = "parked"            // it waits for the cache to have its last write
+	BackingOff   Cause = "backing off"       // it failed and is tried again later
+	Scheduled    Cause = "scheduled"         // it is looked at again later, as it asked
+	NotAsked     Cause = "not asked"         // a change was told, and no source asked for anything
+	Reconciled   Cause = "reconciled"        // it was, and nothing has changed since
+	NoController Cause = "no controller"     // nothing is reconciled here
+	Unknown      Cause = "unknown"           // nothing is known of it any more
 )
 
 // why answers for one key.
@@ -68,7 +73,9 @@ func (p *Process) why(q query) (*Why, error) {
 			i.say(NotLeading, "This replica (%s) does not lead; %s does, by the lease %s.", e.Identity, orNobody(e.Holder), object.FormatKey(e.Lease))
 		}
 	}
-	i.caches(p.informers())
+	all := p.informers()
+	unowned := i.owners(all, p.opts.memberships(), q.get("hash"))
+	i.caches(all)
 	wanted, any := q.get("controller"), false // one of them
 	for _, c := range p.opts.controllers() {
 		if wanted == "" || wanted == c.Name() {
@@ -83,15 +90,15 @@ func (p *Process) why(q query) (*Why, error) {
 		i.say(NoController, "This process shows no controllers, so nothing is reconciled as far as can be seen.")
 	}
 	i.order(wanted != "")
-	return &Why{Key: key, Reasons: i.reasons, Entries: line[max(0, len(line)-mostItems):]}, nil
+	return &Why{Key: key, Reasons: i.reasons, Unowned: unowned, Entries: line[max(0, len(line)-mostItems):]}, nil
 }
 
 // rank orders causes by how well they explain that nothing happens: what holds up now,
 // the first on the way first, and behind it what merely is so.
 func rank(c Cause) int {
 	return slices.Index([]Cause{
-		NotLeading, NotRunning, Unsynced, WatchFails, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
-		NotCached, NotAsked, Scheduled, Reconciled, NoInformer, NoController, Unknown,
+		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
+		NotCached, NotAsked, Scheduled, Reconciled, Owned, NoInformer, NoController, Unknown,
 	}, c)
 }
 

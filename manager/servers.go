@@ -129,6 +129,12 @@ func (m *Manager) Debug() *debug.Process {
 			}
 			return new(m.elector.Status())
 		},
+		Groups: func() []debug.Membership {
+			if m.group == nil {
+				return nil
+			}
+			return []debug.Membership{m.group}
+		},
 		Recorder: m.opts.Factory.Flight, Recording: m.cfg.Recorder,
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"sync"
 	"testing"
@@ -341,6 +343,33 @@ func TestSharingThatCannotWork(t *testing.T) {
 	_, err = manager.New(&config.Config{Host: "http://127.0.0.1:1"}, manager.Options{Sharding: &membership.Options{}})
 	require.ErrorContains(t, err, "cannot be the Name of a group")
 	require.False(t, errors.Is(err, manager.ErrRunning))
+}
+
+// A program that may not have Leases says so where it is asked whether it is ready.
+func TestSharingWithoutTheRightToLeases(t *testing.T) {
+	inWorkshop(t, 1, func(w *workshop) {
+		w.srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "leases" })
+		h := w.join("a")
+		ready := func() (int, string) {
+			answer := httptest.NewRecorder()
+			h.Probes().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz?verbose", nil))
+			return answer.Code, answer.Body.String()
+		}
+		time.Sleep(time.Minute)
+		code, text := ready()
+		require.Equal(t, http.StatusInternalServerError, code, text)
+		require.Contains(t, text, "sharding")
+		require.Contains(t, h.Report().Sharding.Refusal.Error(), "cannot list resource")
+		w.srv.SetAuthorizer(nil)
+		time.Sleep(time.Minute)
+		code, text = ready()
+		require.Equal(t, http.StatusOK, code, text)
+		status, err := h.Debug().Client().Status(t.Context())
+		require.NoError(t, err)
+		require.Len(t, status.Groups, 1)
+		require.Equal(t, "a", status.Groups[0].Members[0].Identity)
+		require.Equal(t, 16, status.Groups[0].Members[0].Has)
+	})
 }
 
 // shared is an informer of a share.

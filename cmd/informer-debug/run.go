@@ -119,6 +119,7 @@ reconciled, and what their caches hold.
 		newCheck(s),
 		newWait(s),
 		newDoctor(s),
+		newShards(s),
 		newChurn(s),
 		newCost(s),
 		newRecord(s),

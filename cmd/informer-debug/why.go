@@ -21,6 +21,15 @@ type whyFlags struct {
 	output     choice
 }
 
+// whyQuestion is what a process is asked.
+type whyQuestion struct {
+	process  *debug.Client
+	attach   *attachFlags
+	flags    *whyFlags
+	informer string // empty for any
+	key      object.Key
+}
+
 func newWhy(s surroundings) *cobra.Command {
 	var attach attachFlags
 	flags := whyFlags{output: choice{words: []string{"json"}}}
@@ -31,6 +40,10 @@ func newWhy(s surroundings) *cobra.Command {
 wait for a handler or a worker, is it being reconciled, did it fail, was it left out by a
 predicate, is it in no cache, does another replica lead? The reason that holds it up comes
 first, and then what the flight recorder remembers of the object.
+
+Where replicas share their work it names the one that has the object, or from which to which
+it is being handed over. If the process that is asked does not have the object, the cluster of your
+kubeconfig is asked for its UID.
 
 TYPE is the name of an informer as the process calls it, such as "pods in namespace shop", or
 the resource alone. A NAME alone means any.
@@ -72,7 +85,11 @@ func runWhy(ctx context.Context, s surroundings, attach *attachFlags, flags *why
 	if err != nil {
 		return err
 	}
-	why, err := process.Why(ctx, typ, flags.controller, object.Key{Namespace: attach.namespace, Name: name})
+	w := whyQuestion{process, attach, flags, typ, object.Key{Namespace: attach.namespace, Name: name}}
+	why, err := process.Why(ctx, typ, flags.controller, w.key)
+	if err == nil {
+		why, err = w.whose(ctx, s, why)
+	}
 	if err != nil {
 		return attach.unanswered(ctx, called, err)
 	}

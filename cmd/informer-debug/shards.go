@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
+)
+
+// shardsFlags are those of shards alone.
+type shardsFlags struct {
+	attachFlags
+	output    choice
+	noHeaders bool
+	watch     bool
+	interval  time.Duration
+	count     int
+}
+
+func newShards(s surroundings) *cobra.Command {
+	f := shardsFlags{output: choice{value: "table", words: []string{"table", asWide, asJSON, asJSONL, asYAML}}}
+	cmd := &cobra.Command{
+		Use:   "shards [GROUP]",
+		Short: "Show who has what of work that replicas share",
+		Long: `shards shows groups of replicas that share work: the members, how many of the slots each
+has and is to have, for how long it has been silent, how uneven that is, which slots nobody has,
+and what is being handed over from whom to whom.
+
+Without --attach it reads the Leases of the groups in the namespace, which needs the verb list on
+leases. For how long members are silent is told by their clocks and this one then, and for how long
+slots have waited only with --watch.
+
+With --attach it asks one member, which has watched the others, and knows how much work in hand
+holds up what it hands over.
+
+` + attachHelp + `
+
+` + exitHelp,
+		Example: `  informer-debug shards -n shop
+  informer-debug shards carts -n shop -o wide --watch
+  informer-debug shards --attach pod/carts-0 -n shop`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.add(cmd)
+	noReplay(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")
+	flags := cmd.Flags()
+	flags.VarP(&f.output, "output", "o", "output format")
+	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the tables without headers")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "look again and again")
+	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between two looks")
+	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, end after so many looks; 0 is no end")
+	// They fail only for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.output.words, cobra.ShellCompDirectiveNoFileComp))
+	(&completer{attach: &f.attachFlags, namespace: &f.namespace}).register(cmd)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		ctx, cancel := completing(cmd)
+		defer cancel()
+		if len(args) == 0 {
+			names = f.names(ctx)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		group := ""
+		if len(args) > 0 {
+			group = args[0]
+		}
+		return f.run(cmd.Context(), s, group)
+	}
+	return cmd
+}
+
+func (f *shardsFlags) check() error {
+	switch {
+	case f.interval < 100*time.Millisecond:
+		return usage("--interval is %s: want 100ms or more", f.interval)
+	case f.count < 0:
+		return usage("--count is %d: want 0 or more", f.count)
+	}
+	return f.connect.check()
+}
+
+// names completes the names of groups.
+func (f *shardsFlags) names(ctx context.Context) (names []string) {
+	l, err := f.open(quiet())
+	if err != nil {
+		return nil
+	}
+	defer l.close()
+	groups, _ := l.look(ctx, "") // without it there is nothing to suggest
+	for _, g := range groups {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
+func (f *shardsFlags) run(ctx context.Context, s surroundings, group string) error {
+	l, err := f.open(s)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	for n := 1; ; n++ {
+		groups, err := l.look(ctx, group)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		if n > 1 && (f.output.value == "table" || f.output.value == asWide) {
+			_, err = fmt.Fprintln(s.stdout)
+		}
+		if err == nil {
+			err = f.write(s.stdout, groups, n > 1)
+		}
+		if err != nil {
+			return unwritten(err)
+		}
+		if !f.watch || n == f.count {
+			return nil
+		}
+		select {
+		case <-time.After(f.interval):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// shardsLook is where groups are looked at: a process, or a cluster.
+type shardsLook struct {
+	flags   *shardsFlags
+	process *debug.Client // nil for a cluster
+	called  string
+	cluster target
+	begun   map[string]time.Time // when a move was seen first, of a cluster
+}
+
+func (f *shardsFlags) open(s surroundings) (*shardsLook, error) {
+	l := &shardsLook{flags: f}
+	if f.to != "" {
+		var err error
+		l.process, l.called, err = f.attach(s)
+		return l, err
+	}
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, newConsole(s, false).logger()
+	cfg, err := config.LoadWith(f.connect.load)
+	if err != nil {
+		return nil, &exitError{code: exitUnavailable, err: err}
+	}
+	known := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(known); err != nil {
+		return nil, &exitError{code: exitRuntime, err: err}
+	}
+	client, err := rest.NewClient(cfg, known)
+	if err != nil {
+		return nil, &exitError{code: exitUnavailable, err: err}
+	}
+	l.cluster = target{
+		client: client, server: serverName(cfg.Host), namespace: cfg.Namespace,
+		mapping: discovery.Mapping{Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Namespaced: true},
+	}
+	return l, nil
+}
+
+func (l *shardsLook) close() {
+	if l.cluster.client != nil {
+		l.cluster.client.CloseIdleConnections()
+	}
+}
+
+// look returns the groups, or the one that is meant.
+func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group, err error) {
+	if l.process == nil {
+		return l.lookAtCluster(ctx, group)
+	}
+	status, err := l.process.Status(ctx)
+	if err != nil {
+		return nil, l.flags.unanswered(ctx, l.called, err)
+	}
+	var names []string
+	for _, g := range status.Groups {
+		if names = append(names, g.Name); group == "" || g.Name == group {
+			all = append(all, g)
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%s shares no work with other replicas", l.called), hint: "a manager does with Options.Sharding; others show a group with debug.Options.Groups"}
+	case len(all) == 0:
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%s is in no group %q; it is in %q", l.called, group, names)}
+	}
+	return all, nil
+}
+
+func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []debug.Group, err error) {
+	statuses, err := membership.Look(ctx, l.cluster.client, l.cluster.namespace, group)
+	switch {
+	case err != nil:
+		return nil, l.cluster.unavailable(err, rootOf(err))
+	case len(statuses) == 0 && group != "":
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group %q in namespace %s: no Lease has the label %s=%[1]s", group, l.cluster.namespace, membership.GroupLabel), hint: "-n names another namespace"}
+	case len(statuses) == 0:
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group in namespace %s: no Lease has the label %s", l.cluster.namespace, membership.GroupLabel), hint: "-n names another namespace"}
+	}
+	now, begun := time.Now(), map[string]time.Time{}
+	for _, s := range statuses {
+		for n := range s.Moves {
+			m := &s.Moves[n]
+			key := fmt.Sprintf("%q %q %q", s.Group, m.From, m.To)
+			begun[key] = now
+			if at, ok := l.begun[key]; ok {
+				begun[key] = at
+			}
+			if m.Since = begun[key]; l.begun == nil {
+				m.Since = time.Time{} // nobody watched
+			}
+		}
+		all = append(all, debug.GroupOf(s))
+	}
+	l.begun = begun
+	return all, nil
+}
+
+// rootOf is the innermost of wrapped errors.
+func rootOf(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

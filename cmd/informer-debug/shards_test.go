@@ -1,0 +1,208 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// memberLease writes the Lease of a member of the group carts, which has 16 slots.
+func memberLease(t *testing.T, srv *apiserver.Server, name, slots string, change ...func(*coordinationv1.Lease)) {
+	t.Helper()
+	now := metav1.NowMicro()
+	l := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "carts-" + name, Labels: map[string]string{membership.GroupLabel: "carts"}, Annotations: map[string]string{
+			"shard.millrace.dev/layout": "16 slots; carts by uid", "shard.millrace.dev/slots": slots, "shard.millrace.dev/weight": "1",
+		}},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: &name, RenewTime: &now, LeaseDurationSeconds: new(int32(3600))},
+	}
+	for _, f := range change {
+		f(l)
+	}
+	_, err := srv.Put(l)
+	require.NoError(t, err)
+}
+
+// The groups of a namespace are read from their Leases.
+func TestShardsOfACluster(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	r := invoke(t, "shards", "-n", "shop", server)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Contains(t, r.errOut, "there is no group in namespace shop: no Lease has the label shard.millrace.dev/group")
+
+	memberLease(t, srv, "m1", "0-15")
+	r = invoke(t, "shards", "-n", "shop", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Regexp(t, `^group carts: 16 slots, 1 member, 0 without an owner, 0 moving, the fullest has 0% more than its part\nMEMBER +WEIGHT +HAS +WANTS +SILENT +STATE\nm1 +1 +16 +16 +\S+ +ok\n$`, r.out)
+
+	memberLease(t, srv, "m1", "0-13")
+	memberLease(t, srv, "m2", "")
+	memberLease(t, srv, "gone", "14", func(l *coordinationv1.Lease) {
+		l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-2 * time.Hour)}
+	})
+	memberLease(t, srv, "odd", "0", func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/layout"] = "8 slots; x\x1b[2J" })
+	memberLease(t, srv, "other", "", func(l *coordinationv1.Lease) { l.Labels[membership.GroupLabel] = "orders" })
+	r = invoke(t, "shards", "carts", "-n", "shop", "-o", "wide", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	lines := r.lines()
+	require.Regexp(t, `^group carts: 16 slots, 4 members, `, lines[0])
+	require.Regexp(t, `^MEMBER +WEIGHT +HAS +WANTS +SILENT +STATE +LEASE +LAYOUT +SLOTS$`, lines[1])
+	require.Regexp(t, `^gone +1 +1 +0 +2h0m\S+ +silent for too long +carts-gone +16 slots; carts by uid +14$`, lines[2])
+	require.Regexp(t, `^m1 +1 +14 +\d+ +\S+ +ok +carts-m1 +16 slots; carts by uid +0-13$`, lines[3])
+	require.Regexp(t, `^m2 +1 +0 +\d+ +`, lines[4])
+	require.Regexp(t, `^odd +0 +0 +0 +\S+ +out: it works with "8 slots; x\\x1b\[2J", and the others with "16 slots; carts by uid"`, lines[5])
+	require.Regexp(t, `^FROM +TO +MOVING +WAITED +HANDS +SLOTS$`, lines[6])
+	require.Regexp(t, `^gone +m[12] +1 +- +- +14$`, lines[7])
+	require.Regexp(t, `^m1 +m2 +\d+ +- +- +\d`, lines[8])
+	require.NotContains(t, r.out, "orders")
+	require.NotContains(t, r.out, "\x1b")
+
+	r = invoke(t, "shards", "-n", "shop", "-o", "jsonl", server)
+	require.Len(t, r.lines(), 2)
+	var group struct {
+		Name    string
+		Members []struct {
+			Identity      string
+			Has, Wants    int
+			SilentSeconds float64
+		}
+		Moves []struct{ From, To, Slots string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(r.lines()[0]), &group))
+	require.Equal(t, "carts", group.Name)
+	require.Len(t, group.Members, 4)
+	require.Greater(t, group.Members[0].SilentSeconds, 7000.0)
+	require.Equal(t, 16, group.Members[1].Wants+group.Members[2].Wants)
+	r = invoke(t, "shards", "-n", "shop", "-o", "json", server)
+	require.True(t, strings.HasPrefix(r.out, "[\n"), r.out)
+	r = invoke(t, "shards", "orders", "-n", "shop", "-o", "yaml", "--watch", "-c", "2", "--interval", "100ms", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Contains(t, r.out, "name: orders\n")
+	require.Contains(t, r.out, "slots: 16\n")
+	require.Contains(t, r.out, "\n---\n")
+	require.NotContains(t, r.out, "!!")
+
+	// Who looks more than once knows how long moves wait.
+	r = invoke(t, "shards", "carts", "-n", "shop", "-w", "-c", "2", "--interval", "100ms", "--no-headers", server)
+	require.Regexp(t, `(?s)\nm1 +m2 +\d+ +- +-\n\ngroup carts: .*\nm1 +m2 +\d+ +\d+ms +-\n$`, r.out)
+
+	r = invoke(t, "shards", "nosuch", "-n", "shop", server)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Contains(t, r.errOut, `there is no group "nosuch" in namespace shop: no Lease has the label shard.millrace.dev/group=nosuch`)
+	srv.SetAuthorizer(apiserver.Deny("", "leases"))
+	r = invoke(t, "shards", "-n", "shop", server)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Contains(t, r.errOut, "cannot list resource \"leases\"")
+	require.Contains(t, r.errOut, `ask for the verbs "list"`)
+	r = invoke(t, "shards", "--replay", "x.rec")
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.errOut, "a recording (x.rec) has what informers received, and nothing of who shares their work")
+	r = invoke(t, "shards", "--interval", "1ms", server)
+	require.Equal(t, exitUsage, r.code)
+}
+
+func TestShardsAreCompleted(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	memberLease(t, srv, "m1", "0-15")
+	require.Contains(t, invoke(t, "__complete", "shards", "-n", "shop", server, "").lines(), "carts")
+	require.Equal(t, []string{"table", "wide", "json", "jsonl", "yaml"}, invoke(t, "__complete", "shards", "-o", "").lines()[:5])
+}
+
+// replica is a member of a group, of which everything is what the test says.
+type replica struct {
+	shard.Share
+	status  membership.Status
+	holding membership.Holding
+}
+
+func (r *replica) Status() membership.Status { return r.status }
+func (r *replica) Slot(n int) membership.Holding {
+	h := r.holding
+	h.Slot = n
+	return h
+}
+
+// nothingOwned is a share without any slot, as a replica has whose slots are others'.
+func nothingOwned() shard.Share { return emptyShare{shard.Ordinal(0, 1)} }
+
+type emptyShare struct{ shard.Share }
+
+func (emptyShare) Owned() (shard.Slots, <-chan struct{}) { return shard.NewSlots(16), nil }
+
+// A process says what it knows of its group, and why names who has an object, also where the
+// process has to be told its UID by the cluster.
+func TestShardsOfAProcess(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	client, err := rest.NewClient(&config.Config{Host: strings.TrimPrefix(server, "--server=")}, scheme.New())
+	require.NoError(t, err)
+	t.Cleanup(client.CloseIdleConnections)
+	now := time.Now()
+	us := &replica{Share: nothingOwned(), status: membership.Status{
+		Group: "carts", Identity: "m1", Slots: 16, Seen: now, Owned: shard.NewSlots(16, 1, 2),
+		Members: []membership.Member{{Identity: "m1", Weight: 1, Claims: shard.NewSlots(16, 1, 2, 3), Wanted: 2}, {Identity: "m2", Weight: 1}},
+		Moves:   []membership.Move{{From: "m1", To: "m2", Slots: shard.NewSlots(16, 3), Since: now.Add(-time.Minute), Hands: 2}},
+	}, holding: membership.Holding{Owner: "m2", To: "m2", Since: now.Add(-time.Hour)}}
+	f := factory.New(client, factory.Options{})
+	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: us}}})
+	f.Start(t.Context())
+	t.Cleanup(f.Wait)
+	require.NoError(t, pods.WaitForSync(t.Context()))
+	shown := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Groups: func() []debug.Membership { return []debug.Membership{us} }}))
+	defer shown.Close()
+	at := "--attach=" + shown.URL
+	r := invoke(t, "shards", at)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on slots 1-2\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.out)
+	us.status.Refusal = errors.New("no right to leases")
+	r = invoke(t, "shards", "carts", at)
+	require.Contains(t, r.out, "told by m1, which takes no part: no right to leases\n")
+	r = invoke(t, "shards", "orders", at)
+	require.Contains(t, r.errOut, `is in no group "orders"; it is in ["carts"]`)
+	us.status.Refusal = nil
+
+	pod, err := srv.Get(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "web-1"})
+	require.NoError(t, err)
+	slot := shard.SlotOf(shard.ByUID().Hash(pod), 16)
+	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Contains(t, r.lines()[0], fmt.Sprintf("shop/web-1 is owned by the member m2 and not by m1 (this replica), slot %d of the group carts, since 1h0m0s ago", slot))
+	us.holding = membership.Holding{Owner: "m2", To: "m1", Waiting: now.Add(-time.Minute)}
+	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
+	require.Regexp(t, `^shop/web-1 is being handed over from m2 to m1 \(this replica\) for 1m\S* \(slot \d+ of the group carts\), waiting for m2, which has to end what it has in hand\.\n`, r.out)
+
+	srv.SetAuthorizer(apiserver.Deny("", "pods", "get"))
+	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
+	require.Equal(t, exitOK, r.code)
+	require.Contains(t, r.errOut, "this replica does not have shop/web-1, and which one has is not known: ")
+	require.Contains(t, r.errOut, "forbidden")
+	require.Contains(t, r.lines()[0], "shop/web-1 is in no cache")
+	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, "--kubeconfig", filepath.Join(t.TempDir(), "none"))
+	require.Equal(t, exitOK, r.code)
+	require.Contains(t, r.errOut, "which one has is not known: kubeconfig")
+
+	alone := httptest.NewServer(debug.New(debug.Options{}))
+	defer alone.Close()
+	r = invoke(t, "shards", "--attach="+alone.URL)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Contains(t, r.errOut, "shares no work with other replicas")
+}

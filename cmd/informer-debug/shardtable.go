@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-dev/millrace/debug"
+)
+
+// write shows groups. Later says that others were shown before.
+func (f *shardsFlags) write(w io.Writer, groups []debug.Group, later bool) error {
+	switch f.output.value {
+	case asJSON:
+		return debug.WriteJSON(w, groups)
+	case asJSONL:
+		for n := range groups {
+			if err := debug.WriteJSONLine(w, &groups[n]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case asYAML:
+		return writeGroupsYAML(w, groups, later)
+	}
+	for n := range groups {
+		if n > 0 {
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+		if err := f.writeGroup(w, &groups[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeGroupsYAML(w io.Writer, groups []debug.Group, later bool) error {
+	var b bytes.Buffer
+	if err := debug.WriteJSON(&b, groups); err != nil {
+		return err
+	}
+	from := json.NewDecoder(&b)
+	from.UseNumber()
+	var tree any
+	if err := from.Decode(&tree); err != nil {
+		return err
+	}
+	if later {
+		if _, err := fmt.Fprintln(w, "---"); err != nil {
+			return err
+		}
+	}
+	return writeYAML(w, numbered(tree))
+}
+
+// numbered has numbers as writeYAML takes them.
+func numbered(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = numbered(v[name])
+		}
+	case []any:
+		for n := range v {
+			v[n] = numbered(v[n])
+		}
+	case json.Number:
+		if whole, err := v.Int64(); err == nil {
+			return whole
+		}
+		part, _ := v.Float64() // it was read as one
+		return part
+	}
+	return v
+}
+
+// writeGroup writes a sentence about the group, its members, and what moves.
+func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
+	if _, err := fmt.Fprintln(w, oneLine(sentenceOf(g))); err != nil {
+		return err
+	}
+	if g.Identity != "" {
+		text := fmt.Sprintf("told by %s, which works on %s", g.Identity, slotsText(g.Owned))
+		if g.Refusal != "" {
+			text = fmt.Sprintf("told by %s, which takes no part: %s", g.Identity, g.Refusal)
+		}
+		if _, err := fmt.Fprintln(w, oneLine(text)); err != nil {
+			return err
+		}
+	}
+	wide := f.output.value == asWide
+	members := &table{w: w, noHeaders: f.noHeaders, header: []string{"MEMBER", "WEIGHT", "HAS", "WANTS", "SILENT", "STATE"}}
+	if wide {
+		members.header = append(members.header, "LEASE", "LAYOUT", "SLOTS")
+	}
+	for _, m := range g.Members {
+		members.row(m.Identity, strconv.Itoa(m.Weight), strconv.Itoa(m.Has), strconv.Itoa(m.Wants), short(m.Silent), stateOf(&m), m.Lease, m.Layout, orDash(m.Slots))
+	}
+	if err := members.write(); err != nil || len(g.Moves) == 0 {
+		return err
+	}
+	moves := &table{w: w, noHeaders: f.noHeaders, header: []string{"FROM", "TO", "MOVING", "WAITED", "HANDS"}}
+	if wide {
+		moves.header = append(moves.header, "SLOTS")
+	}
+	for _, m := range g.Moves {
+		waited, hands := "-", "-"
+		if m.Waited > 0 {
+			waited = short(m.Waited)
+		}
+		if m.From == g.Identity {
+			hands = strconv.Itoa(m.Hands)
+		}
+		moves.row(m.From, orDash(m.To), strconv.Itoa(m.Count), waited, hands, m.Slots)
+	}
+	return moves.write()
+}
+
+func sentenceOf(g *debug.Group) string {
+	if g.Name == "" { // its status could not be had
+		return "a group: " + g.Refusal
+	}
+	moving := 0
+	for _, m := range g.Moves {
+		moving += m.Count
+	}
+	parts := []string{
+		counted(g.Slots, "slot"), counted(len(g.Members), "member"),
+		fmt.Sprintf("%d without an owner", g.Orphaned), fmt.Sprintf("%d moving", moving),
+	}
+	if len(g.Members) > 0 {
+		parts = append(parts, fmt.Sprintf("the fullest has %.0f%% more than its part", 100*g.Imbalance))
+	}
+	text := fmt.Sprintf("group %s: %s", g.Name, strings.Join(parts, ", "))
+	if g.Seen.IsZero() {
+		text = fmt.Sprintf("group %s: %s, not seen yet", g.Name, counted(g.Slots, "slot"))
+	}
+	if g.Attempts > 0 {
+		text += fmt.Sprintf("; failed %d times in a row: %s", g.Attempts, g.Failure)
+	}
+	return text
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func slotsText(set string) string {
+	if set == "" {
+		return "no slots"
+	}
+	return "slots " + set
+}
+
+func stateOf(m *debug.Member) string {
+	switch {
+	case m.Trouble != "":
+		return "out: " + m.Trouble
+	case m.Expired:
+		return "silent for too long"
+	case m.Leaving:
+		return "leaving"
+	}
+	return "ok"
+}

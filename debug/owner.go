@@ -1,0 +1,111 @@
+package debug
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard"
+)
+
+// Sharing is an informer that has a share of its objects, of which nothing tells where the
+// one that was asked for belongs. Ask again with the hash of its Key (see shard.KeyNamed).
+type Sharing struct {
+	Informer string
+	Key      string
+	Group    string
+}
+
+// scoped are informers that may have a share of their objects.
+type scoped interface{ Scope() shard.Scope }
+
+// owners tells which member has the object, of every group that an informer of the process has
+// its share by. Hash is that of the object, if the one who asks knows it.
+func (i *inquiry) owners(all []one, groups []Membership, hash string) (unknown []Sharing) {
+	told := map[string]bool{} // each slot of a group once
+	for _, each := range all {
+		of, ok := each.view.(scoped)
+		if !ok || i.informer != "" && !flight.Names(i.informer, each.status.Reflector.Resource) {
+			continue
+		}
+		scope := of.Scope()
+		for _, g := range groups {
+			if scope.Everything() || scope.Err() != nil || any(scope.Share) != any(g) {
+				continue
+			}
+			h, known := i.hashOf(each, scope.Key, hash)
+			s := g.Status()
+			if !known {
+				unknown = append(unknown, Sharing{each.status.Reflector.Resource, scope.Key.String(), s.Group})
+				continue
+			}
+			slot := g.Slot(shard.SlotOf(h, s.Slots))
+			if which := fmt.Sprint(s.Group, " ", slot.Slot); !told[which] {
+				told[which] = true
+				i.owner(s, slot)
+			}
+		}
+	}
+	return unknown
+}
+
+// hashOf is the hash of the object that is asked for, if it can be known here.
+func (i *inquiry) hashOf(of one, key shard.Key, given string) (uint64, bool) {
+	if head, ok := of.view.Heads().Get(i.key); ok {
+		return key.Hash(head), true
+	}
+	if key.String() == shard.ByNamespace().String() {
+		return key.Hash(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: i.key.Namespace}}), true
+	}
+	h, err := strconv.ParseUint(given, 16, 64)
+	return h, err == nil
+}
+
+// owner says whose a slot is.
+func (i *inquiry) owner(s membership.Status, h membership.Holding) {
+	slot := fmt.Sprintf("slot %d of the group %s", h.Slot, s.Group)
+	us := func(name string) string {
+		if name == s.Identity {
+			return name + " (this replica)"
+		}
+		return name
+	}
+	switch {
+	case s.Seen.IsZero():
+		i.say(Unowned, "Who has %s is not known: %v.", i.name, orReason(s.Refusal, "the group has not been seen yet"))
+	case h.Owner == "" && h.To == "":
+		i.say(Unowned, "%s belongs to nobody: %s has no owner, and no member is to have it, for %s.", i.name, slot, age(i.now, h.Since))
+	case h.Owner == "":
+		i.say(Unowned, "%s has no owner: nobody has %s, which %s is to take, for %s.", i.name, slot, us(h.To), age(i.now, h.Since))
+	case !h.Waiting.IsZero():
+		text := "which has to end what it has in hand"
+		if h.Owner == s.Identity {
+			text = fmt.Sprintf("where %s has yet to end", pieces(h.Hands))
+		}
+		i.say(HandedOver, "%s is being handed over from %s to %s for %s (%s), waiting for %s, %s.", i.name, us(h.Owner), orNobody(us(h.To)), age(i.now, h.Waiting), slot, h.Owner, text)
+	case h.Owner == s.Identity:
+		i.say(Owned, "%s is owned by %s, %s, since %s ago.", i.name, us(h.Owner), slot, age(i.now, h.Since))
+	default:
+		i.say(Elsewhere, "%s is owned by the member %s and not by %s, %s, since %s ago or longer.", i.name, h.Owner, us(s.Identity), slot, age(i.now, h.Since))
+	}
+	if !s.Seen.IsZero() && s.Refusal != nil {
+		i.say(NotRunning, "This replica takes no part in the group %s: %v. What is said of the group is of %s ago.", s.Group, s.Refusal, age(i.now, s.Seen))
+	}
+}
+
+func orReason(err error, otherwise string) any {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+func pieces(n int) string {
+	if n == 1 {
+		return "one piece of work"
+	}
+	return fmt.Sprintf("%d pieces of work", n)
+}
