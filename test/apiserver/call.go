@@ -25,7 +25,8 @@ type call struct {
 	user    string
 	faults  *plan
 	coll    *collection
-	reading *reading // how the server reads what is stored in coll; nil as it is
+	sub     *subresource // nil for the object and its status
+	reading *reading     // how the server reads what is stored in coll; nil as it is
 	format  format
 }
 
@@ -150,6 +151,9 @@ func (c *call) serveResource() error {
 			return load.watch(c)
 		}
 	}
+	if c.sub != nil {
+		return c.serveExtra()
+	}
 	switch c.verb {
 	case "list":
 		return c.list()
@@ -187,13 +191,21 @@ func (c *call) find() error {
 	s.mu.Lock()
 	coll, reading := s.collections[c.gvr()], s.readings[c.gvr()]
 	s.mu.Unlock()
-	if coll == nil || c.subresource != "" && (c.subresource != "status" || !coll.Status) {
+	if coll == nil {
+		return nil
+	}
+	sub := coll.extra(c.subresource)
+	if c.subresource != "" && sub == nil && (c.subresource != "status" || !coll.Status) {
 		return nil
 	}
 	if c.name != "" && coll.Namespaced != (c.namespace != "") {
 		return nil
 	}
 	if !coll.Namespaced && c.namespace != "" {
+		return nil
+	}
+	if sub != nil {
+		c.coll, c.reading, c.sub = coll, reading, sub
 		return nil
 	}
 	everywhere := coll.Namespaced && c.namespace == ""

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver/internal/ownership"
 )
@@ -29,6 +31,7 @@ type cluster struct {
 	collections map[object.GVR]*collection
 	byType      map[reflect.Type]*collection
 	authorize   Authorizer
+	logs        podLogs
 	fronts      []*Server // those that are not closed
 }
 
@@ -48,6 +51,7 @@ func newCluster(opts Options) *cluster {
 		collections: map[object.GVR]*collection{},
 		byType:      map[reflect.Type]*collection{},
 		authorize:   opts.Authorize,
+		logs:        podLogs{lines: map[types.UID]map[string][]logLine{}, written: make(chan struct{})},
 	}
 }
 

@@ -29,6 +29,11 @@ type definition struct {
 			Storage      bool   `json:"storage"`
 			Subresources struct {
 				Status *struct{} `json:"status"`
+				Scale  *struct {
+					SpecReplicasPath   string `json:"specReplicasPath"`
+					StatusReplicasPath string `json:"statusReplicasPath"`
+					LabelSelectorPath  string `json:"labelSelectorPath"`
+				} `json:"scale"`
 			} `json:"subresources"`
 			Schema struct {
 				OpenAPIV3Schema json.RawMessage `json:"openAPIV3Schema"`
@@ -53,14 +58,18 @@ func ReadDefinition(manifest []byte) (Resource, error) {
 		if !v.Storage {
 			continue
 		}
-		return Resource{
+		r := Resource{
 			GVR:  object.GVR{Group: d.Spec.Group, Version: v.Name, Resource: names.Plural},
 			Kind: names.Kind, ListKind: names.ListKind, Singular: names.Singular,
 			ShortNames: names.ShortNames, Categories: names.Categories,
 			Namespaced: d.Spec.Scope == "Namespaced", Generation: true,
 			Status: v.Subresources.Status != nil,
 			Schema: v.Schema.OpenAPIV3Schema,
-		}, nil
+		}
+		if s := v.Subresources.Scale; s != nil {
+			r.Scale = &Scale{SpecReplicas: s.SpecReplicasPath, StatusReplicas: s.StatusReplicasPath, Selector: s.LabelSelectorPath}
+		}
+		return r, nil
 	}
 	return Resource{}, fmt.Errorf("CustomResourceDefinition of %s.%s: no version has storage: true", names.Plural, d.Spec.Group)
 }

@@ -164,6 +164,9 @@ func (c *call) resourceList(gv schema.GroupVersion) error {
 				Name: r.GVR.Resource + "/status", Namespaced: r.Namespaced, Kind: r.Kind, Verbs: statusVerbs(),
 			})
 		}
+		for _, s := range subresourcesOf(&r) {
+			list.APIResources = append(list.APIResources, s.described(&r))
+		}
 	}
 	if len(list.APIResources) == 0 {
 		if c.server.serves(gv.Group, "") {
@@ -236,6 +239,10 @@ func (r *Resource) discovery() discoveryv2.APIResourceDiscovery {
 		d.Subresources = []discoveryv2.APISubresourceDiscovery{
 			{Subresource: "status", ResponseKind: &kind, Verbs: statusVerbs()},
 		}
+	}
+	for _, s := range subresourcesOf(r) {
+		kind := metav1.GroupVersionKind(s.kind)
+		d.Subresources = append(d.Subresources, discoveryv2.APISubresourceDiscovery{Subresource: s.name, ResponseKind: &kind, Verbs: s.verbs})
 	}
 	return d
 }

@@ -22,7 +22,8 @@
 // resourceVersionMatch, limit and continue, bookmarks, streaming lists,
 // selectors, the status subresource, finalizers and dry run; server-side apply with
 // the owners of fields in metadata.managedFields, merged by the code of the real
-// server; objects whole or as metadata, in JSON, CBOR and, for built-in types,
+// server; the subresources scale, of Deployments, ReplicaSets, StatefulSets and of custom
+// kinds whose definition declares it, and binding, eviction and log of pods; objects whole or as metadata, in JSON, CBOR and, for built-in types,
 // protobuf.
 //
 // # What it does not
@@ -37,10 +38,15 @@
 //     and a DELETED; Server.Delete makes the latter alone.
 //   - Nothing is done for an object's dependents, and deleting a namespace
 //     deletes only the namespace.
-//   - No Tables, no YAML in responses, no CBOR in requests, no subresources but status, and
+//   - No Tables, no YAML in responses, no CBOR in requests, no other subresources, and
 //     one version of each group. A CustomResourceDefinition is a call of
 //     AddResource, RemoveResource or ReplaceResource, not an object; ReadDefinition
 //     makes a Resource of its manifest.
+//   - What a PodDisruptionBudget allows is what its status says, which nobody computes: the
+//     test writes it. A log has what Server.Log was given; a log without end that is
+//     followed lasts until the pod has ended or gone.
+//   - A conflict of an applied Scale names the field of the object, and its owner as it is;
+//     the real server names that of the Scale.
 //   - Create, Update and Put of Server track no field owners until somebody applies the
 //     object. What they change afterwards belongs to the manager "test".
 //   - Watches of a server that is behind are the only ones to hear late: the rights, the

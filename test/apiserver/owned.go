@@ -26,6 +26,7 @@ func owned() []Resource {
 	upserted := func(r Resource) Resource { r.createsOnUpdate = true; return r }
 	versioned := func(r Resource) Resource { r.needsVersion = true; return r }
 	ofCluster := func(r Resource) Resource { r.Namespaced = false; return r }
+	scaled := func(r Resource) Resource { r.Scale = scaleOfWorkload; return r }
 	handedBack := func(r Resource) Resource { r.returnsDeleted = true; return r }
 
 	core, apps, batch := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion
@@ -35,7 +36,7 @@ func owned() []Resource {
 		handedBack(withStatus(of(core, "persistentvolumeclaims", "PersistentVolumeClaim", func() object.Object { return &corev1.PersistentVolumeClaim{} }, "pvc"))),
 		handedBack(withStatus(of(core, "resourcequotas", "ResourceQuota", func() object.Object { return &corev1.ResourceQuota{} }, "quota"))),
 		upserted(of(core, "limitranges", "LimitRange", func() object.Object { return &corev1.LimitRange{} }, "limits")),
-		inAll(counted(withStatus(of(apps, "statefulsets", "StatefulSet", func() object.Object { return &appsv1.StatefulSet{} }, "sts")))),
+		inAll(scaled(counted(withStatus(of(apps, "statefulsets", "StatefulSet", func() object.Object { return &appsv1.StatefulSet{} }, "sts"))))),
 		inAll(counted(withStatus(of(apps, "daemonsets", "DaemonSet", func() object.Object { return &appsv1.DaemonSet{} }, "ds")))),
 		inAll(counted(withStatus(of(batch, "jobs", "Job", func() object.Object { return &batchv1.Job{} })))),
 		inAll(counted(withStatus(of(batch, "cronjobs", "CronJob", func() object.Object { return &batchv1.CronJob{} }, "cj")))),

@@ -22,13 +22,14 @@ const directManager = "test"
 type owners struct {
 	main   *ownership.Manager // of the resource without its status
 	status *ownership.Manager // of the status subresource
+	scale  *ownership.Manager // of the scale subresource; nil where there is none
 	whole  *ownership.Manager // of both, for writes past HTTP
 }
 
 func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
 	opts := ownership.Options{Kind: r.GVK(), New: r.New, Schema: r.Schema, Default: r.defaults}
 	var o owners
-	var errs [3]error
+	var errs [4]error
 	o.whole, errs[0] = ownership.New(types, opts)
 	if r.Status {
 		opts.Reset = []fieldpath.Path{fieldpath.MakePathOrDie("status")}
@@ -36,6 +37,10 @@ func newOwners(types *ownership.Types, r *Resource) (*owners, error) {
 	o.main, errs[1] = ownership.New(types, opts)
 	opts.Subresource, opts.Default, opts.Reset = "status", nil, r.statusKeeps()
 	o.status, errs[2] = ownership.New(types, opts)
+	if r.Scale != nil {
+		opts.Subresource, opts.Reset = "scale", nil
+		o.scale, errs[3] = ownership.New(types, opts)
+	}
 	return &o, errors.Join(errs[:]...)
 }
 
@@ -64,6 +69,8 @@ func (c *call) owners() (*ownership.Manager, error) {
 		return nil, apierrors.NewInternalError(err)
 	case c.subresource == "status":
 		return o.status, nil
+	case c.subresource == "scale":
+		return o.scale, nil
 	}
 	return o.main, nil
 }

@@ -76,7 +76,12 @@ func (c *call) checkPatchOptions(kind types.PatchType) error {
 
 // patched applies a patch to cur and gives the result.
 func (c *call) patched(kind types.PatchType, cur object.Object, body []byte) (object.Object, error) {
-	cur.GetObjectKind().SetGroupVersionKind(c.coll.GVK())
+	return c.patchedAs(kind, c.coll.GVK(), c.coll.New, cur, body)
+}
+
+// patchedAs is patched for an object of another kind than that of the resource.
+func (c *call) patchedAs(kind types.PatchType, is object.GVK, empty func() object.Object, cur object.Object, body []byte) (object.Object, error) {
+	cur.GetObjectKind().SetGroupVersionKind(is)
 	before, err := json.Marshal(cur)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
@@ -91,12 +96,12 @@ func (c *call) patched(kind types.PatchType, cur object.Object, body []byte) (ob
 			after, err = jsonpatch.MergePatch(before, body)
 		}
 	case types.StrategicMergePatchType:
-		after, err = strategicpatch.StrategicMergePatch(before, body, c.coll.New())
+		after, err = strategicpatch.StrategicMergePatch(before, body, empty())
 	}
 	if err != nil {
 		return nil, patchError(err)
 	}
-	obj := c.coll.New()
+	obj := empty()
 	if err := decodeJSON(after, obj); err != nil {
 		return nil, err
 	}

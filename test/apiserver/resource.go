@@ -32,6 +32,9 @@ type Resource struct {
 	// resource itself leave the status alone.
 	Status bool
 
+	// Scale: the resource has a scale subresource. Nil means that it has none.
+	Scale *Scale
+
 	// Generation: metadata.generation counts the changes of the spec.
 	Generation bool
 
@@ -59,6 +62,7 @@ type Resource struct {
 	returnsDeleted      bool // DELETE answers with the object, not with a Status
 	statusLabels        bool // a status write may change labels
 	statusAnnotations   bool // a status write may change annotations
+	pods                bool // binding, eviction and log
 	defaults            func(object.Object)
 	fieldNames          fields.Set
 }
@@ -89,6 +93,11 @@ func (r *Resource) complete() error {
 	}
 	if r.Fields != nil {
 		r.fieldNames = r.Fields(r.New())
+	}
+	if r.Scale != nil {
+		if err := r.Scale.complete(); err != nil {
+			return fmt.Errorf("resource %v: %w", r.GVR, err)
+		}
 	}
 	r.needsVersion = r.needsVersion || r.custom()
 	return nil
@@ -157,7 +166,7 @@ func Builtin() []Resource {
 	}
 	pods := core("pods", "Pod", true, func() object.Object { return &corev1.Pod{} }, "po")
 	pods.Status, pods.Generation = true, true
-	pods.marksDeletion, pods.returnsDeleted = true, true
+	pods.marksDeletion, pods.returnsDeleted, pods.pods = true, true, true
 	pods.Categories = []string{"all"}
 	pods.Fields, pods.defaults = podFields, podDefaults
 
@@ -213,12 +222,12 @@ func builtinGroups() []Resource {
 		New: func() object.Object { return &coordinationv1.Lease{} },
 	}, {
 		GVR:  appsv1.SchemeGroupVersion.WithResource("deployments"),
-		Kind: "Deployment", Namespaced: true, Status: true, Generation: true, statusAnnotations: true,
+		Kind: "Deployment", Namespaced: true, Status: true, Scale: scaleOfWorkload, Generation: true, statusAnnotations: true,
 		ShortNames: []string{"deploy"}, Categories: []string{"all"},
 		New: func() object.Object { return &appsv1.Deployment{} },
 	}, {
 		GVR:  appsv1.SchemeGroupVersion.WithResource("replicasets"),
-		Kind: "ReplicaSet", Namespaced: true, Status: true, Generation: true, statusAnnotations: true,
+		Kind: "ReplicaSet", Namespaced: true, Status: true, Scale: scaleOfWorkload, Generation: true, statusAnnotations: true,
 		ShortNames: []string{"rs"}, Categories: []string{"all"},
 		New: func() object.Object { return &appsv1.ReplicaSet{} },
 		Fields: func(o object.Object) fields.Set {

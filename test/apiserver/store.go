@@ -28,6 +28,7 @@ func (s *cluster) put(c *collection, prev *version, obj object.Object) *version 
 // remove deletes the object whose newest state is v. The mutex must be held.
 func (s *cluster) remove(c *collection, v *version) *version {
 	s.rv++
+	delete(s.logs.lines, v.obj.GetUID())
 	last := v.at(s.rv)
 	s.log(c, &event{rv: s.rv, prev: v, cur: last, gone: true})
 	return last

@@ -10,13 +10,13 @@ import (
 
 // described are the resources that both servers have.
 var described = map[string][]string{
-	"/api/v1":                            {"pods", "pods/status", "configmaps", "namespaces", "namespaces/status", "nodes", "nodes/status", "services", "services/status", "secrets", "events", "serviceaccounts", "persistentvolumeclaims", "persistentvolumeclaims/status", "resourcequotas", "resourcequotas/status", "limitranges"},
-	"/apis/apps/v1":                      {"deployments", "deployments/status", "replicasets", "replicasets/status", "statefulsets", "statefulsets/status", "daemonsets", "daemonsets/status"},
+	"/api/v1":                            {"pods", "pods/status", "pods/binding", "pods/eviction", "pods/log", "configmaps", "namespaces", "namespaces/status", "nodes", "nodes/status", "services", "services/status", "secrets", "events", "serviceaccounts", "persistentvolumeclaims", "persistentvolumeclaims/status", "resourcequotas", "resourcequotas/status", "limitranges"},
+	"/apis/apps/v1":                      {"deployments", "deployments/status", "deployments/scale", "replicasets/scale", "statefulsets/scale", "replicasets", "replicasets/status", "statefulsets", "statefulsets/status", "daemonsets", "daemonsets/status"},
 	"/apis/batch/v1":                     {"jobs", "jobs/status", "cronjobs", "cronjobs/status"},
 	"/apis/networking.k8s.io/v1":         {"ingresses", "ingresses/status", "networkpolicies"},
 	"/apis/policy/v1":                    {"poddisruptionbudgets", "poddisruptionbudgets/status"},
 	"/apis/rbac.authorization.k8s.io/v1": {"roles", "rolebindings", "clusterroles", "clusterrolebindings"},
-	"/apis/example.com/v1":               {"widgets", "widgets/status"},
+	"/apis/example.com/v1":               {"widgets", "widgets/status", "widgets/scale"},
 	"/apis/coordination.k8s.io/v1":       {"leases"},
 }
 

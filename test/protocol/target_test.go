@@ -116,7 +116,7 @@ func trusting(ca []byte) *http.Client {
 const widgetDefinition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 "metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
 "names":{"kind":"Widget","plural":"widgets","singular":"widget","listKind":"WidgetList"},
-"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.size","statusReplicasPath":".status.count","labelSelectorPath":".status.selector"}},
 "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
 "spec":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{
 "parts":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
