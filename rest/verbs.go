@@ -90,9 +90,11 @@ func (r *Resource[T]) Patch(ctx context.Context, key object.Key, pt types.PatchT
 // opts.FieldManager owns them, or Config.FieldManager if that is empty. One of the
 // two is required. An object that does not exist is created.
 //
-// Go writes some fields of a typed object even when they are empty, and Apply then
-// owns them. If that matters, use an unstructured object, or Patch with an apply
-// patch.
+// What Go writes of a typed object although nobody has set it is not sent, so that nobody
+// owns it: null, and a struct that is empty where its tag says omitempty, such as a status
+// or the resources of a container. A zero number, text or bool without omitempty is sent,
+// since it may be meant; and one with omitempty is not, since Go does not write it. To send
+// such a zero, or null, use an unstructured object, or Patch with an apply patch.
 func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions) (T, error) {
 	c := call[T]{verb: "apply", method: http.MethodPatch, repeat: idempotent}
 	if err := r.takeKey(&c, obj); err != nil {
@@ -102,6 +104,9 @@ func (r *Resource[T]) Apply(ctx context.Context, obj T, opts metav1.ApplyOptions
 		return obj, fmt.Errorf("apply %s: %w", r, &source.ResolveError{Kind: r.kind, Err: r.kindErr})
 	}
 	body, _, err := r.codec.encode(obj, false)
+	if err == nil {
+		body, err = applied(obj, body)
+	}
 	if err != nil {
 		return obj, fmt.Errorf("apply %s: %w", r.describe(c.key), err)
 	}
