@@ -43,6 +43,10 @@ type Client[T object.Object] struct {
 	informer *sharedinformer.Informer[T] // nil for a kind that bypasses the cache
 	resource *rest.Resource[T]
 	owner    object.Object // of what is written; nil is none
+
+	// within says what the cache of the object has to see of a write to its subresource;
+	// nil where the client is not that of one.
+	within func(answer object.Object) (w write, ok bool)
 }
 
 // NewClient returns a client that reads from an informer, or from the resource where

@@ -113,13 +113,19 @@ func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptio
 		return err
 	}
 	if a := attemptOf(ctx); a != nil && len(opts.DryRun) == 0 && c.informer != nil {
-		cached := c.informer.Cache()
-		a.wrote(write{cache: cacheOf[T]{c.informer}, gone: func() bool {
-			o, ok := cached.Get(key)
-			return !ok || uid != "" && o.GetUID() != uid || o.GetDeletionTimestamp() != nil
-		}})
+		a.wrote(write{cache: cacheOf[T]{c.informer}, gone: c.gone(key, uid)})
 	}
 	return nil
+}
+
+// gone returns what reports whether the cache has seen a deletion. The empty UID is that of
+// any object.
+func (c *Client[T]) gone(key object.Key, uid types.UID) func() bool {
+	cached := c.informer.Cache()
+	return func() bool {
+		o, ok := cached.Get(key)
+		return !ok || uid != "" && o.GetUID() != uid || o.GetDeletionTimestamp() != nil
+	}
 }
 
 // wrote passes on the answer to a write, and notes what the cache has to see before
@@ -128,6 +134,11 @@ func (c *Client[T]) DeleteWith(ctx context.Context, o T, opts metav1.DeleteOptio
 func (c *Client[T]) wrote(ctx context.Context, dryRun []string) func(T, error) (T, error) {
 	return func(o T, err error) (T, error) {
 		a := attemptOf(ctx)
+		if err == nil && a != nil && len(dryRun) == 0 && c.within != nil {
+			if w, ok := c.within(o); ok {
+				a.wrote(w)
+			}
+		}
 		if err != nil || a == nil || len(dryRun) > 0 || c.informer == nil {
 			return o, err
 		}

@@ -19,7 +19,7 @@
 // ResourceForKind takes a kind instead of a type: for unstructured objects, for
 // metadata alone, and for object.Object. ResourceForMapping takes a known place and
 // discovers nothing. SubresourceFor is for subresources with a body of their own,
-// such as scale and eviction.
+// such as scale and eviction, and Resource.Stream for those without an object, such as log.
 //
 // # Guarantees
 //

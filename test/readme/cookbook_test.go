@@ -6,13 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -39,7 +44,7 @@ import (
 // one but the first. None of it runs: it has to compile.
 var _ = []any{
 	selecting, trimming, handling, reading, observing, writing,
-	controlling, building, differing, managing, electing, dividing, clusters, caching, measuring, admitting,
+	controlling, building, differing, conditioning, subresources, managing, electing, dividing, clusters, caching, measuring, admitting,
 }
 
 func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector, gvk object.GVK) error {
@@ -221,6 +226,45 @@ func differing(ctx context.Context, maps *controller.Client[*corev1.ConfigMap], 
 		return nil
 	})
 	_, _ = m, did
+	return err
+}
+
+func conditioning(ctx context.Context, budgets *controller.Client[*policyv1.PodDisruptionBudget], b *policyv1.PodDisruptionBudget, key object.Key) (err error) {
+	// set a condition: the time of its last transition stays where nothing changed, so that nothing is sent
+	_, _, err = controller.PatchStatus(ctx, budgets, b, func(b *policyv1.PodDisruptionBudget) error {
+		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+			Type: "Ready", Status: metav1.ConditionTrue, Reason: "Computed", ObservedGeneration: b.Generation,
+		})
+		return nil
+	})
+
+	// wait for one, outside of a reconcile; the error says what the object was like, and why the wait ended
+	b, err = budgets.WaitFor(ctx, key, func(b *policyv1.PodDisruptionBudget) bool {
+		return meta.IsStatusConditionTrue(b.Status.Conditions, "Ready")
+	})
+	return err
+}
+
+func subresources(ctx context.Context, deployments *controller.Client[*appsv1.Deployment], pods *controller.Client[*corev1.Pod], key object.Key) error {
+	// scale anything that can be scaled; a reconcile sees it the next time it is called
+	scales := controller.SubresourceFor[*autoscalingv1.Scale](deployments, "scale")
+	scale, err := scales.Read(ctx, key)
+	_, _, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error {
+		s.Spec.Replicas = 3
+		return nil
+	})
+
+	// evict a Pod: apierrors.IsTooManyRequests says that a disruption budget forbids it for now
+	evictions := controller.SubresourceFor[*policyv1.Eviction](pods, "eviction")
+	_, err = evictions.Create(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
+
+	// follow a log, for as long as ctx lasts
+	log, err := pods.Resource().Subresource("log").Stream(ctx, key, &corev1.PodLogOptions{Follow: true})
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	_, err = io.Copy(os.Stdout, log)
 	return err
 }
 

@@ -1,0 +1,48 @@
+package controller
+
+import (
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+)
+
+// SubresourceFor returns a client for a subresource of what c writes to, whose body is of
+// another type than the object: "scale" of type *autoscalingv1.Scale, "eviction" of
+// *policyv1.Eviction, "binding" of *corev1.Binding. See rest.SubresourceFor.
+//
+//	scales := controller.SubresourceFor[*autoscalingv1.Scale](deployments, "scale")
+//	scale, err := scales.Read(ctx, key)
+//	_, _, err = controller.Patch(ctx, scales, scale, func(s *autoscalingv1.Scale) error { s.Spec.Replicas = 3; return nil })
+//
+// No cache has subresources: the client is as that of a kind that bypasses it, so that Read
+// asks the server. What a reconcile writes through it is in the cache of c when the same
+// request is reconciled again, as what it writes through c is: where the answer names a
+// resource version, as that of a scale does, and for an eviction. Of a binding the answer
+// says no more than that it is done, so that the cache may have it later.
+func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
+	s := &Client[S]{resource: rest.SubresourceFor[S](c.resource, name)}
+	if c.informer == nil {
+		return s
+	}
+	s.within = func(o object.Object) (w write, ok bool) {
+		key := object.KeyOf(o)
+		_, cached := c.informer.Heads().Get(key)
+		switch {
+		case !cached: // it may never get there
+			return w, false
+		case o.GetResourceVersion() != "":
+			return write{cache: cacheOf[T]{c.informer}, rv: o.GetResourceVersion(), namespace: o.GetNamespace()}, true
+		case name == "eviction" && !isDryRun(o):
+			return write{cache: cacheOf[T]{c.informer}, gone: c.gone(key, "")}, true
+		}
+		return w, false
+	}
+	return s
+}
+
+// isDryRun reports whether an eviction says so itself.
+func isDryRun(o object.Object) bool {
+	eviction, ok := o.(*policyv1.Eviction)
+	return ok && eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
+}

@@ -1,0 +1,163 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// WaitFor waits until the cache has an object under key of which reached says yes, and
+// returns that object, which is shared and must not be changed:
+//
+//	web, err := widgets.WaitFor(ctx, key, func(w *Widget) bool {
+//		return meta.IsStatusConditionTrue(w.Status.Conditions, "Ready")
+//	})
+//
+// It is for programs and tests. A reconcile that waits keeps a worker: let it return, and be
+// called again by the change.
+//
+// reached is called with what the cache has, and again when that is another one, in the
+// goroutine of the caller; nothing polls. Of changes that come fast it sees the last. It must
+// be quick, and not change the object. That there is no such object yet is waited for too.
+//
+// The error says what was waited for, at which file and line, what the cache had last, by its
+// phase and conditions, and why the wait ended:
+//   - with the cause of ctx when ctx is done;
+//   - so that apierrors.IsNotFound says so when the object was there and has gone, or another
+//     one has come under its name;
+//   - with sharedinformer.ErrNotSynced when the cache fails to sync for Options.SyncPatience, and
+//     with sharedinformer.ErrStopped when the informer has stopped;
+//   - with sharedinformer.ErrNotWatched where the cache has other namespaces.
+//
+// A kind that bypasses the cache cannot be waited for.
+func (c *Client[T]) WaitFor(ctx context.Context, key object.Key, reached func(T) bool) (T, error) {
+	w := &waitFor[T]{client: c, key: key, reached: reached}
+	place := failure.Place(1)
+	if reached == nil {
+		panic(fmt.Sprintf("%s: the function that WaitFor of %s is to ask is nil", place, c))
+	}
+	var err error
+	if c.informer == nil {
+		err = errNoCache
+	} else if err = c.informer.WaitUntil(ctx, w.look); err == nil {
+		err = w.err
+	}
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("wait for %s %s (%s): %s: %w", c, object.FormatKey(key), place, w.state(), err)
+	}
+	return w.last, nil
+}
+
+var errNoCache = errors.New("the kind bypasses the cache (factory.Options.DisableFor), so that nothing tells of its changes: use Read")
+
+// waitFor is one call of WaitFor.
+type waitFor[T object.Object] struct {
+	client  *Client[T]
+	key     object.Key
+	reached func(T) bool
+
+	last T // what reached was asked about last
+	seen bool
+	uid  types.UID
+	rv   string
+	err  error
+}
+
+// look reports whether the wait is over.
+func (w *waitFor[T]) look() bool {
+	i := w.client.informer
+	if !i.Watches(w.key.Namespace) {
+		w.err = sharedinformer.ErrNotWatched
+		return true
+	}
+	head, cached := i.Heads().Get(w.key)
+	switch {
+	case w.seen && (!cached || head.GetUID() != w.uid):
+		kind := w.client.resource.Kind()
+		w.err = apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.FormatKey(w.key))
+		return true
+	case !cached, w.seen && head.GetResourceVersion() == w.rv:
+		return false
+	}
+	if w.last, w.err = i.Open(head); w.err != nil {
+		return true
+	}
+	w.seen, w.uid, w.rv = true, head.GetUID(), head.GetResourceVersion()
+	return w.reached(w.last)
+}
+
+// state says what was seen last. Of an object it shows no more than anybody may read who may
+// read that it exists.
+func (w *waitFor[T]) state() string {
+	if !w.seen {
+		return "never seen"
+	}
+	state := "last seen at resource version " + w.rv
+	if w.last.GetDeletionTimestamp() != nil {
+		state += ", being deleted"
+	}
+	return state + conditionsOf(w.last)
+}
+
+// mostConditions is how many conditions a message has.
+const mostConditions = 8
+
+// conditionsOf returns phase and conditions of an object, such as ", phase Pending, Ready=False
+// (ContainersNotReady)"; empty where it has none.
+func conditionsOf(o object.Object) string {
+	body, err := json.Marshal(o)
+	if err != nil {
+		return ""
+	}
+	var is struct {
+		Status struct {
+			Phase      any
+			Conditions []struct {
+				Type   string
+				Status metav1.ConditionStatus
+				Reason string
+			}
+		}
+	}
+	if json.Unmarshal(body, &is) != nil {
+		return ""
+	}
+	var b strings.Builder
+	if phase, ok := is.Status.Phase.(string); ok && phase != "" {
+		fmt.Fprintf(&b, ", phase %.60s", plain(phase))
+	}
+	for n, c := range is.Status.Conditions {
+		if n == mostConditions {
+			fmt.Fprintf(&b, ", and %d more conditions", len(is.Status.Conditions)-n)
+			break
+		}
+		fmt.Fprintf(&b, ", %.60s=%.60s", plain(c.Type), plain(string(c.Status)))
+		if c.Reason != "" {
+			fmt.Fprintf(&b, " (%.60s)", plain(c.Reason))
+		}
+	}
+	return b.String()
+}
+
+// plain is text that steers no terminal.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if printable.Control(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
