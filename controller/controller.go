@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // Errors of the making and the life of a controller.
@@ -47,6 +50,9 @@ type Controller struct {
 func New(name string, r Reconciler, opts Options) (*Controller, error) {
 	if name == "" {
 		return nil, errors.New("controller: the name is empty: it tells controllers apart in metrics and messages")
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, printable.Control) {
+		return nil, fmt.Errorf("controller %q: the name has control characters, or is no UTF-8: metrics and messages cannot show it", name)
 	}
 	if f, ok := r.(Func); r == nil || ok && f == nil {
 		return nil, fmt.Errorf("controller %s: the reconciler is nil", name)

@@ -36,6 +36,7 @@ const (
 // The cache may lag behind what others wrote. Then the server answers with a
 // conflict or "already exists", which is to be returned: the next try sees more.
 func CreateOrUpdate[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	mustChange(change)
 	if err := c.whole("create or update", o); err != nil {
 		return o, Unchanged, err
 	}

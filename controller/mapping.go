@@ -58,7 +58,7 @@ func mapSource[T object.Object](i *sharedinformer.Informer[T], requests func(ctx
 		handler := func(context.Context, *Inbox) sharedinformer.HandlerFunc[object.Head] { return m.handle }
 		return informerSource(i, handler, m.synced).run(ctx, in)
 	}
-	return s
+	return s.gated(nilAmong(predicates))
 }
 
 // MapFunc is Map for a function that needs nothing but the object and cannot fail.

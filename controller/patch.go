@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/mergepatch"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -26,6 +27,7 @@ import (
 // Where the cache has parts of objects, or what a transform made of them, what it has can
 // be changed, but for lists that it has in part.
 func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	mustChange(change)
 	return patch(ctx, c, o, change, false)
 }
 
@@ -34,7 +36,15 @@ func Patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(
 // called again when the cache has more. Outside of one, rest.Resource.Change tries again
 // by itself.
 func PatchLocked[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	mustChange(change)
 	return patch(ctx, c, o, change, true)
+}
+
+// mustChange is called by what the user calls.
+func mustChange[T object.Object](change func(T) error) {
+	if change == nil {
+		panic(failure.Place(2) + ": the function that is to change the object is nil")
+	}
 }
 
 func patch[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error, locked bool) (T, Outcome, error) {

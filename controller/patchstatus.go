@@ -31,6 +31,7 @@ import (
 // Where the cache has parts of the status, or what a transform made of it, that is
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
 func PatchStatus[T object.Object](ctx context.Context, c *Client[T], o T, change func(T) error) (T, Outcome, error) {
+	mustChange(change)
 	if err := c.given("patch the status of", o); err != nil {
 		return o, Unchanged, err
 	}

@@ -1,12 +1,15 @@
 package controller
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -15,6 +18,8 @@ import (
 // all of its predicates. It must be quick and must not change the objects. If it
 // panics, or ends its goroutine, that is a failure of the source, and the event
 // passes.
+//
+// One that is nil is a mistake: a source with one can never work, as Source.Err says.
 //
 // A source asks those that are a HeadPredicate first. What they drop of a packed cache is
 // not opened.
@@ -35,8 +40,9 @@ type HeadPredicate[T object.Object] func(e sharedinformer.Event[object.Head]) bo
 // Pass calls p.
 func (p HeadPredicate[T]) Pass(e sharedinformer.Event[T]) bool { return p(e.Heads()) }
 
-// And passes what all pass.
+// And passes what all pass. It panics where one is nil, as do Or and Not.
 func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
+	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
 		for i := range n {
 			if !pass(i) {
@@ -49,6 +55,7 @@ func And[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 
 // Or passes what at least one passes.
 func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
+	mustBeGiven(predicates)
 	return joined(predicates, func(n int, pass func(n int) bool) bool {
 		for i := range n {
 			if pass(i) {
@@ -61,7 +68,26 @@ func Or[T object.Object](predicates ...Predicate[T]) Predicate[T] {
 
 // Not passes what p does not.
 func Not[T object.Object](p Predicate[T]) Predicate[T] {
+	mustBeGiven([]Predicate[T]{p})
 	return joined([]Predicate[T]{p}, func(_ int, pass func(n int) bool) bool { return !pass(0) })
+}
+
+// nilAmong says which of some predicates is nil, if any is.
+func nilAmong[T object.Object](predicates []Predicate[T]) error {
+	for n, p := range predicates {
+		v := reflect.ValueOf(p)
+		if !v.IsValid() || (v.Kind() == reflect.Func || v.Kind() == reflect.Pointer) && v.IsNil() {
+			return fmt.Errorf("predicate %d of %d is nil", n+1, len(predicates))
+		}
+	}
+	return nil
+}
+
+// mustBeGiven is called by what the user calls.
+func mustBeGiven[T object.Object](predicates []Predicate[T]) {
+	if err := nilAmong(predicates); err != nil {
+		panic(failure.Place(2) + ": " + err.Error())
+	}
 }
 
 // joined is some predicates as one, which needs no more than heads if they do. Verdict is
@@ -97,6 +123,9 @@ func On[T object.Object](types ...sharedinformer.EventType) Predicate[T] {
 // Selected passes objects for which selected is true. An update passes if it is
 // true before or after, so that an object is seen to leave.
 func Selected[T object.Object](selected func(T) bool) Predicate[T] {
+	if selected == nil {
+		panic(failure.Place(1) + ": the function of a predicate is nil")
+	}
 	return PredicateFunc[T](func(e sharedinformer.Event[T]) bool { return selects(selected, e) })
 }
 
@@ -107,6 +136,9 @@ func selects[H object.Head](selected func(H) bool, e sharedinformer.Event[H]) bo
 // Labelled passes objects whose labels match, as Selected does. To watch no
 // others at all, give the informer a scope with the selector.
 func Labelled[T object.Object](selector labels.Selector) Predicate[T] {
+	if selector == nil {
+		panic(failure.Place(1) + ": the selector of a predicate is nil: labels.Everything selects all")
+	}
 	matches := func(o object.Head) bool { return selector.Matches(labels.Set(o.GetLabels())) }
 	return HeadPredicate[T](func(e sharedinformer.Event[object.Head]) bool { return selects(matches, e) })
 }
@@ -140,6 +172,9 @@ func AnnotationsChanged[T object.Object]() Predicate[T] {
 // The part may be a field, a struct of several, or a hash of them; parts are
 // compared as Kubernetes compares objects: an empty list equals none.
 func Changed[T object.Object, V any](part func(T) V) Predicate[T] {
+	if part == nil {
+		panic(failure.Place(1) + ": the function of a predicate is nil")
+	}
 	return updates(func(before, after T) bool { return !equality.Semantic.DeepEqual(part(before), part(after)) })
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,12 @@ func (s Source) Err() error {
 		return errNoSource
 	}
 	return s.misuse
+}
+
+// gated returns the source with what is wrong with its predicates.
+func (s Source) gated(wrong error) Source {
+	s.misuse = cmp.Or(s.misuse, wrong)
+	return s
 }
 
 // errNoSource: the zero value is not a source.

@@ -120,7 +120,7 @@ func handleSource[T object.Object](i *sharedinformer.Informer[T], handle func(ct
 			return handle(ctx, e, in)
 		}
 	}
-	return informerSource(i, handler, nil)
+	return informerSource(i, handler, nil).gated(nilAmong(predicates))
 }
 
 // informerSource is a source whose handler is added while it runs. synced is

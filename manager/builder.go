@@ -27,6 +27,9 @@ type Builder[T object.Object] struct {
 	errs    []error
 }
 
+// errZeroBuilder: nobody has begun it.
+var errZeroBuilder = errors.New("the zero Builder builds no controller: begin with manager.ControllerFor or manager.ControllerWith")
+
 // ControllerFor begins a controller that reconciles the objects of a type when something
 // happens to them, if every predicate lets that pass. Where nobody names it, its name is
 // the kind in lower case.
@@ -127,6 +130,9 @@ func (b *Builder[T]) In(group Group) *Builder[T] {
 // Complete makes the controller of a function that is given a copy of the object to
 // reconcile, as controller.Objects does, and adds it to the manager, which runs it.
 func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controller.Result, error)) error {
+	if b == nil || b.manager == nil {
+		return errZeroBuilder
+	}
 	if reconcile == nil {
 		return b.wrong(errors.New("the reconcile function is nil"))
 	}
@@ -138,6 +144,9 @@ func (b *Builder[T]) Complete(reconcile func(ctx context.Context, o T) (controll
 // reconcile, also when that is gone. It adds the controller to the manager, which runs
 // it, and returns it for those who add sources later.
 func (b *Builder[T]) Build(r controller.Reconciler) (*controller.Controller, error) {
+	if b == nil || b.manager == nil {
+		return nil, errZeroBuilder
+	}
 	if len(b.errs) > 0 {
 		return nil, b.wrong(nil)
 	}

@@ -292,3 +292,12 @@ func TestEventsOfAManager(t *testing.T) {
 		require.ErrorContains(r, running.end(), "the API takes no events of a controller of this name")
 	})
 }
+
+func TestTheZeroBuilderSaysSo(t *testing.T) {
+	for _, b := range []*manager.Builder[*corev1.Pod]{{}, nil} {
+		err := b.Complete(func(context.Context, *corev1.Pod) (controller.Result, error) { return controller.Result{}, nil })
+		require.ErrorContains(t, err, "begin with manager.ControllerFor")
+		_, err = b.Build(nil)
+		require.ErrorContains(t, err, "begin with manager.ControllerFor")
+	}
+}

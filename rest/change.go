@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/internal/mergepatch"
 	"github.com/millrace-dev/millrace/object"
@@ -34,6 +35,9 @@ type ChangeOptions struct {
 // RetryOnConflict does. change must not keep what it is given. An error of it ends
 // Change and is returned as it is.
 func (r *Resource[T]) Change(ctx context.Context, key object.Key, change func(T) error, opts ChangeOptions) (changed T, err error) {
+	if change == nil {
+		panic(failure.Place(1) + ": the function that is to change the object is nil")
+	}
 	err = RetryOnConflict(ctx, func() error {
 		changed, err = r.change(ctx, key, change, opts)
 		return err
