@@ -188,7 +188,10 @@ func (src source) compile(ctx context.Context, path string) error {
 	var said strings.Builder
 	cmd.Stdout = os.Stderr
 	cmd.Stderr = &teeWriter{&said}
-	if err := cmd.Run(); err != nil {
+	switch err := cmd.Run(); {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%v: not done in time: %w; what it has compiled is kept, so that the next time takes less", cmd, context.Cause(ctx))
+	case err != nil:
 		return fmt.Errorf("%v: %w\n%s", cmd, err, said.String())
 	}
 	if err := os.Rename(tmp, path); err != nil {
@@ -207,12 +210,18 @@ func (w *teeWriter) Write(p []byte) (int, error) {
 	return os.Stderr.Write(p)
 }
 
+// interruptDelay is how long the go command may take to end when it is interrupted. The
+// compilers that it has started go on, and hold its output open.
+const interruptDelay = 3 * time.Second
+
 // goCommand runs the go command in the module of the program, outside of any
 // workspace: its library versions cannot live with others in one.
 func goCommand(ctx context.Context, src string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = src
 	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it removes what it leaves elsewhere
+	cmd.WaitDelay = interruptDelay
 	return cmd
 }
 

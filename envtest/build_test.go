@@ -2,15 +2,18 @@ package envtest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -135,4 +138,43 @@ func TestBrokenSourcesAreReported(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(root, "cache", "millrace", "kube-*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// A build that takes longer than its caller has time says so, and does not wait for the
+// compilers that are at work.
+func TestABuildEndsWithItsContext(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the go command of this test is a shell script")
+	}
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho compiling >&2\nsleep 60 &\necho $! > " + filepath.Join(dir, "compiler") + "\nwait\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), []byte(script), 0o700))
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- source{"go.mod": "module m\n"}.compile(ctx, filepath.Join(dir, "program")) }()
+	var compiler int
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "compiler"))
+		if err != nil {
+			return false
+		}
+		n, err := fmt.Sscan(string(text), &compiler)
+		return n == 1 && err == nil
+	}, 2*time.Minute, 10*time.Millisecond)
+	t.Cleanup(func() {
+		if p, err := os.FindProcess(compiler); err == nil {
+			_ = p.Kill()
+		}
+	})
+	cancel(enough)
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, enough)
+		require.ErrorContains(t, err, "what it has compiled is kept")
+		require.NotContains(t, err.Error(), "signal")
+	case <-time.After(50 * time.Second): // before the compiler has ended
+		t.Fatal("it waits for what the go command has started")
+	}
 }
