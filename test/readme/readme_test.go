@@ -44,6 +44,32 @@ func TestTheRecipesCompile(t *testing.T) {
 	}
 }
 
+// The lines that the README adds to the memcached example are there.
+func TestTheExampleSharesAsTheReadmeSays(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	_, after, found := strings.Cut(string(readme), "```diff\n")
+	require.True(t, found)
+	block, _, _ := strings.Cut(after, "```")
+	source := ""
+	for _, file := range []string{"main.go", "controller.go"} {
+		text, err := os.ReadFile(filepath.Join(root, "examples/memcached", file))
+		require.NoError(t, err)
+		source += string(text)
+	}
+	added := 0
+	for line := range strings.Lines(block) {
+		if plus, is := strings.CutPrefix(line, "+"); is {
+			added++
+			require.Contains(t, source, "\n"+plus)
+		}
+		if minus, is := strings.CutPrefix(line, "-"); is {
+			require.NotContains(t, source, "\n"+minus)
+		}
+	}
+	require.Equal(t, 5, added)
+}
+
 // goBlocks returns the blocks of Go in a document.
 func goBlocks(t *testing.T, document string) (blocks []string) {
 	t.Helper()
