@@ -14,6 +14,9 @@
 //	  ↑
 //	text     compressed against the base of its group
 //
+// All that is compressed is a block of S2. S2 writes what is against the ground or alone;
+// what is against a base is written here, since siblings need but be walked in step.
+//
 // A base that its group has grown away from is replaced for those that come, and so is the
 // ground. Nobody counts who uses a base: it is gone when the last text that refers to it
 // is (W03).
