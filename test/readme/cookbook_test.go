@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/manager"
@@ -35,16 +37,18 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/test/apiserver"
 	"github.com/millrace-dev/millrace/webhook"
 	"github.com/millrace-dev/millrace/wire"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
-// Here is, line for line, every block of Go in docs/cookbook.md, and in README.md every
-// one but the first. None of it runs: it has to compile.
+// Here is, line for line, every block of Go in docs/cookbook.md and docs/testing.md, and in
+// README.md every one but the first. None of it runs: it has to compile.
 var _ = []any{
 	selecting, trimming, handling, reading, observing, writing,
 	controlling, building, differing, conditioning, subresources, managing, electing, dividing, clusters, caching, measuring, admitting,
+	testingOne, failing,
 }
 
 func selecting(client *rest.Client, f *factory.Factory, selector labels.Selector, gvk object.GVK) error {
@@ -373,6 +377,26 @@ func admitting(m *manager.Manager) error {
 	hooks.Handle("/convert", c)
 	_ = bundle
 	return err
+}
+
+func testingOne(t *testing.T, addControllers func(*manager.Manager) error) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		m := e.Manager(manager.Options{})
+		if err := addControllers(m); err != nil {
+			e.Fatal(err)
+		}
+		e.Start(m)
+		controllertest.Put(e, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		greeting := controllertest.Get[*corev1.ConfigMap](e, object.Key{Namespace: "shop", Name: "greeting"})
+		if greeting.Data["text"] == "" {
+			e.Error("it says nothing")
+		}
+		e.Settle(time.Hour) // an hour passes at once
+	})
+}
+
+func failing(e *controllertest.Env) {
+	e.Server.Faults().Add(apiserver.Fault{Verb: "update", Count: 3, Do: []apiserver.Action{apiserver.Fail{Code: http.StatusConflict}}})
 }
 
 type (

@@ -55,6 +55,20 @@ func TestTheDesignPagesAreListed(t *testing.T) {
 	}
 }
 
+// The README of docs leads to every page beside it.
+func TestTheDocumentsAreListed(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	require.NoError(t, err)
+	require.Greater(t, len(pages), 10)
+	list, err := os.ReadFile(filepath.Join(root, "docs/README.md"))
+	require.NoError(t, err)
+	for _, page := range pages {
+		if name := filepath.Base(page); name != "README.md" {
+			require.Contains(t, string(list), "("+name, "docs/README.md does not lead to it")
+		}
+	}
+}
+
 // follow returns what is wrong with a link of a document, or nothing.
 func follow(t *testing.T, document, target string) string {
 	t.Helper()

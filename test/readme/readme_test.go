@@ -30,12 +30,13 @@ func TestTheReadmeShowsTheExample(t *testing.T) {
 	require.Equal(t, string(program), blocks[0])
 }
 
-// All others, and those of the cookbook, are in cookbook_test.go.
+// All others, and those of the cookbook and of the page on testing, are in cookbook_test.go.
 func TestTheRecipesCompile(t *testing.T) {
 	source, err := os.ReadFile("cookbook_test.go")
 	require.NoError(t, err)
 	compiled := statements(string(source))
 	blocks := append(goBlocks(t, "docs/cookbook.md"), goBlocks(t, "README.md")[1:]...)
+	blocks = append(blocks, goBlocks(t, "docs/testing.md")...)
 	require.Greater(t, len(blocks), 10)
 	for _, block := range blocks {
 		if !strings.Contains(compiled, statements(block)) {

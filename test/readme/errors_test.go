@@ -1,0 +1,127 @@
+package readme
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the messages of docs/errors.md anew")
+
+var (
+	// advice is how a message begins to say what to do.
+	advice = regexp.MustCompile(`[:;,] (?:or )?(?:add|ask|build|call|change|choose|close|copy|create|get|give|grant|install|keep|` +
+		`leave|let|log in|lower|make|mount|name|pass|put|raise|read|register|remove|renew|return|run|say|see|set|share|start|stop|` +
+		`take|try|upgrade|use|wait|want|write) `)
+	verb     = regexp.MustCompile(`%[-+#.\d]*[a-zA-Z]`)
+	sentinel = regexp.MustCompile("(?m)^\\| `(\\w+\\.Err\\w+)` \\| (.+) \\| .+ \\|$")
+)
+
+// The page of errors has every message that says what to do, as it stands in the code, and
+// every exported error with its text. To write the messages anew:
+//
+//	go test ./test/readme -run TestThePageOfErrors -update
+func TestThePageOfErrors(t *testing.T) {
+	page := filepath.Join(root, "docs/errors.md")
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	messages, sentinels := errorsOf(t)
+
+	const heading = "## Messages that say what to do\n"
+	before, _, found := strings.Cut(string(text), heading)
+	require.True(t, found)
+	want := before + heading + messages
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
+	} else {
+		require.Equal(t, want, string(text), "run go test ./test/readme -run TestThePageOfErrors -update")
+	}
+
+	shown := map[string]string{}
+	for _, row := range sentinel.FindAllStringSubmatch(before, -1) {
+		shown[row[1]] = row[2]
+	}
+	for _, name := range slices.Sorted(maps.Keys(sentinels)) {
+		require.Equal(t, sentinels[name], shown[name], name)
+		delete(shown, name)
+	}
+	require.Empty(t, shown, "there are no such errors")
+}
+
+// errorsOf returns the messages that say what to do, as sections of Markdown, and the texts
+// of exported errors by their names.
+func errorsOf(t *testing.T) (sections string, sentinels map[string]string) {
+	t.Helper()
+	sentinels = map[string]string{}
+	var out strings.Builder
+	for _, dir := range house(t) {
+		if strings.HasPrefix(dir, "test/") || strings.HasPrefix(dir, "conformance") {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		require.NoError(t, err)
+		messages := map[string]bool{}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					if message := message(n); advice.MatchString(message) {
+						messages[message] = true
+					}
+				case *ast.ValueSpec:
+					for i, name := range n.Names {
+						if strings.HasPrefix(name.Name, "Err") && i < len(n.Values) {
+							if call, ok := n.Values[i].(*ast.CallExpr); ok {
+								sentinels[filepath.Base(dir)+"."+name.Name] = message(call)
+							}
+						}
+					}
+				}
+				return true
+			})
+		}
+		if len(messages) == 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "\n### %s\n\n", dir)
+		for _, message := range slices.Sorted(maps.Keys(messages)) {
+			fmt.Fprintf(&out, "- `%s`\n", message)
+		}
+	}
+	return out.String(), sentinels
+}
+
+// message is the text of a call that makes an error, with … for what is filled in.
+func message(call *ast.CallExpr) string {
+	called, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || called.Sel.Name != "New" && called.Sel.Name != "Errorf" || len(call.Args) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	ast.Inspect(call.Args[0], func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			if s, err := strconv.Unquote(literal.Value); err == nil {
+				text.WriteString(s)
+			}
+		}
+		return true
+	})
+	return verb.ReplaceAllString(text.String(), "…")
+}
