@@ -1,0 +1,53 @@
+package reflector_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// letter is a source of its own: one ConfigMap, which does not change.
+type letter struct{ *corev1.ConfigMap }
+
+func (l letter) List(context.Context, metav1.ListOptions) source.List[*corev1.ConfigMap] {
+	return source.List[*corev1.ConfigMap]{
+		Meta:  &metav1.ListMeta{ResourceVersion: "7"},
+		Items: func(yield func(*corev1.ConfigMap, error) bool) { yield(l.ConfigMap, nil) },
+	}
+}
+
+func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.ConfigMap], error], error) {
+	return func(func(wire.Event[*corev1.ConfigMap], error) bool) { <-ctx.Done() }, nil
+}
+
+// A reflector lists, and tells the queue of the whole at once.
+func Example() {
+	from := letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "1", ResourceVersion: "7"}}}
+	queue := deltafifo.New[*corev1.ConfigMap](deltafifo.Options{})
+	r := reflector.New(from, queue, reflector.Options{Initial: reflector.List})
+
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.Run(ctx) // the error of ctx
+	}()
+	deltas, err := queue.Pop(ctx, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(deltas[0].Type, len(deltas[0].Items), "at version", deltas[0].RV)
+	cancel()
+	<-ended
+	// Output:
+	// replaced 1 at version 7
+}

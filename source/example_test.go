@@ -1,0 +1,50 @@
+package source_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// letter is a source of its own: one ConfigMap, which does not change.
+type letter struct{ *corev1.ConfigMap }
+
+func (l letter) List(context.Context, metav1.ListOptions) source.List[*corev1.ConfigMap] {
+	return source.List[*corev1.ConfigMap]{
+		Meta:  &metav1.ListMeta{ResourceVersion: "7"},
+		Items: func(yield func(*corev1.ConfigMap, error) bool) { yield(l.ConfigMap, nil) },
+	}
+}
+
+func (l letter) Watch(ctx context.Context, _ metav1.ListOptions) (iter.Seq2[wire.Event[*corev1.ConfigMap], error], error) {
+	return func(func(wire.Event[*corev1.ConfigMap], error) bool) { <-ctx.Done() }, nil
+}
+
+// Any place can be the source of an informer. Choosing leaves out what is not wanted.
+func Example() {
+	var from source.ListerWatcher[*corev1.ConfigMap] = letter{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", ResourceVersion: "7"}}}
+	for _, namespace := range []string{"shop", "bank"} {
+		list := source.Choosing(from, func(o object.Head) bool { return o.GetNamespace() == namespace }).List(context.Background(), metav1.ListOptions{})
+		n := 0
+		for o, err := range list.Items {
+			if err != nil {
+				log.Fatal(err)
+			}
+			if o != nil {
+				n++
+			}
+		}
+		fmt.Println(namespace, n, "at version", list.Meta.ResourceVersion)
+	}
+	// Output:
+	// shop 1 at version 7
+	// bank 0 at version 7
+}
