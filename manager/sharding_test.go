@@ -364,7 +364,7 @@ func TestSharingWithoutTheRightToLeases(t *testing.T) {
 		time.Sleep(time.Minute)
 		code, text = ready()
 		require.Equal(t, http.StatusOK, code, text)
-		status, err := h.Debug().Client().Status(t.Context())
+		status, err := h.Debug().Client().Status(w.ctx)
 		require.NoError(t, err)
 		require.Len(t, status.Groups, 1)
 		require.Equal(t, "a", status.Groups[0].Members[0].Identity)
