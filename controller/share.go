@@ -110,10 +110,18 @@ func (c *Controller) misuse(s *subscription) error {
 // be reconciled now: it belongs to another process, or the caches do not hold yet what came
 // with its slot. It fails where the share or its key does, which may be a user's.
 func (s *session) enter(req Request) (working context.Context, leave func(), err error) {
+	returned := false
+	defer func() {
+		// A key that ends the goroutine says so by a panic, behind which nobody sees err.
+		if _, exited := errors.AsType[*failure.GoexitError](err); exited && !returned {
+			s.unentered(req, err)
+		}
+	}()
 	guard := failure.Guard{In: "the share"}
 	defer guard.End(&err, func(err error) { s.unentered(req, err) })
 	working, leave, err = s.take(req)
 	guard.Returned()
+	returned = true
 	return working, leave, err
 }
 
