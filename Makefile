@@ -127,6 +127,17 @@ software: ## Run other people's software on Millrace, what is named like ONLY, a
 simulate: ## Play schedules of faults on all cores: RUNS=100000 or TIME=1h, FROM a seed on
 	$(GO) run ./test/simulation/simulate -from $(FROM) $(if $(RUNS),-runs $(RUNS)) $(if $(TIME),-time $(TIME)) $(if $(RUNS)$(TIME),,-runs 10000)
 
+# Who plays schedules of shared work: members, informers (each schedule holds S03, S04 and S05),
+# and whole programs.
+SHARING := ./membership:TestS01_NoTwoWorkInOneSlot ./sharedinformer:TestS03_AMoveIsNoDeletion ./manager:TestProgramsThatShareWork
+
+.PHONY: simulate-sharing
+simulate-sharing: ## Play RUNS (10000) schedules each of members, informers and programs that share work, or SCHEDULE alone
+	@for it in $(SHARING); do echo "$$it"; \
+		{ $(GO) test -timeout 0 -v -run "$${it#*:}" $${it%:*} -args $(if $(SCHEDULE),-seed $(SCHEDULE) -schedules $(SCHEDULE),-schedules $(or $(RUNS),10000)) 2>&1; echo "exit $$?"; } | \
+		awk '/^exit / {code = $$2; next} /--- PASS: .*\/seed_/ {well++; next} /--- FAIL: .*\/seed_/ {ill++} /^=== / {next} {print; fflush()} \
+			END {printf "%d schedules passed, %d failed; SCHEDULE=N plays one alone\n", well, ill; exit code}' || exit 1; done
+
 .PHONY: soak
 soak: ## Run a program for DAYS (30) of virtual time, with 10,000 objects
 	$(GO) test -v -timeout 0 ./test/soak -args -days $(or $(DAYS),30) -day 24h -objects 10000 -changes 4320

@@ -3,6 +3,7 @@ package membership
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"math/bits"
 	"slices"
 
@@ -12,6 +13,29 @@ import (
 // surplus is by how many percent a member may have more than its share of the slots. Less
 // would move more slots when members come and go, and more would leave some with too much.
 const surplus = 10
+
+// Assign says who of some members is to have each of so many slots, by their names and weights.
+// Every member computes it for itself, of those that it sees. A name is empty where nobody
+// takes any. It panics where membership.Options would be refused for such a number of slots or weight.
+func Assign(slots int, weights map[string]int) []string {
+	if slots < 1 || slots > mostSlots {
+		panic(fmt.Sprintf("membership: Assign of %d slots: want 1 to %d", slots, mostSlots))
+	}
+	candidates := make([]candidate, 0, len(weights))
+	for name, weight := range weights {
+		if weight < 0 || weight > mostWeight {
+			panic(fmt.Sprintf("membership: Assign to %q with weight %d: want 0 to %d", name, weight, mostWeight))
+		}
+		candidates = append(candidates, candidate{name, weight})
+	}
+	owners := make([]string, slots)
+	for slot, n := range assign(slots, candidates) {
+		if n >= 0 {
+			owners[slot] = candidates[n].name
+		}
+	}
+	return owners
+}
 
 // candidate is a member to whom slots may be assigned.
 type candidate struct {

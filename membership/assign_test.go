@@ -59,6 +59,17 @@ func TestSharesAreFair(t *testing.T) {
 	}
 }
 
+func TestAssign(t *testing.T) {
+	weights := map[string]int{"nobody": 0}
+	for _, c := range group(5, 2) {
+		weights[c.name] = c.weight
+	}
+	require.Equal(t, byName(slots, group(5, 2)), Assign(slots, weights))
+	require.Equal(t, []string{"", ""}, Assign(2, nil))
+	require.PanicsWithValue(t, `membership: Assign to "a" with weight -1: want 0 to 1000`, func() { Assign(1, map[string]int{"a": -1}) })
+	require.Panics(t, func() { Assign(0, nil) })
+}
+
 func TestFewSlotsMove(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 20, 50} {
 		worst := 0.0

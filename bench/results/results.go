@@ -81,6 +81,17 @@ const (
 
 	FirstCall = "first_call_s" // from the begin to the first call of a handler
 
+	ThroughputRatio = "throughput_ratio"  // throughput of many that share the work, as a multiple of one's
+	MemoryPart      = "memory_part"       // what one of many takes, as a part of what one alone does
+	CPUPart         = "cpu_part"          //
+	BytesPart       = "bytes_part"        // received
+	ByServer        = "by_server"         // 1 if the server left out what is others', 0 if the client did
+	MovedAtJoin     = "moved_at_join"     // part of the slots
+	MovedAtLeave    = "moved_at_leave"    //
+	OwnerlessLeave  = "ownerless_leave_s" // until the last slot of one who left has another owner
+	OwnerlessCrash  = "ownerless_crash_s" // of one who died
+	Assign          = "assign_s"          // slots for 10,000 members
+
 	InformerGoroutines = "informer_goroutines"
 	HandlerGoroutines  = "handler_goroutines"
 	HandlerBytes       = "handler_bytes"
@@ -100,6 +111,7 @@ const (
 	Copied   = "copied"
 	Keys     = "keys"
 	Expired  = "expired"
+	Replicas = "replicas"
 )
 
 // Results is one run of the harness.

@@ -47,7 +47,7 @@ type Target struct {
 // those of
 // the adapters and of packed caches.
 func Targets() []Target {
-	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), packedTargets())
+	return slices.Concat(usualTargets(), hostileTargets(), adapterTargets(), sharingTargets(), packedTargets())
 }
 
 // adapterTargets are what is gained by one line that takes the config too, and
@@ -67,6 +67,21 @@ func adapterTargets() (targets []Target) {
 		}
 	}
 	return targets
+}
+
+// sharingTargets are those of eight that share the work of one.
+func sharingTargets() []Target {
+	return []Target{
+		{Scenario: "share-work", Metric: ThroughputRatio, Bound: AtLeast, Limit: 7},
+		{Scenario: "share-work", Metric: MovedAtJoin, Limit: 1.0/9 + 0.02},
+		{Scenario: "share-work", Metric: MovedAtLeave, Limit: 1.0/8 + 0.02},
+		{Scenario: "share-work", Metric: OwnerlessLeave, Limit: 1},
+		{Scenario: "share-work", Metric: OwnerlessCrash, Limit: 17}, // the lease is 15 s
+		{Scenario: "share-work", Metric: Assign, Limit: 0.05},
+		{Scenario: "share-cache", Metric: MemoryPart, Limit: 0.16}, // 0.14 where the server chooses, and so below
+		{Scenario: "share-cache", Metric: CPUPart, Limit: 0.16},
+		{Scenario: "share-cache", Metric: BytesPart, Limit: 0.14},
+	}
 }
 
 func hostileTargets() (targets []Target) {

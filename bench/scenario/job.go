@@ -50,7 +50,7 @@ func (s Scenario) Jobs(objects int) []Job {
 // about; negative where there is no saying.
 func (j Job) Lists() int {
 	switch {
-	case j.Script == Restart:
+	case j.Script == Restart, j.Params.On(Replicas):
 		return -1
 	case j.Params.On(WatchList):
 		return 0

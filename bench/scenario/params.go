@@ -19,6 +19,7 @@ const (
 	Copied    = results.Copied   // what is read may be changed
 	Keys      = results.Keys     // handlers look at the key and the version alone
 	Expired   = results.Expired  // the version that is known has expired
+	Replicas  = results.Replicas // how many share the work
 	Collected = "collected"      // what the garbage collector does is measured
 	From      = "from"           // the resource version of the list, for a contestant that does not read it
 )

@@ -53,12 +53,15 @@ type Scenario struct {
 }
 
 // Peer is the contestant that Millrace is compared with: client-go, or
-// controller-runtime where client-go takes no part.
+// controller-runtime where client-go takes no part. Millrace has no peer but itself where
+// neither does.
 func (s Scenario) Peer() string {
-	if slices.Contains(s.Contestants, results.ClientGo) {
-		return results.ClientGo
+	for _, peer := range []string{results.ClientGo, results.ControllerRuntime} {
+		if slices.Contains(s.Contestants, peer) {
+			return peer
+		}
 	}
-	return results.ControllerRuntime
+	return results.Millrace
 }
 
 // Choose returns the scenarios that have one of the names, or are in a group that has, in

@@ -14,7 +14,7 @@ func All() []Scenario {
 		scenarios []Scenario
 	}{
 		{"sync", syncScenarios()}, {"watch", watchScenarios()}, {"process", processScenarios()},
-		{"controllers", controllerScenarios()}, {"packed", packedScenarios()},
+		{"controllers", controllerScenarios()}, {"sharing", sharingScenarios()}, {"packed", packedScenarios()},
 	}
 	var all []Scenario
 	for _, g := range groups {
@@ -133,6 +133,18 @@ func processScenarios() []Scenario {
 		Name: "slow-handler", Measures: "a handler sleeps through a million events of 1000 objects: what is held for it",
 		Script: Alone, Contestants: both(), PerObject: 1000, OverTime: true,
 		Variants: []protocol.Params{{scale: 2}},
+	}}
+}
+
+func sharingScenarios() []Scenario {
+	return []Scenario{{
+		Name: "share-work", Measures: "reconciles that wait 5 ms, by 8 programs and by one; slots when one comes, leaves and dies",
+		Script: Read, Contestants: []string{results.Millrace}, Rounds: 2,
+		Variants: []protocol.Params{{scale: 4, Replicas: 8}},
+	}, {
+		Name: "share-cache", Measures: "list the share of one of 8, after everything: memory, CPU and bytes as a part of that",
+		Script: Read, Contestants: []string{results.Millrace},
+		Variants: []protocol.Params{{Replicas: 8}},
 	}}
 }
 

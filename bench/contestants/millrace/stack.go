@@ -29,6 +29,8 @@ func (k Stack) Main() {
 		"reconcile":    k.reconcile,
 		"cached-read":  k.cachedRead,
 		"packed-read":  k.read,
+		"share-work":   shareWork,
+		"share-cache":  k.shareCache,
 	}
 	for _, name := range scenario.Following() {
 		scenarios[name] = k.follow
