@@ -131,7 +131,7 @@ var ours = sync.OnceValues(func() (scrape, error) {
 		return nil, errors.Join(err, <-ended)
 	}
 	s, err := settled(m.Metrics().Handler(), "janitor", func(s scrape) error {
-		for _, name := range []string{"leader_election_master_status", "millrace_shard_slots_owned", "millrace_informer_handler_synced"} {
+		for _, name := range []string{"leader_election_master_status", "millrace_shard_slots_owned", "millrace_informer_handler_synced", "millrace_informer_selection"} {
 			if !s.has(name, nil) {
 				return fmt.Errorf("no %s above 0", name)
 			}
