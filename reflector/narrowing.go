@@ -95,10 +95,14 @@ func (r *Reflector[T]) restToGain(ctx context.Context) {
 		r.gains = now
 	}
 	r.gains = r.gains.Add(gainsEvery)
-	rest := time.NewTimer(r.gains.Sub(now) - gainsInARow*gainsEvery)
-	defer rest.Stop()
+	rest := r.gains.Sub(now) - gainsInARow*gainsEvery
+	if rest <= 0 {
+		return
+	}
+	wait := time.NewTimer(rest)
+	defer wait.Stop()
 	select {
-	case <-rest.C:
+	case <-wait.C:
 	case <-ctx.Done():
 	}
 }

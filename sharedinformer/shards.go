@@ -224,12 +224,14 @@ func (s *shards[T]) watch(ctx context.Context) {
 			asks = now
 		}
 		asks = asks.Add(asksEvery)
-		rest := time.NewTimer(asks.Sub(now) - asksInARow*asksEvery)
-		select {
-		case <-rest.C:
-		case <-ctx.Done():
+		if rest := asks.Sub(now) - asksInARow*asksEvery; rest > 0 {
+			wait := time.NewTimer(rest)
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+			}
+			wait.Stop()
 		}
-		rest.Stop()
 		select {
 		case <-t.changed:
 		case <-ctx.Done():
