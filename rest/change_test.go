@@ -92,7 +92,7 @@ func TestChangeSendsWhatIsDifferent(t *testing.T) {
 		boom := errors.New("boom")
 		_, err = maps.Change(t.Context(), changed, func(*corev1.ConfigMap) error { return boom }, rest.ChangeOptions{})
 		require.Equal(t, boom, err)
-		_, err = maps.Change(t.Context(), object.Key{Namespace: "shop", Name: "none"}, nil, rest.ChangeOptions{})
+		_, err = maps.Change(t.Context(), object.Key{Namespace: "shop", Name: "none"}, func(*corev1.ConfigMap) error { return nil }, rest.ChangeOptions{})
 		require.True(t, apierrors.IsNotFound(err))
 	})
 }
