@@ -18,8 +18,8 @@ import (
 // No cache has subresources: the client is as that of a kind that bypasses it, so that Read
 // asks the server. What a reconcile writes through it is in the cache of c when the same
 // request is reconciled again, as what it writes through c is: where the answer names a
-// resource version, as that of a scale does, and for an eviction. Of a binding the answer
-// says no more than that it is done, so that the cache may have it later.
+// resource version, as that of a scale does; and for an eviction, as for Client.Delete. Of a
+// binding the answer says no more than that it is done, so that the cache may have it later.
 func SubresourceFor[S, T object.Object](c *Client[T], name string) *Client[S] {
 	s := &Client[S]{resource: rest.SubresourceFor[S](c.resource, name)}
 	if c.informer == nil {

@@ -34,7 +34,7 @@ func TestAReconcileSeesWhatItWroteToASubresource(t *testing.T) {
 		evicted := 0
 		c, err := controller.New("scaler", controller.Objects(deployments, func(ctx context.Context, d *appsv1.Deployment) (controller.Result, error) {
 			told = append(told, *d.Spec.Replicas)
-			if p, ok := pods.Get(object.Key{Namespace: "shop", Name: "a"}); ok {
+			if p, ok := pods.Get(object.Key{Namespace: "shop", Name: "a"}); ok && p.DeletionTimestamp == nil {
 				evicted++
 				if _, err := evictions.Create(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}); err != nil {
 					return controller.Result{}, err
