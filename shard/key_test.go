@@ -47,7 +47,7 @@ func TestKeysThatMakeNoSense(t *testing.T) {
 // incomparable is a Share that is no key of a map.
 type incomparable struct {
 	Share
-	names []string
+	_ []string
 }
 
 func TestAShareThatCannotBeCompared(t *testing.T) {

@@ -210,7 +210,7 @@ func TestAShareThatBlocks(t *testing.T) {
 func TestAShareThatCannotBeCompared(t *testing.T) {
 	type incomparable struct {
 		shard.Share
-		names []string
+		_ []string
 	}
 	srv := apiserver.New(apiserver.Options{})
 	defer srv.Close()

@@ -112,11 +112,10 @@ func (w *walk) back(s, c int) (int, int, bool) {
 	return s, c, true
 }
 
-// The kinds of elements, by the lowest bits of their first byte.
+// The kinds of elements, by the lowest bits of their first byte, which of a literal are 0.
 const (
-	tagLiteral = iota
-	tagCopy1
-	tagCopy2
+	tagCopy1 = 1
+	tagCopy2 = 2
 )
 
 // literal writes src as it is, up to a place.
@@ -126,11 +125,11 @@ func (w *walk) literal(to int) {
 	switch n := len(text) - 1; {
 	case n < 0:
 	case n < 60:
-		w.dst = append(w.dst, byte(n)<<2|tagLiteral)
+		w.dst = append(w.dst, byte(n)<<2)
 	case n < 1<<8:
-		w.dst = append(w.dst, 60<<2|tagLiteral, byte(n))
+		w.dst = append(w.dst, 60<<2, byte(n))
 	default:
-		w.dst = append(w.dst, 61<<2|tagLiteral, byte(n), byte(n>>8))
+		w.dst = append(w.dst, 61<<2, byte(n), byte(n>>8))
 	}
 	w.dst = append(w.dst, text...)
 }
