@@ -52,7 +52,8 @@ var theirs = sync.OnceValues(func() (scrape, error) {
 		Complete(reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
 			switch seen.first(r.Name) {
 			case "requeue":
-				return ctrl.Result{Requeue: true}, nil //nolint:staticcheck // it is compared
+				//lint:ignore SA1019 what it counts is compared
+				return ctrl.Result{Requeue: true}, nil
 			case "later":
 				return ctrl.Result{RequeueAfter: time.Hour}, nil
 			case "error":

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -49,7 +50,7 @@ func remember(s scrape) *database {
 	add := func(name string, m *dto.Metric, value float64, more ...string) {
 		all := labelsOf(m)
 		maps.Copy(all, target)
-		all[labels.MetricName] = name
+		all[model.MetricNameLabel] = name
 		for n := 0; n < len(more); n += 2 {
 			all[more[n]] = more[n+1]
 		}
@@ -83,7 +84,7 @@ func (db *database) change(t *testing.T, name string, having map[string]string, 
 	t.Helper()
 	changed := 0
 	for _, s := range db.series {
-		if s.labels.Get(labels.MetricName) != name {
+		if s.labels.Get(model.MetricNameLabel) != name {
 			continue
 		}
 		fits := true
