@@ -108,6 +108,9 @@ var ours = sync.OnceValues(func() (scrape, error) {
 	}
 	factory.InformerWith(m.Factory(), factory.For[*corev1.ConfigMap]{Scope: factory.Scope{Shard: m.Shard(shard.ByUID())}}).
 		AddHandler(sharedinformer.HandlerFuncs[*corev1.ConfigMap]{})
+	// Servers do not select by owners, so that it is told at once who does.
+	half := shard.Scope{Key: shard.ByOwner(), Share: shard.Ordinal(0, 2)}
+	factory.InformerWith(m.Factory(), factory.For[*corev1.Secret]{Scope: factory.Scope{Shard: half}})
 	opts := m.WebhookOptions()
 	opts.TLS = &serving.TLS{}
 	if opts.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -125,8 +128,7 @@ var ours = sync.OnceValues(func() (scrape, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- m.Run(ctx) }()
-	err = admit(hooks)
-	if err != nil {
+	if err := admit(hooks); err != nil {
 		cancel()
 		return nil, errors.Join(err, <-ended)
 	}
