@@ -112,6 +112,7 @@ const (
 	Keys     = "keys"
 	Expired  = "expired"
 	Replicas = "replicas"
+	Chosen   = "chosen"
 )
 
 // Results is one run of the harness.

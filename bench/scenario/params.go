@@ -20,6 +20,7 @@ const (
 	Keys      = results.Keys     // handlers look at the key and the version alone
 	Expired   = results.Expired  // the version that is known has expired
 	Replicas  = results.Replicas // how many share the work
+	Chosen    = results.Chosen   // the server chooses the share
 	Collected = "collected"      // what the garbage collector does is measured
 	From      = "from"           // the resource version of the list, for a contestant that does not read it
 )

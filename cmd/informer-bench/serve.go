@@ -31,6 +31,7 @@ type serveSpec struct {
 	Stream  bool   `json:"stream"`  // lists are streamed
 	Relist  bool   `json:"relist"`  // the version will expire
 	Afresh  bool   `json:"afresh"`  // streamed lists are made as they are sent
+	Chosen  bool   `json:"chosen"`  // the server knows shard selectors
 }
 
 // serving is the first thing that a load server says.
@@ -75,7 +76,7 @@ func serve(ctx context.Context, spec serveSpec, in io.Reader, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	srv := apiserver.New(apiserver.Options{Seed: spec.Seed, Load: load, Resources: []apiserver.Resource{widgetResource()}})
+	srv := apiserver.New(apiserver.Options{Seed: spec.Seed, Load: load, ShardSelectors: spec.Chosen, Resources: []apiserver.Resource{widgetResource()}})
 	defer srv.Close()
 	endpoint, err := srv.Listen(apiserver.ListenOptions{})
 	if err != nil {

@@ -21,6 +21,7 @@ func (c *contest) serve(ctx context.Context, j scenario.Job) (*loadServer, error
 		Custom: j.Params.On(scenario.Custom), Hostile: j.Params.On(scenario.Hostile), Seed: c.seed, Objects: j.Objects,
 		Ring: max(1, min(j.Objects, j.Params[scenario.Events])), Changed: j.Params[scenario.Changed],
 		Stamp: j.Name == "latency", Stream: j.Params.On(scenario.WatchList), Relist: j.Script == scenario.Relist || j.Params.On(scenario.Expired), Afresh: j.Afresh,
+		Chosen: j.Params.On(scenario.Chosen),
 	}
 	text, err := json.Marshal(spec)
 	if err != nil {

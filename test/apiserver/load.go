@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -13,19 +14,20 @@ import (
 // encoded beforehand, as fast as the connection takes them: it is made for
 // measuring clients. A list shows all objects. A watch goes through a ring of
 // MODIFIED events again and again, each with a higher resource version than
-// the one before, until it has sent Events of them. Selectors, limits and
-// faults of frames are ignored, and every watch has a history of its own. The one
-// limit that holds is 1: who asks for one object wants to know the version. Put
-// it into Options.Load.
+// the one before, until it has sent Events of them. Selectors of labels and fields,
+// limits and faults of frames are ignored, and every watch has a history of its own. The one
+// limit that holds is 1: who asks for one object wants to know the version. With
+// Options.ShardSelectors it shows of objects and events what the request's shardSelector
+// chooses, encoded anew for each selector and kept until Reset. Put it into Options.Load.
 //
 // Where Held is set, the watches wait for Play, which says how many events
 // there are and how fast they come. Expire lets every version so far expire, so
 // that clients list anew; Reset goes back to the beginning.
 type Load struct {
-	opts   LoadOptions
-	bodies [2][formats]loadBody // before and after Expire
+	opts LoadOptions
 
 	mu       sync.Mutex // guards what follows
+	bodies   map[loadView]*loadBody
 	expired  bool
 	played   LoadPlay
 	moved    chan struct{} // closed and made anew when expired or played change
@@ -107,8 +109,17 @@ const (
 	loadChunk = 64 << 10
 )
 
-// loadBody is everything a Load sends in one format.
+// loadView is what a client gets to see of a Load.
+type loadView struct {
+	format  format
+	expired bool
+	shard   string // the shardSelector; empty for everything
+}
+
+// loadBody is everything a Load sends in one view.
 type loadBody struct {
+	shard *shardSelector
+
 	once sync.Once
 	list []byte
 	err  error
@@ -149,7 +160,7 @@ func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Ring <= 0 || opts.Ring > opts.Objects {
 		opts.Ring = opts.Objects
 	}
-	return &Load{opts: opts, moved: make(chan struct{})}, nil
+	return &Load{opts: opts, bodies: map[loadView]*loadBody{}, moved: make(chan struct{})}, nil
 }
 
 // Resource is what the load serves.
@@ -184,7 +195,10 @@ func (l *Load) Expire() {
 
 // Reset undoes Expire and Play. It must be called when no watch is open.
 func (l *Load) Reset() {
-	l.move(func() { l.expired, l.played = false, LoadPlay{} })
+	l.move(func() {
+		l.expired, l.played = false, LoadPlay{}
+		maps.DeleteFunc(l.bodies, func(v loadView, _ *loadBody) bool { return v.shard != "" })
+	})
 }
 
 // ListedAt is when the last list, streaming or not, was asked for.

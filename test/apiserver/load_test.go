@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -73,6 +74,42 @@ func TestLoad(t *testing.T) {
 		require.Equal(t, strconv.Itoa(i%3), p.Labels["changed"])
 	}
 	require.NotEmpty(t, r.list("/api/v1/nodes").Metadata.ResourceVersion, "other resources come from the store")
+}
+
+// Of a share, a load shows what the selector chooses: in lists, streams and events.
+func TestLoadOfAShare(t *testing.T) {
+	const of = "&shardSelector=shardRange(object.metadata.namespace,'0x%016x','0x%s')"
+	hash := shard.Hash("b")
+	only, rest := fmt.Sprintf(of, hash, fmt.Sprintf("%016x", hash+1)), fmt.Sprintf(of, hash+1, "1"+strings.Repeat("0", 16))
+	serve := func(opts apiserver.Options) (*rig, string) {
+		load, err := apiserver.NewLoad(apiserver.LoadOptions{
+			Resource: podResource(), Objects: 6, Events: 3,
+			New: func(i int) object.Object { return pod(string(rune('a'+i%3)), fmt.Sprintf("p%03d", i)) },
+		})
+		require.NoError(t, err)
+		opts.Load = load
+		return newRig(t, opts), load.ListRV()
+	}
+	r, rv := serve(apiserver.Options{ShardSelectors: true})
+	require.Equal(t, []string{"p001", "p004"}, r.list("/api/v1/pods?"+only).names())
+	require.NotContains(t, r.list("/api/v1/pods?"+rest).names(), "p001")
+	require.Len(t, r.list("/api/v1/pods").names(), 6)
+	one := r.list("/api/v1/pods?limit=1" + only)
+	require.Equal(t, []string{"p001"}, one.names())
+	require.EqualValues(t, 1, *one.Metadata.RemainingItemCount)
+	streamed, err := r.watch("/api/v1/pods?watch=1&timeoutSeconds=1&allowWatchBookmarks=true&resourceVersion=0" + only).rest()
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"ADDED p001@1000000001", "ADDED p004@1000000004", "BOOKMARK @1000000006 end",
+		"MODIFIED p001@1000000007", "MODIFIED p004@1000000008", "MODIFIED p001@1000000009",
+	}, streamed)
+	nobody := fmt.Sprintf(of, 0, fmt.Sprintf("%016x", 1))
+	events, err := r.watch("/api/v1/pods?watch=1&timeoutSeconds=1&resourceVersion=" + rv + nobody).rest()
+	require.NoError(t, err)
+	require.Empty(t, events)
+
+	r, _ = serve(apiserver.Options{})
+	require.Len(t, r.list("/api/v1/pods?"+only).names(), 6, "who does not know selectors overlooks them")
 }
 
 // BenchmarkLoad measures how fast a Load can be read by a client that does

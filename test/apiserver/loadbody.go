@@ -62,45 +62,59 @@ func (l *Load) version(obj object.Object, rv uint64) *version {
 	return &version{res: &l.opts.Resource, rv: rv, path: path, obj: obj}
 }
 
-func (l *Load) body(c *call, expired bool) *loadBody {
-	if expired {
-		return &l.bodies[1][c.format]
+// body is what a client gets to see who asks with sel.
+func (l *Load) body(c *call, expired bool, sel *shardSelector) *loadBody {
+	view := loadView{c.format, expired, sel.String()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.bodies[view]
+	if b == nil {
+		b = &loadBody{shard: sel}
+		l.bodies[view] = b
 	}
-	return &l.bodies[0][c.format]
+	return b
 }
 
 // listBody is the whole answer to a list.
-func (l *Load) listBody(c *call, expired bool) ([]byte, error) {
-	b := l.body(c, expired)
-	b.once.Do(func() { b.list, b.err = l.encode(c, expired, l.opts.Objects) })
+func (l *Load) listBody(c *call, expired bool, sel *shardSelector) ([]byte, error) {
+	b := l.body(c, expired, sel)
+	b.once.Do(func() { b.list, b.err = l.encode(c, expired, sel, l.opts.Objects) })
 	return b.list, b.err
 }
 
 // firstBody is the answer to a list of one.
-func (l *Load) firstBody(c *call, expired bool) ([]byte, error) {
-	b := l.body(c, expired)
-	b.firstOnce.Do(func() { b.first, b.firstErr = l.encode(c, expired, 1) })
+func (l *Load) firstBody(c *call, expired bool, sel *shardSelector) ([]byte, error) {
+	b := l.body(c, expired, sel)
+	b.firstOnce.Do(func() { b.first, b.firstErr = l.encode(c, expired, sel, 1) })
 	return b.first, b.firstErr
 }
 
-// encode makes a list of the first n objects.
-func (l *Load) encode(c *call, expired bool, n int) ([]byte, error) {
-	items := make([]listItem, 0, n)
+// encode makes a list of the first n objects that sel chooses.
+func (l *Load) encode(c *call, expired bool, sel *shardSelector, n int) ([]byte, error) {
+	var items []listItem
+	left := int64(0)
 	for v := range l.listed(expired) {
+		switch {
+		case !sel.matches(v.obj):
+			continue
+		case len(items) == n:
+			left++
+			continue
+		}
 		e, err := v.encode(c.format)
 		if err != nil {
 			return nil, err
 		}
-		if items = append(items, listItem{e.lead, e.item}); len(items) == n {
-			break
-		}
+		items = append(items, listItem{e.lead, e.item})
 	}
-	meta := metav1.ListMeta{ResourceVersion: strconv.FormatUint(l.listRV(expired), 10)}
-	if n < l.opts.Objects {
-		left := int64(l.opts.Objects - n)
+	meta := listMeta{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(l.listRV(expired), 10)}}
+	if left > 0 {
 		meta.Continue, meta.RemainingItemCount = "more", &left // which nobody asks for
 	}
-	head, tail, err := c.listFrame(listMeta{ListMeta: meta}, items)
+	if sel != nil {
+		meta.ShardInfo = &shardInfo{sel.String()}
+	}
+	head, tail, err := c.listFrame(meta, items)
 	if err != nil {
 		return nil, err
 	}
@@ -108,10 +122,13 @@ func (l *Load) encode(c *call, expired bool, n int) ([]byte, error) {
 }
 
 // added is the beginning of a streaming list.
-func (l *Load) added(c *call, expired bool) ([]byte, error) {
-	b := l.body(c, expired)
+func (l *Load) added(c *call, expired bool, sel *shardSelector) ([]byte, error) {
+	b := l.body(c, expired, sel)
 	b.addedOnce.Do(func() {
 		for v := range l.listed(expired) {
+			if !sel.matches(v.obj) {
+				continue
+			}
 			e, err := v.encode(c.format)
 			if err != nil {
 				b.addedErr = err
@@ -124,10 +141,13 @@ func (l *Load) added(c *call, expired bool) ([]byte, error) {
 }
 
 // ring is the events, which are the same before and after Expire.
-func (l *Load) ring(c *call) ([]loadFrame, error) {
-	b := l.body(c, false)
+func (l *Load) ring(c *call, sel *shardSelector) ([]loadFrame, error) {
+	b := l.body(c, false, sel)
 	b.ringOnce.Do(func() {
 		for v := range l.changed() {
+			if !sel.matches(v.obj) {
+				continue
+			}
 			e, err := v.encode(c.format)
 			if err != nil {
 				b.ringErr = err

@@ -18,7 +18,7 @@ import (
 const loadBeat = time.Millisecond
 
 func (l *Load) list(c *call) error {
-	opts, _, err := c.listOptions()
+	opts, sel, err := c.listOptions()
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (l *Load) list(c *call) error {
 	} else {
 		l.listing()
 	}
-	body, err := read(c, expired)
+	body, err := read(c, expired, sel.shard)
 	if err != nil {
 		return unclassified(err.Error())
 	}
@@ -48,7 +48,7 @@ func writeChunks(c *call, body []byte) error {
 }
 
 func (l *Load) watch(c *call) error {
-	opts, _, err := c.listOptions()
+	opts, sel, err := c.listOptions()
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (l *Load) watch(c *call) error {
 	}
 	s := &loadStream{load: l, c: c}
 	s.expired, _, _ = l.state()
-	if s.ring, err = l.ring(c); err != nil {
+	if s.ring, err = l.ring(c, sel.shard); err != nil {
 		return unclassified(err.Error())
 	}
 	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
@@ -75,7 +75,7 @@ func (l *Load) watch(c *call) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.watchTimeout(opts))
 	defer cancel()
 	if initial {
-		if err := l.sendInitial(c, s.expired, opts.AllowWatchBookmarks); err != nil {
+		if err := l.sendInitial(c, s.expired, sel.shard, opts.AllowWatchBookmarks); err != nil {
 			return err
 		}
 	}
@@ -98,9 +98,9 @@ func (l *Load) watch(c *call) error {
 	return context.Cause(c.ctx) // nil after the timeout: an orderly end
 }
 
-// sendInitial sends all objects and the bookmark that ends them.
-func (l *Load) sendInitial(c *call, expired, bookmark bool) error {
-	if err := l.sendAdded(c, expired); err != nil {
+// sendInitial sends the objects that sel chooses and the bookmark that ends them.
+func (l *Load) sendInitial(c *call, expired bool, sel *shardSelector, bookmark bool) error {
+	if err := l.sendAdded(c, expired, sel); err != nil {
 		return err
 	}
 	if !bookmark {
@@ -116,10 +116,10 @@ func (l *Load) sendInitial(c *call, expired, bookmark bool) error {
 	return err
 }
 
-// sendAdded sends all objects.
-func (l *Load) sendAdded(c *call, expired bool) error {
+// sendAdded sends the objects that sel chooses.
+func (l *Load) sendAdded(c *call, expired bool, sel *shardSelector) error {
 	if !l.opts.Afresh {
-		added, err := l.added(c, expired)
+		added, err := l.added(c, expired, sel)
 		if err != nil {
 			return err
 		}
@@ -127,6 +127,9 @@ func (l *Load) sendAdded(c *call, expired bool) error {
 	}
 	var buffer []byte
 	for v := range l.listed(expired) {
+		if !sel.matches(v.obj) {
+			continue
+		}
 		e, err := v.encode(c.format)
 		if err != nil {
 			return err
@@ -217,7 +220,7 @@ func (s *loadStream) pace(ctx context.Context, played LoadPlay) error {
 // send sends n events. One costs a copy and a few digits; nothing else is done
 // for it, and nothing is shared with other watches.
 func (s *loadStream) send(ctx context.Context, n int64) error {
-	for ; n > 0 && s.rv < maxLoadRV; n-- {
+	for ; n > 0 && s.rv < maxLoadRV && len(s.ring) > 0; n-- {
 		frame := &s.ring[s.at]
 		if s.at++; s.at == len(s.ring) {
 			s.at = 0
