@@ -3,7 +3,9 @@ package apiserver
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +14,8 @@ import (
 
 // Load answers the lists and watches of one resource from bytes that were
 // encoded beforehand, as fast as the connection takes them: it is made for
-// measuring clients. A list shows all objects. A watch goes through a ring of
+// measuring clients. A list shows all objects, in the order of their keys, as every API
+// server does. A watch goes through a ring of
 // MODIFIED events again and again, each with a higher resource version than
 // the one before, until it has sent Events of them. Selectors of labels and fields,
 // limits and faults of frames are ignored, and every watch has a history of its own. The one
@@ -24,7 +27,8 @@ import (
 // there are and how fast they come. Expire lets every version so far expire, so
 // that clients list anew; Reset goes back to the beginning.
 type Load struct {
-	opts LoadOptions
+	opts  LoadOptions
+	order []int // of the objects in a list
 
 	mu       sync.Mutex // guards what follows
 	bodies   map[loadView]*loadBody
@@ -145,8 +149,8 @@ type loadFrame struct {
 	sentAt int // -1 without Stamp
 }
 
-// NewLoad checks the options. Objects are made and encoded with the first
-// request that needs them in a format, and not kept.
+// NewLoad checks the options, and makes each object once to learn its key. Objects are made
+// and encoded with the first request that needs them in a format, and not kept.
 func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Objects <= 0 || opts.New == nil {
 		return nil, fmt.Errorf("load: Objects and New must be set")
@@ -160,7 +164,12 @@ func NewLoad(opts LoadOptions) (*Load, error) {
 	if opts.Ring <= 0 || opts.Ring > opts.Objects {
 		opts.Ring = opts.Objects
 	}
-	return &Load{opts: opts, bodies: map[loadView]*loadBody{}, moved: make(chan struct{})}, nil
+	keys, order := make([]string, opts.Objects), make([]int, opts.Objects)
+	for i := range order {
+		keys[i], order[i] = opts.Resource.pathOf(object.KeyOf(opts.New(i))), i
+	}
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(keys[a], keys[b]) })
+	return &Load{opts: opts, order: order, bodies: map[loadView]*loadBody{}, moved: make(chan struct{})}, nil
 }
 
 // Resource is what the load serves.

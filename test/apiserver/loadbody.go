@@ -15,13 +15,11 @@ import (
 // listed makes the objects of the list, one after the other.
 func (l *Load) listed(expired bool) iter.Seq[*version] {
 	return func(yield func(*version) bool) {
-		changes := uint64(0)
-		for i := range l.opts.Objects {
+		for _, i := range l.order {
 			obj, rv := l.opts.New(i), loadRV+uint64(i)
 			stripKind(obj)
-			if expired && i*l.opts.Changed/l.opts.Objects != (i+1)*l.opts.Changed/l.opts.Objects {
-				changes++
-				rv = loadRV + uint64(l.opts.Objects) + expiredGap + changes
+			if change := (i + 1) * l.opts.Changed / l.opts.Objects; expired && change != i*l.opts.Changed/l.opts.Objects {
+				rv = loadRV + uint64(l.opts.Objects) + expiredGap + uint64(change)
 				if l.opts.Change != nil {
 					l.opts.Change(obj, i)
 				}
