@@ -53,23 +53,31 @@ func (d decoders[H]) of(client *Client, resp *http.Response) (wire.Decoder[H], e
 
 func newCodec[T object.Object](opts wire.Options, cbor bool) *codec[T] {
 	c := &codec[T]{opts: opts, cbor: cbor}
-	c.metadataOnly = reflect.TypeFor[T]() == reflect.TypeFor[*metav1.PartialObjectMetadata]()
-	c.protobuf = (c.metadataOnly || isBuiltin[T](opts.Scheme, opts.Kind)) && wire.SupportsProtobuf[T](opts)
+	c.metadataOnly = goType[T](opts) == reflect.TypeFor[*metav1.PartialObjectMetadata]()
+	c.protobuf = (c.metadataOnly || isBuiltin(goType[T](opts))) && wire.SupportsProtobuf[T](opts)
 	c.decoders = newDecoders(func(media string) (wire.Decoder[T], error) { return wire.NewDecoder[T](media, opts) })
 	return c
 }
 
 // isBuiltin reports whether the Go type of the objects is one of Kubernetes' own.
 // Custom resources are served as JSON only, whatever methods their types have.
-func isBuiltin[T object.Object](scheme *runtime.Scheme, kind object.GVK) bool {
-	t := reflect.TypeFor[T]()
-	if t.Kind() == reflect.Interface {
-		t = scheme.KnownTypes(kind.GroupVersion())[kind.Kind]
+func isBuiltin(t reflect.Type) bool {
+	return t != nil && t.Kind() == reflect.Pointer && object.IsBuiltin(t.Elem())
+}
+
+// goType is the type of the objects, which are pointers. It is nil where T is an interface and
+// nothing says what they are.
+func goType[T object.Object](opts wire.Options) reflect.Type {
+	if t := reflect.TypeFor[T](); t.Kind() != reflect.Interface {
+		return t
 	}
-	if t != nil && t.Kind() == reflect.Pointer {
-		t = t.Elem()
+	if opts.Type != nil {
+		return opts.Type
 	}
-	return t != nil && object.IsBuiltin(t)
+	if known := opts.Scheme.KnownTypes(opts.Kind.GroupVersion())[opts.Kind.Kind]; known != nil {
+		return reflect.PointerTo(known)
+	}
+	return nil
 }
 
 // check fails where objects of the kind cannot be decoded as they are wanted,

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,15 +18,11 @@ func (r *Resource[T]) Origin() (source.Origin, bool) {
 	if r.kindErr != nil || r.kind.Empty() || r.subresource != "" {
 		return source.Origin{}, false
 	}
-	goType := reflect.TypeFor[T]()
-	if goType.Kind() == reflect.Interface {
-		made, err := r.client.scheme.New(r.kind)
-		if err != nil {
-			return source.Origin{}, false
-		}
-		goType = reflect.TypeOf(made)
+	made := goType[T](r.codec.opts)
+	if made == nil {
+		return source.Origin{}, false
 	}
-	o := source.Origin{Kind: r.kind, Type: goType, Server: r.client.address(), Keep: r.Kept().String(), Cluster: r.client.Cluster}
+	o := source.Origin{Kind: r.kind, Type: made, Server: r.client.address(), Keep: r.Kept().String(), Cluster: r.client.Cluster}
 	if r.namespace != "" {
 		o.Scope = "namespace " + r.namespace
 	}

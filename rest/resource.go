@@ -175,6 +175,22 @@ func (r *Resource[T]) Keep(wanted wire.Fields) *Resource[T] {
 	return r.decoding(func(opts *wire.Options) { opts.Keep = wanted })
 }
 
+// Objects returns the resource with objects of the same Go type in an interface.
+func (r *Resource[T]) Objects() *Resource[object.Object] {
+	if same, ok := any(r).(*Resource[object.Object]); ok {
+		return same
+	}
+	o := &Resource[object.Object]{
+		client: r.client, kind: r.kind, kindErr: r.kindErr, location: r.location, namespace: r.namespace, subresource: r.subresource,
+	}
+	if r.codec != nil {
+		opts := r.codec.opts
+		opts.Type = goType[T](opts)
+		o.codec = newCodec[object.Object](opts, r.codec.cbor)
+	}
+	return o
+}
+
 // Sharing returns the resource with lists and watches whose objects share equal
 // parts with all others of the same pool. Such objects must not be changed. The
 // other verbs still return objects that belong to the caller. A nil pool shares

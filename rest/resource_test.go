@@ -130,7 +130,7 @@ func writeFrame(t testing.TB, w io.Writer, media, typ string, kind object.GVK, o
 	require.NoError(t, err)
 }
 
-func itemNames[T object.Object](t testing.TB, l source.List[T]) []string {
+func itemNames[H object.Head](t testing.TB, l source.List[H]) []string {
 	t.Helper()
 	var got []string
 	for item, err := range l.Items {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"mime"
 	"net/textproto"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,6 +45,11 @@ type Options struct {
 	// Kind is the kind of the objects. Any other kind in a body is ErrKind. Kind
 	// may be empty if T points to a type that Scheme knows under one kind.
 	Kind object.GVK
+
+	// Type is what objects are in Go where T is an interface: a pointer to a struct, such as
+	// *unstructured.Unstructured or *metav1.PartialObjectMetadata, that implements T. Nil
+	// means that Scheme tells, and that what it does not know is unstructured.
+	Type reflect.Type
 
 	// MaxObjectBytes is the size of the largest object, in bytes, without what is
 	// around it in a list or a watch. Zero means DefaultMaxObjectBytes; more than

@@ -42,7 +42,12 @@ func newTarget[T object.Object](opts Options) (*target, error) {
 		t.goType = declared.Elem()
 	case reflect.Interface:
 		t.goType = reflect.TypeFor[unstructured.Unstructured]()
-		if opts.Scheme != nil && opts.Scheme.Recognizes(opts.Kind) {
+		switch {
+		case opts.Type != nil && opts.Type.Kind() != reflect.Pointer:
+			return nil, fmt.Errorf("%w: Options.Type %v is no pointer", ErrKind, opts.Type)
+		case opts.Type != nil:
+			t.goType = opts.Type.Elem()
+		case opts.Scheme != nil && opts.Scheme.Recognizes(opts.Kind):
 			obj, err := opts.Scheme.New(opts.Kind)
 			if err != nil {
 				return nil, fmt.Errorf("new %s: %w", opts.Kind, err)

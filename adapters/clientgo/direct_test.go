@@ -22,7 +22,7 @@ func TestTweakedSourcesOfferTheSame(t *testing.T) {
 	require.NoError(t, err)
 	pods := discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespaced: true}
 	pool := wire.NewPool()
-	s := narrowed(mixed(rest.ResourceForMapping[object.Object](client, pods).Sharing(pool)), func(*metav1.ListOptions) {})
+	s := narrowed(rest.ResourceForMapping[object.Object](client, pods).Sharing(pool), func(*metav1.ListOptions) {})
 	require.Implements(t, (*source.Reuser[object.Object])(nil), s)
 	require.Same(t, pool, s.(source.Sharer).SharedParts())
 	require.Equal(t, "pods", source.NameOf(s))

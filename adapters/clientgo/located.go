@@ -45,7 +45,7 @@ func (l *located[T]) find(ctx context.Context) (source.ListerWatcher[object.Obje
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", l.resource, &source.ResolveError{Err: err})
 	}
-	objects := mixed(rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Keep(l.keep).Sharing(l.pool))
+	objects := rest.ResourceForMapping[T](l.client, m).Namespace(l.namespace).Keep(l.keep).Sharing(l.pool).Objects()
 	if l.known == nil {
 		return objects, nil
 	}

@@ -2,7 +2,6 @@ package clientgo
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -54,9 +53,9 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform != nil {
-			return transform(narrowed(mixed(objects), opts.Tweak))
+			return transform(narrowed(objects.Objects(), opts.Tweak))
 		}
-		return narrowed(mixed(objects.Sharing(opts.Pool)), opts.Tweak)
+		return narrowed(objects.Objects().Sharing(opts.Pool), opts.Tweak)
 	}
 	return i
 }
@@ -81,61 +80,4 @@ func WaitForHandlers(ctx context.Context, informer cache.SharedIndexInformer) er
 		}
 	}
 	return nil
-}
-
-// mixed returns a source of objects of one Go type as one of any.
-func mixed[T object.Object](from source.Reuser[T]) source.Reuser[object.Object] {
-	if same, ok := any(from).(source.Reuser[object.Object]); ok {
-		return same
-	}
-	return &mixing[T]{from, from}
-}
-
-// mixing is a source of objects of one Go type as one of any.
-type mixing[T object.Object] struct {
-	source source.ListerWatcher[T]
-	whole  source.Reuser[T] // what it is made of
-}
-
-// Reusing implements source.Reuser.
-func (m *mixing[T]) Reusing(known wire.Known[object.Object]) source.ListerWatcher[object.Object] {
-	return &mixing[T]{m.whole.Reusing(func(key object.Key) (T, bool) {
-		o, ok := known(key)
-		t, is := o.(T)
-		return t, ok && is
-	}), m.whole}
-}
-
-// Origin implements source.Traced as the source does.
-func (m *mixing[T]) Origin() (source.Origin, bool) { return source.OriginOf(m.whole) }
-
-// List implements source.ListerWatcher.
-func (m *mixing[T]) List(ctx context.Context, opts metav1.ListOptions) source.List[object.Object] {
-	list := m.source.List(ctx, opts)
-	return source.List[object.Object]{Meta: list.Meta, Items: func(yield func(object.Object, error) bool) {
-		for item, err := range list.Items {
-			if !yield(item, err) {
-				return
-			}
-		}
-	}}
-}
-
-// Watch implements source.ListerWatcher.
-func (m *mixing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
-	events, err := m.source.Watch(ctx, opts)
-	if err != nil {
-		return nil, err
-	}
-	return func(yield func(wire.Event[object.Object], error) bool) {
-		for e, err := range events {
-			event := wire.Event[object.Object]{Type: e.Type, Bytes: e.Bytes, Received: e.Received, Decoded: e.Decoded}
-			if err == nil {
-				event.Object = e.Object
-			}
-			if !yield(event, err) {
-				return
-			}
-		}
-	}, nil
 }

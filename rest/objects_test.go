@@ -1,0 +1,57 @@
+package rest
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// Objects in an interface are what they were without it: of the same Go type, asked for in the
+// same way, and packed straight from the bytes.
+func TestObjectsInAnInterface(t *testing.T) {
+	var accept string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		accept = r.Header.Get("Accept")
+		w.Header().Set("Content-Type", wire.MediaJSON)
+		_, _ = w.Write(encode(t, wire.MediaJSON, corev1.SchemeGroupVersion.WithKind("PodList"), podList("a", "b")))
+	})
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	inAnInterface(t, ResourceForKind[*corev1.Pod](c, kind).Namespace("default"), &accept, wire.MediaProtobuf+","+wire.MediaJSON)
+	inAnInterface(t, ResourceForKind[*unstructured.Unstructured](c, kind).Namespace("default"), &accept, wire.MediaJSON)
+
+	partial := ResourceForKind[*metav1.PartialObjectMetadata](c, kind).Objects()
+	for range partial.List(t.Context(), metav1.ListOptions{}).Items {
+	}
+	require.Contains(t, accept, ";as=PartialObjectMetadataList")
+	require.Same(t, partial, partial.Objects())
+}
+
+func inAnInterface[T object.Object](t *testing.T, from *Resource[T], accept *string, want string) {
+	t.Helper()
+	in := from.Objects()
+	require.Equal(t, "pods in namespace default", in.String())
+	origin, ok := in.Origin()
+	require.True(t, ok)
+	require.Equal(t, reflect.TypeFor[T](), origin.Type)
+	for item, err := range in.List(t.Context(), metav1.ListOptions{}).Items {
+		require.NoError(t, err)
+		require.IsType(t, *new(T), item)
+	}
+	require.Equal(t, want, *accept)
+	packed := in.Packing(wire.NewPacker[object.Object](nil))
+	require.Equal(t, []string{"a", "b"}, itemNames(t, packed.List(t.Context(), metav1.ListOptions{})))
+	for item, err := range packed.List(t.Context(), metav1.ListOptions{}).Items {
+		require.NoError(t, err)
+		opened, err := item.Open()
+		require.NoError(t, err)
+		require.IsType(t, *new(T), opened)
+	}
+}
