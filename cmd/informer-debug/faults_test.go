@@ -31,9 +31,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -190,6 +193,25 @@ func faults() map[string]func(p *sick) []string {
 			p.election = &leaderelection.Status{Identity: "keeper-0", Holder: "keeper-1", Lease: object.Key{Namespace: "ops", Name: "keeper"}}
 			p.keeper(hang)
 			return []string{p.run()}
+		},
+		"shared work is nobody's": func(p *sick) []string {
+			memberLease(p.T, p.server, "m1", "0-11")
+			return []string{p.address}
+		},
+		"another replica has the object": func(p *sick) []string {
+			us := &replica{
+				Share:   nothingOwned(),
+				status:  membership.Status{Group: "carts", Identity: "m1", Slots: 16, Seen: time.Now(), Members: []membership.Member{{Identity: "m1", Weight: 1}, {Identity: "m2", Weight: 1}}},
+				holding: membership.Holding{Owner: "m2", To: "m2", Since: time.Now().Add(-time.Hour)},
+			}
+			f := factory.New(p.client, factory.Options{})
+			pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: us}}})
+			f.Start(p.Context())
+			p.Cleanup(f.Wait)
+			require.NoError(p, pods.WaitForSync(p.Context()))
+			shown := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Groups: func() []debug.Membership { return []debug.Membership{us} }}))
+			p.Cleanup(shown.Close)
+			return []string{"--attach=" + shown.URL, p.address}
 		},
 		"a controller's own write is not in its cache": func(p *sick) []string {
 			const initial = 3 // events of a streaming list
