@@ -75,6 +75,27 @@ func (t *tweaking[T]) Reusing(known wire.Known[T]) source.ListerWatcher[T] {
 	return t
 }
 
+// Choosing implements source.Chooser as the source does.
+func (t *tweaking[T]) Choosing(wanted func(object.Head) bool) source.ListerWatcher[T] {
+	return &tweaking[T]{source.Choosing(t.ListerWatcher, wanted), t.tweak}
+}
+
+// Selecting implements source.Selector as the source does.
+func (t *tweaking[T]) Selecting(s source.Selection) source.ListerWatcher[T] {
+	return &tweaking[T]{source.Selecting(t.ListerWatcher, s), t.tweak}
+}
+
+// Kept implements source.Limited as the source does.
+func (t *tweaking[T]) Kept() wire.Fields { return limitsOf(t.ListerWatcher).Kept() }
+
+// Altered implements source.Limited as the source does.
+func (t *tweaking[T]) Altered() bool { return limitsOf(t.ListerWatcher).Altered() }
+
+// Reaches implements source.Limited as the source does.
+func (t *tweaking[T]) Reaches(namespace string) bool {
+	return limitsOf(t.ListerWatcher).Reaches(namespace)
+}
+
 // In implements source.Namespacer where the source does, and fails otherwise.
 func (t *tweaking[T]) In(namespace string) (source.ListerWatcher[T], error) {
 	whole, ok := t.ListerWatcher.(source.Namespacer[T])

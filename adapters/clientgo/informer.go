@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
@@ -89,6 +90,7 @@ type informer struct {
 	lists     bool // the source cannot stream a list
 	caches    sharedinformer.Store
 	snapshots *snapshot.Directory
+	shard     shard.Scope      // what of the objects this process has
 	stall     time.Duration    // how long a list may be silent; 0 for the default
 	reflector *cache.Reflector // never run: it is what handlers of watch errors are shown
 	resync    time.Duration    // of handlers that do not say
@@ -103,6 +105,7 @@ type informer struct {
 	handlers     map[*registration]struct{}
 	order        []*registration                         // of those added before it ran
 	running      *sharedinformer.Informer[object.Object] // nil before Run, kept after it
+	refused      error                                   // why Run failed; nil if it did not
 	leaving      sync.WaitGroup                          // removed handlers with a call in progress
 }
 
@@ -140,12 +143,20 @@ func (i *informer) RunWithContext(ctx context.Context) {
 		}
 	})
 	if err := running.Run(ctx); err != nil {
+		i.refuse(err)
 		utilruntime.HandleErrorWithContext(ctx, err, "The informer ended", "informer", i.name)
 	}
 	cancel()
 	waits.Wait()
 	i.end()
 	i.leaving.Wait()
+}
+
+// refuse notes why the informer does not run, for those who wait for it.
+func (i *informer) refuse(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.refused = err
 }
 
 // begin makes the informer of what has been said so far. The environment
@@ -157,7 +168,7 @@ func (i *informer) begin() (*sharedinformer.Informer[object.Object], error) {
 	if i.running != nil {
 		return nil, errStarted
 	}
-	opts := sharedinformer.Options{SyncPatience: -1, Store: i.caches, Snapshot: i.snapshots}
+	opts := sharedinformer.Options{SyncPatience: -1, Store: i.caches, Snapshot: i.snapshots, Shard: i.shard}
 	opts.Name, opts.Timing.StallTimeout, opts.OnError = i.name, i.stall, i.failed
 	if on, _ := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); on {
 		opts.DetectMutations = time.Second
@@ -320,8 +331,13 @@ func (i *informer) status() sharedinformer.Status {
 
 // unsynced says why the informer had not synced when ctx was done (L22).
 func (i *informer) unsynced(ctx context.Context) error {
-	running := i.inner()
-	if running == nil {
+	i.mu.Lock()
+	running, refused := i.running, i.refused
+	i.mu.Unlock()
+	switch {
+	case refused != nil:
+		return fmt.Errorf("%w: %w", sharedinformer.ErrNotSynced, refused)
+	case running == nil:
 		return fmt.Errorf("%w: %s: Run has not been called: %w", sharedinformer.ErrNotSynced, i.name, context.Cause(ctx))
 	}
 	return running.WaitUntil(ctx, running.HasSynced)

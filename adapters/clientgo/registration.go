@@ -72,13 +72,23 @@ func (r *registration) Handle(ctx context.Context, e sharedinformer.Event[object
 	case sharedinformer.Resync:
 		r.handler.OnUpdate(o, o)
 	case sharedinformer.Delete:
-		if e.FinalStateUnknown {
-			r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: object.FormatKey(object.KeyOf(o)), Obj: o})
-		} else {
-			r.handler.OnDelete(o)
-		}
+		r.gone(e, o)
 	}
 	return nil
+}
+
+// gone tells that an object has left the cache.
+func (r *registration) gone(e sharedinformer.Event[object.Object], o object.Object) {
+	switch {
+	case e.Moved:
+		if h, ok := r.handler.(MoveHandler); ok {
+			h.OnMoved(o)
+		}
+	case e.FinalStateUnknown:
+		r.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: object.FormatKey(object.KeyOf(o)), Obj: o})
+	default:
+		r.handler.OnDelete(o)
+	}
 }
 
 // caller is the file:line from which a handler was added, past the packages

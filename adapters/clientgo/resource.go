@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
@@ -38,8 +39,17 @@ type ResourceOptions struct {
 	Store sharedinformer.Store
 
 	// Snapshot is where the informer keeps what it has for the next process; see
-	// sharedinformer.Options. Informers with a transform have none.
+	// sharedinformer.Options. Informers with a transform or a share have none.
 	Snapshot *snapshot.Directory
+
+	// Shard is what of the objects this process has, where processes share them; see
+	// sharedinformer.Options. The zero value is all of them.
+	//
+	// An object that moves to another process leaves the store. OnDelete is not called, since
+	// nothing has happened to it (S03); a handler that wants to know is a MoveHandler. One
+	// that comes is told by OnAdd, and is not of the initial list. So a handler may hear
+	// OnAdd of one object twice, and nothing between.
+	Shard shard.Scope
 }
 
 // NewInformerFor returns an informer, with the surface of client-go's, of the
@@ -49,7 +59,7 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
-	i.lists, i.caches, i.snapshots = opts.Pages, opts.Store, opts.Snapshot
+	i.lists, i.caches, i.snapshots, i.shard = opts.Pages, opts.Store, opts.Snapshot, opts.Shard
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
 		if transform != nil {
