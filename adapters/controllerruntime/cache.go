@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/wire"
@@ -38,6 +40,7 @@ type Cache struct {
 	keep         wire.Fields
 	store        sharedinformer.Store
 	snapshots    *snapshot.Directory
+	shards       shards
 	failMissing  bool
 	onWatchError toolscache.WatchErrorHandlerWithContext
 
@@ -68,8 +71,18 @@ type Options struct {
 
 	// Snapshot is where informers keep what they have, so that a later process begins with
 	// it and need not list it; see sharedinformer.Options. Nil means nowhere. Those with a
-	// transform have no snapshot.
+	// transform or a share have no snapshot.
 	Snapshot *snapshot.Directory
+
+	// Shards says what this process has of the objects of a kind, where processes share them:
+	// by Group.Shard, or with any other shard.Share. An example stands for the kind, in all its
+	// versions, Go types and namespaces. Kinds that are not named are whole. NewCache
+	// fails where a kind is not served, or cannot be shared so.
+	//
+	// Get, List and indexes show the share alone. What moves to another process leaves the
+	// cache without an event, and what comes is a create event. Sharded makes a
+	// reconciler of it that works on the share.
+	Shards map[client.Object]shard.Scope
 }
 
 // errNewInformer says how to have what NewInformer is set for.
@@ -108,12 +121,16 @@ func (o Options) NewCache(cfg *clientrest.Config, opts cache.Options) (cache.Cac
 	if err != nil {
 		return nil, err
 	}
+	shards, err := newShards(o.Shards, opts, configs, o.Keep)
+	if err != nil {
+		return nil, err
+	}
 	client, err := newClient(cfg, opts.HTTPClient, opts.Scheme)
 	if err != nil {
 		return nil, err
 	}
 	return &Cache{
-		client: client, pool: wire.NewPool(), scheme: opts.Scheme, mapper: opts.Mapper, configs: configs, keep: o.Keep, store: o.Store, snapshots: o.Snapshot,
+		client: client, pool: wire.NewPool(), scheme: opts.Scheme, mapper: opts.Mapper, configs: configs, keep: o.Keep, store: o.Store, snapshots: o.Snapshot, shards: shards,
 		failMissing: opts.ReaderFailOnMissingInformer, onWatchError: opts.DefaultWatchErrorHandler,
 		started: make(chan struct{}), kinds: make(map[form]*kind),
 	}, nil
@@ -335,7 +352,8 @@ func (c *Cache) IndexField(ctx context.Context, obj client.Object, field string,
 }
 
 // Get puts the object under key into out, a copy unless the options or those of
-// the cache say otherwise.
+// the cache say otherwise. Where ctx is that of a reconciler of Sharded, an object that
+// may be another process's by now is another error than not found.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
 	r, err := c.reader(ctx, out)
 	if err != nil {
@@ -343,12 +361,17 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, out client.Object
 	}
 	var o client.GetOptions
 	o.ApplyOptions(opts)
-	return r.get(key, out, ptr.Deref(o.UnsafeDisableDeepCopy, false))
+	err = r.get(key, out, ptr.Deref(o.UnsafeDisableDeepCopy, false))
+	if apierrors.IsNotFound(err) {
+		err = cmp.Or(r.absent(ctx, key), err)
+	}
+	return err
 }
 
 // List puts the objects that the options select into out, copies unless the
 // options or those of the cache say otherwise. A field selector needs an index
-// for each of its fields; see IndexField.
+// for each of its fields; see IndexField. Where ctx is that of a reconciler of Sharded,
+// List fails once what is shared may not be all there any more.
 func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.ListOption) error {
 	r, err := c.reader(ctx, out)
 	if err != nil {
@@ -356,7 +379,7 @@ func (c *Cache) List(ctx context.Context, out client.ObjectList, opts ...client.
 	}
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	return r.list(out, &o)
+	return cmp.Or(r.list(out, &o), r.lacking(ctx))
 }
 
 // reader returns what reads objects of obj's kind and Go type, synced.

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -31,6 +32,7 @@ type kind struct {
 	form
 	namespaced bool
 	whole      bool // no informer has a transform
+	shard      shard.Scope
 	scopes     map[string]scope
 	ctx        context.Context // done when the kind is removed or the cache ends
 	end        context.CancelCauseFunc
@@ -52,7 +54,7 @@ func (c *Cache) newKind(f form) (*kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, scopes: make(map[string]scope)}
+	k := &kind{form: f, namespaced: m.Scope.Name() == meta.RESTScopeNameNamespace, whole: true, shard: c.shards[f.gvk.GroupKind()], scopes: make(map[string]scope)}
 	k.ctx, k.end = context.WithCancelCause(context.Background())
 	place := discovery.Mapping{Kind: f.gvk, Resource: m.Resource, Namespaced: k.namespaced}
 	for namespace, config := range c.configs.of(f.gvk, k.namespaced) {
@@ -84,6 +86,7 @@ func (c *Cache) newInformer(as shape, place discovery.Mapping, namespace string,
 		Pool:         c.pool,
 		Store:        c.storeOf(config),
 		Snapshot:     c.snapshots,
+		Shard:        c.shards[place.Kind.GroupKind()],
 		Pages:        !bookmarks, // the end of a streaming list is a bookmark
 		Tweak: func(o *metav1.ListOptions) {
 			o.AllowWatchBookmarks = o.AllowWatchBookmarks && bookmarks

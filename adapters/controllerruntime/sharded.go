@@ -1,0 +1,288 @@
+package controllerruntime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/millrace-dev/millrace/adapters/clientgo"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/shard"
+)
+
+// Sharded returns a reconciler that calls r for this process's share of the objects of a kind,
+// and drops requests for all others. The cache is that of the manager, made with
+// Options.Shards, which has the scope of the kind that is reconciled, and of each
+// kind that it owns: those of For and Owns of the builder. Where the share of the first is nil
+// nothing is shared, and Sharded returns r.
+//
+//	r, err := millrace.Sharded(m.GetCache(), &reconciler{m.GetClient()}, &v1.Cart{}, &corev1.ConfigMap{})
+//	err = ctrl.NewControllerManagedBy(m).For(&v1.Cart{}).Owns(&corev1.ConfigMap{}).Complete(r)
+//
+// It fails where a kind has no scope or another share, and where owners and what they own
+// would be in different processes (shard.Key.Follows).
+//
+// At any moment r works in one process at most on what is in one slot (S01). Its context
+// carries the shard.Token, and ends when the slot is lost, with a cause that wraps
+// shard.ErrLost or shard.ErrMoved; an error that r returns then is dropped, since the
+// process that has the slot begins anew. A request waits, from 20 ms to 5 s, until every
+// informer of the kinds holds the slot, so that r sees what the process before has written
+// (S04). Read with the context that r is given: then a Get or List of a shared
+// kind whose objects have left the cache is an error, and never "not found". A panic, or
+// runtime.Goexit, of r leaves the slot.
+//
+// What controller-runtime's interfaces do not let it do:
+//
+//   - A request has no UID. So by shard.ByUID, and by anything else but shard.ByNamespace, nobody
+//     knows whose an object was that is gone: its deletion is reconciled by nobody. What must
+//     be done then belongs under a finalizer. By namespace a deletion is reconciled, unless
+//     the slot is lost just then.
+//   - A controller that runs with the elected leader alone works on its own share alone, and
+//     nobody on the rest: where there is leader election, set NeedLeaderElection of
+//     controller.Options to false. Nor are sources seen: those of Watches, whose kinds are not
+//     named here, are not waited for.
+//   - A dropped request counts as a success in controller-runtime's metrics, and one that waits
+//     as requeued.
+//   - Reads with another context, such as context.Background, take what has moved for deleted.
+//   - client.CacheOptions.EnableReadYourWritesConsistency waits for objects that may be
+//     another process's, until the context of a read is done. Leave it off.
+func Sharded(from cache.Cache, r reconcile.Reconciler, reconciles client.Object, owns ...client.Object) (reconcile.Reconciler, error) {
+	c, ok := from.(*Cache)
+	switch {
+	case r == nil:
+		return nil, errors.New("share a reconciler: it is nil")
+	case !ok:
+		return nil, fmt.Errorf("share a reconciler: a %T shares nothing: set ctrl.Options.NewCache to NewCache of Options with Shards", from)
+	}
+	f, err := c.formOf(reconciles)
+	if err != nil {
+		return nil, fmt.Errorf("share a reconciler: %T: %w", reconciles, err)
+	}
+	s := &sharded{cache: c, next: r, form: f, kinds: map[schema.GroupKind]bool{f.gvk.GroupKind(): true}}
+	if s.scope, ok = c.shards[f.gvk.GroupKind()]; !ok {
+		return nil, fmt.Errorf("share a reconciler: %v has no scope: name it in Options.Shards", f.gvk.GroupKind())
+	}
+	m, err := c.mapper.RESTMapping(f.gvk.GroupKind(), f.gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("share a reconciler: %v: %w", f.gvk, err)
+	}
+	s.plain = m.Scope.Name() != meta.RESTScopeNameNamespace
+	for _, obj := range owns {
+		owned, err := c.formOf(obj)
+		if err != nil {
+			return nil, fmt.Errorf("share a reconciler: %T: %w", obj, err)
+		}
+		kind := owned.gvk.GroupKind()
+		if err := s.parted(c.shards[kind]); err != nil {
+			return nil, fmt.Errorf("share a reconciler of %v, which owns %v: %w", f.gvk.GroupKind(), kind, err)
+		}
+		s.kinds[kind] = true
+	}
+	if s.scope.Everything() {
+		return r, nil
+	}
+	return s, nil
+}
+
+// sharded is a reconciler of a share.
+type sharded struct {
+	cache *Cache
+	next  reconcile.Reconciler
+	form  form // of what is reconciled
+	scope shard.Scope
+	plain bool                      // the form has no namespaces
+	kinds map[schema.GroupKind]bool // that must hold a slot before work begins in it
+	terms terms
+}
+
+// parted says why what is owned cannot have a scope; nil if it can.
+func (s *sharded) parted(owned shard.Scope) error {
+	switch {
+	case owned.Share == s.scope.Share && (owned.Everything() || owned.Key.Follows(s.scope.Key)):
+		return nil
+	case owned.Everything():
+		return errors.New("what is owned is whole in every process, and the owners are shared: give it the same share in Options.Shards")
+	case owned.Share != s.scope.Share:
+		return errors.New("the two do not have the same share: give both one in Options.Shards")
+	}
+	return fmt.Errorf("what is owned is shared by %s and the owners by %s, so that one process would have an owner and another what it owns: share owners by %s and what they own by %s, or both by %s",
+		owned.Key, s.scope.Key, shard.ByUID(), shard.ByOwner(), shard.ByNamespace())
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var in *entry
+	err := failure.Apart("the share", func() (err error) {
+		in, err = s.enter(ctx, req)
+		return err
+	})
+	switch {
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("enter the share: %w", err)
+	case in == nil:
+		return reconcile.Result{}, nil
+	case in.leave == nil:
+		return reconcile.Result{RequeueAfter: in.wait}, nil
+	}
+	defer in.leave()
+	result, err := s.next.Reconcile(in.working, req)
+	switch {
+	case err == nil:
+	case errors.Is(err, errNotHeld):
+		return reconcile.Result{RequeueAfter: s.terms.patience(in.token)}, nil
+	case errors.Is(err, errElsewhere), movedOn(in.working):
+		return reconcile.Result{}, nil // who has it now begins anew
+	}
+	return result, err
+}
+
+// entry is what became of a request that may be ours: work to do, or a wait.
+type entry struct {
+	working context.Context
+	leave   func() // nil where the request is to wait
+	token   shard.Token
+	wait    time.Duration
+}
+
+// enter enters the share for a request. It returns nil where that is another process's.
+func (s *sharded) enter(ctx context.Context, req reconcile.Request) (in *entry, err error) {
+	key := req.NamespacedName
+	if s.plain {
+		key.Namespace = ""
+	}
+	hash, known, err := s.hashOf(key)
+	if errors.Is(err, errNotSynced) {
+		return &entry{wait: soonHeld}, nil
+	}
+	if err != nil || !known {
+		return nil, err
+	}
+	share := s.scope.Share
+	working, left, err := share.Enter(ctx, hash)
+	switch {
+	case errors.Is(err, shard.ErrNotOurs):
+		if owned, _ := share.Owned(); owned.HasHash(hash) { // the informers may not have lost it
+			return &entry{wait: soonHeld}, nil
+		}
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case working == nil || left == nil:
+		return nil, fmt.Errorf("the share (%T) says that a slot is ours, and returns no context or no leave", share)
+	}
+	leave := func() { leaveWith(ctx, left) }
+	entered := false
+	defer func() {
+		if !entered {
+			leave()
+		}
+	}()
+	token, ok := shard.TokenOf(working)
+	if !ok {
+		return nil, fmt.Errorf("the share (%T) gives work a context without a token: make it with shard.WithToken", share)
+	}
+	for _, k := range s.cache.all() {
+		if s.kinds[k.gvk.GroupKind()] && !k.holds(hash) {
+			return &entry{wait: s.terms.patience(token)}, nil
+		}
+	}
+	entered = true
+	w := &work{share: share, token: token, hash: hash, kind: s.form.gvk.GroupKind(), key: key}
+	return &entry{working: withWork(working, w), leave: leave, token: token}, nil
+}
+
+// hashOf returns the hash of the object of a key. By namespace it is that of the key alone,
+// so that a deletion is known too; otherwise that of the object, if the cache has it.
+// It fails with errNotSynced where that cannot be said yet.
+func (s *sharded) hashOf(key client.ObjectKey) (hash uint64, known bool, err error) {
+	if s.scope.Key.String() == shard.ByNamespace().String() {
+		named := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		return s.scope.Key.Hash(named), true, nil
+	}
+	read := 0
+	for _, k := range s.cache.all() {
+		if k.gvk.GroupKind() != s.form.gvk.GroupKind() {
+			continue
+		}
+		read++
+		r := reader{kind: k}
+		in, ok := r.scope(key.Namespace)
+		if !ok {
+			continue
+		}
+		heads, ok := clientgo.HeadsOf(in.informer)
+		if !ok {
+			return 0, false, errNotSynced
+		}
+		if head, has := heads.Get(key); has {
+			return s.scope.Key.Hash(head), true, nil
+		}
+	}
+	if read == 0 { // nobody has read the kind, or its informer was removed
+		if _, err = s.cache.kind(s.form); err == nil {
+			err = errNotSynced
+		}
+	}
+	return 0, false, err
+}
+
+// leaveWith calls the leave of a share, which must not take the worker along.
+func leaveWith(ctx context.Context, left func()) {
+	err := failure.Apart("the leave of the share", func() error {
+		left()
+		return nil
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "The slot may not be left", failure.Stack(err)...)
+	}
+}
+
+// movedOn reports whether the work in a context ended because its slot is another's.
+func movedOn(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, shard.ErrLost) || errors.Is(cause, shard.ErrMoved)
+}
+
+// How soon the informers are asked again whether they hold a slot, at least and at most.
+const (
+	soonHeld = 20 * time.Millisecond
+	lateHeld = 5 * time.Second
+)
+
+// terms are those of slots that were not held when somebody asked.
+type terms struct {
+	mu    sync.Mutex
+	first map[int]asked // by slot: there are not more
+}
+
+// asked is when it was asked first in a term.
+type asked struct {
+	in shard.Token
+	at time.Time
+}
+
+// patience is how long a request waits until the informers are asked again: a quarter of
+// the time for which they have been asked.
+func (t *terms) patience(token shard.Token) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, known := t.first[token.Slot]
+	if !known || since.in != token {
+		if t.first == nil {
+			t.first = make(map[int]asked)
+		}
+		since = asked{token, time.Now()}
+		t.first[token.Slot] = since
+	}
+	return min(max(time.Since(since.at)/4, soonHeld), lateHeld)
+}

@@ -1,0 +1,470 @@
+package controllerruntime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// ledger notes which requests reach a reconciler.
+type ledger struct {
+	mu   sync.Mutex
+	keys []string
+}
+
+func (l *ledger) note(req ctrl.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keys = append(l.keys, req.String())
+}
+
+// read returns what came since the last time, each once and in order.
+func (l *ledger) read() []string {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := l.keys
+	l.keys = nil
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// shares lets a manager run whose controller reconciles Pods, which own ConfigMaps, of a share.
+func (r *rig) shares(share shard.Share, do func(ctx context.Context, req ctrl.Request, c client.Client) error) *ledger {
+	r.Helper()
+	r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: share}, &corev1.ConfigMap{}: {Key: shard.ByOwner(), Share: share}})
+	m, l := r.manager(ctrl.Options{}), &ledger{}
+	shared, err := controllerruntime.Sharded(m.GetCache(), reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+		l.note(req)
+		if do == nil {
+			return ctrl.Result{}, nil
+		}
+		return ctrl.Result{}, do(ctx, req, m.GetClient())
+	}), &corev1.Pod{}, &corev1.ConfigMap{})
+	require.NoError(r, err)
+	require.NoError(r, ctrl.NewControllerManagedBy(m).Named("test").For(&corev1.Pod{}).Owns(&corev1.ConfigMap{}).Complete(shared))
+	r.start(m)
+	return l
+}
+
+// owned is a ConfigMap that a pod controls.
+func (r *rig) owned(by string) *corev1.ConfigMap {
+	r.Helper()
+	o, err := r.srv.Get(corev1.SchemeGroupVersion.WithResource("pods"), keyNamed(by))
+	require.NoError(r, err)
+	k := keyNamed(by)
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name, OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Pod", Name: k.Name, UID: o.GetUID(), Controller: new(true)},
+	}}}
+}
+
+// A reconciler hears of its share: what comes, what is changed and what is owned, and nothing
+// of what moves away. By UID a deletion is nobody's.
+func TestS03_AReconcilerHearsOfItsShare(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		names, share := r.bySlot("shop"), newEstate(0)
+		token := func(ctx context.Context, req ctrl.Request, c client.Client) error {
+			token, ok := shard.TokenOf(ctx)
+			require.True(r, ok)
+			require.Equal(r, slices.Contains(names[1], req.String()), token.Slot == 1)
+			return c.Get(ctx, req.NamespacedName, &corev1.Pod{})
+		}
+		l := r.shares(share, token)
+		settle(time.Second)
+		require.Equal(r, names[0], l.read())
+		share.set(0, 1)
+		settle(time.Second)
+		require.Equal(r, names[1], l.read(), "what has come")
+		share.set(1)
+		settle(time.Second)
+		require.Empty(r, l.read(), "what has moved is not gone")
+		r.put(r.owned(names[0][0]), r.owned(names[1][0]))
+		settle(time.Second)
+		require.Equal(r, names[1][:1], l.read(), "what is owned")
+		r.put(pod("shop", names[0][1][5:], "db"), pod("shop", names[1][1][5:], "db"))
+		settle(time.Second)
+		require.Equal(r, names[1][1:2], l.read())
+		r.delete(pod("shop", names[1][2][5:], ""))
+		settle(time.Second)
+		require.Empty(r, l.read(), "by UID nobody reconciles a deletion")
+		require.Zero(r, share.busy())
+	})
+}
+
+// By namespace a deletion is reconciled, by who has the namespace.
+func TestADeletionByNamespace(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		hash := func(namespace string) int { return shard.SlotOf(shard.ByNamespace().Hash(pod(namespace, "a", "")), 2) }
+		require.NotEqual(r, hash("shop"), hash("bank"), "choose other names")
+		share := newEstate(hash("shop"))
+		r.put(pod("shop", "a", "web"), pod("bank", "a", "web"))
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByNamespace(), Share: share}})
+		m := r.manager(ctrl.Options{})
+		var found, gone ledger
+		shared, err := controllerruntime.Sharded(m.GetCache(), reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			switch err := m.GetClient().Get(ctx, req.NamespacedName, &corev1.Pod{}); {
+			case err == nil:
+				found.note(req)
+			case apierrors.IsNotFound(err):
+				gone.note(req)
+			default:
+				return ctrl.Result{}, err
+			}
+			return ctrl.Result{}, nil
+		}), &corev1.Pod{})
+		require.NoError(r, err)
+		require.NoError(r, ctrl.NewControllerManagedBy(m).Named("test").For(&corev1.Pod{}).Complete(shared))
+		r.start(m)
+		settle(time.Second)
+		require.Equal(r, []string{"shop/a"}, found.read())
+		r.delete(pod("shop", "a", ""))
+		r.delete(pod("bank", "a", ""))
+		settle(time.Second)
+		require.Empty(r, found.read())
+		require.Equal(r, []string{"shop/a"}, gone.read())
+
+		// A request for what another process has does not reach the reconciler.
+		for namespace, want := range map[string][]string{"shop": {"shop/a"}, "bank": nil} {
+			_, err := shared.Reconcile(r.ctx, ctrl.Request{NamespacedName: key(namespace, "a")})
+			require.NoError(r, err)
+			require.Equal(r, want, gone.read())
+		}
+	})
+}
+
+// While a reconcile is at work its slot is taken. What it reads then is no deletion, and what
+// it returns is nobody's concern.
+func TestS03_WhatMovesDuringAReconcileIsNotGone(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		names, share := r.bySlot("shop"), newEstate(0)
+		r.put(r.owned(names[0][0]))
+		first, moved := true, make(chan struct{})
+		var answers []error
+		l := r.shares(share, func(ctx context.Context, req ctrl.Request, c client.Client) error {
+			if req.String() != names[0][0] || !first {
+				return c.Get(ctx, req.NamespacedName, &corev1.Pod{})
+			}
+			first = false
+			require.NoError(r, c.Get(ctx, req.NamespacedName, &corev1.Pod{}))
+			require.NoError(r, c.List(ctx, &corev1.ConfigMapList{}))
+			<-moved
+			answers = append(answers, c.Get(ctx, req.NamespacedName, &corev1.Pod{}), c.Get(ctx, req.NamespacedName, &corev1.ConfigMap{}),
+				c.List(ctx, &corev1.ConfigMapList{}), c.List(ctx, &corev1.PodList{}))
+			require.NoError(r, c.List(ctx, &corev1.SecretList{}), "it is whole")
+			require.True(r, apierrors.IsNotFound(c.Get(ctx, key("shop", "none"), &corev1.Secret{})))
+			return answers[0]
+		})
+		settle(time.Second)
+		require.Equal(r, 1, share.busy())
+		share.set()
+		settle(time.Second)
+		close(moved)
+		settle(time.Hour)
+		require.Len(r, answers, 4)
+		for _, err := range answers {
+			require.ErrorIs(r, err, shard.ErrMoved)
+			require.False(r, apierrors.IsNotFound(err))
+		}
+		require.Zero(r, share.busy())
+		l.read()
+		share.set(0)
+		settle(time.Second)
+		require.Equal(r, names[0], l.read(), "it came back")
+
+		// And if it came back before anybody looked, it is not the same term.
+		first, moved, answers = true, make(chan struct{}), nil
+		r.put(pod("shop", names[0][0][5:], "db"))
+		settle(time.Second)
+		share.set()
+		share.set(0)
+		close(moved)
+		settle(time.Second)
+		require.Len(r, answers, 4)
+		require.ErrorIs(r, answers[2], shard.ErrMoved)
+		require.Contains(r, l.read(), names[0][0], "and is reconciled again")
+	})
+}
+
+// By a label an object may leave in the middle of a reconcile, though the slot stays.
+func TestS03_WhatIsRelabelledDuringAReconcileIsNotGone(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		slot := func(app string) int { return shard.SlotOf(shard.ByLabel("app").Hash(pod("shop", "a", app)), 2) }
+		require.NotEqual(r, slot("web"), slot("cart"), "choose other labels")
+		share := newEstate(slot("web"))
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Key: shard.ByLabel("app"), Share: share}})
+		c := r.running(cache.Options{})
+		r.put(pod("shop", "a", "web"))
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		var answer, other error
+		shared, err := controllerruntime.Sharded(c, reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			require.NoError(r, c.Get(ctx, req.NamespacedName, &corev1.Pod{}))
+			r.put(pod("shop", "a", "cart"))
+			settle(time.Second)
+			answer, other = c.Get(ctx, req.NamespacedName, &corev1.Pod{}), c.Get(ctx, key("shop", "none"), &corev1.Pod{})
+			return ctrl.Result{}, answer
+		}), &corev1.Pod{})
+		require.NoError(r, err)
+		result, err := shared.Reconcile(r.ctx, ctrl.Request{NamespacedName: key("shop", "a")})
+		require.NoError(r, err, "who has it now begins anew")
+		require.Zero(r, result)
+		require.ErrorIs(r, answer, shard.ErrMoved)
+		require.True(r, apierrors.IsNotFound(other), "%v", other)
+	})
+}
+
+// No reconcile begins before the informers of what is reconciled and owned hold the slot.
+func TestS04_AReconcilerWaitsForWhatIsOwned(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		names, share := r.bySlot("shop"), newEstate(0)
+		r.put(r.owned(names[1][0]))
+		l := r.shares(share, func(ctx context.Context, req ctrl.Request, c client.Client) error {
+			err := c.Get(ctx, req.NamespacedName, &corev1.ConfigMap{})
+			if req.String() == names[1][0] {
+				require.NoError(r, err, "it is to see what the process before has written")
+			}
+			return client.IgnoreNotFound(err)
+		})
+		settle(time.Second)
+		require.Equal(r, names[0], l.read())
+		fault := r.srv.Faults().Add(apiserver.Fault{Resource: "configmaps", Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		share.set(0, 1)
+		settle(10 * time.Second)
+		require.Empty(r, l.read())
+		r.srv.Faults().Remove(fault)
+		settle(time.Minute)
+		require.Equal(r, names[1], l.read())
+		require.Zero(r, share.busy())
+	})
+}
+
+// What a reconciler reads for the first time has what came with the slot, too.
+func TestS04_AKindThatIsReadLater(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		share := newEstate(0, 1)
+		r.put(pod("shop", "a", "web"))
+		r.put(r.owned("shop/a"))
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: share}, &corev1.ConfigMap{}: {Key: shard.ByOwner(), Share: share}})
+		c := r.running(cache.Options{})
+		calls := 0
+		shared, err := controllerruntime.Sharded(c, reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			calls++
+			return ctrl.Result{}, c.Get(ctx, req.NamespacedName, &corev1.ConfigMap{})
+		}), &corev1.Pod{}, &corev1.ConfigMap{})
+		require.NoError(r, err)
+		req := ctrl.Request{NamespacedName: key("shop", "a")}
+		result, err := shared.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Equal(r, 20*time.Millisecond, result.RequeueAfter, "nobody has read the Pods")
+		settle(time.Second)
+		result, err = shared.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Zero(r, result)
+		require.Equal(r, 1, calls)
+	})
+}
+
+// However a reconciler ends, it leaves the slot.
+func TestAReconcilerThatEndsBadlyLeaves(t *testing.T) {
+	for name, end := range map[string]func(){
+		"panics": func() { panic("the reconciler panics") },
+		"exits":  runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			on(t, newCache, func(r *rig) {
+				share := newEstate(0, 1)
+				req, shared := r.sharedPods(share, func() { end() })
+				done := make(chan any)
+				go func() {
+					defer close(done)
+					defer func() { done <- recover() }()
+					_, _ = shared.Reconcile(r.ctx, req)
+				}()
+				said := <-done
+				<-done
+				if name == "panics" {
+					require.Equal(r, "the reconciler panics", said, "controller-runtime makes an error of it")
+				}
+				require.Zero(r, share.busy())
+			})
+		})
+	}
+}
+
+// sharedPods is a shared reconciler of pods that calls do, and a request for one.
+func (r *rig) sharedPods(share shard.Share, do func()) (ctrl.Request, reconcile.Reconciler) {
+	r.Helper()
+	r.put(pod("shop", "a", "web"))
+	r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: share}})
+	c := r.running(cache.Options{})
+	_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+	require.NoError(r, err)
+	shared, err := controllerruntime.Sharded(c, reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
+		do()
+		return ctrl.Result{RequeueAfter: time.Hour}, nil
+	}), &corev1.Pod{})
+	require.NoError(r, err)
+	return ctrl.Request{NamespacedName: key("shop", "a")}, shared
+}
+
+// failing is all slots, by a user's share that fails.
+type failing struct {
+	shard.Share
+	enter func(ctx context.Context, hash uint64) (context.Context, func(), error)
+}
+
+func (f *failing) Enter(ctx context.Context, hash uint64) (context.Context, func(), error) {
+	return f.enter(ctx, hash)
+}
+
+// A share that fails is an error, and takes no worker along.
+func TestAShareThatFails(t *testing.T) {
+	fine := shard.Ordinal(0, 1)
+	leaving := func(leave func()) func(context.Context, uint64) (context.Context, func(), error) {
+		return func(ctx context.Context, hash uint64) (context.Context, func(), error) {
+			ctx, left, err := fine.Enter(ctx, hash)
+			return ctx, func() { left(); leave() }, err
+		}
+	}
+	for _, c := range []struct {
+		want  string // of the error; empty where the reconciler is called
+		enter func(context.Context, uint64) (context.Context, func(), error)
+	}{
+		{"enter the share: the share panicked: broken", func(context.Context, uint64) (context.Context, func(), error) { panic("broken") }},
+		{"the share called runtime.Goexit", func(context.Context, uint64) (context.Context, func(), error) { runtime.Goexit(); return nil, nil, nil }},
+		{"returns no context or no leave", func(context.Context, uint64) (context.Context, func(), error) { return nil, nil, nil }},
+		{"without a token", func(ctx context.Context, _ uint64) (context.Context, func(), error) { return ctx, func() {}, nil }},
+		{"no lease of mine", func(context.Context, uint64) (context.Context, func(), error) {
+			return nil, nil, errors.New("no lease of mine")
+		}},
+		{"", leaving(func() {})},
+		{"", leaving(func() { panic("left") })},
+		{"", leaving(runtime.Goexit)},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			on(t, newCache, func(r *rig) {
+				calls := 0
+				req, shared := r.sharedPods(&failing{fine, c.enter}, func() { calls++ })
+				result, err := shared.Reconcile(r.ctx, req)
+				if c.want != "" {
+					require.ErrorContains(r, err, c.want)
+					require.Zero(r, calls)
+					return
+				}
+				require.NoError(r, err)
+				require.Equal(r, time.Hour, result.RequeueAfter)
+				require.Equal(r, 1, calls)
+			})
+		})
+	}
+}
+
+// A key that fails is an error that names it.
+func TestAKeyThatFails(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		broken := false
+		name := shard.ByFunc("name", func(o object.Head) string {
+			if broken {
+				panic("no name")
+			}
+			return o.GetName()
+		})
+		r.put(pod("shop", "a", "web"))
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Key: name, Share: shard.Ordinal(0, 1)}})
+		c := r.running(cache.Options{})
+		_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+		require.NoError(r, err)
+		shared, err := controllerruntime.Sharded(c, reconcile.Func(nil), &corev1.Pod{})
+		require.NoError(r, err)
+		settle(time.Second)
+		broken = true
+		_, err = shared.Reconcile(r.ctx, ctrl.Request{NamespacedName: key("shop", "a")})
+		require.ErrorContains(r, err, `shard.ByFunc("name") at controllerruntime/sharded_test.go:`)
+		broken = false
+	})
+}
+
+// What would leave work undone, or do it twice, is refused at the beginning.
+func TestSharingThatCannotWork(t *testing.T) {
+	share, nothing := newEstate(0), reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) { return ctrl.Result{}, nil })
+	pods, maps := &corev1.Pod{}, &corev1.ConfigMap{}
+	for want, shards := range map[string]map[client.Object]shard.Scope{
+		"Pod has no scope: name it in Options.Shards":                                                                {maps: {Share: share}},
+		"Pod, which owns ConfigMap: what is owned is whole in every process":                                         {pods: {Share: share}},
+		"the two do not have the same share":                                                                         {pods: {}, maps: {Share: share}},
+		"the two do not have the same share: give both one":                                                          {pods: {Share: newEstate(0)}, maps: {Key: shard.ByOwner(), Share: share}},
+		"what is owned is shared by uid and the owners by uid":                                                       {pods: {Share: share}, maps: {Share: share}},
+		"share owners by uid and what they own by controller owner, or both by namespace":                            {pods: {Key: shard.ByNamespace(), Share: share}, maps: {Key: shard.ByOwner(), Share: share}},
+		"what is owned is shared by label app and the owners by label team, so that one process would have an owner": {pods: {Key: shard.ByLabel("team"), Share: share}, maps: {Key: shard.ByLabel("app"), Share: share}},
+	} {
+		on(t, newCache, func(r *rig) {
+			r.sharing(shards)
+			_, err := controllerruntime.Sharded(r.cache(cache.Options{}), nothing, pods, maps)
+			require.ErrorContains(r, err, want)
+		})
+	}
+	on(t, newCache, func(r *rig) {
+		_, err := controllerruntime.Sharded(nil, nothing, pods)
+		require.ErrorContains(r, err, "a <nil> shares nothing")
+		others, err := cache.New(r.cfg, cache.Options{})
+		require.NoError(r, err)
+		_, err = controllerruntime.Sharded(others, nothing, pods)
+		require.ErrorContains(r, err, "shares nothing: set ctrl.Options.NewCache")
+		_, err = controllerruntime.Sharded(r.cache(cache.Options{}), nil, pods)
+		require.ErrorContains(r, err, "it is nil")
+		_, err = controllerruntime.Sharded(r.cache(cache.Options{}), nothing, &Greeting{})
+		require.ErrorContains(r, err, "*controllerruntime_test.Greeting")
+
+		// A share that is nil shares nothing, and every request comes.
+		r.sharing(map[client.Object]shard.Scope{pods: {}})
+		whole := &ledger{}
+		same, err := controllerruntime.Sharded(r.cache(cache.Options{}), reconcile.Func(func(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
+			whole.note(req)
+			return ctrl.Result{}, nil
+		}), pods, maps)
+		require.NoError(r, err)
+		_, err = same.Reconcile(r.ctx, ctrl.Request{NamespacedName: key("shop", "none")})
+		require.NoError(r, err)
+		require.Equal(r, []string{"shop/none"}, whole.read())
+	})
+}
+
+// Where the share refuses work in a slot that it goes on to have, the request is not lost.
+func TestAShareThatHesitates(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		fine, refuse, calls := shard.Ordinal(0, 1), true, 0
+		req, shared := r.sharedPods(&failing{fine, func(ctx context.Context, hash uint64) (context.Context, func(), error) {
+			if refuse {
+				return nil, nil, fmt.Errorf("not now: %w", shard.ErrNotOurs)
+			}
+			return fine.Enter(ctx, hash)
+		}}, func() { calls++ })
+		result, err := shared.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Equal(r, 20*time.Millisecond, result.RequeueAfter)
+		refuse = false
+		_, err = shared.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Equal(r, 1, calls)
+	})
+}
