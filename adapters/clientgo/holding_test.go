@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // estate is a share of two slots that the test gives and takes.
@@ -207,6 +208,24 @@ func TestAShareOfTransformedObjects(t *testing.T) {
 			require.ErrorContains(r, err, want)
 		})
 	}
+}
+
+// So is to divide them by what is not kept, in each form.
+func TestAShareByWhatIsNotKept(t *testing.T) {
+	on(t, stock, func(r *rig) {
+		without := wire.Without("metadata.labels")
+		opts := clientgo.ResourceOptions{Shard: shard.Scope{Key: shard.ByLabel("app"), Share: newEstate(0, 1)}}
+		tweaked := opts
+		tweaked.Tweak = func(*metav1.ListOptions) {}
+		for _, i := range []cache.SharedIndexInformer{
+			clientgo.NewInformerFor(resource[object.Object](r).Keep(without), opts),
+			clientgo.NewInformerFor(resource[object.Object](r).Keep(without), tweaked),
+			clientgo.NewInformerFor(resource[*metav1.PartialObjectMetadata](r).Keep(without), tweaked),
+		} {
+			r.run(i)
+			require.ErrorContains(r, clientgo.WaitForSync(r.ctx, i), "needs metadata.labels, which is not kept")
+		}
+	})
 }
 
 func TestHoldingOfAnotherInformer(t *testing.T) {
