@@ -449,6 +449,37 @@ func TestSharingThatCannotWork(t *testing.T) {
 	})
 }
 
+// Whoever has a slot begins anew, so that nothing is told of work whose slot was lost.
+func TestWorkWhoseSlotIsLostIsDropped(t *testing.T) {
+	for _, cause := range []error{shard.ErrLost, shard.ErrMoved, errors.New("the process ends")} {
+		on(t, newCache, func(r *rig) {
+			fine := shard.Ordinal(0, 1)
+			var end context.CancelCauseFunc
+			r.put(pod("shop", "a", "web"))
+			r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: &failing{fine, func(ctx context.Context, hash uint64) (context.Context, func(), error) {
+				ctx, end = context.WithCancelCause(ctx)
+				return fine.Enter(ctx, hash)
+			}}}})
+			c := r.running(cache.Options{})
+			_, err := c.GetInformer(r.ctx, &corev1.Pod{})
+			require.NoError(r, err)
+			shared, err := controllerruntime.Sharded(c, reconcile.Func(func(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+				end(fmt.Errorf("slot 0: %w", cause))
+				<-ctx.Done()
+				return ctrl.Result{RequeueAfter: time.Hour}, errors.New("half done")
+			}), &corev1.Pod{})
+			require.NoError(r, err)
+			result, err := shared.Reconcile(r.ctx, ctrl.Request{NamespacedName: key("shop", "a")})
+			if cause.Error() == "the process ends" {
+				require.ErrorContains(r, err, "half done")
+				return
+			}
+			require.NoError(r, err)
+			require.Zero(r, result)
+		})
+	}
+}
+
 // Where the share refuses work in a slot that it goes on to have, the request is not lost.
 func TestAShareThatHesitates(t *testing.T) {
 	on(t, newCache, func(r *rig) {
