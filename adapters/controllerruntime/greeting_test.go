@@ -78,6 +78,11 @@ type greeter struct{ client.Client }
 // install adds the operator to a manager.
 func install(m ctrl.Manager, opts controller.Options) error {
 	g := &greeter{m.GetClient()}
+	return g.install(m, opts, g)
+}
+
+// install adds the operator to a manager, with what calls it.
+func (g *greeter) install(m ctrl.Manager, opts controller.Options, r reconcile.Reconciler) error {
 	err := m.GetFieldIndexer().IndexField(context.Background(), &Greeting{}, secretOf, func(o client.Object) []string {
 		return []string{o.(*Greeting).Spec.Secret}
 	})
@@ -89,7 +94,7 @@ func install(m ctrl.Manager, opts controller.Options) error {
 		Owns(&corev1.ConfigMap{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(g.concerned)).
 		WithOptions(opts).
-		Complete(g)
+		Complete(r)
 }
 
 // concerned are the Greetings that say the words of a Secret.

@@ -7,12 +7,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	millrace "github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/wire"
 )
 
@@ -24,7 +28,11 @@ var ways = map[string]func(*rest.Config, ctrl.Options) (ctrl.Manager, error){
 	"NewInformer":        withNewInformer,
 	"NewCache, NewQueue": withNewQueue,
 	"Options.NewCache":   withoutManagedFields,
+	"Sharded":            withSharing,
 }
+
+// replicas is how many managers a way needs; one if it is not there.
+var replicas = map[string]int{"Sharded": 2}
 
 func asItIs(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
 	manager, err := ctrl.NewManager(config, options)
@@ -70,6 +78,28 @@ func withoutManagedFields(config *rest.Config, options ctrl.Options) (ctrl.Manag
 	return manager, install(manager, controller.Options{})
 }
 
+func withSharing(config *rest.Config, options ctrl.Options) (ctrl.Manager, error) {
+	group, err := millrace.NewGroup(config, membership.Options{Namespace: "default", Name: "greeters"})
+	if err != nil {
+		return nil, err
+	}
+	shards := map[client.Object]shard.Scope{&Greeting{}: group.Shard(shard.ByUID()), &corev1.ConfigMap{}: group.Shard(shard.ByOwner())}
+	options.NewCache = millrace.Options{Shards: shards}.NewCache
+	manager, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := manager.Add(group); err != nil {
+		return nil, err
+	}
+	g := &greeter{manager.GetClient()}
+	reconciler, err := millrace.Sharded(manager.GetCache(), g, &Greeting{}, &corev1.ConfigMap{})
+	if err != nil {
+		return nil, err
+	}
+	return manager, g.install(manager, controller.Options{}, reconciler)
+}
+
 // Every line of the README's Go blocks stands in this file, and so is compiled
 // and run.
 func TestTheReadmeShowsWhatRuns(t *testing.T) {
@@ -82,7 +112,7 @@ func TestTheReadmeShowsWhatRuns(t *testing.T) {
 		lines[strings.TrimSpace(line)] = true
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, blocks, 5)
+	require.Len(t, blocks, 6)
 	for _, block := range blocks {
 		for line := range strings.Lines(block[1]) {
 			require.True(t, lines[strings.TrimSpace(line)], "nothing runs %q", line)

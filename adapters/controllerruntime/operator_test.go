@@ -26,7 +26,9 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/envtest"
+	"github.com/millrace-dev/millrace/membership"
 )
 
 // TestTheOperator is one life of one operator on the real API server, stock and
@@ -91,10 +93,13 @@ func live(t *testing.T, cfg *rest.Config, c client.Client, kinds *runtime.Scheme
 	ctx := t.Context()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "operator-"}}
 	require.NoError(t, c.Create(ctx, ns))
-	stop := start(t, cfg, kinds, ns.Name, way)
-	defer stop()
-
-	const count = 10
+	running := start(t, cfg, kinds, ns.Name, way)
+	defer func() {
+		for _, stop := range running {
+			stop()
+		}
+	}()
+	const count = 20
 	for _, name := range []string{"morning", "evening"} {
 		require.NoError(t, c.Create(ctx, secret(ns.Name, name)))
 	}
@@ -143,6 +148,13 @@ func live(t *testing.T, cfg *rest.Config, c client.Client, kinds *runtime.Scheme
 		said(name, "good evening")
 	}
 
+	// One of those who share leaves, and the others go on.
+	if len(running) > 1 {
+		require.Len(t, writers(t, c, ns.Name), len(running), "all have been at work")
+		running[0]()
+		running = running[1:]
+	}
+
 	// A deletion goes by the finalizer.
 	g3 := &Greeting{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "g3"}}
 	require.NoError(t, c.Delete(ctx, g3))
@@ -182,22 +194,69 @@ func tell(t *testing.T, c client.Client, namespace string) string {
 	return strings.Join(lines, "\n")
 }
 
-// start runs the operator in one way and returns what ends it.
-func start(t *testing.T, cfg *rest.Config, kinds *runtime.Scheme, namespace, way string) (stop func()) {
+// start runs the operator in one way, in as many managers as that needs, and returns what ends
+// each. Those who share have shared when it returns.
+func start(t *testing.T, cfg *rest.Config, kinds *runtime.Scheme, namespace, way string) (running []func()) {
 	t.Helper()
-	m, err := ways[way](cfg, ctrl.Options{
-		Scheme: kinds, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
-	})
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- m.Start(ctx) }()
-	return func() {
-		cancel()
-		require.NoError(t, <-ended)
+	for n := range max(replicas[way], 1) {
+		cfg := rest.CopyConfig(cfg)
+		cfg.UserAgent = fmt.Sprintf("greeter-%d/test", n)
+		m, err := ways[way](cfg, ctrl.Options{
+			Scheme: kinds, Metrics: metricsserver.Options{BindAddress: "0"},
+			Controller: config.Controller{SkipNameValidation: new(true)},
+			Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- m.Start(ctx) }()
+		running = append(running, func() {
+			cancel()
+			require.NoError(t, <-ended)
+		})
 	}
+	if len(running) > 1 {
+		shared(t, cfg, len(running))
+	}
+	return running
+}
+
+// shared waits until the members of the group have equal shares.
+func shared(t *testing.T, cfg *rest.Config, members int) {
+	t.Helper()
+	client, err := clientgo.FromConfig(cfg)
+	require.NoError(t, err)
+	poll(t, "the members have their shares", func() error {
+		groups, err := membership.Look(t.Context(), client, "default", "greeters")
+		if err != nil {
+			return err
+		}
+		if len(groups) != 1 || len(groups[0].Members) != members {
+			return fmt.Errorf("%+v", groups)
+		}
+		for _, m := range groups[0].Members {
+			if has := m.Claims.Len(); has < groups[0].Slots/(members+1) || has != m.Wanted {
+				return fmt.Errorf("%s has %d slots, and is to have %d", m.Identity, has, m.Wanted)
+			}
+		}
+		return nil
+	})
+}
+
+// writers are those who have written the ConfigMaps in a namespace, by their user agents.
+func writers(t *testing.T, c client.Client, namespace string) map[string]bool {
+	t.Helper()
+	var maps corev1.ConfigMapList
+	require.NoError(t, c.List(t.Context(), &maps, client.InNamespace(namespace)))
+	by := map[string]bool{}
+	for _, m := range maps.Items {
+		for _, entry := range m.ManagedFields {
+			if strings.HasPrefix(entry.Manager, "greeter-") {
+				by[entry.Manager] = true
+			}
+		}
+	}
+	return by
 }
 
 // poll asks again and again until done has no complaint.
