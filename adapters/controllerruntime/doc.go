@@ -7,11 +7,14 @@
 //	options.NewCache = millrace.NewCache // ctrl.Options, before ctrl.NewManager
 //	controller.Options{NewQueue: millrace.NewQueue[ctrl.Request]}
 //
+// Or, for replicas that share the work, a Group, Options.Shards and Sharded.
+//
 // # Guarantees
 //
 // What controller-runtime says of a cache.Cache and of a
 // priorityqueue.PriorityQueue holds; of the informers within, Millrace's laws L01
-// to L23 too, and of the queue L26 to L30. README.md lists the differences.
+// to L23 too, and of the queue L26 to L30. README.md lists the differences, and how far S01
+// to S05 go where work is shared.
 //
 // Objects are cached packed, unless Options.Store or UnsafeDisableDeepCopy says otherwise.
 // Equal parts of whole ones are in memory once, for all kinds (W03), but for

@@ -46,7 +46,8 @@ import (
 //   - A request has no UID. So by shard.ByUID, and by anything else but shard.ByNamespace, nobody
 //     knows whose an object was that is gone: its deletion is reconciled by nobody. What must
 //     be done then belongs under a finalizer. By namespace a deletion is reconciled, unless
-//     the slot is lost just then.
+//     the slot is lost just then. In the same way requests for what is no object, such as a
+//     name that stands for everything, come by namespace alone.
 //   - A controller that runs with the elected leader alone works on its own share alone, and
 //     nobody on the rest: where there is leader election, set NeedLeaderElection of
 //     controller.Options to false. Nor are sources seen: those of Watches, whose kinds are not
