@@ -128,8 +128,8 @@ func TestS03_AMoveIsNoDeletion(t *testing.T) {
 	}
 }
 
-// An informer has what is in its slots and no more, in each form of objects, also if the
-// server sends nothing else.
+// An informer has what is in its slots and no more, in each form of objects. A server that
+// can select sends nothing else.
 func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 	for name, informer := range map[string]func(r *rig, opts clientgo.ResourceOptions) cache.SharedIndexInformer{
 		"any": func(r *rig, opts clientgo.ResourceOptions) cache.SharedIndexInformer {
@@ -147,8 +147,8 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 	} {
 		for _, store := range []sharedinformer.Store{sharedinformer.Whole, sharedinformer.Packed} {
 			for _, tweak := range []func(*metav1.ListOptions){nil, func(*metav1.ListOptions) {}} {
-				t.Run(fmt.Sprint(name, store, tweak != nil), func(t *testing.T) {
-					on(t, stock, func(r *rig) {
+				for _, selects := range []bool{false, true} {
+					onServer(t, side{name: fmt.Sprintf("%s, %v, tweaked %t, selected %t", name, store, tweak != nil, selects)}, apiserver.Options{ShardSelectors: selects}, func(r *rig) {
 						names, share := r.bySlot(), newEstate(1)
 						i := informer(r, clientgo.ResourceOptions{Shard: shard.Scope{Share: share}, Store: store, Tweak: tweak})
 						holding, ok := clientgo.HoldingOf(i)
@@ -162,7 +162,9 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 						require.True(r, holding.Holds(ours))
 						require.False(r, holding.Holds(theirs))
 						s, _ := clientgo.Status(i)
-						require.NotEqual(r, sharedinformer.SelectionUnknown, s.Selection)
+						if !selects {
+							require.Equal(r, sharedinformer.SelectionByClient, s.Selection)
+						}
 
 						r.label(names[0][0], "db") // which a watch tells, unless the server selects
 						r.label(names[1][0], "db")
@@ -173,8 +175,11 @@ func TestS05_OnlyTheObjectsOfAShare(t *testing.T) {
 						require.Equal(r, inShop(names[0]), keys(i.GetStore()))
 						require.False(r, holding.Holds(ours))
 						require.True(r, holding.Holds(theirs))
+						if s, _ := clientgo.Status(i); selects { // the last list said so
+							require.Equal(r, sharedinformer.SelectionByServer, s.Selection)
+						}
 					})
-				})
+				}
 			}
 		}
 	}

@@ -88,10 +88,13 @@ func onAdapted(t *testing.T, body func(r *rig)) {
 	}
 }
 
-func on(t *testing.T, s side, body func(r *rig)) {
+func on(t *testing.T, s side, body func(r *rig)) { onServer(t, s, apiserver.Options{}, body) }
+
+// onServer is on with a server that has options.
+func onServer(t *testing.T, s side, opts apiserver.Options, body func(r *rig)) {
 	t.Run(s.name, func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			srv := apiserver.New(apiserver.Options{})
+			srv := apiserver.New(opts)
 			endpoint, err := srv.Pipe()
 			require.NoError(t, err)
 			r := &rig{T: t, srv: srv, side: s, cfg: &clientrest.Config{Host: endpoint.URL, Dial: endpoint.DialContext, QPS: -1}}

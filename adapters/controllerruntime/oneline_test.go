@@ -89,7 +89,8 @@ func withSharing(config *rest.Config, options ctrl.Options) (ctrl.Manager, error
 	if err != nil {
 		return nil, err
 	}
-	if err := manager.Add(group); err != nil {
+	err = manager.Add(group)
+	if err != nil {
 		return nil, err
 	}
 	g := &greeter{manager.GetClient()}

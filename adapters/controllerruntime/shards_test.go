@@ -13,8 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/millrace-dev/millrace/adapters/controllerruntime"
+	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/wire"
 )
@@ -140,6 +142,17 @@ func TestShardsThatCannotBe(t *testing.T) {
 			require.ErrorContains(r, err, "Options.Shards: ")
 		})
 	}
+}
+
+// A group is one share, whether it is given itself or by its method.
+func TestAGroupIsOneShare(t *testing.T) {
+	on(t, newCache, func(r *rig) {
+		group, err := controllerruntime.NewGroup(r.cfg, membership.Options{Namespace: "shop", Name: "carts"})
+		require.NoError(r, err)
+		r.sharing(map[client.Object]shard.Scope{&corev1.Pod{}: {Share: group}, &corev1.ConfigMap{}: group.Shard(shard.ByOwner())})
+		_, err = controllerruntime.Sharded(r.cache(cache.Options{}), reconcile.Func(nil), &corev1.Pod{}, &corev1.ConfigMap{})
+		require.NoError(r, err)
+	})
 }
 
 // A group that is not there shares nothing.
