@@ -70,15 +70,15 @@ func build(ctx context.Context, src source) (string, error) {
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("find a place to keep it: %w: set one of them", err)
 	}
 	cache := filepath.Join(base, "millrace")
-	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return "", err
-	}
 	path := filepath.Join(cache, "kube-"+sum)
 	if used(path) {
 		return path, nil
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return "", fmt.Errorf("make a place to keep it: %w: set XDG_CACHE_HOME to a directory that can be written", err)
 	}
 	unlock, err := lock(ctx, filepath.Join(cache, "kube.lock"))
 	if err != nil {
@@ -95,10 +95,13 @@ func build(ctx context.Context, src source) (string, error) {
 	return path, nil
 }
 
-// used reports whether the program exists, and marks it as in use.
+// used reports whether the program exists, and marks it as in use. One that belongs to
+// somebody else, or cannot be written, is as good.
 func used(program string) bool {
 	now := time.Now()
-	return os.Chtimes(program, now, now) == nil
+	_ = os.Chtimes(program, now, now)
+	info, err := os.Stat(program)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // of is the source for a minor version: go.mod and go.sum are that version's, and the
@@ -142,6 +145,9 @@ func (src source) fingerprint(ctx context.Context) (string, error) {
 	h := sha256.New()
 	env := goCommand(ctx, "", "env", "GOVERSION", "GOOS", "GOARCH", "GOFLAGS", "GOEXPERIMENT", "CGO_ENABLED")
 	out, err := env.Output()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%v: %w", env, withStderr(err))
 	}
