@@ -45,7 +45,11 @@
 // The API server listens on 127.0.0.1, etcd on a unix socket in the server's
 // directory. A restart has the same URL, CA, tokens and
 // data. The server ends when Stop is called, and also when the process that
-// started it dies in whatever way, because its stdin then closes.
+// started it dies in whatever way, because its stdin then closes. One that is suspended at
+// that moment is woken for it on Linux, and elsewhere stays. A temporary directory that is
+// left is removed by a start that comes an hour later or more.
+//
+// A directory has one server at a time.
 //
 // # A real 410 Expired
 //
@@ -62,13 +66,17 @@
 //
 // # Concurrency
 //
-// The methods of a Server may be called from several goroutines; they run one
-// after the other. Its fields do not change after the start.
+// The methods of a Server may be called from several goroutines; but for Install,
+// InstallFiles and AuditEvents they run one after the other. Its fields do not change after
+// the start.
 //
 // # Failure
 //
-// An error of a start contains the last lines of the server's log. Start prints
-// them also when the test has failed.
+// An error of a start begins with the cause, where the server could still say it, and has the
+// last lines of its log, or the beginning of a crash. Start prints the last lines also when
+// the test has failed. A start that cannot succeed ends as soon as that is known, and after
+// three minutes at the latest. What is asked of a server that has ended, or is suspended,
+// fails at once.
 //
 // # Debugging
 //

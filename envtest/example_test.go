@@ -16,7 +16,7 @@ import (
 // One server for a test. It stops when the test ends.
 func ExampleStart() {
 	test := func(t *testing.T) {
-		srv := envtest.Start(t, envtest.Options{Files: []string{"config/crd"}})
+		srv := envtest.Start(t, envtest.Options{Files: []string{"config/crd/bases"}})
 		t.Log(srv.URL, srv.Kubeconfig)
 	}
 	_ = test
@@ -116,7 +116,7 @@ func ExampleOptions_replicas() {
 // program under test serves them with the certificates in CertDir.
 func ExampleServer_Webhook() {
 	test := func(t *testing.T) {
-		srv := envtest.Start(t, envtest.Options{Files: []string{"config/crd", "config/webhook"}})
+		srv := envtest.Start(t, envtest.Options{Files: []string{"config/crd/bases", "config/webhook/manifests.yaml"}})
 		hook, err := srv.Webhook()
 		if err != nil {
 			t.Fatal(err)

@@ -39,20 +39,43 @@ func (o object) isDefinition() bool {
 }
 
 // InstallFiles installs the objects in files of YAML or JSON, each with any number of
-// documents, and in all such files below directories. See Install.
+// documents, and in all such files below directories. An object may be in several files if
+// it is the same in all of them. See Install.
 func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	var all []object
+	places := map[string]placed{}
 	for _, path := range paths {
 		found, err := read(path)
 		if err != nil {
-			return fmt.Errorf("envtest: install %s: %w", path, err)
+			return fmt.Errorf("envtest: install %q: %w", path, err)
 		}
 		if len(found) == 0 {
-			return fmt.Errorf("envtest: install %s: there is no object in it", path)
+			return fmt.Errorf("envtest: install %q: there is no object in it", path)
 		}
-		all = append(all, found...)
+		for _, p := range found {
+			before, again := places[p.id()]
+			switch {
+			case !again:
+				places[p.id()] = p
+				all = append(all, p.object)
+			case !reflect.DeepEqual(before.object, p.object):
+				return fmt.Errorf("envtest: install %v: it is in %s and, with other content, in %s: name the files that are meant, not a directory with both", p.object, before.place, p.place)
+			}
+		}
 	}
 	return s.install(ctx, all)
+}
+
+// placed is an object and where it was found: the file, and which document of that.
+type placed struct {
+	object
+	place string
+}
+
+// id is the same for all versions of an object.
+func (o object) id() string {
+	group, _, _ := strings.Cut(o.text("apiVersion"), "/")
+	return strings.Join([]string{group, o.text("kind"), o.text("metadata", "namespace"), o.text("metadata", "name")}, "\x00")
 }
 
 // Install installs objects of any kind that the server has: values of Go types that
@@ -80,6 +103,9 @@ func (s *Server) Install(ctx context.Context, objects ...any) error {
 
 // install takes the definitions first, and then the rest in its order.
 func (s *Server) install(ctx context.Context, all []object) error {
+	if err := s.answers(); err != nil {
+		return fmt.Errorf("envtest: install objects: %w", err)
+	}
 	client := s.client()
 	defer client.CloseIdleConnections()
 	for _, o := range all {
@@ -137,7 +163,11 @@ func (s *Server) resource(ctx context.Context, client *http.Client, apiVersion, 
 		path = "/api/" + apiVersion
 	}
 	var list struct{ Resources []resource }
-	if err := s.ask(ctx, client, http.MethodGet, path, "", nil, &list); err != nil {
+	err := s.ask(ctx, client, http.MethodGet, path, "", nil, &list)
+	if r, ok := errors.AsType[*refusal](err); ok && r.code == http.StatusNotFound {
+		return resource{}, fmt.Errorf("the server has no %s: install the definition of kind %s too, or take a version that it has", apiVersion, kind)
+	}
+	if err != nil {
 		return resource{}, fmt.Errorf("look up %s: %w", apiVersion, err)
 	}
 	for _, r := range list.Resources {
@@ -198,8 +228,12 @@ func (s *Server) refused(ctx context.Context, client *http.Client, o object) err
 	return nil
 }
 
-// read returns the objects in a file, or in the files below a directory.
-func read(path string) (all []object, err error) {
+// read returns the objects in a file, or in the files below a directory. The path may be
+// a link.
+func read(path string) (all []placed, err error) {
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, err
+	}
 	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -219,7 +253,9 @@ func read(path string) (all []object, err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, found...)
+		for _, o := range found {
+			all = append(all, placed{o, name})
+		}
 		return nil
 	})
 	return all, err
@@ -239,12 +275,28 @@ func documents(text []byte) (all []object, err error) {
 		if o.text("kind") == "Kustomization" {
 			continue // for kustomize, beside what it is about
 		}
-		if o.text("apiVersion") == "" || o.text("kind") == "" || o.text("metadata", "name") == "" {
-			return nil, fmt.Errorf("document %d: an object needs apiVersion, kind and metadata.name", n+1)
+		for _, o := range o.items() {
+			if o.text("apiVersion") == "" || o.text("kind") == "" || o.text("metadata", "name") == "" {
+				return nil, fmt.Errorf("document %d: an object needs apiVersion, kind and metadata.name: name files or directories where nothing else is, such as config/crd/bases", n+1)
+			}
+			all = append(all, o)
 		}
-		all = append(all, o)
 	}
 	return all, nil
+}
+
+// items are the objects in a list of kind List, such as kubectl prints, or else the object
+// itself.
+func (o object) items() (all []object) {
+	items, ok := o["items"].([]any)
+	if o.text("kind") != "List" || !ok {
+		return []object{o}
+	}
+	for _, item := range items {
+		one, _ := item.(map[string]any)
+		all = append(all, one)
+	}
+	return all
 }
 
 // known are the types of Go whose values need not say what they are.

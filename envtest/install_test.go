@@ -87,11 +87,32 @@ func TestInstall(t *testing.T) {
 			"no such file":                                   s.InstallFiles(t.Context(), filepath.Join(dir, "none.yaml")),
 			"it is nil":                                      s.Install(t.Context(), (*CustomResourceDefinition)(nil)),
 			"does not say its apiVersion":                    s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),
-			"has no kind Mill in v1":                         s.Install(t.Context(), map[string]any{"apiVersion": "v1", "kind": "Mill", "metadata": map[string]any{"name": "x"}}),
-			"Invalid value":                                  s.InstallFiles(t.Context(), invalid(t)),
+			"the server has no apiextensions.k8s.io/v1beta1: install the definition of kind CustomResourceDefinition too, or take": s.Install(t.Context(),
+				map[string]any{"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "x"}}),
+			"has no kind Mill in v1": s.Install(t.Context(), map[string]any{"apiVersion": "v1", "kind": "Mill", "metadata": map[string]any{"name": "x"}}),
+			"Invalid value":          s.InstallFiles(t.Context(), invalid(t)),
 		} {
 			require.ErrorContains(t, err, want)
 		}
+	})
+	t.Run("in several files", func(t *testing.T) {
+		below := filepath.Join(t.TempDir(), "crd")
+		require.NoError(t, os.Mkdir(below, 0o700))
+		put := func(name, text string) {
+			t.Helper()
+			require.NoError(t, os.WriteFile(filepath.Join(below, name), []byte(text), 0o600))
+		}
+		put("a.yaml", define("sluices", "Sluice"))
+		put("b.json", `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "mill.example/v1", "kind": "Sluice", "metadata": {"name": "upper"}}]}`)
+		put("c.yaml", "# the same again\n"+define("sluices", "Sluice"))
+		link := filepath.Join(t.TempDir(), "link")
+		require.NoError(t, os.Symlink(below, link))
+		require.NoError(t, s.InstallFiles(t.Context(), link, filepath.Join(below, "a.yaml")))
+		c.call(http.StatusOK, http.MethodGet, "/apis/mill.example/v1/namespaces/default/sluices/upper", nil)
+
+		put("c.yaml", strings.Replace(define("sluices", "Sluice"), "Namespaced", "Cluster", 1))
+		err := s.InstallFiles(t.Context(), below)
+		require.ErrorContains(t, err, "install CustomResourceDefinition sluices.mill.example: it is in "+filepath.Join(below, "a.yaml")+" and, with other content, in "+filepath.Join(below, "c.yaml"))
 	})
 	t.Run("names that are taken", func(t *testing.T) {
 		write("b.yaml", define("mills", "Wheel"))
@@ -189,11 +210,13 @@ func hasRights(t *testing.T, s *Server) {
 
 	less := login(User{Name: "ann", Rules: []Rule{{Verbs: read, Resources: []string{"pods"}}}})
 	less.call(http.StatusOK, http.MethodGet, "/api/v1/pods", nil)
-	require.NoError(t, await(t.Context(), "the right is taken away", func(context.Context) (bool, error) {
-		resp := less.open(http.MethodGet, "/api/v1/nodes", nil)
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusForbidden, nil
-	}))
+	for _, path := range []string{"/api/v1/nodes", configMaps} {
+		require.NoError(t, await(t.Context(), "the right to get "+path+" is taken away", func(context.Context) (bool, error) {
+			resp := less.open(http.MethodGet, path, nil)
+			defer resp.Body.Close()
+			return resp.StatusCode == http.StatusForbidden, nil
+		}))
+	}
 	login(User{Name: "system:admin/../x", Groups: []string{"system:masters"}}).call(http.StatusOK, http.MethodGet, "/api/v1/secrets", nil)
 
 	_, err := s.AddUser(t.Context(), User{})

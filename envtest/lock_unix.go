@@ -15,20 +15,13 @@ import (
 // with the context.
 const lockPoll = 200 * time.Millisecond
 
-// lock takes an exclusive lock between processes on the named file. The system
-// releases it when the process dies.
+// lock takes an exclusive lock between processes on the named file, and waits for it
+// until the context ends. The system releases it when the process dies.
 func lock(ctx context.Context, name string) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	for waiting := false; ; waiting = true {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
+		unlock, err := tryLock(name)
+		if unlock != nil || err != nil {
+			return unlock, err
 		}
 		if !waiting {
 			fmt.Fprintln(os.Stderr, "envtest: waiting for another build of kube-apiserver")
@@ -36,7 +29,27 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 		select {
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("wait for the lock %s: %w", name, context.Cause(ctx)), f.Close())
+			return nil, fmt.Errorf("wait for the lock %s: %w", name, context.Cause(ctx))
+		}
+	}
+}
+
+// tryLock takes the lock, or returns nil if somebody has it.
+func tryLock(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return func() { f.Close() }, nil
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, f.Close()
+		default:
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
 		}
 	}
 }

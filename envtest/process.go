@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -17,8 +19,10 @@ import (
 // program ends itself after ten seconds.
 const stopTimeout = 15 * time.Second
 
-// ready is the first line that the program writes; see test/kube.
+// ready is the first line that the program writes; see test/kube. Where it cannot start,
+// that line has nothing but the Error.
 type ready struct {
+	Error       string
 	URL         string
 	CA          string
 	ClientCert  string
@@ -35,12 +39,14 @@ type answer struct {
 }
 
 // process is one run of the program in its control mode: commands on stdin,
-// JSON lines on stdout. One goroutine reads stdout and then reaps the process;
-// it ends with the process, and stop and kill wait for it.
+// JSON lines on stdout. One goroutine starts the process, reads stdout and then reaps
+// it; it ends with the process, and stop and kill wait for it.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	lines chan []byte   // closed when stdout ends
+	log   string
+	began int64         // how long the log was before
+	lines chan []byte   // closed when stdout ends; takes one that nobody waits for, the last words of one that dies
 	quit  chan struct{} // closed when nobody receives lines any more
 	done  chan struct{} // closed when the process is reaped
 	err   error         // how it ended; read after done
@@ -54,8 +60,13 @@ func startProcess(program string, args []string, log string) (*process, error) {
 		return nil, err
 	}
 	defer stderr.Close() // the child has its own copy
+	info, err := stderr.Stat()
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command(program, args...)
 	cmd.Stderr = stderr
+	cmd.SysProcAttr = wokenByDeath()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -64,14 +75,24 @@ func startProcess(program string, args []string, log string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	p := &process{
+		cmd: cmd, stdin: stdin, log: log, began: info.Size(),
+		lines: make(chan []byte, 1), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	started := make(chan error)
+	go func() {
+		// To the system the parent is the thread, and it is told of the death of that.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.read(stdout)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	p := &process{
-		cmd: cmd, stdin: stdin,
-		lines: make(chan []byte), quit: make(chan struct{}), done: make(chan struct{}),
-	}
-	go p.read(stdout)
 	return p, nil
 }
 
@@ -158,29 +179,65 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// tailLines and tailBytes bound how much of the log an error quotes.
+// tailLines and tailBytes bound how much of the log an error quotes, and crashBytes where
+// the beginning of a crash is looked for: there are thousands of stacks behind it.
 const (
-	tailLines = 40
-	tailBytes = 32 << 10
+	tailLines  = 40
+	tailBytes  = 32 << 10
+	crashBytes = 16 << 20
 )
+
+// crash is how the runtime begins to tell of one.
+var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG[A-Z]+: )`)
+
+// said is what the process has written to the log, for an error: its end, or how the crash
+// begins that ended it.
+func (p *process) said() string {
+	text, err := readTail(p.log, p.began, crashBytes)
+	if err != nil {
+		return err.Error()
+	}
+	if len(text) == 0 {
+		return fmt.Sprintf("it has written nothing to its log, %s", p.log)
+	}
+	if at := crash.FindIndex(text); at != nil {
+		lines := strings.SplitN(string(text[at[0]:]), "\n", tailLines+1)
+		return "its log has:\n" + strings.Join(lines[:min(len(lines), tailLines)], "\n")
+	}
+	return "its log ends with:\n" + tail(text)
+}
 
 // logTail returns the end of the log, or why there is none.
 func logTail(name string) string {
+	text, err := readTail(name, 0, tailBytes)
+	if err != nil {
+		return err.Error()
+	}
+	return tail(text)
+}
+
+// readTail returns what comes after the first bytes of a file, and the last max of it if that
+// is more.
+func readTail(name string, after, max int64) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return err.Error()
+		return nil, err
 	}
 	defer f.Close()
-	if end, err := f.Seek(0, io.SeekEnd); err != nil || end > tailBytes {
-		if _, err := f.Seek(-tailBytes, io.SeekEnd); err != nil {
-			return err.Error()
-		}
-	} else if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err.Error()
-	}
-	text, err := io.ReadAll(f)
+	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return err.Error()
+		return nil, err
+	}
+	if after = min(end, after); end-after > max {
+		after = end - max
+	}
+	return io.ReadAll(io.NewSectionReader(f, after, end-after))
+}
+
+// tail returns the last lines of a text.
+func tail(text []byte) string {
+	if len(text) > tailBytes {
+		text = text[len(text)-tailBytes:]
 	}
 	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +43,12 @@ func starter() {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	if os.Getenv(starterVariable) == "suspend" {
+		if err := s.Suspend(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	fmt.Println(s.proc.cmd.Process.Pid, s.dir)
 	select {}
@@ -85,26 +94,35 @@ func TestStopEndsOpenWatches(t *testing.T) {
 	require.NoError(t, s.Stop())
 }
 
+// However the starter dies, and though the server is suspended, where the system can tell
+// it.
 func TestServerEndsWithItsStarter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real API server")
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), starterVariable+"=1")
-	cmd.Stderr = os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	var pid int
-	var dir string
-	_, err = fmt.Fscan(stdout, &pid, &dir)
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	require.NoError(t, syscall.Kill(pid, 0))
+	for _, as := range []string{"it is", "suspend"} {
+		t.Run(as, func(t *testing.T) {
+			if as == "suspend" && runtime.GOOS != "linux" {
+				t.Skip("nobody wakes the server")
+			}
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), starterVariable+"="+as)
+			cmd.Stderr = os.Stderr
+			stdout, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			var pid int
+			var dir string
+			_, err = fmt.Fscan(stdout, &pid, &dir)
+			require.NoError(t, err)
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			require.NoError(t, syscall.Kill(pid, 0))
 
-	require.NoError(t, cmd.Process.Kill())
-	require.ErrorContains(t, cmd.Wait(), "killed")
-	awaitGone(t, pid)
+			require.NoError(t, cmd.Process.Kill())
+			require.ErrorContains(t, cmd.Wait(), "killed")
+			awaitGone(t, pid)
+		})
+	}
 }
 
 func TestFailedStartQuotesTheLog(t *testing.T) {
@@ -124,20 +142,63 @@ func TestOneDirectoryHasOneServer(t *testing.T) {
 	first := Start(t, Options{Dir: t.TempDir()})
 	c := newCaller(t, first, first.AdminToken)
 	_, err := Launch(t.Context(), Options{Dir: first.dir})
-	require.ErrorContains(t, err, "another server runs in "+first.dir)
+	require.ErrorContains(t, err, fmt.Sprintf("another server runs in %s, process %d: ", first.dir, first.proc.cmd.Process.Pid))
 	c.call(201, "POST", configMaps, configMap("still-works"))
+
+	// API servers without etcd have no store to exclude each other by, and keys to mix up.
+	etcd := Start(t, Options{OnlyEtcd: true})
+	dir := t.TempDir()
+	servers, errs := make([]*Server, 3), make([]error, 3)
+	var wg sync.WaitGroup
+	for n := range errs {
+		wg.Go(func() { servers[n], errs[n] = Launch(t.Context(), Options{Dir: dir, Etcd: etcd.URL}) })
+	}
+	wg.Wait()
+	started := 0
+	for n, err := range errs {
+		if err != nil {
+			require.ErrorContains(t, err, "another server runs in "+dir)
+			continue
+		}
+		started++
+		newCaller(t, servers[n], servers[n].AdminToken).call(200, "GET", configMaps, nil)
+		require.NoError(t, servers[n].Stop())
+	}
+	require.Equal(t, 1, started, "%v", errs)
 }
 
-// A directory that is kept brings back the same server: its port, CA, tokens and data.
+// A directory that is kept brings back the same server: its port, CA, tokens and data, and
+// the place of its webhooks.
 func TestADirectoryIsAServer(t *testing.T) {
 	dir := t.TempDir()
 	first := Start(t, Options{Dir: dir})
 	newCaller(t, first, first.AdminToken).call(201, "POST", configMaps, configMap("kept"))
+	hook, err := first.Webhook()
+	require.NoError(t, err)
 	require.NoError(t, first.Stop())
+
+	// A start that fails changes nothing of that.
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	_, err = Launch(t.Context(), Options{Dir: dir, Port: port})
+	require.ErrorContains(t, err, fmt.Sprintf("envtest: start the API server: port %d: ", port))
+	require.ErrorContains(t, err, "address already in use: choose another")
 
 	second := Start(t, Options{Dir: dir})
 	require.Equal(t, first.URL, second.URL)
 	newCaller(t, first, first.AdminToken).call(200, "GET", configMaps+"/kept", nil)
+	again, err := second.Webhook()
+	require.NoError(t, err)
+	require.Equal(t, hook, again, "what is installed names it")
+	require.NoError(t, second.Stop())
+
+	other, err := net.Listen("tcp", strings.TrimPrefix(first.URL, "https://"))
+	require.NoError(t, err)
+	defer other.Close()
+	_, err = Launch(t.Context(), Options{Dir: dir})
+	require.ErrorContains(t, err, "which the server in "+dir+" has had before: ")
 }
 
 func TestLaunchHonoursItsContext(t *testing.T) {
@@ -195,4 +256,20 @@ func TestLogTail(t *testing.T) {
 		require.Len(t, got, min(lines, tailLines))
 		require.Equal(t, fmt.Sprintf("line %d", lines-1), got[len(got)-1])
 	}
+}
+
+// The message of a crash comes long before the end of the log, and what an earlier process
+// has written is none of this one's.
+func TestAProcessIsQuotedFromItsCause(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	before := "panic: long ago\n"
+	stacks := strings.Repeat("goroutine 1 [running]:\n", tailBytes)
+	require.NoError(t, os.WriteFile(name, []byte(before+"listening\npanic: no space left\n"+stacks), 0o600))
+	p := &process{log: name, began: int64(len(before))}
+	require.Contains(t, p.said(), "its log has:\npanic: no space left\n")
+	require.Less(t, len(p.said()), tailBytes)
+	require.NoError(t, os.WriteFile(name, []byte(before+"listening\nunknown flag\n"), 0o600))
+	require.Equal(t, "its log ends with:\nlistening\nunknown flag", p.said())
+	require.NoError(t, os.WriteFile(name, []byte(before), 0o600))
+	require.Equal(t, "it has written nothing to its log, "+name, p.said())
 }

@@ -29,11 +29,12 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d %s: %s", r.code, http.StatusText(r.code), r.message)
 }
 
-// client talks to the server with all rights. Whoever has it closes its connections.
+// client talks to the server with all rights, and waits no longer for an answer than
+// patience. Whoever has it closes its connections.
 func (s *Server) client() *http.Client {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(s.CA)
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}, Timeout: patience}
 }
 
 // ask sends a request with a body of JSON, or none, and decodes the answer.

@@ -23,13 +23,14 @@ const startTimeout = 3 * time.Minute
 type Options struct {
 	// Dir keeps the data, keys, kubeconfig and log, and is left behind. A
 	// directory of an earlier server continues that server. Empty: a temporary
-	// directory, which Stop removes.
+	// directory, which Stop removes. Where the process dies before, the next start
+	// removes it that comes an hour later or more.
 	Dir string
 	// Port on 127.0.0.1. Zero: that of the earlier server in Dir, or else a free
 	// one, which stays the same.
 	Port int
 	// Flags for kube-apiserver, after those that it is given anyway, such as
-	// "--watch-cache=false".
+	// "--watch-cache=false". What is an option here is none among them.
 	Flags []string
 	// Gates turns features of kube-apiserver on and off by their names.
 	Gates map[string]bool
@@ -42,7 +43,7 @@ type Options struct {
 	Objects []any
 
 	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. Empty: one
-	// of its own, in the same process.
+	// of its own, in the same process. It must answer when the server starts.
 	Etcd string
 	// OnlyEtcd runs etcd alone, without kube-apiserver. Of the Server's fields only
 	// URL, http://127.0.0.1:port, and Log are set.
@@ -85,14 +86,19 @@ type Server struct {
 	Log         string // file; grows over restarts
 	AuditLog    string // file, of Options.Audit; empty without
 
+	what    string // "the API server" or "etcd", for messages
 	program string
 	dir     string
-	ownsDir bool
+	release func() // gives the temporary directory free; nil without one
 	port    int
 	args    []string // after those for dir and port
 
-	mu   sync.Mutex
-	proc *process // nil when stopped or killed
+	mu        sync.Mutex
+	proc      *process // nil when stopped or killed
+	suspended bool
+	removed   bool // the temporary directory
+
+	users sync.Mutex // held while a user is added
 
 	webhooks sync.Mutex // guards webhook, and is held while it is made
 	webhook  *Webhook   // nil until somebody asks
@@ -111,7 +117,7 @@ func Start(t testing.TB, o Options) *Server {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the API server's log ends with:\n%s", logTail(s.Log))
+			t.Logf("the log of %s ends with:\n%s", s.what, logTail(s.Log))
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)
@@ -123,16 +129,21 @@ func Start(t testing.TB, o Options) *Server {
 // Launch builds the server if need be, starts it and returns when it is ready.
 // The context bounds the start alone; the caller must call Stop.
 func Launch(ctx context.Context, o Options) (*Server, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("envtest: %w", err)
+	}
 	program, err := Build(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{program: program, dir: o.Dir, port: o.Port, args: o.args()}
+	s := &Server{what: "the API server", program: program, dir: o.Dir, port: o.Port, args: o.args()}
+	if o.OnlyEtcd {
+		s.what = "etcd"
+	}
 	if s.dir == "" {
-		if s.dir, err = os.MkdirTemp("", "millrace-envtest-"); err != nil {
-			return nil, fmt.Errorf("envtest: %w", err)
+		if s.dir, s.release, err = newTempDir(); err != nil {
+			return nil, fmt.Errorf("envtest: make a temporary directory: %w", err)
 		}
-		s.ownsDir = true
 	}
 	err = s.prepare(o)
 	if err == nil {
@@ -150,9 +161,6 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 
 // prepare puts into the directory what the server is to find there.
 func (s *Server) prepare(o Options) error {
-	if o.OnlyEtcd && (len(o.Files) > 0 || len(o.Objects) > 0 || o.Audit != "" || o.Like != nil) {
-		return errors.New("envtest: etcd alone has no objects, users or audit log: leave Files, Objects, Audit and Like out, or OnlyEtcd")
-	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return fmt.Errorf("envtest: %w", err)
 	}
@@ -161,7 +169,11 @@ func (s *Server) prepare(o Options) error {
 		return fmt.Errorf("envtest: %w", err)
 	}
 	if o.Like != nil {
-		if err := copyKeys(o.Like.dir, s.dir); err != nil {
+		err := o.Like.there()
+		if err == nil {
+			err = copyKeys(o.Like.dir, s.dir)
+		}
+		if err != nil {
 			return fmt.Errorf("envtest: take the keys of another server: %w", err)
 		}
 	}
@@ -231,23 +243,72 @@ func (s *Server) launch(ctx context.Context) error {
 
 // start runs the program in s.dir on s.port and waits until it is ready.
 func (s *Server) start(ctx context.Context) (ready, error) {
+	if err := s.exists(); err != nil {
+		return ready{}, fmt.Errorf("envtest: start %s: %w", s.what, err)
+	}
 	args := []string{"--control", "--dir=" + s.dir, "--port=" + strconv.Itoa(s.port)}
 	p, err := startProcess(s.program, append(args, s.args...), s.Log)
 	if err != nil {
-		return ready{}, fmt.Errorf("envtest: start the API server: %w", err)
+		return ready{}, fmt.Errorf("envtest: start %s: %w", s.what, err)
 	}
 	var r ready
-	if err := p.receive(ctx, &r); err != nil {
-		p.kill()
-		return ready{}, fmt.Errorf("envtest: start the API server: %w; its log ends with:\n%s", err, logTail(s.Log))
+	err = p.receive(ctx, &r)
+	if err == nil && r.Error != "" {
+		err = errors.New(r.Error)
 	}
-	s.proc = p
+	if err != nil {
+		p.kill()
+		return ready{}, fmt.Errorf("envtest: start %s: %w; %s", s.what, err, p.said())
+	}
+	s.proc, s.suspended = p, false
 	return r, nil
 }
 
+// exists says that the server has lost its directory, if that is so. The lock is held, or
+// nobody else has the server yet.
+func (s *Server) exists() error {
+	if s.removed {
+		return errors.New("it was stopped, and its temporary directory is gone: Kill keeps that, and Stop keeps Options.Dir")
+	}
+	return nil
+}
+
+// there is exists for those who do not have the lock.
+func (s *Server) there() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.exists()
+}
+
+// awake says why the server will not answer, if that is so. The lock is held.
+func (s *Server) awake() error {
+	if err := s.exists(); err != nil {
+		return err
+	}
+	switch {
+	case s.proc == nil:
+		return errors.New("the server does not run")
+	case s.suspended:
+		return errors.New("the server is suspended: Resume it first")
+	}
+	select {
+	case <-s.proc.done:
+		return fmt.Errorf("the process ended: %w; %s", orExit0(s.proc.err), s.proc.said())
+	default:
+		return nil
+	}
+}
+
+// answers is awake for those who do not have the lock.
+func (s *Server) answers() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.awake()
+}
+
 // Stop shuts the server down, returns when its process is gone, and removes the
-// temporary directory unless the shutdown failed. Stopping twice, or after
-// Kill, is no error.
+// temporary directory unless the shutdown failed. One that is suspended goes on for that.
+// Stopping twice, or after Kill, is no error.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -261,19 +322,29 @@ func (s *Server) stop() error {
 	if s.proc == nil {
 		return nil
 	}
+	if s.suspended {
+		s.wake()
+	}
 	err := s.proc.stop()
-	s.proc = nil
+	s.proc, s.suspended = nil, false
 	if err != nil {
-		return fmt.Errorf("envtest: stop the API server: %w; its log is %s", err, s.Log)
+		return fmt.Errorf("envtest: stop %s: %w; its log is %s", s.what, err, s.Log)
 	}
 	return nil
 }
 
+// removeDir removes the temporary directory, if there is one. The lock is held, or nobody
+// else has the server yet.
 func (s *Server) removeDir() error {
-	if !s.ownsDir {
+	if s.release == nil || s.removed {
 		return nil
 	}
-	return os.RemoveAll(s.dir)
+	if err := os.RemoveAll(s.dir); err != nil {
+		return fmt.Errorf("envtest: %w", err)
+	}
+	s.release()
+	s.removed = true
+	return nil
 }
 
 // Kill ends the process at once, as a crash would, and returns when it is gone.
@@ -284,7 +355,7 @@ func (s *Server) Kill() {
 	defer s.mu.Unlock()
 	if s.proc != nil {
 		s.proc.kill()
-		s.proc = nil
+		s.proc, s.suspended = nil, false
 	}
 }
 
@@ -322,8 +393,8 @@ func (s *Server) Defragment(ctx context.Context) error {
 func (s *Server) command(ctx context.Context, command string) (answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.proc == nil {
-		return answer{}, fmt.Errorf("envtest: %s: the server does not run", command)
+	if err := s.awake(); err != nil {
+		return answer{}, fmt.Errorf("envtest: %s: %w", command, err)
 	}
 	var a answer
 	err := s.proc.send(command)

@@ -17,3 +17,5 @@ func (s *Server) Resume() error { return errNoSignals() }
 func errNoSignals() error {
 	return fmt.Errorf("envtest: suspend a process on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
+
+func (s *Server) wake() {} // none is suspended

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 )
@@ -33,7 +34,8 @@ type Rule struct {
 
 // AddUser makes a user, and returns when the server knows of the rights. A user of that
 // name who is there already has these rights instead, and the certificates of before
-// remain good. Nobody can take a certificate back, so whoever is in a group stays in it.
+// remain good. A right that is taken away may last for a moment. Nobody can take a
+// certificate back, so whoever is in a group stays in it.
 func (s *Server) AddUser(ctx context.Context, u User) (*Credentials, error) {
 	c, err := s.addUser(ctx, u)
 	if err != nil {
@@ -51,6 +53,11 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 			return nil, fmt.Errorf("the rule %+v allows nothing: it needs verbs, and resources or paths", r)
 		}
 	}
+	s.users.Lock() // the files and rights of a user are one call's
+	defer s.users.Unlock()
+	if err := s.answers(); err != nil {
+		return nil, err
+	}
 	c, err := s.issue(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: u.Name, Organization: u.Groups},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
@@ -64,6 +71,9 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 	}
 	client := s.client()
 	defer client.CloseIdleConnections()
+	if err := s.withdraw(ctx, client, u); err != nil {
+		return nil, fmt.Errorf("take away the rights of before: %w", err)
+	}
 	for _, o := range u.objects() {
 		if err := s.apply(ctx, client, o); err != nil {
 			return nil, fmt.Errorf("%v: %w", o, err)
@@ -110,6 +120,36 @@ func (u User) objects() (all []object) {
 				"subjects": []any{object{"apiGroup": group, "kind": "User", "name": u.Name}}})
 	}
 	return all
+}
+
+// withdraw removes the user's roles from the namespaces that no rule names any more.
+func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) error {
+	const api = "/apis/rbac.authorization.k8s.io/v1"
+	keeps := map[string]bool{}
+	for _, r := range u.Rules {
+		keeps[r.Namespace] = true
+	}
+	for _, resource := range []string{"rolebindings", "roles"} {
+		var list struct {
+			Items []struct {
+				Metadata struct{ Name, Namespace string }
+			}
+		}
+		if err := s.ask(ctx, client, http.MethodGet, api+"/"+resource, "", nil, &list); err != nil {
+			return err
+		}
+		for _, o := range list.Items {
+			if o.Metadata.Name != u.role() || keeps[o.Metadata.Namespace] {
+				continue
+			}
+			path := fmt.Sprintf("%s/namespaces/%s/%s/%s", api, o.Metadata.Namespace, resource, url.PathEscape(u.role()))
+			var r *refusal
+			if err := s.ask(ctx, client, http.MethodDelete, path, "", nil, nil); err != nil && !(errors.As(err, &r) && r.code == http.StatusNotFound) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // role is the name of the user's roles. Users' names may have what those of objects may

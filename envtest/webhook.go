@@ -24,15 +24,20 @@ func (w *Webhook) URL(path string) string {
 	return "https://" + net.JoinHostPort(w.Host, strconv.Itoa(w.Port)) + "/" + strings.TrimPrefix(path, "/")
 }
 
-// Webhook returns where to serve webhooks, always the same. What Install and
-// InstallFiles are given is called there.
+// Webhook returns where to serve webhooks, always the same, as long as the directory of the
+// server is and nobody else has taken the port. What Install and InstallFiles are given is
+// called there.
 func (s *Server) Webhook() (*Webhook, error) {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
 	if s.webhook != nil {
 		return s.webhook, nil
 	}
-	w, err := s.newWebhook()
+	err := s.there()
+	var w *Webhook
+	if err == nil {
+		w, err = s.newWebhook()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("envtest: make a place for webhooks: %w", err)
 	}
@@ -61,8 +66,25 @@ func (s *Server) newWebhook() (*Webhook, error) {
 	if err := os.WriteFile(filepath.Join(w.CertDir, "tls.key"), pair.Key, 0o600); err != nil {
 		return nil, err
 	}
-	w.Port, err = freePort()
+	w.Port, err = keptPort(filepath.Join(w.CertDir, "port"))
 	return w, err
+}
+
+// keptPort returns the port in a file if there is one and it is free, and else another one,
+// which the file then has: what is installed in a server names it.
+func keptPort(name string) (int, error) {
+	text, err := os.ReadFile(name)
+	if err == nil {
+		port, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err == nil && free(port) == nil {
+			return port, nil
+		}
+	}
+	port, err := freePort()
+	if err != nil {
+		return 0, err
+	}
+	return port, os.WriteFile(name, fmt.Appendln(nil, port), 0o600)
 }
 
 // freePort chooses below the range from which systems take the source ports of
@@ -71,14 +93,20 @@ func freePort() (int, error) {
 	var last error
 	for range 100 {
 		port := 20000 + rand.IntN(12000)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			last = err
-			continue
+		if last = free(port); last == nil {
+			return port, nil
 		}
-		return port, l.Close()
 	}
 	return 0, fmt.Errorf("no free port between 20000 and 32000: %w", last)
+}
+
+// free returns why nobody can listen at a port, nil if one can.
+func free(port int) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // redirect has the webhooks of an object that are at a Service called where Webhook

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -29,34 +30,47 @@ const (
 const readyPoll = 50 * time.Millisecond
 
 // choosePort returns the wanted port. For 0 it returns that of the directory's last
-// run, so that a kubeconfig that somebody has copied goes on to work, or a free one.
+// run, so that a kubeconfig that somebody has copied goes on to work, or a free one. It is
+// kept for the next run when it has turned out to be good; see keepPort.
 func (h *home) choosePort(want int) (int, error) {
+	if want < 0 || want > 1<<16-1 {
+		return 0, fmt.Errorf("port %d: want 1 to 65535, or 0 for a free one", want)
+	}
 	if want != 0 {
-		return want, h.keepPort(want)
+		if err := free(want); err != nil {
+			return 0, fmt.Errorf("port %d: %w: choose another, or 0 for a free one", want, err)
+		}
+		return want, nil
 	}
 	port, err := h.lastPort()
 	if err != nil {
 		return 0, err
 	}
-	if port != 0 {
-		return port, nil
+	if port == 0 {
+		return freePort()
 	}
-	if port, err = freePort(); err != nil {
-		return 0, err
+	if err := free(port); err != nil {
+		return 0, fmt.Errorf("port %d, which the server in %s has had before: %w: end the program that has it now, or choose another port", port, h.dir, err)
 	}
-	return port, h.keepPort(port)
+	return port, nil
+}
+
+// free returns why nobody can listen at a port, nil if one can.
+func free(port int) error {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 func freePort() (int, error) {
 	var last error
 	for range 100 {
 		port := minPort + rand.IntN(maxPort-minPort)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			last = err
-			continue
+		if last = free(port); last == nil {
+			return port, nil
 		}
-		return port, l.Close()
 	}
 	return 0, fmt.Errorf("no free port between %d and %d: %w", minPort, maxPort, last)
 }
@@ -116,10 +130,30 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 
 	// The namespaces are made in the background; readyz does not wait for them.
 	for _, path := range []string{"/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-system"} {
-		for !answersOK(ctx, client, url+path, h.adminToken) {
+		told, refused := time.Now(), time.Time{}
+		for {
+			err := answersOK(ctx, client, url+path, h.adminToken)
+			if err == nil {
+				break
+			}
+			switch {
+			case !refuses(err):
+				refused = time.Time{}
+			case refused.IsZero():
+				refused = time.Now()
+			case time.Since(refused) > refusedLimit:
+				return fmt.Errorf("kube-apiserver does not let its administrator in: %w: is a flag of yours about certificates, tokens or authorization?", err)
+			}
+			if time.Since(told) > notReadyTold {
+				told = time.Now()
+				fmt.Fprintln(os.Stderr, "kube: not ready yet:", err)
+			}
 			select {
 			case err := <-served:
-				return errors.Join(errors.New("kube-apiserver ended before it was ready"), err)
+				if err == nil {
+					err = errors.New("without an error")
+				}
+				return fmt.Errorf("kube-apiserver ended before it was ready: %w", err)
 			case <-time.After(readyPoll):
 			}
 		}
@@ -127,18 +161,58 @@ func awaitReady(ctx context.Context, url string, h *home, served <-chan error) e
 	return nil
 }
 
-// answersOK reports whether a GET is answered with 200. A failure to connect is
-// no error here: the server is still starting.
-func answersOK(ctx context.Context, client *http.Client, url, token string) bool {
+const (
+	// refusedLimit is for how long a server that is starting may refuse its administrator.
+	refusedLimit = 10 * time.Second
+	// notReadyTold is how often the log hears why the server is not ready.
+	notReadyTold = 10 * time.Second
+)
+
+// refusal is an answer that is not 200.
+type refusal struct {
+	url  string
+	code int
+	text string // what is missing, of a /readyz
+}
+
+func (a *refusal) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("GET %s: %d %s %s", a.url, a.code, http.StatusText(a.code), a.text))
+}
+
+// refuses reports whether the server is there and takes the administrator for somebody else,
+// or we it.
+func refuses(err error) bool {
+	if a, ok := errors.AsType[*refusal](err); ok {
+		return a.code == http.StatusUnauthorized || a.code == http.StatusForbidden
+	}
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// answersOK returns why a GET is not answered with 200, nil if it is.
+func answersOK(ctx context.Context, client *http.Client, url, token string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false
+		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := client.Do(req)
 	if err != nil {
-		return false
+		return err
 	}
 	defer resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "[-]") { // a check that has failed
+			missing = append(missing, strings.TrimSpace(line))
+		}
+	}
+	return &refusal{url, resp.StatusCode, strings.Join(missing, ", ")}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
+	"net/http"
+	neturl "net/url"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -27,12 +29,7 @@ const etcdStart = time.Minute
 // A quota in bytes that is not 0 says when it is full. It does not
 // sync to disk: what it has acknowledged survives the death of the process,
 // but not of the machine.
-func startEtcd(h *home, at string, quota int64) (*embed.Etcd, error) {
-	// etcd would take the socket of a server that lives here and then wait for
-	// its files for ever. The socket of one that was killed refuses.
-	if other, err := net.Dial("unix", etcdPeerFile); err == nil {
-		return nil, errors.Join(fmt.Errorf("another server runs in %s: stop it or choose another directory", h.dir), other.Close())
-	}
+func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	c := embed.NewConfig()
 	c.Dir = h.path("etcd")
 	c.UnsafeNoFsync = true
@@ -42,14 +39,19 @@ func startEtcd(h *home, at string, quota int64) (*embed.Etcd, error) {
 	c.Name = "millrace"
 	// There is nobody to elect but itself: do not wait a second for it.
 	c.TickMs, c.ElectionMs = 10, 100
-	c.ListenClientUrls = []url.URL{mustURL(at)}
-	c.ListenPeerUrls = []url.URL{mustURL("unix://" + etcdPeerFile)}
+	c.ListenClientUrls = []neturl.URL{mustURL(at)}
+	c.ListenPeerUrls = []neturl.URL{mustURL("unix://" + etcdPeerFile)}
 	// Advertised to nobody, but etcd insists on addresses that look like such.
-	c.AdvertiseClientUrls = []url.URL{mustURL("http://127.0.0.1:2379")}
-	c.AdvertisePeerUrls = []url.URL{mustURL("http://127.0.0.1:2380")}
+	c.AdvertiseClientUrls = []neturl.URL{mustURL("http://127.0.0.1:2379")}
+	c.AdvertisePeerUrls = []neturl.URL{mustURL("http://127.0.0.1:2380")}
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
 
-	e, err := embed.StartEtcd(c)
+	defer func() {
+		if p := recover(); p != nil { // it panics where it cannot write, for one
+			e, err = nil, fmt.Errorf("start etcd in %s: %v; the log, %s, may say more", c.Dir, p, h.log)
+		}
+	}()
+	e, err = embed.StartEtcd(c)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 	}
@@ -65,8 +67,47 @@ func startEtcd(h *home, at string, quota int64) (*embed.Etcd, error) {
 	}
 }
 
-func mustURL(s string) url.URL {
-	u, err := url.Parse(s)
+// etcdAnswer is how long an etcd may take to answer that is there already.
+const etcdAnswer = 5 * time.Second
+
+// awaitEtcd returns nil when one of the stores at some URLs, with commas between, answers.
+// kube-apiserver would take twenty seconds to find that none does, and not name it.
+func awaitEtcd(urls string) error {
+	var errs []error
+	for url := range strings.SplitSeq(urls, ",") {
+		err := askEtcd(url)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return fmt.Errorf("no etcd answers: %w: start it first, or let it go on", errors.Join(errs...))
+}
+
+// askEtcd wants any answer to HTTP. What has TLS asks for certificates that are not known
+// here, so that a connection has to do.
+func askEtcd(url string) error {
+	u, err := neturl.Parse(url)
+	if err != nil {
+		return err
+	}
+	if u.Scheme != "http" {
+		c, err := net.DialTimeout("tcp", u.Host, etcdAnswer)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: etcdAnswer}
+	resp, err := client.Get(u.JoinPath("health").String())
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+func mustURL(s string) neturl.URL {
+	u, err := neturl.Parse(s)
 	if err != nil {
 		panic(err)
 	}

@@ -5,12 +5,14 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -24,13 +26,15 @@ type home struct {
 	kubeconfig  string
 	log         string
 	logFile     *os.File
+	lockFile    *os.File
 	adminToken  string
 	nobodyToken string
 }
 
 // openHome makes or reopens the directory and enters it. From here on
-// everything that kube-apiserver writes to stderr goes to the log.
-func openHome(dir, kubeconfig string) (*home, error) {
+// everything that kube-apiserver writes to stderr goes to the log. Where stderr is somebody's
+// terminal, and not the log already, ownStderr is true.
+func openHome(dir, kubeconfig string, ownStderr bool) (*home, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -49,7 +53,10 @@ func openHome(dir, kubeconfig string) (*home, error) {
 	if err := os.Chdir(dir); err != nil {
 		return nil, err
 	}
-	if err := h.openLog(); err != nil {
+	if err := h.openLog(ownStderr); err != nil {
+		return nil, err
+	}
+	if err := h.lock(); err != nil {
 		return nil, err
 	}
 	if err := h.makeKeys(); err != nil {
@@ -67,20 +74,62 @@ func (h *home) caFile() string          { return h.path("ca.crt") }
 // openLog sends the libraries' logs to a file. They all write to os.Stderr by
 // default, and not all of them can be told otherwise. A crash of the runtime
 // goes to both places.
-func (h *home) openLog() error {
+func (h *home) openLog(ownStderr bool) error {
 	f, err := os.OpenFile(h.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
-		return errors.Join(err, f.Close())
+	if ownStderr {
+		if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
+			return errors.Join(err, f.Close())
+		}
 	}
 	h.logFile = f
 	os.Stderr = f
 	return nil
 }
 
-func (h *home) close() { h.logFile.Close() }
+func (h *home) close() {
+	h.logFile.Close()
+	h.lockFile.Close()
+}
+
+// lock makes the directory this process's alone until it ends, in whatever way. The file has
+// the number of the process. Two that make keys at once would mix them up, and an etcd waits
+// for the files of another one for ever.
+func (h *home) lock() error {
+	f, err := os.OpenFile(h.path("lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("lock %s: %w", h.dir, err)
+		}
+		text, err := io.ReadAll(io.LimitReader(f, 20))
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("another server runs in %s, process %s: stop it or choose another directory", h.dir, strings.TrimSpace(string(text)))
+	}
+	h.lockFile = f
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, os.Getpid())
+	return err
+}
+
+// writeFile writes a file that is whole or is not there, whenever the process dies or the
+// disk is full.
+func writeFile(name string, text []byte) error {
+	tmp := name + ".tmp"
+	if err := os.WriteFile(tmp, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(tmp, name)
+}
 
 // makeTokens reads the tokens of a former run or makes new ones, in the format
 // of --token-auth-file: token, user, uid, groups.
@@ -103,7 +152,7 @@ func (h *home) makeTokens() error {
 		return err
 	}
 	h.adminToken, h.nobodyToken = rand.Text(), rand.Text()
-	return os.WriteFile(name, fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,nobody,2,strangers\n", h.adminToken, h.nobodyToken), 0o600)
+	return writeFile(name, fmt.Appendf(nil, "%s,admin,1,system:masters\n%s,nobody,2,strangers\n", h.adminToken, h.nobodyToken))
 }
 
 // lastPort is the port of the last run in this directory, or 0.
@@ -122,8 +171,9 @@ func (h *home) lastPort() (int, error) {
 	return port, nil
 }
 
+// keepPort has the next run take the port of this one.
 func (h *home) keepPort(port int) error {
-	return os.WriteFile(h.path("port"), fmt.Appendln(nil, port), 0o600)
+	return writeFile(h.path("port"), fmt.Appendln(nil, port))
 }
 
 // writeKubeconfig writes the kubeconfig with everything inline.

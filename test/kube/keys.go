@@ -81,7 +81,7 @@ func (h *home) issue(name string, template, ca *x509.Certificate, caKey *ecdsa.P
 	if err := writeKey(h.path(name+".key"), key); err != nil {
 		return nil, err
 	}
-	return key, os.WriteFile(h.path(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+	return key, writeFile(h.path(name+".crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 func writeKey(name string, key *ecdsa.PrivateKey) error {
@@ -89,5 +89,5 @@ func writeKey(name string, key *ecdsa.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
+	return writeFile(name, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}))
 }

@@ -44,12 +44,14 @@
 // # Control mode
 //
 // With --control the program serves another program, such as package
-// envtest. It writes one JSON line to stdout when it is ready ([Ready]),
-// then reads commands from stdin, one a line, and answers each with one JSON
+// envtest. It writes one JSON line to stdout when it is ready ([Ready]), or why
+// it will not be ([Answer]): a full disk may have no room for the log. Then it
+// reads commands from stdin, one a line, and answers each with one JSON
 // line ([Answer]). Command "compact" makes etcd forget all history up to now, and
 // "defragment" has it give back unused space and write again after its disk was full.
 // When stdin closes it shuts down, so that it never
-// outlives the program that started it, however that one dies.
+// outlives the program that started it, however that one dies. Its stderr should be
+// the log in --dir.
 //
 // # Parts
 //
@@ -112,6 +114,9 @@ func main() {
 	stderr := os.Stderr // run gives os.Stderr to the log
 	if err := run(o, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(stderr, "kube:", err)
+		if o.control {
+			_ = json.NewEncoder(os.Stdout).Encode(Answer{Error: err.Error()}) // nobody may listen any more
+		}
 		os.Exit(1)
 	}
 }
@@ -153,37 +158,40 @@ func run(o options, stdin io.Reader, stdout io.Writer) error {
 		defer os.RemoveAll(tmp)
 		o.dir = tmp
 	}
-	h, err := openHome(o.dir, o.kubeconfig)
+	h, err := openHome(o.dir, o.kubeconfig, !o.control)
 	if err != nil {
 		return err
 	}
 	defer h.close()
-
+	if o.port, err = h.choosePort(o.port); err != nil {
+		return err
+	}
 	if o.onlyEtcd {
 		return runEtcd(o, h, stdin, stdout)
 	}
 	var db *embed.Etcd // nil if it is another process's
-	if o.etcd == "" {
-		if db, err = startEtcd(h, etcdSocket, o.quota); err != nil {
-			return err
-		}
+	if o.etcd != "" {
+		err = awaitEtcd(o.etcd)
+	} else if db, err = startEtcd(h, etcdSocket, o.quota); err == nil {
 		defer db.Close()
+	}
+	if err != nil {
+		return err
 	}
 	return runServer(o, h, db, keeps, stdin, stdout)
 }
 
 // runEtcd runs etcd alone until stdin or a signal ends it.
 func runEtcd(o options, h *home, stdin io.Reader, stdout io.Writer) error {
-	port, err := h.choosePort(o.port)
-	if err != nil {
-		return err
-	}
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	url := fmt.Sprintf("http://127.0.0.1:%d", o.port)
 	db, err := startEtcd(h, url, o.quota)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	if err := h.keepPort(o.port); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if o.control {
@@ -205,11 +213,7 @@ func runEtcd(o options, h *home, stdin io.Reader, stdout io.Writer) error {
 
 // runServer runs kube-apiserver, on db if that is not nil.
 func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, stdout io.Writer) error {
-	port, err := h.choosePort(o.port)
-	if err != nil {
-		return err
-	}
-	url := fmt.Sprintf("https://127.0.0.1:%d", port)
+	url := fmt.Sprintf("https://127.0.0.1:%d", o.port)
 	if err := h.writeKubeconfig(url); err != nil {
 		return err
 	}
@@ -217,8 +221,12 @@ func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, 
 	// The command's context ends with SIGINT, SIGTERM or RequestShutdown; a
 	// second signal ends the process at once.
 	cmd := app.NewAPIServerCommand()
-	cmd.SetArgs(apiserverArgs(h, port, cmp.Or(o.etcd, etcdSocket), o.extra))
+	cmd.SetArgs(apiserverArgs(h, o.port, cmp.Or(o.etcd, etcdSocket), o.extra))
 	stop := context.AfterFunc(cmd.Context(), func() {
+		if o.etcd != "" && awaitEtcd(o.etcd) != nil {
+			fmt.Fprintln(os.Stderr, "kube: no etcd answers, so there is nothing to wait for")
+			os.Exit(0)
+		}
 		time.AfterFunc(shutdownGrace, func() {
 			fmt.Fprintln(os.Stderr, "kube: the shutdown took more than", shutdownGrace)
 			os.Exit(1)
@@ -235,6 +243,10 @@ func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, 
 	}
 	if err := awaitReady(cmd.Context(), url, h, served); err != nil {
 		return fmt.Errorf("%w; the log is %s", err, h.log)
+	}
+	err := h.keepPort(o.port)
+	if err != nil {
+		return err
 	}
 	if o.control {
 		err = announce(stdout, url, h)

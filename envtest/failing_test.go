@@ -1,0 +1,203 @@
+package envtest
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What cannot be meant is said before anything is built.
+func TestOptionsThatCannotBeMeant(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // without the go command nothing can be built
+	for want, o := range map[string]Options{
+		"Options.Port is -1: want 1 to 65535":                  {Port: -1},
+		"Options.Port is 65536":                                {Port: 65536},
+		"Options.Quota is -1 bytes":                            {Quota: -1},
+		`Options.Audit is "metadata": want Metadata, Request`:  {Audit: "metadata"},
+		`Options.Etcd has "127.0.0.1:2379": want a URL`:        {Etcd: "127.0.0.1:2379"},
+		`Options.Etcd has ""`:                                  {Etcd: "http://127.0.0.1:2379,"},
+		"leave OnlyEtcd and Quota out":                         {Etcd: "http://127.0.0.1:2379", Quota: 1 << 20},
+		"leave Files, Objects, Audit and Like out":             {OnlyEtcd: true, Files: []string{"x"}},
+		"leave Flags and Gates out, or OnlyEtcd":               {OnlyEtcd: true, Flags: []string{"--v=4"}},
+		"Options.Flags has --secure-port=1: use Options.Port":  {Flags: []string{"--v=4", "--secure-port=1"}},
+		"Options.Flags has --etcd-servers: use Options.Etcd":   {Flags: []string{"--etcd-servers", "http://127.0.0.1:2379"}},
+		"leave Options.Audit out to have an audit log of your": {Flags: []string{"--audit-log-path=x"}, Audit: AuditMetadata},
+	} {
+		_, err := Launch(t.Context(), o)
+		require.ErrorContains(t, err, "envtest: ")
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, Options{}.check())
+	require.NoError(t, Options{Etcd: "http://127.0.0.1:1,https://[::1]:2", Port: 65535, Flags: []string{"--audit-log-path=x"}}.check())
+}
+
+// A start that cannot succeed ends soon, and its message begins with the cause.
+func TestFailedStartsNameTheCause(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the real API server")
+	}
+	_, err := Build(t.Context())
+	require.NoError(t, err)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "audit.log"), 0o700))
+	for want, o := range map[string]Options{
+		"kube-apiserver ended before it was ready: unknown flag: --no-such-flag": {Flags: []string{"--no-such-flag"}},
+		"kube-apiserver does not let its administrator in: GET https://":         {Flags: []string{"--token-auth-file=" + emptyFile(t)}},
+		"audit.log: is a directory":           {Dir: dir, Audit: AuditMetadata},
+		`no etcd answers: Get "http://127.0.`: {Etcd: "http://" + silent.Addr().String()},
+		"unrecognized feature gate: Nonsense": {Gates: map[string]bool{"Nonsense": true}},
+	} {
+		began := time.Now()
+		_, err := Launch(t.Context(), o)
+		require.Error(t, err, want)
+		first, _, _ := strings.Cut(err.Error(), "; its log ends with:")
+		require.Contains(t, first, "envtest: start the API server: ")
+		require.Contains(t, first, want)
+		require.Less(t, time.Since(began), startTimeout/3, want)
+	}
+}
+
+func emptyFile(t *testing.T) string {
+	name := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(name, nil, 0o600))
+	return name
+}
+
+// Where the disk is full, so that the log has no room either, the message says so, and
+// nothing half written is left to be taken for whole.
+func TestAFullDiskIsNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the real API server")
+	}
+	disk := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk).CombinedOutput(); err != nil {
+		t.Skipf("cannot make a small disk: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		out, err := exec.Command("umount", disk).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	})
+	_, err := Launch(t.Context(), Options{Dir: filepath.Join(disk, "a")})
+	require.ErrorContains(t, err, "start the API server: start etcd in "+filepath.Join(disk, "a", "etcd")+": failed to create WAL")
+	require.ErrorContains(t, err, "no space left on device")
+
+	f, err := os.Create(filepath.Join(disk, "fill"))
+	require.NoError(t, err)
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 1024))
+	}
+	dir := filepath.Join(disk, "b")
+	_, err = Launch(t.Context(), Options{Dir: dir})
+	require.ErrorContains(t, err, "no space left on device")
+	for _, pattern := range []string{"*.key", "*.crt", "*.csv", "port"} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		require.NoError(t, err)
+		for _, name := range names {
+			info, err := os.Stat(name)
+			require.NoError(t, err)
+			require.NotZero(t, info.Size(), "%s is half written", name)
+		}
+	}
+}
+
+// A suspended server fails what asks it at once, and can be stopped as any other.
+func TestASuspendedServerIsNotAsked(t *testing.T) {
+	s := Start(t, Options{})
+	require.NoError(t, s.Suspend())
+	for what, ask := range map[string]func() error{
+		"compact":  func() error { _, err := s.Compact(t.Context()); return err },
+		"add user": func() error { _, err := s.AddUser(t.Context(), User{Name: "ann"}); return err },
+		"install": func() error {
+			return s.Install(t.Context(), map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}})
+		},
+	} {
+		err := ask()
+		require.ErrorContains(t, err, "envtest: "+what)
+		require.ErrorContains(t, err, "the server is suspended: Resume it first")
+	}
+	require.NoError(t, s.Restart(t.Context()), "it goes on, so that it can end")
+	_, err := s.Compact(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Suspend())
+	require.NoError(t, s.Stop())
+}
+
+// What is asked of a server that has ended says so, and how it ended.
+func TestAServerThatHasEndedSaysSo(t *testing.T) {
+	s := Start(t, Options{})
+	require.NoError(t, s.proc.cmd.Process.Signal(syscall.SIGABRT)) // a crash, of which it tells the log
+	<-s.proc.done
+	_, err := s.AddUser(t.Context(), User{Name: "ann"})
+	require.ErrorContains(t, err, "the process ended: exit status 2; its log has:\nSIGABRT: abort\n")
+	s.Kill()
+	_, err = s.AddUser(t.Context(), User{Name: "ann"})
+	require.ErrorContains(t, err, "the server does not run")
+	require.NoError(t, s.Stop())
+
+	const gone = "it was stopped, and its temporary directory is gone: Kill keeps that"
+	require.ErrorContains(t, s.Restart(t.Context()), gone)
+	_, err = s.AddUser(t.Context(), User{Name: "ann"})
+	require.ErrorContains(t, err, gone)
+	_, err = s.Compact(t.Context())
+	require.ErrorContains(t, err, gone)
+	_, err = s.Webhook()
+	require.ErrorContains(t, err, gone)
+	_, err = Launch(t.Context(), Options{Like: s})
+	require.ErrorContains(t, err, "take the keys of another server: "+gone)
+}
+
+// An API server whose etcd has died has nothing to wait for.
+func TestAnAPIServerEndsWithoutItsEtcd(t *testing.T) {
+	etcd := Start(t, Options{OnlyEtcd: true})
+	one, two := Start(t, Options{Etcd: etcd.URL}), Start(t, Options{Etcd: etcd.URL})
+	etcd.Kill()
+	require.NoError(t, one.Stop())
+	require.NoDirExists(t, one.dir)
+	_, err := Launch(t.Context(), Options{Etcd: etcd.URL})
+	require.ErrorContains(t, err, "no etcd answers: ")
+	require.NoError(t, etcd.Restart(t.Context()))
+	require.NoError(t, etcd.Suspend())
+	require.NoError(t, two.Stop())
+}
+
+// The temporary directories of processes that have died go when their time has come, and
+// nobody else's.
+func TestAbandonedDirectoriesGo(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	dirs := map[string]string{}
+	for _, name := range []string{"living", "young", "dead"} {
+		dir, release, err := newTempDir()
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), nil, 0o600))
+		if name == "living" {
+			defer release()
+		} else {
+			release()
+		}
+		if name != "young" {
+			then := time.Now().Add(-2 * abandonedAfter)
+			require.NoError(t, os.Chtimes(filepath.Join(dir, ownerFile), then, then))
+		}
+		dirs[name] = dir
+	}
+	foreign, err := os.MkdirTemp("", tempPrefix)
+	require.NoError(t, err)
+	_, release, err := newTempDir()
+	require.NoError(t, err)
+	release()
+	require.NoDirExists(t, dirs["dead"])
+	for _, dir := range []string{dirs["living"], dirs["young"], foreign} {
+		require.DirExists(t, dir)
+	}
+}

@@ -1,0 +1,64 @@
+package envtest
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// optionOf says which option to use in the place of a flag that would undo what the
+// package relies on.
+var optionOf = map[string]string{
+	"secure-port":  "Port",
+	"etcd-servers": "Etcd",
+}
+
+// check finds what cannot be meant, before minutes are spent on a build.
+func (o Options) check() error {
+	if o.OnlyEtcd && (len(o.Files) > 0 || len(o.Objects) > 0 || o.Audit != "" || o.Like != nil) {
+		return errors.New("etcd alone has no objects, users or audit log: leave Files, Objects, Audit and Like out, or OnlyEtcd")
+	}
+	if o.OnlyEtcd && (len(o.Flags) > 0 || len(o.Gates) > 0) {
+		return errors.New("etcd alone takes no flags of kube-apiserver: leave Flags and Gates out, or OnlyEtcd")
+	}
+	if o.Etcd != "" && (o.OnlyEtcd || o.Quota != 0) {
+		return errors.New("the store at Options.Etcd is another process's: leave OnlyEtcd and Quota out, or Etcd")
+	}
+	if o.Port < 0 || o.Port > 1<<16-1 {
+		return fmt.Errorf("Options.Port is %d: want 1 to 65535, or 0 for a free one", o.Port)
+	}
+	if o.Quota < 0 {
+		return fmt.Errorf("Options.Quota is %d bytes: want a positive number, or 0 for etcd's default", o.Quota)
+	}
+	switch o.Audit {
+	case "", AuditMetadata, AuditRequest, AuditRequestResponse:
+	default:
+		return fmt.Errorf("Options.Audit is %q: want %s, %s or %s", o.Audit, AuditMetadata, AuditRequest, AuditRequestResponse)
+	}
+	if o.Etcd != "" {
+		for at := range strings.SplitSeq(o.Etcd, ",") {
+			u, err := url.Parse(at)
+			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				return fmt.Errorf("Options.Etcd has %q: want a URL such as http://127.0.0.1:2379", at)
+			}
+		}
+	}
+	return o.checkFlags()
+}
+
+func (o Options) checkFlags() error {
+	for _, flag := range o.Flags {
+		name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+		if name = strings.ReplaceAll(name, "_", "-"); !strings.HasPrefix(flag, "-") {
+			continue // the value of the one before
+		}
+		if option := optionOf[name]; option != "" {
+			return fmt.Errorf("Options.Flags has %s: use Options.%s", flag, option)
+		}
+		if o.Audit != "" && (name == "audit-log-path" || name == "audit-policy-file") {
+			return fmt.Errorf("Options.Flags has %s: leave Options.Audit out to have an audit log of your own", flag)
+		}
+	}
+	return nil
+}
