@@ -17,22 +17,24 @@ import (
 var seeded atomic.Pointer[source]
 
 type source struct {
-	mu      sync.Mutex
-	rand    *rand.Rand
-	longest bool
+	mu   sync.Mutex
+	rand *rand.Rand
 }
+
+// longest is how many calls of Longest have not been restored.
+var longest atomic.Int64
 
 // Below returns a duration from 0 up to, but not including, d; 0 if d is not positive.
 func Below(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
 	}
+	if longest.Load() > 0 {
+		return d - 1
+	}
 	s := seeded.Load()
 	if s == nil {
 		return rand.N(d)
-	}
-	if s.longest {
-		return d - 1
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,10 +62,10 @@ func Seed(seed uint64) (restore func()) {
 	return func() { seeded.Store(before) }
 }
 
-// Longest makes all further draws of the process the longest that there can be, until
-// restore is called. It is for replays: who waits for no shorter than was recorded comes to
-// what was recorded in the same order.
+// Longest makes all further draws of the process the longest that there can be, until each
+// caller has called its restore. It is for replays: who waits for no shorter than was recorded
+// comes to what was recorded in the same order.
 func Longest() (restore func()) {
-	before := seeded.Swap(&source{longest: true})
-	return func() { seeded.Store(before) }
+	longest.Add(1)
+	return sync.OnceFunc(func() { longest.Add(-1) })
 }

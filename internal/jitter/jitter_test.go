@@ -40,6 +40,16 @@ func TestTheLongestDraws(t *testing.T) {
 	require.NotEqual(t, draws(20), draws(20))
 }
 
+// Replays run at once, in tests that are parallel, and end in any order.
+func TestTheLongestDrawsOfSeveral(t *testing.T) {
+	first, second := Longest(), Longest()
+	first()
+	first()
+	require.Equal(t, time.Hour-1, Below(time.Hour))
+	second()
+	require.NotEqual(t, draws(20), draws(20))
+}
+
 func TestDrawsStayBelow(t *testing.T) {
 	for _, seed := range []bool{false, true} {
 		if seed {
