@@ -226,7 +226,7 @@ func TestWhatAReconcileComesTo(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			controllertest.Run(t, func(e *controllertest.Env) {
+			controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 				pods := factory.Informer[*corev1.Pod](e.Factory)
 				var calls []time.Time
 				r := controller.Func(func(ctx context.Context, _ controller.Request) (controller.Result, error) {

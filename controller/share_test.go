@@ -48,7 +48,7 @@ func TestAShareThatFails(t *testing.T) {
 		"it is not told in the status again": leaving(runtime.Goexit),
 	} {
 		t.Run(want, func(t *testing.T) {
-			controllertest.Run(t, func(e *controllertest.Env) {
+			controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 				var broken atomic.Bool
 				broken.Store(true)
 				u := &userShare{fine, func(ctx context.Context, hash uint64) (context.Context, func(), error) {
@@ -86,7 +86,7 @@ func TestAKeyThatFailsInAWorker(t *testing.T) {
 		`shard.ByFunc("name") at controller/share_test.go:`: func() { panic("broken") },
 		"called runtime.Goexit":                             runtime.Goexit,
 	} {
-		controllertest.Run(t, func(e *controllertest.Env) {
+		controllertest.RunWith(t, controllertest.Options{AllowPanics: true}, func(e *controllertest.Env) {
 			var broken atomic.Bool
 			key := shard.ByFunc("name", func(o object.Head) string {
 				if broken.Load() {

@@ -3,8 +3,12 @@ package controllertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +45,10 @@ type Options struct {
 	// the test's log.
 	Logger *slog.Logger
 
+	// AllowPanics is for tests of what becomes of a reconcile that panics. Without it,
+	// one fails the test.
+	AllowPanics bool
+
 	recording *recording.File // what informers receive; nil for that of the server
 }
 
@@ -53,12 +61,22 @@ type Env struct {
 	Client  *rest.Client
 	Factory *factory.Factory
 
-	config   *config.Config
-	logger   *slog.Logger
-	ctx      context.Context
-	runs     *sync.WaitGroup
-	observed []*observed
-	replay   *recording.Replay // nil without a recording
+	config      *config.Config
+	logger      *slog.Logger
+	ctx         context.Context
+	cancel      context.CancelFunc
+	replay      *recording.Replay // nil without a recording
+	allowPanics bool
+	pace        *pace
+	over        atomic.Bool // body has returned
+
+	// quiet has room for one: who waits until everything is quiet.
+	quiet    chan struct{}
+	observed []*observed // of whoever has put something into quiet
+
+	runs    sync.WaitGroup
+	mu      sync.Mutex     // guards running
+	running map[string]int // how many of a type that Start was given run
 }
 
 // Context returns a context that ends when the test's body has returned.
@@ -94,7 +112,10 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		pace := &pace{t: t, stop: cancel}
+		cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Logger: o.Logger, WrapTransport: pace.wrap}
 		var replay *recording.Replay
 		if o.recording != nil {
 			others, _, err := cfg.HTTPClient()
@@ -110,14 +131,13 @@ func RunWith(t *testing.T, o Options, body func(e *Env)) {
 			t.Fatal(err)
 		}
 		defer client.CloseIdleConnections()
-		var runs sync.WaitGroup
-		defer runs.Wait()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		f := factory.New(client, o.Factory)
-		defer f.Wait()
-		defer cancel()
-		body(&Env{TB: t, Server: srv, Client: client, Factory: f, config: cfg, logger: o.Logger, ctx: ctx, runs: &runs, replay: replay})
+		e := &Env{
+			TB: t, Server: srv, Client: client, Factory: factory.New(client, o.Factory),
+			config: cfg, logger: o.Logger, ctx: ctx, cancel: cancel, replay: replay, allowPanics: o.AllowPanics, pace: pace,
+			quiet: make(chan struct{}, 1), running: map[string]int{},
+		}
+		defer e.end()
+		body(e)
 	})
 }
 
@@ -146,19 +166,24 @@ var builtin = sync.OnceValue(scheme.New)
 // whenever everything is quiet again, which reconciles have failed.
 func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func()) {
 	e.Helper()
+	e.mustLive("Start")
+	for n, r := range runs {
+		if isNil(r) {
+			e.Fatalf("Start: argument %d is nil: look at the error that came with it", n+1)
+		}
+	}
 	ctx, cancel := context.WithCancel(e.ctx)
 	var these sync.WaitGroup
 	managed := false
 	for _, r := range runs {
-		if o := observe(r); o != nil {
-			e.observed = append(e.observed, o)
-		}
+		e.observe(r)
 		if _, ok := r.(*manager.Manager); ok {
 			managed = true
 		}
 		these.Add(1)
 		e.runs.Go(func() {
 			defer these.Done()
+			defer e.note(r)()
 			if err := r.Run(ctx); err != nil {
 				e.Errorf("%T: %v", r, err)
 			}
@@ -176,9 +201,14 @@ func (e *Env) Start(runs ...interface{ Run(context.Context) error }) (stop func(
 
 // Settle lets the bubble's time go on by d, which takes no real time, and then
 // waits until everything is quiet: until every goroutine waits for time to pass
-// or for something to happen.
+// or for something to happen. A d that is not positive only waits.
+//
+// What never comes to rest is stopped when it has changed one object 10,000 times at one
+// moment, and fails the test: a reconcile, mostly, that each time changes what leads to the
+// next one.
 func (e *Env) Settle(d time.Duration) {
 	e.Helper()
+	e.mustLive("Settle")
 	time.Sleep(d)
 	e.settle()
 }
@@ -187,6 +217,10 @@ func (e *Env) Settle(d time.Duration) {
 // until everything is quiet, and returns a copy of the object as the server has it.
 func Put[T object.Object](e *Env, o T) T {
 	e.Helper()
+	e.mustLive("Put")
+	if isNil(o) {
+		e.Fatalf("put: the %T is nil", o)
+	}
 	stored, err := e.Server.Put(o)
 	if err != nil {
 		e.Fatalf("put %T %s: %v", o, object.FormatKey(object.KeyOf(o)), err)
@@ -196,12 +230,13 @@ func Put[T object.Object](e *Env, o T) T {
 }
 
 // Get returns a copy of an object as the server has it. It fails the test if it is not
-// there.
+// there, and says what is.
 func Get[T object.Object](e *Env, key object.Key) T {
 	e.Helper()
-	o, err := e.Server.Get(resource[T](e), key)
+	gvr := resource[T](e)
+	o, err := e.Server.Get(gvr, key)
 	if err != nil {
-		e.Fatal(err)
+		e.Fatal(e.absent("get", gvr, key, err))
 	}
 	return o.(T)
 }
@@ -221,10 +256,39 @@ func All[T object.Object](e *Env) []T {
 // has finalizers, and waits until everything is quiet.
 func Delete[T object.Object](e *Env, key object.Key) {
 	e.Helper()
-	if err := e.Server.Delete(resource[T](e), key); err != nil {
-		e.Fatal(err)
+	e.mustLive("Delete")
+	gvr := resource[T](e)
+	if err := e.Server.Delete(gvr, key); err != nil {
+		e.Fatal(e.absent("delete", gvr, key, err))
 	}
 	e.settle()
+}
+
+// shownKeys is how many objects a message names.
+const shownKeys = 10
+
+// absent says that an object is not there, and which are.
+func (e *Env) absent(verb string, gvr object.GVR, key object.Key, err error) string {
+	text := fmt.Sprintf("%s %s %s: %v", verb, gvr.Resource, object.FormatKey(key), err)
+	all := e.Server.Objects(gvr)
+	if len(all) == 0 {
+		return text + "; the server has none of the kind"
+	}
+	var keys []string
+	for _, o := range all[:min(len(all), shownKeys)] {
+		keys = append(keys, object.FormatKey(object.KeyOf(o)))
+	}
+	text += "; the server has " + strings.Join(keys, ", ")
+	if more := len(all) - len(keys); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// isNil reports whether a value is nil, or is a pointer that is.
+func isNil(value any) bool {
+	v := reflect.ValueOf(value)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // resource is where a type is served.

@@ -42,12 +42,23 @@
 // of a real server. There is no garbage collection, no other controller, no
 // validation and no admission.
 //
+// # Concurrency
+//
+// The functions and the methods of an Env may be called from several goroutines of the
+// bubble, and from a reconciler: they wait for each other. When the body has returned, they
+// fail the test.
+//
 // # Failure
 //
 // What cannot be done ends the test with t.Fatal. A controller that changes an object
 // of the cache instead of a copy fails the test, with the object and the field, at
-// the latest when the informers stop. A goroutine of the controller that is left at
-// the end fails the test and is shown with its stack.
+// the latest when the informers stop. So does a reconcile that panics, with its stack, unless
+// Options.AllowPanics is set, and one that never comes to rest; see Env.Settle.
+//
+// What has not ended a day after its context, in the bubble's time, is named. Then, as for
+// every goroutine that is left at the end, package synctest ends the test's process and shows
+// the stacks. What is busy without end, or waits for something outside of the bubble, is
+// ended by go test -timeout alone.
 //
 // # Debugging
 //

@@ -11,10 +11,17 @@ import (
 
 // Manager returns a manager with the client and the informers of the world, for programs
 // whose parts are added to one: what main does with its manager, a test does with this.
-// Start runs it, and it runs the informers. Its options must name no addresses, since no
-// packet leaves the world; an election is possible.
+// Start runs it, and it runs the informers. Its options must name no addresses, or the test
+// fails, since no packet leaves the world; an election is possible.
 func (e *Env) Manager(opts manager.Options) *manager.Manager {
 	e.Helper()
+	for name, address := range map[string]string{
+		"MetricsBindAddress": opts.MetricsBindAddress, "HealthProbeBindAddress": opts.HealthProbeBindAddress, "PprofBindAddress": opts.PprofBindAddress,
+	} {
+		if address != "" && address != "0" {
+			e.Fatalf("Manager: %s is %q: leave it empty: a connection of the machine would end virtual time", name, address)
+		}
+	}
 	if opts.Logger == nil {
 		opts.Logger = e.logger
 	}

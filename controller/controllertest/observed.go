@@ -6,56 +6,89 @@ import (
 	"testing/synctest"
 
 	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/manager"
 )
 
 // observed are the controllers of what was started, and what the test's log says of
 // them. Their own log may have been left out.
 type observed struct {
-	look func() []controller.Status
-	told map[string]told // by the name of the controller
+	look    func() []controller.Status
+	running func() []string // requests that are being reconciled, where they are known
+	told    map[string]told // by the name of the controller
 }
 
 // told is what was known of a controller when everything was quiet.
 type told struct {
 	errors  uint64
+	panics  uint64
 	waiting bool
 }
 
 // observe looks at what is to be started, if it is or has a controller.
-func observe(r any) *observed {
-	o := &observed{told: map[string]told{}}
+func (e *Env) observe(r any) {
+	o := &observed{told: map[string]told{}, running: func() []string { return nil }}
 	switch r := r.(type) {
-	case interface{ Status() controller.Status }:
-		o.look = func() []controller.Status { return []controller.Status{r.Status()} }
 	case *manager.Manager:
 		o.look = func() []controller.Status { return r.Report().Controllers }
+	case controller.View:
+		o.look = func() []controller.Status { return []controller.Status{r.Status()} }
+		o.running = func() []string { return runningIn(r) }
+	case interface{ Status() controller.Status }:
+		o.look = func() []controller.Status { return []controller.Status{r.Status()} }
 	default:
-		return nil
+		return
 	}
 	for _, s := range o.look() {
-		o.told[s.Name] = told{errors: s.Errors}
+		o.told[s.Name] = told{errors: s.Errors, panics: s.Panics}
 	}
-	return o
+	e.quiet <- struct{}{}
+	e.observed = append(e.observed, o)
+	<-e.quiet
 }
 
 // settle waits until everything is quiet, and writes to the test's log which
-// reconciles have failed since the last time and which controllers wait for a source.
+// reconciles have failed since the last time and which controllers wait for a source. It
+// may be called from several goroutines, also from one that a controller has: each then
+// waits for the others to be done.
 func (e *Env) settle() {
 	e.Helper()
+	e.quiet <- struct{}{} // synctest has room for one that waits
+	defer func() { <-e.quiet }()
 	synctest.Wait()
 	for _, o := range e.observed {
 		for _, s := range o.look() {
-			before, waiting := o.told[s.Name], s.State == controller.Waiting
-			if s.Errors > before.errors {
-				e.Logf("controller %s: reconciles that failed: %d, the last: %v", s.Name, s.Errors-before.errors, s.Failure)
-			}
-			if waiting && !before.waiting {
-				e.Logf("controller %s: %v", s.Name, waitsFor(s))
-			}
-			o.told[s.Name] = told{s.Errors, waiting}
+			e.tell(o, s)
 		}
 	}
+	if e.pace.stopped() {
+		e.FailNow()
+	}
+}
+
+// tell writes to the test's log what is new of a controller.
+func (e *Env) tell(o *observed, s controller.Status) {
+	e.Helper()
+	before, now := o.told[s.Name], told{s.Errors, s.Panics, s.State == controller.Waiting}
+	if s.Errors > before.errors {
+		e.Logf("controller %s: reconciles that failed: %d, the last: %v", s.Name, s.Errors-before.errors, s.Failure)
+	}
+	if s.Panics > before.panics && !e.allowPanics {
+		e.Errorf("controller %s: reconciles that panicked: %d%s", s.Name, s.Panics-before.panics, stackOf(s.Failure))
+	}
+	if now.waiting && !before.waiting {
+		e.Logf("controller %s: %v", s.Name, waitsFor(s))
+	}
+	o.told[s.Name] = now
+}
+
+// stackOf is the stack of a panic on lines of its own, empty if the last failure was none.
+func stackOf(f *controller.Failure) string {
+	p, ok := errors.AsType[*failure.PanicError](f)
+	if f == nil || !ok {
+		return ""
+	}
+	return fmt.Sprintf(", the last: %v\n%s", f, p.Stack)
 }
 
 // waitsFor says which sources a controller waits for, and why.

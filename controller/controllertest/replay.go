@@ -46,6 +46,7 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 // as they do with other options than the recorded ones. It is for Replay alone.
 func (e *Env) PlayToEnd() {
 	e.Helper()
+	e.mustLive("PlayToEnd")
 	if e.replay == nil {
 		e.Fatal("PlayToEnd without a recording: use Replay in the place of Run")
 	}

@@ -1,0 +1,94 @@
+package controllertest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/controller"
+)
+
+// endLimit is how long what Start has started may take to end, in the bubble's time. Whoever
+// takes longer does not end at all.
+const endLimit = 24 * time.Hour
+
+// end ends what Start has started and waits for it. Who does not end is named: the panic of
+// synctest that follows has nothing but stacks, and takes what other tests would say with it.
+func (e *Env) end() {
+	e.Helper()
+	e.over.Store(true)
+	e.cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.Factory.Wait()
+		e.runs.Wait()
+	}()
+	limit := time.NewTimer(endLimit)
+	defer limit.Stop()
+	select {
+	case <-ended:
+		e.settle()
+	case <-limit.C:
+		e.Errorf("%v after the context has ended there still runs: %s: each must return when its context ends", endLimit, strings.Join(e.living(), "; "))
+	}
+}
+
+// mustLive fails the test that goes on with an Env after its end.
+func (e *Env) mustLive(call string) {
+	e.Helper()
+	if e.over.Load() {
+		e.Fatalf("controllertest: %s after the body of the test has returned: its server has ended, and so has the bubble's time", call)
+	}
+}
+
+// note notes that something runs. Call the function when it has returned.
+func (e *Env) note(r any) (ended func()) {
+	name := fmt.Sprintf("%T", r)
+	count := func(n int) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.running[name] += n; e.running[name] == 0 {
+			delete(e.running, name)
+		}
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// living says what has not ended.
+func (e *Env) living() (all []string) {
+	e.mu.Lock()
+	all = slices.Sorted(maps.Keys(e.running))
+	e.mu.Unlock()
+	for _, o := range e.observed {
+		for _, s := range o.look() {
+			if s.Active > 0 {
+				all = append(all, fmt.Sprintf("controller %s, whose reconciles have not returned: %d%s", s.Name, s.Active, o.named()))
+			}
+		}
+	}
+	if all == nil {
+		all = []string{"a handler of an informer"}
+	}
+	return all
+}
+
+// named names what is being reconciled, where that is known.
+func (o *observed) named() string {
+	keys := o.running()
+	if len(keys) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(keys, ", ") + ")"
+}
+
+// runningIn are the first requests that a controller reconciles.
+func runningIn(c controller.View) (keys []string) {
+	for _, held := range c.Contents(shownKeys).Running {
+		keys = append(keys, held.Key.String())
+	}
+	return keys
+}

@@ -1,0 +1,222 @@
+package controllertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/factory"
+	"github.com/millrace-dev/millrace/manager"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// oddVariable names the odd test that this process is to be; see TestOddTests.
+const oddVariable = "MILLRACE_CONTROLLERTEST_ODD"
+
+// reconciling is a controller of namespaces.
+func reconciling(e *Env, reconcile func(context.Context, *corev1.Namespace) (controller.Result, error)) *controller.Controller {
+	namespaces := controller.ClientFor[*corev1.Namespace](e.Factory)
+	c, err := controller.New("greeter", controller.Objects(namespaces, reconcile), controller.Options{})
+	if err != nil {
+		e.Fatal(err)
+	}
+	c.Watch(controller.For(namespaces.Informer()))
+	return c
+}
+
+// odd are tests that fail, and what each then says.
+var odd = map[string]struct {
+	test func(t *testing.T)
+	says []string
+}{
+	"a reconcile that panics": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			e.Start(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) { panic("no greeting") }))
+		})
+	}, []string{"--- FAIL", "controller greeter: reconciles that panicked: 1, the last: shop: reconciler panicked: no greeting", "odd_test.go:"}},
+	"a reconcile that ends its goroutine": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			e.Start(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) {
+				e.Error("what require does")
+				runtime.Goexit()
+				return controller.Result{}, nil
+			}))
+		})
+	}, []string{"--- FAIL", "what require does", "the last: shop: reconciler called runtime.Goexit"}},
+	"a reconcile that never returns": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			e.Start(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) {
+				<-make(chan struct{})
+				return controller.Result{}, nil
+			}))
+		})
+	}, []string{"--- FAIL", "24h0m0s after the context has ended there still runs: *controller.Controller; controller greeter, whose reconciles have not returned: 1 (shop): each must return", "odd_test.go:"}},
+	"a managed reconcile that ignores its context": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			Put(e, namespace("shop"))
+			m := e.Manager(manager.Options{})
+			err := manager.ControllerFor[*corev1.Namespace](m).Named("greeter").Complete(func(context.Context, *corev1.Namespace) (controller.Result, error) {
+				for {
+					time.Sleep(time.Hour)
+				}
+			})
+			require.NoError(e, err)
+			e.Start(m)
+		})
+	}, []string{"--- FAIL", "greeter"}},
+	"a reconcile that leads to the next": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			namespaces := controller.ClientFor[*corev1.Namespace](e.Factory)
+			n := 0
+			e.Start(reconciling(e, func(ctx context.Context, ns *corev1.Namespace) (controller.Result, error) {
+				n++
+				ns.Labels = map[string]string{"n": fmt.Sprint(n)}
+				_, err := namespaces.Update(ctx, ns)
+				return controller.Result{}, err
+			}))
+			Put(e, namespace("shop"))
+			e.Error("Put has returned")
+		})
+	}, []string{"--- FAIL", "it never comes to rest: PUT /api/v1/namespaces/shop was sent 10000 times at one moment"}},
+	"an object that is nil": {func(t *testing.T) {
+		Run(t, func(e *Env) { Put[*corev1.Namespace](e, nil) })
+	}, []string{"--- FAIL", "put: the *v1.Namespace is nil"}},
+	"an object that is not there": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			for n := range 12 {
+				Put(e, &corev1.ConfigMap{ObjectMeta: namespace(fmt.Sprint("m", n+10)).ObjectMeta})
+			}
+			Get[*corev1.ConfigMap](e, object.Key{Namespace: "shop", Name: "greeting"})
+		})
+	}, []string{"--- FAIL", `get configmaps shop/greeting: configmaps "greeting" not found; the server has m10, m11, m12, m13, m14, m15, m16, m17, m18, m19 and 2 more`}},
+	"a deletion of what is not there": {func(t *testing.T) {
+		Run(t, func(e *Env) { Delete[*corev1.ConfigMap](e, object.Key{Namespace: "shop", Name: "greeting"}) })
+	}, []string{"--- FAIL", `delete configmaps shop/greeting: configmaps "greeting" not found; the server has none of the kind`}},
+	"a controller that is nil": {func(t *testing.T) {
+		Run(t, func(e *Env) {
+			var c *controller.Controller
+			e.Start(reconciling(e, nothing), c)
+		})
+	}, []string{"--- FAIL", "Start: argument 2 is nil"}},
+	"a manager with an address": {func(t *testing.T) {
+		Run(t, func(e *Env) { e.Manager(manager.Options{HealthProbeBindAddress: ":8081"}) })
+	}, []string{"--- FAIL", `Manager: HealthProbeBindAddress is ":8081": leave it empty`}},
+	"a use after the end": {func(t *testing.T) {
+		Run(t, func(e *Env) { e.Cleanup(func() { e.Settle(time.Hour) }) })
+	}, []string{"--- FAIL", "controllertest: Settle after the body of the test has returned"}},
+	"a use after the bubble's end": {func(t *testing.T) {
+		var kept *Env
+		Run(t, func(e *Env) { kept = e })
+		Put(kept, namespace("shop"))
+	}, []string{"controllertest: Put after the body of the test has returned"}},
+	"a recording that is none": {func(t *testing.T) {
+		Replay(t, os.Getenv(oddVariable+"_FILE"), func(*Env) {})
+	}, []string{"--- FAIL", "none.recording"}},
+	"a recording without a player": {func(t *testing.T) {
+		Run(t, func(e *Env) { e.PlayToEnd() })
+	}, []string{"--- FAIL", "PlayToEnd without a recording: use Replay in the place of Run"}},
+}
+
+func nothing(context.Context, *corev1.Namespace) (controller.Result, error) {
+	return controller.Result{}, nil
+}
+
+// TestOdd is one of the odd tests, in a process of its own.
+func TestOdd(t *testing.T) {
+	name := os.Getenv(oddVariable)
+	if name == "" {
+		t.Skip("it fails; see TestOddTests")
+	}
+	odd[name].test(t)
+}
+
+// What is wrong with a test or its controller fails it, soon, and with words that say what.
+func TestOddTests(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none.recording")
+	require.NoError(t, os.WriteFile(none, []byte("a picture"), 0o600))
+	for name, c := range odd {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestOdd$")
+			cmd.Env = append(os.Environ(), oddVariable+"="+name, oddVariable+"_FILE="+none)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, ctx.Err(), "it does not end; it has said:\n%s", out)
+			require.Error(t, err, "it passes:\n%s", out)
+			for _, want := range c.says {
+				require.Contains(t, string(out), want)
+			}
+		})
+	}
+}
+
+// A test may allow panics, and hears of them.
+func TestPanicsCanBeAllowed(t *testing.T) {
+	RunWith(t, Options{AllowPanics: true}, func(e *Env) {
+		h := &heard{TB: e.TB}
+		e.TB = h
+		Put(e, namespace("shop"))
+		e.Start(reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) { panic("no greeting") }))
+		require.Contains(t, h.log.String(), "reconciles that failed: 1, the last: shop: reconciler panicked: no greeting")
+	})
+}
+
+// Several goroutines may use one Env, the controller's own among them.
+func TestAnEnvIsForSeveralGoroutines(t *testing.T) {
+	Run(t, func(e *Env) {
+		e.Start(reconciling(e, func(_ context.Context, ns *corev1.Namespace) (controller.Result, error) {
+			Put(e, &corev1.ConfigMap{ObjectMeta: namespace(ns.Name).ObjectMeta})
+			return controller.Result{}, nil
+		}))
+		var puts sync.WaitGroup
+		for n := range 10 {
+			puts.Go(func() {
+				Put(e, namespace(fmt.Sprint("shop", n)))
+				e.Settle(time.Second)
+			})
+		}
+		puts.Wait()
+		e.Settle(0)
+		require.Len(e, All[*corev1.ConfigMap](e), 10)
+	})
+}
+
+// A reconcile that always fails, or always conflicts, is quiet between its attempts.
+func TestWhatFailsForEverIsQuiet(t *testing.T) {
+	Run(t, func(e *Env) {
+		c := reconciling(e, func(context.Context, *corev1.Namespace) (controller.Result, error) {
+			return controller.Result{}, errors.New("no luck")
+		})
+		Put(e, namespace("shop"))
+		e.Start(c)
+		e.Settle(24 * time.Hour)
+		require.Greater(e, c.Status().Errors, uint64(10))
+	})
+}
+
+// Two worlds of one test have nothing to do with each other.
+func TestTwoWorlds(t *testing.T) {
+	for range 2 {
+		Run(t, func(e *Env) {
+			require.Empty(e, All[*corev1.ConfigMap](e))
+			Put(e, &corev1.ConfigMap{ObjectMeta: namespace("a").ObjectMeta})
+			e.Start()
+			require.NoError(e, factory.Informer[*corev1.ConfigMap](e.Factory).WaitForSync(e.Context()))
+		})
+	}
+}
