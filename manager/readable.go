@@ -104,7 +104,7 @@ func readStruct(v reflect.Value) (readable, error) {
 	for n := range v.NumField() {
 		field, value := v.Type().Field(n), v.Field(n)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		omit := field.Type == reflect.TypeFor[time.Time]() || strings.Contains(options, "omitempty")
+		omit := field.Type == reflect.TypeFor[time.Time]() || strings.Contains(options, "omitempty") || strings.Contains(options, "omitzero")
 		if !field.IsExported() || name == "-" || omit && value.IsZero() {
 			continue
 		}

@@ -99,6 +99,7 @@ func TestTheServersOfAManager(t *testing.T) {
 	require.Contains(t, body, `"Resource": "pods"`)
 	require.Contains(t, body, `"QueueAge": "0s"`)
 	require.NotContains(t, body, "0001-01-01", "a time that is zero says nothing")
+	require.NotContains(t, body, "Selection", "there is no share")
 	require.NoError(t, m.AddInformers("<b>", m.Cluster))
 	asked, err := http.NewRequest(http.MethodGet, "http://"+debug+"/debug/status", nil)
 	require.NoError(t, err)

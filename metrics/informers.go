@@ -126,7 +126,7 @@ func (c *Informers) Collect(out chan<- prometheus.Metric) {
 		for state := reflector.Idle; state <= reflector.Stopped; state++ {
 			found.put(c.state, prometheus.GaugeValue, truth(i.Reflector.State == state), add, resource, state.String())
 		}
-		if by := i.Selection; by != sharedinformer.SelectionUnknown {
+		if by := i.Selection; by == sharedinformer.SelectionByServer || by == sharedinformer.SelectionByClient {
 			found.put(c.selected, prometheus.GaugeValue, truth(by == sharedinformer.SelectionByServer), add, resource, "server")
 			found.put(c.selected, prometheus.GaugeValue, truth(by == sharedinformer.SelectionByClient), add, resource, "client")
 		}

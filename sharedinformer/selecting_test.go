@@ -35,7 +35,7 @@ func TestASelectorThatBreaksRequestsIsLeftOut(t *testing.T) {
 // it is no chance. A list that says more than it does is not believed.
 func TestWhatComesShowsWhoSelects(t *testing.T) {
 	s := &selecting[partial]{shards: &shards[partial]{Scope: shard.Scope{Key: shard.ByUID()}}}
-	by := func() Selection { return Selection(s.by.Load()) }
+	by := s.told
 	_, shown := s.ask(shard.NewSlots(4, 1)) // two heads each
 	for range 9 {
 		shown(true)

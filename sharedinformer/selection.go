@@ -14,8 +14,10 @@ import (
 type Selection uint8
 
 const (
-	// SelectionUnknown: nothing has told yet, or there is nothing to leave out.
-	SelectionUnknown Selection = iota
+	// SelectionNone: the informer has no share, and nothing is left out.
+	SelectionNone Selection = iota
+	// SelectionUnknown: nothing has told yet, or all slots are in the share.
+	SelectionUnknown
 	// SelectionByServer: the server sends what is in the share, and little else (KEP-5866). The
 	// last list said so, or only what was asked for has come since, where more would have
 	// been all but certain.
@@ -28,6 +30,8 @@ const (
 // String says it in words.
 func (s Selection) String() string {
 	switch s {
+	case SelectionNone:
+		return "none"
 	case SelectionByServer:
 		return "by the server"
 	case SelectionByClient:
@@ -46,7 +50,7 @@ func (s Selection) MarshalText() ([]byte, error) { return []byte(s.String()), ni
 type selecting[T object.Head] struct {
 	*shards[T]
 
-	by         atomic.Uint32 // a Selection
+	by         atomic.Uint32 // a Selection; zero before the first note
 	unanswered atomic.Int32  // requests with a selector that were not accepted, in a row
 }
 
@@ -141,14 +145,17 @@ func telling(slots shard.Slots) int64 {
 
 func (s *selecting[T]) note(by Selection) { s.by.Store(uint32(by)) }
 
+// told is what was noted last.
+func (s *selecting[T]) told() Selection { return max(Selection(s.by.Load()), SelectionUnknown) }
+
 // selection is what the feeds come to.
 func (i *core[T]) selection() Selection {
 	if i.shards == nil {
-		return SelectionUnknown
+		return SelectionNone
 	}
 	by := SelectionUnknown
 	for n, f := range i.feeds.all() {
-		switch one := Selection(f.selecting.by.Load()); {
+		switch one := f.selecting.told(); {
 		case one == SelectionByClient:
 			return one
 		case n == 0:

@@ -2,7 +2,9 @@ package sharedinformer_test
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,6 +32,7 @@ func selects(t *testing.T, on bool, key shard.Key, opts sharedinformer.Options, 
 			r.write(r.name())
 		}
 		m := r.join(opts)
+		require.Equal(t, sharedinformer.SelectionUnknown, m.Status().Selection, "nothing has told yet")
 		m.link.Set(simulated.Conditions{Latency: time.Millisecond})
 		for _, slot := range []int{1, 3, 4} {
 			r.give(slot, m)
@@ -105,4 +108,21 @@ func TestNoServerSelectsByLabels(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.settled()
 	})
+}
+
+// Who leaves out what is not in the share is no question where there is none.
+func TestWithoutAShareNobodySelects(t *testing.T) {
+	selects(t, true, shard.ByUID(), sharedinformer.Options{}, func(r *sharing, m *member) {
+		alone := sharedinformer.New(r.source(r.net.Link("alone")), sharedinformer.Options{})
+		require.Equal(t, sharedinformer.SelectionNone, alone.Status().Selection)
+		require.NotEqual(t, sharedinformer.SelectionNone, m.Status().Selection)
+	})
+	for by, want := range map[sharedinformer.Selection]bool{
+		sharedinformer.SelectionNone: false, sharedinformer.SelectionUnknown: true, sharedinformer.SelectionByClient: true,
+	} {
+		text, err := json.Marshal(sharedinformer.Status{Selection: by})
+		require.NoError(t, err)
+		require.Equal(t, want, strings.Contains(string(text), `"Selection":"`+by.String()+`"`), "%s", text)
+		require.Equal(t, want, strings.Contains(string(text), "Selection"), "%s", text)
+	}
 }

@@ -35,9 +35,9 @@ type Status struct {
 	QueueAge    time.Duration // how long the oldest of them has waited
 	QueueMerged uint64        // deltas that compaction folded
 
-	// Selection says who leaves out what is not in the share, where there is one
-	// (Options.Shard).
-	Selection Selection
+	// Selection says who leaves out what is not in the share (Options.Shard). Without a share
+	// it is SelectionNone, and JSON leaves it out.
+	Selection Selection `json:",omitzero"`
 
 	// Snapshot is nil without Options.Snapshot.
 	Snapshot *SnapshotStatus

@@ -62,7 +62,7 @@ export const informer = {
     const r = i.reflector;
     return [pipeline(feed, i),
       facts([['state', `${r.state} since ${clock(r.since)}`], ['cached', `${count(i.objects)} objects, ${i.store}${i.packed?.bytes ? ', ' + bytes(i.packed.bytes) : ''}`], ['lists', `${count(r.lists)}, ${count(r.relists)} of them again`],
-        ['watches', count(r.watches)], ['events', count(r.events)], ['bookmarks', count(r.bookmarks)], ['duplicates', count(r.duplicates)], ['merged in the queue', count(i.queueMerged)], ['failures', count(r.failures)],
+        ['watches', count(r.watches)], ['events', count(r.events)], ['bookmarks', count(r.bookmarks)], ['duplicates', count(r.duplicates)], ['merged in the queue', count(i.queueMerged)], ['failures', count(r.failures)], i.selection && ['objects of others', i.selection === 'unknown' ? 'not known yet who leaves them out' : `left out ${i.selection}`],
         ['happens', link('events', { informer: r.resource }, 'events of ' + informerName(i))]]),
       i.namespaces?.length > 0 && h('section', null, h('h2', null, 'Namespaces'), table('Namespaces', ['what', 'state', '#version', '#failures', 'failure'],
         i.namespaces.map(n => ({ key: n.resource, cells: [n.resource, n.state, n.rv ?? '–', count(n.failures), n.attempts > 0 ? n.failure.err : '–'] })))),
