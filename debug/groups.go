@@ -16,16 +16,17 @@ type Membership interface {
 // Group is a group of processes that share work, from one member or from outside. Sets of
 // slots are written as in 0-3,7.
 type Group struct {
-	Name     string
-	Identity string // of the member that says so; empty for one who is none
-	Slots    int    // how many the group has
-	Layout   string // what else is the same in all members
-	Seen     time.Time
-	Owned    string // slots that this member works on; empty from outside
-	Wanted   string // those that are to be its
-	Leaving  string // those that it has yet to hand over
-	Orphans  string // slots that nobody claims
-	Orphaned int    // how many they are
+	Namespace string // of its Leases
+	Name      string
+	Identity  string // of the member that says so; empty for one who is none
+	Slots     int    // how many the group has
+	Layout    string // what else is the same in all members
+	Seen      time.Time
+	Owned     string // slots that this member works on; empty from outside
+	Wanted    string // those that are to be its
+	Leaving   string // those that it has yet to hand over
+	Orphans   string // slots that nobody claims
+	Orphaned  int    // how many they are
 
 	// Imbalance is by how much the member that has most for its weight has more than its
 	// part: 0.09 is 9 % more.
@@ -66,7 +67,7 @@ type Move struct {
 // GroupOf is what a status says.
 func GroupOf(s membership.Status) Group {
 	g := Group{
-		Name: s.Group, Identity: s.Identity, Slots: s.Slots, Layout: s.Layout, Seen: s.Seen,
+		Namespace: s.Namespace, Name: s.Group, Identity: s.Identity, Slots: s.Slots, Layout: s.Layout, Seen: s.Seen,
 		Owned: s.Owned.String(), Wanted: s.Wanted.String(), Leaving: s.Leaving.String(),
 		Orphans: s.Orphans.String(), Orphaned: s.Orphans.Len(), Attempts: s.Attempts,
 	}

@@ -38,7 +38,7 @@ func (c *company) Slot(n int) membership.Holding {
 func TestAGroup(t *testing.T) {
 	now := time.Now()
 	c := &company{Share: shard.Ordinal(0, 1), status: membership.Status{
-		Group: "carts", Identity: "m1", Slots: 8, Layout: "uid", Seen: now, Owned: shard.NewSlots(8, 0, 1, 2), Orphans: shard.NewSlots(8, 7),
+		Namespace: "shop", Group: "carts", Identity: "m1", Slots: 8, Layout: "uid", Seen: now, Owned: shard.NewSlots(8, 0, 1, 2), Orphans: shard.NewSlots(8, 7),
 		Members: []membership.Member{
 			{Identity: "m1", Weight: 1, Claims: shard.NewSlots(8, 0, 1, 2, 3, 4), Wanted: 4, Lease: "carts-1"},
 			{Identity: "m2", Weight: 1, Claims: shard.NewSlots(8, 5, 6), Wanted: 4, Silent: 3 * time.Second},
@@ -52,6 +52,7 @@ func TestAGroup(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, s.Groups, 2)
 	g := s.Groups[0]
+	require.Equal(t, "shop", g.Namespace)
 	require.Equal(t, "0-2", g.Owned)
 	require.Equal(t, "7", g.Orphans)
 	require.Equal(t, 1, g.Orphaned)

@@ -64,7 +64,7 @@ func New(client *rest.Client, opts Options) (*Group, error) {
 		owned:   shard.NewSlots(opts.Slots),
 		changed: make(chan struct{}),
 	}
-	g.status = Status{Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight, Slots: opts.Slots, Layout: opts.Layout}
+	g.status = Status{Namespace: opts.Namespace, Group: opts.Name, Identity: opts.Identity, Weight: opts.Weight, Slots: opts.Slots, Layout: opts.Layout}
 	g.seen = &sightings{opts: opts, told: g.look, all: map[types.UID]*sighting{}}
 	g.informer = sharedinformer.New(g.leases, sharedinformer.Options{
 		Name: "leases of group " + opts.Name, Logger: opts.Logger,

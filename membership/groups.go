@@ -13,15 +13,17 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/shard"
 )
 
 // Look reads the groups of a namespace from their Leases, or one group if a name is given, for
-// those who look from outside and are in none. It needs the verb list on leases, and the client's
-// scheme must know Lease. Statuses are by name. They have no identity, and how long members
-// have been silent is by the members' clocks and ours. Nobody watched, so that moves have no
-// times. Members that do not go with most of the others have a Trouble.
+// those who look from outside and are in none. An empty namespace means all. It needs the verb
+// list on leases, and the client's scheme must know Lease. Statuses are by namespace and name.
+// They have no identity, and how long members have been silent is by the members' clocks and
+// ours. Nobody watched, so that moves have no times. Members that do not go with most of the
+// others have a Trouble.
 func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]Status, error) {
 	selector := GroupLabel
 	if group != "" {
@@ -31,7 +33,11 @@ func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]
 	var all []*coordinationv1.Lease
 	for l, err := range list.Items {
 		if err != nil {
-			return nil, fmt.Errorf("the Leases of groups in namespace %s: %w", namespace, err)
+			where := "namespace " + namespace
+			if namespace == "" {
+				where = "all namespaces"
+			}
+			return nil, fmt.Errorf("the Leases of groups in %s: %w", where, err)
 		}
 		all = append(all, l)
 	}
@@ -39,23 +45,28 @@ func Look(ctx context.Context, client *rest.Client, namespace, group string) ([]
 }
 
 func groupsOf(now time.Time, leases []*coordinationv1.Lease) []Status {
-	each := map[string][]*coordinationv1.Lease{}
+	each := map[object.Key][]*coordinationv1.Lease{}
 	for _, l := range leases {
 		if name := l.Labels[GroupLabel]; name != "" {
-			each[name] = append(each[name], l)
+			key := object.Key{Namespace: l.Namespace, Name: name}
+			each[key] = append(each[key], l)
 		}
 	}
 	var all []Status
-	for _, name := range slices.Sorted(maps.Keys(each)) {
-		all = append(all, groupOf(now, name, each[name]))
+	for _, key := range slices.SortedFunc(maps.Keys(each), byKey) {
+		all = append(all, groupOf(now, key, each[key]))
 	}
 	return all
 }
 
-func groupOf(now time.Time, name string, leases []*coordinationv1.Lease) Status {
+func byKey(a, b object.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func groupOf(now time.Time, key object.Key, leases []*coordinationv1.Lease) Status {
 	o := layoutOf(leases)
-	o.Name, o.LeaseDuration = name, defaultDuration
-	s := Status{Group: name, Slots: o.Slots, Layout: o.Layout, Seen: now, Orphans: shard.AllSlots(o.Slots)}
+	o.Name, o.LeaseDuration = key.Name, defaultDuration
+	s := Status{Namespace: key.Namespace, Group: key.Name, Slots: o.Slots, Layout: o.Layout, Seen: now, Orphans: shard.AllSlots(o.Slots)}
 	var all []candidate
 	for _, l := range leases {
 		said := o.read(l)

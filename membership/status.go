@@ -11,11 +11,12 @@ import (
 
 // Status is a group seen from one member at one moment.
 type Status struct {
-	Group    string
-	Identity string // ours
-	Weight   int    // ours
-	Slots    int    // how many the group has
-	Layout   string // what else all members must have alike
+	Namespace string // of the Leases
+	Group     string
+	Identity  string // ours
+	Weight    int    // ours
+	Slots     int    // how many the group has
+	Layout    string // what else all members must have alike
 
 	Owned   shard.Slots // what we may work on
 	Wanted  shard.Slots // what is to be ours

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/debug"
@@ -20,6 +21,8 @@ import (
 // shardsFlags are those of shards alone.
 type shardsFlags struct {
 	attachFlags
+	allNamespaces bool
+
 	output    choice
 	noHeaders bool
 	watch     bool
@@ -36,8 +39,8 @@ func newShards(s surroundings) *cobra.Command {
 has and is to have, for how long it has been silent, how uneven that is, which slots nobody has,
 and what is being handed over from whom to whom.
 
-Without --attach it reads the Leases of the groups in the namespace, which needs the verb list on
-leases. For how long members are silent is told by their clocks and this one then, and for how long
+Without --attach it reads the Leases of the groups in the namespace, or with -A in all of them, which
+needs the verb list on leases there. For how long members are silent is told by their clocks and this one then, and for how long
 slots have waited only with --watch.
 
 With --attach it asks one member, which has watched the others, and knows how much work in hand
@@ -47,6 +50,7 @@ holds up what it hands over.
 
 ` + exitHelp,
 		Example: `  informer-debug shards -n shop
+  informer-debug shards -A
   informer-debug shards carts -n shop -o wide --watch
   informer-debug shards --attach pod/carts-0 -n shop`,
 		Args: cobra.MaximumNArgs(1),
@@ -54,6 +58,7 @@ holds up what it hands over.
 	f.add(cmd)
 	noReplay(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")
 	flags := cmd.Flags()
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "groups of all namespaces")
 	flags.VarP(&f.output, "output", "o", "output format")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the tables without headers")
 	flags.BoolVarP(&f.watch, "watch", "w", false, "look again and again")
@@ -85,6 +90,10 @@ holds up what it hands over.
 
 func (f *shardsFlags) check() error {
 	switch {
+	case f.allNamespaces && f.namespace != "":
+		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
+	case f.allNamespaces && f.to != "":
+		return usage("-A makes no sense with --attach: a member tells of the groups that it is in")
 	case f.interval < 100*time.Millisecond:
 		return usage("--interval is %s: want 100ms or more", f.interval)
 	case f.count < 0:
@@ -174,6 +183,9 @@ func (f *shardsFlags) open(s surroundings) (*shardsLook, error) {
 		client: client, server: serverName(cfg.Host), namespace: cfg.Namespace,
 		mapping: discovery.Mapping{Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Namespaced: true},
 	}
+	if f.allNamespaces {
+		l.cluster.namespace = ""
+	}
 	return l, nil
 }
 
@@ -209,19 +221,27 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 
 func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []debug.Group, err error) {
 	statuses, err := membership.Look(ctx, l.cluster.client, l.cluster.namespace, group)
+	where, hint := "namespace "+l.cluster.namespace, "-n names another namespace, and -A means all"
+	if l.flags.allNamespaces {
+		where, hint = "any namespace", ""
+	}
 	switch {
 	case err != nil:
-		return nil, l.cluster.unavailable(err, rootOf(err))
+		failed := l.cluster.unavailable(err, rootOf(err))
+		if l.flags.allNamespaces && apierrors.IsForbidden(rootOf(err)) {
+			failed.hint = `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`
+		}
+		return nil, failed
 	case len(statuses) == 0 && group != "":
-		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group %q in namespace %s: no Lease has the label %s=%[1]s", group, l.cluster.namespace, membership.GroupLabel), hint: "-n names another namespace"}
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group %q in %s: no Lease has the label %s=%[1]s", group, where, membership.GroupLabel), hint: hint}
 	case len(statuses) == 0:
-		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group in namespace %s: no Lease has the label %s", l.cluster.namespace, membership.GroupLabel), hint: "-n names another namespace"}
+		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group in %s: no Lease has the label %s", where, membership.GroupLabel), hint: hint}
 	}
 	now, begun := time.Now(), map[string]time.Time{}
 	for _, s := range statuses {
 		for n := range s.Moves {
 			m := &s.Moves[n]
-			key := fmt.Sprintf("%q %q %q", s.Group, m.From, m.To)
+			key := fmt.Sprintf("%q %q %q %q", s.Namespace, s.Group, m.From, m.To)
 			begun[key] = now
 			if at, ok := l.begun[key]; ok {
 				begun[key] = at

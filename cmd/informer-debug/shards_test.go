@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/shard"
+	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -106,6 +107,23 @@ func TestShardsOfACluster(t *testing.T) {
 	r = invoke(t, "shards", "carts", "-n", "shop", "-w", "-c", "2", "--interval", "100ms", "--no-headers", server)
 	require.Regexp(t, `(?s)\nm1 +m2 +\d+ +- +-\n\ngroup carts: .*\nm1 +m2 +\d+ +\d+ms +-\n$`, r.out)
 
+	// -A shows the groups of all namespaces, those of one name apart.
+	memberLease(t, srv, "b1", "0-15", func(l *coordinationv1.Lease) { l.Namespace = "bank" })
+	r = invoke(t, "shards", "-A", server)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Regexp(t, `(?s)^group bank/carts: 16 slots, 1 member, .*\nb1 .*\n\ngroup shop/carts: 16 slots, 4 members, .*\n\ngroup shop/orders: 16 slots, 1 member, `, r.out)
+	r = invoke(t, "shards", "carts", "-A", "-o", "jsonl", server)
+	require.Regexp(t, `^{"namespace":"bank","name":"carts",.*}\n{"namespace":"shop","name":"carts",.*}\n$`, r.out)
+	r = invoke(t, "shards", "nosuch", "-A", server)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Contains(t, r.errOut, `there is no group "nosuch" in any namespace: no Lease has the label shard.millrace.dev/group=nosuch`)
+	r = invoke(t, "shards", "-A", "-n", "shop", server)
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.errOut, "-n shop and -A contradict each other")
+	r = invoke(t, "shards", "-A", "--attach=http://localhost:1")
+	require.Equal(t, exitUsage, r.code)
+	require.Contains(t, r.errOut, "a member tells of the groups that it is in")
+
 	r = invoke(t, "shards", "nosuch", "-n", "shop", server)
 	require.Equal(t, exitUnavailable, r.code)
 	require.Contains(t, r.errOut, `there is no group "nosuch" in namespace shop: no Lease has the label shard.millrace.dev/group=nosuch`)
@@ -114,6 +132,10 @@ func TestShardsOfACluster(t *testing.T) {
 	require.Equal(t, exitUnavailable, r.code)
 	require.Contains(t, r.errOut, "cannot list resource \"leases\"")
 	require.Contains(t, r.errOut, `ask for the verbs "list"`)
+	r = invoke(t, "shards", "-A", server)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Contains(t, r.errOut, "the Leases of groups in all namespaces: ")
+	require.Contains(t, r.errOut, `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`)
 	r = invoke(t, "shards", "--replay", "x.rec")
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.errOut, "a recording (x.rec) has what informers received, and nothing of who shares their work")
@@ -170,6 +192,9 @@ func TestShardsOfAProcess(t *testing.T) {
 	shown := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Groups: func() []debug.Membership { return []debug.Membership{us} }}))
 	defer shown.Close()
 	at := "--attach=" + shown.URL
+	status, err := debug.Attach(shown.URL, nil).Status(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, sharedinformer.SelectionNone, status.Informers[0].Selection, "it has a share")
 	r := invoke(t, "shards", at)
 	require.Equal(t, exitOK, r.code, r.errOut)
 	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on slots 1-2\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.out)

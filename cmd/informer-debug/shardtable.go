@@ -81,7 +81,7 @@ func numbered(v any) any {
 
 // writeGroup writes a sentence about the group, its members, and what moves.
 func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
-	if _, err := fmt.Fprintln(w, oneLine(sentenceOf(g))); err != nil {
+	if _, err := fmt.Fprintln(w, oneLine(f.sentence(g))); err != nil {
 		return err
 	}
 	if g.Identity != "" {
@@ -121,9 +121,14 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
 	return moves.write()
 }
 
-func sentenceOf(g *debug.Group) string {
+// sentence sums a group up. With -A its name has the namespace before it.
+func (f *shardsFlags) sentence(g *debug.Group) string {
 	if g.Name == "" { // its status could not be had
 		return "a group: " + g.Refusal
+	}
+	name := g.Name
+	if f.allNamespaces {
+		name = g.Namespace + "/" + name
 	}
 	moving := 0
 	for _, m := range g.Moves {
@@ -136,9 +141,9 @@ func sentenceOf(g *debug.Group) string {
 	if len(g.Members) > 0 {
 		parts = append(parts, fmt.Sprintf("the fullest has %.0f%% more than its part", 100*g.Imbalance))
 	}
-	text := fmt.Sprintf("group %s: %s", g.Name, strings.Join(parts, ", "))
+	text := fmt.Sprintf("group %s: %s", name, strings.Join(parts, ", "))
 	if g.Seen.IsZero() {
-		text = fmt.Sprintf("group %s: %s, not seen yet", g.Name, counted(g.Slots, "slot"))
+		text = fmt.Sprintf("group %s: %s, not seen yet", name, counted(g.Slots, "slot"))
 	}
 	if g.Attempts > 0 {
 		text += fmt.Sprintf("; failed %d times in a row: %s", g.Attempts, g.Failure)
