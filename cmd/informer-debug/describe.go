@@ -27,9 +27,10 @@ func newDescribe(s surroundings) *cobra.Command {
 		Use:   "describe TYPE/NAME",
 		Short: "Show an object as a cache has it beside the server's",
 		Long: `describe reads one object from a cache and from the server: the version of each, where
-they differ, field by field, and with --attach which handlers and controllers are behind, and
-what the flight recorder remembers of the object. What a cache leaves out on purpose shows as a
-difference, too. Fields are compared where the process shows contents, and of Secrets never.
+they differ, field by field, the last Events that the cluster has of it, and with --attach which
+handlers and controllers are behind, and what the flight recorder remembers of the object. What a
+cache leaves out on purpose shows as a difference, too. Fields are compared where the process shows
+contents, and of Secrets never. Events need the verb list on events; without it describe says so.
 
 ` + sightHelp + `
 ` + recordingHelp + ` describe shows what became of the object: there is no server to compare with.
@@ -118,6 +119,7 @@ type description struct {
 	key      object.Key
 	cached   *debug.Object              // nil where the cache has none
 	served   *unstructured.Unstructured // nil where the server has none
+	events   clusterEvents
 }
 
 // read asks the cache first, so that the server's state is not the older one.
@@ -156,7 +158,16 @@ func (d *description) read(ctx context.Context, name string) error {
 	case d.cached == nil && d.served == nil:
 		return &exitError{code: exitUnavailable, err: fmt.Errorf("%s is neither in the cache nor on the server", d.called)}
 	}
+	d.events = readEvents(ctx, d.at.client, mapping.Kind.Kind, d.key, d.uid())
 	return nil
+}
+
+// uid is that of the server's object; of the cache's where the server has none.
+func (d *description) uid() string {
+	if d.served != nil {
+		return string(d.served.GetUID())
+	}
+	return d.cached.Head.UID
 }
 
 func (d *description) write(ctx context.Context, w io.Writer, last int) error {
@@ -174,6 +185,7 @@ func (d *description) write(ctx context.Context, w io.Writer, last int) error {
 	for _, change := range differing {
 		fmt.Fprintf(&b, "  %s\n", oneLine(change.text(true)))
 	}
+	d.events.write(&b)
 	if d.sight.flags.to != "" {
 		d.readers(ctx, &b)
 		d.timeline(ctx, &b, last)

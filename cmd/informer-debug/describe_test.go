@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -18,7 +20,8 @@ func TestDescribeOnACluster(t *testing.T) {
 	r := invoke(t, "describe", "po/web-1", "-n", "shop", server)
 	require.Equal(t, exitOK, r.code, r.errOut)
 	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", r.lines()[0])
-	require.Len(t, r.lines(), 3, r.out)
+	require.Len(t, r.lines(), 4, r.out)
+	require.Equal(t, "The cluster has no Events of it.", r.lines()[3])
 
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
@@ -81,4 +84,83 @@ func TestDescribeSaysWhatControllersDo(t *testing.T) {
 	r = invoke(t, "describe", "pods/bad", "--attach="+process.URL, server)
 	require.Equal(t, exitUsage, r.code)
 	require.Contains(t, r.errOut, "pods/bad is in a namespace: say which with -n")
+}
+
+// event writes an Event of shop/web-1 that is some minutes old.
+func event(t *testing.T, srv *apiserver.Server, name string, minutes int, change ...func(*corev1.Event)) {
+	t.Helper()
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-24 * time.Hour))},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "web-1"},
+		Type:           corev1.EventTypeNormal, Reason: "Pulled", Message: "said " + name,
+		LastTimestamp: metav1.NewTime(time.Now().Add(-time.Duration(minutes) * time.Minute)),
+	}
+	for _, f := range change {
+		f(e)
+	}
+	_, err := srv.Put(e)
+	require.NoError(t, err)
+}
+
+// The last Events of an object are shown, the newest last, and those of others are not.
+func TestDescribeShowsEvents(t *testing.T) {
+	srv, server := cluster(t, apiserver.Options{})
+	pod, err := srv.Get(pods(), object.Key{Namespace: "shop", Name: "web-1"})
+	require.NoError(t, err)
+	describe := []string{"describe", "po/web-1", "-n", "shop", server}
+	event(t, srv, "c", 10, func(e *corev1.Event) { e.InvolvedObject.UID = pod.GetUID() })
+	event(t, srv, "a", 0, func(e *corev1.Event) { // as events.k8s.io has them
+		e.Type, e.Reason, e.Message, e.LastTimestamp = corev1.EventTypeWarning, "BackOff", "one\x1b[2J\ntwo", metav1.Time{}
+		e.EventTime = metav1.NewMicroTime(time.Now().Add(-time.Hour))
+		e.Series = &corev1.EventSeries{Count: 7, LastObservedTime: metav1.NewMicroTime(time.Now().Add(-5 * time.Minute))}
+	})
+	event(t, srv, "b", 60, func(e *corev1.Event) { e.Count = 3 })
+	event(t, srv, "former", 1, func(e *corev1.Event) { e.InvolvedObject.UID = "of the pod before" })
+	event(t, srv, "other", 1, func(e *corev1.Event) { e.InvolvedObject.Name = "web-2" })
+	event(t, srv, "deployment", 1, func(e *corev1.Event) { e.InvolvedObject.Kind = "Deployment" })
+	requests := 0
+	srv.SetAuthorizer(func(a apiserver.Attributes) bool {
+		if a.Resource == "events" {
+			requests++
+		}
+		return true
+	})
+	r := invoke(t, describe...)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, 1, requests)
+	require.Regexp(t, `\nEvents of it in the cluster:\n`+
+		`  AGE +TYPE +REASON +COUNT +MESSAGE\n`+
+		`  60m +Normal +Pulled +3 +said b\n`+
+		`  10m +Normal +Pulled +1 +said c\n`+
+		`  5m\d*s? +Warning +BackOff +7 +one \[2J two\n$`, r.out)
+
+	for n := range 10 {
+		event(t, srv, fmt.Sprint("more-", n), 20+n)
+	}
+	r = invoke(t, describe...)
+	require.Contains(t, r.out, "\nThe last 10 of 13 Events of it in the cluster:\n")
+	lines := r.lines()
+	require.Len(t, lines[len(lines)-11:], 11)
+	require.Contains(t, lines[len(lines)-10], "said more-7")
+	require.Contains(t, lines[len(lines)-1], "BackOff")
+
+	srv.SetAuthorizer(apiserver.Deny("", "events"))
+	r = invoke(t, describe...)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Regexp(t, `\nIts Events may not be read: .*events is forbidden: .*\n$`, r.out)
+	srv.SetAuthorizer(nil)
+	srv.Faults().Add(apiserver.Fault{Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+	r = invoke(t, describe...)
+	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Contains(t, r.out, "\nIts Events could not be read: ")
+
+	// Events of what has no namespace are in one.
+	_, err = srv.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	require.NoError(t, err)
+	srv.Faults().Clear()
+	event(t, srv, "node", 1, func(e *corev1.Event) {
+		e.Namespace, e.InvolvedObject = "default", corev1.ObjectReference{Kind: "Node", Name: "n1", UID: "n1"}
+	})
+	r = invoke(t, "describe", "node/n1", server)
+	require.Regexp(t, `  60s|1m +Normal +Pulled +1 +said node\n$`, r.out)
 }

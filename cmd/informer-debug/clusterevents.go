@@ -1,0 +1,141 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
+)
+
+const (
+	// eventsShown is how many Events of an object are shown.
+	eventsShown = 10
+
+	// eventsPatience is how long they are waited for: what else is known of the object is
+	// worth more.
+	eventsPatience = 10 * time.Second
+)
+
+// eventsMapping is where Events are served. Every server has them there.
+var eventsMapping = discovery.Mapping{
+	Kind:       corev1.SchemeGroupVersion.WithKind("Event"),
+	Resource:   corev1.SchemeGroupVersion.WithResource("events"),
+	Namespaced: true,
+	Verbs:      []string{"list"},
+}
+
+// clusterEvents are the Event objects that a cluster has of one object.
+type clusterEvents struct {
+	last []clusterEvent // the newest ones, newest last
+	all  int
+	err  error // why they are not known
+}
+
+// clusterEvent is one of them.
+type clusterEvent struct {
+	at                   time.Time // when it happened last; zero where that is not told
+	typ, reason, message string
+	count                int
+}
+
+// readEvents asks for the Events of an object with one request. Of an object that was made
+// again, those of the one before are left out.
+func readEvents(ctx context.Context, client *rest.Client, kind string, key object.Key, uid string) (found clusterEvents) {
+	ctx, cancel := context.WithTimeoutCause(ctx, eventsPatience, fmt.Errorf("no answer within %s", eventsPatience))
+	defer cancel()
+	of := fields.Set{"involvedObject.kind": kind, "involvedObject.name": key.Name}
+	if key.Namespace != "" {
+		of["involvedObject.namespace"] = key.Namespace
+	}
+	events := rest.ResourceForMapping[*unstructured.Unstructured](client, eventsMapping).Namespace(key.Namespace)
+	for o, err := range events.List(ctx, metav1.ListOptions{FieldSelector: of.AsSelector().String()}).Items {
+		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return clusterEvents{err: err}
+		}
+		var e corev1.Event
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &e); err != nil {
+			return clusterEvents{err: fmt.Errorf("event %s: %w", o.GetName(), err)}
+		}
+		if about := string(e.InvolvedObject.UID); about != "" && about != uid && about != key.Name { // kubelets write the name of a Node there
+			continue
+		}
+		found.add(eventOf(&e))
+	}
+	return found
+}
+
+// add keeps an event if it is among the newest.
+func (c *clusterEvents) add(e clusterEvent) {
+	c.all++
+	c.last = append(c.last, e)
+	slices.SortStableFunc(c.last, func(a, b clusterEvent) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.reason, b.reason))
+	})
+	if len(c.last) > eventsShown {
+		c.last = c.last[1:]
+	}
+}
+
+// eventOf reads an Event in the old way of writing and in that with a series.
+func eventOf(e *corev1.Event) clusterEvent {
+	one := clusterEvent{typ: e.Type, reason: e.Reason, message: e.Message, count: max(int(e.Count), 1)}
+	for _, at := range []time.Time{e.CreationTimestamp.Time, e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time} {
+		if at.After(one.at) {
+			one.at = at
+		}
+	}
+	if s := e.Series; s != nil {
+		one.count = max(int(s.Count), 1)
+		if s.LastObservedTime.After(one.at) {
+			one.at = s.LastObservedTime.Time
+		}
+	}
+	return one
+}
+
+// write writes them as a table, or a line that says why there is none.
+func (c *clusterEvents) write(b *strings.Builder) {
+	line := func(format string, args ...any) { fmt.Fprintf(b, "%s\n", oneLine(fmt.Sprintf(format, args...))) }
+	switch {
+	case apierrors.IsForbidden(c.err) || apierrors.IsUnauthorized(c.err):
+		line("Its Events may not be read: %v.", c.err)
+		return
+	case c.err != nil:
+		line("Its Events could not be read: %v.", c.err)
+		return
+	case c.all == 0:
+		line("The cluster has no Events of it.")
+		return
+	case c.all > len(c.last):
+		line("The last %d of %d Events of it in the cluster:", len(c.last), c.all)
+	default:
+		line("Events of it in the cluster:")
+	}
+	t := &table{w: b, header: []string{"  AGE", "TYPE", "REASON", "COUNT", "MESSAGE"}}
+	for _, e := range c.last {
+		age := "-"
+		if !e.at.IsZero() {
+			age = duration.HumanDuration(time.Since(e.at))
+		}
+		t.row("  "+age, orDash(e.typ), orDash(e.reason), strconv.Itoa(e.count), e.message)
+	}
+	_ = t.write() // it writes to memory
+}
