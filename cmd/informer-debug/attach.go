@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/source"
 )
 
 const attachHelp = `--attach says which process to look into:
@@ -31,6 +33,8 @@ type attachFlags struct {
 	connect   connectFlags
 	to        string
 	namespace string
+
+	silence *silence // of the process; nil before there is one
 }
 
 func (f *attachFlags) add(cmd *cobra.Command) {
@@ -47,13 +51,13 @@ func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
 	case f.to == "":
 		return nil, "", usage("--attach is missing: say which process to look into")
 	case kind == "http", kind == "https":
-		return f.attachURL(f.to)
+		return f.attachURL(s, f.to)
 	case kind == "unix":
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", rest)
 		}
-		return attached(&config.Config{Host: "http://localhost", Dial: dial, Timeout: f.connect.load.Timeout}, "", f.to)
+		return f.attached(s, &config.Config{Host: "http://localhost", Dial: dial, Timeout: f.connect.load.Timeout}, "", f.to)
 	case strings.HasPrefix(f.to, "pod/"):
 		return f.attachPod(s)
 	}
@@ -64,7 +68,7 @@ func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
 }
 
 // attachURL goes there with the flags about TLS and the token, and no kubeconfig's.
-func (f *attachFlags) attachURL(address string) (*debug.Client, string, error) {
+func (f *attachFlags) attachURL(s surroundings, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return nil, "", usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
@@ -77,7 +81,7 @@ func (f *attachFlags) attachURL(address string) (*debug.Client, string, error) {
 	if o.Token != "" && u.Scheme == "http" {
 		return nil, "", usage("--token would be sent in the clear: attach to an https URL")
 	}
-	return attached(cfg, "", u.Redacted())
+	return f.attached(s, cfg, "", u.Redacted())
 }
 
 // attachPod goes through the API server.
@@ -95,26 +99,37 @@ func (f *attachFlags) attachPod(s surroundings) (*debug.Client, string, error) {
 		return nil, "", &exitError{code: exitUnavailable, err: err}
 	}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", url.PathEscape(cfg.Namespace), name, port)
-	return attached(cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
+	return f.attached(s, cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
 }
 
-func attached(cfg *config.Config, path, name string) (*debug.Client, string, error) {
+func (f *attachFlags) attached(s surroundings, cfg *config.Config, path, name string) (*debug.Client, string, error) {
 	client, base, err := cfg.HTTPClient()
 	if err != nil {
 		return nil, "", &exitError{code: exitUnavailable, err: err}
 	}
+	f.silence = breakSilence(client, name, cfg, newConsole(s, false))
 	return debug.Attach(base.String()+path, client), name, nil
 }
 
-// unanswered is an error of a process that is looked into.
+// unanswered is an error of a process that is looked into. It is nil where the time of ctx is
+// over: only the verb knows whether that is a failure.
 func (f *attachFlags) unanswered(ctx context.Context, name string, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &exitError{code: exitRuntime, err: errInterrupted}
+	case ctx.Err() != nil:
 		return nil
 	}
 	e := &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", name, err)}
 	pod := strings.HasPrefix(f.to, "pod/")
 	refused, answered := errors.AsType[*debug.RefusedError](err)
+	stuck, mute := errors.AsType[*source.StuckError](err)
 	switch {
+	case mute && f.to != "":
+		e.err = stuck // it names the process
+		if stuck.What == stepHead || stuck.What == stepBody {
+			e.hint = "it takes the question and says nothing: it may be stopped, or have no CPU or memory left; --request-timeout says how long to wait"
+		}
 	case !answered && !pod:
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // and no advice about an API server
 			e.err = fmt.Errorf("%s: %w", name, op)
@@ -122,13 +137,33 @@ func (f *attachFlags) unanswered(ctx context.Context, name string, err error) er
 		e.hint = "does the process run there, and serve " + debug.Path + "? --attach says where to look"
 	case !answered:
 	case pod && strings.Contains(refused.Text, "error trying to reach service"):
-		e.hint = fmt.Sprintf("if the process listens at the loopback interface of its pod: kubectl port-forward %s %s, and --attach http://localhost:%[2]s", strings.Split(f.to, ":")[0], defaultPort)
+		e.hint = "if the process listens at the loopback interface of its pod: " + f.forward()
+	case pod && strings.Contains(refused.Text, "address not allowed"):
+		e.hint = fmt.Sprintf("the pod has no address that the API server connects to: see whether it runs, or go by %s", f.forward())
 	case pod && refused.Code == http.StatusForbidden && strings.Contains(refused.Text, "proxy"):
-		e.hint = `ask for the verb "get" on pods/proxy, or use kubectl port-forward`
+		e.hint = `ask for the verb "get" on pods/proxy, or go by ` + f.forward()
 	case refused.Code == http.StatusUnauthorized, refused.Code == http.StatusForbidden:
 		e.hint = `the process asks the API server who may look: a ClusterRole with nonResourceURLs ["` + debug.Path + `*"] and verb get allows it; give --token`
 	case refused.Code == http.StatusNotFound && strings.HasPrefix(refused.Text, "404 page"):
 		e.hint = "nothing is served at " + debug.Path + " there: a manager does at PprofBindAddress, others with debug.New"
 	}
 	return e
+}
+
+// forward is the way to a pod that needs no proxy of the API server's.
+func (f *attachFlags) forward() string {
+	pod, port, _ := strings.Cut(f.to, ":")
+	if f.namespace != "" {
+		pod += " -n " + f.namespace
+	}
+	port = cmp.Or(port, defaultPort)
+	return fmt.Sprintf("kubectl port-forward %s %s, and --attach http://localhost:%[2]s", pod, port)
+}
+
+// silent is the error of a process that had no time left to answer.
+func (f *attachFlags) silent(called string) error {
+	if missing := f.silence.unheard(); missing != nil {
+		return missing
+	}
+	return fmt.Errorf("%s has not answered", called)
 }

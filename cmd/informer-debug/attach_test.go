@@ -146,8 +146,8 @@ func TestWaysToAProcess(t *testing.T) {
 		attach, want string
 		code         int
 	}{
-		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens at the loopback interface of its pod: kubectl port-forward pod/closed 6060, and", exitUnavailable},
-		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb", exitUnavailable},
+		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens at the loopback interface of its pod: kubectl port-forward pod/closed -n shop 6060, and --attach http://localhost:6060", exitUnavailable},
+		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb \"get\" on pods/proxy, or go by kubectl port-forward pod/other -n shop 1, and --attach http://localhost:1", exitUnavailable},
 		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exitUnavailable},
 		{closed.URL, "connection refused", exitUnavailable},
 		{"", "name what to look at", exitUsage},

@@ -24,6 +24,7 @@ type checkFlags struct {
 	timeout time.Duration
 	limit   int
 	output  choice
+	console *console // set by run
 }
 
 func newCheck(s surroundings) *cobra.Command {
@@ -81,6 +82,15 @@ concern the process alone.
 	return cmd
 }
 
+// unlessLeft is the error of a verb that goes on until somebody ends it, which is no failure at
+// any time.
+func unlessLeft(err error) error {
+	if errors.Is(err, errInterrupted) {
+		return nil
+	}
+	return err
+}
+
 // limited is ctx with --timeout.
 func limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
@@ -103,6 +113,7 @@ func (f *checkFlags) check(look *sightFlags) error {
 
 // run compares all informers of the sight.
 func (f *checkFlags) run(ctx context.Context, s surroundings, v *sight, types string) error {
+	f.console = newConsole(s, false)
 	if err := v.ready(ctx); err != nil {
 		return err
 	}
@@ -195,7 +206,7 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 	if err != nil {
 		return nil, &exitError{code: exitUnavailable, err: err}
 	}
-	c := &comparison{process: v.process, which: i.Which(), status: *i}
+	c := &comparison{process: v.process, which: i.Which(), status: *i, console: f.console}
 	if c.parts, err = v.parts(ctx, at, scopes); err != nil {
 		return nil, err
 	}

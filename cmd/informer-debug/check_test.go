@@ -239,7 +239,7 @@ func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
 func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 	for _, stuck := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			srv, j, stdout, _ := bubbled(t, 0)
+			srv, j, stdout, stderr := bubbled(t, 0)
 			s := j.surroundings
 			var look sightFlags
 			look.allNamespaces = true
@@ -257,6 +257,7 @@ func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			err = unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
+			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may pass: the cache is complete up to version \d+, and the list of the server is of version \d+: no bookmark has come so far; .*\n$`, stderr.String())
 			if stuck < flags.timeout {
 				require.NoError(t, err)
 				require.Contains(t, stdout.String(), "pods: 2 objects equal at version ")

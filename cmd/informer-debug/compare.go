@@ -68,8 +68,11 @@ type comparison struct {
 	which     debug.Which
 	namespace string // of the objects; empty for all
 	parts     []part
+	console   *console // where it is told what is waited for
 
 	status debug.Informer // as it was last seen
+	since  time.Time      // when it began
+	told   bool           // what is waited for
 }
 
 // pollEvery is how often a process is asked whether it has come further.
@@ -94,6 +97,7 @@ type compared struct {
 // run compares. When ctx is over before it is sure, it returns what it has, with Unsure, and
 // errTimedOut.
 func (c *comparison) run(ctx context.Context) (*compared, error) {
+	c.since = time.Now()
 	before, err := c.cached(ctx)
 	if err != nil {
 		return nil, err
@@ -154,14 +158,23 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []differ
 		if found = differences(cache, list); len(found) == 0 || cache.synced && object.ReachedRV(cache.rv, list.rv) {
 			return found, nil
 		}
-		if err := c.moved(ctx, cache); err != nil {
+		if err := c.moved(ctx, cache, func() { c.late(len(found), list) }); err != nil {
 			return found, err
 		}
 	}
 }
 
-// moved waits until the cache has come further.
-func (c *comparison) moved(ctx context.Context, from *cached) error {
+// late tells once what is waited for, when that has lasted.
+func (c *comparison) late(differing int, list *served) {
+	if c.told || time.Since(c.since) < lateAfter {
+		return
+	}
+	c.told = true
+	c.console.state(time.Now(), "%-12s  %s: %d of %d objects differ, which may pass: %s", "waiting", c.which.Informer, differing, len(list.objects), c.behind(list))
+}
+
+// moved waits until the cache has come further. It calls look whenever it has not.
+func (c *comparison) moved(ctx context.Context, from *cached, look func()) error {
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	for {
@@ -181,6 +194,7 @@ func (c *comparison) moved(ctx context.Context, from *cached) error {
 		if c.status = status.Informers[n]; c.status.RV != from.rv || c.status.Synced != from.synced {
 			return nil
 		}
+		look()
 	}
 }
 

@@ -78,8 +78,11 @@ func runDescribe(ctx context.Context, s surroundings, look *sightFlags, arg stri
 		return err
 	}
 	defer v.close()
-	if err := v.wait(ctx); err != nil || ctx.Err() != nil {
+	if err := v.wait(ctx); err != nil {
 		return err
+	}
+	if ctx.Err() != nil {
+		return &exitError{code: exitRuntime, err: errInterrupted}
 	}
 	if v.played != nil {
 		return v.describeRecorded(ctx, s.stdout, types, name, last)

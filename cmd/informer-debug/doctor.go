@@ -21,6 +21,9 @@ type doctorFlags struct {
 	output        choice
 }
 
+// doctorFor is how long it looks unless a flag says otherwise.
+const doctorFor = 5 * time.Second
+
 func newDoctor(s surroundings) *cobra.Command {
 	flags := doctorFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
@@ -51,7 +54,7 @@ What is wrong comes first.
 	flags.add(cmd)
 	noReplay(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
 	cmd.Flags().BoolVarP(&flags.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
-	cmd.Flags().DurationVar(&flags.period, "for", 5*time.Second, "how long to look for bookmarks, and for queues that grow")
+	cmd.Flags().DurationVar(&flags.period, "for", doctorFor, "how long to look for bookmarks, and for queues that grow")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		types := strings.Join(args, "")
@@ -76,6 +79,9 @@ What is wrong comes first.
 func (f *doctorFlags) run(ctx context.Context, s surroundings, types string) error {
 	var found findings
 	var err error
+	if f.period > doctorFor {
+		newConsole(s, false).state(time.Now(), "%-12s  for %s, as --for says", "looking", f.period)
+	}
 	if f.to != "" {
 		err = f.process(ctx, s, &found)
 	} else {

@@ -68,6 +68,8 @@ func (f *follower) run(ctx context.Context) error {
 		}
 	}
 	switch {
+	case errors.Is(context.Cause(ctx), errTimedOut) && f.attach.silence.unheard() != nil:
+		return f.flags.timedOut(f.attach.silence.unheard())
 	case errors.Is(context.Cause(ctx), errTimedOut):
 		return &exitError{code: exitTimeout, err: fmt.Errorf("%s: %d events in %s", called, shown, f.flags.timeout)}
 	case ctx.Err() != nil:

@@ -138,8 +138,15 @@ TYPE get lists the informers.
 		ctx, cancel := limited(cmd.Context(), flags.timeout)
 		defer cancel()
 		err := runGet(ctx, s, &look, &flags, args)
+		if flags.watch {
+			err = unlessLeft(err)
+		}
 		if err == nil && errors.Is(context.Cause(ctx), errTimedOut) {
-			err = &exitError{code: exitTimeout, err: fmt.Errorf("--timeout of %s is over", flags.timeout)}
+			over := fmt.Errorf("--timeout of %s is over", flags.timeout)
+			if missing := look.silence.unheard(); missing != nil {
+				over = fmt.Errorf("%w: %w", over, missing)
+			}
+			err = &exitError{code: exitTimeout, err: over}
 		}
 		return err
 	}
@@ -190,7 +197,10 @@ func runGet(ctx context.Context, s surroundings, look *sightFlags, flags *getFla
 
 // overBefore is the end of get before there was anything to show.
 func (f *getFlags) overBefore(ctx context.Context, missing error) error {
-	if !errors.Is(context.Cause(ctx), errTimedOut) || missing == nil {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return &exitError{code: exitRuntime, err: errInterrupted}
+	case missing == nil:
 		return nil
 	}
 	return &exitError{code: exitTimeout, err: fmt.Errorf("--timeout of %s is over: %w", f.timeout, missing)}

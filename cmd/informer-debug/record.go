@@ -152,7 +152,10 @@ func (f *recordFlags) attached(ctx context.Context, s surroundings, c *console) 
 	defer cancel()
 	from, err := process.Recording(ctx)
 	if err != nil {
-		return f.sight.unanswered(ctx, called, err)
+		if failed := f.sight.unanswered(ctx, called, err); failed != nil {
+			return failed
+		}
+		return &exitError{code: exitUnavailable, err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.silent(called))}
 	}
 	defer from.Close()
 	began := time.Now()

@@ -27,7 +27,7 @@ const (
 
 const exitHelp = `Exit codes:
   0    done, or ended by Ctrl-C, by --count, or by demo's --duration
-  1    runtime error, for example stdout was closed; Ctrl-C before check or wait know the answer
+  1    runtime error, for example stdout was closed; Ctrl-C before there was an answer to show
   2    usage: a flag, a selector or an argument is wrong
   3    cannot connect, not allowed, or the server does not serve TYPE
   4    what was asked about is not so: of check, a cache differs from the server; of doctor, there is a problem;

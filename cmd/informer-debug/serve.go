@@ -64,7 +64,7 @@ func runServe(ctx context.Context, s surroundings, look *sightFlags, types, list
 	}
 	defer v.close()
 	if _, err := v.process.Status(ctx); err != nil {
-		return v.unanswered(ctx, err)
+		return unlessLeft(v.unanswered(ctx, err))
 	}
 	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.process)), Logger: c.logger(), Drain: time.Second})
 	if err != nil {

@@ -125,8 +125,10 @@ func (f *shardsFlags) run(ctx context.Context, s surroundings, group string) err
 	for n := 1; ; n++ {
 		groups, err := l.look(ctx, group)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil && n > 1:
 			return nil
+		case ctx.Err() != nil:
+			return &exitError{code: exitRuntime, err: errInterrupted}
 		case err != nil:
 			return err
 		}

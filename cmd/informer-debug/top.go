@@ -63,7 +63,7 @@ func runTop(ctx context.Context, s surroundings, look *sightFlags, types string,
 	defer v.close()
 	// A process that cannot be reached is better told of before the screen is there.
 	if _, err := v.process.Status(ctx); err != nil {
-		return v.unanswered(ctx, err)
+		return unlessLeft(v.unanswered(ctx, err))
 	}
 	screen, err := tcell.NewScreen()
 	if err == nil {
@@ -73,6 +73,7 @@ func runTop(ctx context.Context, s surroundings, look *sightFlags, types string,
 		return &exitError{code: exitRuntime, err: err, hint: "top cannot use this terminal: check TERM"}
 	}
 	defer screen.Fini()
+	look.silence.hush() // the screen says it
 	top.Run(ctx, screen, v.process, top.Options{Called: v.called, Interval: interval})
 	return nil
 }

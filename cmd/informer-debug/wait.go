@@ -102,6 +102,7 @@ type waiter struct {
 	*waitFlags
 	sight    *sight
 	subjects []subject
+	console  *console
 }
 
 func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, args []string) error {
@@ -124,7 +125,7 @@ func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, a
 		return err
 	}
 	defer v.close()
-	w := &waiter{waitFlags: f, sight: v}
+	w := &waiter{waitFlags: f, sight: v, console: newConsole(s, false)}
 	if w.subjects, err = v.name(ctx, subjects); err != nil {
 		return err
 	}
@@ -143,6 +144,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	told := w.sight.tidings(ctx, w.informer())
 	defer told.close()
 	var missing []string
+	began, said := time.Now(), false
 	for over := false; ; {
 		met, lacks, err := w.look(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -165,6 +167,10 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 			return lacking(missing)
 		case over:
 			return &exitError{code: exitFalse, err: fmt.Errorf("the recording is over: %w", lacking(missing))}
+		}
+		if !said && time.Since(began) >= lateAfter {
+			said = true
+			w.console.state(time.Now(), "%-12s  %v", "waiting", lacking(missing))
 		}
 		pause(ctx, w.sight.rest()) // changes come many at once
 		if over, err = told.next(ctx, tick); err != nil && ctx.Err() == nil {
@@ -236,4 +242,4 @@ func (w *waiter) stopped() error {
 }
 
 // silent is the error of a process that had no time left to answer.
-func (v *sight) silent() error { return fmt.Errorf("%s has not answered", v.called) }
+func (v *sight) silent() error { return v.flags.silent(v.called) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,7 +25,7 @@ import (
 func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.Server)) (text string, took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv, j, stdout, _ := bubbled(t, 0)
+		srv, j, stdout, stderr := bubbled(t, 0)
 		j.config.Namespace = "shop"
 		var look sightFlags
 		require.NoError(t, look.check())
@@ -42,8 +43,14 @@ func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.
 		ctx, cancel := limited(t.Context(), flags.timeout)
 		defer cancel()
 		began := time.Now()
-		err = unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects}).wait(ctx, stdout))
+		err = unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects, console: j.console}).wait(ctx, stdout))
 		text, took = stdout.String(), time.Since(began)
+		switch said := strings.Contains(stderr.String(), "  waiting  "); {
+		case took > lateAfter+2*lookAtLeast:
+			require.True(t, said, "it waits without a word\n%s", stderr)
+		case took < lateAfter:
+			require.False(t, said, stderr)
+		}
 	})
 	return text, took, err
 }

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/source"
+)
+
+const (
+	// lateAfter is how long whoever waits is left without a word.
+	lateAfter = 3 * time.Second
+
+	// silentFor bounds the silence of a process where no flag does.
+	silentFor = 90 * time.Second
+)
+
+// What an answer is waited for in.
+const (
+	stepConnection = "waiting for a connection"
+	stepLookup     = "name lookup"
+	stepConnect    = "connecting"
+	stepHandshake  = "TLS handshake"
+	stepHead       = "the request is sent"
+	stepBody       = "in the middle of the answer"
+)
+
+// silence asks a process. Where an answer is late it tells what is waited for, once until the
+// next answer comes, and it gives up an answer that stops in the middle. It is safe for
+// concurrent use.
+type silence struct {
+	next   http.RoundTripper
+	called string        // what messages call the process
+	within time.Duration // how long an answer may stop in the middle
+
+	mu      sync.Mutex // guards the rest
+	console *console
+	told    bool  // since the last answer
+	missing error // what the last question waited for that had no answer; nil after one that had
+}
+
+// breakSilence puts a silence between a client and its process.
+func breakSilence(client *http.Client, called string, cfg *config.Config, c *console) *silence {
+	s := &silence{next: client.Transport, called: called, within: cmp.Or(cfg.Timeout, silentFor), console: c}
+	client.Transport = s
+	return s
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *silence) RoundTrip(req *http.Request) (*http.Response, error) {
+	asked := req.Context()
+	p := new(source.Progress)
+	ctx, cancel := context.WithCancelCause(s.traced(asked, p))
+	told := later(lateAfter, func() { s.tell(p.Waiting(nil)) })
+	resp, err := s.next.RoundTrip(req.WithContext(ctx))
+	told()
+	if err != nil {
+		cancel(nil)
+		return nil, s.unanswered(asked, p.Waiting(nil), err)
+	}
+	s.answered()
+	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
+	resp.Body = &answerBody{
+		ReadCloser: resp.Body, silence: s, ctx: ctx, cancel: cancel,
+		endless: resp.StatusCode == http.StatusOK && form != "application/json",
+	}
+	return resp, nil
+}
+
+// traced returns a context whose request notes its steps in p.
+func (s *silence) traced(ctx context.Context, p *source.Progress) context.Context {
+	step := func(what string) { p.Step(s.called, what) }
+	step(stepConnection)
+	return httptrace.WithClientTrace(source.WithProgress(ctx, p), &httptrace.ClientTrace{
+		GetConn:           func(string) { step(stepConnection) },
+		DNSStart:          func(httptrace.DNSStartInfo) { step(stepLookup) },
+		ConnectStart:      func(string, string) { step(stepConnect) },
+		TLSHandshakeStart: func() { step(stepHandshake) },
+		GotConn:           func(httptrace.GotConnInfo) { step(stepHead) },
+	})
+}
+
+// later calls f after d, unless stop is called before. Stop waits for a call that has begun.
+func later(d time.Duration, f func()) (stop func()) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() {
+		defer close(done)
+		f()
+	})
+	return func() {
+		if !timer.Stop() {
+			<-done
+		}
+	}
+}
+
+// tell says what is waited for.
+func (s *silence) tell(what error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.told {
+		s.told = true
+		s.console.trouble(time.Now(), "%-12s  %v", "waiting", what)
+	}
+}
+
+func (s *silence) answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told, s.missing = false, nil
+}
+
+// unanswered is the error of a question that had no answer: where the process was silent for
+// too long, what was waited for and how long.
+func (s *silence) unanswered(asked context.Context, waited *source.StuckError, err error) error {
+	if asked.Err() == nil && !mute(err) {
+		return err
+	}
+	if waited.For >= time.Second {
+		s.mu.Lock()
+		s.missing = waited
+		s.mu.Unlock()
+	}
+	if asked.Err() != nil {
+		return err
+	}
+	return waited
+}
+
+// mute reports whether an error says that nothing came for too long, by who could be reached.
+func mute(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return false
+	}
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost") // which has no type
+}
+
+// unheard is what the last question waited for that had no answer; nil if it had one, or soon.
+func (s *silence) unheard() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.missing
+}
+
+// hush lets nothing be told any more.
+func (s *silence) hush() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.console = nil
+}
+
+// answerBody is the body of an answer, which has to come without long pauses unless it is
+// endless, as a stream of events is.
+type answerBody struct {
+	io.ReadCloser
+	silence *silence
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	endless bool
+}
+
+// Read implements io.Reader.
+func (b *answerBody) Read(p []byte) (int, error) {
+	if b.endless {
+		return b.ReadCloser.Read(p)
+	}
+	began := time.Now()
+	waited := func() *source.StuckError {
+		return &source.StuckError{Host: b.silence.called, What: stepBody, For: time.Since(began)}
+	}
+	told := later(lateAfter, func() { b.silence.tell(waited()) })
+	given := later(b.silence.within, func() { b.cancel(waited()) })
+	n, err := b.ReadCloser.Read(p)
+	told()
+	given()
+	if err != nil && err != io.EOF {
+		if stuck, ok := errors.AsType[*source.StuckError](context.Cause(b.ctx)); ok {
+			return n, stuck
+		}
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *answerBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// answering is a network in which a process answers as the test says.
+type answering func(*http.Request) (*http.Response, error)
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
+
+// after answers after d, unless the question is taken back.
+func after(d time.Duration, form string, body func(*http.Request) io.Reader) answering {
+	return func(r *http.Request) (*http.Response, error) {
+		if !pause(r.Context(), d) {
+			return nil, r.Context().Err()
+		}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: io.NopCloser(body(r)), Request: r}, nil
+	}
+}
+
+// empty is an answer that says nothing.
+func empty(*http.Request) io.Reader { return strings.NewReader("{}") }
+
+// untilDone is a body that has begun, and does not go on before its question is taken back.
+type untilDone struct {
+	ctx   context.Context
+	begun bool
+}
+
+func (b *untilDone) Read(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		return copy(p, `{"informers":`), nil
+	}
+	<-b.ctx.Done()
+	return 0, b.ctx.Err()
+}
+
+// quietly runs body in a bubble with a process that answers so.
+func quietly(t *testing.T, answers answering, body func(t *testing.T, process *debug.Client, s *silence, stderr *transcript)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var stdout, stderr transcript
+		client := &http.Client{Transport: answers}
+		s := breakSilence(client, "pod/janitor", &config.Config{}, newConsole(around(&stdout, &stderr), false))
+		body(t, debug.Attach("http://janitor", client), s, &stderr)
+	})
+}
+
+// Whoever waits is told for what, once until there is an answer.
+func TestLateAnswersAreTold(t *testing.T) {
+	late := regexp.MustCompile(`(?m)^! \S+  waiting       no answer from pod/janitor for 3s \(waiting for a connection\)$`)
+	quietly(t, after(10*time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *transcript) {
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { _, _ = process.Status(t.Context()) }) // what it says is of no interest
+		}
+		time.Sleep(lateAfter - time.Millisecond)
+		require.Empty(t, stderr.String())
+		both.Wait()
+		require.Len(t, late.FindAllString(stderr.String(), -1), 1, stderr)
+		require.NoError(t, s.unheard())
+		_, _ = process.Status(t.Context())
+		require.Len(t, late.FindAllString(stderr.String(), -1), 2, "it was silent again\n%s", stderr)
+		s.hush()
+		_, _ = process.Status(t.Context())
+		require.Len(t, late.FindAllString(stderr.String(), -1), 2, stderr)
+	})
+	quietly(t, after(time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *transcript) {
+		_, err := process.Status(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, stderr.String())
+	})
+}
+
+// What was asked in vain is known when the time is over.
+func TestWhatWasNotAnsweredIsKnown(t *testing.T) {
+	quietly(t, after(time.Hour, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, _ *transcript) {
+		require.NoError(t, s.unheard())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := process.Status(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, s.unheard(), "no answer from pod/janitor for 5s (waiting for a connection)")
+	})
+}
+
+// An answer that stops in the middle is given up, and a stream is not.
+func TestAnswersThatStopInTheMiddle(t *testing.T) {
+	for form, ends := range map[string]bool{"application/json": true, "text/event-stream": false} {
+		stops := func(r *http.Request) io.Reader { return &untilDone{ctx: r.Context()} }
+		quietly(t, after(time.Millisecond, form, stops), func(t *testing.T, process *debug.Client, _ *silence, stderr *transcript) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			began := time.Now()
+			var err error
+			if ends {
+				_, err = process.Status(ctx)
+				require.ErrorContains(t, err, "no answer from pod/janitor for 1m30s (in the middle of the answer)")
+				require.Equal(t, silentFor+time.Millisecond, time.Since(began))
+				require.Contains(t, stderr.String(), "waiting       no answer from pod/janitor for 3s (in the middle of the answer)")
+				return
+			}
+			for _, failed := range process.Events(ctx, "", object.Key{}) {
+				err = failed
+			}
+			require.NoError(t, err)
+			require.Equal(t, time.Hour, time.Since(began))
+			require.Empty(t, stderr.String())
+		})
+	}
+}
+
+// silentProcess takes questions and does not answer. It tells of each question.
+func silentProcess(t *testing.T) (at string, asked <-chan struct{}) {
+	t.Helper()
+	questions := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		questions <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, questions
+}
+
+// The message of a process that takes questions and does not answer says so.
+func TestASilentProcessIsNamed(t *testing.T) {
+	at, _ := silentProcess(t)
+	r := invoke(t, "get", "--request-timeout=3500ms", "--attach="+at)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3s \(the request is sent\)\n`+
+		`informer-debug: no answer from `+at+` for 3.5s \(the request is sent\)\n`+
+		`  it takes the question and says nothing: it may be stopped, .*--request-timeout says how long to wait\n$`, r.errOut)
+
+	file := filepath.Join(t.TempDir(), "bug.recording")
+	for want, args := range map[string][]string{
+		"--timeout of 1.1s is over: no answer from " + at + " for 1.1s":                           {"get", "pods", "--timeout=1100ms"},
+		"--timeout of 1.2s is over: no answer from " + at + " for 1.2s":                           {"watch", "pods", "--timeout=1200ms"},
+		"--duration of 1.3s is over, and nothing is recorded: no answer from " + at + " for 1.3s": {"record", "-o", file, "--duration=1300ms"},
+	} {
+		r := invoke(t, append(args, "--attach="+at)...)
+		require.NotEqual(t, exitOK, r.code)
+		require.Contains(t, r.errOut, want)
+	}
+	require.NoFileExists(t, file)
+}
+
+// Whoever is interrupted before there is an answer has none, and the exit code says so. What
+// goes on until it is ended may be ended at any time.
+func TestInterruptedBeforeTheAnswer(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	for code, verbs := range map[int][][]string{
+		exitRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1"}, {"describe", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
+		exitOK:      {{"get", "pods", "-w"}, {"watch", "pods"}, {"serve"}},
+	} {
+		for _, args := range verbs {
+			at, asked := silentProcess(t)
+			ctx, interrupt := context.WithCancel(t.Context())
+			go func() {
+				<-asked
+				interrupt()
+			}()
+			var stdout, stderr transcript
+			r := finish(t, ctx, append(args, "--attach="+at), around(&stdout, &stderr))
+			require.Equal(t, code, r.code, "%s\n%s", args, r.errOut)
+			require.Equal(t, code != exitOK, strings.Contains(r.errOut, "informer-debug: "+errInterrupted.Error()), "%s\n%s", args, r.errOut)
+			require.Empty(t, r.out, args)
+		}
+	}
+	require.NoError(t, unlessLeft(&exitError{err: errInterrupted}))
+	require.Error(t, unlessLeft(errors.New("another")))
+}
