@@ -1,0 +1,66 @@
+package debugger
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+)
+
+// Deaf is a transport that keeps the changes of one object from watches, as something broken on
+// the way would. It is safe for concurrent use.
+type Deaf struct {
+	Next http.RoundTripper
+
+	name atomic.Pointer[string]
+}
+
+// To keeps the changes of objects of that name back from now on; of none if it is empty. The
+// name must be no part of another's.
+func (d *Deaf) To(name string) { d.name.Store(&name) }
+
+// RoundTrip implements http.RoundTripper. It asks for JSON, which has each event on a line.
+func (d *Deaf) RoundTrip(req *http.Request) (*http.Response, error) {
+	watch := strings.Contains(req.URL.RawQuery, "watch=")
+	if watch {
+		req = req.Clone(req.Context())
+		req.Header.Set("Accept", "application/json")
+	}
+	resp, err := d.Next.RoundTrip(req)
+	if err == nil && watch {
+		resp.Body = &deafBody{Closer: resp.Body, events: bufio.NewReader(resp.Body), deaf: d}
+	}
+	return resp, err
+}
+
+// hears reports whether an event is passed on.
+func (d *Deaf) hears(event []byte) bool {
+	name := d.name.Load()
+	return name == nil || *name == "" || !bytes.Contains(event, []byte(`"name":"`+*name+`"`))
+}
+
+// deafBody is the body of a watch.
+type deafBody struct {
+	io.Closer
+	events *bufio.Reader
+	deaf   *Deaf
+	event  []byte // that is being read
+	err    error  // behind it
+}
+
+// Read implements io.Reader.
+func (b *deafBody) Read(p []byte) (int, error) {
+	for len(b.event) == 0 {
+		if b.err != nil {
+			return 0, b.err
+		}
+		if b.event, b.err = b.events.ReadBytes('\n'); !b.deaf.hears(b.event) {
+			b.event = nil
+		}
+	}
+	n := copy(p, b.event)
+	b.event = b.event[n:]
+	return n, nil
+}
