@@ -1,11 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,76 +18,48 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/test/debugger"
 )
-
-// debugger is informer-debug as a program.
-type debugger struct {
-	*testing.T
-	program string
-	flags   []string // behind all others
-}
 
 // TestInformerDebug runs the verbs that end by themselves on the real API server: with informers
 // of their own, and attached to a program.
 func TestInformerDebug(t *testing.T) {
 	client, ns := admin(t)
-	program := filepath.Join(t.TempDir(), "informer-debug")
-	out, err := exec.CommandContext(t.Context(), "go", "-C", "../..", "build", "-o", program, "./cmd/informer-debug").CombinedOutput()
-	require.NoError(t, err, string(out))
-	t.Run("on a cluster", func(t *testing.T) { debugCluster(&debugger{T: t, program: program}, client, ns) })
-	t.Run("of a process", func(t *testing.T) { debugProcess(&debugger{T: t, program: program}, client, newNamespace(t, client)) })
+	built := debugger.New(t, "../..")
+	t.Run("on a cluster", func(t *testing.T) { debugCluster(t, built.In(t), client, ns) })
+	t.Run("of a process", func(t *testing.T) { debugProcess(t, built.In(t), client, newNamespace(t, client)) })
 }
 
-// run runs it to its end, which has to have the exit code, and returns what it wrote to stdout.
-func (d *debugger) run(code int, args ...string) string {
-	d.Helper()
-	ctx, cancel := context.WithTimeout(d.Context(), deadline)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, d.program, append(args, d.flags...)...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	ended := 0
-	if e, ok := errors.AsType[*exec.ExitError](err); ok {
-		ended, err = e.ExitCode(), nil
-	}
-	require.NoError(d, err)
-	require.Equal(d, code, ended, "informer-debug %s\n%s%s", strings.Join(args, " "), &stdout, &stderr)
-	return stdout.String()
-}
-
-func debugCluster(d *debugger, client *rest.Client, ns string) {
-	t := d.T
+func debugCluster(t *testing.T, d *debugger.Debugger, client *rest.Client, ns string) {
 	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
 	made, err := maps.Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "settings", Labels: map[string]string{"app": "web"}}, Data: map[string]string{"colour": "blue"},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	d.flags = []string{"--kubeconfig=" + shared.Kubeconfig, "-n", ns}
+	d.Flags = []string{"--kubeconfig=" + shared.Kubeconfig, "-n", ns}
 
-	require.Equal(t, "configmaps/settings\n", d.run(0, "get", "cm", "-l", "app=web", "-o", "name"))
-	require.Equal(t, "blue "+made.ResourceVersion, d.run(0, "get", "cm/settings", "-o", "jsonpath={.data.colour} {.metadata.resourceVersion}"))
-	require.Contains(t, d.run(0, "get", "cm", "-o", "yaml", "-l", "app=web"), "colour: blue")
-	require.Regexp(t, `(?m)^settings +1 +`, d.run(0, "get", "cm", "-l", "app=web", "--no-headers", "--server-print"))
-	require.Contains(t, d.run(0, "watch", "cm", "-l", "app=web", "-c", "1", "-o", "jsonl"), `"colour":"blue"`)
-	require.Regexp(t, `^configmaps in namespace \S+: \d+ objects equal at version \d+\n$`, d.run(0, "check", "cm"))
-	require.Contains(t, d.run(0, "describe", "cm/settings"), "settings")
-	require.NotEmpty(t, d.run(0, "wait", "cm/settings", "--for=jsonpath={.data.colour}=blue", "--timeout=30s"))
-	d.run(124, "wait", "cm/settings", "--for=delete", "--timeout=1s")
-	require.Contains(t, d.run(0, "doctor", "cm,pods", "--for=1s"), "these credentials may list")
-	require.Contains(t, d.run(4, "doctor", "cm", "--context=nobody", "--for=1s"), "these credentials may not list")
-	require.Contains(t, d.run(0, "cost", "cm"), "configmaps")
+	require.Equal(t, "configmaps/settings\n", d.Run(0, "get", "cm", "-l", "app=web", "-o", "name"))
+	require.Equal(t, "blue "+made.ResourceVersion, d.Run(0, "get", "cm/settings", "-o", "jsonpath={.data.colour} {.metadata.resourceVersion}"))
+	require.Contains(t, d.Run(0, "get", "cm", "-o", "yaml", "-l", "app=web"), "colour: blue")
+	require.Regexp(t, `(?m)^settings +1 +`, d.Run(0, "get", "cm", "-l", "app=web", "--no-headers", "--server-print"))
+	require.Contains(t, d.Run(0, "watch", "cm", "-l", "app=web", "-c", "1", "-o", "jsonl"), `"colour":"blue"`)
+	require.Regexp(t, `^configmaps in namespace \S+: \d+ objects equal at version \d+\n$`, d.Run(0, "check", "cm"))
+	require.Contains(t, d.Run(0, "describe", "cm/settings"), "settings")
+	require.NotEmpty(t, d.Run(0, "wait", "cm/settings", "--for=jsonpath={.data.colour}=blue", "--timeout=30s"))
+	d.Run(124, "wait", "cm/settings", "--for=delete", "--timeout=1s")
+	require.Contains(t, d.Run(0, "doctor", "cm,pods", "--for=1s"), "these credentials may list")
+	require.Contains(t, d.Run(4, "doctor", "cm", "--context=nobody", "--for=1s"), "these credentials may not list")
+	require.Contains(t, d.Run(0, "cost", "cm"), "configmaps")
 
 	file := filepath.Join(t.TempDir(), "bug.recording")
-	d.run(0, "record", "cm", "-o", file, "--duration=1s")
-	d.flags = nil
-	require.Equal(t, "blue", d.run(0, "get", "cm/settings", "-n", ns, "-o", "jsonpath={.data.colour}", "--replay", file))
-	require.Contains(t, d.run(0, "replay", file, "--speed=max", "-o", "name"), "add "+ns+" configmaps/settings\n")
+	d.Run(0, "record", "cm", "-o", file, "--duration=1s")
+	d.Flags = nil
+	require.Equal(t, "blue", d.Run(0, "get", "cm/settings", "-n", ns, "-o", "jsonpath={.data.colour}", "--replay", file))
+	require.Contains(t, d.Run(0, "replay", file, "--speed=max", "-o", "name"), "add "+ns+" configmaps/settings\n")
 }
 
 // debugProcess looks into a program with a factory and a controller.
-func debugProcess(d *debugger, client *rest.Client, ns string) {
-	t := d.T
+func debugProcess(t *testing.T, d *debugger.Debugger, client *rest.Client, ns string) {
 	recorder := flight.New(flight.DefaultSize)
 	f := factory.New(client, factory.Options{Namespaces: []string{ns}, Flight: recorder})
 	c, err := controller.New("keeper", controller.Func(func(_ context.Context, r controller.Request) (controller.Result, error) {
@@ -119,22 +89,22 @@ func debugProcess(d *debugger, client *rest.Client, ns string) {
 		Informers: debug.Of(f), Recorder: recorder, Controllers: func() []controller.View { return []controller.View{c} },
 	}))
 	defer shown.Close()
-	d.flags = []string{"--attach=" + shown.URL}
+	d.Flags = []string{"--attach=" + shown.URL}
 
-	d.run(0, "wait", "configmaps/bad", "configmaps/good", "-n", ns, "--for=create", "--timeout=30s")
+	d.Run(0, "wait", "configmaps/bad", "configmaps/good", "-n", ns, "--for=create", "--timeout=30s")
 	poll(t, "it has failed often", func() error {
-		if said := d.run(0, "why", "configmaps/bad", "-n", ns); !strings.Contains(said, "times in a row") {
+		if said := d.Run(0, "why", "configmaps/bad", "-n", ns); !strings.Contains(said, "times in a row") {
 			return errors.New(said)
 		}
 		return nil
 	})
-	require.Regexp(t, `^The controller keeper failed on \S+/bad \d+ times in a row, .*: no quota\.\n`, d.run(0, "why", "configmaps/bad", "-n", ns))
-	require.Contains(t, d.run(0, "get", "configmaps", "-o", "name"), "configmaps/bad\n")
-	require.Contains(t, d.run(0, "doctor", "--for=1s"), "warning  keeper: failed on "+ns+"/bad ")
-	d.flags = append(d.flags, "--kubeconfig="+shared.Kubeconfig, "-n", ns)
-	require.Regexp(t, `: \d+ objects equal at version \d+\n$`, d.run(0, "check"))
-	require.Contains(t, d.run(0, "describe", "configmaps/good"), "good")
+	require.Regexp(t, `^The controller keeper failed on \S+/bad \d+ times in a row, .*: no quota\.\n`, d.Run(0, "why", "configmaps/bad", "-n", ns))
+	require.Contains(t, d.Run(0, "get", "configmaps", "-o", "name"), "configmaps/bad\n")
+	require.Contains(t, d.Run(0, "doctor", "--for=1s"), "warning  keeper: failed on "+ns+"/bad ")
+	d.Flags = append(d.Flags, "--kubeconfig="+shared.Kubeconfig, "-n", ns)
+	require.Regexp(t, `: \d+ objects equal at version \d+\n$`, d.Run(0, "check"))
+	require.Contains(t, d.Run(0, "describe", "configmaps/good"), "good")
 
 	require.NoError(t, maps.Delete(t.Context(), object.Key{Name: "bad"}, metav1.DeleteOptions{}))
-	d.run(0, "wait", "configmaps/bad", "--for=delete", "--timeout=30s")
+	d.Run(0, "wait", "configmaps/bad", "--for=delete", "--timeout=30s")
 }
