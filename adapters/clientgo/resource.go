@@ -59,6 +59,9 @@ func NewInformerFor[T object.Object](objects *rest.Resource[T], opts ResourceOpt
 	name := objects.String()
 	i := newInformer(name, opts.ResyncPeriod, opts.Indexers)
 	i.holds = reflect.TypeFor[T]().String()
+	if origin, ok := objects.Origin(); ok { // it knows what an interface holds
+		i.holds = origin.Type.String()
+	}
 	i.lists, i.caches, i.snapshots, i.shard = opts.Pages, opts.Store, opts.Snapshot, opts.Shard
 	i.reflector = cache.NewReflectorWithOptions(&cache.ListWatch{}, nil, i.store, cache.ReflectorOptions{Name: name, TypeDescription: name})
 	i.open = func(transform transform) source.ListerWatcher[object.Object] {
