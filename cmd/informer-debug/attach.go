@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,6 +62,11 @@ func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
 		return f.attached(s, &config.Config{Host: "http://localhost", Dial: dial, Timeout: f.connect.load.Timeout}, "", f.to)
 	case strings.HasPrefix(f.to, "pod/"):
 		return f.attachPod(s)
+	}
+	if host, port, err := net.SplitHostPort(f.to); err == nil && host != "" && !strings.ContainsAny(f.to, "@/") {
+		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+			return nil, "", usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.to)
+		}
 	}
 	if strings.ContainsAny(f.to, "@") { // there may be a password before it
 		return nil, "", usage("--attach: want a URL such as http://localhost:%s, unix:PATH or pod/NAME[:PORT]", defaultPort)
@@ -121,33 +128,73 @@ func (f *attachFlags) unanswered(ctx context.Context, name string, err error) er
 		return nil
 	}
 	e := &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", name, err)}
-	pod := strings.HasPrefix(f.to, "pod/")
 	refused, answered := errors.AsType[*debug.RefusedError](err)
 	stuck, mute := errors.AsType[*source.StuckError](err)
-	switch {
-	case mute && f.to != "":
+	switch pod := strings.HasPrefix(f.to, "pod/"); {
+	case f.to == "": // informers of one's own
+	case mute:
 		e.err = stuck // it names the process
 		if stuck.What == stepHead || stuck.What == stepBody {
 			e.hint = "it takes the question and says nothing: it may be stopped, or have no CPU or memory left; --request-timeout says how long to wait"
 		}
-	case !answered && !pod:
+	case answered && pod:
+		e.hint = f.whyNoPod(refused)
+	case answered:
+		e.hint = whyRefused(refused)
+	case pod:
+		e.hint = "the API server did not answer: --context or --server choose another one"
+	default:
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // and no advice about an API server
 			e.err = fmt.Errorf("%s: %w", name, op)
 		}
-		e.hint = "does the process run there, and serve " + debug.Path + "? --attach says where to look"
-	case !answered:
-	case pod && strings.Contains(refused.Text, "error trying to reach service"):
-		e.hint = "if the process listens at the loopback interface of its pod: " + f.forward()
-	case pod && strings.Contains(refused.Text, "address not allowed"):
-		e.hint = fmt.Sprintf("the pod has no address that the API server connects to: see whether it runs, or go by %s", f.forward())
-	case pod && refused.Code == http.StatusForbidden && strings.Contains(refused.Text, "proxy"):
-		e.hint = `ask for the verb "get" on pods/proxy, or go by ` + f.forward()
-	case refused.Code == http.StatusUnauthorized, refused.Code == http.StatusForbidden:
-		e.hint = `the process asks the API server who may look: a ClusterRole with nonResourceURLs ["` + debug.Path + `*"] and verb get allows it; give --token`
-	case refused.Code == http.StatusNotFound && strings.HasPrefix(refused.Text, "404 page"):
-		e.hint = "nothing is served at " + debug.Path + " there: a manager does at PprofBindAddress, others with debug.New"
+		e.hint = whyUnreached(err)
 	}
 	return e
+}
+
+// whyUnreached is what to do about a process that could not be asked.
+func whyUnreached(err error) string {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case untrusted:
+		return "--certificate-authority names a file with the authority of its certificate, and --insecure-skip-tls-verify accepts any"
+	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // which has no type
+		return "it serves without TLS: attach to a URL with http://"
+	}
+	return "does the process run there, and serve " + debug.Path + "? --attach says where to look"
+}
+
+// whyRefused is what to do about an answer that is none, of a process or of what is in its place.
+func whyRefused(r *debug.RefusedError) string {
+	switch {
+	case r.Code == http.StatusUnauthorized, r.Code == http.StatusForbidden:
+		return `the process asks the API server who may look: a ClusterRole with nonResourceURLs ["` + debug.Path + `*"] and verb get allows it; give --token`
+	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "404 page"):
+		return "nothing is served at " + debug.Path + " there: a manager does at PprofBindAddress, others with debug.New"
+	case r.Code == http.StatusBadRequest && strings.Contains(r.Text, "HTTP request to an HTTPS server"):
+		return "it serves with TLS: attach to a URL with https://"
+	}
+	return ""
+}
+
+// whyNoPod is whyRefused for a pod, where the API server may have answered. That passes no
+// credentials on.
+func (f *attachFlags) whyNoPod(r *debug.RefusedError) string {
+	switch {
+	case strings.Contains(r.Text, "error trying to reach service"):
+		return "if the process listens at the loopback interface of its pod: " + f.forward()
+	case strings.Contains(r.Text, "address not allowed"):
+		return "the pod has no address that the API server connects to: see whether it runs, or go by " + f.forward()
+	case r.Code == http.StatusForbidden && strings.Contains(r.Text, "pods/proxy"):
+		return `ask for the verb "get" on pods/proxy, or go by ` + f.forward()
+	case r.Code == http.StatusNotFound && strings.Contains(r.Text, "not found"):
+		return "-n and --context say where the pod is"
+	case r.Code == http.StatusUnauthorized && strings.HasPrefix(r.Text, "Unauthorized"):
+		return "the API server does not accept the credentials: check the user of the context, --user and --token"
+	case r.Code == http.StatusUnauthorized, r.Code == http.StatusForbidden:
+		return "the process wants to know who asks, and the API server does not pass that on: " + f.forward()
+	}
+	return whyRefused(r)
 }
 
 // forward is the way to a pod that needs no proxy of the API server's.

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -140,6 +142,10 @@ func TestWaysToAProcess(t *testing.T) {
 
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
+	secured := httptest.NewUnstartedServer(process)
+	secured.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it
+	secured.StartTLS()
+	defer secured.Close()
 	closed := httptest.NewServer(process)
 	closed.Close()
 	for _, c := range []struct {
@@ -151,6 +157,10 @@ func TestWaysToAProcess(t *testing.T) {
 		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exitUnavailable},
 		{closed.URL, "connection refused", exitUnavailable},
 		{"", "name what to look at", exitUsage},
+		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exitUsage},
+		{secured.URL, "(tls-server-name)\n  --certificate-authority names a file", exitUnavailable},
+		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves with TLS: attach to a URL with https://", exitUnavailable},
+		{strings.Replace(nothing.URL, "http:", "https:", 1), "\n  it serves without TLS: attach to a URL with http://", exitUnavailable},
 		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exitUsage},
 		{"pod/a/b", "want pod/NAME[:PORT]", exitUsage},
 		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exitUnavailable},
@@ -201,6 +211,7 @@ func TestWatchOfAProcess(t *testing.T) {
 	r := invoke(t, "watch", "pods", "--attach", server.URL, "-c", "4")
 	require.Equal(t, exitOK, r.code, r.errOut)
 	require.Len(t, r.lines(), 4)
+	require.Regexp(t, `^· \S+  attached      to `+server.URL+`, which tells what happens from now on\n$`, r.errOut)
 	for _, line := range r.lines() {
 		require.Regexp(t, `^\S+ \S+  informer pods +applied shop/p[01] add rv 7$`, line)
 	}
@@ -212,6 +223,7 @@ func TestWatchOfAProcess(t *testing.T) {
 	r = invoke(t, "watch", "crontabs", "--attach", server.URL, "--timeout", "1s")
 	require.Equal(t, exitTimeout, r.code)
 	require.Contains(t, r.errOut, "0 events in 1s")
+	require.Regexp(t, `^! \S+  attached      no informer is called "crontabs"; there are: nodes; pods\n`, r.errOut)
 	require.Empty(t, r.out)
 	for _, wrong := range [][]string{{"pods", "-l", "a=b"}, {"pods", "-o", "wide"}, {"/x"}} {
 		r := invoke(t, append([]string{"watch", "--attach", server.URL}, wrong...)...)

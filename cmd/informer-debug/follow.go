@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -52,6 +54,9 @@ func (f *follower) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := f.begin(ctx, process, called); err != nil {
+		return unlessLeft(err)
+	}
 	shown := 0
 	for event, err := range process.Events(ctx, f.typ, f.key) {
 		if err != nil {
@@ -76,6 +81,32 @@ func (f *follower) run(ctx context.Context) error {
 		return nil
 	}
 	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", called, errEnded)}
+}
+
+// begin says what is followed. That nothing is called so is no failure: an informer may yet come.
+func (f *follower) begin(ctx context.Context, process *debug.Client, called string) error {
+	status, err := process.Status(ctx)
+	if err != nil {
+		return f.attach.unanswered(ctx, called, err)
+	}
+	var names []string
+	for n := range status.Informers {
+		names = append(names, status.Informers[n].Reflector.Resource)
+	}
+	for _, t := range status.Recorder.Tracks {
+		if t.Role == flight.Informer {
+			names = append(names, t.Name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	c := newConsole(f.surroundings, false)
+	if !slices.ContainsFunc(names, func(name string) bool { return flight.Names(f.typ, name) }) {
+		c.trouble(time.Now(), "%-12s  no informer is called %q; there are: %s", "attached", f.typ, orDash(strings.Join(names, "; ")))
+		return nil
+	}
+	c.state(time.Now(), "%-12s  to %s, which tells what happens from now on", "attached", called)
+	return nil
 }
 
 func (f *follower) print(e *debug.Event) error {
