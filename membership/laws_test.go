@@ -59,7 +59,7 @@ func (r *rig) play(random *rand.Rand) {
 	for range 10 + random.IntN(30) {
 		time.Sleep(time.Duration(random.Int64N(int64(6*time.Second))) + 1)
 		m := alive[random.IntN(len(alive))]
-		what := random.IntN(12)
+		what := random.IntN(13)
 		r.say("step %d of %s", what, m.name)
 		switch what {
 		case 0, 1:
@@ -92,6 +92,8 @@ func (r *rig) play(random *rand.Rand) {
 				deleted = time.Now()
 				_ = r.srv.Delete(leases, r.keyOf(l))
 			}
+		case 10:
+			m.network.late.Store(random.Int64N(int64(4 * time.Second)))
 		default:
 			m.network.heal()
 		}
@@ -127,7 +129,11 @@ func (m *member) toil(random *rand.Rand, stopping time.Duration) {
 		ours := m.working[slot] == m.name
 		m.mu.Unlock()
 		if !ours {
-			m.work(slot, time.Duration(random.Int64N(int64(3*time.Second))), stopping)
+			lasts := 3 * time.Second
+			if random.IntN(8) == 0 { // longer than a lease
+				lasts = 40 * time.Second
+			}
+			m.work(slot, time.Duration(random.Int64N(int64(lasts))), stopping)
 		}
 		pause(m.ctx, time.Duration(1+random.Int64N(int64(200*time.Millisecond))))
 	}

@@ -74,7 +74,8 @@ type network struct {
 	link    *simulated.Link
 	latency time.Duration
 	loses   atomic.Bool
-	slow    atomic.Int64
+	slow    atomic.Int64 // before a request is sent
+	late    atomic.Int64 // before the answer to a write arrives
 }
 
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -83,6 +84,14 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err == nil && n.loses.Load() && req.Method != http.MethodGet {
 		answer.Body.Close()
 		return nil, syscall.ECONNRESET
+	}
+	if late := n.late.Load(); err == nil && late > 0 && req.Method != http.MethodGet {
+		select {
+		case <-time.After(time.Duration(late)):
+		case <-req.Context().Done():
+			answer.Body.Close()
+			return nil, context.Cause(req.Context())
+		}
 	}
 	return answer, err
 }
@@ -96,6 +105,7 @@ func (n *network) set(c simulated.Conditions) {
 func (n *network) heal() {
 	n.loses.Store(false)
 	n.slow.Store(0)
+	n.late.Store(0)
 	n.set(simulated.Conditions{})
 }
 

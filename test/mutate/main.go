@@ -13,9 +13,10 @@
 // an error, and so is a breakage that does not compile. A test of this package looks for
 // the former.
 //
-// Where no schedule can find a breakage, such as a race of a few instructions, a second
-// line names the test that does, and says why: "test PACKAGE NAME: why". That test is run
-// instead, and must fail.
+// What goes wrong only where work is shared is found by the schedules of other packages, which a
+// second line names: "schedules PACKAGE TEST". Where no schedule can find a breakage, such
+// as a race of a few instructions, it names the test that does, and says why: "test PACKAGE
+// NAME: why". That test is run instead, and must fail.
 //
 // The table says what found each breakage, after how many schedules, and which law the
 // complaint names. A breakage that survives is a hole in the schedules, or in what they
@@ -84,7 +85,7 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 		return err
 	}
 	defer os.RemoveAll(dir)
-	w, err := newWorkbench(ctx, o, dir, all)
+	w, err := newWorkbench(ctx, o, dir, some)
 	if err != nil {
 		return err
 	}
@@ -94,11 +95,7 @@ func run(ctx context.Context, o options, only string, jobs int, file string) err
 			return err
 		}
 	}
-	longest := 0
-	for _, r := range results {
-		longest = max(longest, r.after)
-	}
-	if err := w.unbroken(ctx, longest); err != nil {
+	if err := w.unbroken(ctx, results); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -24,7 +24,7 @@ func TestPatchesFit(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "LAWS.md"))
 	require.NoError(t, err)
 	laws := map[string]bool{"one leader": true} // what leaderelection promises
-	for _, law := range regexp.MustCompile(`\*\*([LWCD]\d\d) `).FindAllSubmatch(text, -1) {
+	for _, law := range regexp.MustCompile(`\*\*([LWCDS]\d\d) `).FindAllSubmatch(text, -1) {
 		laws[string(law[1])] = true
 	}
 	said := map[string]string{}
@@ -73,6 +73,7 @@ func TestWhatTheTestsSay(t *testing.T) {
 	require.Equal(t, 5, seedIn(out, 0))
 	require.Equal(t, 2, seedIn(out, 3))
 	require.Zero(t, seedIn([]byte("nothing"), 0))
+	require.Equal(t, 2, seedIn([]byte("=== RUN   TestIt\n=== RUN   TestIt/seed_7\n=== RUN   TestIt/seed_9\n--- FAIL: TestIt/seed_9\n"), 0))
 	require.Equal(t, "L03 L05", complaintIn(out))
 	require.Equal(t, "deadlock", complaintIn([]byte("panic: deadlock: all goroutines")))
 	require.Equal(t, "panic", complaintIn([]byte("panic: nil map")))
@@ -95,13 +96,13 @@ func TestWhatTheTestsSay(t *testing.T) {
 func TestPage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "page.md")
 	one, two, three := &patch{name: "one", law: "L01", text: "a|b"}, &patch{name: "two", law: "L02", text: "c"}, &patch{name: "three", law: "L03", text: "d"}
-	three.test = unit{"./queue", "TestIt", "it is quick"}
+	one.schedules, two.schedules, three.test = simulation, unit{pack: "./pair", name: "TestTwo"}, unit{"./queue", "TestIt", "it is quick"}
 	all := []*patch{one, two, three}
 	require.NoError(t, writePage(file, all, []result{{patch: one, found: true, after: 7, complaint: "L01"}, {patch: two}}))
 	require.NoError(t, writePage(file, all, []result{{patch: two, found: true, after: 1, complaint: "hangs"}, {patch: three, found: true}}))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	_, table, _ := strings.Cut(string(text), "|---|---|---|---|\n")
-	require.Equal(t, "| one | L01 | 7 schedules, L01 | a\\|b |\n| two | L02 | 1 schedule, hangs | c |\n"+
+	require.Equal(t, "| one | L01 | 7 schedules, L01 | a\\|b |\n| two | L02 | 1 schedule of `TestTwo` of pair, hangs | c |\n"+
 		"| three | L03 | `TestIt` of queue: it is quick | d |\n", table)
 }

@@ -7,15 +7,19 @@ import (
 
 // patch is one breakage.
 type patch struct {
-	name  string
-	law   string // that it breaks
-	text  string // what is broken
-	test  unit   // that finds it where schedules cannot; zero where they can
-	files []filePatch
+	name      string
+	law       string // that it breaks
+	text      string // what is broken
+	schedules unit   // that play the schedules which find it
+	test      unit   // that finds it where schedules cannot; zero where they can
+	files     []filePatch
 }
 
-// unit is a test that finds a breakage which no schedule can find.
+// unit is a test, and why it is needed where no schedule finds a breakage.
 type unit struct{ pack, name, why string }
+
+// simulation plays the schedules of most breakages.
+var simulation = unit{pack: "./test/simulation", name: "TestSchedules"}
 
 // filePatch is what a patch does to one file.
 type filePatch struct {
@@ -26,15 +30,24 @@ type filePatch struct {
 // hunk replaces the lines of before by those of after.
 type hunk struct{ before, after string }
 
-// parse reads a patch: a line "LAW: what is broken", perhaps a line "test PACKAGE NAME: why
-// no schedule finds it", and a unified diff.
+// parse reads a patch: a line "LAW: what is broken", perhaps a line "schedules PACKAGE NAME"
+// or "test PACKAGE NAME: why no schedule finds it", and a unified diff.
 func parse(name, text string) (*patch, error) {
 	head, diff, _ := strings.Cut(text, "\n")
 	law, what, ok := strings.Cut(head, ": ")
 	if !ok {
 		return nil, fmt.Errorf("patch %s: the first line is %q, want the law, a colon and what is broken", name, head)
 	}
-	p := &patch{name: name, law: law, text: what}
+	p := &patch{name: name, law: law, text: what, schedules: simulation}
+	if rest, ok := strings.CutPrefix(diff, "schedules "); ok {
+		var line string
+		line, diff, _ = strings.Cut(rest, "\n")
+		pack, test, ok := strings.Cut(line, " ")
+		if !ok {
+			return nil, fmt.Errorf("patch %s: the second line is %q, want schedules PACKAGE NAME", name, "schedules "+line)
+		}
+		p.schedules = unit{pack: pack, name: test}
+	}
 	if rest, ok := strings.CutPrefix(diff, "test "); ok {
 		var line string
 		line, diff, _ = strings.Cut(rest, "\n")

@@ -16,9 +16,6 @@ import (
 	"time"
 )
 
-// schedules are the tests that play schedules from seeds.
-const schedules = "./test/simulation"
-
 // options are how breakages are played.
 type options struct {
 	root      string // of the module
@@ -45,11 +42,19 @@ func (r *result) verdict() string {
 	case r.patch.test.name != "":
 		return r.patch.test.name + " of " + r.patch.test.pack
 	case r.after == 0:
-		return "schedules"
+		return "schedules" + r.patch.schedules.of()
 	case r.after == 1:
-		return "1 schedule"
+		return "1 schedule" + r.patch.schedules.of()
 	}
-	return strconv.Itoa(r.after) + " schedules"
+	return strconv.Itoa(r.after) + " schedules" + r.patch.schedules.of()
+}
+
+// of says whose schedules they are; nothing of the simulation's.
+func (u unit) of() string {
+	if u == simulation {
+		return ""
+	}
+	return fmt.Sprintf(" of `%s` of %s", u.name, strings.TrimPrefix(u.pack, "./"))
 }
 
 // moduleRoot is where go.mod is.
@@ -65,38 +70,53 @@ func moduleRoot(ctx context.Context) (string, error) {
 type workbench struct {
 	options
 	dir    string
-	board  *board
-	binary string // of the schedules, with all that is on the board
+	boards map[string]*built // by package
 }
 
-// newWorkbench builds the schedules with as many breakages as can be chosen from.
-func newWorkbench(ctx context.Context, o options, dir string, all []*patch) (*workbench, error) {
-	w := &workbench{options: o, dir: dir, board: newBoard(o.root), binary: filepath.Join(dir, "board.test")}
-	for _, p := range all {
+// built is a test binary with all that is on a board.
+type built struct {
+	*board
+	binary string
+}
+
+// newWorkbench builds the schedules with as many of the breakages as can be chosen from.
+func newWorkbench(ctx context.Context, o options, dir string, some []*patch) (*workbench, error) {
+	w := &workbench{options: o, dir: dir, boards: map[string]*built{}}
+	for _, p := range some {
 		if p.test.name != "" {
 			continue
 		}
-		if _, err := w.board.add(p); err != nil {
+		b := w.boards[p.schedules.pack]
+		if b == nil {
+			b = &built{newBoard(o.root), filepath.Join(dir, fmt.Sprint("board-", len(w.boards), ".test"))}
+			w.boards[p.schedules.pack] = b
+		}
+		if _, err := b.add(p); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	if len(w.board.numbers) == 0 {
-		return w, nil
-	}
-	if err := w.build(ctx, w.board.overlay(), schedules, w.binary); err != nil {
-		return nil, err
+	for pack, b := range w.boards {
+		if err := w.build(ctx, b.overlay(), pack, b.binary); err != nil {
+			return nil, err
+		}
 	}
 	return w, nil
 }
 
-// unbroken plays some schedules with nothing broken: what they complain of then, they would
-// in every breakage.
-func (w *workbench) unbroken(ctx context.Context, some int) error {
-	if some == 0 {
-		return nil
+// unbroken plays as many schedules with nothing broken as found the breakages: what they
+// complain of then, they would in every one.
+func (w *workbench) unbroken(ctx context.Context, results []result) error {
+	longest := map[unit]int{}
+	for _, r := range results {
+		longest[r.patch.schedules] = max(longest[r.patch.schedules], r.after)
 	}
-	if out, err := w.schedules(ctx, w.binary, 0, some); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("with nothing broken, schedule %d fails too: %s", seedIn(out, w.from), complaintIn(out))
+	for of, some := range longest {
+		if some == 0 {
+			continue
+		}
+		if out, err := w.schedules(ctx, w.boards[of.pack].binary, of, 0, some); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("with nothing broken, schedule %d%s fails too: %s", seedIn(out, w.from), of.of(), complaintIn(out))
+		}
 	}
 	return nil
 }
@@ -104,7 +124,10 @@ func (w *workbench) unbroken(ctx context.Context, some int) error {
 // play plays one breakage.
 func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 	r.patch = p
-	number, binary := w.board.numbers[p], w.binary
+	number, binary := 0, ""
+	if b := w.boards[p.schedules.pack]; b != nil && p.test.name == "" {
+		number, binary = b.numbers[p], b.binary
+	}
 	if number == 0 {
 		binary = filepath.Join(w.dir, p.name+".test")
 		defer os.Remove(binary)
@@ -120,7 +143,7 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 		// Again and again, since a race shows by chance.
 		out, err = w.run(limited, binary, p.test.pack, nil, "-test.run=^"+p.test.name+"$", "-test.count=20", "-test.failfast")
 	} else {
-		out, err = w.schedules(limited, binary, number, w.options.schedules)
+		out, err = w.schedules(limited, binary, p.schedules, number, w.options.schedules)
 	}
 	if err != nil {
 		r.found, r.after, r.complaint = true, seedIn(out, w.from), complaintIn(out)
@@ -135,9 +158,14 @@ func (w *workbench) play(ctx context.Context, p *patch) (r result) {
 
 // schedules plays some schedules with one breakage chosen. With one processor each is the
 // same every time.
-func (w *workbench) schedules(ctx context.Context, binary string, number, some int) ([]byte, error) {
-	return w.run(ctx, binary, schedules, []string{"GOMAXPROCS=1", fmt.Sprint("MUTATE=", number)},
-		"-test.run=^TestSchedules$", "-hang=30s", fmt.Sprint("-schedules=", some), fmt.Sprint("-from=", w.from))
+func (w *workbench) schedules(ctx context.Context, binary string, of unit, number, some int) ([]byte, error) {
+	args := []string{"-test.run=^" + of.name + "$", fmt.Sprint("-schedules=", some)}
+	if of == simulation {
+		args = append(args, "-hang=30s", fmt.Sprint("-from=", w.from))
+	} else { // each is a test of its own
+		args = append(args, "-test.v", "-test.failfast")
+	}
+	return w.run(ctx, binary, of.pack, []string{"GOMAXPROCS=1", fmt.Sprint("MUTATE=", number)}, args...)
 }
 
 func (w *workbench) run(ctx context.Context, binary, pack string, env []string, args ...string) ([]byte, error) {
@@ -150,7 +178,7 @@ func (w *workbench) run(ctx context.Context, binary, pack string, env []string, 
 
 // alone builds the tests that find a breakage, with that breakage and no other.
 func (w *workbench) alone(ctx context.Context, p *patch, binary string) error {
-	pack := schedules
+	pack := p.schedules.pack
 	if p.test.name != "" {
 		pack = p.test.pack
 	}
@@ -196,12 +224,16 @@ func (w *workbench) build(ctx context.Context, texts map[string]string, pack, bi
 
 var (
 	seedLine = regexp.MustCompile(`\bseed (\d+)\b`)
-	lawName  = regexp.MustCompile(`\b[LWC]\d\d: `)
+	seedTest = regexp.MustCompile(`(?m)^=== RUN .*/seed_\d+$`)
+	lawName  = regexp.MustCompile(`\b[LWCS]\d\d: `)
 )
 
 // seedIn is how many schedules had been begun when the output ended, 0 if it does not
 // say.
 func seedIn(out []byte, from uint64) int {
+	if tests := len(seedTest.FindAll(out, -1)); tests > 0 {
+		return tests
+	}
 	all := seedLine.FindAllSubmatch(out, -1)
 	if all == nil {
 		return 0
