@@ -281,6 +281,28 @@ func TestS04_AKindThatIsReadLater(t *testing.T) {
 		require.NoError(r, err)
 		require.Zero(r, result)
 		require.Equal(r, 1, calls)
+
+		// A kind that nobody has named as owned is not waited for, and is not said to have
+		// nothing before it holds the slot.
+		alone, err := controllerruntime.Sharded(c, reconcile.Func(func(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+			calls++
+			return ctrl.Result{}, c.Get(ctx, req.NamespacedName, &corev1.ConfigMap{})
+		}), &corev1.Pod{})
+		require.NoError(r, err)
+		share.set()
+		settle(time.Second)
+		fault := r.srv.Faults().Add(apiserver.Fault{Resource: "configmaps", Verb: "list", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
+		share.set(0, 1)
+		settle(time.Second)
+		result, err = alone.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Equal(r, 20*time.Millisecond, result.RequeueAfter)
+		require.Equal(r, 2, calls)
+		r.srv.Faults().Remove(fault)
+		settle(time.Minute)
+		result, err = alone.Reconcile(r.ctx, req)
+		require.NoError(r, err)
+		require.Zero(r, result)
 	})
 }
 

@@ -161,6 +161,9 @@ func (h *hand) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, er
 	if err := h.pause(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := h.stillThere(ctx, req, found); err != nil {
+		return ctrl.Result{}, err
+	}
 	want := d.Labels["want"]
 	if found && have.Data["is"] == want {
 		return ctrl.Result{}, nil
@@ -226,6 +229,26 @@ func (h *hand) pause(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// stillThere fails the test where something that nobody deletes seems to be gone, since its
+// slot may have moved meanwhile.
+func (h *hand) stillThere(ctx context.Context, req ctrl.Request, found bool) error {
+	err := h.GetClient().Get(ctx, req.NamespacedName, &appsv1.Deployment{})
+	if apierrors.IsNotFound(err) {
+		h.Errorf("S03: %s is told that %s is gone by now", h.name, req)
+	}
+	if err != nil {
+		return err
+	}
+	var all corev1.ConfigMapList
+	if err := h.GetClient().List(ctx, &all); err != nil {
+		return err
+	}
+	if found && !slices.ContainsFunc(all.Items, func(c corev1.ConfigMap) bool { return c.Name == req.Name }) {
+		h.Errorf("S03: a list of %s lacks the ConfigMap of %s", h.name, req)
+	}
+	return nil
 }
 
 // user changes what is wanted, and makes more.
