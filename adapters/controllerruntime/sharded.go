@@ -34,12 +34,12 @@ import (
 //
 // At any moment r works in one process at most on what is in one slot (S01). Its context
 // carries the shard.Token, and ends when the slot is lost, with a cause that wraps
-// shard.ErrLost or shard.ErrMoved; an error that r returns then is dropped, since the
-// process that has the slot begins anew. A request waits, from 20 ms to 5 s, until every
-// informer of the kinds holds the slot, so that r sees what the process before has written
-// (S04). Read with the context that r is given: then a Get or List of a shared
-// kind whose objects have left the cache is an error, and never "not found". A panic, or
-// runtime.Goexit, of r leaves the slot.
+// shard.ErrLost or shard.ErrMoved. An error that r returns then is dropped: the process that
+// has the slot begins anew. A request waits until every informer of the kinds holds the slot,
+// from 20 ms to 5 s at a time, so that r sees what the process before has written (S04). Let r
+// read with the context that it is given: then a Get or List of a shared kind whose objects
+// have left the cache is an error, and never "not found". However r ends, also by a panic or
+// runtime.Goexit, the slot is left.
 //
 // What controller-runtime's interfaces do not let it do:
 //
