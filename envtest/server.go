@@ -43,7 +43,7 @@ type Options struct {
 	Objects []any
 
 	// Etcd is the URL of the store, such as that of a server with OnlyEtcd. Empty: one
-	// of its own, in the same process. It must answer when the server starts.
+	// of its own, in the same process. It must answer within 15 seconds of the start.
 	Etcd string
 	// OnlyEtcd runs etcd alone, without kube-apiserver. Of the Server's fields only
 	// URL, http://127.0.0.1:port, and Log are set.

@@ -67,12 +67,29 @@ func startEtcd(h *home, at string, quota int64) (e *embed.Etcd, err error) {
 	}
 }
 
-// etcdAnswer is how long an etcd may take to answer that is there already.
-const etcdAnswer = 5 * time.Second
+const (
+	// etcdAnswer is how long an etcd may take to answer that is there already.
+	etcdAnswer = 5 * time.Second
+	// etcdPatience is for how long one is asked that may still be starting.
+	etcdPatience = 15 * time.Second
+)
 
 // awaitEtcd returns nil when one of the stores at some URLs, with commas between, answers.
-// kube-apiserver would take twenty seconds to find that none does, and not name it.
+// kube-apiserver would take longer to find that none does, and not name it.
 func awaitEtcd(urls string) error {
+	for began := time.Now(); ; time.Sleep(readyPoll) {
+		err := askEtcds(urls)
+		if err == nil {
+			return nil
+		}
+		if time.Since(began) > etcdPatience {
+			return fmt.Errorf("%w: start it first, or let it go on", err)
+		}
+	}
+}
+
+// askEtcds asks each once, until one answers.
+func askEtcds(urls string) error {
 	var errs []error
 	for url := range strings.SplitSeq(urls, ",") {
 		err := askEtcd(url)
@@ -81,7 +98,7 @@ func awaitEtcd(urls string) error {
 		}
 		errs = append(errs, err)
 	}
-	return fmt.Errorf("no etcd answers: %w: start it first, or let it go on", errors.Join(errs...))
+	return fmt.Errorf("no etcd answers: %w", errors.Join(errs...))
 }
 
 // askEtcd wants any answer to HTTP. What has TLS asks for certificates that are not known

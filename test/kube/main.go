@@ -223,7 +223,7 @@ func runServer(o options, h *home, db *embed.Etcd, keeps bool, stdin io.Reader, 
 	cmd := app.NewAPIServerCommand()
 	cmd.SetArgs(apiserverArgs(h, o.port, cmp.Or(o.etcd, etcdSocket), o.extra))
 	stop := context.AfterFunc(cmd.Context(), func() {
-		if o.etcd != "" && awaitEtcd(o.etcd) != nil {
+		if o.etcd != "" && askEtcds(o.etcd) != nil {
 			fmt.Fprintln(os.Stderr, "kube: no etcd answers, so there is nothing to wait for")
 			os.Exit(0)
 		}
