@@ -81,6 +81,9 @@ func build(ctx context.Context, src source) (string, error) {
 		return "", fmt.Errorf("make a place to keep it: %w: set XDG_CACHE_HOME to a directory that can be written", err)
 	}
 	unlock, err := lock(ctx, filepath.Join(cache, "kube.lock"))
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return "", fmt.Errorf("lock the place where it is kept: %w: set XDG_CACHE_HOME to a directory that can be written", err)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -66,7 +66,7 @@ func (s *Server) InstallFiles(ctx context.Context, paths ...string) error {
 	return s.install(ctx, all)
 }
 
-// placed is an object and where it was found: the file, and which document of that.
+// placed is an object and where it was found: the file, and which object of that.
 type placed struct {
 	object
 	place string
@@ -231,6 +231,9 @@ func (s *Server) refused(ctx context.Context, client *http.Client, o object) err
 // read returns the objects in a file, or in the files below a directory. The path may be
 // a link.
 func read(path string) (all []placed, err error) {
+	if path == "" {
+		return nil, errors.New("the path is empty; the working directory is \".\"")
+	}
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return nil, err
 	}
@@ -253,8 +256,8 @@ func read(path string) (all []placed, err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		for _, o := range found {
-			all = append(all, placed{o, name})
+		for n, o := range found {
+			all = append(all, placed{o, fmt.Sprintf("%s (object %d)", name, n+1)})
 		}
 		return nil
 	})

@@ -83,10 +83,11 @@ func TestInstall(t *testing.T) {
 		write("b.yaml", "kind: Mill\n")
 		for want, err := range map[string]error{
 			"b.yaml: document 1: an object needs apiVersion": s.InstallFiles(t.Context(), filepath.Join(dir, "b.yaml")),
-			"there is no object in it":                       s.InstallFiles(t.Context(), t.TempDir()),
-			"no such file":                                   s.InstallFiles(t.Context(), filepath.Join(dir, "none.yaml")),
-			"it is nil":                                      s.Install(t.Context(), (*CustomResourceDefinition)(nil)),
-			"does not say its apiVersion":                    s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),
+			"the path is empty":           s.InstallFiles(t.Context(), ""),
+			"there is no object in it":    s.InstallFiles(t.Context(), t.TempDir()),
+			"no such file":                s.InstallFiles(t.Context(), filepath.Join(dir, "none.yaml")),
+			"it is nil":                   s.Install(t.Context(), (*CustomResourceDefinition)(nil)),
+			"does not say its apiVersion": s.Install(t.Context(), map[string]any{"metadata": map[string]any{"name": "x"}}),
 			"the server has no apiextensions.k8s.io/v1beta1: install the definition of kind CustomResourceDefinition too, or take": s.Install(t.Context(),
 				map[string]any{"apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": "x"}}),
 			"has no kind Mill in v1": s.Install(t.Context(), map[string]any{"apiVersion": "v1", "kind": "Mill", "metadata": map[string]any{"name": "x"}}),
@@ -112,7 +113,7 @@ func TestInstall(t *testing.T) {
 
 		put("c.yaml", strings.Replace(define("sluices", "Sluice"), "Namespaced", "Cluster", 1))
 		err := s.InstallFiles(t.Context(), below)
-		require.ErrorContains(t, err, "install CustomResourceDefinition sluices.mill.example: it is in "+filepath.Join(below, "a.yaml")+" and, with other content, in "+filepath.Join(below, "c.yaml"))
+		require.ErrorContains(t, err, "install CustomResourceDefinition sluices.mill.example: it is in "+filepath.Join(below, "a.yaml")+" (object 1) and, with other content, in "+filepath.Join(below, "c.yaml")+" (object 1): ")
 	})
 	t.Run("names that are taken", func(t *testing.T) {
 		write("b.yaml", define("mills", "Wheel"))
@@ -218,6 +219,8 @@ func hasRights(t *testing.T, s *Server) {
 		}))
 	}
 	login(User{Name: "system:admin/../x", Groups: []string{"system:masters"}}).call(http.StatusOK, http.MethodGet, "/api/v1/secrets", nil)
+
+	login(User{Name: "system:serviceaccount:" + strings.Repeat("n", 63) + ":" + strings.Repeat("s", 253)})
 
 	_, err := s.AddUser(t.Context(), User{})
 	require.ErrorContains(t, err, "needs a name")

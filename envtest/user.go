@@ -3,6 +3,7 @@ package envtest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -66,7 +67,7 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.write(c, filepath.Join(s.dir, "users", hex.EncodeToString([]byte(u.Name))), u.Name); err != nil {
+	if err := s.write(c, filepath.Join(s.dir, "users", u.file()), u.Name); err != nil {
 		return nil, err
 	}
 	client := s.client()
@@ -150,6 +151,17 @@ func (s *Server) withdraw(ctx context.Context, client *http.Client, u User) erro
 		}
 	}
 	return nil
+}
+
+// file is the name of the user's directory, whatever is in the user's name and however long
+// that is.
+func (u User) file() string {
+	name := hex.EncodeToString([]byte(u.Name))
+	if len(name) > 200 { // of 255 that systems allow
+		sum := sha256.Sum256([]byte(u.Name))
+		name = hex.EncodeToString(sum[:])
+	}
+	return name
 }
 
 // role is the name of the user's roles. Users' names may have what those of objects may
