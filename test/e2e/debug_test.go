@@ -3,9 +3,11 @@ package e2e
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/test/debugger"
@@ -28,6 +32,7 @@ func TestInformerDebug(t *testing.T) {
 	built := debugger.New(t, "../..")
 	t.Run("on a cluster", func(t *testing.T) { debugCluster(t, built.In(t), client, ns) })
 	t.Run("of a process", func(t *testing.T) { debugProcess(t, built.In(t), client, newNamespace(t, client)) })
+	t.Run("of a manager", func(t *testing.T) { debugManager(t, built.In(t), client, newNamespace(t, client)) })
 }
 
 func debugCluster(t *testing.T, d *debugger.Debugger, client *rest.Client, ns string) {
@@ -107,4 +112,73 @@ func debugProcess(t *testing.T, d *debugger.Debugger, client *rest.Client, ns st
 
 	require.NoError(t, maps.Delete(t.Context(), object.Key{Name: "bad"}, metav1.DeleteOptions{}))
 	d.Run(0, "wait", "configmaps/bad", "--for=delete", "--timeout=30s")
+}
+
+// debugManager looks into a manager that leads, at its own address: all is well, then a reconcile
+// hangs, and then the cache misses a change.
+func debugManager(t *testing.T, d *debugger.Debugger, client *rest.Client, ns string) {
+	cfg, address := loadConfig(t, shared, "admin"), freeAddress(t)
+	var deaf debugger.Deaf
+	cfg.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+		deaf.Next = next
+		return &deaf
+	}
+	m, err := manager.New(cfg, manager.Options{
+		Scheme: newScheme(t), Factory: factory.Options{Scope: factory.Scope{Namespace: ns}},
+		LeaderElection:   &leaderelection.Options{Namespace: ns, Name: "janitor"},
+		PprofBindAddress: address, DebugContents: true,
+	})
+	require.NoError(t, err)
+	held := make(chan struct{})
+	let := sync.OnceFunc(func() { close(held) })
+	defer let()
+	require.NoError(t, manager.ControllerFor[*corev1.ConfigMap](m).Named("keeper").Complete(func(ctx context.Context, o *corev1.ConfigMap) (controller.Result, error) {
+		if o.Name == "stuck" {
+			select {
+			case <-held:
+			case <-ctx.Done():
+			}
+		}
+		return controller.Result{}, nil
+	}))
+	r := runManager(t, m)
+	maps := rest.ResourceFor[*corev1.ConfigMap](client).Namespace(ns)
+	create := func(name string) *corev1.ConfigMap {
+		t.Helper()
+		made, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		return made
+	}
+	create("good")
+	<-m.Elected()
+	require.NoError(t, m.WaitForSync(t.Context()))
+	d.Flags = []string{"--attach=http://" + address, "--kubeconfig=" + shared.Kubeconfig, "-n", ns}
+
+	d.Run(0, "wait", "configmaps/good", "--for=create")
+	d.Run(0, "wait", "keeper", "--for=queue=0")
+	require.Regexp(t, `^The controller keeper reconciled `+ns+`/good \S+ ago in \S+ \(success\), and nothing has asked for it since\.\n`, d.Until("reconciled", 0, "why", "configmaps/good"))
+	require.Regexp(t, `(?m)^configmaps in namespace \S+ +Watching +true `, d.Run(0, "get"))
+	require.Regexp(t, `^configmaps in namespace \S+: \d+ objects equal at version \d+\n$`, d.Run(0, "check"))
+	require.Contains(t, d.Run(0, "doctor", "--for=100ms"), "this replica leads")
+	d.Top("configmaps in namespace", "Watching")
+
+	create("stuck")
+	d.Until("The controller keeper has been reconciling "+ns+"/stuck for ", 0, "why", "configmaps/stuck")
+	_, said := d.Said(124, "wait", "keeper", "--for=queue=0", "--timeout=200ms")
+	require.Contains(t, said, "0 keys wait, 1 are worked on")
+	let()
+	d.Run(0, "wait", "keeper", "--for=queue=0")
+
+	deaf.To("missed")
+	missed := create("missed")
+	stop, changing := make(chan struct{}), make(chan error, 1)
+	go func() { changing <- changeUntil(t.Context(), stop, maps, object.Key{Name: "good"}) }()
+	found := d.Run(4, "check")
+	close(stop)
+	require.NoError(t, <-changing)
+	require.Regexp(t, `^configmaps in namespace \S+: 1 of \d+ objects differ at version \d+ \(1 missing\)\n`+
+		`  missing  `+ns+`/missed  not in the cache; the server has version `+missed.ResourceVersion+`\n$`, found)
+	require.Contains(t, d.Run(0, "why", "configmaps/missed"), ns+"/missed is in no cache")
+	r.stop()
+	require.NoError(t, <-r.ended)
 }
