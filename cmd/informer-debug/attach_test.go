@@ -98,6 +98,10 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n$`, r.out)
 	r = invoke(t, "why", "pods/none", "-n", "shop", "-o", "json", at)
 	require.Contains(t, r.out, `"cause": "not cached"`)
+	require.Empty(t, r.errOut)
+	r = invoke(t, "why", "pods/good", at)
+	require.Contains(t, r.lines()[0], "good is in no cache")
+	require.Regexp(t, `^! \S+  namespace     none was given: an object that is in one is found with -n\n$`, r.errOut)
 
 	r = invoke(t, "get", at)
 	require.Regexp(t, `^INFORMER +STATE +SYNCED +OBJECTS +RV +HANDLERS +BEHIND +FAILURES\npods +Watching +true +2 +\d+ +1 +- +0\n$`, r.out)

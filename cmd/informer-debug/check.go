@@ -207,7 +207,7 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 		return nil, &exitError{code: exitUnavailable, err: err}
 	}
 	c := &comparison{process: v.process, which: i.Which(), status: *i, console: f.console}
-	if c.parts, err = v.parts(ctx, at, scopes); err != nil {
+	if c.parts, err = v.parts(ctx, at, scopes, f.console); err != nil {
 		return nil, err
 	}
 	if v.flags.to != "" && len(c.parts) > 0 {

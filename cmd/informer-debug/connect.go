@@ -107,6 +107,8 @@ func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Durat
 	silent := fmt.Errorf("no answer within %s", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
 	defer cancel()
+	ctx, stop := late(ctx, c)
+	defer stop()
 	for try := 1; ; try++ {
 		m, err := t.client.Mapper().MappingForResource(ctx, arg)
 		if err == nil || try == resolveTries || ctx.Err() != nil || !worthRetrying(err) {

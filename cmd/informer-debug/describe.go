@@ -105,7 +105,7 @@ func runDescribe(ctx context.Context, s surroundings, look *sightFlags, arg stri
 	if len(informers) != 1 {
 		return usage("%q means %d informers: want one TYPE", types, len(informers))
 	}
-	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg}
+	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg, console: newConsole(s, false)}
 	if err := d.read(ctx, name); err != nil {
 		return err
 	}
@@ -119,6 +119,7 @@ type description struct {
 	informer *debug.Informer
 	status   *debug.Status
 	called   string
+	console  *console
 	key      object.Key
 	cached   *debug.Object              // nil where the cache has none
 	served   *unstructured.Unstructured // nil where the server has none
@@ -131,7 +132,7 @@ func (d *description) read(ctx context.Context, name string) error {
 	if err != nil {
 		return &exitError{code: exitUnavailable, err: err}
 	}
-	mapping, err := d.at.resolve(ctx, scopes[0].resource, patienceWith(d.sight.config), nil)
+	mapping, err := d.at.resolve(ctx, scopes[0].resource, patienceWith(d.sight.config), d.console)
 	if err != nil {
 		return d.at.unavailable(rootCause(err), err)
 	}

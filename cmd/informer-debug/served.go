@@ -134,9 +134,9 @@ func (v *sight) server(s surroundings) (target, error) {
 
 // parts finds where the objects of an informer are served, those of the namespace that the
 // flags name.
-func (v *sight) parts(ctx context.Context, at target, scopes []scope) (parts []part, err error) {
+func (v *sight) parts(ctx context.Context, at target, scopes []scope, c *console) (parts []part, err error) {
 	for _, s := range scopes {
-		mapping, err := at.resolve(ctx, s.resource, patienceWith(v.config), nil)
+		mapping, err := at.resolve(ctx, s.resource, patienceWith(v.config), c)
 		if err != nil {
 			return nil, at.unavailable(rootCause(err), err)
 		}

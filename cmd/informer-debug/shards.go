@@ -158,6 +158,7 @@ type shardsLook struct {
 	process *debug.Client // nil for a cluster
 	called  string
 	cluster target
+	console *console
 	begun   map[string]time.Time // when a move was seen first, of a cluster
 }
 
@@ -168,7 +169,8 @@ func (f *shardsFlags) open(s surroundings) (*shardsLook, error) {
 		l.process, l.called, err = f.attach(s)
 		return l, err
 	}
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, newConsole(s, false).logger()
+	l.console = newConsole(s, false)
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, l.console.logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
 		return nil, &exitError{code: exitUnavailable, err: err}
@@ -222,7 +224,9 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 }
 
 func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []debug.Group, err error) {
-	statuses, err := membership.Look(ctx, l.cluster.client, l.cluster.namespace, group)
+	asking, stop := late(ctx, l.console)
+	statuses, err := membership.Look(asking, l.cluster.client, l.cluster.namespace, group)
+	stop()
 	where, hint := "namespace "+l.cluster.namespace, "-n names another namespace, and -A means all"
 	if l.flags.allNamespaces {
 		where, hint = "any namespace", ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,6 +96,9 @@ func runWhy(ctx context.Context, s surroundings, attach *attachFlags, flags *why
 	}
 	if err := writeWhy(s.stdout, why, flags); err != nil {
 		return &exitError{code: exitRuntime, err: err}
+	}
+	if attach.namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) {
+		newConsole(s, false).trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
 	}
 	return nil
 }
