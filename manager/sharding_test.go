@@ -157,6 +157,11 @@ func (h *hand) reconcile(ctx context.Context, d *appsv1.Deployment) (controller.
 	case <-ctx.Done():
 		return controller.Result{}, context.Cause(ctx)
 	}
+	_, here := h.work.Get(key)
+	_, there := h.results.Get(key)
+	if (!here || found && !there) && ctx.Err() == nil {
+		h.Errorf("S03: %s is at %v, which its caches have lost meanwhile", h.name, key)
+	}
 	want := d.Labels["want"]
 	if found && have.Data["is"] == want {
 		return controller.Result{}, nil

@@ -143,7 +143,8 @@ func (g *Group) watch(ctx context.Context) {
 }
 
 // Owned returns the slots that are this member's, and a channel that is closed when they
-// have changed.
+// have changed. One that is to be handed over is among them until the work in it has ended, or
+// its context has, so that what that reads is there.
 func (g *Group) Owned() (shard.Slots, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -159,7 +160,7 @@ func (g *Group) Term(slot int) (shard.Token, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := &g.slots[slot]
-	if s.phase != held || !time.Now().Before(g.until) {
+	if !s.ours() || !time.Now().Before(g.until) {
 		return shard.Token{}, false
 	}
 	return s.token, true

@@ -29,6 +29,12 @@ type slot struct {
 	end   context.CancelCauseFunc
 }
 
+// ours reports whether what is in the slot is still to be read here: work may begin in it, or
+// goes on, and has not been told to end. It is called under mu.
+func (s *slot) ours() bool {
+	return s.phase == held || s.phase == leaving && s.hands > 0 && s.ctx.Err() == nil
+}
+
 // Enter begins work on something with a hash. The context carries the Token, and ends with
 // ctx, or when the slot is lost or its patience is over: then with a cause that wraps
 // shard.ErrLost or shard.ErrMoved. Call leave when the work has ended; until then the slot is not handed
@@ -97,7 +103,7 @@ func (g *Group) loseAll(cause error) {
 
 // setOwned brings owned up to date. It is called under mu.
 func (g *Group) setOwned() {
-	now := g.those(func(p phase) bool { return p == held })
+	now := g.those((*slot).ours)
 	if now.Equal(g.owned) {
 		return
 	}
@@ -108,14 +114,14 @@ func (g *Group) setOwned() {
 
 // claims is what our Lease should say. It is called under mu.
 func (g *Group) claims() shard.Slots {
-	return g.those(func(p phase) bool { return p != none })
+	return g.those(func(s *slot) bool { return s.phase != none })
 }
 
-// those returns the slots in some phases. It is called under mu.
-func (g *Group) those(are func(phase) bool) shard.Slots {
+// those returns the slots that are so. It is called under mu.
+func (g *Group) those(are func(*slot) bool) shard.Slots {
 	var all []int
 	for n := range g.slots {
-		if are(g.slots[n].phase) {
+		if are(&g.slots[n]) {
 			all = append(all, n)
 		}
 	}

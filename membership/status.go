@@ -73,7 +73,7 @@ func (g *Group) Status() Status {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.status
-	s.Owned, s.Leaving = g.owned, g.those(func(p phase) bool { return p == leaving })
+	s.Owned, s.Leaving = g.those(func(s *slot) bool { return s.phase == held }), g.those(func(s *slot) bool { return s.phase == leaving })
 	s.Moving, s.Moves = movesOf(g.places, func(slot int) int { return g.slots[slot].hands })
 	if watch.Attempts > s.Attempts && watch.Failure != nil {
 		s.Attempts, s.Failure = watch.Attempts, &Failure{watch.Failure, watch.Failure.Last}
