@@ -241,13 +241,12 @@ func Get[T object.Object](e *Env, key object.Key) T {
 	return o.(T)
 }
 
-// All returns all objects of a type, as the server has them. They must not be
-// changed.
+// All returns copies of all objects of a type, as the server has them.
 func All[T object.Object](e *Env) []T {
 	e.Helper()
 	var all []T
 	for _, o := range e.Server.Objects(resource[T](e)) {
-		all = append(all, o.(T))
+		all = append(all, o.DeepCopyObject().(T))
 	}
 	return all
 }

@@ -220,3 +220,21 @@ func TestTwoWorlds(t *testing.T) {
 		})
 	}
 }
+
+// What a test changes of an object from All is news when it is put.
+func TestWhatAllReturnsMayBeChanged(t *testing.T) {
+	Run(t, func(e *Env) {
+		var seen []string
+		e.Start(reconciling(e, func(_ context.Context, ns *corev1.Namespace) (controller.Result, error) {
+			seen = append(seen, ns.Labels["greet"])
+			return controller.Result{}, nil
+		}))
+		Put(e, namespace("shop"))
+		for _, ns := range All[*corev1.Namespace](e) {
+			ns.Labels = map[string]string{"greet": "world"}
+			require.Empty(e, Get[*corev1.Namespace](e, object.Key{Name: ns.Name}).Labels["greet"])
+			Put(e, ns)
+		}
+		require.Contains(e, seen, "world")
+	})
+}
