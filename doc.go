@@ -39,6 +39,7 @@
 //	conformance/table          the program behind make conformance
 //	test/apiserver             the simulated API server, with a plan of faults
 //	test/apiserver/objects     objects of realistic size, for measurements
+//	test/debugger              informer-debug as a program, looking into other programs
 //	test/fuzz                  the program behind make fuzz: all targets, and a count
 //	test/hostile               what reading hostile input may cost
 //	test/mutate                the program that breaks the code to test the tests
