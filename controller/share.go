@@ -150,6 +150,11 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 	working, left, err := share.Enter(s.ctx, h.hash)
 	switch {
 	case errors.Is(err, shard.ErrNotOurs):
+		if owned, _ := share.Owned(); owned.HasHash(h.hash) { // the informers may not lose it, and tell nothing again
+			token, _ := share.Term(shard.SlotOf(h.hash, owned.Total()))
+			s.queue.AddWith(workqueue.AddOptions{After: s.terms.patience(token), KeepPriority: true}, req)
+			return nil, nil, nil
+		}
 		s.drop(req)
 		return nil, nil, nil
 	case err != nil:

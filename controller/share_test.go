@@ -44,6 +44,9 @@ func TestAShareThatFails(t *testing.T) {
 		"no lease of mine": func(context.Context, uint64) (context.Context, func(), error) {
 			return nil, nil, errors.New("no lease of mine")
 		},
+		"the slot is owned, and may not be entered yet": func(context.Context, uint64) (context.Context, func(), error) {
+			return nil, nil, shard.ErrNotOurs
+		},
 		"":                                   leaving(func() { panic("left") }),
 		"it is not told in the status again": leaving(runtime.Goexit),
 	} {
