@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/handover"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/workqueue"
 )
@@ -24,7 +25,7 @@ type session struct {
 	causes     causes
 	parking    parking
 	streaks    streaks
-	terms      terms
+	waits      handover.Waits
 	tasks      sync.WaitGroup // every goroutine of this run
 	changed    chan struct{}  // a token: look again whether all sources are synced
 }

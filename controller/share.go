@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
@@ -150,12 +149,11 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 	working, left, err := share.Enter(s.ctx, h.hash)
 	switch {
 	case errors.Is(err, shard.ErrNotOurs):
-		if owned, _ := share.Owned(); owned.HasHash(h.hash) { // the informers may not lose it, and tell nothing again
-			token, _ := share.Term(shard.SlotOf(h.hash, owned.Total()))
-			s.queue.AddWith(workqueue.AddOptions{After: s.terms.patience(token), KeepPriority: true}, req)
-			return nil, nil, nil
+		if wait, has := s.waits.Refused(share, h.hash); has {
+			s.queue.AddWith(workqueue.AddOptions{After: wait, KeepPriority: true}, req)
+		} else {
+			s.drop(req)
 		}
-		s.drop(req)
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, err
@@ -168,7 +166,7 @@ func (s *session) take(req Request) (working context.Context, leave func(), err 
 		if of := sub.source.holding; of != nil && !of.holds(h.hash) {
 			leave()
 			c.count.held.Add(1)
-			s.queue.AddWith(workqueue.AddOptions{After: s.terms.patience(token), KeepPriority: true}, req)
+			s.queue.AddWith(workqueue.AddOptions{After: s.waits.Next(token), KeepPriority: true}, req)
 			return nil, nil, nil
 		}
 	}
@@ -208,44 +206,4 @@ func (s *session) drop(req Request) {
 	s.queue.Forget(req)
 	s.streaks.end(req)
 	s.controller.count.elsewhere.Add(1)
-}
-
-// movedOn reports whether the work in a context ended because its slot is another's.
-func movedOn(ctx context.Context) bool {
-	cause := context.Cause(ctx)
-	return errors.Is(cause, shard.ErrLost) || errors.Is(cause, shard.ErrMoved)
-}
-
-// terms are the terms of slots that caches did not hold when somebody asked.
-type terms struct {
-	mu    sync.Mutex
-	first map[int]term // by slot: there are not more
-}
-
-// term is when it was asked first.
-type term struct {
-	shard.Token
-	asked time.Time
-}
-
-// How soon caches are asked again, at least and at most.
-const (
-	soonHeld = 20 * time.Millisecond
-	lateHeld = 5 * time.Second
-)
-
-// patience is how long a request waits until the caches are asked again: a quarter of the
-// time for which they have been asked.
-func (t *terms) patience(token shard.Token) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	is, known := t.first[token.Slot]
-	if !known || is.Token != token {
-		if t.first == nil {
-			t.first = map[int]term{}
-		}
-		is = term{token, time.Now()}
-		t.first[token.Slot] = is
-	}
-	return min(max(time.Since(is.asked)/4, soonHeld), lateHeld)
 }

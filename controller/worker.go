@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/handover"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/source"
 	"github.com/millrace-dev/millrace/workqueue"
@@ -95,7 +96,7 @@ func (s *session) settle(a *attempt, result Result, err error, took time.Duratio
 	switch {
 	case err != nil && s.ended(err):
 		return // it is nothing of the request's
-	case err != nil && movedOn(a.Context):
+	case err != nil && handover.Over(a.Context):
 		s.drop(req) // who has it now begins anew
 	case IsTerminal(err):
 		c.failed(a, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/adapters/clientgo"
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/handover"
 	"github.com/millrace-dev/millrace/shard"
 )
 
@@ -103,7 +103,7 @@ type sharded struct {
 	scope shard.Scope
 	plain bool                      // the form has no namespaces
 	kinds map[schema.GroupKind]bool // that must hold a slot before work begins in it
-	terms terms
+	waits handover.Waits
 }
 
 // parted says why what is owned cannot have a scope; nil if it can.
@@ -140,9 +140,9 @@ func (s *sharded) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	switch {
 	case err == nil:
 	case errors.Is(err, errNotHeld):
-		return reconcile.Result{RequeueAfter: s.terms.patience(in.token)}, nil
-	case errors.Is(err, errElsewhere), movedOn(in.working):
-		return reconcile.Result{}, nil // who has it now begins anew
+		return reconcile.Result{RequeueAfter: s.waits.Next(in.token)}, nil
+	case errors.Is(err, errElsewhere), handover.Over(in.working):
+		return reconcile.Result{}, nil // whoever has it now begins anew
 	}
 	return result, err
 }
@@ -163,7 +163,7 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (in *entry, 
 	}
 	hash, known, err := s.hashOf(key)
 	if errors.Is(err, errNotSynced) {
-		return &entry{wait: soonHeld}, nil
+		return &entry{wait: handover.Soon}, nil
 	}
 	if err != nil || !known {
 		return nil, err
@@ -172,8 +172,8 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (in *entry, 
 	working, left, err := share.Enter(ctx, hash)
 	switch {
 	case errors.Is(err, shard.ErrNotOurs):
-		if owned, _ := share.Owned(); owned.HasHash(hash) { // the informers may not have lost it
-			return &entry{wait: soonHeld}, nil
+		if wait, has := s.waits.Refused(share, hash); has {
+			return &entry{wait: wait}, nil
 		}
 		return nil, nil
 	case err != nil:
@@ -194,7 +194,7 @@ func (s *sharded) enter(ctx context.Context, req reconcile.Request) (in *entry, 
 	}
 	for _, k := range s.cache.all() {
 		if s.kinds[k.gvk.GroupKind()] && !k.holds(hash) {
-			return &entry{wait: s.terms.patience(token)}, nil
+			return &entry{wait: s.waits.Next(token)}, nil
 		}
 	}
 	entered = true
@@ -246,44 +246,4 @@ func leaveWith(ctx context.Context, left func()) {
 	if err != nil {
 		log.FromContext(ctx).Error(err, "The slot may not be left", failure.Stack(err)...)
 	}
-}
-
-// movedOn reports whether the work in a context ended because its slot is another's.
-func movedOn(ctx context.Context) bool {
-	cause := context.Cause(ctx)
-	return errors.Is(cause, shard.ErrLost) || errors.Is(cause, shard.ErrMoved)
-}
-
-// How soon the informers are asked again whether they hold a slot, at least and at most.
-const (
-	soonHeld = 20 * time.Millisecond
-	lateHeld = 5 * time.Second
-)
-
-// terms are those of slots that were not held when somebody asked.
-type terms struct {
-	mu    sync.Mutex
-	first map[int]asked // by slot: there are not more
-}
-
-// asked is when it was asked first in a term.
-type asked struct {
-	in shard.Token
-	at time.Time
-}
-
-// patience is how long a request waits until the informers are asked again: a quarter of
-// the time for which they have been asked.
-func (t *terms) patience(token shard.Token) time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	since, known := t.first[token.Slot]
-	if !known || since.in != token {
-		if t.first == nil {
-			t.first = make(map[int]asked)
-		}
-		since = asked{token, time.Now()}
-		t.first[token.Slot] = since
-	}
-	return min(max(time.Since(since.at)/4, soonHeld), lateHeld)
 }

@@ -22,7 +22,7 @@ const module = "github.com/millrace-dev/millrace"
 var floors = [][]string{
 	{"object", "failure", "flight", "internal/jitter", "internal/mergepatch", "internal/printable"},
 	{"source", "wire", "recording", "shard"},
-	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot"},
+	{"rest", "rest/config", "rest/discovery", "rest/scheme", "deltafifo", "indexer", "workqueue", "snapshot", "internal/handover"},
 	{"reflector"},
 	{"sharedinformer"},
 	{"factory", "serving"},

@@ -1,0 +1,50 @@
+package handover
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/shard"
+)
+
+// A request waits longer the longer its slot is not held, and begins anew with the next term.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w Waits
+		term := shard.Token{Slot: 3, Epoch: 7}
+		require.Equal(t, Soon, w.Next(term))
+		time.Sleep(4 * time.Second)
+		require.Equal(t, time.Second, w.Next(term))
+		require.Equal(t, Soon, w.Next(shard.Token{Slot: 4, Epoch: 7}))
+		time.Sleep(time.Hour)
+		require.Equal(t, Late, w.Next(term))
+		term.Epoch++
+		require.Equal(t, Soon, w.Next(term))
+	})
+}
+
+func TestRefused(t *testing.T) {
+	var w Waits
+	share := shard.Ordinal(0, 2)
+	owned, _ := share.Owned()
+	ours, others := owned.Ranges()[0].First, shard.AllSlots(owned.Total()).Without(owned).Ranges()[0].First
+	wait, has := w.Refused(share, ours)
+	require.True(t, has)
+	require.Equal(t, Soon, wait)
+	_, has = w.Refused(share, others)
+	require.False(t, has)
+}
+
+func TestOver(t *testing.T) {
+	for cause, want := range map[error]bool{shard.ErrLost: true, fmt.Errorf("it: %w", shard.ErrMoved): true, nil: false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		require.False(t, Over(ctx))
+		cancel(cause)
+		require.Equal(t, want, Over(ctx))
+	}
+}
