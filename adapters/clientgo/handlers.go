@@ -15,8 +15,8 @@ import (
 
 // MoveHandler is a cache.ResourceEventHandler that is told of objects that are another
 // process's from now on (ResourceOptions.Shard): OnMoved is called in the place of OnDelete,
-// with the last state that this process knew. Who keeps something for each object
-// lets go of it there too. Other handlers are not told, and neither is one inside a
+// with the last state that this process knew. Whoever keeps something for each
+// object lets go of it there too. Other handlers are not told, and neither is one inside a
 // cache.FilteringResourceEventHandler.
 type MoveHandler interface {
 	cache.ResourceEventHandler

@@ -70,7 +70,7 @@ type Env struct {
 	pace        *pace
 	over        atomic.Bool // body has returned
 
-	// quiet has room for one: who waits until everything is quiet.
+	// quiet has room for one: whoever waits until everything is quiet.
 	quiet    chan struct{}
 	observed []*observed // of whoever has put something into quiet
 

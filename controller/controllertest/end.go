@@ -14,7 +14,7 @@ import (
 // takes longer does not end at all.
 const endLimit = 24 * time.Hour
 
-// end ends what Start has started and waits for it. Who does not end is named: the panic of
+// end ends what Start has started and waits for it. What does not end is named: the panic of
 // synctest that follows has nothing but stacks, and takes what other tests would say with it.
 func (e *Env) end() {
 	e.Helper()

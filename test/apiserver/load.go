@@ -19,7 +19,7 @@ import (
 // MODIFIED events again and again, each with a higher resource version than
 // the one before, until it has sent Events of them. Selectors of labels and fields,
 // limits and faults of frames are ignored, and every watch has a history of its own. The one
-// limit that holds is 1: who asks for one object wants to know the version. With
+// limit that holds is 1: whoever asks for one object wants to know the version. With
 // Options.ShardSelectors it shows of objects and events what the request's shardSelector
 // chooses, encoded anew for each selector and kept until Reset. Put it into Options.Load.
 //

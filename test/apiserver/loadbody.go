@@ -60,7 +60,7 @@ func (l *Load) version(obj object.Object, rv uint64) *version {
 	return &version{res: &l.opts.Resource, rv: rv, path: path, obj: obj}
 }
 
-// body is what a client gets to see who asks with sel.
+// body is what a client sees that asks with sel.
 func (l *Load) body(c *call, expired bool, sel *shardSelector) *loadBody {
 	view := loadView{c.format, expired, sel.String()}
 	l.mu.Lock()

@@ -153,7 +153,7 @@ func tokenOf(t *testing.T, client *rest.Client, ns, name string, rules ...envtes
 
 // listenAsPod listens at an address that the API server takes for a pod's, which none of the
 // loopback network is: one of TEST-NET-1 (RFC 5737), which the loopback interface has while the
-// test runs. Who may not add that skips the test; where CI is set, root may.
+// test runs. Where that may not be added the test is skipped; where CI is set, root may.
 func listenAsPod(t *testing.T) net.Listener {
 	t.Helper()
 	const address = "192.0.2.113"

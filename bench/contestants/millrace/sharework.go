@@ -83,7 +83,7 @@ const reconcileTakes = 5 * time.Millisecond
 // each. The time begins when all the work is queued: nobody's requests are counted, only how
 // well the work is spread.
 func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64, error) {
-	cfg, ns := &config.Config{Host: s.URL}, own(fmt.Sprint("of-", replicas))
+	cfg, ns := &config.Config{Host: s.URL}, fresh(fmt.Sprint("of-", replicas))
 	client, err := rest.NewClient(cfg, scheme.New())
 	if err != nil {
 		return 0, err
@@ -149,8 +149,8 @@ func throughput(ctx context.Context, s *protocol.Session, replicas int) (float64
 	return float64(s.Objects) / time.Since(began).Seconds(), nil
 }
 
-// own is a name that no other round has used on this server.
-func own(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
+// fresh is a name that no other round has used on this server.
+func fresh(name string) string { return fmt.Sprint(name, "-", os.Getpid()) }
 
 // each does something for each of n, 16 at a time.
 func each(n int, do func(int) error) error {
@@ -223,7 +223,7 @@ func moves(ctx context.Context, s *protocol.Session, m map[string]float64) error
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	replicas, name := s.Params[scenario.Replicas], own("moves")
+	replicas, name := s.Params[scenario.Replicas], fresh("moves")
 	join := func(n int) (*member, error) {
 		one := &member{}
 		client, err := rest.NewClient(&config.Config{Host: s.URL, WrapTransport: func(next http.RoundTripper) http.RoundTripper {
