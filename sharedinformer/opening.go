@@ -40,6 +40,12 @@ func (o *opening[T]) Handle(ctx context.Context, e Event[*wire.Packed[T]]) error
 		old = old && e.Type == Update
 	}
 	told := recast[T](e)
+	if old {
+		var both bool
+		if told.Object, told.Old, both = e.Object.OpenBoth(e.Old); both {
+			return o.next.Handle(ctx, told)
+		}
+	}
 	var err error
 	if told.Object, err = e.Object.Open(); err != nil {
 		if e.Type == Add {

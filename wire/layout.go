@@ -177,6 +177,21 @@ func (f *layout) read(with *opener, raw []byte) (o object.Object, err error) {
 	return o, nil
 }
 
+// readBeside makes an object of raw as read does, beside another one that was made of was. What
+// they have in common is there once.
+func (f *layout) readBeside(with *opener, raw []byte, other object.Object, was []byte) (object.Object, error) {
+	if f.table != nil {
+		made, o := f.new()
+		if with.protobuf.DecodeBeside(f.table, made.UnsafePointer(), raw, reflect.ValueOf(other).UnsafePointer(), was) == nil {
+			if !f.kind.Empty() {
+				o.GetObjectKind().SetGroupVersionKind(f.kind)
+			}
+			return o, nil
+		}
+	}
+	return f.read(with, raw)
+}
+
 func readTree(raw []byte) (object.Object, error) {
 	root, err := pack.Tree(string(raw))
 	content, _ := root.(map[string]any)

@@ -235,6 +235,52 @@ func (p *Packer[T]) unpack(o *Packed[T], openers *sync.Pool) (opened T, err erro
 	return made.(T), nil
 }
 
+// both opens two states of one object. It reports false where it does not. Where mutations are
+// looked for, an object has nothing that another one might spoil.
+func (p *Packer[T]) both(o, old *Packed[T]) (now, was T, ok bool) {
+	l := o.kin.layout
+	if p.pool == nil || p.onOpen != nil || l.table == nil || old.kin.layout != l || o.kin.whole != nil || old.kin.whole != nil {
+		return now, was, false
+	}
+	_, used := p.inUse(o)
+	_, oldUsed := p.inUse(old)
+	if used || oldUsed {
+		return now, was, false
+	}
+	if now, was, ok = p.unpackBoth(l, o, old); ok {
+		now, was = p.publish(o, now), p.publish(old, was)
+	}
+	return now, was, ok
+}
+
+// unpackBoth makes the objects of both.
+func (p *Packer[T]) unpackBoth(l *layout, o, old *Packed[T]) (now, was T, ok bool) {
+	room, oldRoom := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
+	defer giveBack(room)
+	defer giveBack(oldRoom)
+	raw, err := p.raw((*room)[:0], o)
+	*room = raw
+	if err != nil {
+		return now, was, false
+	}
+	oldRaw, err := p.raw((*oldRoom)[:0], old)
+	*oldRoom = oldRaw
+	if err != nil {
+		return now, was, false
+	}
+	with := p.openers.Get().(*opener)
+	defer p.openers.Put(with)
+	made, err := l.read(with, raw)
+	if err != nil {
+		return now, was, false
+	}
+	oldMade, err := l.readBeside(with, oldRaw, made, raw)
+	if err != nil {
+		return now, was, false
+	}
+	return made.(T), oldMade.(T), true
+}
+
 // inUse returns the object of o if anybody holds it.
 func (p *Packer[T]) inUse(o *Packed[T]) (opened T, ok bool) {
 	lock := p.lock(o)

@@ -117,7 +117,7 @@ func (d *Run) fields(table *Table, at unsafe.Pointer, msg []byte) error {
 			if size == 0 {
 				return fault.ErrUnusual
 			}
-			if err := d.many(f, unsafe.Add(at, f.offset), msg[:size:size], count); err != nil {
+			if err := d.many(f, unsafe.Add(at, f.offset), msg[:size:size], count, like{}); err != nil {
 				return err
 			}
 			msg = msg[size:]
@@ -221,7 +221,7 @@ func (d *Run) value(f *tableField, at unsafe.Pointer, raw []byte) error {
 		if *(*unsafe.Pointer)(at) != nil {
 			return fault.ErrUnusual
 		}
-		p, _, err := d.part(f, raw, 1)
+		p, _, err := d.part(f, raw, 1, like{})
 		*(*unsafe.Pointer)(at) = p
 		return err
 	}
@@ -271,12 +271,13 @@ func (d *Run) bytes(at *[]byte, raw []byte) {
 	}
 }
 
-// many stores the count values of a list or a map, which are all of run.
-func (d *Run) many(f *tableField, at unsafe.Pointer, run []byte, count int) error {
+// many stores the count values of a list or a map, which are all of run, beside those of another
+// list if there is one.
+func (d *Run) many(f *tableField, at unsafe.Pointer, run []byte, count int, old like) error {
 	if *(*unsafe.Pointer)(at) != nil {
 		return fault.ErrUnusual // they are not all side by side
 	}
-	p, n, err := d.part(f, run, count)
+	p, n, err := d.part(f, run, count, old)
 	if err != nil {
 		return err
 	}
@@ -289,10 +290,10 @@ func (d *Run) many(f *tableField, at unsafe.Pointer, run []byte, count int) erro
 }
 
 // part returns memory with what raw stands for: one that is shared, or one of
-// its own.
-func (d *Run) part(f *tableField, raw []byte, count int) (unsafe.Pointer, int, error) {
+// its own, decoded beside another one if there is one.
+func (d *Run) part(f *tableField, raw []byte, count int, old like) (unsafe.Pointer, int, error) {
 	if !d.Worth(f.share, len(raw)) {
-		return d.make(f, raw, count)
+		return d.make(f, raw, count, old)
 	}
 	found, n, hash, keep := d.Find(f.share, raw)
 	if found != nil {
@@ -300,11 +301,11 @@ func (d *Run) part(f *tableField, raw []byte, count int) (unsafe.Pointer, int, e
 	}
 	// A projected part would hold all its bytes, also those that are left out.
 	if !keep || f.partly && len(raw) > count*int(f.typ.Size()) {
-		return d.make(f, raw, count)
+		return d.make(f, raw, count, old)
 	}
 	was := d.own
 	raw, d.own = d.Keep(raw), ownRaw
-	p, n, err := d.make(f, raw, count)
+	p, n, err := d.make(f, raw, count, like{}) // its bytes are its own
 	d.own = was
 	holds := d.Kept(raw)
 	if err != nil {
@@ -315,10 +316,13 @@ func (d *Run) part(f *tableField, raw []byte, count int) (unsafe.Pointer, int, e
 }
 
 // make decodes a part into memory of its own.
-func (d *Run) make(f *tableField, raw []byte, count int) (unsafe.Pointer, int, error) {
+func (d *Run) make(f *tableField, raw []byte, count int, old like) (unsafe.Pointer, int, error) {
 	switch f.op {
 	case opStructPtr:
 		p := reflect.New(f.typ).UnsafePointer()
+		if old.at != nil {
+			return p, 1, d.beside(f.table, p, raw, old)
+		}
 		return p, 1, d.fields(f.table, p, raw)
 	case opOwnPtr:
 		p := reflect.New(f.typ).UnsafePointer()
@@ -339,12 +343,12 @@ func (d *Run) make(f *tableField, raw []byte, count int) (unsafe.Pointer, int, e
 		d.own = was
 		return p, count, err
 	}
-	p, err := d.list(f, raw, count)
+	p, err := d.list(f, raw, count, old)
 	return p, count, err
 }
 
-// list decodes the elements of a list.
-func (d *Run) list(f *tableField, run []byte, count int) (unsafe.Pointer, error) {
+// list decodes the elements of a list, each beside the one in its place of another list.
+func (d *Run) list(f *tableField, run []byte, count int, old like) (unsafe.Pointer, error) {
 	p := f.elements.Make(count)
 	size := f.typ.Size()
 	for i := range count {
@@ -366,6 +370,15 @@ func (d *Run) list(f *tableField, run []byte, count int) (unsafe.Pointer, error)
 		var raw []byte
 		raw, run = next(run)
 		var err error
+		if len(old.raw) > 0 {
+			var was []byte
+			was, old.raw = next(old.raw)
+			err = d.element(f, element, raw, like{unsafe.Add(old.at, uintptr(i)*size), was})
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
 		switch f.op {
 		case opStrings:
 			d.ownString((*string)(element), raw)

@@ -25,6 +25,7 @@ import (
 type Table struct {
 	typ    reflect.Type
 	fields []*tableField // by field number; nil for those that are skipped
+	notes  bool          // to read a value may write to it; see tableField.notes
 }
 
 // Message returns how the messages in a field are read, or nil if it holds none that
@@ -161,6 +162,7 @@ func compileTable(t reflect.Type, s *selection.Tree) (*Table, error) {
 			table.fields = append(table.fields, nil)
 		}
 		table.fields[number] = field
+		table.notes = table.notes || field.notes()
 	}
 	return table, nil
 }

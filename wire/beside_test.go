@@ -1,0 +1,260 @@
+package wire
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/test/apiserver/objects"
+	"github.com/millrace-dev/millrace/test/hostile"
+	"github.com/millrace-dev/millrace/wire/internal/protobuf"
+	"github.com/millrace-dev/millrace/wire/internal/share"
+)
+
+// besides decodes messages beside others.
+type besides struct {
+	typ   reflect.Type
+	table *protobuf.Table
+	runs  []*protobuf.Run // with a pool and without
+}
+
+func newBesides(t testing.TB, typ reflect.Type) *besides {
+	t.Helper()
+	table, err := protobuf.TableOf(typ, nil)
+	require.NoError(t, err)
+	return &besides{typ, table, []*protobuf.Run{
+		{Versions: true},
+		{Versions: true, Sharer: share.Sharer{Pool: NewPool().inner()}},
+	}}
+}
+
+// reference returns what the reference makes of raw, or nil.
+func (b *besides) reference(raw []byte) reflect.Value {
+	want := reflect.New(b.typ)
+	if want.Interface().(protobuf.Unmarshaler).Unmarshal(bytes.Clone(raw)) != nil {
+		return reflect.Value{}
+	}
+	return want
+}
+
+// require decodes raw beside an object of was, with each run, and requires that it comes to what
+// the reference makes of it or is left to that, and that the other object stays as it is. It
+// returns how often it was decoded.
+func (b *besides) require(t testing.TB, raw, was []byte, about string) (decoded int) {
+	t.Helper()
+	want, other := b.reference(raw), b.reference(was)
+	if !other.IsValid() {
+		return 0
+	}
+	for _, run := range b.runs {
+		got, body, otherBody := reflect.New(b.typ), bytes.Clone(raw), bytes.Clone(was)
+		if run.DecodeBeside(b.table, got.UnsafePointer(), body, other.UnsafePointer(), otherBody) != nil {
+			continue
+		}
+		decoded++
+		require.True(t, want.IsValid(), "%s: decoded what the reference refuses", about)
+		requireFree(t, got.Interface(), body, about)
+		requireFree(t, got.Interface(), otherBody, about)
+		requireSame(t, want.Interface(), got.Interface(), about)
+	}
+	requireSame(t, b.reference(was).Interface(), other.Interface(), about+": the other object")
+	return decoded
+}
+
+// Whatever forms an object and the other one have, and whatever they have in common, the object is
+// what the reference makes of it.
+func TestW01_DecodedBesideAnother(t *testing.T) {
+	t.Parallel()
+	const seed = 20261125
+	random := rand.New(rand.NewPCG(seed, 3))
+	all := scheme.New()
+	f := newFiller(all)
+	decoded, asked := 0, 0
+	objectKinds(all, func(i int, a apiType) {
+		if !SupportsProtobuf[object.Object](Options{Scheme: all, Kind: a.kind}) || !protobuf.HasTable(a.typ) {
+			return
+		}
+		b := newBesides(t, a.typ)
+		marshal := func(seed int, how fullness) []byte {
+			raw, err := f.object(a.typ, how, int64(seed)).(interface{ Marshal() ([]byte, error) }).Marshal()
+			require.NoError(t, err)
+			return raw
+		}
+		one, other := marshal(6000*i, full), marshal(6000*i+1, half)
+		usual := [][]byte{one, other}
+		for range 2 { // some of one, some of the other
+			usual = append(usual, crossed(random, takeApart(t, b.table, one), takeApart(t, b.table, other)).encode())
+		}
+		for _, raw := range usual {
+			for _, was := range usual {
+				asked += len(b.runs)
+				decoded += b.require(t, raw, was, a.kind.String())
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(otherForms)) {
+			whole := takeApart(t, b.table, one)
+			messages := whole.all()
+			otherForms[name](random, messages[random.IntN(len(messages))])
+			odd := whole.encode()
+			b.require(t, odd, one, name+" of "+a.kind.String())
+			b.require(t, one, odd, a.kind.String()+" beside "+name)
+			b.require(t, odd, odd, name+" of "+a.kind.String()+" beside itself")
+		}
+		for range 4 {
+			damaged := damage(random, one)
+			b.require(t, damaged, one, "damaged "+a.kind.String())
+			b.require(t, one, damaged, a.kind.String()+" beside a damaged one")
+		}
+	})
+	t.Logf("%d of %d in the usual form were decoded", decoded, asked)
+	require.Equal(t, asked, decoded, "the usual form never needs the reference")
+	require.Greater(t, decoded, portion(1000))
+}
+
+// crossed returns m with some of its parts replaced by those of another.
+func crossed(random *rand.Rand, m, other *message) *message {
+	at := make(map[uint64][]*messageField)
+	for _, f := range other.fields {
+		at[f.tag] = append(at[f.tag], f)
+	}
+	for i, f := range m.fields {
+		others := at[f.tag]
+		if len(others) == 0 {
+			continue
+		}
+		with := others[random.IntN(len(others))]
+		switch random.IntN(4) {
+		case 0:
+			m.fields[i] = with.copyOf()
+		case 1:
+			if f.inner != nil && with.inner != nil {
+				crossed(random, f.inner, with.inner)
+			}
+		}
+	}
+	return m
+}
+
+// Two states that are opened at once have in common what has not changed.
+func TestW03_BothStatesHaveMuchInCommon(t *testing.T) {
+	p := NewPacker[*corev1.Pod](NewPool())
+	pack := func(pod *corev1.Pod) *Packed[*corev1.Pod] {
+		packed, err := p.Pack(pod)
+		require.NoError(t, err)
+		return packed
+	}
+	was := replica("web-0")
+	now := was.DeepCopy()
+	now.ResourceVersion, now.Status.PodIP = "2", "10.1.2.3"
+	o, old := pack(now), pack(was)
+	opened, openedOld, ok := o.OpenBoth(old)
+	require.True(t, ok)
+	require.Equal(t, now, opened)
+	require.Equal(t, was, openedOld)
+	require.Same(t, &opened.Spec.Containers[0], &openedOld.Spec.Containers[0])
+	require.EqualValues(t, 2, p.Opened())
+
+	_, _, ok = o.OpenBoth(old)
+	require.False(t, ok, "they are in use")
+	again, err := o.Open()
+	require.NoError(t, err)
+	require.Same(t, opened, again)
+	runtime.KeepAlive(openedOld)
+}
+
+// What must not be there once is not: without a pool, and where mutations are looked for.
+func TestW03_StatesThatShareNothingAreOpenedAlone(t *testing.T) {
+	watched := NewPacker[*corev1.Pod](NewPool())
+	watched.OnOpen(func(*Packed[*corev1.Pod], *corev1.Pod) {})
+	for name, p := range map[string]*Packer[*corev1.Pod]{"no pool": NewPacker[*corev1.Pod](nil), "mutations": watched} {
+		o, err := p.Pack(replica("web-0"))
+		require.NoError(t, err)
+		_, _, ok := o.OpenBoth(o)
+		require.False(t, ok, name)
+	}
+}
+
+// BenchmarkOpening opens Pods that nobody keeps: one after the other as a list has them, each of
+// another controller than the one before, and both states of an update. One operation opens one
+// of these.
+func BenchmarkOpening(b *testing.B) {
+	const n = 20000
+	p := NewPacker[*corev1.Pod](NewPool())
+	var packed, changed []*Packed[*corev1.Pod]
+	for i := range n {
+		pod := objects.Pod(1, i, objects.Options{})
+		pod.ManagedFields = nil
+		for _, states := range []*[]*Packed[*corev1.Pod]{&packed, &changed} {
+			one, err := p.Pack(pod)
+			require.NoError(b, err)
+			*states = append(*states, one)
+			pod.ResourceVersion += "1"
+			pod.Status.PodIP = "10.1.2.3"
+		}
+	}
+	inOrder := func(of []*Packed[*corev1.Pod]) []*Packed[*corev1.Pod] {
+		return slices.SortedFunc(slices.Values(of), func(a, b *Packed[*corev1.Pod]) int { return strings.Compare(a.GetName(), b.GetName()) })
+	}
+	open := func(b *testing.B, of *Packed[*corev1.Pod]) {
+		if _, err := p.unpack(of, &p.openers); err != nil { // whoever opens one soon again gets the same
+			b.Fatal(err)
+		}
+	}
+	b.Run("in order", func(b *testing.B) {
+		b.ReportAllocs()
+		of := inOrder(packed)
+		for i := 0; b.Loop(); i++ {
+			open(b, of[i%n])
+		}
+	})
+	b.Run("any", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			open(b, packed[i*201%n])
+		}
+	})
+	b.Run("both states", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			o, old := changed[i*201%n], packed[i*201%n]
+			if _, _, ok := p.unpackBoth(o.kin.layout, o, old); !ok {
+				b.Fatal("not opened")
+			}
+		}
+	})
+}
+
+// FuzzDecodeBeside decodes a message beside another one. It must come to what the reference makes
+// of it, or be left to that.
+func FuzzDecodeBeside(f *testing.F) {
+	all := scheme.New()
+	var contests []*besides
+	for i, kind := range fuzzKinds {
+		o, err := all.New(kind)
+		if err != nil || !protobuf.HasTable(reflect.TypeOf(o).Elem()) {
+			continue
+		}
+		typ := reflect.TypeOf(o).Elem()
+		e, err := protobuf.Open(MediaProtobuf, seedObject(f, MediaProtobuf, i, kind))
+		require.NoError(f, err)
+		contests = append(contests, newBesides(f, typ))
+		f.Add(uint8(len(contests)-1), e.Raw, e.Raw)
+	}
+	var kept hostile.Kept
+	f.Fuzz(func(t *testing.T, kind uint8, raw, was []byte) {
+		kept.Nothing(t)
+		b := contests[int(kind)%len(contests)]
+		body := bytes.Clone(raw)
+		withinBudget(t, append(body, was...), func() { b.require(t, raw, was, b.typ.String()) })
+	})
+}
