@@ -46,7 +46,7 @@ func (f *attachFlags) add(cmd *cobra.Command) {
 }
 
 // attach returns a client of the process, and what messages call it.
-func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
+func (f *attachFlags) attach(s streams) (*debug.Client, string, error) {
 	kind, rest, _ := strings.Cut(f.to, ":")
 	kind = strings.ToLower(kind)
 	switch {
@@ -75,7 +75,7 @@ func (f *attachFlags) attach(s surroundings) (*debug.Client, string, error) {
 }
 
 // attachURL goes there with the flags about TLS and the token, and no kubeconfig's.
-func (f *attachFlags) attachURL(s surroundings, address string) (*debug.Client, string, error) {
+func (f *attachFlags) attachURL(s streams, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return nil, "", usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
@@ -92,7 +92,7 @@ func (f *attachFlags) attachURL(s surroundings, address string) (*debug.Client, 
 }
 
 // attachPod goes through the API server.
-func (f *attachFlags) attachPod(s surroundings) (*debug.Client, string, error) {
+func (f *attachFlags) attachPod(s streams) (*debug.Client, string, error) {
 	name, port, _ := strings.Cut(strings.TrimPrefix(f.to, "pod/"), ":")
 	if port == "" {
 		port = defaultPort
@@ -109,7 +109,7 @@ func (f *attachFlags) attachPod(s surroundings) (*debug.Client, string, error) {
 	return f.attached(s, cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
 }
 
-func (f *attachFlags) attached(s surroundings, cfg *config.Config, path, name string) (*debug.Client, string, error) {
+func (f *attachFlags) attached(s streams, cfg *config.Config, path, name string) (*debug.Client, string, error) {
 	client, base, err := cfg.HTTPClient()
 	if err != nil {
 		return nil, "", &exitError{code: exitUnavailable, err: err}

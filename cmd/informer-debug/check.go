@@ -6,18 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/debug"
-	"github.com/millrace-dev/millrace/flight"
 )
-
-// errInterrupted is the end of a verb that was to find something out, and did not.
-var errInterrupted = errors.New("interrupted before it was known")
 
 // checkFlags are those of check alone.
 type checkFlags struct {
@@ -27,7 +22,7 @@ type checkFlags struct {
 	console *console // set by run
 }
 
-func newCheck(s surroundings) *cobra.Command {
+func newCheck(s streams) *cobra.Command {
 	var look sightFlags
 	flags := checkFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
@@ -82,23 +77,6 @@ concern the process alone.
 	return cmd
 }
 
-// unlessLeft is the error of a verb that goes on until somebody ends it, which is no failure at
-// any time.
-func unlessLeft(err error) error {
-	if errors.Is(err, errInterrupted) {
-		return nil
-	}
-	return err
-}
-
-// limited is ctx with --timeout.
-func limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, timeout, errTimedOut)
-}
-
 func (f *checkFlags) check(look *sightFlags) error {
 	switch {
 	case f.timeout < 0:
@@ -112,7 +90,7 @@ func (f *checkFlags) check(look *sightFlags) error {
 }
 
 // run compares all informers of the sight.
-func (f *checkFlags) run(ctx context.Context, s surroundings, v *sight, types string) error {
+func (f *checkFlags) run(ctx context.Context, s streams, v *sight, types string) error {
 	f.console = newConsole(s, false)
 	if err := v.ready(ctx); err != nil {
 		return err
@@ -151,55 +129,6 @@ func (f *checkFlags) run(ctx context.Context, s surroundings, v *sight, types st
 	return end
 }
 
-// chosen returns the informers that are meant: all of one's own.
-func chosen(all []debug.Informer, types string, attached bool) (found []debug.Informer, err error) {
-	if !attached {
-		return all, nil
-	}
-	if len(all) == 0 {
-		return nil, &exitError{code: exitUnavailable, err: errors.New("the process shows no informers")}
-	}
-	if types == "" {
-		return all, nil
-	}
-	add := func(name string) bool {
-		some := named(all, name)
-		found = append(found, some...)
-		return len(some) > 0
-	}
-	if add(types) { // selectors in it may have commas
-		return found, nil
-	}
-	for word := range strings.SplitSeq(types, ",") {
-		if !add(word) {
-			var names []string
-			for _, i := range all {
-				names = append(names, i.Reflector.Resource)
-			}
-			return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("no informer is called %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
-		}
-	}
-	return found, nil
-}
-
-// named returns the informers of that name, or else those that it may mean.
-func named(all []debug.Informer, name string) (found []debug.Informer) {
-	for _, i := range all {
-		if i.Reflector.Resource == name {
-			found = append(found, i)
-		}
-	}
-	if len(found) > 0 {
-		return found
-	}
-	for _, i := range all {
-		if flight.Names(name, i.Reflector.Resource) {
-			found = append(found, i)
-		}
-	}
-	return found
-}
-
 // one compares one informer.
 func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Informer) (*compared, error) {
 	scopes, err := scopesOf(i)
@@ -207,7 +136,7 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 		return nil, &exitError{code: exitUnavailable, err: err}
 	}
 	c := &comparison{process: v.process, which: i.Which(), status: *i, console: f.console}
-	if c.parts, err = v.parts(ctx, at, scopes, f.console); err != nil {
+	if c.parts, err = partsOf(ctx, v, at, scopes, f.console); err != nil {
 		return nil, err
 	}
 	if v.flags.to != "" && len(c.parts) > 0 {
@@ -228,25 +157,8 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 	return nil, v.unanswered(ctx, err)
 }
 
-// unfinished is the error of a verb that had to be finished, and may not be: an error that
-// decides the exit code by itself stands.
-func unfinished(ctx context.Context, timeout time.Duration, err error) error {
-	cause := context.Cause(ctx)
-	if e, ok := errors.AsType[*exitError](err); err == nil || cause == nil || ok && (e.code == exitFalse || e.code == exitUsage) {
-		return err
-	}
-	if !errors.Is(cause, errTimedOut) {
-		return &exitError{code: exitRuntime, err: errInterrupted}
-	}
-	over := fmt.Errorf("--timeout of %s is over", timeout)
-	if !errors.Is(err, errTimedOut) {
-		over = fmt.Errorf("%w: %w", over, err)
-	}
-	return &exitError{code: exitTimeout, err: over}
-}
-
 // warn tells why the result may mean nothing.
-func (f *checkFlags) warn(s surroundings, v *sight, r *compared) {
+func (f *checkFlags) warn(s streams, v *sight, r *compared) {
 	c := newConsole(s, false)
 	if r.Doubt != "" && v.flags.to != "" {
 		c.trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", serverName(v.config.Host), r.Doubt)

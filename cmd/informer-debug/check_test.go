@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -236,43 +234,6 @@ func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
 	require.Equal(t, lists+2, srv.Stats().Requests("list", "pods"), "what is missing was looked up again")
 }
 
-func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
-	for _, stuck := range []time.Duration{30 * time.Second, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			srv, j, stdout, stderr := bubbled(t, 0)
-			s := j.surroundings
-			var look sightFlags
-			look.allNamespaces = true
-			require.NoError(t, look.check())
-			v, err := look.openCluster(t.Context(), j.config, "pods", nil)
-			require.NoError(t, err)
-			defer v.close()
-			require.NoError(t, v.wait(t.Context()))
-			srv.SetStuck(true)
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
-			time.AfterFunc(stuck, func() { srv.SetStuck(false) })
-
-			flags := checkFlags{timeout: 2 * time.Minute}
-			ctx, cancel := limited(t.Context(), flags.timeout)
-			defer cancel()
-			began := time.Now()
-			err = unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
-			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may pass: the cache is complete up to version \d+, and the list of the server is of version \d+: no bookmark has come so far; .*\n$`, stderr.String())
-			if stuck < flags.timeout {
-				require.NoError(t, err)
-				require.Contains(t, stdout.String(), "pods: 2 objects equal at version ")
-				return
-			}
-			require.ErrorContains(t, err, "--timeout of 2m0s is over")
-			require.Equal(t, exitTimeout, err.(*exitError).code)
-			require.Equal(t, flags.timeout, time.Since(began))
-			require.Contains(t, stdout.String(), "pods: 1 of 2 objects differ at version ")
-			require.Contains(t, stdout.String(), "which may pass: the cache is complete up to version ")
-			require.Contains(t, stdout.String(), "missing  shop/web-2")
-		})
-	}
-}
-
 func TestCheckSaysWhatItCannotDo(t *testing.T) {
 	srv, server := cluster(t, apiserver.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
@@ -306,16 +267,5 @@ func TestCheckSaysWhatItCannotDo(t *testing.T) {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
 		require.Contains(t, r.errOut, c.want, c.args)
-	}
-}
-
-func TestScopeOfANameOfAnInformer(t *testing.T) {
-	s, err := scopeOf("deployments.apps in namespace shop with labels app in (a,b),tier=x with fields metadata.name!=y")
-	require.NoError(t, err)
-	require.Equal(t, scope{resource: object.GVR{Group: "apps", Resource: "deployments"}, namespace: "shop", labels: "app in (a,b),tier=x", fields: "metadata.name!=y"}, s)
-	require.Equal(t, "metadata.name!=y,metadata.name=web", s.list("web").FieldSelector)
-	for _, name := range []string{"my pods", "pods in no namespace", "", "*main.fake[*k8s.io/api/core/v1.Pod]"} {
-		_, err := scopeOf(name)
-		require.Error(t, err, name)
 	}
 }

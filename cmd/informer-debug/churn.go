@@ -26,7 +26,7 @@ type churnFlags struct {
 	output choice
 }
 
-func newChurn(s surroundings) *cobra.Command {
+func newChurn(s streams) *cobra.Command {
 	flags := churnFlags{output: choice{words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{
 		Use:   "churn TYPE[,TYPE...]",
@@ -110,7 +110,7 @@ func (f *churnFlags) check() error {
 }
 
 // run watches all TYPEs at once.
-func (f *churnFlags) run(ctx context.Context, s surroundings, types string) error {
+func (f *churnFlags) run(ctx context.Context, s streams, types string) error {
 	console := newConsole(s, false)
 	_, targets, err := f.targets(ctx, s, types, console)
 	if err != nil {
@@ -126,20 +126,19 @@ type churner struct {
 	run func(context.Context) error
 }
 
-func (f *churnFlags) watch(ctx context.Context, s surroundings, targets []target, console *console) error {
+func (f *churnFlags) watch(ctx context.Context, s streams, targets []target, console *console) error {
 	var all []churner
 	for _, at := range targets {
 		c, err := newChurning(at, f.keep)
 		if err != nil {
 			return err
 		}
-		shown := &view{target: at, job: &job{console: console}}
 		opts := reflector.Options{
 			LabelSelector: f.labels, FieldSelector: f.fields, Initial: reflector.List, PageSize: churnPage,
-			OnState: shown.state,
+			OnState: func(s reflector.Status) { at.state(console, s) },
 			OnError: func(_ context.Context, e *failure.Failure) failure.Verdict { return judge(e, c.isSynced()) },
 		}
-		all = append(all, churner{c, func(ctx context.Context) error { return c.passPacked().run(ctx, opts, shown.refusal) }})
+		all = append(all, churner{c, func(ctx context.Context) error { return c.passPacked().run(ctx, opts, at.refusal) }})
 	}
 	return f.churn(ctx, s, all, func(ctx context.Context, failed <-chan error) (time.Duration, error) {
 		for _, c := range all {
@@ -162,7 +161,7 @@ func (f *churnFlags) watch(ctx context.Context, s surroundings, targets []target
 
 // churn runs all at once until wait returns, and writes what they have counted in the time that
 // it returns.
-func (f *churnFlags) churn(ctx context.Context, s surroundings, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
+func (f *churnFlags) churn(ctx context.Context, s streams, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -197,7 +196,7 @@ type busyKeys struct {
 }
 
 // attached shows the busiest keys of a process.
-func (f *churnFlags) attached(ctx context.Context, s surroundings, types string) error {
+func (f *churnFlags) attached(ctx context.Context, s streams, types string) error {
 	process, called, err := f.attach(s)
 	if err != nil {
 		return err
@@ -224,7 +223,7 @@ func (f *churnFlags) attached(ctx context.Context, s surroundings, types string)
 	return unwritten(f.writeBusy(s, &told))
 }
 
-func (f *churnFlags) writeBusy(s surroundings, told *busyKeys) error {
+func (f *churnFlags) writeBusy(s streams, told *busyKeys) error {
 	switch f.output.value {
 	case "json":
 		return debug.WriteJSON(s.stdout, told)

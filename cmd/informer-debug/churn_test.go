@@ -40,7 +40,7 @@ func churnOf(t *testing.T, srv *apiserver.Server, types string, flags churnFlags
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
 	var stdout, stderr transcript
-	s := around(&stdout, &stderr)
+	s := onto(&stdout, &stderr)
 	flags.allNamespaces, flags.output.value = true, "jsonl"
 	if flags.period == 0 {
 		flags.period = time.Minute

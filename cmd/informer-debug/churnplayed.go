@@ -15,9 +15,9 @@ import (
 )
 
 // replayed looks at all that a recording has of the TYPEs.
-func (f *churnFlags) replayed(ctx context.Context, s surroundings, types string) error {
+func (f *churnFlags) replayed(ctx context.Context, s streams, types string) error {
 	console := newConsole(s, false)
-	p, err := f.openPlayed(types, console)
+	p, err := f.replay.open(types, f.namespace, console)
 	if err != nil {
 		return err
 	}

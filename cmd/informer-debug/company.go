@@ -26,14 +26,14 @@ type company struct {
 	recorder *flight.Recorder
 }
 
-// newCompany returns a company, nil where there is no place to show it.
-func newCompany(s surroundings) (*company, error) {
-	if s.listenPage == nil {
+// newCompany returns a company whose page is where listen opens it; nil where listen is nil.
+func newCompany(listen func() (net.Listener, error)) (*company, error) {
+	if listen == nil {
 		return nil, nil
 	}
-	page, err := s.listenPage()
+	page, err := listen()
 	if err != nil {
-		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("page: %w", err)}
+		return nil, fmt.Errorf("page: %w", err)
 	}
 	return &company{page: page, recorder: flight.New(flight.DefaultSize)}, nil
 }

@@ -1,19 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -29,7 +24,6 @@ const (
 	completionPatience = 3 * time.Second
 
 	mostCompletions = 500
-	mostKubeconfig  = 1 << 20 // bytes of a file that is read for the names in it
 )
 
 // completer suggests arguments, and is silent where it knows none.
@@ -72,11 +66,6 @@ func completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 		ctx = context.Background()
 	}
 	return context.WithTimeout(ctx, completionPatience)
-}
-
-// quiet is the surroundings of a completion: what is said would stand in the command line.
-func quiet() surroundings {
-	return surroundings{stdout: io.Discard, stderr: io.Discard, env: func(string) string { return "" }}
 }
 
 // types are those that can be watched, the informers of a process, or what a recording has.
@@ -187,12 +176,6 @@ func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, name
 	return completions(names)
 }
 
-// completions leaves out what a shell or a terminal would take for something else. Cobra takes
-// what follows a tab for a description.
-func completions(names []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" || oneLine(name) != name || strings.Contains(name, "\t") })
-}
-
 func (c *completer) load() config.LoadOptions {
 	load := c.attach.connect.load
 	load.Namespace, load.Logger = *c.namespace, slog.New(slog.DiscardHandler)
@@ -244,53 +227,4 @@ func (c *completer) namespaces(ctx context.Context) (names []string) {
 	}
 	slices.Sort(names)
 	return completions(slices.Compact(names))
-}
-
-// complete completes the flags that name parts of the kubeconfig.
-func (f *connectFlags) complete(cmd *cobra.Command) {
-	for flag, pick := range map[string]func(*kubeconfigNames) []kubeconfigEntry{
-		"context": func(k *kubeconfigNames) []kubeconfigEntry { return k.Contexts },
-		"cluster": func(k *kubeconfigNames) []kubeconfigEntry { return k.Clusters },
-		"user":    func(k *kubeconfigNames) []kubeconfigEntry { return k.Users },
-	} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, file := range kubeconfigs(f.load.Kubeconfig) {
-				for _, one := range pick(readNames(file)) {
-					names = append(names, one.Name)
-				}
-			}
-			slices.Sort(names)
-			return completions(slices.Compact(names)), cobra.ShellCompDirectiveNoFileComp
-		})
-	}
-}
-
-// kubeconfigNames is what of a kubeconfig is of interest.
-type kubeconfigNames struct{ Contexts, Clusters, Users []kubeconfigEntry }
-
-type kubeconfigEntry struct{ Name string }
-
-// kubeconfigs are the files that are read together.
-func kubeconfigs(flag string) []string {
-	if flag != "" {
-		return []string{flag}
-	}
-	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
-		return files
-	}
-	home, _ := os.UserHomeDir() // without one there is no such file
-	return []string{filepath.Join(cmp.Or(home, "."), ".kube", "config")}
-}
-
-// readNames reads a file; what is none, or is no kubeconfig, has no names.
-func readNames(file string) *kubeconfigNames {
-	var k kubeconfigNames
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Size() > mostKubeconfig {
-		return &k
-	}
-	if text, err := os.ReadFile(file); err != nil || yaml.Unmarshal(text, &k) != nil {
-		return &kubeconfigNames{}
-	}
-	return &k
 }

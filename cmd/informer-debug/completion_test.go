@@ -110,5 +110,4 @@ func TestCompletionIsSilent(t *testing.T) {
 		require.Regexp(t, `^:\d+\n$`, r.out, args)
 		require.Regexp(t, `^Completion ended with directive: \S+\n$`, strings.ReplaceAll(r.errOut, ", ", ","), args)
 	}
-	require.Equal(t, []string{"a"}, completions([]string{"", "a", "b\tc", "d\x1b[2J", "e\u009b"}))
 }

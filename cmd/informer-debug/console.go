@@ -7,35 +7,10 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // clock is how times of day are written everywhere.
 const clock = "15:04:05.000"
-
-// palette paints text, or leaves it as it is.
-type palette bool
-
-const (
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	cyan   = "36"
-)
-
-// newPalette paints on terminals, unless the environment says otherwise
-// (https://no-color.org, and terminals that call themselves dumb).
-func newPalette(terminal bool, env func(string) string) palette {
-	return palette(terminal && env("NO_COLOR") == "" && env("TERM") != "dumb")
-}
-
-func (p palette) paint(color, text string) string {
-	if !p || text == "" {
-		return text
-	}
-	return "\x1b[" + color + "m" + text + "\x1b[0m"
-}
 
 // console writes what is not data, on stderr. Each line is one Write, so that
 // lines of several goroutines do not mix. A nil console is silent.
@@ -45,7 +20,7 @@ type console struct {
 	verbose bool
 }
 
-func newConsole(s surroundings, verbose bool) *console {
+func newConsole(s streams, verbose bool) *console {
 	return &console{w: s.stderr, colors: newPalette(s.errTerminal, s.env), verbose: verbose}
 }
 
@@ -110,11 +85,3 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h logHandler) WithGroup(string) slog.Handler { return h }
-
-// oneLine keeps foreign text from breaking the view: line breaks and control
-// characters, which a terminal would obey, become spaces.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
-	}), " ")
-}

@@ -24,7 +24,7 @@ type costFlags struct {
 	output choice
 }
 
-func newCost(s surroundings) *cobra.Command {
+func newCost(s streams) *cobra.Command {
 	flags := costFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "cost [TYPE[,TYPE...]|all]",
@@ -96,7 +96,7 @@ func (f *costFlags) check() error {
 }
 
 // run measures one type after the other.
-func (f *costFlags) run(ctx context.Context, s surroundings, types string) error {
+func (f *costFlags) run(ctx context.Context, s streams, types string) error {
 	c := newConsole(s, false)
 	var cfg *config.Config
 	var targets []target

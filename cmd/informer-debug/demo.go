@@ -15,9 +15,6 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
-// maxRate is the fastest workload: it is there to be looked at.
-const maxRate = 10_000
-
 // demoFlags are those that watch does not have.
 type demoFlags struct {
 	rate     float64
@@ -85,7 +82,7 @@ func demoBackoff() reflector.Backoff {
 
 // runDemo owns the server, the workload and the faults, and shows them.
 func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlags, flags *viewFlags) error {
-	c := newConsole(s, flags.verbose)
+	c := newConsole(s.streams, flags.verbose)
 	srv := apiserver.New(apiserver.Options{Seed: demo.seed, BookmarkPeriod: 10 * time.Second})
 	defer srv.Close()
 	endpoint, err := s.listen(srv)
@@ -102,9 +99,9 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 		return &exitError{code: exitRuntime, err: fmt.Errorf("workload: %w", err)}
 	}
 	c.state(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
-	with, err := newCompany(s)
+	with, err := newCompany(s.listenPage)
 	if err != nil {
-		return err
+		return &exitError{code: exitRuntime, err: err}
 	}
 	defer with.close()
 	with.tour(c, endpoint.URL)
@@ -117,7 +114,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
 	}
 	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
-	err = (&job{surroundings: s, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}, company: with}).run(ctx)
+	err = (&job{streams: s.streams, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}, company: with}).run(ctx)
 	end()
 	tasks.Wait()
 	if err == nil && failure != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-func newDescribe(s surroundings) *cobra.Command {
+func newDescribe(s streams) *cobra.Command {
 	var look sightFlags
 	var last int
 	cmd := &cobra.Command{
@@ -60,7 +60,7 @@ about TLS concern the process alone.
 	return cmd
 }
 
-func runDescribe(ctx context.Context, s surroundings, look *sightFlags, arg string, last int) error {
+func runDescribe(ctx context.Context, s streams, look *sightFlags, arg string, last int) error {
 	types, name, _ := strings.Cut(arg, "/")
 	switch {
 	case types == "" || name == "" || strings.Contains(name, "/"):
@@ -85,7 +85,7 @@ func runDescribe(ctx context.Context, s surroundings, look *sightFlags, arg stri
 		return &exitError{code: exitRuntime, err: errInterrupted}
 	}
 	if v.played != nil {
-		return v.describeRecorded(ctx, s.stdout, types, name, last)
+		return describeRecorded(ctx, v, s.stdout, types, name, last)
 	}
 	at, err := v.server(s)
 	if err != nil {

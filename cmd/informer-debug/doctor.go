@@ -24,7 +24,7 @@ type doctorFlags struct {
 // doctorFor is how long it looks unless a flag says otherwise.
 const doctorFor = 5 * time.Second
 
-func newDoctor(s surroundings) *cobra.Command {
+func newDoctor(s streams) *cobra.Command {
 	flags := doctorFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "doctor TYPE[,TYPE...]",
@@ -76,7 +76,7 @@ What is wrong comes first.
 	return cmd
 }
 
-func (f *doctorFlags) run(ctx context.Context, s surroundings, types string) error {
+func (f *doctorFlags) run(ctx context.Context, s streams, types string) error {
 	var found findings
 	var err error
 	if f.period > doctorFor {
@@ -105,7 +105,7 @@ func (f *doctorFlags) run(ctx context.Context, s surroundings, types string) err
 	return nil
 }
 
-func (f *doctorFlags) process(ctx context.Context, s surroundings, found *findings) error {
+func (f *doctorFlags) process(ctx context.Context, s streams, found *findings) error {
 	client, called, err := f.attach(s)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (f *doctorFlags) process(ctx context.Context, s surroundings, found *findin
 	return nil
 }
 
-func (f *doctorFlags) cluster(ctx context.Context, s surroundings, types string, found *findings) error {
+func (f *doctorFlags) cluster(ctx context.Context, s streams, types string, found *findings) error {
 	c := newConsole(s, false)
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.logger()
 	cfg, err := config.LoadWith(f.connect.load)

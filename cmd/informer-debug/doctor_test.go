@@ -1,26 +1,17 @@
 package main
 
 import (
-	"encoding/base64"
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
-	"github.com/millrace-dev/millrace/leaderelection"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
-	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -57,75 +48,6 @@ func TestDoctorFindsAnOldServer(t *testing.T) {
 	r := invoke(t, "doctor", "po", "-n", "shop", "--for=10ms", server)
 	require.Equal(t, exitOK, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "warning  pods in namespace shop: the server has no streaming lists; ")
-}
-
-func TestDoctorIsNotTakenInByAPageOfAProxy(t *testing.T) {
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprint(w, "<html>Please log in.")
-	}))
-	defer page.Close()
-	client, err := rest.NewClient(&config.Config{Host: page.URL}, nil)
-	require.NoError(t, err)
-	var found findings
-	p, err := newProbe(&config.Config{Host: page.URL}, &found)
-	require.NoError(t, err)
-	at := target{client: client, server: page.URL, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: pods(), Namespaced: true}}
-	require.NoError(t, p.resource(t.Context(), at, false, time.Second))
-	require.Len(t, found.all, 1)
-	require.Equal(t, levelProblem, found.all[0].Level)
-	require.Contains(t, found.all[0].What, `something else, of type "text/html"`)
-}
-
-func TestDoctorCountsBookmarks(t *testing.T) {
-	for period, want := range map[time.Duration]string{
-		10 * time.Second: "no bookmark came within 10s, which tells nothing",
-		70 * time.Second: "a bookmark came after ",
-		5 * time.Minute:  "bookmarks come each 1m0s",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			_, j, _, _ := bubbled(t, 0)
-			client, err := rest.NewClient(j.config, nil)
-			require.NoError(t, err)
-			defer client.CloseIdleConnections()
-			var found findings
-			p, err := newProbe(j.config, &found)
-			require.NoError(t, err)
-			defer p.http.CloseIdleConnections()
-			at := target{client: client, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: pods(), Namespaced: true}}
-			require.NoError(t, p.resource(t.Context(), at, true, period))
-			require.Contains(t, found.all[len(found.all)-1].What, want)
-			require.Zero(t, found.problems())
-		})
-	}
-}
-
-func TestDoctorOfCredentialsAndTheClock(t *testing.T) {
-	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	token := func(exp time.Time) string {
-		return "e30." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"exp":%d}`, exp.Unix())) + ".c2lnbmVk"
-	}
-	for text, want := range map[string]string{
-		token(now.Add(time.Hour)):   "ok token expires in 1h0m0s",
-		token(now.Add(time.Minute)): "warning token expires in 1m0s",
-		token(now.Add(-time.Hour)):  "problem token expired 1h0m0s ago",
-		"no.token.":                 "",
-		"opaque":                    "",
-	} {
-		var found findings
-		(&probe{findings: &found, config: &config.Config{BearerToken: text}}).credentials(now)
-		got := ""
-		for _, f := range found.all {
-			got = f.Level + " " + f.About + " " + f.What
-			require.NotContains(t, got+f.Do, text)
-		}
-		require.Equal(t, want, got)
-	}
-	for off, level := range map[time.Duration]string{0: levelOK, -8 * time.Second: levelWarning, 5 * time.Minute: levelProblem} {
-		var found findings
-		(&probe{findings: &found}).clock(http.Header{"Date": {now.Add(off).Format(http.TimeFormat)}}, now)
-		require.Equal(t, level, found.all[0].Level)
-	}
 }
 
 func TestDoctorOfAProcess(t *testing.T) {
@@ -177,53 +99,4 @@ func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
 	require.Equal(t, exitFalse, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "problem  pods in namespace shop: the cache is stale, as of version ")
 	require.Contains(t, r.errOut, "problems: 1")
-}
-
-func TestDoctorOfControllers(t *testing.T) {
-	said := func(look func(x *examination)) string {
-		x := examination{findings: &findings{}}
-		look(&x)
-		var b strings.Builder
-		require.NoError(t, x.write(&b, ""))
-		return b.String()
-	}
-	require.Equal(t, "warning  keeper: has been reconciling shop/a for 1m30s; see what it waits for; controller.Options.Timeout bounds a reconcile\n"+
-		"warning  keeper: shop/b has waited for a worker for 1m10s; see what keeps its workers busy: informer-debug why shop/b\n"+
-		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d says why\n",
-		said(func(x *examination) {
-			x.keys("keeper", &debug.Keys{
-				Running: []debug.Key{{Key: "shop/a", For: 90 * time.Second}},
-				Waiting: []debug.Key{{Key: "shop/b", For: 70 * time.Second, Requeues: 2}},
-				Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}, {Key: "shop/d", Requeues: 7}},
-			})
-		}))
-	require.Empty(t, said(func(x *examination) {
-		x.keys("keeper", &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
-	}))
-
-	waits := controller.Status{Name: "keeper", State: controller.Waiting, Sources: []controller.SourceStatus{{Name: "pods", Waiting: errQuota}}}
-	follows := &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "ops", Name: "keeper"}}
-	require.Equal(t, "problem  keeper: is Waiting; pods is not synced: no quota is left\n", said(func(x *examination) { x.stopped(&waits, nil) }))
-	require.Equal(t, "ok       keeper: is Waiting, as this replica does not lead\n", said(func(x *examination) { x.stopped(&waits, follows) }))
-
-	for want, e := range map[string]leaderelection.Status{
-		"ok       lease ops/keeper: b leads, and this replica waits\n":    *follows,
-		"ok       lease ops/keeper: this replica leads\n":                 {Lease: follows.Lease, Leading: true, Holder: "a"},
-		"warning  lease ops/keeper: nobody leads\n":                       {Lease: follows.Lease},
-		"problem  lease ops/keeper: was lost while the work still runs: ": {Lease: follows.Lease, Lost: &leaderelection.Failure{Err: errQuota}},
-		"problem  lease ops/keeper: cannot be read or renewed: ":          {Lease: follows.Lease, Attempts: 2, Failure: &leaderelection.Failure{Err: errQuota}},
-	} {
-		require.True(t, strings.HasPrefix(said(func(x *examination) { x.election(&debug.Status{Election: &e}) }), want), want)
-	}
-
-	informer := func(relists uint64) *debug.Informer {
-		return &debug.Informer{Status: sharedinformer.Status{Reflector: reflector.Status{Resource: "pods", Relists: relists}}}
-	}
-	before := &debug.Status{Informers: []debug.Informer{*informer(1)}}
-	for relists, want := range map[uint64]string{2: "", 4: "3 times within 5s", 8: "7 times within 5s"} {
-		require.Contains(t, said(func(x *examination) { x.relists(before, informer(relists), 5*time.Second, time.Hour) }), want)
-	}
-	before = &debug.Status{Informers: []debug.Informer{*informer(12)}}
-	require.Contains(t, said(func(x *examination) { x.relists(before, informer(12), 5*time.Second, time.Hour) }), "all objects were listed again 12 times in 1h0m0s")
-	require.Empty(t, said(func(x *examination) { x.relists(before, informer(12), 5*time.Second, 24*time.Hour) }))
 }

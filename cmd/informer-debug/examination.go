@@ -292,11 +292,3 @@ func (x *examination) busiest(ctx context.Context) error {
 
 // asRefused reports whether a process has answered, and does not do what it was asked for.
 func asRefused(err error) (*debug.RefusedError, bool) { return errors.AsType[*debug.RefusedError](err) }
-
-// times says how often.
-func times(n uint64) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 // failureText is a failure in a few words: phase, object, reason, how often.
@@ -26,4 +32,60 @@ func failureText(f *failure.Failure) string {
 		text += fmt.Sprintf(" (%d in a row)", f.Attempts)
 	}
 	return text
+}
+
+// firstTries is how often a first list is tried before the server counts as
+// not available: about three seconds.
+const firstTries = 3
+
+// judge decides whether to go on after a failure. Before the first sync
+// somebody sits and waits: what trying again rarely helps with, or what keeps
+// failing, is an answer. Afterwards nothing ends the view.
+func judge(f *failure.Failure, synced bool) failure.Verdict {
+	if synced {
+		return failure.Retry
+	}
+	if f.Refused() || rejected(f.Err) || f.Attempts >= firstTries {
+		return failure.Stop
+	}
+	return failure.Retry
+}
+
+// rejected reports whether the server found fault with the request itself,
+// such as a field selector that it does not know.
+func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) }
+
+// refusal is the error for a failure before the first sync.
+func (t target) refusal(f *failure.Failure) error {
+	e := t.unavailable(fmt.Errorf("%s", failureText(f)), f.Err)
+	_, undecodable := errors.AsType[*wire.Error](f.Err)
+	_, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err)
+	switch {
+	case rejected(f.Err):
+		e.code, e.hint = exitUsage, "the server rejects the request: check --field-selector, --selector and --initial"
+	case undecodable, unrecorded:
+		e.code, e.hint = exitRuntime, ""
+	}
+	return e
+}
+
+// state shows a change of the state of a reflector that watches the target.
+func (t target) state(c *console, s reflector.Status) {
+	name := func(text string) string { return fmt.Sprintf("%-12s  %s", s.State, text) }
+	switch s.State {
+	case reflector.BackingOff:
+		c.trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", short(s.RetryAt.Sub(s.Since)), failureText(s.Failure))))
+	case reflector.InitialWatch, reflector.Listing:
+		what := t.String()
+		if s.RV != "" {
+			what = "again, the changes after rv " + s.RV + " are gone"
+		}
+		c.state(s.Since, "%s", name(what))
+	case reflector.Gaining:
+		c.state(s.Since, "%s", name(t.String()+", the slots that came"))
+	case reflector.Resuming:
+		c.state(s.Since, "%s", name(t.String()+", from a snapshot"))
+	case reflector.Watching:
+		c.state(s.Since, "%s", name("from rv "+s.RV))
+	}
 }

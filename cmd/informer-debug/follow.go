@@ -13,12 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// errEnded: the process that was followed told of no end, and nothing comes any more.
-var errEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")
-
 // follower shows what happens in a running process.
 type follower struct {
-	surroundings
+	streams
 	attach *attachFlags
 	flags  *viewFlags
 	typ    string
@@ -26,8 +23,8 @@ type follower struct {
 }
 
 // newFollower checks what watch --attach was told.
-func newFollower(s surroundings, attach *attachFlags, flags *viewFlags, arg string) (*follower, error) {
-	f := &follower{surroundings: s, attach: attach, flags: flags, key: object.Key{Namespace: flags.namespace}}
+func newFollower(s streams, attach *attachFlags, flags *viewFlags, arg string) (*follower, error) {
+	f := &follower{streams: s, attach: attach, flags: flags, key: object.Key{Namespace: flags.namespace}}
 	f.typ, f.key.Name, _ = strings.Cut(arg, "/")
 	out := flags.output.value
 	switch {
@@ -50,7 +47,7 @@ func (f *follower) run(ctx context.Context) error {
 		defer cancel()
 		ctx = timed
 	}
-	process, called, err := f.attach.attach(f.surroundings)
+	process, called, err := f.attach.attach(f.streams)
 	if err != nil {
 		return err
 	}
@@ -100,7 +97,7 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	c := newConsole(f.surroundings, false)
+	c := newConsole(f.streams, false)
 	if !slices.ContainsFunc(names, func(name string) bool { return flight.Names(f.typ, name) }) {
 		c.trouble(time.Now(), "%-12s  no informer is called %q; there are: %s", "attached", f.typ, orDash(strings.Join(names, "; ")))
 		return nil

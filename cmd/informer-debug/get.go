@@ -81,7 +81,7 @@ func (f *getFlags) check() error {
 	return nil
 }
 
-func newGet(s surroundings) *cobra.Command {
+func newGet(s streams) *cobra.Command {
 	var look sightFlags
 	var flags getFlags
 	cmd := &cobra.Command{
@@ -153,7 +153,7 @@ TYPE get lists the informers.
 	return cmd
 }
 
-func runGet(ctx context.Context, s surroundings, look *sightFlags, flags *getFlags, args []string) error {
+func runGet(ctx context.Context, s streams, look *sightFlags, flags *getFlags, args []string) error {
 	var types, name string
 	named := len(args) == 2
 	switch len(args) {
@@ -185,7 +185,7 @@ func runGet(ctx context.Context, s surroundings, look *sightFlags, flags *getFla
 	if ctx.Err() != nil {
 		return flags.overBefore(ctx, v.unsynced())
 	}
-	g := getter{getFlags: flags, surroundings: s, sight: v, console: newConsole(s, false)}
+	g := getter{getFlags: flags, streams: s, sight: v, console: newConsole(s, false)}
 	if types == "" {
 		return g.informers(ctx)
 	}
@@ -204,12 +204,4 @@ func (f *getFlags) overBefore(ctx context.Context, missing error) error {
 		return nil
 	}
 	return &exitError{code: exitTimeout, err: fmt.Errorf("--timeout of %s is over: %w", f.timeout, missing)}
-}
-
-// unwritten is the error for an output that could not be written; nil for none.
-func unwritten(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &exitError{code: exitRuntime, err: fmt.Errorf("stdout: %w", err)}
 }

@@ -16,7 +16,7 @@ import (
 // getter shows what caches hold.
 type getter struct {
 	*getFlags
-	surroundings
+	streams
 	sight   *sight
 	console *console
 
@@ -36,10 +36,10 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 		var found group
 		var err error
 		if name == "" {
-			found, err = g.sight.readAll(ctx, which, g.search, trees)
+			found, err = readAll(ctx, g.sight, which, g.search, trees)
 		} else {
 			var one *item
-			if one, err = g.sight.readObject(ctx, which, object.Key{Namespace: g.sight.namespace(n), Name: name}, true); one != nil {
+			if one, err = readObject(ctx, g.sight, which, object.Key{Namespace: g.sight.namespace(n), Name: name}, true); one != nil {
 				found = group{*one}
 			}
 		}
@@ -245,4 +245,8 @@ func labelsText(all map[string]string) string {
 		b = append(b, name+"="+all[name])
 	}
 	return strings.Join(b, ",")
+}
+
+func (g *getter) table(header ...string) *table {
+	return &table{w: g.stdout, header: header, noHeaders: g.noHeaders}
 }

@@ -26,7 +26,7 @@ type item struct {
 
 // readObject reads an object of a cache, with its tree if that is wanted. It is nil where the
 // cache does not have it any more, and anyway is false.
-func (v *sight) readObject(ctx context.Context, which debug.Which, key object.Key, anyway bool) (*item, error) {
+func readObject(ctx context.Context, v *sight, which debug.Which, key object.Key, anyway bool) (*item, error) {
 	o, err := v.process.Object(ctx, which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && !anyway && refused.Code == http.StatusNotFound {
 		return nil, nil
@@ -43,13 +43,6 @@ func (v *sight) readObject(ctx context.Context, which debug.Which, key object.Ke
 		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
 	}
 	return one, nil
-}
-
-// resourceOf is the resource in an informer's name, behind which there may follow "in
-// namespace shop".
-func resourceOf(informer string) string {
-	resource, _, _ := strings.Cut(informer, " ")
-	return resource
 }
 
 // metadataOf is a head in the form of the API's PartialObjectMetadata.
@@ -83,7 +76,7 @@ func metadataOf(h *debug.Head) map[string]any {
 }
 
 // readAll reads what a cache holds, page by page.
-func (v *sight) readAll(ctx context.Context, which debug.Which, search string, trees bool) (all []item, err error) {
+func readAll(ctx context.Context, v *sight, which debug.Which, search string, trees bool) (all []item, err error) {
 	page := debug.Page{Namespace: v.flags.namespace, Selector: v.flags.selector, Search: search, Limit: 500}
 	for {
 		objects, err := v.process.Objects(ctx, which, page)
@@ -93,7 +86,7 @@ func (v *sight) readAll(ctx context.Context, which debug.Which, search string, t
 		for _, h := range objects.Heads {
 			one := &item{resource: resourceOf(objects.Informer), head: h}
 			if trees {
-				if one, err = v.readObject(ctx, which, object.Key{Namespace: h.Namespace, Name: h.Name}, false); err != nil {
+				if one, err = readObject(ctx, v, which, object.Key{Namespace: h.Namespace, Name: h.Name}, false); err != nil {
 					return nil, err
 				}
 			}

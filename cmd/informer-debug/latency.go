@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"time"
@@ -93,28 +92,4 @@ func bucketEnd(i int) time.Duration {
 	}
 	shift := i/16 - 1
 	return time.Duration((uint64(i%16)+17)<<shift - 1)
-}
-
-// short writes a duration in at most six characters: 850ns, 41µs, 1.2ms, 340ms,
-// 2.1s, 3m20s.
-func short(d time.Duration) string {
-	unit := func(u time.Duration, name string) string {
-		if n := float64(d) / float64(u); n < 9.95 {
-			return fmt.Sprintf("%.1f%s", n, name)
-		}
-		return fmt.Sprintf("%.0f%s", float64(d)/float64(u), name)
-	}
-	switch {
-	case d < 0:
-		return "-" + short(-d)
-	case d < time.Microsecond:
-		return fmt.Sprintf("%dns", d)
-	case d < time.Millisecond-500:
-		return unit(time.Microsecond, "µs")
-	case d < time.Second-500*time.Microsecond:
-		return unit(time.Millisecond, "ms")
-	case d < time.Minute:
-		return unit(time.Second, "s")
-	}
-	return d.Round(time.Second).String()
 }

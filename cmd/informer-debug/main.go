@@ -23,12 +23,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second signal kills
 	os.Exit(run(ctx, os.Args[1:], surroundings{
-		program:     os.Args[0],
-		stdout:      os.Stdout,
-		stderr:      os.Stderr,
-		outTerminal: isTerminal(os.Stdout),
-		errTerminal: isTerminal(os.Stderr),
-		env:         os.Getenv,
+		program: os.Args[0],
+		streams: streams{
+			stdout:      os.Stdout,
+			stderr:      os.Stderr,
+			outTerminal: isTerminal(os.Stdout),
+			errTerminal: isTerminal(os.Stderr),
+			env:         os.Getenv,
+		},
 		listen: func(srv *apiserver.Server) (*apiserver.Endpoint, error) {
 			return srv.Listen(apiserver.ListenOptions{})
 		},

@@ -7,14 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/millrace-dev/millrace/debug"
-	"github.com/millrace-dev/millrace/failure"
-	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -22,7 +15,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 const recordingHelp = `--replay FILE looks at a recording instead of a cluster, which plays again in informers of its
@@ -55,16 +47,6 @@ func noReplay(cmd *cobra.Command, instead string) {
 	}
 }
 
-func (f *replaySource) check(look *sightFlags) error {
-	switch {
-	case look.to != "":
-		return usage("--attach and --replay contradict each other: leave one out")
-	case look.fieldSelector != "":
-		return usage("--field-selector makes no sense with --replay: the recorded informers said what they watched")
-	}
-	return f.replayFlags.check()
-}
-
 // played is a recording that plays.
 type played struct {
 	file    *recording.File
@@ -75,9 +57,9 @@ type played struct {
 	restore func()               // of the jitter
 }
 
-// openPlayed opens a recording, to play the informers that it has, or those of the TYPEs that
-// types names.
-func (f *sightFlags) openPlayed(types string, c *console) (*played, error) {
+// open opens a recording, to play the informers that it has, or those of the TYPEs that types
+// names, and of a namespace unless that is empty.
+func (f *replaySource) open(types, namespace string, c *console) (*played, error) {
 	var args []object.GVR
 	if types != "" {
 		for word := range strings.SplitSeq(types, ",") {
@@ -88,11 +70,11 @@ func (f *sightFlags) openPlayed(types string, c *console) (*played, error) {
 			args = append(args, arg)
 		}
 	}
-	file, err := recording.Open(f.replay.file)
+	file, err := recording.Open(f.file)
 	if err != nil {
 		return nil, &exitError{code: exitRuntime, err: err}
 	}
-	p, err := f.play(file, args, c)
+	p, err := f.play(file, args, namespace, c)
 	if err != nil {
 		file.Close()
 		return nil, err
@@ -100,13 +82,13 @@ func (f *sightFlags) openPlayed(types string, c *console) (*played, error) {
 	return p, nil
 }
 
-func (f *sightFlags) play(file *recording.File, args []object.GVR, c *console) (*played, error) {
+func (f *replaySource) play(file *recording.File, args []object.GVR, namespace string, c *console) (*played, error) {
 	found, _, err := recorded(file, func(q *recording.Request) bool {
 		ok := len(args) == 0
 		for _, arg := range args {
 			ok = ok || isOf(q.Resource(), arg)
 		}
-		return ok && (f.namespace == "" || q.Namespace() == "" || f.namespace == q.Namespace())
+		return ok && (namespace == "" || q.Namespace() == "" || namespace == q.Namespace())
 	})
 	if err != nil {
 		return nil, err
@@ -118,7 +100,7 @@ func (f *sightFlags) play(file *recording.File, args []object.GVR, c *console) (
 	for _, q := range found {
 		p.began = min(p.began, q.At)
 	}
-	p.replay = file.Replay(recording.ReplayOptions{Speed: f.replay.times, From: p.began})
+	p.replay = file.Replay(recording.ReplayOptions{Speed: f.times, From: p.began})
 	p.client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.logger()}, scheme.New())
 	if err != nil {
 		return nil, &exitError{code: exitRuntime, err: err}
@@ -132,99 +114,10 @@ func (p *played) called() string {
 	return fmt.Sprintf("%s, recorded at %s", p.file.Path, p.file.Began.Local().Format(time.DateTime))
 }
 
-// openRecording starts the informers of a recording.
-func (f *sightFlags) openRecording(ctx context.Context, s surroundings, types string) (*sight, error) {
-	c := newConsole(s, false)
-	p, err := f.openPlayed(types, c)
-	if err != nil {
-		return nil, err
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	v := &sight{called: p.called(), flags: f, client: p.client, stop: stop, played: p}
-	recorder := flight.New(flight.DefaultSize)
-	for _, q := range p.found {
-		if err := v.again(running, q, recorder); err != nil {
-			v.close()
-			return nil, &exitError{code: exitRuntime, err: err}
-		}
-	}
-	v.process = debug.New(debug.Options{Program: "recording", Informers: debug.Of(v), Recorder: recorder, Contents: true}).Client()
-	return v, nil
-}
-
-// again starts the informer that sent a request, as it was.
-func (v *sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
-	at, err := v.played.target(q)
-	if err != nil {
-		return err
-	}
-	opts := sharedinformer.Options{
-		Timing: v.flags.replay.timing(), Flight: recorder, SyncPatience: -1,
-		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judgeReplayed(f) },
-	}
-	if opts.LabelSelector, opts.FieldSelector, err = selectorsOf(q); err != nil {
-		return err
-	}
-	o := own{target: at, failed: make(chan error, 1)}
-	switch {
-	case q.MetadataOnly():
-		o.informer = sharedinformer.New(sourceOf[*metav1.PartialObjectMetadata](at), opts)
-	case strings.Contains(q.Answer.ContentType, wire.MediaProtobuf):
-		o.informer = sharedinformer.New(sourceOf[object.Object](at), opts)
-	default:
-		o.informer = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
-	}
-	v.start(ctx, o, func(f *failure.Failure) error { return &exitError{code: exitRuntime, err: f} })
-	return nil
-}
-
 // target is where the informer that sent a request looked.
 func (p *played) target(q *recording.Request) (target, error) {
 	mapping, err := mappingOf(p.file, q)
 	return target{client: p.client, server: p.called(), mapping: mapping, namespace: q.Namespace()}, err
-}
-
-// selectorsOf reads the selectors of a request.
-func selectorsOf(q *recording.Request) (labels.Selector, fields.Selector, error) {
-	byLabels, byFields := q.Selectors()
-	l, err := labels.Parse(byLabels)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", q, err)
-	}
-	f, err := fields.ParseSelector(byFields)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", q, err)
-	}
-	return l, f, nil
-}
-
-// named returns the informers that a list of TYPEs means.
-func (p *played) named(informers []own, types string) (all []own, err error) {
-	for word := range strings.SplitSeq(types, ",") {
-		arg, err := object.ParseResourceArg(word)
-		if err != nil {
-			return nil, usage("%w", err)
-		}
-		for _, o := range informers {
-			if isOf(o.target.mapping.Resource, arg) {
-				all = append(all, o)
-			}
-		}
-	}
-	return all, nil
-}
-
-// wait waits until the recording is over, and the caches have all of it.
-func (p *played) wait(ctx context.Context, v *sight) error {
-	if err := p.over(ctx); err != nil {
-		return err
-	}
-	for _, o := range v.informers {
-		if err := settled(ctx, o.Status); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // over waits until the recording is over.

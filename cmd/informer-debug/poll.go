@@ -98,7 +98,7 @@ func (p *poll) wants(key object.Key) bool {
 
 // look compares all heads.
 func (p *poll) look(ctx context.Context) error {
-	all, err := p.sight.readAll(ctx, p.which, p.search, false)
+	all, err := readAll(ctx, p.sight, p.which, p.search, false)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (p *poll) look(ctx context.Context) error {
 
 // one looks at one object.
 func (p *poll) one(ctx context.Context, key object.Key) error {
-	now, err := p.sight.readObject(ctx, p.which, key, false)
+	now, err := readObject(ctx, p.sight, p.which, key, false)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type printer interface {
 
 // newPrinter returns the printer for --output. The widths of a table's columns
 // begin with what measure finds at the first change.
-func newPrinter(s surroundings, f *viewFlags, resource object.GVR, measure func() widths) printer {
+func newPrinter(s streams, f *viewFlags, resource object.GVR, measure func() widths) printer {
 	switch f.output.value {
 	case "json":
 		return &jsonPrinter{w: s.stdout, resource: resource, stage: f.stage, indent: "    "}

@@ -23,19 +23,17 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/wire"
 )
 
 const (
-	slowAnswer  = time.Second        // from here on, an answer is slow
-	probeFor    = 10 * time.Second   // how long an answer is waited for
-	clockOff    = 5 * time.Second    // from here on, clocks differ
-	clockWrong  = time.Minute        // from here on, leases and tokens suffer from it
-	soon        = 7 * 24 * time.Hour // before a certificate expires
-	soonToken   = 10 * time.Minute   // before a token does
-	mostProbed  = 8 << 20            // bytes of an answer that are read
-	mediaJSON   = "application/json"
-	mediaProto  = "application/vnd.kubernetes.protobuf"
-	mediaBinary = "application/cbor"
+	slowAnswer = time.Second        // from here on, an answer is slow
+	probeFor   = 10 * time.Second   // how long an answer is waited for
+	clockOff   = 5 * time.Second    // from here on, clocks differ
+	clockWrong = time.Minute        // from here on, leases and tokens suffer from it
+	soon       = 7 * 24 * time.Hour // before a certificate expires
+	soonToken  = 10 * time.Minute   // before a token does
+	mostProbed = 8 << 20            // bytes of an answer that are read
 )
 
 // probe asks a server what it can do.
@@ -56,7 +54,7 @@ func newProbe(cfg *config.Config, to *findings) (*probe, error) {
 
 // resource looks at one resource; with first, at the server too.
 func (p *probe) resource(ctx context.Context, at target, first bool, period time.Duration) error {
-	l, err := p.list(ctx, at, mediaJSON)
+	l, err := p.list(ctx, at, wire.MediaJSON)
 	if err != nil {
 		return at.unavailable(err, err)
 	}
@@ -90,7 +88,7 @@ type listed struct {
 func (p *probe) list(ctx context.Context, at target, accept string) (*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeFor)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base.JoinPath(pathOf(at)).String()+"?limit=1", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base.JoinPath(at.path()).String()+"?limit=1", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -104,23 +102,10 @@ func (p *probe) list(ctx context.Context, at target, accept string) (*listed, er
 	defer resp.Body.Close()
 	var list metav1.PartialObjectMetadataList
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostProbed))
-	if err == nil && accept == mediaJSON {
+	if err == nil && accept == wire.MediaJSON {
 		_ = json.Unmarshal(body, &list) // what is no list has no version
 	}
 	return &listed{resp, list.ResourceVersion, took}, nil
-}
-
-// pathOf is where a resource is served.
-func pathOf(at target) string {
-	r := at.mapping.Resource
-	parts := []string{"apis", r.Group, r.Version}
-	if r.Group == "" {
-		parts = []string{"api", r.Version}
-	}
-	if at.namespace != "" {
-		parts = append(parts, "namespaces", at.namespace)
-	}
-	return strings.Join(append(parts, r.Resource), "/")
 }
 
 // allowed tells whether a verb may be used.
@@ -162,7 +147,7 @@ func (p *probe) latency(about, what string, took time.Duration) {
 // encodings looks in what media types objects come.
 func (p *probe) encodings(ctx context.Context, at target) {
 	var have []string
-	for name, media := range map[string]string{"protobuf": mediaProto, "CBOR": mediaBinary} {
+	for name, media := range map[string]string{"protobuf": wire.MediaProtobuf, "CBOR": wire.MediaCBOR} {
 		l, err := p.list(ctx, at, media+", application/json;q=0.5")
 		if err == nil && strings.HasPrefix(l.Header.Get("Content-Type"), media) {
 			have = append(have, name)

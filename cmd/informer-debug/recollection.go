@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest/discovery"
 )
 
 // recollection is what a recording that has been played tells of one object.
@@ -24,8 +22,8 @@ type recollection struct {
 }
 
 // describeRecorded shows what became of an object in a recording.
-func (v *sight) describeRecorded(ctx context.Context, w io.Writer, types, name string, last int) error {
-	found, err := v.played.named(v.informers, types)
+func describeRecorded(ctx context.Context, v *sight, w io.Writer, types, name string, last int) error {
+	found, err := v.recordedAs(types)
 	switch {
 	case err != nil:
 		return err
@@ -54,15 +52,6 @@ func (v *sight) describeRecorded(ctx context.Context, w io.Writer, types, name s
 		return &exitError{code: exitUnavailable, err: fmt.Errorf("nothing is known of %s: it is not in the cache at the end of %s, and in no change before", r.called, v.called)}
 	}
 	return unwritten(r.write(w, last))
-}
-
-// recordedNamespace is where an object of a recorded informer is. Of a type that is not built in,
-// a recording does not tell whether its objects have namespaces.
-func (o *own) recordedNamespace(flag string) string {
-	if m, ok := discovery.Builtin(o.target.mapping.Kind); ok && !m.Namespaced {
-		return ""
-	}
-	return cmp.Or(flag, o.target.namespace)
 }
 
 // write leaves out when something happened: that was while it was played.

@@ -50,7 +50,7 @@ func (f *recordFlags) check() error {
 	return nil
 }
 
-func newRecord(s surroundings) *cobra.Command {
+func newRecord(s streams) *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "record [TYPE[,TYPE...]] -o FILE",
@@ -143,7 +143,7 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 }
 
 // attached takes the recording of a process.
-func (f *recordFlags) attached(ctx context.Context, s surroundings, c *console) error {
+func (f *recordFlags) attached(ctx context.Context, s streams, c *console) error {
 	process, called, err := f.sight.attach(s)
 	if err != nil {
 		return err
@@ -227,19 +227,4 @@ func (f *recordFlags) summary(s recording.Status, took time.Duration, c *console
 		say("left out", "the oldest %d of them, %s, to stay within the size that it may have", s.LeftOut.Requests, bytesText(s.LeftOut.Bytes))
 	}
 	say("file", "%s, %s", f.file, bytesText(s.Size))
-}
-
-// bytesText is a number of bytes with a unit.
-func bytesText(n int64) string {
-	size, unit := float64(n), "B"
-	for _, next := range []string{"KiB", "MiB", "GiB"} {
-		if size < 1024 {
-			break
-		}
-		size, unit = size/1024, next
-	}
-	if unit == "B" {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", size, unit)
 }

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +28,8 @@ import (
 // recordBubbled records pods, nodes and Secrets for ten minutes in which things break.
 func recordBubbled(t *testing.T, file string) (said string) {
 	t.Helper()
-	srv, j, _, stderr := bubbled(t, 0)
+	srv, cfg := bubbled(t)
+	var stdout, stderr transcript
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Data: map[string][]byte{"a": []byte("hunter2")}})
 	require.NoError(t, err)
 	f := recordFlags{file: file, duration: 10 * time.Minute, maxSize: "1Mi", sight: sightFlags{allNamespaces: true}}
@@ -45,7 +45,7 @@ func recordBubbled(t *testing.T, file string) (said string) {
 		srv.Faults().Add(apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
 		srv.Restart()
 	}()
-	require.NoError(t, f.run(t.Context(), j.config, "pods,nodes,secrets", j.console))
+	require.NoError(t, f.run(t.Context(), cfg, "pods,nodes,secrets", newConsole(onto(&stdout, &stderr), false)))
 	return stderr.String()
 }
 
@@ -111,21 +111,6 @@ func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
 		r := invoke(t, append([]string{"record"}, args...)...)
 		assert.Equal(t, exitUsage, r.code, want)
 		assert.Contains(t, r.errOut, want)
-	}
-}
-
-func TestTheKindStandsInWhatWasReceived(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"apiVersion":"v1","items":[],"kind":"WidgetList"}`:                                                "Widget",
-		`{"apiVersion":"v1","items":[{"a":{"kind":"X"},"ownerReferences":[{"kind":"Y"}],"kind":"Widget"}]}`: "Widget",
-		`{"type":"ADDED","object":{"data":{"kind":"X"},"kind":"Widget"}}`:                                   "Widget",
-		`{"type":"ERROR","object":{"kind":"Status"}}{"type":"ADDED","object":{"kind":"Widget"}}`:            "Widget",
-		`{"kind":"Status","code":410}`:                                                                      "",
-		`{"metadata":{"kind":"X"},"list":["kind","X"],"items":[{"spec":[["kind"]],"kind":"Widget"}]}`:       "Widget",
-		`k8s`: "",
-		``:    "",
-	} {
-		assert.Equal(t, want, kindIn(strings.NewReader(body)), body)
 	}
 }
 

@@ -16,10 +16,6 @@ type table struct {
 	widths    []int      // empty before the first write
 }
 
-func (g *getter) table(header ...string) *table {
-	return &table{w: g.stdout, header: header, noHeaders: g.noHeaders}
-}
-
 // row adds a line. What it has more than the header is left out. What others say cannot break
 // the line.
 func (t *table) row(cells ...string) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,14 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/object"
@@ -33,48 +30,11 @@ type result struct {
 // lines are those of stdout.
 func (r result) lines() []string { return strings.Split(strings.TrimSuffix(r.out, "\n"), "\n") }
 
-// transcript is an output that may be read while it is written.
-type transcript struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	watched map[string]func() // called once, when the text appears
-}
-
-// when calls f once text has been written.
-func (w *transcript) when(text string, f func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.watched == nil {
-		w.watched = map[string]func(){}
-	}
-	w.watched[text] = f
-}
-
-func (w *transcript) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.text.Write(p)
-	for text, f := range w.watched {
-		if strings.Contains(w.text.String(), text) {
-			delete(w.watched, text)
-			f()
-		}
-	}
-	return len(p), nil
-}
-
-func (w *transcript) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.String()
-}
-
-// around is the surroundings of a test: no terminal, no environment.
+// around is the surroundings of a test.
 func around(stdout, stderr *transcript) surroundings {
 	return surroundings{
-		stdout: stdout, stderr: stderr,
-		env:    func(string) string { return "" },
-		listen: func(srv *apiserver.Server) (*apiserver.Endpoint, error) { return srv.Pipe() },
+		streams: onto(stdout, stderr),
+		listen:  func(srv *apiserver.Server) (*apiserver.Endpoint, error) { return srv.Pipe() },
 	}
 }
 
@@ -93,30 +53,6 @@ func finish(t *testing.T, ctx context.Context, args []string, s surroundings) re
 	r := result{code, s.stdout.(*transcript).String(), s.stderr.(*transcript).String()}
 	require.NotErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the run did not end by itself\nstdout: %s\nstderr: %s", r.out, r.errOut)
 	return r
-}
-
-// cluster is a simulated API server on loopback with three pods.
-func cluster(t *testing.T, opts apiserver.Options) (srv *apiserver.Server, server string) {
-	t.Helper()
-	srv = apiserver.New(opts)
-	t.Cleanup(srv.Close)
-	endpoint, err := srv.Listen(apiserver.ListenOptions{})
-	require.NoError(t, err)
-	for _, key := range []object.Key{{Namespace: "shop", Name: "web-1"}, {Namespace: "shop", Name: "cart-1"}, {Namespace: "bank", Name: "api-1"}} {
-		put(t, srv, key, corev1.PodRunning)
-	}
-	return srv, "--server=" + endpoint.URL
-}
-
-func put(t *testing.T, srv *apiserver.Server, key object.Key, phase corev1.PodPhase) {
-	t.Helper()
-	app, _, _ := strings.Cut(key.Name, "-")
-	_, err := srv.Put(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, Labels: map[string]string{"app": app}},
-		Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, SchedulerName: corev1.DefaultSchedulerName},
-		Status:     corev1.PodStatus{Phase: phase},
-	})
-	require.NoError(t, err)
 }
 
 func TestWatchTable(t *testing.T) {

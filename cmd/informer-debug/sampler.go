@@ -199,9 +199,9 @@ func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
 // accept says in which media types an answer is wanted.
 func (s *sample) accept(as string) string {
 	if s.protobuf {
-		return mediaProto + as + "," + mediaJSON + as + "," + mediaJSON
+		return wire.MediaProtobuf + as + "," + wire.MediaJSON + as + "," + wire.MediaJSON
 	}
-	return mediaJSON + as + "," + mediaJSON
+	return wire.MediaJSON + as + "," + wire.MediaJSON
 }
 
 func (s *sample) get(ctx context.Context, limit int, accept string, read func(io.Reader) ([]byte, error)) (body []byte, contentType string, err error) {
@@ -225,7 +225,7 @@ func (s *sample) getWith(ctx context.Context, limit int, accept string, read fun
 			query.Set(name, value)
 		}
 	}
-	to := s.r.base.JoinPath(pathOf(s.at))
+	to := s.r.base.JoinPath(s.at.path())
 	to.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {

@@ -74,3 +74,10 @@ func (s scope) list(name string) metav1.ListOptions {
 	}
 	return opts
 }
+
+// resourceOf is the resource in an informer's name, behind which there may follow "in
+// namespace shop".
+func resourceOf(informer string) string {
+	resource, _, _ := strings.Cut(informer, " ")
+	return resource
+}

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
-	"github.com/millrace-dev/millrace/rest/config"
 )
 
 // version is which state of which object.
@@ -100,41 +98,9 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 	}
 }
 
-// newer reports whether a is known to be newer than b.
-func newer(a, b string) bool {
-	order, err := object.CompareRV(a, b)
-	return err == nil && order > 0
-}
-
-// server returns a client of the cluster. What looks into a process at a URL uses the flags
-// about TLS and the token there, and not here.
-func (v *sight) server(s surroundings) (target, error) {
-	if v.client != nil {
-		return target{client: v.client, server: v.called}, nil
-	}
-	load := v.flags.connect.load
-	if !strings.HasPrefix(v.flags.to, "pod/") {
-		load = config.LoadOptions{
-			Kubeconfig: load.Kubeconfig, Context: load.Context, Cluster: load.Cluster, User: load.User,
-			Server: load.Server, Impersonate: load.Impersonate, Timeout: load.Timeout,
-		}
-	}
-	load.Logger = newConsole(s, false).logger()
-	cfg, err := config.LoadWith(load)
-	if err != nil {
-		return target{}, &exitError{code: exitUnavailable, err: err, hint: "--kubeconfig, --context or --server say which cluster to compare with"}
-	}
-	client, err := rest.NewClient(cfg, nil)
-	if err != nil {
-		return target{}, &exitError{code: exitUnavailable, err: err}
-	}
-	v.config = cfg
-	return target{client: client, server: serverName(cfg.Host)}, nil
-}
-
-// parts finds where the objects of an informer are served, those of the namespace that the
+// partsOf finds where the objects of an informer are served, those of the namespace that the
 // flags name.
-func (v *sight) parts(ctx context.Context, at target, scopes []scope, c *console) (parts []part, err error) {
+func partsOf(ctx context.Context, v *sight, at target, scopes []scope, c *console) (parts []part, err error) {
 	for _, s := range scopes {
 		mapping, err := at.resolve(ctx, s.resource, patienceWith(v.config), c)
 		if err != nil {
@@ -152,31 +118,6 @@ func (v *sight) parts(ctx context.Context, at target, scopes []scope, c *console
 		return nil, usage("the informer has no objects of namespace %s: leave out -n", v.flags.namespace)
 	}
 	return parts, nil
-}
-
-// ready waits until all informers of one's own have their objects. It fails where ctx is over
-// before, and says what is missing.
-func (v *sight) ready(ctx context.Context) error {
-	if err := v.wait(ctx); err != nil {
-		return err
-	}
-	if ctx.Err() == nil {
-		return nil
-	}
-	if err := v.unsynced(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
-}
-
-// unsynced is what informers of one's own have not received yet; nil if nothing is missing.
-func (v *sight) unsynced() error {
-	for _, o := range v.informers {
-		if err := o.Unsynced(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // listError is a list that the server did not give.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"path"
 	"strings"
 	"time"
 
@@ -39,7 +38,7 @@ type serverRow struct {
 
 // printedBy asks the server for the columns that it prints of what an informer of one's own
 // has, about so many objects.
-func (v *sight) printedBy(ctx context.Context, o *own, expected int) (*serverTable, error) {
+func printedBy(ctx context.Context, v *sight, o *own, expected int) (*serverTable, error) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
 	client, base, err := v.config.HTTPClient()
@@ -56,7 +55,7 @@ func (v *sight) printedBy(ctx context.Context, o *own, expected int) (*serverTab
 	}
 	all := &serverTable{rows: map[object.Key]serverRow{}}
 	for range expected/tablePage + 10 { // a server that goes on for ever is not followed
-		to := base.JoinPath(placeOf(&o.target))
+		to := base.JoinPath(o.target.path())
 		to.RawQuery = query.Encode()
 		page, err := tableAt(ctx, client, to.String())
 		if err != nil {
@@ -71,19 +70,6 @@ func (v *sight) printedBy(ctx context.Context, o *own, expected int) (*serverTab
 		query.Set("continue", page.Continue)
 	}
 	return all, nil
-}
-
-// placeOf is where the objects of a target are listed.
-func placeOf(t *target) string {
-	r := t.mapping.Resource
-	place := "/apis/" + r.Group + "/" + r.Version
-	if r.Group == "" {
-		place = "/api/" + r.Version
-	}
-	if t.namespace != "" {
-		place = path.Join(place, "namespaces", url.PathEscape(t.namespace))
-	}
-	return path.Join(place, r.Resource)
 }
 
 func tableAt(ctx context.Context, client *http.Client, address string) (*metav1.Table, error) {
@@ -131,7 +117,7 @@ func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done b
 	if len(all) == 0 {
 		return false, nil
 	}
-	from, err := g.sight.printedBy(ctx, o, len(all))
+	from, err := printedBy(ctx, g.sight, o, len(all))
 	if err == nil && len(from.columns) == 0 {
 		err = fmt.Errorf("it has no columns")
 	}

@@ -30,7 +30,7 @@ type shardsFlags struct {
 	count     int
 }
 
-func newShards(s surroundings) *cobra.Command {
+func newShards(s streams) *cobra.Command {
 	f := shardsFlags{output: choice{value: "table", words: []string{"table", asWide, asJSON, asJSONL, asYAML}}}
 	cmd := &cobra.Command{
 		Use:   "shards [GROUP]",
@@ -116,7 +116,7 @@ func (f *shardsFlags) names(ctx context.Context) (names []string) {
 	return names
 }
 
-func (f *shardsFlags) run(ctx context.Context, s surroundings, group string) error {
+func (f *shardsFlags) run(ctx context.Context, s streams, group string) error {
 	l, err := f.open(s)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ type shardsLook struct {
 	begun   map[string]time.Time // when a move was seen first, of a cluster
 }
 
-func (f *shardsFlags) open(s surroundings) (*shardsLook, error) {
+func (f *shardsFlags) open(s streams) (*shardsLook, error) {
 	l := &shardsLook{flags: f}
 	if f.to != "" {
 		var err error

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,10 +14,9 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
-	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
-	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -59,8 +56,12 @@ func (f *sightFlags) check() (err error) {
 		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
 	case f.fieldSelector != "" && f.to != "":
 		return usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
+	case f.replay.file != "" && f.to != "":
+		return usage("--attach and --replay contradict each other: leave one out")
+	case f.replay.file != "" && f.fieldSelector != "":
+		return usage("--field-selector makes no sense with --replay: the recorded informers said what they watched")
 	case f.replay.file != "":
-		if err := f.replay.check(f); err != nil {
+		if err := f.replay.check(); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ type informer interface {
 
 // open attaches to a process, or starts informers of the TYPEs that types names. What is in
 // the way of them is told on c, unless that is nil.
-func (f *sightFlags) open(ctx context.Context, s surroundings, types string, c *console) (*sight, error) {
+func (f *sightFlags) open(ctx context.Context, s streams, types string, c *console) (*sight, error) {
 	if f.to != "" {
 		process, called, err := f.attach(s)
 		if err != nil {
@@ -163,16 +164,15 @@ func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types 
 // add starts one informer.
 func (v *sight) add(ctx context.Context, at target, recorder *flight.Recorder, c *console) {
 	var i *sharedinformer.Informer[*unstructured.Unstructured]
-	shown := &view{target: at, job: &job{console: c}}
 	opts := sharedinformer.Options{
 		LabelSelector: v.flags.labels, FieldSelector: v.flags.fields, Store: sharedinformer.Packed, Flight: recorder, SyncPatience: -1,
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judge(f, i.HasSynced()) },
 	}
 	if c != nil {
-		opts.OnState = shown.state
+		opts.OnState = func(s reflector.Status) { at.state(c, s) }
 	}
 	i = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
-	v.start(ctx, own{informer: i, target: at, failed: make(chan error, 1)}, shown.refusal)
+	v.start(ctx, own{informer: i, target: at, failed: make(chan error, 1)}, at.refusal)
 }
 
 // start runs an informer until the sight is closed.
@@ -191,7 +191,7 @@ func (v *sight) start(ctx context.Context, o own, refusal func(*failure.Failure)
 // over.
 func (v *sight) wait(ctx context.Context) error {
 	if v.played != nil {
-		return v.played.wait(ctx, v)
+		return v.waitRecorded(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup
@@ -262,49 +262,6 @@ func (v *sight) close() {
 	if v.played != nil {
 		v.played.close()
 	}
-}
-
-// resolveAll finds all TYPEs of a list.
-func (t target) resolveAll(ctx context.Context, types string, patience time.Duration, c *console) (all []discovery.Mapping, err error) {
-	for word := range strings.SplitSeq(types, ",") {
-		arg, err := object.ParseResourceArg(word)
-		if err != nil {
-			return nil, usage("%w", err)
-		}
-		found, err := t.resolveWord(ctx, arg, patience, c)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range found {
-			if !slices.ContainsFunc(all, func(o discovery.Mapping) bool { return o.Resource == m.Resource }) {
-				all = append(all, m)
-			}
-		}
-	}
-	return all, nil
-}
-
-// resolveWord finds what a TYPE means, or what is in the category of that name.
-func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *console) ([]discovery.Mapping, error) {
-	m, err := t.resolve(ctx, arg, patience, c)
-	switch {
-	case err == nil && !canWatch(m):
-		return nil, unwatchable(m)
-	case err == nil:
-		return []discovery.Mapping{m}, nil
-	}
-	failed := t.unavailable(rootCause(err), err)
-	if _, unknown := errors.AsType[*discovery.NoMatchError](err); !unknown || arg.Group != "" || arg.Version != "" {
-		return nil, failed
-	}
-	all, _ := t.client.Mapper().Mappings(ctx) // where groups are missing, failed says so
-	all = slices.DeleteFunc(slices.Clone(all), func(m discovery.Mapping) bool {
-		return !slices.Contains(m.Categories, arg.Resource) || !canWatch(m)
-	})
-	if len(all) == 0 {
-		return nil, failed
-	}
-	return all, nil
 }
 
 // namespace returns where the objects of the n-th informer are, for keys; empty for those

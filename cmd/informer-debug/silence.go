@@ -17,13 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-const (
-	// lateAfter is how long whoever waits is left without a word.
-	lateAfter = 3 * time.Second
-
-	// silentFor bounds the silence of a process where no flag does.
-	silentFor = 90 * time.Second
-)
+// silentFor bounds the silence of a process where no flag does.
+const silentFor = 90 * time.Second
 
 // What an answer is waited for in.
 const (
@@ -88,31 +83,6 @@ func (s *silence) traced(ctx context.Context, p *source.Progress) context.Contex
 		TLSHandshakeStart: func() { step(stepHandshake) },
 		GotConn:           func(httptrace.GotConnInfo) { step(stepHead) },
 	})
-}
-
-// late returns a context for questions to an API server whose answers are short. After lateAfter
-// it is told on c what they wait for, unless stop was called before.
-func late(ctx context.Context, c *console) (_ context.Context, stop func()) {
-	p := new(source.Progress)
-	return source.WithProgress(ctx, p), later(lateAfter, func() {
-		if stuck := p.Waiting(nil); stuck != nil && !p.Resting() {
-			c.trouble(time.Now(), "%-12s  %v", "waiting", stuck)
-		}
-	})
-}
-
-// later calls f after d, unless stop is called before. Stop waits for a call that has begun.
-func later(d time.Duration, f func()) (stop func()) {
-	done := make(chan struct{})
-	timer := time.AfterFunc(d, func() {
-		defer close(done)
-		f()
-	})
-	return func() {
-		if !timer.Stop() {
-			<-done
-		}
-	}
 }
 
 // tell says what is waited for.

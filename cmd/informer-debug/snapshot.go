@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-func newSnapshot(s surroundings) *cobra.Command {
+func newSnapshot(s streams) *cobra.Command {
 	var keys bool
 	cmd := &cobra.Command{
 		Use:   "snapshot FILE",
@@ -98,11 +98,4 @@ func describeSnapshot(to io.Writer, f *snapshot.File, now time.Time) {
 			fmt.Fprintf(to, "%s\t%s\n", line[0], line[1])
 		}
 	}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -38,9 +38,9 @@ func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 	return all, nil
 }
 
-// name finds what the process calls the informers of the subjects, of which there are more
+// nameAll finds what the process calls the informers of the subjects, of which there are more
 // where a TYPE is a category.
-func (v *sight) name(ctx context.Context, subjects []subject) (all []subject, err error) {
+func nameAll(ctx context.Context, v *sight, subjects []subject) (all []subject, err error) {
 	for _, one := range subjects {
 		if v.flags.to != "" {
 			one.which, one.namespace = debug.Which{Informer: one.types}, v.flags.namespace
@@ -48,7 +48,7 @@ func (v *sight) name(ctx context.Context, subjects []subject) (all []subject, er
 			continue
 		}
 		if v.played != nil {
-			found, err := v.played.named(v.informers, one.types)
+			found, err := v.recordedAs(one.types)
 			if err != nil {
 				return nil, err
 			}
@@ -125,14 +125,6 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, short(behind), trouble(i))
 	}
 	return true, fmt.Sprintf("%d objects are in the cache, complete up to version %s", i.Objects, orDash(i.RV))
-}
-
-// trouble is what keeps an informer from its changes; empty if nothing does.
-func trouble(i *debug.Informer) string {
-	if i.Reflector.Attempts == 0 {
-		return ""
-	}
-	return ", and no changes arrive: " + i.Reflector.Missing().Error()
 }
 
 func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error) {

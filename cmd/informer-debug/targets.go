@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -9,7 +10,7 @@ import (
 
 // targets finds where the TYPEs of a list are served, for a verb that runs no informers. The
 // client of the targets has to be closed; there is none after an error.
-func (f *sightFlags) targets(ctx context.Context, s surroundings, types string, c *console) (*config.Config, []target, error) {
+func (f *sightFlags) targets(ctx context.Context, s streams, types string, c *console) (*config.Config, []target, error) {
 	if types == "" {
 		return nil, nil, usage("name what to look at, for example \"pods\"")
 	}
@@ -42,4 +43,30 @@ func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types st
 		all = append(all, at)
 	}
 	return all, nil
+}
+
+// server returns a client of the cluster. What looks into a process at a URL uses the flags
+// about TLS and the token there, and not here.
+func (v *sight) server(s streams) (target, error) {
+	if v.client != nil {
+		return target{client: v.client, server: v.called}, nil
+	}
+	load := v.flags.connect.load
+	if !strings.HasPrefix(v.flags.to, "pod/") {
+		load = config.LoadOptions{
+			Kubeconfig: load.Kubeconfig, Context: load.Context, Cluster: load.Cluster, User: load.User,
+			Server: load.Server, Impersonate: load.Impersonate, Timeout: load.Timeout,
+		}
+	}
+	load.Logger = newConsole(s, false).logger()
+	cfg, err := config.LoadWith(load)
+	if err != nil {
+		return target{}, &exitError{code: exitUnavailable, err: err, hint: "--kubeconfig, --context or --server say which cluster to compare with"}
+	}
+	client, err := rest.NewClient(cfg, nil)
+	if err != nil {
+		return target{}, &exitError{code: exitUnavailable, err: err}
+	}
+	v.config = cfg
+	return target{client: client, server: serverName(cfg.Host)}, nil
 }

@@ -20,9 +20,9 @@ type tidings struct {
 	telling sync.WaitGroup
 }
 
-// tidings listens until they are closed. Informer, if it is not empty, names the one whose
+// listen listens until the tidings are closed. Informer, if it is not empty, names the one whose
 // events are of interest.
-func (v *sight) tidings(ctx context.Context, informer string) *tidings {
+func listen(ctx context.Context, v *sight, informer string) *tidings {
 	ctx, stop := context.WithCancel(ctx)
 	t := &tidings{changed: make(chan struct{}, 1), deaf: make(chan struct{}), over: make(chan error, 1), stop: stop}
 	gone := sync.OnceFunc(func() { close(t.deaf) })
@@ -33,7 +33,7 @@ func (v *sight) tidings(ctx context.Context, informer string) *tidings {
 		t.telling.Go(func() { t.events(ctx, v, informer); gone() })
 	}
 	if v.played != nil {
-		t.telling.Go(func() { t.over <- v.played.wait(ctx, v) })
+		t.telling.Go(func() { t.over <- v.waitRecorded(ctx) })
 	}
 	return t
 }
@@ -91,7 +91,7 @@ func (t *tidings) next(ctx context.Context, tick *time.Ticker) (over bool, err e
 	case <-tick.C:
 	case <-t.deaf:
 		t.deaf = nil
-		tick.Reset(pollEvery)
+		tick.Reset(askEvery)
 	case err := <-t.over:
 		return err == nil, err
 	case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/top"
 )
 
-func newTop(s surroundings) *cobra.Command {
+func newTop(s streams) *cobra.Command {
 	var look sightFlags
 	var interval time.Duration
 	cmd := &cobra.Command{
@@ -52,7 +52,7 @@ needed.
 }
 
 // runTop shows the screen until somebody leaves it.
-func runTop(ctx context.Context, s surroundings, look *sightFlags, types string, interval time.Duration) error {
+func runTop(ctx context.Context, s streams, look *sightFlags, types string, interval time.Duration) error {
 	if !s.outTerminal {
 		return usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
 	}

@@ -8,28 +8,14 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/source"
-	"github.com/millrace-dev/millrace/wire"
 )
 
-// Why a view ends, beside the signal and a failure.
-var (
-	errCounted  = errors.New("the number of changes asked for was shown")
-	errTimedOut = errors.New("the time asked for is over")
-	errDuration = errors.New("the demonstration is over")
-)
-
-// firstTries is how often a first list is tried before the server counts as
-// not available: about three seconds.
-const firstTries = 3
+// errCounted ends a view, beside the signal and a failure.
+var errCounted = errors.New("the number of changes asked for was shown")
 
 // view shows one informer until it has shown enough.
 type view struct {
@@ -38,11 +24,6 @@ type view struct {
 	printer printer
 	tally   tally
 	doubts  []string // about snapshots, that were told
-}
-
-// sourceOf is what a view reads.
-func sourceOf[T object.Object](t target) source.ListerWatcher[T] {
-	return rest.ResourceForMapping[T](t.client, t.mapping).Namespace(t.namespace).Sharing(wire.NewPool())
 }
 
 // show runs an informer and shows what its only handler hears.
@@ -57,7 +38,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		Initial:       v.flags.initialMode(),
 		Timing:        v.timing,
 		Flight:        v.company.flight(),
-		OnState:       v.state,
+		OnState:       func(s reflector.Status) { v.target.state(v.console, s) },
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			if v.recording != nil {
 				return judgeReplayed(f)
@@ -66,7 +47,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		},
 		SyncPatience: -1,
 	})
-	v.printer = newPrinter(v.surroundings, v.flags, v.target.mapping.Resource, func() (w widths) {
+	v.printer = newPrinter(v.streams, v.flags, v.target.mapping.Resource, func() (w widths) {
 		for o := range informer.Cache().All() {
 			w.fit(identity(o))
 		}
@@ -163,7 +144,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 // outcome turns the reason of the end into the error of the command.
 func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
-		return v.refusal(f)
+		return v.target.refusal(f)
 	}
 	switch e, ok := errors.AsType[*exitError](cause); {
 	case ok:
@@ -183,56 +164,4 @@ func (f *viewFlags) timedOut(pending error) error {
 		err = fmt.Errorf("%w: %w", err, pending)
 	}
 	return &exitError{code: exitTimeout, err: err}
-}
-
-// judge decides whether to go on after a failure. Before the first sync
-// somebody sits and waits: what trying again rarely helps with, or what keeps
-// failing, is an answer. Afterwards nothing ends the view.
-func judge(f *failure.Failure, synced bool) failure.Verdict {
-	if synced {
-		return failure.Retry
-	}
-	if f.Refused() || rejected(f.Err) || f.Attempts >= firstTries {
-		return failure.Stop
-	}
-	return failure.Retry
-}
-
-// rejected reports whether the server found fault with the request itself,
-// such as a field selector that it does not know.
-func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) }
-
-// refusal is the error for a failure before the first sync.
-func (v *view) refusal(f *failure.Failure) error {
-	e := v.target.unavailable(fmt.Errorf("%s", failureText(f)), f.Err)
-	_, undecodable := errors.AsType[*wire.Error](f.Err)
-	_, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err)
-	switch {
-	case rejected(f.Err):
-		e.code, e.hint = exitUsage, "the server rejects the request: check --field-selector, --selector and --initial"
-	case undecodable, unrecorded:
-		e.code, e.hint = exitRuntime, ""
-	}
-	return e
-}
-
-// state shows a change of the reflector's state.
-func (v *view) state(s reflector.Status) {
-	name := func(text string) string { return fmt.Sprintf("%-12s  %s", s.State, text) }
-	switch s.State {
-	case reflector.BackingOff:
-		v.console.trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", short(s.RetryAt.Sub(s.Since)), failureText(s.Failure))))
-	case reflector.InitialWatch, reflector.Listing:
-		text := v.target.String()
-		if s.RV != "" {
-			text = "again, the changes after rv " + s.RV + " are gone"
-		}
-		v.console.state(s.Since, "%s", name(text))
-	case reflector.Gaining:
-		v.console.state(s.Since, "%s", name(v.target.String()+", the slots that came"))
-	case reflector.Resuming:
-		v.console.state(s.Since, "%s", name(v.target.String()+", from a snapshot"))
-	case reflector.Watching:
-		v.console.state(s.Since, "%s", name("from rv "+s.RV))
-	}
 }

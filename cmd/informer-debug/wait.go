@@ -20,7 +20,7 @@ type waitFlags struct {
 	condition condition // of until, after check
 }
 
-func newWait(s surroundings) *cobra.Command {
+func newWait(s streams) *cobra.Command {
 	var look sightFlags
 	var flags waitFlags
 	cmd := &cobra.Command{
@@ -105,7 +105,7 @@ type waiter struct {
 	console  *console
 }
 
-func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, args []string) error {
+func (f *waitFlags) run(ctx context.Context, s streams, look *sightFlags, args []string) error {
 	subjects, err := f.subjectsOf(args)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (f *waitFlags) run(ctx context.Context, s surroundings, look *sightFlags, a
 	}
 	defer v.close()
 	w := &waiter{waitFlags: f, sight: v, console: newConsole(s, false)}
-	if w.subjects, err = v.name(ctx, subjects); err != nil {
+	if w.subjects, err = nameAll(ctx, v, subjects); err != nil {
 		return err
 	}
 	return w.wait(ctx, s.stdout)
@@ -141,7 +141,7 @@ const lookAtLeast = time.Second
 func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 	tick := time.NewTicker(lookAtLeast)
 	defer tick.Stop()
-	told := w.sight.tidings(ctx, w.informer())
+	told := listen(ctx, w.sight, w.informer())
 	defer told.close()
 	var missing []string
 	began, said := time.Now(), false
@@ -172,17 +172,23 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 			said = true
 			w.console.state(time.Now(), "%-12s  %v", "waiting", lacking(missing))
 		}
-		pause(ctx, w.sight.rest()) // changes come many at once
+		select { // changes come many at once
+		case <-time.After(calm(w.sight)):
+		case <-ctx.Done():
+		}
 		if over, err = told.next(ctx, tick); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
-// rest is how long to leave a cache alone between two looks.
-func (v *sight) rest() time.Duration {
+// askEvery is how often a process is asked whether something has changed.
+const askEvery = 200 * time.Millisecond
+
+// calm is how long to leave a cache alone between two looks.
+func calm(v *sight) time.Duration {
 	if v.flags.to != "" {
-		return pollEvery
+		return askEvery
 	}
 	return 20 * time.Millisecond
 }
@@ -240,6 +246,3 @@ func (w *waiter) stopped() error {
 	}
 	return nil
 }
-
-// silent is the error of a process that had no time left to answer.
-func (v *sight) silent() error { return v.flags.silent(v.called) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
@@ -36,7 +38,7 @@ namespace or "-", and TYPE/NAME.
 stderr tells of the reflector's states (·), of trouble (!), and at the end sums
 up. Once synced, trouble never ends it: the reflector tries again for ever.`
 
-func newWatch(s surroundings) *cobra.Command {
+func newWatch(s streams) *cobra.Command {
 	var attach attachFlags
 	connect := &attach.connect
 	var flags viewFlags
@@ -92,7 +94,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 		if err != nil {
 			return &exitError{code: exitUnavailable, err: err}
 		}
-		return (&job{surroundings: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
+		return (&job{streams: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
 	}
 	return cmd
 }
@@ -113,7 +115,7 @@ func oneType(_ *cobra.Command, args []string) error {
 
 // job is one resource of one server to be shown.
 type job struct {
-	surroundings
+	streams
 	config  *config.Config
 	arg     object.GVR // as it was typed
 	flags   *viewFlags
@@ -147,4 +149,36 @@ func (j *job) run(ctx context.Context) error {
 		return show[*metav1.PartialObjectMetadata](ctx, v)
 	}
 	return show[*unstructured.Unstructured](ctx, v)
+}
+
+// connect finds the server and where it serves TYPE. The target's client, if
+// there is one, has to be closed, after an error too.
+func (j *job) connect(ctx context.Context) (target, error) {
+	t := target{server: serverName(j.config.Host)}
+	client, err := rest.NewClient(j.config, nil)
+	if err != nil {
+		return t, &exitError{code: exitUnavailable, err: err}
+	}
+	t.client = client
+	if t.mapping, err = t.resolve(ctx, j.arg, patienceWith(j.config), j.console); err != nil {
+		if errors.Is(context.Cause(ctx), errTimedOut) {
+			return t, j.flags.timedOut(rootCause(err))
+		}
+		if ctx.Err() != nil {
+			return t, nil
+		}
+		return t, t.unavailable(rootCause(err), err)
+	}
+	if !canWatch(t.mapping) {
+		return t, unwatchable(t.mapping)
+	}
+	switch {
+	case !t.mapping.Namespaced:
+		if n := j.flags.namespace; n != "" {
+			j.console.trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
+		}
+	case !j.flags.allNamespaces:
+		t.namespace = j.config.Namespace
+	}
+	return t, nil
 }

@@ -16,7 +16,7 @@ import (
 // whose asks again where a process shares its work and does not have the object: by what the
 // cluster knows of it, where these credentials may read that, it follows which replica has it.
 // Where that cannot be told, stderr says why, and the answer is as it was.
-func (w *whyQuestion) whose(ctx context.Context, s surroundings, why *debug.Why) (*debug.Why, error) {
+func (w *whyQuestion) whose(ctx context.Context, s streams, why *debug.Why) (*debug.Why, error) {
 	if len(why.Unowned) == 0 {
 		return why, nil
 	}
@@ -31,7 +31,7 @@ func (w *whyQuestion) whose(ctx context.Context, s surroundings, why *debug.Why)
 }
 
 // hash is that of the object by the key by which its work is shared.
-func (w *whyQuestion) hash(ctx context.Context, s surroundings, of debug.Sharing) (uint64, error) {
+func (w *whyQuestion) hash(ctx context.Context, s streams, of debug.Sharing) (uint64, error) {
 	key, known := shard.KeyNamed(of.Key)
 	if !known {
 		return 0, fmt.Errorf("the group %s shares by %s, which only a program that has it can call: ask the replica that has it", of.Group, of.Key)

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/debug"
-	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -31,7 +30,7 @@ type whyQuestion struct {
 	key      object.Key
 }
 
-func newWhy(s surroundings) *cobra.Command {
+func newWhy(s streams) *cobra.Command {
 	var attach attachFlags
 	flags := whyFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
@@ -71,7 +70,7 @@ the resource alone. A NAME alone means any.
 	return cmd
 }
 
-func runWhy(ctx context.Context, s surroundings, attach *attachFlags, flags *whyFlags, arg string) error {
+func runWhy(ctx context.Context, s streams, attach *attachFlags, flags *whyFlags, arg string) error {
 	typ, name, ok := strings.Cut(arg, "/")
 	if !ok {
 		typ, name = "", arg
@@ -120,13 +119,4 @@ func writeWhy(w io.Writer, why *debug.Why, flags *whyFlags) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// writeEntry writes when something happened, to whom, and what.
-func writeEntry(b *strings.Builder, e *flight.Entry) {
-	whose := string(e.Role)
-	if e.Name != "" {
-		whose += " " + e.Name
-	}
-	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), oneLine(whose), oneLine(e.What()))
 }

@@ -25,6 +25,9 @@ const (
 	leaseEvery = 8
 )
 
+// maxRate is the fastest workload: it is there to be looked at.
+const maxRate = 10_000
+
 // workload plays the part of everything that writes to a cluster: pods are
 // created, scheduled, started, restarted and deleted, and nodes renew their
 // leases. It belongs to one goroutine.

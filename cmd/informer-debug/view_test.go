@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,33 +12,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // In these tests time is virtual and connections are in memory.
 
-// bubbled is a server with one pod and a job that watches it.
-func bubbled(t *testing.T, count int) (*apiserver.Server, *job, *transcript, *transcript) {
+// watching is a server with one pod and a job that watches it.
+func watching(t *testing.T, count int) (*apiserver.Server, *job, *transcript, *transcript) {
 	t.Helper()
-	srv := apiserver.New(apiserver.Options{})
-	t.Cleanup(srv.Close)
-	endpoint, err := srv.Pipe()
-	require.NoError(t, err)
-	put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning)
+	srv, cfg := bubbled(t)
 	var stdout, stderr transcript
 	flags := &viewFlags{count: count, allNamespaces: true}
 	require.NoError(t, flags.check())
-	s := around(&stdout, &stderr)
+	s := onto(&stdout, &stderr)
 	return srv, &job{
-		surroundings: s, flags: flags, console: newConsole(s, false), arg: object.GVR{Resource: "pods"},
-		config: &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext},
+		streams: s, flags: flags, console: newConsole(s, false), arg: object.GVR{Resource: "pods"}, config: cfg,
 	}, &stdout, &stderr
 }
 
 func TestNothingEndsASyncedView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv, j, stdout, stderr := bubbled(t, 2)
+		srv, j, stdout, stderr := watching(t, 2)
 		ended := make(chan error)
 		go func() { ended <- j.run(t.Context()) }()
 		synctest.Wait()
@@ -69,7 +61,7 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 		"get":  `--timeout of 9s is over: look up resource "pods": discovery: `,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			srv, j, _, stderr := bubbled(t, 0)
+			srv, j, _, stderr := watching(t, 0)
 			j.flags.timeout, j.flags.initial.value = 9*time.Second, "list"
 			srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{apiserver.Silence{}}})
 			began := time.Now()
@@ -86,7 +78,7 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 func TestMissingNamespaceGetsAHint(t *testing.T) {
 	for namespace, hinted := range map[string]bool{"shp": true, "empty": false, "shop": false} {
 		synctest.Test(t, func(t *testing.T) {
-			srv, j, _, stderr := bubbled(t, 0)
+			srv, j, _, stderr := watching(t, 0)
 			_, err := srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "empty"}})
 			require.NoError(t, err)
 			j.flags.timeout, j.flags.allNamespaces, j.config.Namespace = time.Minute, false, namespace
@@ -112,7 +104,7 @@ func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv, j, _, stderr := bubbled(t, 1)
+				srv, j, _, stderr := watching(t, 1)
 				srv.Faults().Add(c.fault)
 				began := time.Now()
 				err := j.run(t.Context())
@@ -136,78 +128,4 @@ func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 			})
 		})
 	}
-}
-
-// demonstrate runs the demonstration in virtual time.
-func demonstrate(t *testing.T, args ...string) (r result) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		var stdout, stderr transcript
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // a demonstration without end fails
-		defer cancel()
-		r.code = run(ctx, append([]string{"demo"}, args...), around(&stdout, &stderr))
-		require.NoError(t, ctx.Err(), "it did not end by itself")
-		r.out, r.errOut = stdout.String(), stderr.String()
-	})
-	return r
-}
-
-func TestDemoIsAliveWithinASecond(t *testing.T) {
-	r := demonstrate(t, "--duration", "1s")
-	assert.Equal(t, exitOK, r.code, r.errOut)
-	assert.Regexp(t, `(?m)^[+~-] .*\d+(ns|µs|ms)$|^[+~-] .* \d`, r.out)
-	assert.GreaterOrEqual(t, len(r.lines()), 1+fewPods+3, r.out)
-}
-
-// TestDemo lets every fault happen once and more, and then compares what was
-// shown with what there was.
-func TestDemo(t *testing.T) {
-	r := demonstrate(t, "--duration", "100.02s", "--rate", "20")
-	require.Equal(t, exitOK, r.code, r.errOut)
-	for _, f := range sabotages() {
-		assert.Contains(t, r.errOut, "fault         "+f.what)
-	}
-	for _, want := range []string{
-		"! ", "unexpected EOF", "expired: ", "500 Internal Server Error", "decode application/json",
-		"toomanyrequests: ", "connection refused", "InitialWatch  again, the changes after rv", "latency       p50",
-	} {
-		assert.Contains(t, r.errOut, want)
-	}
-
-	shown := map[string]bool{}
-	for _, line := range r.lines()[1:] {
-		f := strings.Fields(line)
-		switch key := f[3]; f[0] {
-		case "+":
-			assert.False(t, shown[key], "%s was added twice", key)
-			shown[key] = true
-		case "~":
-			assert.True(t, shown[key], "%s was updated and not there", key)
-		case "-":
-			assert.True(t, shown[key], "%s was deleted and not there", key)
-			delete(shown, key)
-		}
-	}
-	m := regexp.MustCompile(`stopped .* (\d+) objects`).FindStringSubmatch(r.errOut)
-	require.NotNil(t, m, r.errOut)
-	assert.Len(t, shown, atoi(t, m[1]))
-}
-
-func TestDemoFlags(t *testing.T) {
-	first := demonstrate(t, "-c", "15", "--seed", "7", "--faults=false", "-o", "name")
-	again := demonstrate(t, "-c", "15", "--seed", "7", "--faults=false", "-o", "name")
-	other := demonstrate(t, "-c", "15", "--seed", "8", "--faults=false", "-o", "name")
-	assert.Equal(t, first.out, again.out)
-	assert.NotEqual(t, first.out, other.out)
-
-	r := demonstrate(t, "leases", "--timeout", "10s", "--faults=false", "--watch-only", "-n", corev1.NamespaceNodeLease)
-	assert.Equal(t, exitTimeout, r.code, r.errOut)
-	assert.Contains(t, r.out, "~ ")
-	assert.NotContains(t, r.errOut, "* ")
-	assert.NotContains(t, r.errOut, "! ")
-
-	r = demonstrate(t, "-c", "20", "-n", "bank", "-l", "app=api")
-	assert.Equal(t, exitOK, r.code, r.errOut)
-	assert.Len(t, r.lines(), 21)
-	assert.Equal(t, 20, strings.Count(r.out, "bank/api-"))
 }

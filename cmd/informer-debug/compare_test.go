@@ -1,0 +1,50 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
+	for _, stuck := range []time.Duration{30 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, cfg := bubbled(t)
+			var stdout, stderr transcript
+			s := onto(&stdout, &stderr)
+			var look sightFlags
+			look.allNamespaces = true
+			require.NoError(t, look.check())
+			v, err := look.openCluster(t.Context(), cfg, "pods", nil)
+			require.NoError(t, err)
+			defer v.close()
+			require.NoError(t, v.wait(t.Context()))
+			srv.SetStuck(true)
+			put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+			time.AfterFunc(stuck, func() { srv.SetStuck(false) })
+
+			flags := checkFlags{timeout: 2 * time.Minute}
+			ctx, cancel := limited(t.Context(), flags.timeout)
+			defer cancel()
+			began := time.Now()
+			err = unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
+			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may pass: the cache is complete up to version \d+, and the list of the server is of version \d+: no bookmark has come so far; .*\n$`, stderr.String())
+			if stuck < flags.timeout {
+				require.NoError(t, err)
+				require.Contains(t, stdout.String(), "pods: 2 objects equal at version ")
+				return
+			}
+			require.ErrorContains(t, err, "--timeout of 2m0s is over")
+			require.Equal(t, exitTimeout, err.(*exitError).code)
+			require.Equal(t, flags.timeout, time.Since(began))
+			require.Contains(t, stdout.String(), "pods: 1 of 2 objects differ at version ")
+			require.Contains(t, stdout.String(), "which may pass: the cache is complete up to version ")
+			require.Contains(t, stdout.String(), "missing  shop/web-2")
+		})
+	}
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An observed generation that is behind the object's own is about another spec.
+func TestAConditionOfAnEarlierGenerationDoesNotCount(t *testing.T) {
+	type m = map[string]any
+	c, err := parseCondition("condition=Available")
+	require.NoError(t, err)
+	of := func(seen any) m {
+		return m{"metadata": m{"generation": int64(3)}, "status": m{"observedGeneration": seen, "conditions": []any{m{"type": "Available", "status": "True"}}}}
+	}
+	ok, text := c.holds(of(int64(2)))
+	require.False(t, ok)
+	require.Equal(t, "condition Available is of generation 2, and the object has 3", text)
+	ok, _ = c.holds(of(int64(3)))
+	require.True(t, ok)
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/flight"
+)
+
+// writeEntry writes when something happened, to whom, and what.
+func writeEntry(b *strings.Builder, e *flight.Entry) {
+	whose := string(e.Role)
+	if e.Name != "" {
+		whose += " " + e.Name
+	}
+	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), oneLine(whose), oneLine(e.What()))
+}
+
+// errEnded: the process that was followed told of no end, and nothing comes any more.
+var errEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/controller"
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/leaderelection"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+func TestDoctorOfControllers(t *testing.T) {
+	said := func(look func(x *examination)) string {
+		x := examination{findings: &findings{}}
+		look(&x)
+		var b strings.Builder
+		require.NoError(t, x.write(&b, ""))
+		return b.String()
+	}
+	require.Equal(t, "warning  keeper: has been reconciling shop/a for 1m30s; see what it waits for; controller.Options.Timeout bounds a reconcile\n"+
+		"warning  keeper: shop/b has waited for a worker for 1m10s; see what keeps its workers busy: informer-debug why shop/b\n"+
+		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d says why\n",
+		said(func(x *examination) {
+			x.keys("keeper", &debug.Keys{
+				Running: []debug.Key{{Key: "shop/a", For: 90 * time.Second}},
+				Waiting: []debug.Key{{Key: "shop/b", For: 70 * time.Second, Requeues: 2}},
+				Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}, {Key: "shop/d", Requeues: 7}},
+			})
+		}))
+	require.Empty(t, said(func(x *examination) {
+		x.keys("keeper", &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
+	}))
+
+	waits := controller.Status{Name: "keeper", State: controller.Waiting, Sources: []controller.SourceStatus{{Name: "pods", Waiting: errQuota}}}
+	follows := &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "ops", Name: "keeper"}}
+	require.Equal(t, "problem  keeper: is Waiting; pods is not synced: no quota is left\n", said(func(x *examination) { x.stopped(&waits, nil) }))
+	require.Equal(t, "ok       keeper: is Waiting, as this replica does not lead\n", said(func(x *examination) { x.stopped(&waits, follows) }))
+
+	for want, e := range map[string]leaderelection.Status{
+		"ok       lease ops/keeper: b leads, and this replica waits\n":    *follows,
+		"ok       lease ops/keeper: this replica leads\n":                 {Lease: follows.Lease, Leading: true, Holder: "a"},
+		"warning  lease ops/keeper: nobody leads\n":                       {Lease: follows.Lease},
+		"problem  lease ops/keeper: was lost while the work still runs: ": {Lease: follows.Lease, Lost: &leaderelection.Failure{Err: errQuota}},
+		"problem  lease ops/keeper: cannot be read or renewed: ":          {Lease: follows.Lease, Attempts: 2, Failure: &leaderelection.Failure{Err: errQuota}},
+	} {
+		require.True(t, strings.HasPrefix(said(func(x *examination) { x.election(&debug.Status{Election: &e}) }), want), want)
+	}
+
+	informer := func(relists uint64) *debug.Informer {
+		return &debug.Informer{Status: sharedinformer.Status{Reflector: reflector.Status{Resource: "pods", Relists: relists}}}
+	}
+	before := &debug.Status{Informers: []debug.Informer{*informer(1)}}
+	for relists, want := range map[uint64]string{2: "", 4: "3 times within 5s", 8: "7 times within 5s"} {
+		require.Contains(t, said(func(x *examination) { x.relists(before, informer(relists), 5*time.Second, time.Hour) }), want)
+	}
+	before = &debug.Status{Informers: []debug.Informer{*informer(12)}}
+	require.Contains(t, said(func(x *examination) { x.relists(before, informer(12), 5*time.Second, time.Hour) }), "all objects were listed again 12 times in 1h0m0s")
+	require.Empty(t, said(func(x *examination) { x.relists(before, informer(12), 5*time.Second, 24*time.Hour) }))
+}

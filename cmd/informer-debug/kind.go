@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/rest/scheme"
+)
+
+// mappingOf is where the objects are served. The kind of built-in ones is known, and that of
+// others stands in what was received.
+func mappingOf(file *recording.File, q *recording.Request) (discovery.Mapping, error) {
+	gvr := q.Resource()
+	m := discovery.Mapping{Resource: gvr, Namespaced: q.Namespace() != ""}
+	for kind := range scheme.New().KnownTypes(gvr.GroupVersion()) {
+		if known, ok := discovery.Builtin(gvr.GroupVersion().WithKind(kind)); ok && known.Resource == gvr {
+			return known, nil
+		}
+	}
+	for _, other := range file.Requests {
+		if informerOf(other) != informerOf(q) {
+			continue
+		}
+		if kind := kindIn(file.Body(other)); kind != "" {
+			m.Kind = gvr.GroupVersion().WithKind(kind)
+			return m, nil
+		}
+	}
+	return m, fmt.Errorf("%s: the kind of %s cannot be told: no object of it was received as JSON", file.Path, object.ResourceName(gvr))
+}
+
+// kindIn returns the kind of the objects in a list or a watch that is JSON, empty if there
+// is none.
+func kindIn(body io.Reader) string {
+	in := json.NewDecoder(body)
+	var at []string // the keys that lead to where in is; "" stands for an item of a list
+	key := true     // whether a text is a key
+	for {
+		token, err := in.Token()
+		if err != nil {
+			return ""
+		}
+		inside := len(at) > 0 && at[len(at)-1] != ""
+		switch t := token.(type) {
+		case json.Delim:
+			switch t {
+			case '{':
+				at, key = append(at, "."), true
+				continue
+			case '[':
+				at, key = append(at, ""), false
+				continue
+			}
+			at = at[:len(at)-1]
+			inside = len(at) > 0 && at[len(at)-1] != ""
+		case string:
+			if inside && key {
+				at[len(at)-1], key = "."+t, false
+				continue
+			}
+			switch strings.Join(at, "") {
+			case ".kind":
+				if of, ok := strings.CutSuffix(t, "List"); ok && of != "" {
+					return of
+				}
+			case ".object.kind", ".items.kind":
+				if t != "Status" {
+					return t
+				}
+			}
+		}
+		key = inside
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// mostKubeconfig is how many bytes of a file are read for the names in it.
+const mostKubeconfig = 1 << 20
+
+// complete completes the flags that name parts of the kubeconfig.
+func (f *connectFlags) complete(cmd *cobra.Command) {
+	for flag, pick := range map[string]func(*kubeconfigNames) []kubeconfigEntry{
+		"context": func(k *kubeconfigNames) []kubeconfigEntry { return k.Contexts },
+		"cluster": func(k *kubeconfigNames) []kubeconfigEntry { return k.Clusters },
+		"user":    func(k *kubeconfigNames) []kubeconfigEntry { return k.Users },
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, file := range kubeconfigs(f.load.Kubeconfig) {
+				for _, one := range pick(readNames(file)) {
+					names = append(names, one.Name)
+				}
+			}
+			slices.Sort(names)
+			return completions(slices.Compact(names)), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// kubeconfigNames is what of a kubeconfig is of interest.
+type kubeconfigNames struct{ Contexts, Clusters, Users []kubeconfigEntry }
+
+type kubeconfigEntry struct{ Name string }
+
+// kubeconfigs are the files that are read together.
+func kubeconfigs(flag string) []string {
+	if flag != "" {
+		return []string{flag}
+	}
+	if files := filepath.SplitList(os.Getenv("KUBECONFIG")); len(files) > 0 {
+		return files
+	}
+	home, _ := os.UserHomeDir() // without one there is no such file
+	return []string{filepath.Join(cmp.Or(home, "."), ".kube", "config")}
+}
+
+// readNames reads a file; what is none, or is no kubeconfig, has no names.
+func readNames(file string) *kubeconfigNames {
+	var k kubeconfigNames
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Size() > mostKubeconfig {
+		return &k
+	}
+	if text, err := os.ReadFile(file); err != nil || yaml.Unmarshal(text, &k) != nil {
+		return &kubeconfigNames{}
+	}
+	return &k
+}

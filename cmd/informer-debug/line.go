@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// bytesText is a number of bytes with a unit.
+func bytesText(n int64) string {
+	size, unit := float64(n), "B"
+	for _, next := range []string{"KiB", "MiB", "GiB"} {
+		if size < 1024 {
+			break
+		}
+		size, unit = size/1024, next
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", size, unit)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// oneLine keeps foreign text from breaking the view: line breaks and control
+// characters, which a terminal would obey, become spaces.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+	}), " ")
+}
+
+// completions leaves out what a shell or a terminal would take for something else. Cobra takes
+// what follows a tab for a description.
+func completions(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || oneLine(name) != name || strings.Contains(name, "\t") })
+}

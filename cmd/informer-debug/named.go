@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+)
+
+// chosen returns the informers that are meant: all of one's own.
+func chosen(all []debug.Informer, types string, attached bool) (found []debug.Informer, err error) {
+	if !attached {
+		return all, nil
+	}
+	if len(all) == 0 {
+		return nil, &exitError{code: exitUnavailable, err: errors.New("the process shows no informers")}
+	}
+	if types == "" {
+		return all, nil
+	}
+	add := func(name string) bool {
+		some := named(all, name)
+		found = append(found, some...)
+		return len(some) > 0
+	}
+	if add(types) { // selectors in it may have commas
+		return found, nil
+	}
+	for word := range strings.SplitSeq(types, ",") {
+		if !add(word) {
+			var names []string
+			for _, i := range all {
+				names = append(names, i.Reflector.Resource)
+			}
+			return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("no informer is called %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
+		}
+	}
+	return found, nil
+}
+
+// named returns the informers of that name, or else those that it may mean.
+func named(all []debug.Informer, name string) (found []debug.Informer) {
+	for _, i := range all {
+		if i.Reflector.Resource == name {
+			found = append(found, i)
+		}
+	}
+	if len(found) > 0 {
+		return found
+	}
+	for _, i := range all {
+		if flight.Names(name, i.Reflector.Resource) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// trouble is what keeps an informer from its changes; empty if nothing does.
+func trouble(i *debug.Informer) string {
+	if i.Reflector.Attempts == 0 {
+		return ""
+	}
+	return ", and no changes arrive: " + i.Reflector.Missing().Error()
+}
+
+// newer reports whether a is known to be newer than b.
+func newer(a, b string) bool {
+	order, err := object.CompareRV(a, b)
+	return err == nil && order > 0
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// openRecording starts the informers of a recording.
+func (f *sightFlags) openRecording(ctx context.Context, s streams, types string) (*sight, error) {
+	c := newConsole(s, false)
+	p, err := f.replay.open(types, f.namespace, c)
+	if err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	v := &sight{called: p.called(), flags: f, client: p.client, stop: stop, played: p}
+	recorder := flight.New(flight.DefaultSize)
+	for _, q := range p.found {
+		if err := v.again(running, q, recorder); err != nil {
+			v.close()
+			return nil, &exitError{code: exitRuntime, err: err}
+		}
+	}
+	v.process = debug.New(debug.Options{Program: "recording", Informers: debug.Of(v), Recorder: recorder, Contents: true}).Client()
+	return v, nil
+}
+
+// again starts the informer that sent a request, as it was.
+func (v *sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
+	at, err := v.played.target(q)
+	if err != nil {
+		return err
+	}
+	opts := sharedinformer.Options{
+		Timing: v.flags.replay.timing(), Flight: recorder, SyncPatience: -1,
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judgeReplayed(f) },
+	}
+	if opts.LabelSelector, opts.FieldSelector, err = selectorsOf(q); err != nil {
+		return err
+	}
+	o := own{target: at, failed: make(chan error, 1)}
+	switch {
+	case q.MetadataOnly():
+		o.informer = sharedinformer.New(sourceOf[*metav1.PartialObjectMetadata](at), opts)
+	case strings.Contains(q.Answer.ContentType, wire.MediaProtobuf):
+		o.informer = sharedinformer.New(sourceOf[object.Object](at), opts)
+	default:
+		o.informer = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
+	}
+	v.start(ctx, o, func(f *failure.Failure) error { return &exitError{code: exitRuntime, err: f} })
+	return nil
+}
+
+// recordedAs returns the informers of a recording that a list of TYPEs means.
+func (v *sight) recordedAs(types string) (all []own, err error) {
+	for word := range strings.SplitSeq(types, ",") {
+		arg, err := object.ParseResourceArg(word)
+		if err != nil {
+			return nil, usage("%w", err)
+		}
+		for _, o := range v.informers {
+			if isOf(o.target.mapping.Resource, arg) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all, nil
+}
+
+// waitRecorded waits until the recording is over, and the caches have all of it.
+func (v *sight) waitRecorded(ctx context.Context) error {
+	if err := v.played.over(ctx); err != nil {
+		return err
+	}
+	for _, o := range v.informers {
+		if err := settled(ctx, o.Status); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordedNamespace is where an object of a recorded informer is. Of a type that is not built in,
+// a recording does not tell whether its objects have namespaces.
+func (o *own) recordedNamespace(flag string) string {
+	if m, ok := discovery.Builtin(o.target.mapping.Kind); ok && !m.Namespaced {
+		return ""
+	}
+	return cmp.Or(flag, o.target.namespace)
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// recorded returns the first request of each informer that is wanted, and the names of all.
+func recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
+	for _, q := range file.Requests {
+		what := informerOf(q)
+		if !slices.Contains(has, what) {
+			has = append(has, what)
+		}
+		if wanted(q) && !slices.ContainsFunc(found, func(o *recording.Request) bool { return informerOf(o) == what }) {
+			found = append(found, q)
+		}
+	}
+	slices.Sort(has) // they began at the same time, in any order
+	switch {
+	case len(has) == 0:
+		return nil, nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
+	case len(found) == 0:
+		return nil, nil, usage("%s has nothing of that; it has: %s", file.Path, strings.Join(has, "; "))
+	}
+	return found, has, nil
+}
+
+// isOf reports whether a TYPE means a resource. A recording has no discovery: other names than
+// the plural are known of built-in types alone.
+func isOf(gvr, arg object.GVR) bool {
+	called := gvr.Resource == arg.Resource
+	for _, r := range apiserver.Builtin() {
+		if r.Group == gvr.Group && r.Resource == gvr.Resource {
+			kind := strings.ToLower(r.Kind)
+			called = called || arg.Resource == kind || slices.Contains(r.ShortNames, arg.Resource)
+		}
+	}
+	return called && (arg.Group == "" || arg.Group == gvr.Group) && (arg.Version == "" || arg.Version == gvr.Version)
+}
+
+// informerOf names the informer that sent a request.
+func informerOf(q *recording.Request) string {
+	text := object.ResourceName(q.Resource())
+	if n := q.Namespace(); n != "" {
+		text += " -n " + n
+	}
+	byLabels, byFields := q.Selectors()
+	if byLabels != "" {
+		text += " -l " + byLabels
+	}
+	if byFields != "" {
+		text += " --field-selector " + byFields
+	}
+	if q.MetadataOnly() {
+		text += " --metadata-only"
+	}
+	return text
+}
+
+// selectorsOf reads the selectors of a request.
+func selectorsOf(q *recording.Request) (labels.Selector, fields.Selector, error) {
+	byLabels, byFields := q.Selectors()
+	l, err := labels.Parse(byLabels)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", q, err)
+	}
+	f, err := fields.ParseSelector(byFields)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", q, err)
+	}
+	return l, f, nil
+}

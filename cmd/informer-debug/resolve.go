@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/discovery"
+)
+
+const (
+	// resolveTries is how often the server is asked what it serves, a second
+	// apart.
+	resolveTries = 3
+
+	// resolvePatience bounds all of that, for servers that do not answer.
+	resolvePatience = 10 * time.Second
+
+	// loginPatience is the same where a credential plugin may have to ask
+	// somebody to log in.
+	loginPatience = 2 * time.Minute
+)
+
+// resolveAll finds all TYPEs of a list.
+func (t target) resolveAll(ctx context.Context, types string, patience time.Duration, c *console) (all []discovery.Mapping, err error) {
+	for word := range strings.SplitSeq(types, ",") {
+		arg, err := object.ParseResourceArg(word)
+		if err != nil {
+			return nil, usage("%w", err)
+		}
+		found, err := t.resolveWord(ctx, arg, patience, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
+			if !slices.ContainsFunc(all, func(o discovery.Mapping) bool { return o.Resource == m.Resource }) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all, nil
+}
+
+// resolveWord finds what a TYPE means, or what is in the category of that name.
+func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *console) ([]discovery.Mapping, error) {
+	m, err := t.resolve(ctx, arg, patience, c)
+	switch {
+	case err == nil && !canWatch(m):
+		return nil, unwatchable(m)
+	case err == nil:
+		return []discovery.Mapping{m}, nil
+	}
+	failed := t.unavailable(rootCause(err), err)
+	if _, unknown := errors.AsType[*discovery.NoMatchError](err); !unknown || arg.Group != "" || arg.Version != "" {
+		return nil, failed
+	}
+	all, _ := t.client.Mapper().Mappings(ctx) // where groups are missing, failed says so
+	all = slices.DeleteFunc(slices.Clone(all), func(m discovery.Mapping) bool {
+		return !slices.Contains(m.Categories, arg.Resource) || !canWatch(m)
+	})
+	if len(all) == 0 {
+		return nil, failed
+	}
+	return all, nil
+}
+
+// resolve asks the server what it serves until it answers.
+func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *console) (discovery.Mapping, error) {
+	silent := fmt.Errorf("no answer within %s", patience)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
+	defer cancel()
+	ctx, stop := late(ctx, c)
+	defer stop()
+	for try := 1; ; try++ {
+		m, err := t.client.Mapper().MappingForResource(ctx, arg)
+		if err == nil || try == resolveTries || ctx.Err() != nil || !worthRetrying(err) {
+			return m, err
+		}
+		c.trouble(time.Now(), "%-12s  1s: %v", "connect", rootCause(err))
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return m, err
+		}
+	}
+}
+
+// worthRetrying reports whether a failure to find TYPE may pass by itself.
+func worthRetrying(err error) bool {
+	_, noMatch := errors.AsType[*discovery.NoMatchError](err)
+	_, ambiguous := errors.AsType[*discovery.AmbiguousError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	refused := answered && status.ErrStatus.Code < 500 && status.ErrStatus.Code != 429
+	return !noMatch && !ambiguous && !untrusted && !refused
+}
+
+// patienceWith is how long to wait until the server has said what it serves.
+func patienceWith(cfg *config.Config) time.Duration {
+	if cfg.Exec != nil {
+		return loginPatience
+	}
+	return resolvePatience
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/object"
+)
+
+func TestScopeOfANameOfAnInformer(t *testing.T) {
+	s, err := scopeOf("deployments.apps in namespace shop with labels app in (a,b),tier=x with fields metadata.name!=y")
+	require.NoError(t, err)
+	require.Equal(t, scope{resource: object.GVR{Group: "apps", Resource: "deployments"}, namespace: "shop", labels: "app in (a,b),tier=x", fields: "metadata.name!=y"}, s)
+	require.Equal(t, "metadata.name!=y,metadata.name=web", s.list("web").FieldSelector)
+	for _, name := range []string{"my pods", "pods in no namespace", "", "*main.fake[*k8s.io/api/core/v1.Pod]"} {
+		_, err := scopeOf(name)
+		require.Error(t, err, name)
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/test/apiserver"
+)
+
+// silentProcess takes questions and does not answer. It tells of each question.
+func silentProcess(t *testing.T) (at string, asked <-chan struct{}) {
+	t.Helper()
+	questions := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		questions <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, questions
+}
+
+// The message of a process that takes questions and does not answer says so.
+func TestASilentProcessIsNamed(t *testing.T) {
+	at, _ := silentProcess(t)
+	r := invoke(t, "get", "--request-timeout=3500ms", "--attach="+at)
+	require.Equal(t, exitUnavailable, r.code)
+	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3s \(the request is sent\)\n`+
+		`informer-debug: no answer from `+at+` for 3.5s \(the request is sent\)\n`+
+		`  it takes the question and says nothing: it may be stopped, .*--request-timeout says how long to wait\n$`, r.errOut)
+
+	file := filepath.Join(t.TempDir(), "bug.recording")
+	for want, args := range map[string][]string{
+		"--timeout of 1.1s is over: no answer from " + at + " for 1.1s":                           {"get", "pods", "--timeout=1100ms"},
+		"--timeout of 1.2s is over: no answer from " + at + " for 1.2s":                           {"watch", "pods", "--timeout=1200ms"},
+		"--duration of 1.3s is over, and nothing is recorded: no answer from " + at + " for 1.3s": {"record", "-o", file, "--duration=1300ms"},
+	} {
+		r := invoke(t, append(args, "--attach="+at)...)
+		require.NotEqual(t, exitOK, r.code)
+		require.Contains(t, r.errOut, want)
+	}
+	require.NoFileExists(t, file)
+}
+
+// Whoever is interrupted before there is an answer has none, and the exit code says so. What
+// goes on until it is ended may be ended at any time.
+func TestInterruptedBeforeTheAnswer(t *testing.T) {
+	_, server := cluster(t, apiserver.Options{})
+	for code, verbs := range map[int][][]string{
+		exitRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1"}, {"describe", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
+		exitOK:      {{"get", "pods", "-w"}, {"watch", "pods"}, {"serve"}},
+	} {
+		for _, args := range verbs {
+			at, asked := silentProcess(t)
+			ctx, interrupt := context.WithCancel(t.Context())
+			go func() {
+				<-asked
+				interrupt()
+			}()
+			var stdout, stderr transcript
+			r := finish(t, ctx, append(args, "--attach="+at), around(&stdout, &stderr))
+			require.Equal(t, code, r.code, "%s\n%s", args, r.errOut)
+			require.Equal(t, code != exitOK, strings.Contains(r.errOut, "informer-debug: "+errInterrupted.Error()), "%s\n%s", args, r.errOut)
+			require.Empty(t, r.out, args)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/reflector"
+)
+
+// replayFlags say how fast a recording plays.
+type replayFlags struct {
+	speed string
+	times float64 // of speed, after check
+}
+
+func (f *replayFlags) check() error {
+	if f.speed == "max" {
+		f.times = math.Inf(1)
+		return nil
+	}
+	times, err := strconv.ParseFloat(strings.TrimSuffix(f.speed, "x"), 64)
+	if err != nil || !(times > 0) || math.IsInf(times, 0) {
+		return usage("--speed %q: want a number above 0, such as 10, or max", f.speed)
+	}
+	f.times = times
+	return nil
+}
+
+// timing is that of an informer for which time goes by as fast as it is played, but for
+// what the machine itself may need.
+func (f *replayFlags) timing() reflector.Timing {
+	if f.times <= 1 {
+		return reflector.Timing{}
+	}
+	scaled := func(d, least time.Duration) time.Duration { return max(time.Duration(float64(d)/f.times), least) }
+	return reflector.Timing{
+		WatchTimeout: scaled(5*time.Minute, 15*time.Second), WatchMargin: scaled(30*time.Second, time.Second),
+		StallTimeout: scaled(time.Minute, 5*time.Second), StreamIdle: scaled(10*time.Second, 5*time.Second), StreamTimeout: scaled(5*time.Minute, 30*time.Second),
+		Backoff: reflector.Backoff{Initial: scaled(800*time.Millisecond, time.Millisecond), Max: scaled(30*time.Second, time.Millisecond), Reset: scaled(2*time.Minute, time.Second)},
+	}
+}
+
+// judgeReplayed goes on after what was recorded, and stops where that ends.
+func judgeReplayed(f *failure.Failure) failure.Verdict {
+	if _, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err); unrecorded {
+		return failure.Stop
+	}
+	return failure.Retry
+}

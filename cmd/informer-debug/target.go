@@ -1,0 +1,109 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/discovery"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// target is what is watched, and where.
+type target struct {
+	client    *rest.Client
+	server    string // for messages, without credentials
+	mapping   discovery.Mapping
+	namespace string // empty for all, and for what has no namespaces
+}
+
+// String is "pods in namespace shop".
+func (t target) String() string {
+	name := object.ResourceName(t.mapping.Resource)
+	switch {
+	case t.namespace != "":
+		return name + " in namespace " + t.namespace
+	case t.mapping.Namespaced:
+		return name + " in all namespaces"
+	}
+	return name
+}
+
+// canWatch reports whether an informer can be had of a resource.
+func canWatch(m discovery.Mapping) bool {
+	return slices.Contains(m.Verbs, "list") && slices.Contains(m.Verbs, "watch")
+}
+
+// unwatchable is the error for a resource that no informer can be had of.
+func unwatchable(m discovery.Mapping) error {
+	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
+		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
+}
+
+// rootCause is the one failure that stands for all where discovery failed
+// altogether: each of its requests as a rule fails for the same reason.
+func rootCause(err error) error {
+	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
+		return err
+	}
+	if d, ok := errors.AsType[*discovery.Error](err); ok {
+		return d.Failures[0].Err
+	}
+	return err
+}
+
+// unavailable is the error for a server that cannot be used: what to show, and
+// the cause to judge by.
+func (t target) unavailable(shown, cause error) *exitError {
+	e := &exitError{code: exitUnavailable, err: shown}
+	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)
+	_, ambiguous := errors.AsType[*discovery.AmbiguousError](cause)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](cause)
+	_, answered := errors.AsType[*apierrors.StatusError](cause)
+	switch {
+	case noMatch, ambiguous, untrusted: // they say what to do
+	case apierrors.IsUnauthorized(cause):
+		e.hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.server)
+	case apierrors.IsForbidden(cause):
+		e.hint = `ask for the verbs "list" and "watch" on it; "kubectl auth can-i --list" shows what you may do`
+	case !answered:
+		e.hint = fmt.Sprintf("cannot reach %s; --context or --server choose another server", t.server)
+	}
+	return e
+}
+
+// serverName is an address without credentials.
+func serverName(host string) string {
+	u, err := url.Parse(host)
+	if err != nil {
+		return "the API server"
+	}
+	return u.Redacted()
+}
+
+// sourceOf is what an informer of the target reads.
+func sourceOf[T object.Object](t target) source.ListerWatcher[T] {
+	return rest.ResourceForMapping[T](t.client, t.mapping).Namespace(t.namespace).Sharing(wire.NewPool())
+}
+
+// path is where the objects of the target are listed.
+func (t target) path() string {
+	r := t.mapping.Resource
+	place := "/apis/" + r.Group + "/" + r.Version
+	if r.Group == "" {
+		place = "/api/" + r.Version
+	}
+	if t.namespace != "" {
+		place = path.Join(place, "namespaces", url.PathEscape(t.namespace))
+	}
+	return path.Join(place, r.Resource)
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+)
+
+// transcript is an output that may be read while it is written.
+type transcript struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	watched map[string]func() // called once, when the text appears
+}
+
+// when calls f once text has been written.
+func (w *transcript) when(text string, f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watched == nil {
+		w.watched = map[string]func(){}
+	}
+	w.watched[text] = f
+}
+
+func (w *transcript) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(p)
+	for text, f := range w.watched {
+		if strings.Contains(w.text.String(), text) {
+			delete(w.watched, text)
+			f()
+		}
+	}
+	return len(p), nil
+}
+
+func (w *transcript) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// onto are the streams of a test: no terminal, no environment.
+func onto(stdout, stderr *transcript) streams {
+	return streams{stdout: stdout, stderr: stderr, env: func(string) string { return "" }}
+}
