@@ -115,16 +115,16 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		change func(t *testing.T, srv *apiserver.Server, key object.Key)
 		want   string
 	}{
-		kindMissing: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"missing": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
 			put(t, srv, object.Key{Namespace: "shop", Name: "web-9"}, corev1.PodRunning)
 		}, "shop/web-9  not in the cache; the server has version "},
-		kindGhost: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"ghost": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
 		}, "shop/web-1  in the cache with version "},
-		kindVersion: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"version": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
 			put(t, srv, key, corev1.PodFailed)
 		}, "shop/web-1  version "},
-		kindUID: {func(t *testing.T, srv *apiserver.Server, key object.Key) {
+		"uid": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
 			put(t, srv, key, corev1.PodRunning)
 		}, "it was deleted and made again"},
@@ -135,7 +135,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			at := httptest.NewServer(process)
 			defer at.Close()
 			key := object.Key{Namespace: "shop", Name: "web-1"}
-			if from.ignore(key); kind == kindMissing {
+			if from.ignore(key); kind == "missing" {
 				from.ignore(object.Key{Namespace: "shop", Name: "web-9"})
 			}
 			c.change(t, srv, key)

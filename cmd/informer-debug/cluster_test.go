@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -50,3 +51,12 @@ func bubbled(t *testing.T) (*apiserver.Server, *config.Config) {
 
 // pods is the resource.
 func pods() object.GVR { return corev1.SchemeGroupVersion.WithResource("pods") }
+
+// htmlPage is what a proxy answers with.
+type htmlPage struct{}
+
+// ServeHTTP implements http.Handler.
+func (htmlPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html")
+	_, _ = w.Write([]byte("<html><title>login</title></html>"))
+}

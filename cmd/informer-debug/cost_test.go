@@ -28,7 +28,7 @@ import (
 // costOf runs cost and reads its JSON.
 func costOf(t *testing.T, args ...string) (costs, result) {
 	t.Helper()
-	r := invoke(t, append([]string{"cost", "-o", "json", "--qps=10000"}, args...)...)
+	r := invokeOne(t, newCost, append([]string{"cost", "-o", "json", "--qps=10000"}, args...)...)
 	var all costs
 	if r.out != "" {
 		require.NoError(t, json.Unmarshal([]byte(r.out), &all), r.out)
@@ -152,7 +152,7 @@ func TestCostGoesOn(t *testing.T) {
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
 	srv.SetAuthorizer(apiserver.Deny("", "nodes"))
-	r := invoke(t, "cost", "--qps=10000", "--keep=spec.nodeName", server)
+	r := invokeOne(t, newCost, "cost", "--qps=10000", "--keep=spec.nodeName", server)
 	require.Equal(t, exitOK, r.code, r.errOut)
 	require.Contains(t, r.out, "nodes: could not be read: nodes is forbidden")
 	require.Regexp(t, `(?m)^pods +3 +3 .* KiB$`, r.out)
@@ -235,7 +235,7 @@ func TestCostSaysWhatIsWrong(t *testing.T) {
 		{[]string{"cost", "--server=" + page.URL}, exitUnavailable, "login"},
 		{[]string{"cost", "pods", "--server=http://127.0.0.1:1"}, exitUnavailable, "127.0.0.1:1"},
 	} {
-		r := invoke(t, c.args...)
+		r := invokeOne(t, newCost, c.args...)
 		assert.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
 		assert.Contains(t, r.errOut, c.want, c.args)
 	}

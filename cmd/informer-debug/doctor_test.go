@@ -76,7 +76,7 @@ func TestDoctorOfAProcess(t *testing.T) {
 
 func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
 	srv, _ := cluster(t, apiserver.Options{})
-	for n := range hugeBucket {
+	for n := range 1000 {
 		put(t, srv, object.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)}, corev1.PodRunning)
 	}
 	i, _, _ := listener(t, srv, sharedinformer.Options{})
@@ -91,7 +91,7 @@ func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
 	require.Equal(t, exitOK, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "warning  pods in namespace shop: 2 informers cache the same objects as *v1.Pod; share one")
 	r = invoke(t, "doctor", "--for=10ms", "--attach="+alone.URL)
-	require.Contains(t, r.out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", hugeBucket+1))
+	require.Contains(t, r.out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", 1001))
 
 	srv.Down()
 	require.Eventually(t, func() bool { return i.Status().Reflector.Attempts > 0 }, 10*time.Second, time.Millisecond)

@@ -114,7 +114,7 @@ func faults() map[string]func(p *sick) []string {
 			return []string{p.run()}
 		},
 		"an index has one huge bucket": func(p *sick) []string {
-			for n := range hugeBucket {
+			for n := range 1000 {
 				p.put(fmt.Sprint("web-", n))
 			}
 			sharedinformer.AddIndex(p.pods, "phase", func(p *corev1.Pod) []string { return []string{string(p.Status.Phase)} })
@@ -142,7 +142,13 @@ func faults() map[string]func(p *sick) []string {
 			return []string{flag, p.address}
 		},
 		"more comes than the workers do": func(p *sick) []string {
-			p.keeper(func(ctx context.Context, _ string) error { pause(ctx, time.Second); return nil })
+			p.keeper(func(ctx context.Context, _ string) error {
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+				return nil
+			})
 			p.often(func(n int) { p.put(fmt.Sprint("web-", n)) })
 			return []string{p.run()}
 		},

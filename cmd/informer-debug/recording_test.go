@@ -229,6 +229,11 @@ func TestChurnOfARecording(t *testing.T) {
 		r := on("churn", "-o", "jsonl")
 		require.Equal(t, exitOK, r.code, r.errOut)
 		require.Contains(t, r.errOut, "what Secrets hold was not recorded")
+		type churned struct {
+			Type                                            string
+			Events, Listed, Added, Changed, Deleted, Missed int
+			Fields                                          []struct{ Name string }
+		}
 		of := map[string]churned{}
 		for _, line := range r.lines() {
 			var one churned

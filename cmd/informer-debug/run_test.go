@@ -21,15 +21,6 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
-// result is what one run left.
-type result struct {
-	code        int
-	out, errOut string
-}
-
-// lines are those of stdout.
-func (r result) lines() []string { return strings.Split(strings.TrimSuffix(r.out, "\n"), "\n") }
-
 // around is the surroundings of a test.
 func around(stdout, stderr *transcript) surroundings {
 	return surroundings{

@@ -26,7 +26,9 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a
 // after answers after d, unless the question is taken back.
 func after(d time.Duration, form string, body func(*http.Request) io.Reader) answering {
 	return func(r *http.Request) (*http.Response, error) {
-		if !pause(r.Context(), d) {
+		select {
+		case <-time.After(d):
+		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: io.NopCloser(body(r)), Request: r}, nil

@@ -88,7 +88,7 @@ func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
 	defer changed.Stop()
 	r := invoke(t, "wait", "pods/new", "-n", "shop", "--for=create", "--attach="+at.URL)
 	require.Equal(t, exitOK, r.code, r.errOut)
-	require.LessOrEqual(t, looks.Load(), int64(2*quiet/lookAtLeast)+1)
+	require.LessOrEqual(t, looks.Load(), int64(2*quiet/time.Second)+1)
 }
 
 // A process that is silent is named when the time is over.
