@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
@@ -46,7 +47,7 @@ func (f *attachFlags) add(cmd *cobra.Command) {
 }
 
 // attach returns a client of the process, and what messages call it.
-func (f *attachFlags) attach(s streams) (*debug.Client, string, error) {
+func (f *attachFlags) attach(s terminal.Streams) (*debug.Client, string, error) {
 	kind, rest, _ := strings.Cut(f.to, ":")
 	kind = strings.ToLower(kind)
 	switch {
@@ -75,7 +76,7 @@ func (f *attachFlags) attach(s streams) (*debug.Client, string, error) {
 }
 
 // attachURL goes there with the flags about TLS and the token, and no kubeconfig's.
-func (f *attachFlags) attachURL(s streams, address string) (*debug.Client, string, error) {
+func (f *attachFlags) attachURL(s terminal.Streams, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return nil, "", usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
@@ -92,7 +93,7 @@ func (f *attachFlags) attachURL(s streams, address string) (*debug.Client, strin
 }
 
 // attachPod goes through the API server.
-func (f *attachFlags) attachPod(s streams) (*debug.Client, string, error) {
+func (f *attachFlags) attachPod(s terminal.Streams) (*debug.Client, string, error) {
 	name, port, _ := strings.Cut(strings.TrimPrefix(f.to, "pod/"), ":")
 	if port == "" {
 		port = defaultPort
@@ -100,7 +101,7 @@ func (f *attachFlags) attachPod(s streams) (*debug.Client, string, error) {
 	if name == "" || strings.ContainsAny(name+port, "/?#%") {
 		return nil, "", usage("--attach %q: want pod/NAME[:PORT]", f.to)
 	}
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, newConsole(s, false).logger()
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
 		return nil, "", &exitError{code: exitUnavailable, err: err}
@@ -109,12 +110,12 @@ func (f *attachFlags) attachPod(s streams) (*debug.Client, string, error) {
 	return f.attached(s, cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
 }
 
-func (f *attachFlags) attached(s streams, cfg *config.Config, path, name string) (*debug.Client, string, error) {
+func (f *attachFlags) attached(s terminal.Streams, cfg *config.Config, path, name string) (*debug.Client, string, error) {
 	client, base, err := cfg.HTTPClient()
 	if err != nil {
 		return nil, "", &exitError{code: exitUnavailable, err: err}
 	}
-	f.silence = breakSilence(client, name, cfg, newConsole(s, false))
+	f.silence = breakSilence(client, name, cfg, terminal.NewConsole(s, false))
 	return debug.Attach(base.String()+path, client), name, nil
 }
 

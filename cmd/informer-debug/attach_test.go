@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -184,7 +185,7 @@ func TestWaysToAProcess(t *testing.T) {
 	require.NotContains(t, r.out, "nodeName")
 	r = invoke(t, "get", "pods/", "--attach=unix:"+socket)
 	require.Equal(t, exitUsage, r.code, "no name does not mean all")
-	require.Equal(t, "a b c [2Jd", oneLine("a\nb\u009bc\x1b[2Jd\u202e"))
+	require.Equal(t, "a b c [2Jd", terminal.OneLine("a\nb\u009bc\x1b[2Jd\u202e"))
 }
 
 // What happens in a process is followed, filtered by informer and name.

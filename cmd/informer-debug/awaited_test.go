@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -38,12 +39,12 @@ func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.
 		ctx, cancel := limited(t.Context(), flags.timeout)
 		defer cancel()
 		began := time.Now()
-		err = unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects, console: newConsole(onto(&stdout, &stderr), false)}).wait(ctx, &stdout))
+		err = unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects, console: terminal.NewConsole(onto(&stdout, &stderr), false)}).wait(ctx, &stdout))
 		text, took = stdout.String(), time.Since(began)
 		switch said := strings.Contains(stderr.String(), "  waiting  "); {
-		case took > lateAfter+2*lookAtLeast:
+		case took > terminal.LateAfter+2*lookAtLeast:
 			require.True(t, said, "it waits without a word\n%s", &stderr)
-		case took < lateAfter:
+		case took < terminal.LateAfter:
 			require.False(t, said, &stderr)
 		}
 	})

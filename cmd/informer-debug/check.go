@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
 
@@ -19,10 +20,10 @@ type checkFlags struct {
 	timeout time.Duration
 	limit   int
 	output  choice
-	console *console // set by run
+	console *terminal.Console // set by run
 }
 
-func newCheck(s streams) *cobra.Command {
+func newCheck(s terminal.Streams) *cobra.Command {
 	var look sightFlags
 	flags := checkFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
@@ -67,7 +68,7 @@ concern the process alone.
 		ctx, cancel := limited(cmd.Context(), flags.timeout)
 		defer cancel()
 		types := strings.Join(args, "")
-		v, err := look.open(ctx, s, types, newConsole(s, false))
+		v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
 		if err != nil {
 			return unfinished(ctx, flags.timeout, err)
 		}
@@ -90,8 +91,8 @@ func (f *checkFlags) check(look *sightFlags) error {
 }
 
 // run compares all informers of the sight.
-func (f *checkFlags) run(ctx context.Context, s streams, v *sight, types string) error {
-	f.console = newConsole(s, false)
+func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, types string) error {
+	f.console = terminal.NewConsole(s, false)
 	if err := v.ready(ctx); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (f *checkFlags) run(ctx context.Context, s streams, v *sight, types string)
 		result, err := f.one(ctx, v, at, &informers[n])
 		if result != nil {
 			f.warn(s, v, result)
-			if failed := f.write(s.stdout, result); failed != nil {
+			if failed := f.write(s.Out, result); failed != nil {
 				return unwritten(failed)
 			}
 		}
@@ -158,13 +159,13 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 }
 
 // warn tells why the result may mean nothing.
-func (f *checkFlags) warn(s streams, v *sight, r *compared) {
-	c := newConsole(s, false)
+func (f *checkFlags) warn(s terminal.Streams, v *sight, r *compared) {
+	c := terminal.NewConsole(s, false)
 	if r.Doubt != "" && v.flags.to != "" {
-		c.trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", serverName(v.config.Host), r.Doubt)
+		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", serverName(v.config.Host), r.Doubt)
 	}
 	if r.Cluster != "" {
-		c.trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, serverName(v.config.Host))
+		c.Trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, serverName(v.config.Host))
 	}
 }
 
@@ -180,9 +181,9 @@ func (f *checkFlags) write(w io.Writer, r *compared) error {
 		return debug.WriteJSON(w, r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", oneLine(sentence(r, all)))
+	fmt.Fprintf(&b, "%s\n", terminal.OneLine(sentence(r, all)))
 	for n := range r.Differences {
-		fmt.Fprintf(&b, "  %s\n", oneLine(r.Differences[n].String()))
+		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(r.Differences[n].String()))
 	}
 	if more := len(all) - len(r.Differences); more > 0 {
 		fmt.Fprintf(&b, "  and %d more: --limit 0 shows all\n", more)

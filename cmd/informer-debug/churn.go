@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
@@ -26,7 +27,7 @@ type churnFlags struct {
 	output choice
 }
 
-func newChurn(s streams) *cobra.Command {
+func newChurn(s terminal.Streams) *cobra.Command {
 	flags := churnFlags{output: choice{words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{
 		Use:   "churn TYPE[,TYPE...]",
@@ -49,7 +50,7 @@ from those to all. A predicate saves what follows an event, and not its decoding
 what was spent on events that it drops. Keep saves decoding, and no event: EVENTS are then those
 that change nothing kept.
 
-What is held to compare with is bounded by ` + fmt.Sprint(mostStates) + ` objects and ` + bytesText(mostStateBytes) + `, packed. The first
+What is held to compare with is bounded by ` + fmt.Sprint(mostStates) + ` objects and ` + terminal.Bytes(mostStateBytes) + `, packed. The first
 ` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + ` objects are counted one by one, and the others together.
 
 ` + recordingHelp + ` churn counts
@@ -110,8 +111,8 @@ func (f *churnFlags) check() error {
 }
 
 // run watches all TYPEs at once.
-func (f *churnFlags) run(ctx context.Context, s streams, types string) error {
-	console := newConsole(s, false)
+func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) error {
+	console := terminal.NewConsole(s, false)
 	_, targets, err := f.targets(ctx, s, types, console)
 	if err != nil {
 		return unfinished(ctx, 0, err)
@@ -126,7 +127,7 @@ type churner struct {
 	run func(context.Context) error
 }
 
-func (f *churnFlags) watch(ctx context.Context, s streams, targets []target, console *console) error {
+func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []target, console *terminal.Console) error {
 	var all []churner
 	for _, at := range targets {
 		c, err := newChurning(at, f.keep)
@@ -161,7 +162,7 @@ func (f *churnFlags) watch(ctx context.Context, s streams, targets []target, con
 
 // churn runs all at once until wait returns, and writes what they have counted in the time that
 // it returns.
-func (f *churnFlags) churn(ctx context.Context, s streams, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
+func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churner, wait func(ctx context.Context, failed <-chan error) (time.Duration, error)) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -181,7 +182,7 @@ func (f *churnFlags) churn(ctx context.Context, s streams, all []churner, wait f
 	stop()
 	watches.Wait()
 	for _, c := range all {
-		if err := f.write(s.stdout, c.report(took, f.limit)); err != nil {
+		if err := f.write(s.Out, c.report(took, f.limit)); err != nil {
 			return unwritten(err)
 		}
 	}
@@ -196,7 +197,7 @@ type busyKeys struct {
 }
 
 // attached shows the busiest keys of a process.
-func (f *churnFlags) attached(ctx context.Context, s streams, types string) error {
+func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types string) error {
 	process, called, err := f.attach(s)
 	if err != nil {
 		return err
@@ -223,21 +224,21 @@ func (f *churnFlags) attached(ctx context.Context, s streams, types string) erro
 	return unwritten(f.writeBusy(s, &told))
 }
 
-func (f *churnFlags) writeBusy(s streams, told *busyKeys) error {
+func (f *churnFlags) writeBusy(s terminal.Streams, told *busyKeys) error {
 	switch f.output.value {
 	case "json":
-		return debug.WriteJSON(s.stdout, told)
+		return debug.WriteJSON(s.Out, told)
 	case "jsonl":
-		return debug.WriteJSONLine(s.stdout, told)
+		return debug.WriteJSONLine(s.Out, told)
 	}
-	newConsole(s, false).trouble(time.Now(), "%s", told.Fields)
-	t := newText()
-	t.line("EVENTS", "OF", "KEY")
+	terminal.NewConsole(s, false).Trouble(time.Now(), "%s", told.Fields)
+	t := terminal.NewText()
+	t.Line("EVENTS", "OF", "KEY")
 	for _, b := range told.Keys {
-		t.line(fmt.Sprint(b.Count), string(b.Role)+" "+b.Name, object.FormatKey(b.Key))
+		t.Line(fmt.Sprint(b.Count), string(b.Role)+" "+b.Name, object.FormatKey(b.Key))
 	}
 	if len(told.Keys) == 0 {
-		return t.write(s.stdout, fmt.Sprintf("nothing happened to any key within %s, as far as the process remembers", told.Within))
+		return t.Write(s.Out, fmt.Sprintf("nothing happened to any key within %s, as far as the process remembers", told.Within))
 	}
-	return t.write(s.stdout, fmt.Sprintf("busiest keys within %s, as far as the process remembers", told.Within))
+	return t.Write(s.Out, fmt.Sprintf("busiest keys within %s, as far as the process remembers", told.Within))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
 
@@ -70,7 +71,7 @@ func (c *churning) report(took time.Duration, limit int) *churned {
 		Relists: c.reflector.Relists, Failures: c.reflector.Failures, Fields: []churnedAt{},
 	}
 	if f := c.reflector.Failure; f != nil {
-		r.Failure = oneLine(failureText(f))
+		r.Failure = terminal.OneLine(failureText(f))
 	}
 	fields := c.fields.ranking(limit)
 	r.MoreFields = fields.remainder
@@ -105,18 +106,18 @@ func (f *churnFlags) write(w io.Writer, r *churned) error {
 	case "jsonl":
 		return debug.WriteJSONLine(w, r)
 	}
-	t := newText()
+	t := terminal.NewText()
 	r.doubts(t)
 	if r.Events > 0 {
-		t.line()
+		t.Line()
 		r.tables(t)
 	}
-	t.line()
-	return t.write(w, r.headline())
+	t.Line()
+	return t.Write(w, r.headline())
 }
 
 func (r *churned) headline() string {
-	head := fmt.Sprintf("%s: %d events within %s, %s, of %d objects; %d were there before", r.Type, r.Events, r.For.Round(time.Millisecond), bytesText(int64(r.Bytes)), r.Objects.Counted, r.Listed)
+	head := fmt.Sprintf("%s: %d events within %s, %s, of %d objects; %d were there before", r.Type, r.Events, r.For.Round(time.Millisecond), terminal.Bytes(int64(r.Bytes)), r.Objects.Counted, r.Listed)
 	var kinds []string
 	for _, k := range []struct {
 		n    int
@@ -136,55 +137,55 @@ func (r *churned) headline() string {
 }
 
 // doubts says what the figures lack.
-func (r *churned) doubts(t *text) {
+func (r *churned) doubts(t *terminal.Text) {
 	if r.Full {
-		t.line(fmt.Sprintf("  there was room to hold %d objects: of %d updates of others no fields are known; -n and -l narrow what is watched", r.Held, r.Unheld))
+		t.Line(fmt.Sprintf("  there was room to hold %d objects: of %d updates of others no fields are known; -n and -l narrow what is watched", r.Held, r.Unheld))
 	}
 	if r.Missed > 0 {
-		t.line(fmt.Sprintf("  the watch was interrupted, and %d objects changed meanwhile, each once or more: no events of that are counted", r.Missed))
+		t.Line(fmt.Sprintf("  the watch was interrupted, and %d objects changed meanwhile, each once or more: no events of that are counted", r.Missed))
 	}
 	if r.Failures > 0 {
-		t.line(fmt.Sprintf("  reading failed %s, last with %s", times(r.Failures), r.Failure))
+		t.Line(fmt.Sprintf("  reading failed %s, last with %s", terminal.Times(r.Failures), r.Failure))
 	}
 }
 
-func (r *churned) tables(t *text) {
+func (r *churned) tables(t *terminal.Text) {
 	r.ranked(t, "OBJECT", r.Objects)
 	if len(r.Fields) > 0 {
-		t.line()
-		t.line("EVENTS", "FIELD", "BY")
+		t.Line()
+		t.Line("EVENTS", "FIELD", "BY")
 	}
 	for _, f := range r.Fields {
 		var by []string
 		for _, m := range f.Managers {
 			by = append(by, fmt.Sprintf("%s %d", m.Name, m.Events))
 		}
-		t.line(fmt.Sprint(f.Events), f.Name, strings.Join(by, ", "))
+		t.Line(fmt.Sprint(f.Events), f.Name, strings.Join(by, ", "))
 	}
 	r.MoreFields.line(t)
 	if len(r.Managers.Top) > 0 {
-		t.line()
+		t.Line()
 		r.ranked(t, "MANAGER", r.Managers)
 	}
 	if r.Decode.Measured == 0 {
 		return
 	}
-	t.line()
-	t.line("EVENTS", "DECODE", "A PREDICATE WOULD DROP")
+	t.Line()
+	t.Line("EVENTS", "DECODE", "A PREDICATE WOULD DROP")
 	for _, p := range r.Predicates {
 		name := p.Name
 		if p.Doubt != "" {
 			name += ": " + p.Doubt
 		}
-		t.line(fmt.Sprint(p.Events), r.share(p.Decode), name)
+		t.Line(fmt.Sprint(p.Events), r.share(p.Decode), name)
 	}
-	t.line()
-	t.line("EVENTS", "DECODE", "KEEP WOULD SAVE")
+	t.Line()
+	t.Line("EVENTS", "DECODE", "KEEP WOULD SAVE")
 	for _, k := range r.Keep {
-		t.line(fmt.Sprint(k.Events), r.share(k.Decode), k.Name)
+		t.Line(fmt.Sprint(k.Events), r.share(k.Decode), k.Name)
 	}
-	t.line()
-	t.line(fmt.Sprintf("DECODE is of %s for the objects of %d events, of which %d were measured: decoded again from JSON, one by one", short(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
+	t.Line()
+	t.Line(fmt.Sprintf("DECODE is of %s for the objects of %d events, of which %d were measured: decoded again from JSON, one by one", terminal.Duration(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
 }
 
 // share is a time beside all that decoding takes.
@@ -198,25 +199,25 @@ func (r *churned) share(d time.Duration) string {
 // signed is short for what may be less than nothing, as the difference of two measurements.
 func signed(d time.Duration) string {
 	if d < 0 {
-		return "-" + short(-d)
+		return "-" + terminal.Duration(-d)
 	}
-	return short(d)
+	return terminal.Duration(d)
 }
 
-func (r *churned) ranked(t *text, what string, all ranking) {
-	t.line("EVENTS", what)
+func (r *churned) ranked(t *terminal.Text, what string, all ranking) {
+	t.Line("EVENTS", what)
 	for _, c := range all.Top {
-		t.line(fmt.Sprint(c.Events), c.Name)
+		t.Line(fmt.Sprint(c.Events), c.Name)
 	}
 	all.line(t)
 }
 
 // line says what is not shown.
-func (r *remainder) line(t *text) {
+func (r *remainder) line(t *terminal.Text) {
 	if r.Others > 0 {
-		t.line("", fmt.Sprintf("and %d more: --limit 0 shows all", r.Others))
+		t.Line("", fmt.Sprintf("and %d more: --limit 0 shows all", r.Others))
 	}
 	if r.Untold > 0 {
-		t.line(fmt.Sprint(r.Untold), fmt.Sprintf("of others than the first %d, not counted one by one", r.Counted))
+		t.Line(fmt.Sprint(r.Untold), fmt.Sprintf("of others than the first %d, not counted one by one", r.Counted))
 	}
 }

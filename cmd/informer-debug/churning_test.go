@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -48,7 +49,7 @@ func churnOf(t *testing.T, srv *apiserver.Server, types string, flags churnFlags
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	failed := make(chan error)
-	go func() { failed <- flags.watch(ctx, s, targets, newConsole(s, false)) }()
+	go func() { failed <- flags.watch(ctx, s, targets, terminal.NewConsole(s, false)) }()
 	synctest.Wait()
 	change(ctx, end, client)
 	err = <-failed

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -15,8 +16,8 @@ import (
 )
 
 // replayed looks at all that a recording has of the TYPEs.
-func (f *churnFlags) replayed(ctx context.Context, s streams, types string) error {
-	console := newConsole(s, false)
+func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types string) error {
+	console := terminal.NewConsole(s, false)
 	p, err := f.replay.open(types, f.namespace, console)
 	if err != nil {
 		return err
@@ -26,7 +27,7 @@ func (f *churnFlags) replayed(ctx context.Context, s streams, types string) erro
 	var all []churner
 	for _, q := range p.found {
 		if q.Withheld && types == "" {
-			console.trouble(time.Now(), "%-12s  what Secrets hold was not recorded", "recording")
+			console.Trouble(time.Now(), "%-12s  what Secrets hold was not recorded", "recording")
 			continue
 		}
 		c, err := p.churner(f, q)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -113,7 +114,9 @@ func eventOf(e *corev1.Event) clusterEvent {
 
 // write writes them as a table, or a line that says why there is none.
 func (c *clusterEvents) write(b *strings.Builder) {
-	line := func(format string, args ...any) { fmt.Fprintf(b, "%s\n", oneLine(fmt.Sprintf(format, args...))) }
+	line := func(format string, args ...any) {
+		fmt.Fprintf(b, "%s\n", terminal.OneLine(fmt.Sprintf(format, args...)))
+	}
 	switch {
 	case apierrors.IsForbidden(c.err) || apierrors.IsUnauthorized(c.err):
 		line("Its Events may not be read: %v.", c.err)
@@ -129,13 +132,13 @@ func (c *clusterEvents) write(b *strings.Builder) {
 	default:
 		line("Events of it in the cluster:")
 	}
-	t := &table{w: b, header: []string{"  AGE", "TYPE", "REASON", "COUNT", "MESSAGE"}}
+	t := &terminal.Table{To: b, Header: []string{"  AGE", "TYPE", "REASON", "COUNT", "MESSAGE"}}
 	for _, e := range c.last {
 		age := "-"
 		if !e.at.IsZero() {
 			age = duration.HumanDuration(time.Since(e.at))
 		}
-		t.row("  "+age, orDash(e.typ), orDash(e.reason), strconv.Itoa(e.count), e.message)
+		t.Row("  "+age, terminal.OrDash(e.typ), terminal.OrDash(e.reason), strconv.Itoa(e.count), e.message)
 	}
-	_ = t.write() // it writes to memory
+	_ = t.Write() // it writes to memory
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
@@ -115,11 +116,11 @@ func dawdler[T object.Object]() sharedinformer.Handler[T] {
 }
 
 // tour says where the page is, and what else to try.
-func (c *company) tour(console *console, server string) {
+func (c *company) tour(console *terminal.Console, server string) {
 	if c == nil {
 		return
 	}
-	say := func(what, text string) { console.state(time.Now(), "%-12s  %s", what, text) }
+	say := func(what, text string) { console.State(time.Now(), "%-12s  %s", what, text) }
 	at := "http://" + c.page.Addr().String()
 	say("page", at+debug.Path)
 	for _, try := range []string{

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -68,7 +69,7 @@ type comparison struct {
 	which     debug.Which
 	namespace string // of the objects; empty for all
 	parts     []part
-	console   *console // where it is told what is waited for
+	console   *terminal.Console // where it is told what is waited for
 
 	status debug.Informer // as it was last seen
 	since  time.Time      // when it began
@@ -166,11 +167,11 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []differ
 
 // late tells once what is waited for, when that has lasted.
 func (c *comparison) late(differing int, list *served) {
-	if c.told || time.Since(c.since) < lateAfter {
+	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
 	}
 	c.told = true
-	c.console.state(time.Now(), "%-12s  %s: %d of %d objects differ, which may pass: %s", "waiting", c.which.Informer, differing, len(list.objects), c.behind(list))
+	c.console.State(time.Now(), "%-12s  %s: %d of %d objects differ, which may pass: %s", "waiting", c.which.Informer, differing, len(list.objects), c.behind(list))
 }
 
 // moved waits until the cache has come further. It calls look whenever it has not.
@@ -201,7 +202,7 @@ func (c *comparison) moved(ctx context.Context, from *cached, look func()) error
 // behind says why the cache is not complete up to the list.
 func (c *comparison) behind(list *served) string {
 	s := &c.status
-	text := fmt.Sprintf("the cache is complete up to version %s, and the list of the server is of version %s", orDash(s.RV), list.rv)
+	text := fmt.Sprintf("the cache is complete up to version %s, and the list of the server is of version %s", terminal.OrDash(s.RV), list.rv)
 	switch {
 	case !s.Synced:
 		text = "the informer has no whole initial list: " + s.Reflector.Missing().Error()

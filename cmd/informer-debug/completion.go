@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -75,13 +76,13 @@ func (c *completer) types(ctx context.Context) (names []string) {
 		for _, i := range c.informers(ctx) {
 			names = append(names, i.Reflector.Resource)
 		}
-		return completions(names)
+		return terminal.Completions(names)
 	case c.replays():
 		for _, q := range c.requests() {
 			names = append(names, object.ResourceName(q.Resource()))
 		}
 		slices.Sort(names)
-		return completions(slices.Compact(names))
+		return terminal.Completions(slices.Compact(names))
 	}
 	client := c.client()
 	if client == nil {
@@ -94,12 +95,12 @@ func (c *completer) types(ctx context.Context) (names []string) {
 			names = append(names, object.ResourceName(m.Resource))
 		}
 	}
-	return completions(names)
+	return terminal.Completions(names)
 }
 
 // informers are those of a process, none where it cannot be asked.
 func (c *completer) informers(ctx context.Context) []debug.Informer {
-	process, _, err := c.attach.attach(quiet())
+	process, _, err := c.attach.attach(terminal.Quiet())
 	if err != nil {
 		return nil
 	}
@@ -130,7 +131,7 @@ func (c *completer) names(ctx context.Context, typ, begin string) (names []strin
 		return nil
 	}
 	if c.attach.to != "" {
-		process, _, err := c.attach.attach(quiet())
+		process, _, err := c.attach.attach(terminal.Quiet())
 		if err != nil {
 			return nil
 		}
@@ -141,7 +142,7 @@ func (c *completer) names(ctx context.Context, typ, begin string) (names []strin
 		for _, h := range objects.Heads {
 			names = append(names, h.Name)
 		}
-		return completions(names)
+		return terminal.Completions(names)
 	}
 	arg, err := object.ParseResourceArg(typ)
 	client := c.client()
@@ -173,7 +174,7 @@ func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, name
 		}
 		names = append(names, o.Name)
 	}
-	return completions(names)
+	return terminal.Completions(names)
 }
 
 func (c *completer) load() config.LoadOptions {
@@ -226,5 +227,5 @@ func (c *completer) namespaces(ctx context.Context) (names []string) {
 		return cluster.names(ctx, "namespaces", "")
 	}
 	slices.Sort(names)
-	return completions(slices.Compact(names))
+	return terminal.Completions(slices.Compact(names))
 }

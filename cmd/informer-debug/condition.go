@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -106,7 +107,7 @@ func (c *condition) holds(tree map[string]any) (bool, string) {
 			return false, fmt.Sprintf("condition %s is of generation %d, and the object has %d", c.name, seen, made)
 		}
 		value := plain(found["status"])
-		text := fmt.Sprintf("condition %s is %s", c.name, orDash(value))
+		text := fmt.Sprintf("condition %s is %s", c.name, terminal.OrDash(value))
 		if strings.EqualFold(value, c.value) {
 			return true, text
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -24,7 +25,7 @@ type costFlags struct {
 	output choice
 }
 
-func newCost(s streams) *cobra.Command {
+func newCost(s terminal.Streams) *cobra.Command {
 	flags := costFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "cost [TYPE[,TYPE...]|all]",
@@ -52,7 +53,7 @@ the sample are apart, half of it; what was read to its end has none. It is large
 held and tables grow in steps. The objects of a sample have fewer others to share with than those
 of the cluster: WHOLE and PACKED are rather less than shown. A few KiB more or less are noise.
 
-The sample ends at ` + bytesText(mostSampled) + ` of a type, and at ` + fmt.Sprint(mostRequests) + ` requests; between the places, metadata is
+The sample ends at ` + terminal.Bytes(mostSampled) + ` of a type, and at ` + fmt.Sprint(mostRequests) + ` requests; between the places, metadata is
 read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came short is said below the table.
 
 ` + exitHelp,
@@ -96,8 +97,8 @@ func (f *costFlags) check() error {
 }
 
 // run measures one type after the other.
-func (f *costFlags) run(ctx context.Context, s streams, types string) error {
-	c := newConsole(s, false)
+func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) error {
+	c := terminal.NewConsole(s, false)
 	var cfg *config.Config
 	var targets []target
 	var err error
@@ -118,7 +119,7 @@ func (f *costFlags) run(ctx context.Context, s streams, types string) error {
 	var all costs
 	for n, at := range targets {
 		if len(targets) > 1 {
-			c.state(time.Now(), "%d of %d  %s", n+1, len(targets), at)
+			c.State(time.Now(), "%d of %d  %s", n+1, len(targets), at)
 		}
 		one := r.cost(ctx, at)
 		if ctx.Err() != nil {
@@ -128,7 +129,7 @@ func (f *costFlags) run(ctx context.Context, s streams, types string) error {
 	}
 	if len(all.Types) > 0 {
 		all.sum()
-		if err := all.write(s.stdout, f); err != nil {
+		if err := all.write(s.Out, f); err != nil {
 			return unwritten(err)
 		}
 	}
@@ -143,8 +144,8 @@ func (f *costFlags) run(ctx context.Context, s streams, types string) error {
 }
 
 // everything finds all that can be listed and watched.
-func (f *costFlags) everything(ctx context.Context, c *console) (*config.Config, []target, error) {
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.logger()
+func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*config.Config, []target, error) {
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
 		return nil, nil, &exitError{code: exitUnavailable, err: err}
@@ -176,7 +177,7 @@ func (f *costFlags) everything(ctx context.Context, c *console) (*config.Config,
 		client.CloseIdleConnections()
 		return nil, nil, at.unavailable(rootCause(err), err)
 	case err != nil:
-		c.trouble(time.Now(), "a part of what the server serves is missing: %v", rootCause(err))
+		c.Trouble(time.Now(), "a part of what the server serves is missing: %v", rootCause(err))
 	}
 	slices.SortStableFunc(all, func(a, b target) int {
 		return strings.Compare(object.ResourceName(a.mapping.Resource), object.ResourceName(b.mapping.Resource))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
 
@@ -53,7 +54,7 @@ func (w weight) estimate(counts [fourths]int, all int, once bool) (e estimate) {
 
 // String is the estimate with half of how far the fourths are apart, where they are.
 func (e estimate) String() string {
-	text := bytesText(e.Bytes)
+	text := terminal.Bytes(e.Bytes)
 	if e.Bytes > 0 && e.High > e.Low {
 		text += fmt.Sprintf(" ±%.0f%%", 100*float64(e.High-e.Low)/2/float64(e.Bytes))
 	}
@@ -122,12 +123,12 @@ func (a *costs) write(w io.Writer, f *costFlags) error {
 	if f.output.value == "json" {
 		return debug.WriteJSON(w, a)
 	}
-	t := newText()
+	t := terminal.NewText()
 	header := []string{"TYPE", "OBJECTS", "SAMPLE", "ON THE WIRE", "CLIENT-GO", "WHOLE", "PACKED", "NO MANAGED", "METADATA"}
 	if f.keep != "" {
 		header = append(header, "KEEP")
 	}
-	t.line(header...)
+	t.Line(header...)
 	var empty []string
 	for _, c := range a.Types {
 		switch {
@@ -142,8 +143,8 @@ func (a *costs) write(w io.Writer, f *costFlags) error {
 		a.Total.row(t, f.keep != "")
 	}
 	if len(empty) > 0 {
-		t.line()
-		t.line(fmt.Sprintf("there are no objects of %s", strings.Join(empty, ", ")))
+		t.Line()
+		t.Line(fmt.Sprintf("there are no objects of %s", strings.Join(empty, ", ")))
 	}
 	first := len(empty) == 0
 	for _, c := range a.Types {
@@ -152,16 +153,16 @@ func (a *costs) write(w io.Writer, f *costFlags) error {
 				continue
 			}
 			if first {
-				t.line()
+				t.Line()
 				first = false
 			}
-			t.line(c.Type + ": " + say.what + say.text)
+			t.Line(c.Type + ": " + say.what + say.text)
 		}
 	}
-	return t.print(w)
+	return t.Print(w)
 }
 
-func (c *cost) row(t *text, keep bool) {
+func (c *cost) row(t *terminal.Text, keep bool) {
 	cells := []string{c.Type, fmt.Sprint(c.Objects), fmt.Sprint(c.Sample)}
 	for _, e := range c.columns() {
 		cells = append(cells, e.String())
@@ -172,5 +173,5 @@ func (c *cost) row(t *text, keep bool) {
 	case keep:
 		cells = append(cells, c.Keep.String())
 	}
-	t.line(cells...)
+	t.Line(cells...)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -82,7 +83,7 @@ func demoBackoff() reflector.Backoff {
 
 // runDemo owns the server, the workload and the faults, and shows them.
 func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlags, flags *viewFlags) error {
-	c := newConsole(s.streams, flags.verbose)
+	c := terminal.NewConsole(s.Streams, flags.verbose)
 	srv := apiserver.New(apiserver.Options{Seed: demo.seed, BookmarkPeriod: 10 * time.Second})
 	defer srv.Close()
 	endpoint, err := s.listen(srv)
@@ -98,7 +99,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 	if err := work.begin(); err != nil {
 		return &exitError{code: exitRuntime, err: fmt.Errorf("workload: %w", err)}
 	}
-	c.state(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
+	c.State(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
 	with, err := newCompany(s.listenPage)
 	if err != nil {
 		return &exitError{code: exitRuntime, err: err}
@@ -113,8 +114,8 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 	if demo.faults {
 		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
 	}
-	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.logger()}
-	err = (&job{streams: s.streams, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}, company: with}).run(ctx)
+	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.Logger()}
+	err = (&job{Streams: s.Streams, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}, company: with}).run(ctx)
 	end()
 	tasks.Wait()
 	if err == nil && failure != nil {

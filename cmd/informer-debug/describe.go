@@ -15,12 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
 
-func newDescribe(s streams) *cobra.Command {
+func newDescribe(s terminal.Streams) *cobra.Command {
 	var look sightFlags
 	var last int
 	cmd := &cobra.Command{
@@ -60,7 +61,7 @@ about TLS concern the process alone.
 	return cmd
 }
 
-func runDescribe(ctx context.Context, s streams, look *sightFlags, arg string, last int) error {
+func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg string, last int) error {
 	types, name, _ := strings.Cut(arg, "/")
 	switch {
 	case types == "" || name == "" || strings.Contains(name, "/"):
@@ -73,7 +74,7 @@ func runDescribe(ctx context.Context, s streams, look *sightFlags, arg string, l
 	if look.to == "" && look.replay.file == "" {
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
-	v, err := look.open(ctx, s, types, newConsole(s, false))
+	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func runDescribe(ctx context.Context, s streams, look *sightFlags, arg string, l
 		return &exitError{code: exitRuntime, err: errInterrupted}
 	}
 	if v.played != nil {
-		return describeRecorded(ctx, v, s.stdout, types, name, last)
+		return describeRecorded(ctx, v, s.Out, types, name, last)
 	}
 	at, err := v.server(s)
 	if err != nil {
@@ -105,11 +106,11 @@ func runDescribe(ctx context.Context, s streams, look *sightFlags, arg string, l
 	if len(informers) != 1 {
 		return usage("%q means %d informers: want one TYPE", types, len(informers))
 	}
-	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg, console: newConsole(s, false)}
+	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg, console: terminal.NewConsole(s, false)}
 	if err := d.read(ctx, name); err != nil {
 		return err
 	}
-	return unwritten(d.write(ctx, s.stdout, last))
+	return unwritten(d.write(ctx, s.Out, last))
 }
 
 // description is an object as a cache and as the server have it.
@@ -119,7 +120,7 @@ type description struct {
 	informer *debug.Informer
 	status   *debug.Status
 	called   string
-	console  *console
+	console  *terminal.Console
 	key      object.Key
 	cached   *debug.Object              // nil where the cache has none
 	served   *unstructured.Unstructured // nil where the server has none
@@ -176,7 +177,9 @@ func (d *description) uid() string {
 
 func (d *description) write(ctx context.Context, w io.Writer, last int) error {
 	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, "%s\n", oneLine(fmt.Sprintf(format, args...))) }
+	line := func(format string, args ...any) {
+		fmt.Fprintf(&b, "%s\n", terminal.OneLine(fmt.Sprintf(format, args...)))
+	}
 	line("%s", d.verdict())
 	d.versions(line)
 	differing, err := d.differing()
@@ -187,7 +190,7 @@ func (d *description) write(ctx context.Context, w io.Writer, last int) error {
 		line("From the cache to the server:")
 	}
 	for _, change := range differing {
-		fmt.Fprintf(&b, "  %s\n", oneLine(change.text(true)))
+		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(change.text(true)))
 	}
 	d.events.write(&b)
 	if d.sight.flags.to != "" {
@@ -211,13 +214,13 @@ func (d *description) verdict() string {
 		if object.ReachedRV(upTo, rv) {
 			return "the cache is complete up to version " + upTo + ", and should have it: see informer-debug check"
 		}
-		return "the cache is complete up to version " + orDash(upTo) + ", and the change is on its way" + trouble(d.informer)
+		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change is on its way" + trouble(d.informer)
 	}
 	switch {
 	case d.cached == nil:
 		return fmt.Sprintf("%s is on the server and not in the cache, for a selector or because %s.", d.called, way(d.served.GetResourceVersion()))
 	case d.served == nil:
-		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", d.called, orDash(upTo), trouble(d.informer))
+		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", d.called, terminal.OrDash(upTo), trouble(d.informer))
 	}
 	has, is := d.cached.Head, d.served
 	switch rv := is.GetResourceVersion(); {
@@ -235,15 +238,15 @@ func (d *description) verdict() string {
 // versions writes a line for each of the two.
 func (d *description) versions(line func(string, ...any)) {
 	if o := d.cached; o != nil {
-		line("  cache   version %s, generation %d, UID %s; complete up to version %s", o.Head.RV, o.Head.Generation, o.Head.UID, orDash(o.RV))
+		line("  cache   version %s, generation %d, UID %s; complete up to version %s", o.Head.RV, o.Head.Generation, o.Head.UID, terminal.OrDash(o.RV))
 	}
 	if o := d.served; o != nil {
 		age := ""
 		if made := o.GetCreationTimestamp(); !made.IsZero() {
-			age = ", made " + short(time.Since(made.Time)) + " ago"
+			age = ", made " + terminal.Duration(time.Since(made.Time)) + " ago"
 		}
 		if changed := lastChange(o); !changed.IsZero() {
-			age += ", changed " + short(time.Since(changed)) + " ago"
+			age += ", changed " + terminal.Duration(time.Since(changed)) + " ago"
 		}
 		line("  server  version %s, generation %d, UID %s%s", o.GetResourceVersion(), o.GetGeneration(), o.GetUID(), age)
 	}

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // differing lists the fields that the cache has otherwise than the server, where the contents
@@ -56,7 +58,7 @@ func bare(tree map[string]any) map[string]any {
 func (d *description) readers(ctx context.Context, b *strings.Builder) {
 	for _, h := range d.informer.Handlers {
 		if h.Pending > 0 {
-			fmt.Fprintf(b, "%s\n", oneLine(fmt.Sprintf("The handler %s (%s) is %s behind, with %d events to hear.", h.Name, h.Place, short(h.Behind), h.Pending)))
+			fmt.Fprintf(b, "%s\n", terminal.OneLine(fmt.Sprintf("The handler %s (%s) is %s behind, with %d events to hear.", h.Name, h.Place, terminal.Duration(h.Behind), h.Pending)))
 		}
 	}
 	if len(d.status.Controllers) == 0 {
@@ -64,12 +66,12 @@ func (d *description) readers(ctx context.Context, b *strings.Builder) {
 	}
 	why, err := d.sight.process.Why(ctx, d.informer.Reflector.Resource, "", d.key)
 	if err != nil {
-		fmt.Fprintf(b, "%s\n", oneLine("Controllers: "+err.Error()))
+		fmt.Fprintf(b, "%s\n", terminal.OneLine("Controllers: "+err.Error()))
 		return
 	}
 	b.WriteString("\n")
 	for _, r := range why.Reasons {
-		fmt.Fprintf(b, "%s\n", oneLine(r.Text))
+		fmt.Fprintf(b, "%s\n", terminal.OneLine(r.Text))
 	}
 }
 
@@ -80,7 +82,7 @@ func (d *description) timeline(ctx context.Context, b *strings.Builder, last int
 	}
 	timeline, err := d.sight.process.Timeline(ctx, d.informer.Reflector.Resource, d.key)
 	if err != nil {
-		fmt.Fprintf(b, "%s\n", oneLine("Events: "+err.Error()))
+		fmt.Fprintf(b, "%s\n", terminal.OneLine("Events: "+err.Error()))
 		return
 	}
 	entries := timeline.Entries[max(0, len(timeline.Entries)-last):]

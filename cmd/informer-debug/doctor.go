@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 )
@@ -24,7 +25,7 @@ type doctorFlags struct {
 // doctorFor is how long it looks unless a flag says otherwise.
 const doctorFor = 5 * time.Second
 
-func newDoctor(s streams) *cobra.Command {
+func newDoctor(s terminal.Streams) *cobra.Command {
 	flags := doctorFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "doctor TYPE[,TYPE...]",
@@ -76,11 +77,11 @@ What is wrong comes first.
 	return cmd
 }
 
-func (f *doctorFlags) run(ctx context.Context, s streams, types string) error {
+func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string) error {
 	var found findings
 	var err error
 	if f.period > doctorFor {
-		newConsole(s, false).state(time.Now(), "%-12s  for %s, as --for says", "looking", f.period)
+		terminal.NewConsole(s, false).State(time.Now(), "%-12s  for %s, as --for says", "looking", f.period)
 	}
 	if f.to != "" {
 		err = f.process(ctx, s, &found)
@@ -92,7 +93,7 @@ func (f *doctorFlags) run(ctx context.Context, s streams, types string) error {
 	}
 	found.order()
 	if err == nil || found.problems() > 0 { // what is known already may be the reason for err
-		if err := found.write(s.stdout, f.output.value); err != nil {
+		if err := found.write(s.Out, f.output.value); err != nil {
 			return unwritten(err)
 		}
 	}
@@ -105,7 +106,7 @@ func (f *doctorFlags) run(ctx context.Context, s streams, types string) error {
 	return nil
 }
 
-func (f *doctorFlags) process(ctx context.Context, s streams, found *findings) error {
+func (f *doctorFlags) process(ctx context.Context, s terminal.Streams, found *findings) error {
 	client, called, err := f.attach(s)
 	if err != nil {
 		return err
@@ -117,9 +118,9 @@ func (f *doctorFlags) process(ctx context.Context, s streams, found *findings) e
 	return nil
 }
 
-func (f *doctorFlags) cluster(ctx context.Context, s streams, types string, found *findings) error {
-	c := newConsole(s, false)
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.logger()
+func (f *doctorFlags) cluster(ctx context.Context, s terminal.Streams, types string, found *findings) error {
+	c := terminal.NewConsole(s, false)
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
 		return &exitError{code: exitUnavailable, err: err}

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -19,7 +20,7 @@ const namespacePatience = 3 * time.Second
 // doubtNamespace warns where the namespace that is looked at does not exist. The server
 // says nothing of that: a list of it is merely empty. Nor does it say anything to those
 // that may not read namespaces.
-func (t target) doubtNamespace(ctx context.Context, c *console) {
+func (t target) doubtNamespace(ctx context.Context, c *terminal.Console) {
 	if t.namespace == "" {
 		return
 	}
@@ -28,6 +29,6 @@ func (t target) doubtNamespace(ctx context.Context, c *console) {
 	namespaces := rest.ResourceForKind[*metav1.PartialObjectMetadata](t.client, corev1.SchemeGroupVersion.WithKind("Namespace"))
 	_, err := namespaces.Get(ctx, object.Key{Name: t.namespace}, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		c.trouble(time.Now(), "%-12s  %s does not exist (yet): check -n; -A shows all namespaces", "namespace", t.namespace)
+		c.Trouble(time.Now(), "%-12s  %s does not exist (yet): check -n; -A shows all namespaces", "namespace", t.namespace)
 	}
 }

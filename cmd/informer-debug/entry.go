@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/flight"
 )
 
@@ -15,7 +16,7 @@ func writeEntry(b *strings.Builder, e *flight.Entry) {
 	if e.Name != "" {
 		whose += " " + e.Name
 	}
-	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), oneLine(whose), oneLine(e.What()))
+	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), terminal.OneLine(whose), terminal.OneLine(e.What()))
 }
 
 // errEnded: the process that was followed told of no end, and nothing comes any more.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -107,7 +108,7 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 	case all > had+1:
 		x.add(levelWarning, i.Reflector.Resource, do, "all objects were listed again %d times within %s", all-had, period)
 	case all > oftenRelists && float64(all) > oftenRelists*uptime.Hours():
-		x.add(levelWarning, i.Reflector.Resource, do, "all objects were listed again %d times in %s", all, short(uptime))
+		x.add(levelWarning, i.Reflector.Resource, do, "all objects were listed again %d times in %s", all, terminal.Duration(uptime))
 	}
 }
 
@@ -118,9 +119,9 @@ func (x *examination) informer(i *debug.Informer) {
 	case !i.Synced:
 		x.add(levelProblem, name, "", "has no whole initial list: %s", missing(r))
 	case r.Attempts > 0:
-		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s", orDash(i.RV), missing(r))
+		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s", terminal.OrDash(i.RV), missing(r))
 	default:
-		x.add(levelOK, name, "", "%s, %d objects, complete up to version %s", r.State, i.Objects, orDash(i.RV))
+		x.add(levelOK, name, "", "%s, %d objects, complete up to version %s", r.State, i.Objects, terminal.OrDash(i.RV))
 	}
 	if i.Failure != nil {
 		x.add(levelWarning, name, "", "%v", i.Failure)
@@ -129,18 +130,18 @@ func (x *examination) informer(i *debug.Informer) {
 		x.add(levelWarning, name, "do not rely on waiting for a version", "the versions of the server do not grow over all objects")
 	}
 	if i.QueueAge >= longBehind {
-		x.add(levelWarning, name, "see whether an index function is slow", "%d changes wait for the cache, the oldest for %s", i.QueueDepth, short(i.QueueAge))
+		x.add(levelWarning, name, "see whether an index function is slow", "%d changes wait for the cache, the oldest for %s", i.QueueDepth, terminal.Duration(i.QueueAge))
 	}
 	for _, h := range i.Handlers {
 		about := name + ", handler " + h.Name + " (" + h.Place + ")"
 		if h.Behind >= longBehind {
-			x.add(levelWarning, about, "make it only add to a queue, or coalesce", "is %s behind, with %d events to hear; its longest call took %s", short(h.Behind), h.Pending, short(h.Slowest))
+			x.add(levelWarning, about, "make it only add to a queue, or coalesce", "is %s behind, with %d events to hear; its longest call took %s", terminal.Duration(h.Behind), h.Pending, terminal.Duration(h.Slowest))
 		}
 		if h.Panics > 0 {
-			x.add(levelProblem, about, "the log has its stack", "panicked %s%s", times(h.Panics), last(h.Failure))
+			x.add(levelProblem, about, "the log has its stack", "panicked %s%s", terminal.Times(h.Panics), last(h.Failure))
 		}
 		if h.Errors > 0 {
-			x.add(levelWarning, about, "", "failed %s%s", times(h.Errors), last(h.Failure))
+			x.add(levelWarning, about, "", "failed %s%s", terminal.Times(h.Errors), last(h.Failure))
 		}
 	}
 }
@@ -184,13 +185,13 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 			continue
 		}
 		if c.Panics > 0 {
-			x.add(levelProblem, c.Name, "see the log", "panicked %s", times(c.Panics))
+			x.add(levelProblem, c.Name, "see the log", "panicked %s", terminal.Times(c.Panics))
 		}
 		if c.Terminal > 0 {
 			x.add(levelWarning, c.Name, "informer-debug why says which", "gave up on %d requests", c.Terminal)
 		}
 		if c.Stale > 0 {
-			x.add(levelWarning, c.Name, "see whether the watches of its informers are behind", "reconciled %s without seeing its own last write", times(c.Stale))
+			x.add(levelWarning, c.Name, "see whether the watches of its informers are behind", "reconciled %s without seeing its own last write", terminal.Times(c.Stale))
 		}
 		keys, err := x.process.Queue(ctx, c.Name, keysRead)
 		if _, refused := asRefused(err); refused { // it has gone meanwhile
@@ -224,10 +225,10 @@ func (x *examination) stopped(c *controller.Status, e *leaderelection.Status) {
 // keys looks for those that hang, starve or keep failing.
 func (x *examination) keys(name string, keys *debug.Keys) {
 	if len(keys.Running) > 0 && keys.Running[0].For >= longRunning {
-		x.add(levelWarning, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "has been reconciling %s for %s", keys.Running[0].Key, short(keys.Running[0].For))
+		x.add(levelWarning, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "has been reconciling %s for %s", keys.Running[0].Key, terminal.Duration(keys.Running[0].For))
 	}
 	if len(keys.Waiting) > 0 && keys.Waiting[0].For >= longWaiting {
-		x.add(levelWarning, name, "see what keeps its workers busy: informer-debug why "+keys.Waiting[0].Key, "%s has waited for a worker for %s", keys.Waiting[0].Key, short(keys.Waiting[0].For))
+		x.add(levelWarning, name, "see what keeps its workers busy: informer-debug why "+keys.Waiting[0].Key, "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
 	}
 	var worst *debug.Key
 	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed} {
@@ -279,12 +280,12 @@ func (x *examination) busiest(ctx context.Context) error {
 	for _, b := range busy.Keys {
 		if b.Role == flight.Controller && b.Count >= oftenEnough {
 			told[b.Key] = true
-			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug watch --attach shows its events", "reconciled %s %s within %s", object.FormatKey(b.Key), times(uint64(b.Count)), busy.Within)
+			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug watch --attach shows its events", "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
 		}
 	}
 	for _, b := range busy.Keys {
 		if b.Role == flight.Informer && b.Count >= oftenEnough && !told[b.Key] {
-			x.add(levelWarning, b.Name, "informer-debug churn says who writes which fields", "%s changed %s within %s", object.FormatKey(b.Key), times(uint64(b.Count)), busy.Within)
+			x.add(levelWarning, b.Name, "informer-debug churn says who writes which fields", "%s changed %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // The exit codes, as exitHelp documents them.
@@ -57,7 +59,7 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 	if e.code == exitUsage && e.hint == "" {
 		e.hint = fmt.Sprintf("%s --help tells more", cmd.CommandPath())
 	}
-	fmt.Fprintf(w, "informer-debug: %s\n", oneLine(e.Error()))
+	fmt.Fprintf(w, "informer-debug: %s\n", terminal.OneLine(e.Error()))
 	if e.hint != "" {
 		fmt.Fprintf(w, "  %s\n", e.hint)
 	}

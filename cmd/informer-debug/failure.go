@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -70,22 +71,22 @@ func (t target) refusal(f *failure.Failure) error {
 }
 
 // state shows a change of the state of a reflector that watches the target.
-func (t target) state(c *console, s reflector.Status) {
+func (t target) state(c *terminal.Console, s reflector.Status) {
 	name := func(text string) string { return fmt.Sprintf("%-12s  %s", s.State, text) }
 	switch s.State {
 	case reflector.BackingOff:
-		c.trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", short(s.RetryAt.Sub(s.Since)), failureText(s.Failure))))
+		c.Trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", terminal.Duration(s.RetryAt.Sub(s.Since)), failureText(s.Failure))))
 	case reflector.InitialWatch, reflector.Listing:
 		what := t.String()
 		if s.RV != "" {
 			what = "again, the changes after rv " + s.RV + " are gone"
 		}
-		c.state(s.Since, "%s", name(what))
+		c.State(s.Since, "%s", name(what))
 	case reflector.Gaining:
-		c.state(s.Since, "%s", name(t.String()+", the slots that came"))
+		c.State(s.Since, "%s", name(t.String()+", the slots that came"))
 	case reflector.Resuming:
-		c.state(s.Since, "%s", name(t.String()+", from a snapshot"))
+		c.State(s.Since, "%s", name(t.String()+", from a snapshot"))
 	case reflector.Watching:
-		c.state(s.Since, "%s", name("from rv "+s.RV))
+		c.State(s.Since, "%s", name("from rv "+s.RV))
 	}
 }

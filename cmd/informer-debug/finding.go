@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
 
@@ -63,7 +64,7 @@ func (f *findings) write(w io.Writer, format string) error {
 		if one.Do != "" {
 			text += "; " + one.Do
 		}
-		fmt.Fprintf(&b, "%s\n", oneLine(text))
+		fmt.Fprintf(&b, "%s\n", terminal.OneLine(text))
 		if one.YAML != "" && !slices.Contains(yaml, one.YAML) {
 			yaml = append(yaml, one.YAML)
 		}

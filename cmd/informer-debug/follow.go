@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -15,7 +16,7 @@ import (
 
 // follower shows what happens in a running process.
 type follower struct {
-	streams
+	terminal.Streams
 	attach *attachFlags
 	flags  *viewFlags
 	typ    string
@@ -23,8 +24,8 @@ type follower struct {
 }
 
 // newFollower checks what watch --attach was told.
-func newFollower(s streams, attach *attachFlags, flags *viewFlags, arg string) (*follower, error) {
-	f := &follower{streams: s, attach: attach, flags: flags, key: object.Key{Namespace: flags.namespace}}
+func newFollower(s terminal.Streams, attach *attachFlags, flags *viewFlags, arg string) (*follower, error) {
+	f := &follower{Streams: s, attach: attach, flags: flags, key: object.Key{Namespace: flags.namespace}}
 	f.typ, f.key.Name, _ = strings.Cut(arg, "/")
 	out := flags.output.value
 	switch {
@@ -47,7 +48,7 @@ func (f *follower) run(ctx context.Context) error {
 		defer cancel()
 		ctx = timed
 	}
-	process, called, err := f.attach.attach(f.streams)
+	process, called, err := f.attach.attach(f.Streams)
 	if err != nil {
 		return err
 	}
@@ -97,27 +98,27 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	c := newConsole(f.streams, false)
+	c := terminal.NewConsole(f.Streams, false)
 	if !slices.ContainsFunc(names, func(name string) bool { return flight.Names(f.typ, name) }) {
-		c.trouble(time.Now(), "%-12s  no informer is called %q; there are: %s", "attached", f.typ, orDash(strings.Join(names, "; ")))
+		c.Trouble(time.Now(), "%-12s  no informer is called %q; there are: %s", "attached", f.typ, terminal.OrDash(strings.Join(names, "; ")))
 		return nil
 	}
-	c.state(time.Now(), "%-12s  to %s, which tells what happens from now on", "attached", called)
+	c.State(time.Now(), "%-12s  to %s, which tells what happens from now on", "attached", called)
 	return nil
 }
 
 func (f *follower) print(e *debug.Event) error {
 	switch {
 	case f.flags.output.value == "json":
-		return debug.WriteJSON(f.stdout, e)
+		return debug.WriteJSON(f.Out, e)
 	case f.flags.output.value == "jsonl":
-		return debug.WriteJSONLine(f.stdout, e)
+		return debug.WriteJSONLine(f.Out, e)
 	case e.Lost > 0:
-		_, err := fmt.Fprintf(f.stderr, "! %s  %d events are missing here\n", time.Now().Format(clock), e.Lost)
+		_, err := fmt.Fprintf(f.Err, "! %s  %d events are missing here\n", time.Now().Format(terminal.Clock), e.Lost)
 		return err
 	}
 	var b strings.Builder
 	writeEntry(&b, &e.Entry)
-	_, err := fmt.Fprint(f.stdout, b.String())
+	_, err := fmt.Fprint(f.Out, b.String())
 	return err
 }

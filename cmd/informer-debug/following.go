@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -106,7 +107,7 @@ func (g *getter) begin(ctx context.Context, types string, first group) error {
 	if g.rows == nil {
 		return nil
 	}
-	return unwritten(g.rows.write())
+	return unwritten(g.rows.Write())
 }
 
 // printChange shows one change.
@@ -114,7 +115,7 @@ func (g *getter) printChange(c rowChange) error {
 	if err := g.add(c); err != nil || g.rows == nil {
 		return err
 	}
-	return g.rows.write()
+	return g.rows.Write()
 }
 
 // add shows an object, or adds its row to the table.
@@ -124,7 +125,7 @@ func (g *getter) add(c rowChange) error {
 	case "", asWide, asColumns:
 		return g.addRow(c)
 	case asName:
-		_, err := fmt.Fprintf(g.stdout, "%s/%s\n", oneLine(c.item.resource), oneLine(c.item.head.Name))
+		_, err := fmt.Fprintf(g.Out, "%s/%s\n", terminal.OneLine(c.item.resource), terminal.OneLine(c.item.head.Name))
 		return err
 	}
 	tree := c.item.tree
@@ -132,11 +133,11 @@ func (g *getter) add(c rowChange) error {
 		tree = map[string]any{"type": c.event, "object": tree}
 	}
 	if g.output.form == asYAML && g.printed > 1 {
-		if _, err := fmt.Fprintln(g.stdout, "---"); err != nil {
+		if _, err := fmt.Fprintln(g.Out, "---"); err != nil {
 			return err
 		}
 	}
-	return g.output.document(g.stdout, g.outTerminal, []map[string]any{tree}, true)
+	return g.output.document(g.Out, g.OutTerminal, []map[string]any{tree}, true)
 }
 
 func (g *getter) addRow(c rowChange) (err error) {
@@ -154,11 +155,11 @@ func (g *getter) addRow(c rowChange) (err error) {
 			g.rows = g.columnTable()
 		}
 		if g.watchEvents {
-			g.rows.header = append([]string{"EVENT"}, g.rows.header...)
+			g.rows.Header = append([]string{"EVENT"}, g.rows.Header...)
 		}
 	}
 	if err == nil {
-		g.rows.row(cells...)
+		g.rows.Row(cells...)
 	}
 	return err
 }

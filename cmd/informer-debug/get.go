@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // getFlags are those of get alone.
@@ -81,7 +82,7 @@ func (f *getFlags) check() error {
 	return nil
 }
 
-func newGet(s streams) *cobra.Command {
+func newGet(s terminal.Streams) *cobra.Command {
 	var look sightFlags
 	var flags getFlags
 	cmd := &cobra.Command{
@@ -153,7 +154,7 @@ TYPE get lists the informers.
 	return cmd
 }
 
-func runGet(ctx context.Context, s streams, look *sightFlags, flags *getFlags, args []string) error {
+func runGet(ctx context.Context, s terminal.Streams, look *sightFlags, flags *getFlags, args []string) error {
 	var types, name string
 	named := len(args) == 2
 	switch len(args) {
@@ -174,7 +175,7 @@ func runGet(ctx context.Context, s streams, look *sightFlags, flags *getFlags, a
 	if flags.watch && look.replay.file != "" {
 		return usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.replay.file)
 	}
-	v, err := look.open(ctx, s, types, newConsole(s, false))
+	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func runGet(ctx context.Context, s streams, look *sightFlags, flags *getFlags, a
 	if ctx.Err() != nil {
 		return flags.overBefore(ctx, v.unsynced())
 	}
-	g := getter{getFlags: flags, streams: s, sight: v, console: newConsole(s, false)}
+	g := getter{getFlags: flags, Streams: s, sight: v, console: terminal.NewConsole(s, false)}
 	if types == "" {
 		return g.informers(ctx)
 	}

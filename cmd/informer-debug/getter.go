@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -16,12 +17,12 @@ import (
 // getter shows what caches hold.
 type getter struct {
 	*getFlags
-	streams
+	terminal.Streams
 	sight   *sight
-	console *console
+	console *terminal.Console
 
-	rows    *table // that --watch adds to
-	printed int    // objects that --watch has shown
+	rows    *terminal.Table // that --watch adds to
+	printed int             // objects that --watch has shown
 }
 
 // group is what one informer has.
@@ -72,13 +73,13 @@ func (g *getter) noteWithheld(groups []group) {
 		}
 	}
 	if withheld > 0 {
-		g.console.trouble(time.Now(), "%-12s  only the metadata of %d of %d objects is shown: %s", "contents", withheld, of, why)
+		g.console.Trouble(time.Now(), "%-12s  only the metadata of %d of %d objects is shown: %s", "contents", withheld, of, why)
 	}
 }
 
 // noteNothing says that there is nothing, and why that may be.
 func (g *getter) noteNothing(ctx context.Context, types string) {
-	g.console.state(time.Now(), "%-12s  no %s are in the cache", "nothing", types)
+	g.console.State(time.Now(), "%-12s  no %s are in the cache", "nothing", types)
 	for _, o := range g.sight.informers {
 		if o.target.namespace != "" && g.sight.played == nil {
 			o.target.doubtNamespace(ctx, g.console)
@@ -113,7 +114,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 		switch g.output.form {
 		case "", asWide:
 			if n > 0 {
-				fmt.Fprintln(g.stdout) // an error is that of the next line
+				fmt.Fprintln(g.Out) // an error is that of the next line
 			}
 			done, err := false, error(nil)
 			if g.serverPrint && g.sight.flags.to == "" && g.sight.played == nil {
@@ -127,7 +128,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 			}
 		case asName:
 			for _, one := range all {
-				if _, err := fmt.Fprintf(g.stdout, "%s/%s\n", oneLine(one.resource), oneLine(one.head.Name)); err != nil {
+				if _, err := fmt.Fprintf(g.Out, "%s/%s\n", terminal.OneLine(one.resource), terminal.OneLine(one.head.Name)); err != nil {
 					return err
 				}
 			}
@@ -147,7 +148,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 // trees writes objects in a form that needs them whole.
 func (g *getter) trees(trees []map[string]any, single bool) error {
 	if g.output.form != asColumns {
-		return g.output.document(g.stdout, g.outTerminal, trees, single)
+		return g.output.document(g.Out, g.OutTerminal, trees, single)
 	}
 	t := g.columnTable()
 	for _, tree := range trees {
@@ -155,16 +156,16 @@ func (g *getter) trees(trees []map[string]any, single bool) error {
 		if err != nil {
 			return err
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
-	return t.write()
+	return t.Write()
 }
 
 // columnTable is the table of custom columns.
-func (g *getter) columnTable() *table {
+func (g *getter) columnTable() *terminal.Table {
 	t := g.table()
 	for n := range g.output.columns {
-		t.header = append(t.header, g.output.columns[n].header)
+		t.Header = append(t.Header, g.output.columns[n].header)
 	}
 	return t
 }
@@ -185,16 +186,16 @@ func (g *getter) columnCells(tree map[string]any) (cells []string, err error) {
 func (g *getter) heads(all []item) error {
 	t := g.headTable()
 	for n := range all {
-		t.row(g.headCells(&all[n].head)...)
+		t.Row(g.headCells(&all[n].head)...)
 	}
-	return t.write()
+	return t.Write()
 }
 
 // headTable is the table of what every head has.
-func (g *getter) headTable() *table {
+func (g *getter) headTable() *terminal.Table {
 	t := g.table("NAMESPACE", "NAME", "RV", "GENERATION", "OWNER")
 	if g.output.form == asWide {
-		t.header = append(t.header, "UID", "LABELS")
+		t.Header = append(t.Header, "UID", "LABELS")
 	}
 	g.labelHeaders(t)
 	return t
@@ -211,7 +212,7 @@ func (g *getter) headCells(h *debug.Head) []string {
 	if h.Generation > 0 {
 		generation = strconv.FormatInt(h.Generation, 10)
 	}
-	cells := []string{orDash(h.Namespace), h.Name, h.RV, generation, owner}
+	cells := []string{terminal.OrDash(h.Namespace), h.Name, h.RV, generation, owner}
 	if g.output.form == asWide {
 		cells = append(cells, h.UID, labelsText(h.Labels))
 	}
@@ -219,12 +220,12 @@ func (g *getter) headCells(h *debug.Head) []string {
 }
 
 // labelHeaders adds the columns of --label-columns and --show-labels.
-func (g *getter) labelHeaders(t *table) {
+func (g *getter) labelHeaders(t *terminal.Table) {
 	for _, name := range g.labelColumns {
-		t.header = append(t.header, strings.ToUpper(name[strings.LastIndex(name, "/")+1:]))
+		t.Header = append(t.Header, strings.ToUpper(name[strings.LastIndex(name, "/")+1:]))
 	}
-	if g.showLabels && !slices.Contains(t.header, "LABELS") {
-		t.header = append(t.header, "LABELS")
+	if g.showLabels && !slices.Contains(t.Header, "LABELS") {
+		t.Header = append(t.Header, "LABELS")
 	}
 }
 
@@ -247,6 +248,6 @@ func labelsText(all map[string]string) string {
 	return strings.Join(b, ",")
 }
 
-func (g *getter) table(header ...string) *table {
-	return &table{w: g.stdout, header: header, noHeaders: g.noHeaders}
+func (g *getter) table(header ...string) *terminal.Table {
+	return &terminal.Table{To: g.Out, Header: header, NoHeaders: g.noHeaders}
 }

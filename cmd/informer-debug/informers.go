@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
 
@@ -22,7 +23,7 @@ func (g *getter) informers(ctx context.Context) error {
 	}
 	switch {
 	case g.output.form == asJSON:
-		return unwritten(debug.WriteJSON(g.stdout, status.Informers))
+		return unwritten(debug.WriteJSON(g.Out, status.Informers))
 	case g.output.needsObjects():
 		var b bytes.Buffer
 		var trees []map[string]any
@@ -35,7 +36,7 @@ func (g *getter) informers(ctx context.Context) error {
 		return unwritten(g.trees(trees, false))
 	case g.output.form == asName:
 		for n := range status.Informers {
-			if _, err := fmt.Fprintln(g.stdout, oneLine(status.Informers[n].Reflector.Resource)); err != nil {
+			if _, err := fmt.Fprintln(g.Out, terminal.OneLine(status.Informers[n].Reflector.Resource)); err != nil {
 				return unwritten(err)
 			}
 		}
@@ -43,18 +44,18 @@ func (g *getter) informers(ctx context.Context) error {
 	}
 	t := g.table("INFORMER", "STATE", "SYNCED", "OBJECTS", "RV", "HANDLERS", "BEHIND", "FAILURES")
 	if g.output.form == asWide {
-		t.header = append(t.header, "TYPE", "STORE", "CLUSTER")
+		t.Header = append(t.Header, "TYPE", "STORE", "CLUSTER")
 	}
 	for n := range status.Informers {
 		i := &status.Informers[n]
 		behind, most := "-", time.Duration(0)
 		for _, h := range i.Handlers {
 			if h.Behind > most {
-				behind, most = short(h.Behind), h.Behind
+				behind, most = terminal.Duration(h.Behind), h.Behind
 			}
 		}
-		t.row(i.Reflector.Resource, i.Reflector.State.String(), strconv.FormatBool(i.Synced), strconv.Itoa(i.Objects), orDash(i.RV),
-			strconv.Itoa(len(i.Handlers)), behind, strconv.FormatUint(i.Reflector.Failures, 10), orDash(i.Type), i.Store.String(), orDash(i.Cluster))
+		t.Row(i.Reflector.Resource, i.Reflector.State.String(), strconv.FormatBool(i.Synced), strconv.Itoa(i.Objects), terminal.OrDash(i.RV),
+			strconv.Itoa(len(i.Handlers)), behind, strconv.FormatUint(i.Reflector.Failures, 10), terminal.OrDash(i.Type), i.Store.String(), terminal.OrDash(i.Cluster))
 	}
-	return unwritten(t.write())
+	return unwritten(t.Write())
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // mostKubeconfig is how many bytes of a file are read for the names in it.
@@ -28,7 +30,7 @@ func (f *connectFlags) complete(cmd *cobra.Command) {
 				}
 			}
 			slices.Sort(names)
-			return completions(slices.Compact(names)), cobra.ShellCompDirectiveNoFileComp
+			return terminal.Completions(slices.Compact(names)), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -24,12 +25,12 @@ func main() {
 	context.AfterFunc(ctx, stop) // the second signal kills
 	os.Exit(run(ctx, os.Args[1:], surroundings{
 		program: os.Args[0],
-		streams: streams{
-			stdout:      os.Stdout,
-			stderr:      os.Stderr,
-			outTerminal: isTerminal(os.Stdout),
-			errTerminal: isTerminal(os.Stderr),
-			env:         os.Getenv,
+		Streams: terminal.Streams{
+			Out:         os.Stdout,
+			Err:         os.Stderr,
+			OutTerminal: isTerminal(os.Stdout),
+			ErrTerminal: isTerminal(os.Stderr),
+			Env:         os.Getenv,
 		},
 		listen: func(srv *apiserver.Server) (*apiserver.Endpoint, error) {
 			return srv.Listen(apiserver.ListenOptions{})

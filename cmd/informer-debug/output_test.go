@@ -139,7 +139,7 @@ func TestTemplatesOnATerminal(t *testing.T) {
 		for terminal, want := range map[bool]string{true: "a 2J [2J b\n", false: "a\u009b2J\x1b[2J\u202eb\n"} {
 			var stdout, stderr transcript
 			s := around(&stdout, &stderr)
-			s.outTerminal = terminal
+			s.OutTerminal = terminal
 			r := finish(t, t.Context(), []string{"get", "pods/web-1", "-n", "shop", "-o", form, server}, s)
 			require.Equal(t, want, r.out, r.errOut)
 		}

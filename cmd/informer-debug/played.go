@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -59,7 +60,7 @@ type played struct {
 
 // open opens a recording, to play the informers that it has, or those of the TYPEs that types
 // names, and of a namespace unless that is empty.
-func (f *replaySource) open(types, namespace string, c *console) (*played, error) {
+func (f *replaySource) open(types, namespace string, c *terminal.Console) (*played, error) {
 	var args []object.GVR
 	if types != "" {
 		for word := range strings.SplitSeq(types, ",") {
@@ -82,7 +83,7 @@ func (f *replaySource) open(types, namespace string, c *console) (*played, error
 	return p, nil
 }
 
-func (f *replaySource) play(file *recording.File, args []object.GVR, namespace string, c *console) (*played, error) {
+func (f *replaySource) play(file *recording.File, args []object.GVR, namespace string, c *terminal.Console) (*played, error) {
 	found, _, err := recorded(file, func(q *recording.Request) bool {
 		ok := len(args) == 0
 		for _, arg := range args {
@@ -94,14 +95,14 @@ func (f *replaySource) play(file *recording.File, args []object.GVR, namespace s
 		return nil, err
 	}
 	if file.Damage != nil {
-		c.trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
+		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
 	p := &played{file: file, found: found, began: found[0].At}
 	for _, q := range found {
 		p.began = min(p.began, q.At)
 	}
 	p.replay = file.Replay(recording.ReplayOptions{Speed: f.times, From: p.began})
-	p.client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.logger()}, scheme.New())
+	p.client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
 		return nil, &exitError{code: exitRuntime, err: err}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -18,17 +19,17 @@ type printer interface {
 
 // newPrinter returns the printer for --output. The widths of a table's columns
 // begin with what measure finds at the first change.
-func newPrinter(s streams, f *viewFlags, resource object.GVR, measure func() widths) printer {
+func newPrinter(s terminal.Streams, f *viewFlags, resource object.GVR, measure func() widths) printer {
 	switch f.output.value {
 	case "json":
-		return &jsonPrinter{w: s.stdout, resource: resource, stage: f.stage, indent: "    "}
+		return &jsonPrinter{w: s.Out, resource: resource, stage: f.stage, indent: "    "}
 	case "jsonl":
-		return &jsonPrinter{w: s.stdout, resource: resource, stage: f.stage}
+		return &jsonPrinter{w: s.Out, resource: resource, stage: f.stage}
 	case "name":
-		return &namePrinter{w: s.stdout, resource: resource}
+		return &namePrinter{w: s.Out, resource: resource}
 	}
 	return &tablePrinter{
-		w: s.stdout, colors: newPalette(s.outTerminal, s.env), measure: measure,
+		w: s.Out, colors: terminal.NewPalette(s.OutTerminal, s.Env), measure: measure,
 		wide: f.output.value == "wide", header: !f.noHeaders, diff: f.diff, stage: f.stage,
 	}
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -138,10 +139,10 @@ func roleFor(at target) string {
 
 func (p *probe) latency(about, what string, took time.Duration) {
 	if took >= slowAnswer {
-		p.add(levelWarning, about, "look at the load of the server and at the way to it", "%s took %s to begin", what, short(took))
+		p.add(levelWarning, about, "look at the load of the server and at the way to it", "%s took %s to begin", what, terminal.Duration(took))
 		return
 	}
-	p.add(levelOK, about, "", "%s took %s to begin", what, short(took))
+	p.add(levelOK, about, "", "%s took %s to begin", what, terminal.Duration(took))
 }
 
 // encodings looks in what media types objects come.
@@ -184,7 +185,7 @@ func (p *probe) watches(ctx context.Context, at target, rv string, period time.D
 				break
 			}
 			if objects++; e.Type == watch.Bookmark && e.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-				p.add(levelOK, at.String(), "", "a streaming list of %d objects took %s", objects-1, short(time.Since(began)))
+				p.add(levelOK, at.String(), "", "a streaming list of %d objects took %s", objects-1, terminal.Duration(time.Since(began)))
 				err = nil
 				break
 			}
@@ -227,9 +228,9 @@ func (p *probe) bookmarks(ctx context.Context, at target, of *rest.Resource[*met
 	case n == 0:
 		p.add(levelOK, at.String(), "", "no bookmark came within %s, which tells nothing: a server sends one about once a minute, see --for", period)
 	case n == 1:
-		p.add(levelOK, at.String(), "", "a bookmark came after %s", short(seen[0].Sub(began)))
+		p.add(levelOK, at.String(), "", "a bookmark came after %s", terminal.Duration(seen[0].Sub(began)))
 	default:
-		p.add(levelOK, at.String(), "", "bookmarks come each %s", short(seen[n-1].Sub(seen[0])/time.Duration(n-1)))
+		p.add(levelOK, at.String(), "", "bookmarks come each %s", terminal.Duration(seen[n-1].Sub(seen[0])/time.Duration(n-1)))
 	}
 }
 
@@ -265,11 +266,11 @@ func (p *probe) credentials(now time.Time) {
 func (p *probe) expiry(about string, at, now time.Time, soon time.Duration, do string) {
 	switch left := at.Sub(now); {
 	case left <= 0:
-		p.add(levelProblem, about, do, "expired %s ago", short(-left))
+		p.add(levelProblem, about, do, "expired %s ago", terminal.Duration(-left))
 	case left < soon:
-		p.add(levelWarning, about, do, "expires in %s", short(left))
+		p.add(levelWarning, about, do, "expires in %s", terminal.Duration(left))
 	default:
-		p.add(levelOK, about, "", "expires in %s", short(left))
+		p.add(levelOK, about, "", "expires in %s", terminal.Duration(left))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -57,8 +58,10 @@ func describeRecorded(ctx context.Context, v *sight, w io.Writer, types, name st
 // write leaves out when something happened: that was while it was played.
 func (r *recollection) write(w io.Writer, last int) error {
 	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, "%s\n", oneLine(fmt.Sprintf(format, args...))) }
-	upTo := orDash(r.informer.RV)
+	line := func(format string, args ...any) {
+		fmt.Fprintf(&b, "%s\n", terminal.OneLine(fmt.Sprintf(format, args...)))
+	}
+	upTo := terminal.OrDash(r.informer.RV)
 	if o := r.cached; o != nil {
 		line("At the end of the recording the cache has %s with version %s, and is complete up to version %s.", r.called, o.Head.RV, upTo)
 		line("  generation %d, UID %s", o.Head.Generation, o.Head.UID)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -50,7 +51,7 @@ func (f *recordFlags) check() error {
 	return nil
 }
 
-func newRecord(s streams) *cobra.Command {
+func newRecord(s terminal.Streams) *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "record [TYPE[,TYPE...]] -o FILE",
@@ -92,12 +93,12 @@ out.
 		if err := f.check(); err != nil {
 			return err
 		}
-		c := newConsole(s, false)
+		c := terminal.NewConsole(s, false)
 		if f.sight.to != "" {
 			return f.attached(cmd.Context(), s, c)
 		}
 		load := f.sight.connect.load
-		load.Namespace, load.Logger = f.sight.namespace, c.logger()
+		load.Namespace, load.Logger = f.sight.namespace, c.Logger()
 		cfg, err := config.LoadWith(load)
 		if err != nil {
 			return &exitError{code: exitUnavailable, err: err}
@@ -123,7 +124,7 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 }
 
 // run records until ctx is done, --duration is over, or nothing more can be recorded.
-func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *console) error {
+func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
 	recorder, err := recording.Create(f.file, recording.Options{MaxSize: f.size, IncludeSecrets: f.secrets})
 	if err != nil {
 		return &exitError{code: exitRuntime, err: err}
@@ -143,7 +144,7 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 }
 
 // attached takes the recording of a process.
-func (f *recordFlags) attached(ctx context.Context, s streams, c *console) error {
+func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *terminal.Console) error {
 	process, called, err := f.sight.attach(s)
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (f *recordFlags) attached(ctx context.Context, s streams, c *console) error
 	}
 	defer from.Close()
 	began := time.Now()
-	c.state(began, "%-12s  of %s", "recording", called)
+	c.State(began, "%-12s  of %s", "recording", called)
 	status, err := recording.Save(f.file, from, recording.Options{MaxSize: f.size})
 	if status.Size > 0 {
 		f.summary(status, time.Since(began), c)
@@ -168,7 +169,7 @@ func (f *recordFlags) attached(ctx context.Context, s streams, c *console) error
 	case status.Size == 0 && err != nil:
 		return &exitError{code: exitRuntime, err: err}
 	case err == nil && ctx.Err() == nil:
-		c.trouble(time.Now(), "%-12s  the process has ended it, or has left its oldest requests out", "recording")
+		c.Trouble(time.Now(), "%-12s  the process has ended it, or has left its oldest requests out", "recording")
 		return nil
 	case err == nil || endedWell(ctx, err) == nil:
 		return nil
@@ -185,7 +186,7 @@ func (f *recordFlags) limited(ctx context.Context) (context.Context, context.Can
 }
 
 // watch runs the informers.
-func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *console, recorder *recording.Recorder) error {
+func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *terminal.Console, recorder *recording.Recorder) error {
 	ctx, cancel := f.limited(ctx)
 	defer cancel()
 	v, err := f.sight.openCluster(ctx, cfg, types, c)
@@ -197,9 +198,9 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 		return endedWell(ctx, err)
 	}
 	for _, o := range v.informers {
-		c.state(time.Now(), "%-12s  %s: %d objects", "recording", o.target, o.Status().Objects)
+		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.target, o.Status().Objects)
 		if object.ResourceName(o.target.mapping.Resource) == "secrets" && !f.secrets {
-			c.trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
+			c.Trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
 		}
 	}
 	select {
@@ -218,13 +219,13 @@ func endedWell(ctx context.Context, err error) error {
 }
 
 // summary says what is in the file.
-func (f *recordFlags) summary(s recording.Status, took time.Duration, c *console) {
+func (f *recordFlags) summary(s recording.Status, took time.Duration, c *terminal.Console) {
 	say := func(what, format string, args ...any) {
-		c.state(time.Now(), "%-12s  %s", what, fmt.Sprintf(format, args...))
+		c.State(time.Now(), "%-12s  %s", what, fmt.Sprintf(format, args...))
 	}
-	say("recorded", "%d requests, %s of answers, after %s", s.Requests, bytesText(s.Bytes), short(took))
+	say("recorded", "%d requests, %s of answers, after %s", s.Requests, terminal.Bytes(s.Bytes), terminal.Duration(took))
 	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
-		say("left out", "the oldest %d of them, %s, to stay within the size that it may have", s.LeftOut.Requests, bytesText(s.LeftOut.Bytes))
+		say("left out", "the oldest %d of them, %s, to stay within the size that it may have", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes))
 	}
-	say("file", "%s, %s", f.file, bytesText(s.Size))
+	say("file", "%s, %s", f.file, terminal.Bytes(s.Size))
 }

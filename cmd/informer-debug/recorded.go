@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
@@ -19,8 +20,8 @@ import (
 )
 
 // openRecording starts the informers of a recording.
-func (f *sightFlags) openRecording(ctx context.Context, s streams, types string) (*sight, error) {
-	c := newConsole(s, false)
+func (f *sightFlags) openRecording(ctx context.Context, s terminal.Streams, types string) (*sight, error) {
+	c := terminal.NewConsole(s, false)
 	p, err := f.replay.open(types, f.namespace, c)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
@@ -45,7 +46,7 @@ func recordBubbled(t *testing.T, file string) (said string) {
 		srv.Faults().Add(apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
 		srv.Restart()
 	}()
-	require.NoError(t, f.run(t.Context(), cfg, "pods,nodes,secrets", newConsole(onto(&stdout, &stderr), false)))
+	require.NoError(t, f.run(t.Context(), cfg, "pods,nodes,secrets", terminal.NewConsole(onto(&stdout, &stderr), false)))
 	return stderr.String()
 }
 

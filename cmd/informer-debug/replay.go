@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -22,7 +23,7 @@ import (
 
 var errPlayed = errors.New("the recording is over")
 
-func newReplay(s streams) *cobra.Command {
+func newReplay(s terminal.Streams) *cobra.Command {
 	var replay replayFlags
 	var flags viewFlags
 	cmd := &cobra.Command{
@@ -66,37 +67,37 @@ a server that was silent.
 }
 
 // runReplay shows what a recording has of one TYPE.
-func runReplay(ctx context.Context, s streams, f *replayFlags, file *recording.File, typed string, flags *viewFlags) error {
+func runReplay(ctx context.Context, s terminal.Streams, f *replayFlags, file *recording.File, typed string, flags *viewFlags) error {
 	first, err := choose(file, typed, flags)
 	if err != nil {
 		return err
 	}
-	c := newConsole(s, flags.verbose)
+	c := terminal.NewConsole(s, flags.verbose)
 	requests := 0
 	for _, q := range file.Requests {
 		if informerOf(q) == informerOf(first) {
 			requests++
 		}
 	}
-	c.state(time.Now(), "%-12s  of %s: %d requests for %s, in %s", "recording", file.Began.Local().Format(time.DateTime), requests, informerOf(first), short(file.Duration))
+	c.State(time.Now(), "%-12s  of %s: %d requests for %s, in %s", "recording", file.Began.Local().Format(time.DateTime), requests, informerOf(first), terminal.Duration(file.Duration))
 	if file.Damage != nil {
-		c.trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
+		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
 	if n := file.LeftOut; n.Requests > 0 {
-		c.trouble(time.Now(), "%-12s  its oldest %d requests were left out", "recording", n.Requests)
+		c.Trouble(time.Now(), "%-12s  its oldest %d requests were left out", "recording", n.Requests)
 	}
 	mapping, err := mappingOf(file, first)
 	if err != nil {
 		return &exitError{code: exitRuntime, err: err}
 	}
 	replay := file.Replay(recording.ReplayOptions{Speed: f.times, From: first.At})
-	client, err := rest.NewClient(&config.Config{Replay: replay, Logger: c.logger()}, scheme.New())
+	client, err := rest.NewClient(&config.Config{Replay: replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
 		return &exitError{code: exitRuntime, err: err}
 	}
 	defer client.CloseIdleConnections()
 	defer jitter.Longest()()
-	j := &job{streams: s, flags: flags, console: c, timing: f.timing(), recording: replay}
+	j := &job{Streams: s, flags: flags, console: c, timing: f.timing(), recording: replay}
 	v := &view{job: j, target: target{client: client, server: file.Server(), mapping: mapping, namespace: first.Namespace()}}
 	if timeout := flags.timeout; timeout > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, timeout, errTimedOut)

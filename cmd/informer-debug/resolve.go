@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -30,7 +31,7 @@ const (
 )
 
 // resolveAll finds all TYPEs of a list.
-func (t target) resolveAll(ctx context.Context, types string, patience time.Duration, c *console) (all []discovery.Mapping, err error) {
+func (t target) resolveAll(ctx context.Context, types string, patience time.Duration, c *terminal.Console) (all []discovery.Mapping, err error) {
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
 		if err != nil {
@@ -50,7 +51,7 @@ func (t target) resolveAll(ctx context.Context, types string, patience time.Dura
 }
 
 // resolveWord finds what a TYPE means, or what is in the category of that name.
-func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *console) ([]discovery.Mapping, error) {
+func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) ([]discovery.Mapping, error) {
 	m, err := t.resolve(ctx, arg, patience, c)
 	switch {
 	case err == nil && !canWatch(m):
@@ -73,18 +74,18 @@ func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.D
 }
 
 // resolve asks the server what it serves until it answers.
-func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *console) (discovery.Mapping, error) {
+func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) (discovery.Mapping, error) {
 	silent := fmt.Errorf("no answer within %s", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
 	defer cancel()
-	ctx, stop := late(ctx, c)
+	ctx, stop := terminal.Late(ctx, c)
 	defer stop()
 	for try := 1; ; try++ {
 		m, err := t.client.Mapper().MappingForResource(ctx, arg)
 		if err == nil || try == resolveTries || ctx.Err() != nil || !worthRetrying(err) {
 			return m, err
 		}
-		c.trouble(time.Now(), "%-12s  1s: %v", "connect", rootCause(err))
+		c.Trouble(time.Now(), "%-12s  1s: %v", "connect", rootCause(err))
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():

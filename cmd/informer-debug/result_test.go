@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // result is what one run left.
@@ -20,7 +22,7 @@ type result struct {
 func (r result) lines() []string { return strings.Split(strings.TrimSuffix(r.out, "\n"), "\n") }
 
 // invokeOne runs one verb, the first of args.
-func invokeOne(t *testing.T, command func(streams) *cobra.Command, args ...string) result {
+func invokeOne(t *testing.T, command func(terminal.Streams) *cobra.Command, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -8,13 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // surroundings is what a run gets from the process that it is in.
 type surroundings struct {
-	streams
+	terminal.Streams
 	program string // as it was called: by kubectl, or by its own name
 
 	// listen opens the endpoint of demo's server.
@@ -30,7 +31,7 @@ func run(ctx context.Context, args []string, s surroundings) int {
 	root := newRoot(s)
 	root.SetArgs(append([]string{}, args...))
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(s.stderr, cmd, err)
+	return report(s.Err, cmd, err)
 }
 
 func newRoot(s surroundings) *cobra.Command {
@@ -52,24 +53,24 @@ reconciled, and what their caches hold.
 	if strings.HasPrefix(filepath.Base(s.program), "kubectl-") { // a plugin of kubectl
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl informer"}
 	}
-	root.SetOut(s.stdout)
-	root.SetErr(s.stderr)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
 	root.AddCommand(
-		newWatch(s.streams),
-		newWhy(s.streams),
-		newGet(s.streams),
-		newDescribe(s.streams),
-		newTop(s.streams),
-		newServe(s.streams),
-		newCheck(s.streams),
-		newWait(s.streams),
-		newDoctor(s.streams),
-		newShards(s.streams),
-		newChurn(s.streams),
-		newCost(s.streams),
-		newRecord(s.streams),
-		newReplay(s.streams),
-		newSnapshot(s.streams),
+		newWatch(s.Streams),
+		newWhy(s.Streams),
+		newGet(s.Streams),
+		newDescribe(s.Streams),
+		newTop(s.Streams),
+		newServe(s.Streams),
+		newCheck(s.Streams),
+		newWait(s.Streams),
+		newDoctor(s.Streams),
+		newShards(s.Streams),
+		newChurn(s.Streams),
+		newCost(s.Streams),
+		newRecord(s.Streams),
+		newReplay(s.Streams),
+		newSnapshot(s.Streams),
 		newDemo(s),
 		newVersion(),
 		manual.Command(),

@@ -24,7 +24,7 @@ import (
 // around is the surroundings of a test.
 func around(stdout, stderr *transcript) surroundings {
 	return surroundings{
-		streams: onto(stdout, stderr),
+		Streams: onto(stdout, stderr),
 		listen:  func(srv *apiserver.Server) (*apiserver.Endpoint, error) { return srv.Pipe() },
 	}
 }
@@ -41,7 +41,7 @@ func finish(t *testing.T, ctx context.Context, args []string, s surroundings) re
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	code := run(ctx, args, s)
-	r := result{code, s.stdout.(*transcript).String(), s.stderr.(*transcript).String()}
+	r := result{code, s.Out.(*transcript).String(), s.Err.(*transcript).String()}
 	require.NotErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the run did not end by itself\nstdout: %s\nstderr: %s", r.out, r.errOut)
 	return r
 }
@@ -304,8 +304,8 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var stdout, stderr transcript
 			s := around(&stdout, &stderr)
-			s.outTerminal, s.errTerminal = c.out, c.err
-			s.env = func(name string) string { return c.env[name] }
+			s.OutTerminal, s.ErrTerminal = c.out, c.err
+			s.Env = func(name string) string { return c.env[name] }
 			r := finish(t, t.Context(), []string{"watch", "pods", "-A", "-c", "1", server}, s)
 			assert.Equal(t, exitOK, r.code)
 			assert.Equal(t, c.colOut, strings.Contains(r.out, "\x1b["), "stdout %q", r.out)
@@ -324,7 +324,7 @@ func TestStdoutBroken(t *testing.T) {
 	var out broken
 	var stderr transcript
 	s := around(&out.transcript, &stderr)
-	s.stdout = &out
+	s.Out = &out
 	assert.Equal(t, exitRuntime, run(t.Context(), []string{"watch", "pods", "-A", server}, s))
 	assert.Contains(t, stderr.String(), "informer-debug: stdout: no space left on device")
 	assert.Equal(t, exitRuntime, run(t.Context(), []string{"version"}, s))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -17,7 +18,7 @@ const (
 // saboteur breaks something now and then.
 type saboteur struct {
 	srv     *apiserver.Server
-	console *console
+	console *terminal.Console
 }
 
 // sabotage is one way to break something. Most cut the connections first, so
@@ -35,7 +36,7 @@ func (s *saboteur) run(ctx context.Context) {
 		wait = faultInterval
 		f := faults[n%len(faults)]
 		s.srv.Faults().Clear()
-		s.console.fault(time.Now(), "%-12s  %s", "fault", f.what)
+		s.console.Fault(time.Now(), "%-12s  %s", "fault", f.what)
 		f.do(ctx, s.srv)
 	}
 }

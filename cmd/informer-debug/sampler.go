@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
@@ -93,7 +94,7 @@ func (s *sample) read(ctx context.Context) error {
 			s.short = fmt.Sprintf("ended after %d requests, when %d of the objects were passed", s.requests, s.passed)
 			return nil
 		case s.bytes >= mostSampled:
-			s.short = fmt.Sprintf("ended after %s, when %d of the objects were passed", bytesText(int64(s.bytes)), s.passed)
+			s.short = fmt.Sprintf("ended after %s, when %d of the objects were passed", terminal.Bytes(int64(s.bytes)), s.passed)
 			return nil
 		}
 		if err = s.skip(ctx, gap); err == nil && s.next != "" {
@@ -140,7 +141,7 @@ func (s *sample) take(ctx context.Context, n int) error {
 			n = (n + 1) / 2
 			continue
 		case len(body) > room:
-			return fmt.Errorf("the next object has more than the %s that are left of %s", bytesText(int64(room)), bytesText(mostSampled))
+			return fmt.Errorf("the next object has more than the %s that are left of %s", terminal.Bytes(int64(room)), terminal.Bytes(mostSampled))
 		}
 		p := page{contentType, body, 0}
 		if p.objects, err = s.pass(p.contentType, strings.NewReader(string(body))); err != nil {
@@ -270,7 +271,7 @@ func (r *sampler) cost(ctx context.Context, at target) *cost {
 		c.err = measureForms[untyped](c, s, opts)
 	}
 	if c.err != nil {
-		c.Error = oneLine(c.err.Error())
+		c.Error = terminal.OneLine(c.err.Error())
 	}
 	return c
 }

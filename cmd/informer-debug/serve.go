@@ -9,11 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/serving"
 )
 
-func newServe(s streams) *cobra.Command {
+func newServe(s terminal.Streams) *cobra.Command {
 	var look sightFlags
 	var listen string
 	cmd := &cobra.Command{
@@ -50,8 +51,8 @@ With --attach it shows that process, and passes nothing to it but questions.
 	return cmd
 }
 
-func runServe(ctx context.Context, s streams, look *sightFlags, types, listen string) error {
-	c := newConsole(s, false)
+func runServe(ctx context.Context, s terminal.Streams, look *sightFlags, types, listen string) error {
+	c := terminal.NewConsole(s, false)
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return usage("--listen %q: want HOST:PORT, such as 127.0.0.1:8000", listen)
@@ -64,7 +65,7 @@ func runServe(ctx context.Context, s streams, look *sightFlags, types, listen st
 	if _, err := v.process.Status(ctx); err != nil {
 		return unlessLeft(v.unanswered(ctx, err))
 	}
-	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.process)), Logger: c.logger(), Drain: time.Second})
+	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.process)), Logger: c.Logger(), Drain: time.Second})
 	if err != nil {
 		return usage("--listen: %w", err)
 	}
@@ -73,9 +74,9 @@ func runServe(ctx context.Context, s streams, look *sightFlags, types, listen st
 	}
 	at := server.Addr().(*net.TCPAddr)
 	if !at.IP.IsLoopback() {
-		c.trouble(time.Now(), "whoever reaches %s can read what this shows", at)
+		c.Trouble(time.Now(), "whoever reaches %s can read what this shows", at)
 	}
-	if _, err := fmt.Fprintf(s.stdout, "%s at http://%s%s\n", oneLine(v.called), at, debug.Path); err != nil {
+	if _, err := fmt.Fprintf(s.Out, "%s at http://%s%s\n", terminal.OneLine(v.called), at, debug.Path); err != nil {
 		server.Close()
 		return unwritten(err)
 	}

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 )
@@ -100,7 +101,7 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 
 // partsOf finds where the objects of an informer are served, those of the namespace that the
 // flags name.
-func partsOf(ctx context.Context, v *sight, at target, scopes []scope, c *console) (parts []part, err error) {
+func partsOf(ctx context.Context, v *sight, at target, scopes []scope, c *terminal.Console) (parts []part, err error) {
 	for _, s := range scopes {
 		mapping, err := at.resolve(ctx, s.resource, patienceWith(v.config), c)
 		if err != nil {

@@ -123,20 +123,20 @@ func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done b
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			g.console.state(time.Now(), "%-12s  the server prints no table of %s, so this is what every cache has: %v", "table", o.target, err)
+			g.console.State(time.Now(), "%-12s  the server prints no table of %s, so this is what every cache has: %v", "table", o.target, err)
 		}
 		return false, nil
 	}
 	t := g.table()
 	namespaced := o.target.mapping.Namespaced && o.target.namespace == ""
 	if namespaced {
-		t.header = append(t.header, "NAMESPACE")
+		t.Header = append(t.Header, "NAMESPACE")
 	}
 	var shown []int
 	for n, column := range from.columns {
 		if column.Priority == 0 || g.output.form == asWide {
 			shown = append(shown, n)
-			t.header = append(t.header, strings.ToUpper(column.Name))
+			t.Header = append(t.Header, strings.ToUpper(column.Name))
 		}
 	}
 	g.labelHeaders(t)
@@ -154,12 +154,12 @@ func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done b
 		for _, n := range shown {
 			cells = append(cells, cellOf(&from.columns[n], row.cells, n, h.Name))
 		}
-		t.row(g.labelCells(cells, h.Labels)...)
+		t.Row(g.labelCells(cells, h.Labels)...)
 	}
 	if others > 0 {
-		g.console.trouble(time.Now(), "%-12s  %d of %d objects changed since the cache had them: their columns are those of the server now, or -", "table", others, len(all))
+		g.console.Trouble(time.Now(), "%-12s  %d of %d objects changed since the cache had them: their columns are those of the server now, or -", "table", others, len(all))
 	}
-	return true, t.write()
+	return true, t.Write()
 }
 
 // cellOf is the n-th cell of a row; the name is known without one.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/membership"
 	"github.com/millrace-dev/millrace/rest"
@@ -30,7 +31,7 @@ type shardsFlags struct {
 	count     int
 }
 
-func newShards(s streams) *cobra.Command {
+func newShards(s terminal.Streams) *cobra.Command {
 	f := shardsFlags{output: choice{value: "table", words: []string{"table", asWide, asJSON, asJSONL, asYAML}}}
 	cmd := &cobra.Command{
 		Use:   "shards [GROUP]",
@@ -104,7 +105,7 @@ func (f *shardsFlags) check() error {
 
 // names completes the names of groups.
 func (f *shardsFlags) names(ctx context.Context) (names []string) {
-	l, err := f.open(quiet())
+	l, err := f.open(terminal.Quiet())
 	if err != nil {
 		return nil
 	}
@@ -116,7 +117,7 @@ func (f *shardsFlags) names(ctx context.Context) (names []string) {
 	return names
 }
 
-func (f *shardsFlags) run(ctx context.Context, s streams, group string) error {
+func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string) error {
 	l, err := f.open(s)
 	if err != nil {
 		return err
@@ -133,10 +134,10 @@ func (f *shardsFlags) run(ctx context.Context, s streams, group string) error {
 			return err
 		}
 		if n > 1 && (f.output.value == "table" || f.output.value == asWide) {
-			_, err = fmt.Fprintln(s.stdout)
+			_, err = fmt.Fprintln(s.Out)
 		}
 		if err == nil {
-			err = f.write(s.stdout, groups, n > 1)
+			err = f.write(s.Out, groups, n > 1)
 		}
 		if err != nil {
 			return unwritten(err)
@@ -158,19 +159,19 @@ type shardsLook struct {
 	process *debug.Client // nil for a cluster
 	called  string
 	cluster target
-	console *console
+	console *terminal.Console
 	begun   map[string]time.Time // when a move was seen first, of a cluster
 }
 
-func (f *shardsFlags) open(s streams) (*shardsLook, error) {
+func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
 	l := &shardsLook{flags: f}
 	if f.to != "" {
 		var err error
 		l.process, l.called, err = f.attach(s)
 		return l, err
 	}
-	l.console = newConsole(s, false)
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, l.console.logger()
+	l.console = terminal.NewConsole(s, false)
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, l.console.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
 		return nil, &exitError{code: exitUnavailable, err: err}
@@ -224,7 +225,7 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 }
 
 func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []debug.Group, err error) {
-	asking, stop := late(ctx, l.console)
+	asking, stop := terminal.Late(ctx, l.console)
 	statuses, err := membership.Look(asking, l.cluster.client, l.cluster.namespace, group)
 	stop()
 	where, hint := "namespace "+l.cluster.namespace, "-n names another namespace, and -A means all"

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
 
@@ -81,7 +82,7 @@ func numbered(v any) any {
 
 // writeGroup writes a sentence about the group, its members, and what moves.
 func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
-	if _, err := fmt.Fprintln(w, oneLine(f.sentence(g))); err != nil {
+	if _, err := fmt.Fprintln(w, terminal.OneLine(f.sentence(g))); err != nil {
 		return err
 	}
 	if g.Identity != "" {
@@ -89,36 +90,36 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
 		if g.Refusal != "" {
 			text = fmt.Sprintf("told by %s, which takes no part: %s", g.Identity, g.Refusal)
 		}
-		if _, err := fmt.Fprintln(w, oneLine(text)); err != nil {
+		if _, err := fmt.Fprintln(w, terminal.OneLine(text)); err != nil {
 			return err
 		}
 	}
 	wide := f.output.value == asWide
-	members := &table{w: w, noHeaders: f.noHeaders, header: []string{"MEMBER", "WEIGHT", "HAS", "WANTS", "SILENT", "STATE"}}
+	members := &terminal.Table{To: w, NoHeaders: f.noHeaders, Header: []string{"MEMBER", "WEIGHT", "HAS", "WANTS", "SILENT", "STATE"}}
 	if wide {
-		members.header = append(members.header, "LEASE", "LAYOUT", "SLOTS")
+		members.Header = append(members.Header, "LEASE", "LAYOUT", "SLOTS")
 	}
 	for _, m := range g.Members {
-		members.row(m.Identity, strconv.Itoa(m.Weight), strconv.Itoa(m.Has), strconv.Itoa(m.Wants), short(m.Silent), stateOf(&m), m.Lease, m.Layout, orDash(m.Slots))
+		members.Row(m.Identity, strconv.Itoa(m.Weight), strconv.Itoa(m.Has), strconv.Itoa(m.Wants), terminal.Duration(m.Silent), stateOf(&m), m.Lease, m.Layout, terminal.OrDash(m.Slots))
 	}
-	if err := members.write(); err != nil || len(g.Moves) == 0 {
+	if err := members.Write(); err != nil || len(g.Moves) == 0 {
 		return err
 	}
-	moves := &table{w: w, noHeaders: f.noHeaders, header: []string{"FROM", "TO", "MOVING", "WAITED", "HANDS"}}
+	moves := &terminal.Table{To: w, NoHeaders: f.noHeaders, Header: []string{"FROM", "TO", "MOVING", "WAITED", "HANDS"}}
 	if wide {
-		moves.header = append(moves.header, "SLOTS")
+		moves.Header = append(moves.Header, "SLOTS")
 	}
 	for _, m := range g.Moves {
 		waited, hands := "-", "-"
 		if m.Waited > 0 {
-			waited = short(m.Waited)
+			waited = terminal.Duration(m.Waited)
 		}
 		if m.From == g.Identity {
 			hands = strconv.Itoa(m.Hands)
 		}
-		moves.row(m.From, orDash(m.To), strconv.Itoa(m.Count), waited, hands, m.Slots)
+		moves.Row(m.From, terminal.OrDash(m.To), strconv.Itoa(m.Count), waited, hands, m.Slots)
 	}
-	return moves.write()
+	return moves.Write()
 }
 
 // sentence sums a group up. With -A its name has the namespace before it.

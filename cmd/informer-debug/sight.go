@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
@@ -108,7 +109,7 @@ type informer interface {
 
 // open attaches to a process, or starts informers of the TYPEs that types names. What is in
 // the way of them is told on c, unless that is nil.
-func (f *sightFlags) open(ctx context.Context, s streams, types string, c *console) (*sight, error) {
+func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*sight, error) {
 	if f.to != "" {
 		process, called, err := f.attach(s)
 		if err != nil {
@@ -122,9 +123,9 @@ func (f *sightFlags) open(ctx context.Context, s streams, types string, c *conso
 	if types == "" {
 		return nil, usage("name what to look at, for example \"pods\", or a running process with --attach")
 	}
-	log := newConsole(s, false).logger()
+	log := terminal.NewConsole(s, false).Logger()
 	if c != nil {
-		log = c.logger()
+		log = c.Logger()
 	}
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, log
 	cfg, err := config.LoadWith(f.connect.load)
@@ -135,7 +136,7 @@ func (f *sightFlags) open(ctx context.Context, s streams, types string, c *conso
 }
 
 // openCluster starts informers on a cluster.
-func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types string, c *console) (*sight, error) {
+func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) (*sight, error) {
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
 		return nil, &exitError{code: exitUnavailable, err: err}
@@ -162,7 +163,7 @@ func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types 
 }
 
 // add starts one informer.
-func (v *sight) add(ctx context.Context, at target, recorder *flight.Recorder, c *console) {
+func (v *sight) add(ctx context.Context, at target, recorder *flight.Recorder, c *terminal.Console) {
 	var i *sharedinformer.Informer[*unstructured.Unstructured]
 	opts := sharedinformer.Options{
 		LabelSelector: v.flags.labels, FieldSelector: v.flags.fields, Store: sharedinformer.Packed, Flight: recorder, SyncPatience: -1,

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
 )
@@ -39,13 +40,13 @@ type silence struct {
 	within time.Duration // how long an answer may stop in the middle
 
 	mu      sync.Mutex // guards the rest
-	console *console
+	console *terminal.Console
 	told    bool  // since the last answer
 	missing error // what the last question waited for that had no answer; nil after one that had
 }
 
 // breakSilence puts a silence between a client and its process.
-func breakSilence(client *http.Client, called string, cfg *config.Config, c *console) *silence {
+func breakSilence(client *http.Client, called string, cfg *config.Config, c *terminal.Console) *silence {
 	s := &silence{next: client.Transport, called: called, within: cmp.Or(cfg.Timeout, silentFor), console: c}
 	client.Transport = s
 	return s
@@ -56,7 +57,7 @@ func (s *silence) RoundTrip(req *http.Request) (*http.Response, error) {
 	asked := req.Context()
 	p := new(source.Progress)
 	ctx, cancel := context.WithCancelCause(s.traced(asked, p))
-	told := later(lateAfter, func() { s.tell(p.Waiting(nil)) })
+	told := terminal.After(terminal.LateAfter, func() { s.tell(p.Waiting(nil)) })
 	resp, err := s.next.RoundTrip(req.WithContext(ctx))
 	told()
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *silence) tell(what error) {
 	defer s.mu.Unlock()
 	if !s.told {
 		s.told = true
-		s.console.trouble(time.Now(), "%-12s  %v", "waiting", what)
+		s.console.Trouble(time.Now(), "%-12s  %v", "waiting", what)
 	}
 }
 
@@ -166,8 +167,8 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	waited := func() *source.StuckError {
 		return &source.StuckError{Host: b.silence.called, What: stepBody, For: time.Since(began)}
 	}
-	told := later(lateAfter, func() { b.silence.tell(waited()) })
-	given := later(b.silence.within, func() { b.cancel(waited()) })
+	told := terminal.After(terminal.LateAfter, func() { b.silence.tell(waited()) })
+	given := terminal.After(b.silence.within, func() { b.cancel(waited()) })
 	n, err := b.ReadCloser.Read(p)
 	told()
 	given()

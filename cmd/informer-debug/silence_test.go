@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -59,7 +60,7 @@ func quietly(t *testing.T, answers answering, body func(t *testing.T, process *d
 	synctest.Test(t, func(t *testing.T) {
 		var stdout, stderr transcript
 		client := &http.Client{Transport: answers}
-		s := breakSilence(client, "pod/janitor", &config.Config{}, newConsole(onto(&stdout, &stderr), false))
+		s := breakSilence(client, "pod/janitor", &config.Config{}, terminal.NewConsole(onto(&stdout, &stderr), false))
 		body(t, debug.Attach("http://janitor", client), s, &stderr)
 	})
 }
@@ -72,7 +73,7 @@ func TestLateAnswersAreTold(t *testing.T) {
 		for range 2 {
 			both.Go(func() { _, _ = process.Status(t.Context()) }) // what it says is of no interest
 		}
-		time.Sleep(lateAfter - time.Millisecond)
+		time.Sleep(terminal.LateAfter - time.Millisecond)
 		require.Empty(t, stderr.String())
 		both.Wait()
 		require.Len(t, late.FindAllString(stderr.String(), -1), 1, stderr)

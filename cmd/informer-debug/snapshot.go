@@ -11,12 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/wire"
 )
 
-func newSnapshot(s streams) *cobra.Command {
+func newSnapshot(s terminal.Streams) *cobra.Command {
 	var keys bool
 	cmd := &cobra.Command{
 		Use:   "snapshot FILE",
@@ -37,7 +38,7 @@ Exit codes:
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := showSnapshot(s.stdout, args[0], keys, time.Now()); err != nil {
+			if err := showSnapshot(s.Out, args[0], keys, time.Now()); err != nil {
 				return &exitError{code: exitRuntime, err: err}
 			}
 			return nil
@@ -61,7 +62,7 @@ func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {
 	if keys {
 		fmt.Fprintln(table, "\nNAMESPACE\tNAME\tUID\tRV")
 		for _, h := range heads {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", orDash(h.GetNamespace()), h.GetName(), h.GetUID(), h.GetResourceVersion())
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", terminal.OrDash(h.GetNamespace()), h.GetName(), h.GetUID(), h.GetResourceVersion())
 		}
 		return table.Flush()
 	}
@@ -71,7 +72,7 @@ func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {
 	}
 	fmt.Fprintln(table, "\nNAMESPACE\tOBJECTS")
 	for _, namespace := range slices.Sorted(maps.Keys(count)) {
-		fmt.Fprintf(table, "%s\t%d\n", orDash(namespace), count[namespace])
+		fmt.Fprintf(table, "%s\t%d\n", terminal.OrDash(namespace), count[namespace])
 	}
 	return table.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -114,7 +115,7 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 	}
 	switch behind := i.QueueAge; w.condition.kind {
 	case forRV:
-		return object.ReachedRV(i.RV, w.condition.rv), fmt.Sprintf("the cache is complete up to version %s%s", orDash(i.RV), trouble(i))
+		return object.ReachedRV(i.RV, w.condition.rv), fmt.Sprintf("the cache is complete up to version %s%s", terminal.OrDash(i.RV), trouble(i))
 	case forLag:
 		whose := "the queue of changes"
 		for _, h := range i.Handlers {
@@ -122,9 +123,9 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 				behind, whose = h.Behind, "handler "+h.Name
 			}
 		}
-		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, short(behind), trouble(i))
+		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, terminal.Duration(behind), trouble(i))
 	}
-	return true, fmt.Sprintf("%d objects are in the cache, complete up to version %s", i.Objects, orDash(i.RV))
+	return true, fmt.Sprintf("%d objects are in the cache, complete up to version %s", i.Objects, terminal.OrDash(i.RV))
 }
 
 func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -35,12 +36,12 @@ func (t *tally) count(c *change) {
 func (v *view) summary(s sharedinformer.Status, took time.Duration) {
 	t, r, now := &v.tally, s.Reflector, time.Now()
 	say := func(what, format string, args ...any) {
-		v.console.state(now, "%-12s  %s", what, fmt.Sprintf(format, args...))
+		v.console.State(now, "%-12s  %s", what, fmt.Sprintf(format, args...))
 	}
-	say("stopped", "after %s, %d objects, rv %s", short(took), s.Objects, s.RV)
+	say("stopped", "after %s, %d objects, rv %s", terminal.Duration(took), s.Objects, s.RV)
 	say("changes", "%d added, %d updated, %d deleted, %d initial", t.adds, t.updates, t.deletes, t.initial)
 	say("requests", "%d lists, %d relists, %d watches, %d failures", r.Lists-r.Relists, r.Relists, r.Watches, r.Failures)
 	if h := &t.latency; h.count > 0 {
-		say("latency", "p50 %s, p99 %s, max %s", short(h.quantile(0.5)), short(h.quantile(0.99)), short(h.max))
+		say("latency", "p50 %s, p99 %s, max %s", terminal.Duration(h.quantile(0.5)), terminal.Duration(h.quantile(0.99)), terminal.Duration(h.max))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -27,7 +28,7 @@ func (w *widths) fit(key, rv string) {
 //	symbol time age key rv, four latencies or five moments, uid and changed fields (wide)
 type tablePrinter struct {
 	w       io.Writer
-	colors  palette
+	colors  terminal.Palette
 	wide    bool
 	header  bool
 	diff    bool
@@ -51,7 +52,7 @@ func (p *tablePrinter) print(c *change) error {
 	}
 	p.fit(key, rv)
 	symbol, color := symbolOf(c)
-	line := fmt.Sprintf("%s %s  %5s  %-*s  %*s  %s", p.colors.paint(color, symbol), c.at.Format(clock), c.age(), p.key, key, p.rv, rv, p.latencies(c))
+	line := fmt.Sprintf("%s %s  %5s  %-*s  %*s  %s", p.colors.Paint(color, symbol), c.at.Format(terminal.Clock), c.age(), p.key, key, p.rv, rv, p.latencies(c))
 	tail, err := p.tail(c)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (p *tablePrinter) below(c *change) (string, error) {
 			fmt.Fprintf(&b, "    and %d more\n", len(differences)-n)
 			break
 		}
-		fmt.Fprintf(&b, "    %s\n", oneLine(d.text(!c.confidential())))
+		fmt.Fprintf(&b, "    %s\n", terminal.OneLine(d.text(!c.confidential())))
 	}
 	return b.String(), nil
 }
@@ -98,7 +99,7 @@ func (p *tablePrinter) headerLine() string {
 	if p.wide {
 		line += fmt.Sprintf("  %-36s  %s", "UID", "CHANGED")
 	}
-	return p.colors.paint(dim, line) + "\n"
+	return p.colors.Paint(terminal.Dim, line) + "\n"
 }
 
 // momentClock is how the moments of --stage are written: stages take microseconds.
@@ -115,7 +116,7 @@ func (p *tablePrinter) latencies(c *change) string {
 		if !c.initial {
 			text = "-"
 		}
-		return p.colors.paint(dim, text) + strings.Repeat(" ", width-utf8.RuneCountInString(text))
+		return p.colors.Paint(terminal.Dim, text) + strings.Repeat(" ", width-utf8.RuneCountInString(text))
 	}
 	if p.stage {
 		var texts []string
@@ -124,7 +125,7 @@ func (p *tablePrinter) latencies(c *change) string {
 		}
 		return strings.Join(texts, "  ")
 	}
-	return fmt.Sprintf("%6s  %6s  %6s  %7s", short(l.decode), short(l.queue), short(l.apply), short(l.deliver))
+	return fmt.Sprintf("%6s  %6s  %6s  %7s", terminal.Duration(l.decode), terminal.Duration(l.queue), terminal.Duration(l.apply), terminal.Duration(l.deliver))
 }
 
 // tail is what follows the columns that are always there.
@@ -138,7 +139,7 @@ func (p *tablePrinter) tail(c *change) (string, error) {
 		text = fmt.Sprintf("  %-36s  %s", c.object.GetUID(), summarize(differences, !c.confidential()))
 	}
 	if c.missed {
-		text = strings.TrimRight(text, " ") + "  " + p.colors.paint(dim, "found missing; this is the last known state")
+		text = strings.TrimRight(text, " ") + "  " + p.colors.Paint(terminal.Dim, "found missing; this is the last known state")
 	}
 	return text, nil
 }
@@ -146,11 +147,11 @@ func (p *tablePrinter) tail(c *change) (string, error) {
 func symbolOf(c *change) (symbol, color string) {
 	switch {
 	case c.kind == sharedinformer.Add && c.initial:
-		return "+", dim
+		return "+", terminal.Dim
 	case c.kind == sharedinformer.Add:
-		return "+", green
+		return "+", terminal.Green
 	case c.kind == sharedinformer.Delete:
-		return "-", red
+		return "-", terminal.Red
 	}
-	return "~", yellow
+	return "~", terminal.Yellow
 }

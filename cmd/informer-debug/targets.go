@@ -4,17 +4,18 @@ import (
 	"context"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
 // targets finds where the TYPEs of a list are served, for a verb that runs no informers. The
 // client of the targets has to be closed; there is none after an error.
-func (f *sightFlags) targets(ctx context.Context, s streams, types string, c *console) (*config.Config, []target, error) {
+func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*config.Config, []target, error) {
 	if types == "" {
 		return nil, nil, usage("name what to look at, for example \"pods\"")
 	}
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.logger()
+	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
 		return nil, nil, &exitError{code: exitUnavailable, err: err}
@@ -23,7 +24,7 @@ func (f *sightFlags) targets(ctx context.Context, s streams, types string, c *co
 	return cfg, all, err
 }
 
-func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types string, c *console) ([]target, error) {
+func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) ([]target, error) {
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
 		return nil, &exitError{code: exitUnavailable, err: err}
@@ -47,7 +48,7 @@ func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types st
 
 // server returns a client of the cluster. What looks into a process at a URL uses the flags
 // about TLS and the token there, and not here.
-func (v *sight) server(s streams) (target, error) {
+func (v *sight) server(s terminal.Streams) (target, error) {
 	if v.client != nil {
 		return target{client: v.client, server: v.called}, nil
 	}
@@ -58,7 +59,7 @@ func (v *sight) server(s streams) (target, error) {
 			Server: load.Server, Impersonate: load.Impersonate, Timeout: load.Timeout,
 		}
 	}
-	load.Logger = newConsole(s, false).logger()
+	load.Logger = terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(load)
 	if err != nil {
 		return target{}, &exitError{code: exitUnavailable, err: err, hint: "--kubeconfig, --context or --server say which cluster to compare with"}

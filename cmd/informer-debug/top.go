@@ -7,10 +7,11 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/top"
 )
 
-func newTop(s streams) *cobra.Command {
+func newTop(s terminal.Streams) *cobra.Command {
 	var look sightFlags
 	var interval time.Duration
 	cmd := &cobra.Command{
@@ -52,8 +53,8 @@ needed.
 }
 
 // runTop shows the screen until somebody leaves it.
-func runTop(ctx context.Context, s streams, look *sightFlags, types string, interval time.Duration) error {
-	if !s.outTerminal {
+func runTop(ctx context.Context, s terminal.Streams, look *sightFlags, types string, interval time.Duration) error {
+	if !s.OutTerminal {
 		return usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
 	}
 	v, err := look.open(ctx, s, types, nil)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"sync"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // transcript is an output that may be read while it is written.
@@ -43,6 +45,6 @@ func (w *transcript) String() string {
 }
 
 // onto are the streams of a test: no terminal, no environment.
-func onto(stdout, stderr *transcript) streams {
-	return streams{stdout: stdout, stderr: stderr, env: func(string) string { return "" }}
+func onto(stdout, stderr *transcript) terminal.Streams {
+	return terminal.Streams{Out: stdout, Err: stderr, Env: func(string) string { return "" }}
 }

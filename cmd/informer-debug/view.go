@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -47,7 +48,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		},
 		SyncPatience: -1,
 	})
-	v.printer = newPrinter(v.streams, v.flags, v.target.mapping.Resource, func() (w widths) {
+	v.printer = newPrinter(v.Streams, v.flags, v.target.mapping.Resource, func() (w widths) {
 		for o := range informer.Cache().All() {
 			w.fit(identity(o))
 		}
@@ -67,7 +68,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
-			v.console.state(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), short(time.Since(began)))
+			v.console.State(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), terminal.Duration(time.Since(began)))
 			v.noteSnapshot(informer.Status().Snapshot)
 			if informer.Cache().Len() == 0 {
 				v.target.doubtNamespace(ctx, v.console)
@@ -113,7 +114,7 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 	for _, why := range reasons {
 		if why != "" && !slices.Contains(v.doubts, why) {
 			v.doubts = append(v.doubts, why)
-			v.console.trouble(time.Now(), "%-12s  %s", "snapshot", why)
+			v.console.Trouble(time.Now(), "%-12s  %s", "snapshot", why)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -26,7 +27,7 @@ func watching(t *testing.T, count int) (*apiserver.Server, *job, *transcript, *t
 	require.NoError(t, flags.check())
 	s := onto(&stdout, &stderr)
 	return srv, &job{
-		streams: s, flags: flags, console: newConsole(s, false), arg: object.GVR{Resource: "pods"}, config: cfg,
+		Streams: s, flags: flags, console: terminal.NewConsole(s, false), arg: object.GVR{Resource: "pods"}, config: cfg,
 	}, &stdout, &stderr
 }
 

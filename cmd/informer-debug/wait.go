@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // waitFlags are those of wait alone.
@@ -20,7 +22,7 @@ type waitFlags struct {
 	condition condition // of until, after check
 }
 
-func newWait(s streams) *cobra.Command {
+func newWait(s terminal.Streams) *cobra.Command {
 	var look sightFlags
 	var flags waitFlags
 	cmd := &cobra.Command{
@@ -102,10 +104,10 @@ type waiter struct {
 	*waitFlags
 	sight    *sight
 	subjects []subject
-	console  *console
+	console  *terminal.Console
 }
 
-func (f *waitFlags) run(ctx context.Context, s streams, look *sightFlags, args []string) error {
+func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sightFlags, args []string) error {
 	subjects, err := f.subjectsOf(args)
 	if err != nil {
 		return err
@@ -120,16 +122,16 @@ func (f *waitFlags) run(ctx context.Context, s streams, look *sightFlags, args [
 	if len(subjects) == 1 && subjects[0].name != "" && look.to == "" && look.replay.file == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
 	}
-	v, err := look.open(ctx, s, strings.Join(types, ","), newConsole(s, false))
+	v, err := look.open(ctx, s, strings.Join(types, ","), terminal.NewConsole(s, false))
 	if err != nil {
 		return err
 	}
 	defer v.close()
-	w := &waiter{waitFlags: f, sight: v, console: newConsole(s, false)}
+	w := &waiter{waitFlags: f, sight: v, console: terminal.NewConsole(s, false)}
 	if w.subjects, err = nameAll(ctx, v, subjects); err != nil {
 		return err
 	}
-	return w.wait(ctx, s.stdout)
+	return w.wait(ctx, s.Out)
 }
 
 // lookAtLeast is how often to look where nobody tells of a change: of a handler that lags, or of
@@ -154,7 +156,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 			if missing = lacks; len(lacks) == 0 || w.any && len(met) > 0 {
 				var b strings.Builder
 				for _, text := range met {
-					fmt.Fprintf(&b, "%s\n", oneLine(text))
+					fmt.Fprintf(&b, "%s\n", terminal.OneLine(text))
 				}
 				_, err := io.WriteString(stdout, b.String())
 				return unwritten(err)
@@ -168,9 +170,9 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 		case over:
 			return &exitError{code: exitFalse, err: fmt.Errorf("the recording is over: %w", lacking(missing))}
 		}
-		if !said && time.Since(began) >= lateAfter {
+		if !said && time.Since(began) >= terminal.LateAfter {
 			said = true
-			w.console.state(time.Now(), "%-12s  %v", "waiting", lacking(missing))
+			w.console.State(time.Now(), "%-12s  %v", "waiting", lacking(missing))
 		}
 		select { // changes come many at once
 		case <-time.After(calm(w.sight)):

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
@@ -38,7 +39,7 @@ namespace or "-", and TYPE/NAME.
 stderr tells of the reflector's states (·), of trouble (!), and at the end sums
 up. Once synced, trouble never ends it: the reflector tries again for ever.`
 
-func newWatch(s streams) *cobra.Command {
+func newWatch(s terminal.Streams) *cobra.Command {
 	var attach attachFlags
 	connect := &attach.connect
 	var flags viewFlags
@@ -88,13 +89,13 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 		if err != nil {
 			return usage("%w", err)
 		}
-		c := newConsole(s, flags.verbose)
-		connect.load.Namespace, connect.load.Logger = flags.namespace, c.logger()
+		c := terminal.NewConsole(s, flags.verbose)
+		connect.load.Namespace, connect.load.Logger = flags.namespace, c.Logger()
 		cfg, err := config.LoadWith(connect.load)
 		if err != nil {
 			return &exitError{code: exitUnavailable, err: err}
 		}
-		return (&job{streams: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
+		return (&job{Streams: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
 	}
 	return cmd
 }
@@ -115,11 +116,11 @@ func oneType(_ *cobra.Command, args []string) error {
 
 // job is one resource of one server to be shown.
 type job struct {
-	streams
+	terminal.Streams
 	config  *config.Config
 	arg     object.GVR // as it was typed
 	flags   *viewFlags
-	console *console
+	console *terminal.Console
 	timing  reflector.Timing
 
 	// recording is what plays, nil where a server is watched. It ends the view, and nothing
@@ -175,7 +176,7 @@ func (j *job) connect(ctx context.Context) (target, error) {
 	switch {
 	case !t.mapping.Namespaced:
 		if n := j.flags.namespace; n != "" {
-			j.console.trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
+			j.console.Trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
 		}
 	case !j.flags.allNamespaces:
 		t.namespace = j.config.Namespace

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -16,14 +17,14 @@ import (
 // whose asks again where a process shares its work and does not have the object: by what the
 // cluster knows of it, where these credentials may read that, it follows which replica has it.
 // Where that cannot be told, stderr says why, and the answer is as it was.
-func (w *whyQuestion) whose(ctx context.Context, s streams, why *debug.Why) (*debug.Why, error) {
+func (w *whyQuestion) whose(ctx context.Context, s terminal.Streams, why *debug.Why) (*debug.Why, error) {
 	if len(why.Unowned) == 0 {
 		return why, nil
 	}
 	hash, err := w.hash(ctx, s, why.Unowned[0])
 	if err != nil {
 		if ctx.Err() == nil {
-			_, err = fmt.Fprintf(s.stderr, "this replica does not have %s, and which one has is not known: %s\n", object.FormatKey(w.key), oneLine(err.Error()))
+			_, err = fmt.Fprintf(s.Err, "this replica does not have %s, and which one has is not known: %s\n", object.FormatKey(w.key), terminal.OneLine(err.Error()))
 		}
 		return why, err
 	}
@@ -31,7 +32,7 @@ func (w *whyQuestion) whose(ctx context.Context, s streams, why *debug.Why) (*de
 }
 
 // hash is that of the object by the key by which its work is shared.
-func (w *whyQuestion) hash(ctx context.Context, s streams, of debug.Sharing) (uint64, error) {
+func (w *whyQuestion) hash(ctx context.Context, s terminal.Streams, of debug.Sharing) (uint64, error) {
 	key, known := shard.KeyNamed(of.Key)
 	if !known {
 		return 0, fmt.Errorf("the group %s shares by %s, which only a program that has it can call: ask the replica that has it", of.Group, of.Key)
@@ -41,7 +42,7 @@ func (w *whyQuestion) hash(ctx context.Context, s streams, of debug.Sharing) (ui
 		return 0, err
 	}
 	load := w.attach.connect.load
-	load.Namespace, load.Logger = w.attach.namespace, newConsole(s, false).logger()
+	load.Namespace, load.Logger = w.attach.namespace, terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(load)
 	if err != nil {
 		return 0, err
@@ -52,7 +53,7 @@ func (w *whyQuestion) hash(ctx context.Context, s streams, of debug.Sharing) (ui
 	}
 	defer client.CloseIdleConnections()
 	at := target{client: client, server: serverName(cfg.Host)}
-	if at.mapping, err = at.resolve(ctx, arg, patienceWith(cfg), newConsole(s, false)); err != nil {
+	if at.mapping, err = at.resolve(ctx, arg, patienceWith(cfg), terminal.NewConsole(s, false)); err != nil {
 		return 0, rootCause(err)
 	}
 	o, err := rest.ResourceForMapping[*metav1.PartialObjectMetadata](client, at.mapping).Get(ctx, w.key, metav1.GetOptions{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -30,7 +31,7 @@ type whyQuestion struct {
 	key      object.Key
 }
 
-func newWhy(s streams) *cobra.Command {
+func newWhy(s terminal.Streams) *cobra.Command {
 	var attach attachFlags
 	flags := whyFlags{output: choice{words: []string{"json"}}}
 	cmd := &cobra.Command{
@@ -70,7 +71,7 @@ the resource alone. A NAME alone means any.
 	return cmd
 }
 
-func runWhy(ctx context.Context, s streams, attach *attachFlags, flags *whyFlags, arg string) error {
+func runWhy(ctx context.Context, s terminal.Streams, attach *attachFlags, flags *whyFlags, arg string) error {
 	typ, name, ok := strings.Cut(arg, "/")
 	if !ok {
 		typ, name = "", arg
@@ -93,11 +94,11 @@ func runWhy(ctx context.Context, s streams, attach *attachFlags, flags *whyFlags
 	if err != nil {
 		return attach.unanswered(ctx, called, err)
 	}
-	if err := writeWhy(s.stdout, why, flags); err != nil {
+	if err := writeWhy(s.Out, why, flags); err != nil {
 		return &exitError{code: exitRuntime, err: err}
 	}
 	if attach.namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) {
-		newConsole(s, false).trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
+		terminal.NewConsole(s, false).Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func writeWhy(w io.Writer, why *debug.Why, flags *whyFlags) error {
 	}
 	var b strings.Builder
 	for _, r := range why.Reasons {
-		fmt.Fprintf(&b, "%s\n", oneLine(r.Text))
+		fmt.Fprintf(&b, "%s\n", terminal.OneLine(r.Text))
 	}
 	last := why.Entries[max(0, len(why.Entries)-flags.entries):]
 	if len(last) > 0 {

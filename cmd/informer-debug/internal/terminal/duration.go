@@ -1,13 +1,13 @@
-package main
+package terminal
 
 import (
 	"fmt"
 	"time"
 )
 
-// short writes a duration in at most six characters: 850ns, 41µs, 1.2ms, 340ms,
+// Duration writes a duration in at most six characters: 850ns, 41µs, 1.2ms, 340ms,
 // 2.1s, 3m20s.
-func short(d time.Duration) string {
+func Duration(d time.Duration) string {
 	unit := func(u time.Duration, name string) string {
 		if n := float64(d) / float64(u); n < 9.95 {
 			return fmt.Sprintf("%.1f%s", n, name)
@@ -16,7 +16,7 @@ func short(d time.Duration) string {
 	}
 	switch {
 	case d < 0:
-		return "-" + short(-d)
+		return "-" + Duration(-d)
 	case d < time.Microsecond:
 		return fmt.Sprintf("%dns", d)
 	case d < time.Millisecond-500:
@@ -29,8 +29,8 @@ func short(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// times says how often.
-func times(n uint64) string {
+// Times says how often.
+func Times(n uint64) string {
 	if n == 1 {
 		return "once"
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// bytesText is a number of bytes with a unit.
-func bytesText(n int64) string {
+// Bytes is a number of bytes with a unit.
+func Bytes(n int64) string {
 	size, unit := float64(n), "B"
 	for _, next := range []string{"KiB", "MiB", "GiB"} {
 		if size < 1024 {
@@ -22,23 +22,24 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1f %s", size, unit)
 }
 
-func orDash(s string) string {
+// OrDash is a text, or a dash where there is none.
+func OrDash(s string) string {
 	if s == "" {
 		return "-"
 	}
 	return s
 }
 
-// oneLine keeps foreign text from breaking the view: line breaks and control
+// OneLine keeps foreign text from breaking the view: line breaks and control
 // characters, which a terminal would obey, become spaces.
-func oneLine(text string) string {
+func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 	}), " ")
 }
 
-// completions leaves out what a shell or a terminal would take for something else. Cobra takes
+// Completions leaves out what a shell or a terminal would take for something else. Cobra takes
 // what follows a tab for a description.
-func completions(names []string) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" || oneLine(name) != name || strings.Contains(name, "\t") })
+func Completions(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || OneLine(name) != name || strings.Contains(name, "\t") })
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"io"
@@ -6,36 +6,36 @@ import (
 	"unicode/utf8"
 )
 
-// table aligns columns. They are as wide as what the first write has; what is wider later
+// Table aligns columns. They are as wide as what the first write has; what is wider later
 // pushes its line to the right.
-type table struct {
-	w         io.Writer
-	header    []string
-	noHeaders bool
+type Table struct {
+	To        io.Writer
+	Header    []string
+	NoHeaders bool
 	rows      [][]string // that are not written yet
 	widths    []int      // empty before the first write
 }
 
-// row adds a line. What it has more than the header is left out. What others say cannot break
+// Row adds a line. What it has more than the header is left out. What others say cannot break
 // the line.
-func (t *table) row(cells ...string) {
-	clean := make([]string, len(t.header))
+func (t *Table) Row(cells ...string) {
+	clean := make([]string, len(t.Header))
 	for n := range clean {
-		clean[n] = strings.ReplaceAll(oneLine(cells[n]), "\t", " ")
+		clean[n] = strings.ReplaceAll(OneLine(cells[n]), "\t", " ")
 	}
 	t.rows = append(t.rows, clean)
 }
 
-// write writes the lines since the last time, and first the header.
-func (t *table) write() error {
+// Write writes the lines since the last time, and first the header.
+func (t *Table) Write() error {
 	if t.widths == nil {
-		if !t.noHeaders {
+		if !t.NoHeaders {
 			rows := t.rows
 			t.rows = nil
-			t.row(t.header...)
+			t.Row(t.Header...)
 			t.rows = append(t.rows, rows...)
 		}
-		t.widths = make([]int, len(t.header))
+		t.widths = make([]int, len(t.Header))
 		for _, cells := range t.rows {
 			for n, cell := range cells {
 				t.widths[n] = max(t.widths[n], utf8.RuneCountInString(cell))
@@ -51,6 +51,6 @@ func (t *table) write() error {
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	t.rows = nil
-	_, err := io.WriteString(t.w, b.String())
+	_, err := io.WriteString(t.To, b.String())
 	return err
 }

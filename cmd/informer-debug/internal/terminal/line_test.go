@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"testing"
@@ -8,9 +8,9 @@ import (
 )
 
 func TestOneLine(t *testing.T) {
-	assert.Equal(t, "a b [31mc", oneLine("a\r\nb\x1b[31mc"))
+	assert.Equal(t, "a b [31mc", OneLine("a\r\nb\x1b[31mc"))
 }
 
 func TestCompletionsAreWords(t *testing.T) {
-	require.Equal(t, []string{"a"}, completions([]string{"", "a", "b\tc", "d\x1b[2J", "e\u009b"}))
+	require.Equal(t, []string{"a"}, Completions([]string{"", "a", "b\tc", "d\x1b[2J", "e\u009b"}))
 }

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"testing"
@@ -13,6 +13,6 @@ func TestShortDurations(t *testing.T) {
 		340 * time.Millisecond: "340ms", 999_700 * time.Microsecond: "1.0s", 2100 * time.Millisecond: "2.1s",
 		59 * time.Second: "59s", 200 * time.Second: "3m20s", -40_000: "-40µs",
 	} {
-		assert.Equal(t, want, short(d), "%d ns", d)
+		assert.Equal(t, want, Duration(d), "%d ns", d)
 	}
 }

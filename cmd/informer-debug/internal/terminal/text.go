@@ -1,0 +1,47 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Text is lines of cells, in columns that are as wide as they have to be. What others say
+// cannot break it.
+type Text struct {
+	b    strings.Builder
+	tabs *tabwriter.Writer
+}
+
+// NewText returns lines of which there are none yet.
+func NewText() *Text {
+	t := &Text{}
+	t.tabs = tabwriter.NewWriter(&t.b, 0, 0, 3, ' ', 0)
+	return t
+}
+
+// Line adds a line; without cells, an empty one, behind which columns begin anew.
+func (t *Text) Line(cells ...string) {
+	for n := range cells {
+		cells[n] = strings.ReplaceAll(OneLine(cells[n]), "\t", " ")
+	}
+	fmt.Fprintln(t.tabs, strings.Join(cells, "\t")) // it writes to memory
+	if len(cells) == 0 {
+		_ = t.tabs.Flush()
+	}
+}
+
+// Write writes a headline and the lines at once.
+func (t *Text) Write(w io.Writer, headline string) error {
+	_ = t.tabs.Flush()
+	_, err := io.WriteString(w, OneLine(headline)+"\n"+t.b.String())
+	return err
+}
+
+// Print writes the lines at once.
+func (t *Text) Print(w io.Writer) error {
+	_ = t.tabs.Flush()
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
