@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -52,7 +53,7 @@ func (f *attachFlags) attach(s terminal.Streams) (*debug.Client, string, error) 
 	kind = strings.ToLower(kind)
 	switch {
 	case f.to == "":
-		return nil, "", usage("--attach is missing: say which process to look into")
+		return nil, "", exit.Usage("--attach is missing: say which process to look into")
 	case kind == "http", kind == "https":
 		return f.attachURL(s, f.to)
 	case kind == "unix":
@@ -66,20 +67,20 @@ func (f *attachFlags) attach(s terminal.Streams) (*debug.Client, string, error) 
 	}
 	if host, port, err := net.SplitHostPort(f.to); err == nil && host != "" && !strings.ContainsAny(f.to, "@/") {
 		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
-			return nil, "", usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.to)
+			return nil, "", exit.Usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.to)
 		}
 	}
 	if strings.ContainsAny(f.to, "@") { // there may be a password before it
-		return nil, "", usage("--attach: want a URL such as http://localhost:%s, unix:PATH or pod/NAME[:PORT]", defaultPort)
+		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s, unix:PATH or pod/NAME[:PORT]", defaultPort)
 	}
-	return nil, "", usage("--attach %q: want a URL, unix:PATH or pod/NAME[:PORT]", f.to)
+	return nil, "", exit.Usage("--attach %q: want a URL, unix:PATH or pod/NAME[:PORT]", f.to)
 }
 
 // attachURL goes there with the flags about TLS and the token, and no kubeconfig's.
 func (f *attachFlags) attachURL(s terminal.Streams, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, "", usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
+		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
 	}
 	o := &f.connect.load
 	cfg := &config.Config{
@@ -87,7 +88,7 @@ func (f *attachFlags) attachURL(s terminal.Streams, address string) (*debug.Clie
 		TLS: config.TLS{Insecure: o.InsecureSkipTLSVerify, ServerName: o.TLSServerName, CAFile: o.CertificateAuthority},
 	}
 	if o.Token != "" && u.Scheme == "http" {
-		return nil, "", usage("--token would be sent in the clear: attach to an https URL")
+		return nil, "", exit.Usage("--token would be sent in the clear: attach to an https URL")
 	}
 	return f.attached(s, cfg, "", u.Redacted())
 }
@@ -99,12 +100,12 @@ func (f *attachFlags) attachPod(s terminal.Streams) (*debug.Client, string, erro
 		port = defaultPort
 	}
 	if name == "" || strings.ContainsAny(name+port, "/?#%") {
-		return nil, "", usage("--attach %q: want pod/NAME[:PORT]", f.to)
+		return nil, "", exit.Usage("--attach %q: want pod/NAME[:PORT]", f.to)
 	}
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
-		return nil, "", &exitError{code: exitUnavailable, err: err}
+		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", url.PathEscape(cfg.Namespace), name, port)
 	return f.attached(s, cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
@@ -113,7 +114,7 @@ func (f *attachFlags) attachPod(s terminal.Streams) (*debug.Client, string, erro
 func (f *attachFlags) attached(s terminal.Streams, cfg *config.Config, path, name string) (*debug.Client, string, error) {
 	client, base, err := cfg.HTTPClient()
 	if err != nil {
-		return nil, "", &exitError{code: exitUnavailable, err: err}
+		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	f.silence = breakSilence(client, name, cfg, terminal.NewConsole(s, false))
 	return debug.Attach(base.String()+path, client), name, nil
@@ -124,31 +125,31 @@ func (f *attachFlags) attached(s terminal.Streams, cfg *config.Config, path, nam
 func (f *attachFlags) unanswered(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return &exitError{code: exitRuntime, err: errInterrupted}
+		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 	case ctx.Err() != nil:
 		return nil
 	}
-	e := &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", name, err)}
+	e := &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", name, err)}
 	refused, answered := errors.AsType[*debug.RefusedError](err)
 	stuck, mute := errors.AsType[*source.StuckError](err)
 	switch pod := strings.HasPrefix(f.to, "pod/"); {
 	case f.to == "": // informers of one's own
 	case mute:
-		e.err = stuck // it names the process
+		e.Err = stuck // it names the process
 		if stuck.What == stepHead || stuck.What == stepBody {
-			e.hint = "it takes the question and says nothing: it may be stopped, or have no CPU or memory left; --request-timeout says how long to wait"
+			e.Hint = "it takes the question and says nothing: it may be stopped, or have no CPU or memory left; --request-timeout says how long to wait"
 		}
 	case answered && pod:
-		e.hint = f.whyNoPod(refused)
+		e.Hint = f.whyNoPod(refused)
 	case answered:
-		e.hint = whyRefused(refused)
+		e.Hint = whyRefused(refused)
 	case pod:
-		e.hint = "the API server did not answer: --context or --server choose another one"
+		e.Hint = "the API server did not answer: --context or --server choose another one"
 	default:
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // and no advice about an API server
-			e.err = fmt.Errorf("%s: %w", name, op)
+			e.Err = fmt.Errorf("%s: %w", name, op)
 		}
-		e.hint = whyUnreached(err)
+		e.Hint = whyUnreached(err)
 	}
 	return e
 }

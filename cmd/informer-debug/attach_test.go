@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
@@ -86,7 +87,7 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	at := "--attach=" + server.URL
 
 	r := invoke(t, "why", "pods/bad", "-n", "shop", at)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	why, err := debug.Attach(server.URL, nil).Why(t.Context(), "pods", "", object.Key{Namespace: "shop", Name: "bad"})
 	require.NoError(t, err)
 	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not try again by itself \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.lines()[0])
@@ -157,20 +158,20 @@ func TestWaysToAProcess(t *testing.T) {
 		attach, want string
 		code         int
 	}{
-		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens at the loopback interface of its pod: kubectl port-forward pod/closed -n shop 6060, and --attach http://localhost:6060", exitUnavailable},
-		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb \"get\" on pods/proxy, or go by kubectl port-forward pod/other -n shop 1, and --attach http://localhost:1", exitUnavailable},
-		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exitUnavailable},
-		{closed.URL, "connection refused", exitUnavailable},
-		{"", "name what to look at", exitUsage},
-		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exitUsage},
-		{secured.URL, "(tls-server-name)\n  --certificate-authority names a file", exitUnavailable},
-		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves with TLS: attach to a URL with https://", exitUnavailable},
-		{strings.Replace(nothing.URL, "http:", "https:", 1), "\n  it serves without TLS: attach to a URL with http://", exitUnavailable},
-		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exitUsage},
-		{"pod/a/b", "want pod/NAME[:PORT]", exitUsage},
-		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exitUnavailable},
-		{"htp://bob:secret@localhost", "--attach: want a URL", exitUsage},
-		{"http://bob:secret@[", "want a URL such as", exitUsage},
+		{"pod/closed", "error trying to reach service: dial tcp 10.1.2.3:6060: connect: connection refused (HTTP 503)\n  if the process listens at the loopback interface of its pod: kubectl port-forward pod/closed -n shop 6060, and --attach http://localhost:6060", exit.CodeUnavailable},
+		{"pod/other:1", `cannot get resource "pods/proxy" (HTTP 403)` + "\n  ask for the verb \"get\" on pods/proxy, or go by kubectl port-forward pod/other -n shop 1, and --attach http://localhost:1", exit.CodeUnavailable},
+		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exit.CodeUnavailable},
+		{closed.URL, "connection refused", exit.CodeUnavailable},
+		{"", "name what to look at", exit.CodeUsage},
+		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exit.CodeUsage},
+		{secured.URL, "(tls-server-name)\n  --certificate-authority names a file", exit.CodeUnavailable},
+		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves with TLS: attach to a URL with https://", exit.CodeUnavailable},
+		{strings.Replace(nothing.URL, "http:", "https:", 1), "\n  it serves without TLS: attach to a URL with http://", exit.CodeUnavailable},
+		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exit.CodeUsage},
+		{"pod/a/b", "want pod/NAME[:PORT]", exit.CodeUsage},
+		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exit.CodeUnavailable},
+		{"htp://bob:secret@localhost", "--attach: want a URL", exit.CodeUsage},
+		{"http://bob:secret@[", "want a URL such as", exit.CodeUsage},
 	} {
 		r := invoke(t, "get", "--kubeconfig", kubeconfig, "-n", "shop", "--attach", c.attach)
 		require.Equal(t, c.code, r.code, c.attach)
@@ -184,7 +185,7 @@ func TestWaysToAProcess(t *testing.T) {
 	require.Contains(t, r.out, `"kind": "PartialObjectMetadata"`)
 	require.NotContains(t, r.out, "nodeName")
 	r = invoke(t, "get", "pods/", "--attach=unix:"+socket)
-	require.Equal(t, exitUsage, r.code, "no name does not mean all")
+	require.Equal(t, exit.CodeUsage, r.code, "no name does not mean all")
 	require.Equal(t, "a b c [2Jd", terminal.OneLine("a\nb\u009bc\x1b[2Jd\u202e"))
 }
 
@@ -214,7 +215,7 @@ func TestWatchOfAProcess(t *testing.T) {
 	defer recording.Wait()
 	defer close(stop)
 	r := invoke(t, "watch", "pods", "--attach", server.URL, "-c", "4")
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Len(t, r.lines(), 4)
 	require.Regexp(t, `^· \S+  attached      to `+server.URL+`, which tells what happens from now on\n$`, r.errOut)
 	for _, line := range r.lines() {
@@ -226,13 +227,13 @@ func TestWatchOfAProcess(t *testing.T) {
 		require.NotContains(t, line, `"name":"pods"`)
 	}
 	r = invoke(t, "watch", "crontabs", "--attach", server.URL, "--timeout", "1s")
-	require.Equal(t, exitTimeout, r.code)
+	require.Equal(t, exit.CodeTimeout, r.code)
 	require.Contains(t, r.errOut, "0 events in 1s")
 	require.Regexp(t, `^! \S+  attached      no informer is called "crontabs"; there are: nodes; pods\n`, r.errOut)
 	require.Empty(t, r.out)
 	for _, wrong := range [][]string{{"pods", "-l", "a=b"}, {"pods", "-o", "wide"}, {"/x"}} {
 		r := invoke(t, append([]string{"watch", "--attach", server.URL}, wrong...)...)
-		require.Equal(t, exitUsage, r.code, wrong)
+		require.Equal(t, exit.CodeUsage, r.code, wrong)
 	}
 }
 
@@ -250,13 +251,13 @@ func TestWatchOfAProcessThatStops(t *testing.T) {
 		return len(ended) == 1
 	}, 20*time.Second, 10*time.Millisecond)
 	r := <-ended
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 }
 
 // One object is followed by its name.
 func TestWatchOfOneObject(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "watch", "pods/web-1", "-n", "shop", server, "-o", "name", "--timeout", "1s")
-	require.Equal(t, exitTimeout, r.code)
+	require.Equal(t, exit.CodeTimeout, r.code)
 	require.Equal(t, []string{"add shop pods/web-1"}, r.lines())
 }

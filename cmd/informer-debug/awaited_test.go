@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -36,10 +37,10 @@ func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.
 		if then != nil {
 			time.AfterFunc(3*time.Second, func() { then(srv) })
 		}
-		ctx, cancel := limited(t.Context(), flags.timeout)
+		ctx, cancel := exit.Limited(t.Context(), flags.timeout)
 		defer cancel()
 		began := time.Now()
-		err = unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects, console: terminal.NewConsole(onto(&stdout, &stderr), false)}).wait(ctx, &stdout))
+		err = exit.Unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects, console: terminal.NewConsole(onto(&stdout, &stderr), false)}).wait(ctx, &stdout))
 		text, took = stdout.String(), time.Since(began)
 		switch said := strings.Contains(stderr.String(), "  waiting  "); {
 		case took > terminal.LateAfter+2*lookAtLeast:
@@ -123,7 +124,7 @@ func TestWaitSaysWhatIsMissing(t *testing.T) {
 		t.Run(until, func(t *testing.T) {
 			text, took, err := awaited(t, waitFlags{until: until, timeout: 8 * time.Second}, c.args, c.then)
 			require.ErrorContains(t, err, c.want)
-			require.Equal(t, exitTimeout, err.(*exitError).code)
+			require.Equal(t, exit.CodeTimeout, err.(*exit.Error).Code)
 			require.Equal(t, 8*time.Second, took)
 			require.Empty(t, text)
 		})

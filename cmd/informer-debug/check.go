@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -50,7 +51,7 @@ concern the process alone.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug check pods,deploy -A
   informer-debug check --attach http://localhost:6060
   informer-debug check pods --attach pod/janitor-0 -n shop --timeout 5m -o json`,
@@ -65,15 +66,15 @@ concern the process alone.
 		if err := errors.Join(look.check(), flags.check(&look)); err != nil {
 			return err
 		}
-		ctx, cancel := limited(cmd.Context(), flags.timeout)
+		ctx, cancel := exit.Limited(cmd.Context(), flags.timeout)
 		defer cancel()
 		types := strings.Join(args, "")
 		v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
 		if err != nil {
-			return unfinished(ctx, flags.timeout, err)
+			return exit.Unfinished(ctx, flags.timeout, err)
 		}
 		defer v.close()
-		return unfinished(ctx, flags.timeout, flags.run(ctx, s, v, types))
+		return exit.Unfinished(ctx, flags.timeout, flags.run(ctx, s, v, types))
 	}
 	return cmd
 }
@@ -81,11 +82,11 @@ concern the process alone.
 func (f *checkFlags) check(look *sightFlags) error {
 	switch {
 	case f.timeout < 0:
-		return usage("--timeout is %s: want 0 or more", f.timeout)
+		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
 	case f.limit < 0:
-		return usage("--limit is %d: want 0 or more", f.limit)
+		return exit.Usage("--limit is %d: want 0 or more", f.limit)
 	case look.to != "" && look.selector != "":
-		return usage("--selector makes no sense with --attach: the informer's own is compared")
+		return exit.Usage("--selector makes no sense with --attach: the informer's own is compared")
 	}
 	return nil
 }
@@ -117,14 +118,14 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, type
 		if result != nil {
 			f.warn(s, v, result)
 			if failed := f.write(s.Out, result); failed != nil {
-				return unwritten(failed)
+				return exit.Unwritten(failed)
 			}
 		}
 		switch {
 		case err != nil:
 			return err
 		case len(result.Differences) > 0:
-			end = &exitError{code: exitFalse, err: errors.New("a cache is not what the server has")}
+			end = &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache is not what the server has")}
 		}
 	}
 	return end
@@ -134,7 +135,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, type
 func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Informer) (*compared, error) {
 	scopes, err := scopesOf(i)
 	if err != nil {
-		return nil, &exitError{code: exitUnavailable, err: err}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	c := &comparison{process: v.process, which: i.Which(), status: *i, console: f.console}
 	if c.parts, err = partsOf(ctx, v, at, scopes, f.console); err != nil {

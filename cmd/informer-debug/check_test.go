@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -103,10 +104,10 @@ func listener(t *testing.T, srv *apiserver.Server, opts sharedinformer.Options) 
 func TestCheckOfACluster(t *testing.T) {
 	srv, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "check", "po,nodes", "-n", "shop", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, fmt.Sprintf("pods in namespace shop: 2 objects equal at version %s\nnodes: 0 objects equal at version %[1]s\n", srv.RV()), r.out)
 	r = invoke(t, "check", "pods", "-A", "-l", "app in (api,web)", "--field-selector", "status.phase=Running", "-o", "json", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.out, `"objects": 2`)
 }
 
@@ -143,7 +144,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 			require.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
 
 			r := invoke(t, "check", "--attach="+at.URL, server)
-			require.Equal(t, exitFalse, r.code, r.errOut)
+			require.Equal(t, exit.CodeFalse, r.code, r.errOut)
 			require.Len(t, r.lines(), 2, r.out)
 			require.Contains(t, r.lines()[0], "1 of ")
 			require.Contains(t, r.lines()[0], "(1 "+kind+")")
@@ -165,7 +166,7 @@ func TestCheckOfTwoClusters(t *testing.T) {
 	}}))
 	defer at.Close()
 	r := invoke(t, "check", "--attach="+at.URL, server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Len(t, r.lines(), 2, r.out)
 	require.Contains(t, r.errOut, "the informer is of cluster east of the process")
 }
@@ -211,7 +212,7 @@ func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
 	}))
 	defer at.Close()
 	r := invoke(t, "check", "--attach="+at.URL, server)
-	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "objects equal at version")
 	require.Greater(t, asked.Load(), int32(4))
 }
@@ -229,7 +230,7 @@ func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
 	defer at.Close()
 	before, lists := srv.RV(), srv.Stats().Requests("list", "pods")
 	r := invoke(t, "check", "--attach="+at.URL, server)
-	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
 	require.Equal(t, "pods in namespace shop: 2 objects equal at version "+before+"\n", r.out)
 	require.Equal(t, lists+2, srv.Stats().Requests("list", "pods"), "what is missing was looked up again")
 }
@@ -254,15 +255,15 @@ func TestCheckSaysWhatItCannotDo(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"check", server}, exitUsage, "name what to look at"},
-		{[]string{"check", "pods", "--limit=-1", server}, exitUsage, "--limit is -1"},
-		{[]string{"check", "pods", "-l", "a=b", "--attach=" + at.URL, server}, exitUsage, "--selector makes no sense with --attach"},
-		{[]string{"check", "sheep", "--attach=" + at.URL, server}, exitUnavailable, `no informer is called "sheep"; there are: pods in namespace shop`},
-		{[]string{"check", "--attach=" + at.URL, "-n", "bank", server}, exitUsage, "the informer has no objects of namespace bank"},
-		{[]string{"check", "--attach=" + at.URL, "--timeout=1s", elsewhere}, exitTimeout, "may not be the cluster of the process"},
-		{[]string{"check", "--attach=" + at.URL, refusing}, exitUnavailable, `ask for the verbs "list" and "watch"`},
-		{[]string{"check", "--attach=" + other.URL, server}, exitUnavailable, `the name of informer "my pods" does not say which objects it has`},
-		{[]string{"check", "--attach=" + at.URL, "--server=http://127.0.0.1:1"}, exitUnavailable, "127.0.0.1:1"},
+		{[]string{"check", server}, exit.CodeUsage, "name what to look at"},
+		{[]string{"check", "pods", "--limit=-1", server}, exit.CodeUsage, "--limit is -1"},
+		{[]string{"check", "pods", "-l", "a=b", "--attach=" + at.URL, server}, exit.CodeUsage, "--selector makes no sense with --attach"},
+		{[]string{"check", "sheep", "--attach=" + at.URL, server}, exit.CodeUnavailable, `no informer is called "sheep"; there are: pods in namespace shop`},
+		{[]string{"check", "--attach=" + at.URL, "-n", "bank", server}, exit.CodeUsage, "the informer has no objects of namespace bank"},
+		{[]string{"check", "--attach=" + at.URL, "--timeout=1s", elsewhere}, exit.CodeTimeout, "may not be the cluster of the process"},
+		{[]string{"check", "--attach=" + at.URL, refusing}, exit.CodeUnavailable, `ask for the verbs "list" and "watch"`},
+		{[]string{"check", "--attach=" + other.URL, server}, exit.CodeUnavailable, `the name of informer "my pods" does not say which objects it has`},
+		{[]string{"check", "--attach=" + at.URL, "--server=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -62,7 +63,7 @@ no fields in that.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug churn pods,leases.coordination.k8s.io -A
   informer-debug churn nodes --for 5m --keep spec.podCIDR,status.conditions -o json
   informer-debug churn --replay bug.recording
@@ -97,15 +98,15 @@ func (f *churnFlags) check() error {
 	}
 	switch {
 	case f.period <= 0:
-		return usage("--for is %s: want more than 0", f.period)
+		return exit.Usage("--for is %s: want more than 0", f.period)
 	case f.limit < 0:
-		return usage("--limit is %d: want 0 or more", f.limit)
+		return exit.Usage("--limit is %d: want 0 or more", f.limit)
 	case slices.Contains(f.keep, ""):
-		return usage("--keep is empty: name fields, such as spec.nodeName")
+		return exit.Usage("--keep is empty: name fields, such as spec.nodeName")
 	case f.to != "" && (f.selector != "" || len(f.keep) > 0):
-		return usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
+		return exit.Usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
 	case f.replay.file != "" && f.selector != "":
-		return usage("--selector makes no sense with --replay: the recorded informers said what they watched")
+		return exit.Usage("--selector makes no sense with --replay: the recorded informers said what they watched")
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) 
 	console := terminal.NewConsole(s, false)
 	_, targets, err := f.targets(ctx, s, types, console)
 	if err != nil {
-		return unfinished(ctx, 0, err)
+		return exit.Unfinished(ctx, 0, err)
 	}
 	defer targets[0].client.CloseIdleConnections()
 	return f.watch(ctx, s, targets, console)
@@ -148,7 +149,7 @@ func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []ta
 			case err := <-failed:
 				return 0, err
 			case <-ctx.Done():
-				return 0, &exitError{code: exitRuntime, err: errInterrupted}
+				return 0, &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 			}
 		}
 		began := time.Now()
@@ -183,7 +184,7 @@ func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churne
 	watches.Wait()
 	for _, c := range all {
 		if err := f.write(s.Out, c.report(took, f.limit)); err != nil {
-			return unwritten(err)
+			return exit.Unwritten(err)
 		}
 	}
 	return nil
@@ -221,7 +222,7 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	if f.limit > 0 && len(told.Keys) > f.limit {
 		told.Keys = told.Keys[:f.limit]
 	}
-	return unwritten(f.writeBusy(s, &told))
+	return exit.Unwritten(f.writeBusy(s, &told))
 }
 
 func (f *churnFlags) writeBusy(s terminal.Streams, told *busyKeys) error {

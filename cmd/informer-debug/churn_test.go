@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -29,16 +30,16 @@ func TestChurnFailsSoon(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"churn", server}, exitUsage, "name what to look at"},
-		{[]string{"churn", "pods", "--for=0s", server}, exitUsage, "--for is 0s"},
-		{[]string{"churn", "pods", "--limit=-1", server}, exitUsage, "--limit is -1"},
-		{[]string{"churn", "pods", "--keep=", server}, exitUsage, "--keep is empty"},
-		{[]string{"churn", "pods", "--keep=spec", "--attach=" + at.URL}, exitUsage, "make no sense with --attach"},
-		{[]string{"churn", "sheep", server}, exitUnavailable, "sheep"},
-		{[]string{"churn", "pods", "-A", refusing}, exitUnavailable, `ask for the verbs "list" and "watch"`},
-		{[]string{"churn", "pods", "--server=" + page.URL}, exitUnavailable, "login"},
-		{[]string{"churn", "--attach=http://127.0.0.1:1"}, exitUnavailable, "127.0.0.1:1"},
-		{[]string{"churn", "pods", "--attach=" + at.URL}, exitOK, "of no fields"},
+		{[]string{"churn", server}, exit.CodeUsage, "name what to look at"},
+		{[]string{"churn", "pods", "--for=0s", server}, exit.CodeUsage, "--for is 0s"},
+		{[]string{"churn", "pods", "--limit=-1", server}, exit.CodeUsage, "--limit is -1"},
+		{[]string{"churn", "pods", "--keep=", server}, exit.CodeUsage, "--keep is empty"},
+		{[]string{"churn", "pods", "--keep=spec", "--attach=" + at.URL}, exit.CodeUsage, "make no sense with --attach"},
+		{[]string{"churn", "sheep", server}, exit.CodeUnavailable, "sheep"},
+		{[]string{"churn", "pods", "-A", refusing}, exit.CodeUnavailable, `ask for the verbs "list" and "watch"`},
+		{[]string{"churn", "pods", "--server=" + page.URL}, exit.CodeUnavailable, "login"},
+		{[]string{"churn", "--attach=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
+		{[]string{"churn", "pods", "--attach=" + at.URL}, exit.CodeOK, "of no fields"},
 	} {
 		r := invoke(t, c.args...)
 		assert.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)

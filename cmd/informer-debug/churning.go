@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/wire"
@@ -68,7 +69,7 @@ type churnKinds struct {
 func newChurning(at target, keep []string) (*churning, error) {
 	measured, err := newSavings(at.mapping.Kind, keep)
 	if err != nil {
-		return nil, usage("--keep: %w", err)
+		return nil, exit.Usage("--keep: %w", err)
 	}
 	return &churning{
 		at: at, by: wire.NewPacker[untyped](wire.NewPool()), synced: make(chan struct{}), states: map[object.Key]packedUntyped{}, roomy: true,

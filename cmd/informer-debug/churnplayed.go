@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -56,7 +57,7 @@ func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types str
 func (p *played) churner(f *churnFlags, q *recording.Request) (churner, error) {
 	at, err := p.target(q)
 	if err != nil {
-		return churner{}, &exitError{code: exitRuntime, err: err}
+		return churner{}, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	c, err := newChurning(at, f.keep)
 	if err != nil {
@@ -67,9 +68,9 @@ func (p *played) churner(f *churnFlags, q *recording.Request) (churner, error) {
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judgeReplayed(f) },
 	}
 	if opts.LabelSelector, opts.FieldSelector, err = selectorsOf(q); err != nil {
-		return churner{}, &exitError{code: exitRuntime, err: err}
+		return churner{}, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	fatal := func(f *failure.Failure) error { return &exitError{code: exitRuntime, err: f} }
+	fatal := func(f *failure.Failure) error { return &exit.Error{Code: exit.CodeRuntime, Err: f} }
 	return churner{c, func(ctx context.Context) error {
 		switch {
 		case q.MetadataOnly():

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -69,7 +70,7 @@ func TestDemoShowsItself(t *testing.T) {
 		why, err := client.Why(t.Context(), "pods", "", object.Key{Namespace: objects.Heads[0].Namespace, Name: objects.Heads[0].Name})
 		require.NoError(t, err)
 		require.Regexp(t, "janitor|auditor", why.Reasons[0].Text)
-		require.Equal(t, exitOK, <-ended, stderr.String())
+		require.Equal(t, exit.CodeOK, <-ended, stderr.String())
 		transport.CloseIdleConnections()
 		require.Contains(t, stderr.String(), "page          http://127.0.0.1:1/debug/millrace/")
 		require.Contains(t, stderr.String(), "try           informer-debug top --attach http://127.0.0.1:1")

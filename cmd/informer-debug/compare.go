@@ -96,7 +96,7 @@ type compared struct {
 }
 
 // run compares. When ctx is over before it is sure, it returns what it has, with Unsure, and
-// errTimedOut.
+// exit.ErrTimedOut.
 func (c *comparison) run(ctx context.Context) (*compared, error) {
 	c.since = time.Now()
 	before, err := c.cached(ctx)

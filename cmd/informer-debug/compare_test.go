@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -29,10 +30,10 @@ func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 			time.AfterFunc(stuck, func() { srv.SetStuck(false) })
 
 			flags := checkFlags{timeout: 2 * time.Minute}
-			ctx, cancel := limited(t.Context(), flags.timeout)
+			ctx, cancel := exit.Limited(t.Context(), flags.timeout)
 			defer cancel()
 			began := time.Now()
-			err = unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
+			err = exit.Unfinished(ctx, flags.timeout, flags.run(ctx, s, v, "pods"))
 			require.Regexp(t, `^· \S+  waiting       pods: 1 of 2 objects differ, which may pass: the cache is complete up to version \d+, and the list of the server is of version \d+: no bookmark has come so far; .*\n$`, stderr.String())
 			if stuck < flags.timeout {
 				require.NoError(t, err)
@@ -40,7 +41,7 @@ func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, "--timeout of 2m0s is over")
-			require.Equal(t, exitTimeout, err.(*exitError).code)
+			require.Equal(t, exit.CodeTimeout, err.(*exit.Error).Code)
 			require.Equal(t, flags.timeout, time.Since(began))
 			require.Contains(t, stdout.String(), "pods: 1 of 2 objects differ at version ")
 			require.Contains(t, stdout.String(), "which may pass: the cache is complete up to version ")

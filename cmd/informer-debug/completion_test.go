@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -19,7 +20,7 @@ import (
 func completed(t *testing.T, args ...string) string {
 	t.Helper()
 	r := invoke(t, append([]string{"__complete"}, args...)...)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	lines := r.lines()
 	require.True(t, strings.HasPrefix(lines[len(lines)-1], ":"), r.out)
 	return strings.Join(lines[:len(lines)-1], " ")
@@ -78,7 +79,7 @@ func recordPods(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	r := invoke(t, "record", "pods", "-n", "shop", "-o", path, "--duration", "500ms", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	return path
 }
 

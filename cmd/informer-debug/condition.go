@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
@@ -50,17 +51,17 @@ func parseCondition(text string) (c condition, err error) {
 	case kind == forRV:
 		c.kind, c.rv = kind, value
 		if _, err := object.CompareRV(value, value); err != nil {
-			return c, usage("--for=%s: want a resource version, such as rv=1042", text)
+			return c, exit.Usage("--for=%s: want a resource version, such as rv=1042", text)
 		}
 	case strings.HasPrefix(text, forLag+"<"):
 		c.kind = forLag
 		if c.lag, err = time.ParseDuration(text[len(forLag)+1:]); err != nil || c.lag <= 0 {
-			return c, usage("--for=%s: want a duration of more than nothing, such as lag<1s", text)
+			return c, exit.Usage("--for=%s: want a duration of more than nothing, such as lag<1s", text)
 		}
 	case kind == forQueue:
 		c.kind = kind
 		if c.most, err = strconv.Atoi(value); err != nil || c.most < 0 {
-			return c, usage("--for=%s: want a number, such as queue=0", text)
+			return c, exit.Usage("--for=%s: want a number, such as queue=0", text)
 		}
 	case kind == forCondition:
 		c.kind = kind
@@ -68,7 +69,7 @@ func parseCondition(text string) (c condition, err error) {
 			c.value = "True"
 		}
 		if c.name == "" {
-			return c, usage("--for=%s: name the condition, such as condition=Ready", text)
+			return c, exit.Usage("--for=%s: name the condition, such as condition=Ready", text)
 		}
 	case kind == forPath:
 		c.kind = kind
@@ -77,11 +78,11 @@ func parseCondition(text string) (c condition, err error) {
 			where, c.value = value[:end+1], strings.TrimPrefix(value[end+1:], "=")
 		}
 		if c.path, err = jsonpath.ParsePath(where); err != nil {
-			return c, usage("--for: %w", err)
+			return c, exit.Usage("--for: %w", err)
 		}
 		c.value = unquoted(c.value)
 	default:
-		return c, usage("--for=%s: %s", text, wantCondition)
+		return c, exit.Usage("--for=%s: %s", text, wantCondition)
 	}
 	return c, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
@@ -35,11 +36,11 @@ func (f *connectFlags) check() error {
 	o := &f.load
 	switch {
 	case o.InsecureSkipTLSVerify && o.CertificateAuthority != "":
-		return usage("--insecure-skip-tls-verify and --certificate-authority contradict each other: leave one out")
+		return exit.Usage("--insecure-skip-tls-verify and --certificate-authority contradict each other: leave one out")
 	case o.Impersonate.UserName == "" && (o.Impersonate.UID != "" || len(o.Impersonate.Groups) > 0):
-		return usage("--as-uid and --as-group need --as: name the user to act as")
+		return exit.Usage("--as-uid and --as-group need --as: name the user to act as")
 	case o.Timeout < 0:
-		return usage("--request-timeout is %s: want 0 or more", o.Timeout)
+		return exit.Usage("--request-timeout is %s: want 0 or more", o.Timeout)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -56,7 +57,7 @@ of the cluster: WHOLE and PACKED are rather less than shown. A few KiB more or l
 The sample ends at ` + terminal.Bytes(mostSampled) + ` of a type, and at ` + fmt.Sprint(mostRequests) + ` requests; between the places, metadata is
 read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came short is said below the table.
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug cost
   informer-debug cost pods,secrets,nodes --keep spec.nodeName,status.phase
   informer-debug cost all --sample 2000 -o json`,
@@ -81,7 +82,7 @@ read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came 
 
 func (f *costFlags) check() error {
 	if f.to != "" {
-		return usage("cost reads a cluster: what the caches of a process have, \"informer-debug get --attach\" shows")
+		return exit.Usage("cost reads a cluster: what the caches of a process have, \"informer-debug get --attach\" shows")
 	}
 	if err := f.sightFlags.check(); err != nil {
 		return err
@@ -89,9 +90,9 @@ func (f *costFlags) check() error {
 	f.allNamespaces = f.namespace == ""
 	switch {
 	case f.sample <= 0 || f.sample > mostSample:
-		return usage("--sample is %d: want 1 to %d", f.sample, mostSample)
+		return exit.Usage("--sample is %d: want 1 to %d", f.sample, mostSample)
 	case !(f.qps > 0):
-		return usage("--qps is %v: want more than 0", f.qps)
+		return exit.Usage("--qps is %v: want more than 0", f.qps)
 	}
 	return nil
 }
@@ -108,12 +109,12 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 		cfg, targets, err = f.targets(ctx, s, types, c)
 	}
 	if err != nil {
-		return unfinished(ctx, 0, err)
+		return exit.Unfinished(ctx, 0, err)
 	}
 	defer targets[0].client.CloseIdleConnections()
 	r, err := newSampler(cfg, f)
 	if err != nil {
-		return &exitError{code: exitUnavailable, err: err}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	defer r.http.CloseIdleConnections()
 	var all costs
@@ -130,12 +131,12 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 	if len(all.Types) > 0 {
 		all.sum()
 		if err := all.write(s.Out, f); err != nil {
-			return unwritten(err)
+			return exit.Unwritten(err)
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return &exitError{code: exitRuntime, err: fmt.Errorf("interrupted: %d of %d types are measured", len(all.Types), len(targets))}
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("interrupted: %d of %d types are measured", len(all.Types), len(targets))}
 	case !slices.ContainsFunc(all.Types, func(t *cost) bool { return t.err == nil }):
 		first := all.Types[0]
 		return first.at.unavailable(fmt.Errorf("none of the types could be read: %w", first.err), first.err)
@@ -148,11 +149,11 @@ func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*confi
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
-		return nil, nil, &exitError{code: exitUnavailable, err: err}
+		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
-		return nil, nil, &exitError{code: exitUnavailable, err: err}
+		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	at := target{client: client, server: serverName(cfg.Host)}
 	asking, cancel := context.WithTimeoutCause(ctx, patienceWith(cfg), errors.New("the server does not say what it serves"))

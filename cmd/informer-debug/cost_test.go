@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -75,7 +76,7 @@ func TestCostIsWhatInformersHold(t *testing.T) {
 	const all = 2000
 	putPods(t, srv, all-1)
 	costs, r := costOf(t, "pods", "--sample=400", "--keep=spec.nodeName", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	c := costs.Types[0]
 	require.Equal(t, all, c.Objects)
 	require.Equal(t, 400, c.Sample)
@@ -126,7 +127,7 @@ func TestCostSpreadsItsSample(t *testing.T) {
 		require.NoError(t, err)
 	}
 	costs, r := costOf(t, "configmaps", "--sample=100", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	c := costs.Types[0]
 	require.Equal(t, 1000, c.Objects)
 	require.Equal(t, 100, c.Sample)
@@ -141,7 +142,7 @@ func TestCostSpreadsItsSample(t *testing.T) {
 
 	// With a selector the server does not say how many there are.
 	costs, r = costOf(t, "configmaps", "--sample=50", "--field-selector=metadata.namespace=shop", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, 1000, costs.Types[0].Objects, r.out)
 	require.Equal(t, 50, costs.Types[0].Sample, r.out)
 }
@@ -153,7 +154,7 @@ func TestCostGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	srv.SetAuthorizer(apiserver.Deny("", "nodes"))
 	r := invokeOne(t, newCost, "cost", "--qps=10000", "--keep=spec.nodeName", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.out, "nodes: could not be read: nodes is forbidden")
 	require.Regexp(t, `(?m)^pods +3 +3 .* KiB$`, r.out)
 	require.Regexp(t, `(?m)^secrets +1 +1 .* -$`, r.out, "secrets have no spec.nodeName")
@@ -163,7 +164,7 @@ func TestCostGoesOn(t *testing.T) {
 	require.NotContains(t, r.out, "events.events.k8s.io")
 
 	all, r := costOf(t, "nodes", server)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Contains(t, all.Types[0].Error, "forbidden")
 	require.Contains(t, r.errOut, `ask for the verbs "list" and "watch"`)
 }
@@ -187,7 +188,7 @@ func TestCostOutlivesTrouble(t *testing.T) {
 		srv.Faults().Add(apiserver.Fault{Verb: "list", Resource: "configmaps", Skip: 1, Do: []apiserver.Action{c.do}})
 		costs, r := costOf(t, "configmaps", "--sample=200", server)
 		srv.Faults().Clear()
-		require.Equal(t, exitOK, r.code, "%s: %s", name, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, "%s: %s", name, r.errOut)
 		t.Log(costs.Types[0].Short)
 		require.Contains(t, costs.Types[0].Short, c.want, name)
 		require.Equal(t, 10, costs.Types[0].Sample, name)
@@ -208,7 +209,7 @@ func TestCostReadsHugeObjects(t *testing.T) {
 	}
 	huge(10 << 20)
 	costs, r := costOf(t, "configmaps", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, 30, costs.Types[0].Sample)
 	require.Greater(t, costs.Types[0].ClientGo.Bytes, int64(10<<20))
 	huge(20 << 20)
@@ -228,12 +229,12 @@ func TestCostSaysWhatIsWrong(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"cost", "pods", "--sample=0", server}, exitUsage, "--sample is 0"},
-		{[]string{"cost", "pods", "--qps=0", server}, exitUsage, "--qps is 0"},
-		{[]string{"cost", "--attach=http://localhost:1"}, exitUsage, "get --attach"},
-		{[]string{"cost", "sheep", server}, exitUnavailable, "sheep"},
-		{[]string{"cost", "--server=" + page.URL}, exitUnavailable, "login"},
-		{[]string{"cost", "pods", "--server=http://127.0.0.1:1"}, exitUnavailable, "127.0.0.1:1"},
+		{[]string{"cost", "pods", "--sample=0", server}, exit.CodeUsage, "--sample is 0"},
+		{[]string{"cost", "pods", "--qps=0", server}, exit.CodeUsage, "--qps is 0"},
+		{[]string{"cost", "--attach=http://localhost:1"}, exit.CodeUsage, "get --attach"},
+		{[]string{"cost", "sheep", server}, exit.CodeUnavailable, "sheep"},
+		{[]string{"cost", "--server=" + page.URL}, exit.CodeUnavailable, "login"},
+		{[]string{"cost", "pods", "--server=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
 	} {
 		r := invokeOne(t, newCost, c.args...)
 		assert.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)

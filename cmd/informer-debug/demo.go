@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -27,9 +28,9 @@ type demoFlags struct {
 func (f *demoFlags) check() error {
 	switch {
 	case !(f.rate > 0 && f.rate <= maxRate):
-		return usage("--rate is %v: want more than 0 and at most %d changes a second", f.rate, maxRate)
+		return exit.Usage("--rate is %v: want more than 0 and at most %d changes a second", f.rate, maxRate)
 	case f.duration < 0:
-		return usage("--duration is %s: want 0 or more", f.duration)
+		return exit.Usage("--duration is %s: want 0 or more", f.duration)
 	}
 	return nil
 }
@@ -50,7 +51,7 @@ it from another terminal.
 
 ` + viewHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug demo
   informer-debug demo --rate 50 -o wide
   informer-debug demo leases --faults=false --duration 10s`,
@@ -88,21 +89,21 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 	defer srv.Close()
 	endpoint, err := s.listen(srv)
 	if err != nil {
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	if demo.duration > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, demo.duration, errDuration)
+		timed, cancel := context.WithTimeoutCause(ctx, demo.duration, exit.ErrDuration)
 		defer cancel()
 		ctx = timed
 	}
 	work := newWorkload(srv, demo.seed)
 	if err := work.begin(); err != nil {
-		return &exitError{code: exitRuntime, err: fmt.Errorf("workload: %w", err)}
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("workload: %w", err)}
 	}
 	c.State(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
 	with, err := newCompany(s.listenPage)
 	if err != nil {
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	defer with.close()
 	with.tour(c, endpoint.URL)
@@ -119,7 +120,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 	end()
 	tasks.Wait()
 	if err == nil && failure != nil {
-		err = &exitError{code: exitRuntime, err: fmt.Errorf("workload: %w", failure)}
+		err = &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("workload: %w", failure)}
 	}
 	return err
 }

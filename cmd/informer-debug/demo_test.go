@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
 // In these tests time is virtual and connections are in memory.
@@ -32,7 +34,7 @@ func demonstrate(t *testing.T, args ...string) (r result) {
 
 func TestDemoIsAliveWithinASecond(t *testing.T) {
 	r := demonstrate(t, "--duration", "1s")
-	assert.Equal(t, exitOK, r.code, r.errOut)
+	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
 	assert.Regexp(t, `(?m)^[+~-] .*\d+(ns|µs|ms)$|^[+~-] .* \d`, r.out)
 	assert.GreaterOrEqual(t, len(r.lines()), 1+6+3, r.out)
 }
@@ -41,7 +43,7 @@ func TestDemoIsAliveWithinASecond(t *testing.T) {
 // shown with what there was.
 func TestDemo(t *testing.T) {
 	r := demonstrate(t, "--duration", "100.02s", "--rate", "20")
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	faults := map[string]bool{}
 	for _, f := range regexp.MustCompile(`(?m)^\* \S+  fault         (.*)$`).FindAllStringSubmatch(r.errOut, -1) {
 		faults[f[1]] = true
@@ -81,13 +83,13 @@ func TestDemoFlags(t *testing.T) {
 	assert.NotEqual(t, first.out, other.out)
 
 	r := demonstrate(t, "leases", "--timeout", "10s", "--faults=false", "--watch-only", "-n", corev1.NamespaceNodeLease)
-	assert.Equal(t, exitTimeout, r.code, r.errOut)
+	assert.Equal(t, exit.CodeTimeout, r.code, r.errOut)
 	assert.Contains(t, r.out, "~ ")
 	assert.NotContains(t, r.errOut, "* ")
 	assert.NotContains(t, r.errOut, "! ")
 
 	r = demonstrate(t, "-c", "20", "-n", "bank", "-l", "app=api")
-	assert.Equal(t, exitOK, r.code, r.errOut)
+	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
 	assert.Len(t, r.lines(), 21)
 	assert.Equal(t, 20, strings.Count(r.out, "bank/api-"))
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -42,7 +43,7 @@ about TLS concern the process alone.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug describe pods/web-1 -n shop
   informer-debug describe pods/web-1 -n shop --attach http://localhost:6060
   informer-debug describe pods/web-1 -n shop --replay bug.recording`,
@@ -65,11 +66,11 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 	types, name, _ := strings.Cut(arg, "/")
 	switch {
 	case types == "" || name == "" || strings.Contains(name, "/"):
-		return usage("%q: want TYPE/NAME", arg)
+		return exit.Usage("%q: want TYPE/NAME", arg)
 	case look.allNamespaces:
-		return usage("an object by its name is in one namespace: leave out -A, or say -n")
+		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	case last < 0:
-		return usage("--last is %d: want 0 or more", last)
+		return exit.Usage("--last is %d: want 0 or more", last)
 	}
 	if look.to == "" && look.replay.file == "" {
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
@@ -83,7 +84,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 		return err
 	}
 	if ctx.Err() != nil {
-		return &exitError{code: exitRuntime, err: errInterrupted}
+		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 	}
 	if v.played != nil {
 		return describeRecorded(ctx, v, s.Out, types, name, last)
@@ -104,13 +105,13 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 		return err
 	}
 	if len(informers) != 1 {
-		return usage("%q means %d informers: want one TYPE", types, len(informers))
+		return exit.Usage("%q means %d informers: want one TYPE", types, len(informers))
 	}
 	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg, console: terminal.NewConsole(s, false)}
 	if err := d.read(ctx, name); err != nil {
 		return err
 	}
-	return unwritten(d.write(ctx, s.Out, last))
+	return exit.Unwritten(d.write(ctx, s.Out, last))
 }
 
 // description is an object as a cache and as the server have it.
@@ -131,7 +132,7 @@ type description struct {
 func (d *description) read(ctx context.Context, name string) error {
 	scopes, err := scopesOf(d.informer)
 	if err != nil {
-		return &exitError{code: exitUnavailable, err: err}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	mapping, err := d.at.resolve(ctx, scopes[0].resource, patienceWith(d.sight.config), d.console)
 	if err != nil {
@@ -143,7 +144,7 @@ func (d *description) read(ctx context.Context, name string) error {
 			d.key.Namespace = scopes[0].namespace
 		}
 		if d.key.Namespace == "" {
-			return usage("%s is in a namespace: say which with -n", d.called)
+			return exit.Usage("%s is in a namespace: say which with -n", d.called)
 		}
 	}
 	d.cached, err = d.sight.process.Object(ctx, d.informer.Which(), d.key)
@@ -161,7 +162,7 @@ func (d *description) read(ctx context.Context, name string) error {
 	case err != nil:
 		return d.at.unavailable(err, err)
 	case d.cached == nil && d.served == nil:
-		return &exitError{code: exitUnavailable, err: fmt.Errorf("%s is neither in the cache nor on the server", d.called)}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is neither in the cache nor on the server", d.called)}
 	}
 	d.events = readEvents(ctx, d.at.client, mapping.Kind.Kind, d.key, d.uid())
 	return nil

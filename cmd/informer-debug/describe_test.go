@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -18,7 +19,7 @@ import (
 func TestDescribeOnACluster(t *testing.T) {
 	srv, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "describe", "po/web-1", "-n", "shop", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", r.lines()[0])
 	require.Len(t, r.lines(), 4, r.out)
 	require.Equal(t, "The cluster has no Events of it.", r.lines()[3])
@@ -34,7 +35,7 @@ func TestDescribeOnACluster(t *testing.T) {
 		"an object by its name is in one namespace: leave out -A": {"pods/web-1", "-A"},
 	} {
 		r := invoke(t, append([]string{"describe", server}, args...)...)
-		require.NotEqual(t, exitOK, r.code)
+		require.NotEqual(t, exit.CodeOK, r.code)
 		require.Contains(t, r.errOut, want)
 	}
 }
@@ -47,7 +48,7 @@ func TestDescribeComparesAProcessWithTheServer(t *testing.T) {
 	web, describe := object.Key{Namespace: "shop", Name: "web-1"}, []string{"describe", "pods in namespace shop/web-1", "--attach=" + at.URL, server}
 
 	r := invoke(t, describe...)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.lines()[0], "as the server has it, with version 101.")
 	require.NotContains(t, r.out, "From the cache to the server", "a Go type and the server write the same object")
 
@@ -77,12 +78,12 @@ func TestDescribeSaysWhatControllersDo(t *testing.T) {
 	defer process.Close()
 	_, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "describe", "pods/bad", "-n", "shop", "--attach="+process.URL, server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.lines()[0], "pods/bad is in the cache, complete up to version ")
 	require.Contains(t, r.out, "The controller keeper failed on shop/bad")
 	require.NotContains(t, r.out, "\x1b")
 	r = invoke(t, "describe", "pods/bad", "--attach="+process.URL, server)
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, exit.CodeUsage, r.code)
 	require.Contains(t, r.errOut, "pods/bad is in a namespace: say which with -n")
 }
 
@@ -126,7 +127,7 @@ func TestDescribeShowsEvents(t *testing.T) {
 		return true
 	})
 	r := invoke(t, describe...)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, 1, requests)
 	require.Regexp(t, `\nEvents of it in the cluster:\n`+
 		`  AGE +TYPE +REASON +COUNT +MESSAGE\n`+
@@ -146,12 +147,12 @@ func TestDescribeShowsEvents(t *testing.T) {
 
 	srv.SetAuthorizer(apiserver.Deny("", "events"))
 	r = invoke(t, describe...)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Regexp(t, `\nIts Events may not be read: .*events is forbidden: .*\n$`, r.out)
 	srv.SetAuthorizer(nil)
 	srv.Faults().Add(apiserver.Fault{Resource: "events", Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
 	r = invoke(t, describe...)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.out, "\nIts Events could not be read: ")
 
 	// Events of what has no namespace are in one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -47,7 +48,7 @@ What is wrong comes first.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug doctor pods,deployments.apps -A --for 90s
   informer-debug doctor --attach http://localhost:6060`,
 		Args: cobra.MaximumNArgs(1),
@@ -64,13 +65,13 @@ What is wrong comes first.
 		}
 		switch {
 		case flags.allNamespaces && flags.namespace != "":
-			return usage("-n %s and -A contradict each other: leave one out", flags.namespace)
+			return exit.Usage("-n %s and -A contradict each other: leave one out", flags.namespace)
 		case flags.period <= 0:
-			return usage("--for is %s: want more than 0", flags.period)
+			return exit.Usage("--for is %s: want more than 0", flags.period)
 		case flags.to == "" && types == "":
-			return usage("name what to look at, for example \"pods\", or a running process with --attach")
+			return exit.Usage("name what to look at, for example \"pods\", or a running process with --attach")
 		case flags.to != "" && types != "":
-			return usage("doctor looks at all of a process: leave out %q, or --attach", types)
+			return exit.Usage("doctor looks at all of a process: leave out %q, or --attach", types)
 		}
 		return flags.run(cmd.Context(), s, types)
 	}
@@ -89,19 +90,19 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 		err = f.cluster(ctx, s, types, &found)
 	}
 	if ctx.Err() != nil {
-		return &exitError{code: exitRuntime, err: errInterrupted}
+		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 	}
 	found.order()
 	if err == nil || found.problems() > 0 { // what is known already may be the reason for err
 		if err := found.write(s.Out, f.output.value); err != nil {
-			return unwritten(err)
+			return exit.Unwritten(err)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if n := found.problems(); n > 0 {
-		return &exitError{code: exitFalse, err: fmt.Errorf("problems: %d", n)}
+		return &exit.Error{Code: exit.CodeFalse, Err: fmt.Errorf("problems: %d", n)}
 	}
 	return nil
 }
@@ -123,16 +124,16 @@ func (f *doctorFlags) cluster(ctx context.Context, s terminal.Streams, types str
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
-		return &exitError{code: exitUnavailable, err: err}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
-		return &exitError{code: exitUnavailable, err: err}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	defer client.CloseIdleConnections()
 	p, err := newProbe(cfg, found)
 	if err != nil {
-		return &exitError{code: exitUnavailable, err: err}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	defer p.http.CloseIdleConnections()
 	p.credentials(time.Now())
@@ -158,8 +159,8 @@ func cause(ctx context.Context, err error) error {
 	if e := context.Cause(ctx); e != nil {
 		return e
 	}
-	if _, ok := errors.AsType[*exitError](err); ok {
+	if _, ok := errors.AsType[*exit.Error](err); ok {
 		return err
 	}
-	return &exitError{code: exitUnavailable, err: err}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -19,7 +20,7 @@ import (
 func TestDoctorOfACluster(t *testing.T) {
 	srv, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "doctor", "po,nodes", "-n", "shop", "--for=10ms", server)
-	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
 	for _, want := range []string{
 		`(?m)^ok       clock: the same as the server's, to a few seconds$`,
 		`(?m)^ok       pods in namespace shop: these credentials may list$`,
@@ -34,7 +35,7 @@ func TestDoctorOfACluster(t *testing.T) {
 
 	srv.SetAuthorizer(apiserver.Deny("", "pods"))
 	r = invoke(t, "doctor", "po", "-n", "shop", "--for=10ms", server)
-	require.Equal(t, exitFalse, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeFalse, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "problem  pods in namespace shop: these credentials may not list; the role below would allow it\n")
 	require.Contains(t, r.out, "problem  pods in namespace shop: these credentials may not watch; the role below would allow it\n")
 	require.Equal(t, 1, strings.Count(r.out, "kind: Role\nmetadata:\n  name: informer-pods\n  namespace: shop\nrules:\n- apiGroups: [\"\"]\n  resources: [\"pods\"]\n"))
@@ -46,7 +47,7 @@ func TestDoctorOfACluster(t *testing.T) {
 func TestDoctorFindsAnOldServer(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
 	r := invoke(t, "doctor", "po", "-n", "shop", "--for=10ms", server)
-	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "warning  pods in namespace shop: the server has no streaming lists; ")
 }
 
@@ -54,7 +55,7 @@ func TestDoctorOfAProcess(t *testing.T) {
 	process := httptest.NewServer(program(t, false))
 	defer process.Close()
 	r := invoke(t, "doctor", "--for=10ms", "--attach="+process.URL)
-	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "ok       pods: Watching, 2 objects, complete up to version ")
 	require.Contains(t, r.out, "ok       keeper: 0 keys wait, 0 are worked on\n")
 	require.Contains(t, r.out, "warning  keeper: gave up on 1 requests; informer-debug why says which\n")
@@ -69,7 +70,7 @@ func TestDoctorOfAProcess(t *testing.T) {
 		{[]string{"doctor", "pods", "-A", "-n", "shop"}, "contradict each other"},
 	} {
 		r := invoke(t, c.args...)
-		require.Equal(t, exitUsage, r.code, r.errOut)
+		require.Equal(t, exit.CodeUsage, r.code, r.errOut)
 		require.Contains(t, r.errOut, c.want)
 	}
 }
@@ -88,7 +89,7 @@ func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
 	defer alone.Close()
 
 	r := invoke(t, "doctor", "--for=10ms", "--attach="+both.URL)
-	require.Equal(t, exitOK, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "warning  pods in namespace shop: 2 informers cache the same objects as *v1.Pod; share one")
 	r = invoke(t, "doctor", "--for=10ms", "--attach="+alone.URL)
 	require.Contains(t, r.out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", 1001))
@@ -96,7 +97,7 @@ func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
 	srv.Down()
 	require.Eventually(t, func() bool { return i.Status().Reflector.Attempts > 0 }, 10*time.Second, time.Millisecond)
 	r = invoke(t, "doctor", "--for=10ms", "--attach="+alone.URL)
-	require.Equal(t, exitFalse, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeFalse, r.code, r.out+r.errOut)
 	require.Contains(t, r.out, "problem  pods in namespace shop: the cache is stale, as of version ")
 	require.Contains(t, r.errOut, "problems: 1")
 }

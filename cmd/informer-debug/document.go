@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/internal/printable"
 )
 
@@ -54,7 +55,7 @@ func (o *output) document(w io.Writer, terminal bool, trees []map[string]any, si
 func (o *output) fill(w io.Writer, execute func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := execute(&limitedWriter{to: &b, left: mostOutput}); err != nil {
-		return &exitError{code: exitRuntime, err: fmt.Errorf("-o %s: %w", o.form, err)}
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("-o %s: %w", o.form, err)}
 	}
 	_, err := b.WriteTo(w)
 	return err

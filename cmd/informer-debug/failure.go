@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -63,9 +64,9 @@ func (t target) refusal(f *failure.Failure) error {
 	_, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err)
 	switch {
 	case rejected(f.Err):
-		e.code, e.hint = exitUsage, "the server rejects the request: check --field-selector, --selector and --initial"
+		e.Code, e.Hint = exit.CodeUsage, "the server rejects the request: check --field-selector, --selector and --initial"
 	case undecodable, unrecorded:
-		e.code, e.hint = exitRuntime, ""
+		e.Code, e.Hint = exit.CodeRuntime, ""
 	}
 	return e
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/snapshot"
@@ -71,31 +72,31 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 func (f *viewFlags) check() (err error) {
 	switch {
 	case f.allNamespaces && f.namespace != "":
-		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
+		return exit.Usage("-n %s and -A contradict each other: leave one out", f.namespace)
 	case f.namespace != "" && len(validation.IsDNS1123Label(f.namespace)) > 0:
-		return usage("--namespace %q: want the name of one namespace, or -A for all", f.namespace)
+		return exit.Usage("--namespace %q: want the name of one namespace, or -A for all", f.namespace)
 	case f.count < 0:
-		return usage("--count is %d: want 0 or more", f.count)
+		return exit.Usage("--count is %d: want 0 or more", f.count)
 	case f.timeout < 0:
-		return usage("--timeout is %s: want 0 or more", f.timeout)
+		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
 	case f.output.value == "name" && (f.diff || f.stage):
-		return usage("--diff and --stage have no place in -o name: leave them out")
+		return exit.Usage("--diff and --stage have no place in -o name: leave them out")
 	case f.output.value != "" && f.output.value != "wide" && f.diff:
-		return usage("--diff is about the table: -o %s has old and new values without it", f.output.value)
+		return exit.Usage("--diff is about the table: -o %s has old and new values without it", f.output.value)
 	}
 	f.only = nil
 	for _, text := range f.onlyTexts {
 		place, err := jsonpath.ParsePath(text)
 		if err != nil {
-			return usage("--only: %w", err)
+			return exit.Usage("--only: %w", err)
 		}
 		f.only = append(f.only, place)
 	}
 	if f.labels, err = labels.Parse(f.selector); err != nil {
-		return usage("--selector %q: %w", f.selector, err)
+		return exit.Usage("--selector %q: %w", f.selector, err)
 	}
 	if f.fields, err = fields.ParseSelector(f.fieldSelector); err != nil {
-		return usage("--field-selector %q: %w", f.fieldSelector, err)
+		return exit.Usage("--field-selector %q: %w", f.fieldSelector, err)
 	}
 	return nil
 }

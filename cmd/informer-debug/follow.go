@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
@@ -30,13 +31,13 @@ func newFollower(s terminal.Streams, attach *attachFlags, flags *viewFlags, arg 
 	out := flags.output.value
 	switch {
 	case f.typ == "" || strings.Contains(f.key.Name, "/"):
-		return nil, usage("%q: want TYPE or TYPE/NAME", arg)
+		return nil, exit.Usage("%q: want TYPE or TYPE/NAME", arg)
 	case flags.selector != "" || flags.fieldSelector != "" || flags.metadataOnly:
-		return nil, usage("--selector, --field-selector and --metadata-only make no sense with --attach: the process's own informer says what it watches")
+		return nil, exit.Usage("--selector, --field-selector and --metadata-only make no sense with --attach: the process's own informer says what it watches")
 	case flags.diff || flags.stage || len(flags.only) > 0:
-		return nil, usage("--only, --diff and --stage make no sense with --attach: the process tells of keys and no objects, and each event has its times")
+		return nil, exit.Usage("--only, --diff and --stage make no sense with --attach: the process tells of keys and no objects, and each event has its times")
 	case out != "" && out != "json" && out != "jsonl":
-		return nil, usage("-o %s makes no sense with --attach: the process tells of keys and no objects", out)
+		return nil, exit.Usage("-o %s makes no sense with --attach: the process tells of keys and no objects", out)
 	}
 	return f, nil
 }
@@ -44,7 +45,7 @@ func newFollower(s terminal.Streams, attach *attachFlags, flags *viewFlags, arg 
 // run prints events until ctx is done, enough were shown, or the process ends.
 func (f *follower) run(ctx context.Context) error {
 	if f.flags.timeout > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, f.flags.timeout, errTimedOut)
+		timed, cancel := context.WithTimeoutCause(ctx, f.flags.timeout, exit.ErrTimedOut)
 		defer cancel()
 		ctx = timed
 	}
@@ -53,7 +54,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	if err := f.begin(ctx, process, called); err != nil {
-		return unlessLeft(err)
+		return exit.UnlessLeft(err)
 	}
 	shown := 0
 	for event, err := range process.Events(ctx, f.typ, f.key) {
@@ -64,21 +65,21 @@ func (f *follower) run(ctx context.Context) error {
 			return f.attach.unanswered(ctx, called, err)
 		}
 		if err := f.print(&event); err != nil {
-			return &exitError{code: exitRuntime, err: err}
+			return &exit.Error{Code: exit.CodeRuntime, Err: err}
 		}
 		if shown++; shown == f.flags.count {
 			return nil
 		}
 	}
 	switch {
-	case errors.Is(context.Cause(ctx), errTimedOut) && f.attach.silence.unheard() != nil:
+	case errors.Is(context.Cause(ctx), exit.ErrTimedOut) && f.attach.silence.unheard() != nil:
 		return f.flags.timedOut(f.attach.silence.unheard())
-	case errors.Is(context.Cause(ctx), errTimedOut):
-		return &exitError{code: exitTimeout, err: fmt.Errorf("%s: %d events in %s", called, shown, f.flags.timeout)}
+	case errors.Is(context.Cause(ctx), exit.ErrTimedOut):
+		return &exit.Error{Code: exit.CodeTimeout, Err: fmt.Errorf("%s: %d events in %s", called, shown, f.flags.timeout)}
 	case ctx.Err() != nil:
 		return nil
 	}
-	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", called, errEnded)}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", called, errEnded)}
 }
 
 // begin says what is followed. That nothing is called so is no failure: an informer may yet come.

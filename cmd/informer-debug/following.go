@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -32,7 +33,7 @@ type rowChange struct {
 func (g *getter) follow(ctx context.Context, types, name string) error {
 	names := g.sight.names(types)
 	if len(names) != 1 {
-		return usage("%q means %d informers: --watch follows one TYPE", types, len(names))
+		return exit.Usage("%q means %d informers: --watch follows one TYPE", types, len(names))
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var feeding sync.WaitGroup
@@ -71,7 +72,7 @@ func (g *getter) follow(ctx context.Context, types, name string) error {
 				first = append(first, c.item)
 			default:
 				if err := g.printChange(c); err != nil {
-					return unwritten(err)
+					return exit.Unwritten(err)
 				}
 			}
 			if g.count > 0 && g.printed >= g.count {
@@ -101,13 +102,13 @@ func (g *getter) begin(ctx context.Context, types string, first group) error {
 			break
 		}
 		if err := g.add(rowChange{event: rowAdded, item: one}); err != nil {
-			return unwritten(err)
+			return exit.Unwritten(err)
 		}
 	}
 	if g.rows == nil {
 		return nil
 	}
-	return unwritten(g.rows.Write())
+	return exit.Unwritten(g.rows.Write())
 }
 
 // printChange shows one change.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
@@ -56,27 +57,27 @@ func (f *getFlags) add(cmd *cobra.Command) {
 // check finds contradictions and reads the place to sort by.
 func (f *getFlags) check() error {
 	if !f.output.ofTable() && (f.showLabels || len(f.labelColumns) > 0) {
-		return usage("--show-labels and --label-columns are about the table: leave out -o %s", f.output.form)
+		return exit.Usage("--show-labels and --label-columns are about the table: leave out -o %s", f.output.form)
 	}
 	f.watch = f.watch || f.watchOnly
 	switch {
 	case f.count < 0:
-		return usage("--count is %d: want 0 or more", f.count)
+		return exit.Usage("--count is %d: want 0 or more", f.count)
 	case f.timeout < 0:
-		return usage("--timeout is %s: want 0 or more", f.timeout)
+		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
 	case f.count > 0 && !f.watch:
-		return usage("--count ends what --watch shows: say --watch, too")
+		return exit.Usage("--count ends what --watch shows: say --watch, too")
 	case f.watchEvents && !f.watch:
-		return usage("--output-watch-events is about what --watch shows: say --watch, too")
+		return exit.Usage("--output-watch-events is about what --watch shows: say --watch, too")
 	case f.watchEvents && slices.Contains([]string{asName, asJSONPath, asTemplate}, f.output.form):
-		return usage("--output-watch-events has no place in -o %s: leave it out, or use a table, json, jsonl or yaml", f.output.form)
+		return exit.Usage("--output-watch-events has no place in -o %s: leave it out, or use a table, json, jsonl or yaml", f.output.form)
 	}
 	if f.sortBy == "" {
 		return nil
 	}
 	order, err := jsonpath.ParsePath(f.sortBy)
 	if err != nil {
-		return usage("--sort-by: %w", err)
+		return exit.Usage("--sort-by: %w", err)
 	}
 	f.order = &order
 	return nil
@@ -115,7 +116,7 @@ TYPE get lists the informers.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug get deploy,rs,po -n shop
   informer-debug get --attach http://localhost:6060
   informer-debug get pods -n shop -w --output-watch-events
@@ -136,18 +137,18 @@ TYPE get lists the informers.
 		if err := errors.Join(look.check(), flags.check()); err != nil {
 			return err
 		}
-		ctx, cancel := limited(cmd.Context(), flags.timeout)
+		ctx, cancel := exit.Limited(cmd.Context(), flags.timeout)
 		defer cancel()
 		err := runGet(ctx, s, &look, &flags, args)
 		if flags.watch {
-			err = unlessLeft(err)
+			err = exit.UnlessLeft(err)
 		}
-		if err == nil && errors.Is(context.Cause(ctx), errTimedOut) {
+		if err == nil && errors.Is(context.Cause(ctx), exit.ErrTimedOut) {
 			over := fmt.Errorf("--timeout of %s is over", flags.timeout)
 			if missing := look.silence.unheard(); missing != nil {
 				over = fmt.Errorf("%w: %w", over, missing)
 			}
-			err = &exitError{code: exitTimeout, err: over}
+			err = &exit.Error{Code: exit.CodeTimeout, Err: over}
 		}
 		return err
 	}
@@ -164,16 +165,16 @@ func runGet(ctx context.Context, s terminal.Streams, look *sightFlags, flags *ge
 		types, name, named = strings.Cut(args[0], "/")
 	}
 	if strings.Contains(name, "/") || len(args) > 0 && types == "" || named && name == "" {
-		return usage("%q: want TYPE, TYPE NAME or TYPE/NAME", strings.Join(args, " "))
+		return exit.Usage("%q: want TYPE, TYPE NAME or TYPE/NAME", strings.Join(args, " "))
 	}
 	if name != "" && look.allNamespaces {
-		return usage("an object by its name is in one namespace: leave out -A, or say -n")
+		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	}
 	if name != "" && look.to == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
 	if flags.watch && look.replay.file != "" {
-		return usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.replay.file)
+		return exit.Usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.replay.file)
 	}
 	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
 	if err != nil {
@@ -200,9 +201,9 @@ func runGet(ctx context.Context, s terminal.Streams, look *sightFlags, flags *ge
 func (f *getFlags) overBefore(ctx context.Context, missing error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		return &exitError{code: exitRuntime, err: errInterrupted}
+		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 	case missing == nil:
 		return nil
 	}
-	return &exitError{code: exitTimeout, err: fmt.Errorf("--timeout of %s is over: %w", f.timeout, missing)}
+	return &exit.Error{Code: exit.CodeTimeout, Err: fmt.Errorf("--timeout of %s is over: %w", f.timeout, missing)}
 }

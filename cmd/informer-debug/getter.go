@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -61,7 +62,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	if err := g.sort(groups); err != nil {
 		return err
 	}
-	return unwritten(g.print(ctx, groups, name != ""))
+	return exit.Unwritten(g.print(ctx, groups, name != ""))
 }
 
 // noteWithheld says what of the objects is not shown.
@@ -96,14 +97,14 @@ func (g *getter) sort(groups []group) error {
 	for _, one := range groups {
 		some, err := sortBy(*g.order, one)
 		if err != nil {
-			return usage("--sort-by: %w", err)
+			return exit.Usage("--sort-by: %w", err)
 		}
 		if found = found || some; len(one) > 0 {
 			withheld = one[0].withheld
 		}
 	}
 	if !found && withheld != "" {
-		return usage("--sort-by %s: no object shows anything there: %s", g.sortBy, withheld)
+		return exit.Usage("--sort-by %s: no object shows anything there: %s", g.sortBy, withheld)
 	}
 	return nil
 }
@@ -175,7 +176,7 @@ func (g *getter) columnCells(tree map[string]any) (cells []string, err error) {
 	for n := range g.output.columns {
 		text, err := g.output.columns[n].cell(tree)
 		if err != nil {
-			return nil, &exitError{code: exitRuntime, err: err}
+			return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 		}
 		cells = append(cells, text)
 	}

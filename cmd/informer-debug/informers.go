@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -15,7 +16,7 @@ import (
 // informers shows the informers of a process: a line for each, or what it says of them.
 func (g *getter) informers(ctx context.Context) error {
 	if g.order != nil || g.showLabels || len(g.labelColumns) > 0 {
-		return usage("--sort-by, --show-labels and --label-columns are about objects: name a TYPE")
+		return exit.Usage("--sort-by, --show-labels and --label-columns are about objects: name a TYPE")
 	}
 	status, err := g.sight.process.Status(ctx)
 	if err != nil {
@@ -23,7 +24,7 @@ func (g *getter) informers(ctx context.Context) error {
 	}
 	switch {
 	case g.output.form == asJSON:
-		return unwritten(debug.WriteJSON(g.Out, status.Informers))
+		return exit.Unwritten(debug.WriteJSON(g.Out, status.Informers))
 	case g.output.needsObjects():
 		var b bytes.Buffer
 		var trees []map[string]any
@@ -33,11 +34,11 @@ func (g *getter) informers(ctx context.Context) error {
 		if err := json.Unmarshal(b.Bytes(), &trees); err != nil {
 			return err
 		}
-		return unwritten(g.trees(trees, false))
+		return exit.Unwritten(g.trees(trees, false))
 	case g.output.form == asName:
 		for n := range status.Informers {
 			if _, err := fmt.Fprintln(g.Out, terminal.OneLine(status.Informers[n].Reflector.Resource)); err != nil {
-				return unwritten(err)
+				return exit.Unwritten(err)
 			}
 		}
 		return nil
@@ -57,5 +58,5 @@ func (g *getter) informers(ctx context.Context) error {
 		t.Row(i.Reflector.Resource, i.Reflector.State.String(), strconv.FormatBool(i.Synced), strconv.Itoa(i.Objects), terminal.OrDash(i.RV),
 			strconv.Itoa(len(i.Handlers)), behind, strconv.FormatUint(i.Reflector.Failures, 10), terminal.OrDash(i.Type), i.Store.String(), terminal.OrDash(i.Cluster))
 	}
-	return unwritten(t.Write())
+	return exit.Unwritten(t.Write())
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -40,7 +41,7 @@ func readObject(ctx context.Context, v *sight, which debug.Which, key object.Key
 		return one, nil
 	}
 	if err := json.Unmarshal(o.Contents, &one.tree); err != nil { // with integers as the server's are
-		return nil, &exitError{code: exitRuntime, err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
 	}
 	return one, nil
 }

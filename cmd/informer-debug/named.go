@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -17,7 +18,7 @@ func chosen(all []debug.Informer, types string, attached bool) (found []debug.In
 		return all, nil
 	}
 	if len(all) == 0 {
-		return nil, &exitError{code: exitUnavailable, err: errors.New("the process shows no informers")}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process shows no informers")}
 	}
 	if types == "" {
 		return all, nil
@@ -36,7 +37,7 @@ func chosen(all []debug.Informer, types string, attached bool) (found []debug.In
 			for _, i := range all {
 				names = append(names, i.Reflector.Resource)
 			}
-			return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("no informer is called %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
+			return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", word, strings.Join(slices.Compact(names), "; "))}
 		}
 	}
 	return found, nil

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -32,7 +33,7 @@ func TestWatchOnlyWhatChangesAField(t *testing.T) {
 			require.NoError(t, srv.Delete(pods(), object.Key{Namespace: "shop", Name: "web-2"}))
 		})
 		r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "-o", "name", "--only", only, "--timeout", "1s", server}, around(&stdout, &stderr))
-		require.Equal(t, exitTimeout, r.code, r.errOut)
+		require.Equal(t, exit.CodeTimeout, r.code, r.errOut)
 		require.Equal(t, want, strings.ReplaceAll(strings.TrimSpace(r.out), "\n", ","), only)
 	}
 }
@@ -42,7 +43,7 @@ func TestWatchShowsOldAndNewValues(t *testing.T) {
 	var stdout, stderr transcript
 	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "--watch-only", "--diff", "-c", "1", server}, around(&stdout, &stderr))
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, "    status.phase: Running→Failed", r.lines()[2])
 
 	stdout, stderr = transcript{}, transcript{}
@@ -71,7 +72,7 @@ func TestSecretsChangeWithoutTheirValues(t *testing.T) {
 	var stdout, stderr transcript
 	stderr.when("synced", func() { secret("after") })
 	r := finish(t, t.Context(), []string{"watch", "secrets", "-n", "shop", "--watch-only", "--diff", "-o", "wide", "-c", "1", server}, around(&stdout, &stderr))
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, "    data.password", r.lines()[2])
 	require.NotContains(t, r.out, "YWZ0ZXI")
 	stdout, stderr = transcript{}, transcript{}
@@ -86,7 +87,7 @@ func TestStagesInATable(t *testing.T) {
 	var stdout, stderr transcript
 	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods/web-1", "-n", "shop", "--stage", "-o", "wide", "-c", "2", server}, around(&stdout, &stderr))
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	lines := r.lines()
 	require.Equal(t, strings.Fields("TIME AGE KEY RV RECEIVED DECODED QUEUED APPLIED TOLD UID CHANGED"), strings.Fields(lines[0]))
 	at := strings.Index(lines[0], "UID")
@@ -104,7 +105,7 @@ func TestWhatWatchCannotShow(t *testing.T) {
 		{"pods --stage --attach http://localhost:1", "each event has its times"},
 	} {
 		r := invoke(t, append([]string{"watch"}, strings.Fields(c.args)...)...)
-		require.Equal(t, exitUsage, r.code, c.args)
+		require.Equal(t, exit.CodeUsage, r.code, c.args)
 		require.Contains(t, r.errOut, c.want)
 	}
 }

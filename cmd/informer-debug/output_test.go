@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -81,7 +82,7 @@ func TestGetInEachForm(t *testing.T) {
 		args := append([]string{"get", "-n", "shop", server}, c.args...)
 		args[len(args)-1] = strings.Replace(args[len(args)-1], "=FILE", "="+template, 1)
 		r := invoke(t, args...)
-		require.Equal(t, exitOK, r.code, "%v: %s", args, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, "%v: %s", args, r.errOut)
 		require.Equal(t, c.want, r.out, c.args)
 	}
 }
@@ -158,17 +159,17 @@ func TestWhatGetCannotShow(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"pods", "-o", "xml", server}, exitUsage, "want one of table, wide, json, jsonl, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,..."},
-		{[]string{"pods", "-o", "jsonpath", server}, exitUsage, "the template is missing: want for example jsonpath='{.metadata.name}'"},
-		{[]string{"pods", "-o", "jsonpath={.a", server}, exitUsage, "the brace is not closed"},
-		{[]string{"pods", "-o", "go-template={{.a", server}, exitUsage, "unclosed action"},
-		{[]string{"pods", "-o", "go-template={{.metadata.a.b.c | len}}", server}, exitRuntime, "-o go-template: "},
-		{[]string{"pods", "-o", "custom-columns=NAME", server}, exitUsage, "want HEADER:PATH"},
-		{[]string{"pods", "-o", "jsonpath-file=/none", server}, exitUsage, "no such file"},
-		{[]string{"pods", "--sort-by", "{.a", server}, exitUsage, "--sort-by: jsonpath"},
-		{[]string{"pods", "-o", "json", "-L", "app", server}, exitUsage, "--show-labels and --label-columns are about the table"},
-		{[]string{"pods", "--sort-by=.metadata.creationTimestamp", without}, exitUsage, "no object shows anything there: this process shows no contents"},
-		{[]string{"--sort-by=.name", without}, exitUsage, "are about objects: name a TYPE"},
+		{[]string{"pods", "-o", "xml", server}, exit.CodeUsage, "want one of table, wide, json, jsonl, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,..."},
+		{[]string{"pods", "-o", "jsonpath", server}, exit.CodeUsage, "the template is missing: want for example jsonpath='{.metadata.name}'"},
+		{[]string{"pods", "-o", "jsonpath={.a", server}, exit.CodeUsage, "the brace is not closed"},
+		{[]string{"pods", "-o", "go-template={{.a", server}, exit.CodeUsage, "unclosed action"},
+		{[]string{"pods", "-o", "go-template={{.metadata.a.b.c | len}}", server}, exit.CodeRuntime, "-o go-template: "},
+		{[]string{"pods", "-o", "custom-columns=NAME", server}, exit.CodeUsage, "want HEADER:PATH"},
+		{[]string{"pods", "-o", "jsonpath-file=/none", server}, exit.CodeUsage, "no such file"},
+		{[]string{"pods", "--sort-by", "{.a", server}, exit.CodeUsage, "--sort-by: jsonpath"},
+		{[]string{"pods", "-o", "json", "-L", "app", server}, exit.CodeUsage, "--show-labels and --label-columns are about the table"},
+		{[]string{"pods", "--sort-by=.metadata.creationTimestamp", without}, exit.CodeUsage, "no object shows anything there: this process shows no contents"},
+		{[]string{"--sort-by=.name", without}, exit.CodeUsage, "are about objects: name a TYPE"},
 	} {
 		r := invoke(t, append([]string{"get"}, c.args...)...)
 		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)

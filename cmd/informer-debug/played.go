@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
@@ -44,7 +45,7 @@ func noReplay(cmd *cobra.Command, instead string) {
 		if *file == "" {
 			return nil
 		}
-		return usage("--replay: %s", fmt.Sprintf(instead, *file))
+		return exit.Usage("--replay: %s", fmt.Sprintf(instead, *file))
 	}
 }
 
@@ -66,14 +67,14 @@ func (f *replaySource) open(types, namespace string, c *terminal.Console) (*play
 		for word := range strings.SplitSeq(types, ",") {
 			arg, err := object.ParseResourceArg(word)
 			if err != nil {
-				return nil, usage("%w", err)
+				return nil, exit.Usage("%w", err)
 			}
 			args = append(args, arg)
 		}
 	}
 	file, err := recording.Open(f.file)
 	if err != nil {
-		return nil, &exitError{code: exitRuntime, err: err}
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	p, err := f.play(file, args, namespace, c)
 	if err != nil {
@@ -104,7 +105,7 @@ func (f *replaySource) play(file *recording.File, args []object.GVR, namespace s
 	p.replay = file.Replay(recording.ReplayOptions{Speed: f.times, From: p.began})
 	p.client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
-		return nil, &exitError{code: exitRuntime, err: err}
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	p.restore = jitter.Longest()
 	return p, nil
@@ -124,7 +125,7 @@ func (p *played) target(q *recording.Request) (target, error) {
 // over waits until the recording is over.
 func (p *played) over(ctx context.Context) error {
 	if err := p.replay.Wait(ctx); err != nil {
-		return &exitError{code: exitRuntime, err: err, hint: "the recorded informer went another way: other options, or another version"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer went another way: other options, or another version"}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -60,7 +61,7 @@ func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 			return nil
 		}
 	}
-	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s: %w", p.sight.called, errEnded)}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", p.sight.called, errEnded)}
 }
 
 func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-chan error) error {

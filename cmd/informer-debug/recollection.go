@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
@@ -29,12 +30,12 @@ func describeRecorded(ctx context.Context, v *sight, w io.Writer, types, name st
 	case err != nil:
 		return err
 	case len(found) != 1:
-		return usage("%q means %d informers of %s: want one; -n may choose among them", types, len(found), v.called)
+		return exit.Usage("%q means %d informers of %s: want one; -n may choose among them", types, len(found), v.called)
 	}
 	o := &found[0]
 	key := object.Key{Namespace: o.recordedNamespace(v.flags.namespace), Name: name}
 	if key.Namespace == "" && o.target.mapping.Namespaced {
-		return usage("%s/%s is in a namespace: say which with -n", types, name)
+		return exit.Usage("%s/%s is in a namespace: say which with -n", types, name)
 	}
 	r := recollection{called: types + "/" + name, informer: &debug.Informer{Status: o.informer.Status()}}
 	which := r.informer.Which()
@@ -50,9 +51,9 @@ func describeRecorded(ctx context.Context, v *sight, w io.Writer, types, name st
 		return v.unanswered(ctx, err)
 	}
 	if r.entries = timeline.Entries; r.cached == nil && len(r.entries) == 0 {
-		return &exitError{code: exitUnavailable, err: fmt.Errorf("nothing is known of %s: it is not in the cache at the end of %s, and in no change before", r.called, v.called)}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing is known of %s: it is not in the cache at the end of %s, and in no change before", r.called, v.called)}
 	}
-	return unwritten(r.write(w, last))
+	return exit.Unwritten(r.write(w, last))
 }
 
 // write leaves out when something happened: that was while it was played.

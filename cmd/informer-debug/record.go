@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -33,19 +34,19 @@ func (f *recordFlags) check() error {
 	}
 	switch {
 	case f.file == "":
-		return usage("name the file to write with -o, for example -o bug.recording")
+		return exit.Usage("name the file to write with -o, for example -o bug.recording")
 	case f.sight.to != "" && (f.sight.allNamespaces || f.sight.selector != ""):
-		return usage("-A and -l make no sense with --attach: the process says what it records")
+		return exit.Usage("-A and -l make no sense with --attach: the process says what it records")
 	case f.sight.to != "" && f.secrets:
-		return usage("--include-secrets makes no sense with --attach: a process does not show what Secrets hold; copy the file that it writes")
+		return exit.Usage("--include-secrets makes no sense with --attach: a process does not show what Secrets hold; copy the file that it writes")
 	case f.duration < 0:
-		return usage("--duration is %s: want 0 or more", f.duration)
+		return exit.Usage("--duration is %s: want 0 or more", f.duration)
 	case f.maxSize == "":
 		return nil
 	}
 	size, err := resource.ParseQuantity(f.maxSize)
 	if err != nil || size.Value() < 1<<20 {
-		return usage("--max-size %q: want at least 1Mi", f.maxSize)
+		return exit.Usage("--max-size %q: want at least 1Mi", f.maxSize)
 	}
 	f.size = size.Value()
 	return nil
@@ -73,16 +74,16 @@ out.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug record pods -A -o bug.recording
   informer-debug record pods,nodes -n shop -o bug.recording --duration 10m --max-size 64Mi
   informer-debug record --attach http://localhost:6060 -o bug.recording --duration 5s`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.sight.to == "" && len(args) == 0:
-				return usage("name what to record, for example \"pods\", or a process that records with --attach")
+				return exit.Usage("name what to record, for example \"pods\", or a process that records with --attach")
 			case f.sight.to != "" && len(args) > 0:
-				return usage("%s: with --attach the process says what it records; leave it out", args[0])
+				return exit.Usage("%s: with --attach the process says what it records; leave it out", args[0])
 			}
 			return nil
 		},
@@ -101,7 +102,7 @@ out.
 		load.Namespace, load.Logger = f.sight.namespace, c.Logger()
 		cfg, err := config.LoadWith(load)
 		if err != nil {
-			return &exitError{code: exitUnavailable, err: err}
+			return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 		}
 		return f.run(cmd.Context(), cfg, strings.Join(args, ","), c)
 	}
@@ -127,7 +128,7 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
 	recorder, err := recording.Create(f.file, recording.Options{MaxSize: f.size, IncludeSecrets: f.secrets})
 	if err != nil {
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	began := time.Now()
 	cfg.Recorder = recorder
@@ -138,7 +139,7 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 	case failed != nil:
 		return failed
 	case closed != nil:
-		return &exitError{code: exitRuntime, err: closed, hint: "what came before is in the file"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "what came before is in the file"}
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 		if failed := f.sight.unanswered(ctx, called, err); failed != nil {
 			return failed
 		}
-		return &exitError{code: exitUnavailable, err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.silent(called))}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.silent(called))}
 	}
 	defer from.Close()
 	began := time.Now()
@@ -167,14 +168,14 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	}
 	switch {
 	case status.Size == 0 && err != nil:
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	case err == nil && ctx.Err() == nil:
 		c.Trouble(time.Now(), "%-12s  the process has ended it, or has left its oldest requests out", "recording")
 		return nil
 	case err == nil || endedWell(ctx, err) == nil:
 		return nil
 	}
-	return &exitError{code: exitRuntime, err: err}
+	return &exit.Error{Code: exit.CodeRuntime, Err: err}
 }
 
 // limited ends ctx after --duration.
@@ -182,7 +183,7 @@ func (f *recordFlags) limited(ctx context.Context) (context.Context, context.Can
 	if f.duration == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, f.duration, errDuration)
+	return context.WithTimeoutCause(ctx, f.duration, exit.ErrDuration)
 }
 
 // watch runs the informers.
@@ -212,7 +213,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 
 // endedWell drops an error that is only that somebody wanted an end.
 func endedWell(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (errors.Is(context.Cause(ctx), errDuration) || errors.Is(ctx.Err(), context.Canceled)) {
+	if ctx.Err() != nil && (errors.Is(context.Cause(ctx), exit.ErrDuration) || errors.Is(ctx.Err(), context.Canceled)) {
 		return nil
 	}
 	return err

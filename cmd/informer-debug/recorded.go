@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -32,7 +33,7 @@ func (f *sightFlags) openRecording(ctx context.Context, s terminal.Streams, type
 	for _, q := range p.found {
 		if err := v.again(running, q, recorder); err != nil {
 			v.close()
-			return nil, &exitError{code: exitRuntime, err: err}
+			return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 		}
 	}
 	v.process = debug.New(debug.Options{Program: "recording", Informers: debug.Of(v), Recorder: recorder, Contents: true}).Client()
@@ -61,7 +62,7 @@ func (v *sight) again(ctx context.Context, q *recording.Request, recorder *fligh
 	default:
 		o.informer = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
 	}
-	v.start(ctx, o, func(f *failure.Failure) error { return &exitError{code: exitRuntime, err: f} })
+	v.start(ctx, o, func(f *failure.Failure) error { return &exit.Error{Code: exit.CodeRuntime, Err: f} })
 	return nil
 }
 
@@ -70,7 +71,7 @@ func (v *sight) recordedAs(types string) (all []own, err error) {
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
 		if err != nil {
-			return nil, usage("%w", err)
+			return nil, exit.Usage("%w", err)
 		}
 		for _, o := range v.informers {
 			if isOf(o.target.mapping.Resource, arg) {

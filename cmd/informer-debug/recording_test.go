@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -65,7 +66,7 @@ func TestRecordAndReplay(t *testing.T) {
 			var stdout, stderr transcript
 			began := time.Now()
 			code := run(t.Context(), []string{"replay", path, "pods", "-o", "name", "--speed", speed}, around(&stdout, &stderr))
-			require.Equal(t, exitOK, code, stderr.String())
+			require.Equal(t, exit.CodeOK, code, stderr.String())
 			require.Equal(t, "add shop pods/web-1\nadd shop pods/web-2\nupdate shop pods/web-2\ndelete shop pods/web-1\n", stdout.String(), stderr.String())
 			for _, want := range []string{"InitialWatch", "synced", "internalerror: ", "1 added, 1 updated, 1 deleted, 1 initial", "stopped"} {
 				assert.Contains(t, stderr.String(), want)
@@ -85,11 +86,11 @@ func TestReplaySaysWhatAFileHas(t *testing.T) {
 			code int
 			want string
 		}{
-			{nil, exitUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: nodes; pods; secrets"},
-			{[]string{"deployments"}, exitUsage, "has nothing of that; it has: nodes; pods; secrets"},
-			{[]string{"pods", "-n", "shop"}, exitUsage, "has nothing of that"},
-			{[]string{"secrets"}, exitRuntime, "what Secrets hold was not recorded"},
-			{[]string{"pods", "--speed", "-1"}, exitUsage, "want a number above 0"},
+			{nil, exit.CodeUsage, "has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: nodes; pods; secrets"},
+			{[]string{"deployments"}, exit.CodeUsage, "has nothing of that; it has: nodes; pods; secrets"},
+			{[]string{"pods", "-n", "shop"}, exit.CodeUsage, "has nothing of that"},
+			{[]string{"secrets"}, exit.CodeRuntime, "what Secrets hold was not recorded"},
+			{[]string{"pods", "--speed", "-1"}, exit.CodeUsage, "want a number above 0"},
 		} {
 			var stdout, stderr transcript
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -110,7 +111,7 @@ func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
 		"-n a and -A contradict": {"pods", "-o", "x", "-n", "a", "-A"},
 	} {
 		r := invoke(t, append([]string{"record"}, args...)...)
-		assert.Equal(t, exitUsage, r.code, want)
+		assert.Equal(t, exit.CodeUsage, r.code, want)
 		assert.Contains(t, r.errOut, want)
 	}
 }
@@ -126,7 +127,7 @@ func TestGetOfARecording(t *testing.T) {
 			return result{code, stdout.String(), stderr.String()}
 		}
 		r := get()
-		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, r.errOut)
 		require.Regexp(t, `(?m)^pods +\w+ +true +1 +\d+`, r.out)
 		require.Regexp(t, `(?m)^nodes +\w+ +true +0 +\d+`, r.out)
 		require.Equal(t, "pods/web-2\n", get("pods", "-o", "name").out)
@@ -135,9 +136,9 @@ func TestGetOfARecording(t *testing.T) {
 		require.Equal(t, "Running", get("pods/web-2", "-n", "shop", "-o", "jsonpath={.status.phase}").out)
 
 		for code, args := range map[int][]string{
-			exitUnavailable: {"pods/web-1", "-n", "shop"}, // it was deleted
-			exitUsage:       {"leases"},
-			exitRuntime:     {"pods", "--replay", path + ".not"},
+			exit.CodeUnavailable: {"pods/web-1", "-n", "shop"}, // it was deleted
+			exit.CodeUsage:       {"leases"},
+			exit.CodeRuntime:     {"pods", "--replay", path + ".not"},
 		} {
 			require.Equal(t, code, get(args...).code, args)
 		}
@@ -178,11 +179,11 @@ func TestDescribeOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := onRecording(t)
 		r := on("describe", "po/web-2", "-n", "shop")
-		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, r.errOut)
 		require.Equal(t, "At the end of the recording the cache has po/web-2 with version 104, and is complete up to version 105.", r.lines()[0])
 		require.Contains(t, r.out, "applied shop/web-2 update rv 104")
 		r = on("describe", "pods/web-1", "-n", "shop")
-		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, r.errOut)
 		require.Equal(t, "At the end of the recording pods/web-1 is not in the cache, which is complete up to version 105.", r.lines()[0])
 		require.Contains(t, r.out, "applied shop/web-1 delete")
 		require.Len(t, on("describe", "pods/web-1", "-n", "shop", "--last=1").lines(), 3)
@@ -193,7 +194,7 @@ func TestDescribeOfARecording(t *testing.T) {
 			"nothing of that":   {"leases/a", "-n", "shop"},
 		} {
 			r := on("describe", args...)
-			require.NotEqual(t, exitOK, r.code, args)
+			require.NotEqual(t, exit.CodeOK, r.code, args)
 			require.Contains(t, r.errOut, want)
 		}
 	})
@@ -207,15 +208,15 @@ func TestWaitForARecording(t *testing.T) {
 			code int
 			want string
 		}{
-			{[]string{"pods/web-1", "-n", "shop", "--for=delete"}, exitOK, "pods/web-1: it is not in the cache\n"},
-			{[]string{"po", "-n", "shop", "--for=jsonpath={.status.phase}=Running"}, exitOK, "is true of "},
-			{[]string{"pods/web-2", "-n", "shop", "--for=jsonpath={.status.phase}=Pending", "--speed=10", "--timeout=5m"}, exitOK, "pods/web-2: it is Pending\n"},
-			{[]string{"pods", "--for=rv=105"}, exitOK, "pods: the cache is complete up to version 105\n"},
-			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exitFalse, "the recording is over: pods/web-2: there is no condition Ready"},
-			{[]string{"nodes", "-n", "shop", "--for=create"}, exitFalse, "the recording is over: nodes: 0 objects are in the cache"},
-			{[]string{"pods/web-2", "--for=create"}, exitUsage, "pods/web-2 is in a namespace: say which with -n"},
-			{[]string{"secrets", "--for=synced"}, exitRuntime, "what Secrets hold was not recorded"},
-			{[]string{"keeper", "--for=queue=0"}, exitUsage, "a recording has no handlers and no queues: controllertest.Replay plays it"},
+			{[]string{"pods/web-1", "-n", "shop", "--for=delete"}, exit.CodeOK, "pods/web-1: it is not in the cache\n"},
+			{[]string{"po", "-n", "shop", "--for=jsonpath={.status.phase}=Running"}, exit.CodeOK, "is true of "},
+			{[]string{"pods/web-2", "-n", "shop", "--for=jsonpath={.status.phase}=Pending", "--speed=10", "--timeout=5m"}, exit.CodeOK, "pods/web-2: it is Pending\n"},
+			{[]string{"pods", "--for=rv=105"}, exit.CodeOK, "pods: the cache is complete up to version 105\n"},
+			{[]string{"pods/web-2", "-n", "shop", "--for=condition=Ready"}, exit.CodeFalse, "the recording is over: pods/web-2: there is no condition Ready"},
+			{[]string{"nodes", "-n", "shop", "--for=create"}, exit.CodeFalse, "the recording is over: nodes: 0 objects are in the cache"},
+			{[]string{"pods/web-2", "--for=create"}, exit.CodeUsage, "pods/web-2 is in a namespace: say which with -n"},
+			{[]string{"secrets", "--for=synced"}, exit.CodeRuntime, "what Secrets hold was not recorded"},
+			{[]string{"keeper", "--for=queue=0"}, exit.CodeUsage, "a recording has no handlers and no queues: controllertest.Replay plays it"},
 		} {
 			r := on("wait", c.args...)
 			require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
@@ -228,7 +229,7 @@ func TestChurnOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := onRecording(t)
 		r := on("churn", "-o", "jsonl")
-		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, r.errOut)
 		require.Contains(t, r.errOut, "what Secrets hold was not recorded")
 		type churned struct {
 			Type                                            string
@@ -250,7 +251,7 @@ func TestChurnOfARecording(t *testing.T) {
 		require.Equal(t, "status.phase", pods.Fields[0].Name)
 		require.Contains(t, on("churn", "po").out, "within 10m0s")
 		require.Contains(t, on("churn", "pods", "-l", "a=b").errOut, "--selector makes no sense with --replay")
-		require.Equal(t, exitRuntime, on("churn", "secrets").code)
+		require.Equal(t, exit.CodeRuntime, on("churn", "secrets").code)
 	})
 }
 
@@ -283,20 +284,20 @@ func TestRecordOfAProcess(t *testing.T) {
 	at, recorder := recordingProcess(t, recording.Options{})
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	r := invoke(t, "record", at, "-o", path, "--duration=3s")
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Regexp(t, `recorded +1 requests, `, r.errOut)
 	r = invoke(t, "get", "pods", "-n", "shop", "-o", "name", "--replay", path)
 	require.Equal(t, "pods/cart-1\npods/web-1\n", r.out, r.errOut)
 	require.NotContains(t, r.errOut, "!", "the file is whole")
 	r = invoke(t, "churn", "--replay", path)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.out, "pods in namespace shop: 0 events within")
 	require.Contains(t, r.out, "2 were there before")
 
 	ended := time.AfterFunc(time.Second, func() { assert.NoError(t, recorder.Close()) })
 	defer ended.Stop()
 	r = invoke(t, "record", at, "-o", path)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.errOut, "the process has ended it")
 	for want, args := range map[string][]string{
 		"leave it out":                              {"pods"},
@@ -304,7 +305,7 @@ func TestRecordOfAProcess(t *testing.T) {
 		"a process does not show what Secrets hold": {"--include-secrets"},
 	} {
 		r := invoke(t, append([]string{"record", at, "-o", path}, args...)...)
-		require.Equal(t, exitUsage, r.code, args)
+		require.Equal(t, exit.CodeUsage, r.code, args)
 		require.Contains(t, r.errOut, want)
 	}
 }
@@ -316,7 +317,7 @@ func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
 	for want, at := range map[string]string{"has what Secrets hold, which is never shown": at, "This process records nothing": "--attach=" + other.URL} {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		r := invoke(t, "record", at, "-o", path)
-		require.Equal(t, exitUnavailable, r.code, r.errOut)
+		require.Equal(t, exit.CodeUnavailable, r.code, r.errOut)
 		require.Contains(t, r.errOut, want)
 		require.NoFileExists(t, path)
 	}
@@ -332,7 +333,7 @@ func TestVerbsThatMakeNoSenseOfARecording(t *testing.T) {
 		"informer-debug churn --replay x.recording says what Keep would save":  {"cost"},
 	} {
 		r := invoke(t, append(args, "--replay=x.recording")...)
-		require.Equal(t, exitUsage, r.code, args)
+		require.Equal(t, exit.CodeUsage, r.code, args)
 		require.Contains(t, r.errOut, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
@@ -39,12 +40,12 @@ a server that was silent.
 
 ` + viewHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug replay bug.recording
   informer-debug replay bug.recording pods --speed max -o wide`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
-				return usage("%d arguments: want FILE, and TYPE if the file has several", len(args))
+				return exit.Usage("%d arguments: want FILE, and TYPE if the file has several", len(args))
 			}
 			return nil
 		},
@@ -58,7 +59,7 @@ a server that was silent.
 		}
 		file, err := recording.Open(args[0])
 		if err != nil {
-			return &exitError{code: exitRuntime, err: err}
+			return &exit.Error{Code: exit.CodeRuntime, Err: err}
 		}
 		defer file.Close()
 		return runReplay(cmd.Context(), s, &replay, file, strings.Join(args[1:], ""), &flags)
@@ -88,19 +89,19 @@ func runReplay(ctx context.Context, s terminal.Streams, f *replayFlags, file *re
 	}
 	mapping, err := mappingOf(file, first)
 	if err != nil {
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	replay := file.Replay(recording.ReplayOptions{Speed: f.times, From: first.At})
 	client, err := rest.NewClient(&config.Config{Replay: replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	defer client.CloseIdleConnections()
 	defer jitter.Longest()()
 	j := &job{Streams: s, flags: flags, console: c, timing: f.timing(), recording: replay}
 	v := &view{job: j, target: target{client: client, server: file.Server(), mapping: mapping, namespace: first.Namespace()}}
 	if timeout := flags.timeout; timeout > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, timeout, errTimedOut)
+		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
 		defer cancel()
 		ctx = timed
 	}
@@ -117,7 +118,7 @@ func runReplay(ctx context.Context, s terminal.Streams, f *replayFlags, file *re
 // cause of the view's end.
 func (v *view) played(ctx context.Context, status func() sharedinformer.Status) error {
 	if err := v.recording.Wait(ctx); err != nil {
-		return &exitError{code: exitRuntime, err: err, hint: "the recorded informer went another way: other options, or another version"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer went another way: other options, or another version"}
 	}
 	if err := settled(ctx, status); err != nil {
 		return err
@@ -132,7 +133,7 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 	var err error
 	if typed != "" {
 		if arg, err = object.ParseResourceArg(typed); err != nil {
-			return nil, usage("%w", err)
+			return nil, exit.Usage("%w", err)
 		}
 	}
 	found, has, err := recorded(file, func(q *recording.Request) bool {
@@ -146,10 +147,10 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 		return nil, err
 	}
 	if len(found) > 1 {
-		return nil, usage("%s has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: %s", file.Path, strings.Join(has, "; "))
+		return nil, exit.Usage("%s has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: %s", file.Path, strings.Join(has, "; "))
 	}
 	if flags.labels, flags.fields, err = selectorsOf(found[0]); err != nil {
-		return nil, &exitError{code: exitRuntime, err: err}
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	return found[0], nil
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -27,9 +28,9 @@ func recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 	slices.Sort(has) // they began at the same time, in any order
 	switch {
 	case len(has) == 0:
-		return nil, nil, &exitError{code: exitRuntime, err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
+		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
 	case len(found) == 0:
-		return nil, nil, usage("%s has nothing of that; it has: %s", file.Path, strings.Join(has, "; "))
+		return nil, nil, exit.Usage("%s has nothing of that; it has: %s", file.Path, strings.Join(has, "; "))
 	}
 	return found, has, nil
 }

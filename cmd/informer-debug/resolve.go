@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -35,7 +36,7 @@ func (t target) resolveAll(ctx context.Context, types string, patience time.Dura
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
 		if err != nil {
-			return nil, usage("%w", err)
+			return nil, exit.Usage("%w", err)
 		}
 		found, err := t.resolveWord(ctx, arg, patience, c)
 		if err != nil {

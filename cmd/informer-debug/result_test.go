@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
@@ -33,5 +34,5 @@ func invokeOne(t *testing.T, command func(terminal.Streams) *cobra.Command, args
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	require.NoError(t, ctx.Err(), "the run did not end by itself\nstdout: %s\nstderr: %s", &stdout, &stderr)
-	return result{report(&stderr, cmd, err), stdout.String(), stderr.String()}
+	return result{exit.Report(&stderr, cmd, err), stdout.String(), stderr.String()}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -31,7 +32,7 @@ func run(ctx context.Context, args []string, s surroundings) int {
 	root := newRoot(s)
 	root.SetArgs(append([]string{}, args...))
 	cmd, err := root.ExecuteContextC(ctx)
-	return report(s.Err, cmd, err)
+	return exit.Report(s.Err, cmd, err)
 }
 
 func newRoot(s surroundings) *cobra.Command {
@@ -43,7 +44,7 @@ arrives, how long it took from the network to a handler, and what the reflector
 does about trouble. It looks into running programs, too: why an object has not been
 reconciled, and what their caches hold.
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug watch pods -A
   informer-debug why pods/web-1 -n shop --attach http://localhost:6060
   informer-debug demo`,

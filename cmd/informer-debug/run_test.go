@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -49,7 +50,7 @@ func finish(t *testing.T, ctx context.Context, args []string, s surroundings) re
 func TestWatchTable(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	lines := r.lines()
 	require.Len(t, lines, 4, r.out)
 	require.Equal(t, []string{"TIME", "AGE", "KEY", "RV", "DECODE", "QUEUE", "APPLY", "DELIVER"}, strings.Fields(lines[0]))
@@ -65,7 +66,7 @@ func TestWatchTable(t *testing.T) {
 	assert.Contains(t, r.errOut, "changes       0 added, 0 updated, 0 deleted, 3 initial")
 
 	r = invoke(t, "watch", "po", "-n", "bank", "-c", "1", "--no-headers", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Len(t, r.lines(), 1, r.out)
 }
 
@@ -79,7 +80,7 @@ func TestWatchShowsEachKindOfChange(t *testing.T) {
 		require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), web))
 	})
 	r := finish(t, t.Context(), []string{"watch", "pods", "-A", "-o", "wide", "--watch-only", "-c", "3", server}, around(&stdout, &stderr))
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	lines := r.lines()
 	require.Len(t, lines, 4, r.out)
 	for i, want := range []string{"+ shop/web-2 104", "~ shop/web-1 105", "- shop/web-1 106"} {
@@ -98,7 +99,7 @@ func TestWatchJSON(t *testing.T) {
 	var stdout, stderr transcript
 	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "-o", "jsonl", "-c", "3", server}, around(&stdout, &stderr))
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	type line struct {
 		Type, Key, UID, RV, Resource string
 		Time                         time.Time
@@ -154,7 +155,7 @@ func TestWatchScopes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := invoke(t, append([]string{"watch", "pods", "-o", "name", "-c", "1", server}, c.args...)...)
-			assert.Equal(t, exitOK, r.code, r.errOut)
+			assert.Equal(t, exit.CodeOK, r.code, r.errOut)
 			assert.Equal(t, "add shop pods/"+c.want+"\n", r.out)
 			assert.Equal(t, name == "list", strings.Contains(r.errOut, "Listing"), r.errOut)
 		})
@@ -164,7 +165,7 @@ func TestWatchScopes(t *testing.T) {
 func TestMetadataOnlyAsksForNoMore(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "watch", "pods", "-A", "-o", "jsonl", "-c", "1", "--metadata-only", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	assert.Contains(t, r.out, `"kind":"Pod"`)
 	assert.NotContains(t, r.out, `"status"`)
 }
@@ -172,10 +173,10 @@ func TestMetadataOnlyAsksForNoMore(t *testing.T) {
 func TestStreamingListRefused(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
 	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
-	assert.Equal(t, exitOK, r.code, r.errOut)
+	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
 	assert.Contains(t, r.errOut, "Listing")
 	r = invoke(t, "watch", "pods", "-A", "-c", "3", "--initial", "watchlist", server)
-	assert.Equal(t, exitUsage, r.code, r.errOut)
+	assert.Equal(t, exit.CodeUsage, r.code, r.errOut)
 	assert.Contains(t, r.errOut, "check --field-selector, --selector and --initial")
 }
 
@@ -192,7 +193,7 @@ func TestWatchCustomResource(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range []string{"crontabs", "crontab.v1.stable.example.com", "CronTab.stable.example.com"} {
 		r := invoke(t, "watch", name, "-o", "name", "-c", "1", server)
-		assert.Equal(t, exitOK, r.code, r.errOut)
+		assert.Equal(t, exit.CodeOK, r.code, r.errOut)
 		assert.Equal(t, "add default crontabs.stable.example.com/nightly\n", r.out)
 	}
 }
@@ -226,7 +227,7 @@ func TestBadUsage(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			r := invoke(t, strings.Fields(c.args)...)
-			assert.Equal(t, exitUsage, r.code, r.errOut)
+			assert.Equal(t, exit.CodeUsage, r.code, r.errOut)
 			assert.Empty(t, r.out)
 			assert.Contains(t, r.errOut, c.want)
 			assert.Contains(t, r.errOut, "--help tells more")
@@ -254,15 +255,15 @@ func TestUnavailable(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"no config", []string{"pods"}, exitUnavailable, []string{"informer-debug: no configuration", "set KUBECONFIG"}},
-		{"no file", []string{"pods", "--kubeconfig", filepath.Join(dir, "missing")}, exitUnavailable, []string{"informer-debug: kubeconfig", "no such file"}},
-		{"bad file", []string{"pods", "--kubeconfig", garbage}, exitUnavailable, []string{"informer-debug: kubeconfig " + garbage}},
-		{"unreachable", []string{"pods", "--server", dead}, exitUnavailable, []string{"! ", "connection refused", "cannot reach " + dead}},
-		{"unknown type", []string{"deploymets", server, "--token=good"}, exitUnavailable, []string{`resource "deploymets"`, "did you mean deployments.apps?"}},
-		{"unauthorised", []string{"pods", server, "--token=s3cret"}, exitUnavailable, []string{"Unauthorized", "does not accept the credentials"}},
-		{"forbidden", []string{"secrets", server, "--token=good"}, exitUnavailable, []string{"informer-debug: list: forbidden: ", `User "alice" cannot list resource "secrets"`, "kubectl auth can-i"}},
-		{"forbidden to another", []string{"secrets", server, "--token=good", "--as=bob"}, exitUnavailable, []string{`User "bob" cannot list`}},
-		{"field not known", []string{"pods", server, "--token=good", "--field-selector=spec.color=red"}, exitUsage, []string{"field label not supported: spec.color", "check --field-selector"}},
+		{"no config", []string{"pods"}, exit.CodeUnavailable, []string{"informer-debug: no configuration", "set KUBECONFIG"}},
+		{"no file", []string{"pods", "--kubeconfig", filepath.Join(dir, "missing")}, exit.CodeUnavailable, []string{"informer-debug: kubeconfig", "no such file"}},
+		{"bad file", []string{"pods", "--kubeconfig", garbage}, exit.CodeUnavailable, []string{"informer-debug: kubeconfig " + garbage}},
+		{"unreachable", []string{"pods", "--server", dead}, exit.CodeUnavailable, []string{"! ", "connection refused", "cannot reach " + dead}},
+		{"unknown type", []string{"deploymets", server, "--token=good"}, exit.CodeUnavailable, []string{`resource "deploymets"`, "did you mean deployments.apps?"}},
+		{"unauthorised", []string{"pods", server, "--token=s3cret"}, exit.CodeUnavailable, []string{"Unauthorized", "does not accept the credentials"}},
+		{"forbidden", []string{"secrets", server, "--token=good"}, exit.CodeUnavailable, []string{"informer-debug: list: forbidden: ", `User "alice" cannot list resource "secrets"`, "kubectl auth can-i"}},
+		{"forbidden to another", []string{"secrets", server, "--token=good", "--as=bob"}, exit.CodeUnavailable, []string{`User "bob" cannot list`}},
+		{"field not known", []string{"pods", server, "--token=good", "--field-selector=spec.color=red"}, exit.CodeUsage, []string{"field label not supported: spec.color", "check --field-selector"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := invoke(t, append([]string{"watch"}, c.args...)...)
@@ -282,7 +283,7 @@ func TestInterruptEndsGracefully(t *testing.T) {
 	var stdout, stderr transcript
 	stderr.when("synced", interrupt)
 	r := finish(t, ctx, []string{"watch", "pods", "-A", server}, around(&stdout, &stderr))
-	assert.Equal(t, exitOK, r.code, r.errOut)
+	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
 	assert.Len(t, r.lines(), 4)
 	assert.Contains(t, r.errOut, "stopped ")
 }
@@ -307,7 +308,7 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 			s.OutTerminal, s.ErrTerminal = c.out, c.err
 			s.Env = func(name string) string { return c.env[name] }
 			r := finish(t, t.Context(), []string{"watch", "pods", "-A", "-c", "1", server}, s)
-			assert.Equal(t, exitOK, r.code)
+			assert.Equal(t, exit.CodeOK, r.code)
 			assert.Equal(t, c.colOut, strings.Contains(r.out, "\x1b["), "stdout %q", r.out)
 			assert.Equal(t, c.colError, strings.Contains(r.errOut, "\x1b["), "stderr %q", r.errOut)
 		})
@@ -325,19 +326,19 @@ func TestStdoutBroken(t *testing.T) {
 	var stderr transcript
 	s := around(&out.transcript, &stderr)
 	s.Out = &out
-	assert.Equal(t, exitRuntime, run(t.Context(), []string{"watch", "pods", "-A", server}, s))
+	assert.Equal(t, exit.CodeRuntime, run(t.Context(), []string{"watch", "pods", "-A", server}, s))
 	assert.Contains(t, stderr.String(), "informer-debug: stdout: no space left on device")
-	assert.Equal(t, exitRuntime, run(t.Context(), []string{"version"}, s))
+	assert.Equal(t, exit.CodeRuntime, run(t.Context(), []string{"version"}, s))
 }
 
 func TestVersionAndCompletion(t *testing.T) {
 	r := invoke(t, "version")
-	assert.Equal(t, exitOK, r.code)
+	assert.Equal(t, exit.CodeOK, r.code)
 	assert.Contains(t, r.out, "informer-debug ")
 	assert.Contains(t, r.out, "go1.")
 
 	r = invoke(t, "completion", "bash")
-	assert.Equal(t, exitOK, r.code)
+	assert.Equal(t, exit.CodeOK, r.code)
 	assert.Contains(t, r.out, "informer-debug")
 
 	_, server := cluster(t, apiserver.Options{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/serving"
@@ -31,7 +32,7 @@ With --attach it shows that process, and passes nothing to it but questions.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug serve pods,deploy -A
   informer-debug serve --attach http://localhost:6060
   informer-debug serve --attach pod/janitor-0:6060 -n ops --listen 127.0.0.1:8000`,
@@ -44,7 +45,7 @@ With --attach it shows that process, and passes nothing to it but questions.
 			return err
 		}
 		if look.to != "" && len(args) > 0 {
-			return usage("%s: with --attach the process says which informers there are; leave it out", args[0])
+			return exit.Usage("%s: with --attach the process says which informers there are; leave it out", args[0])
 		}
 		return runServe(cmd.Context(), s, &look, strings.Join(args, ","), listen)
 	}
@@ -55,7 +56,7 @@ func runServe(ctx context.Context, s terminal.Streams, look *sightFlags, types, 
 	c := terminal.NewConsole(s, false)
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
-		return usage("--listen %q: want HOST:PORT, such as 127.0.0.1:8000", listen)
+		return exit.Usage("--listen %q: want HOST:PORT, such as 127.0.0.1:8000", listen)
 	}
 	v, err := look.open(ctx, s, types, c)
 	if err != nil {
@@ -63,14 +64,14 @@ func runServe(ctx context.Context, s terminal.Streams, look *sightFlags, types, 
 	}
 	defer v.close()
 	if _, err := v.process.Status(ctx); err != nil {
-		return unlessLeft(v.unanswered(ctx, err))
+		return exit.UnlessLeft(v.unanswered(ctx, err))
 	}
 	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.process)), Logger: c.Logger(), Drain: time.Second})
 	if err != nil {
-		return usage("--listen: %w", err)
+		return exit.Usage("--listen: %w", err)
 	}
 	if err := server.Listen(); err != nil {
-		return &exitError{code: exitUnavailable, err: err}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	at := server.Addr().(*net.TCPAddr)
 	if !at.IP.IsLoopback() {
@@ -78,10 +79,10 @@ func runServe(ctx context.Context, s terminal.Streams, look *sightFlags, types, 
 	}
 	if _, err := fmt.Fprintf(s.Out, "%s at http://%s%s\n", terminal.OneLine(v.called), at, debug.Path); err != nil {
 		server.Close()
-		return unwritten(err)
+		return exit.Unwritten(err)
 	}
 	if err := server.Run(ctx); err != nil {
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -33,7 +34,7 @@ func servePage(t *testing.T, args ...string) string {
 	t.Cleanup(func() {
 		cancel()
 		r := <-ended
-		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	})
 	found := regexp.MustCompile(` at (http://127\.0\.0\.1:\d+)/debug/millrace/\n$`).FindStringSubmatch(stdout.String())
 	require.NotNil(t, found, stdout.String())
@@ -115,10 +116,10 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"serve"}, exitUsage, "name what to look at"},
-		{[]string{"serve", "pods", "--attach", closed.URL}, exitUsage, "leave it out"},
-		{[]string{"serve", "--attach", closed.URL}, exitUnavailable, "connection refused"},
-		{[]string{"serve", "--attach", closed.URL, "--listen", "8000"}, exitUsage, "want HOST:PORT"},
+		{[]string{"serve"}, exit.CodeUsage, "name what to look at"},
+		{[]string{"serve", "pods", "--attach", closed.URL}, exit.CodeUsage, "leave it out"},
+		{[]string{"serve", "--attach", closed.URL}, exit.CodeUnavailable, "connection refused"},
+		{[]string{"serve", "--attach", closed.URL, "--listen", "8000"}, exit.CodeUsage, "want HOST:PORT"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)

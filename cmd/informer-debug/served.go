@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -116,7 +117,7 @@ func partsOf(ctx context.Context, v *sight, at target, scopes []scope, c *termin
 		parts = append(parts, part{s, rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.client, mapping).Namespace(s.namespace)})
 	}
 	if len(parts) == 0 && len(scopes) > 0 {
-		return nil, usage("the informer has no objects of namespace %s: leave out -n", v.flags.namespace)
+		return nil, exit.Usage("the informer has no objects of namespace %s: leave out -n", v.flags.namespace)
 	}
 	return parts, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -57,7 +58,7 @@ func TestGetPrintsWhatTheServerPrints(t *testing.T) {
 	}
 	server := printing(t, behind, row)
 	r := invoke(t, "get", "pods", "-n", "shop", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, "NAME     READY     RESTARTS\ncart-1   1/1 [2J   3\nweb-1    1/1 [2J   3\n", r.out)
 	require.NotContains(t, r.errOut, "changed since")
 	r = invoke(t, "get", "pods", "-n", "shop", "-o", "wide", "-L", "app", "--sort-by=.metadata.resourceVersion", server)
@@ -77,7 +78,7 @@ func TestAServerThatPrintsNothing(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{})
 	for _, server := range []string{server, printing(t, server, func(string) metav1.TableRow { return metav1.TableRow{} })} {
 		r := invoke(t, "get", "pods", "-n", "shop", server)
-		require.Equal(t, exitOK, r.code, r.errOut)
+		require.Equal(t, exit.CodeOK, r.code, r.errOut)
 		require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.out)
 		require.Contains(t, r.errOut, "the server prints no table of pods in namespace shop, so this is what every cache has: ")
 	}

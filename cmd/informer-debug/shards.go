@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/membership"
@@ -49,7 +50,7 @@ holds up what it hands over.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug shards -n shop
   informer-debug shards -A
   informer-debug shards carts -n shop -o wide --watch
@@ -92,13 +93,13 @@ holds up what it hands over.
 func (f *shardsFlags) check() error {
 	switch {
 	case f.allNamespaces && f.namespace != "":
-		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
+		return exit.Usage("-n %s and -A contradict each other: leave one out", f.namespace)
 	case f.allNamespaces && f.to != "":
-		return usage("-A makes no sense with --attach: a member tells of the groups that it is in")
+		return exit.Usage("-A makes no sense with --attach: a member tells of the groups that it is in")
 	case f.interval < 100*time.Millisecond:
-		return usage("--interval is %s: want 100ms or more", f.interval)
+		return exit.Usage("--interval is %s: want 100ms or more", f.interval)
 	case f.count < 0:
-		return usage("--count is %d: want 0 or more", f.count)
+		return exit.Usage("--count is %d: want 0 or more", f.count)
 	}
 	return f.connect.check()
 }
@@ -129,7 +130,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 		case ctx.Err() != nil && n > 1:
 			return nil
 		case ctx.Err() != nil:
-			return &exitError{code: exitRuntime, err: errInterrupted}
+			return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 		case err != nil:
 			return err
 		}
@@ -140,7 +141,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 			err = f.write(s.Out, groups, n > 1)
 		}
 		if err != nil {
-			return unwritten(err)
+			return exit.Unwritten(err)
 		}
 		if !f.watch || n == f.count {
 			return nil
@@ -174,15 +175,15 @@ func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, l.console.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
-		return nil, &exitError{code: exitUnavailable, err: err}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	known := runtime.NewScheme()
 	if err := coordinationv1.AddToScheme(known); err != nil {
-		return nil, &exitError{code: exitRuntime, err: err}
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	client, err := rest.NewClient(cfg, known)
 	if err != nil {
-		return nil, &exitError{code: exitUnavailable, err: err}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	l.cluster = target{
 		client: client, server: serverName(cfg.Host), namespace: cfg.Namespace,
@@ -217,9 +218,9 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 	}
 	switch {
 	case len(names) == 0:
-		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%s shares no work with other replicas", l.called), hint: "a manager does with Options.Sharding; others show a group with debug.Options.Groups"}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s shares no work with other replicas", l.called), Hint: "a manager does with Options.Sharding; others show a group with debug.Options.Groups"}
 	case len(all) == 0:
-		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("%s is in no group %q; it is in %q", l.called, group, names)}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is in no group %q; it is in %q", l.called, group, names)}
 	}
 	return all, nil
 }
@@ -236,13 +237,13 @@ func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []deb
 	case err != nil:
 		failed := l.cluster.unavailable(err, rootOf(err))
 		if l.flags.allNamespaces && apierrors.IsForbidden(rootOf(err)) {
-			failed.hint = `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`
+			failed.Hint = `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`
 		}
 		return nil, failed
 	case len(statuses) == 0 && group != "":
-		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group %q in %s: no Lease has the label %s=%[1]s", group, where, membership.GroupLabel), hint: hint}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("there is no group %q in %s: no Lease has the label %s=%[1]s", group, where, membership.GroupLabel), Hint: hint}
 	case len(statuses) == 0:
-		return nil, &exitError{code: exitUnavailable, err: fmt.Errorf("there is no group in %s: no Lease has the label %s", where, membership.GroupLabel), hint: hint}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("there is no group in %s: no Lease has the label %s", where, membership.GroupLabel), Hint: hint}
 	}
 	now, begun := time.Now(), map[string]time.Time{}
 	for _, s := range statuses {

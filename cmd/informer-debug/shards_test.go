@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/membership"
@@ -48,12 +49,12 @@ func memberLease(t *testing.T, srv *apiserver.Server, name, slots string, change
 func TestShardsOfACluster(t *testing.T) {
 	srv, server := cluster(t, apiserver.Options{})
 	r := invoke(t, "shards", "-n", "shop", server)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Contains(t, r.errOut, "there is no group in namespace shop: no Lease has the label shard.millrace.dev/group")
 
 	memberLease(t, srv, "m1", "0-15")
 	r = invoke(t, "shards", "-n", "shop", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Regexp(t, `^group carts: 16 slots, 1 member, 0 without an owner, 0 moving, the fullest has 0% more than its part\nMEMBER +WEIGHT +HAS +WANTS +SILENT +STATE\nm1 +1 +16 +16 +\S+ +ok\n$`, r.out)
 
 	memberLease(t, srv, "m1", "0-13")
@@ -64,7 +65,7 @@ func TestShardsOfACluster(t *testing.T) {
 	memberLease(t, srv, "odd", "0", func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/layout"] = "8 slots; x\x1b[2J" })
 	memberLease(t, srv, "other", "", func(l *coordinationv1.Lease) { l.Labels[membership.GroupLabel] = "orders" })
 	r = invoke(t, "shards", "carts", "-n", "shop", "-o", "wide", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	lines := r.lines()
 	require.Regexp(t, `^group carts: 16 slots, 4 members, `, lines[0])
 	require.Regexp(t, `^MEMBER +WEIGHT +HAS +WANTS +SILENT +STATE +LEASE +LAYOUT +SLOTS$`, lines[1])
@@ -97,7 +98,7 @@ func TestShardsOfACluster(t *testing.T) {
 	r = invoke(t, "shards", "-n", "shop", "-o", "json", server)
 	require.True(t, strings.HasPrefix(r.out, "[\n"), r.out)
 	r = invoke(t, "shards", "orders", "-n", "shop", "-o", "yaml", "--watch", "-c", "2", "--interval", "100ms", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.out, "name: orders\n")
 	require.Contains(t, r.out, "slots: 16\n")
 	require.Contains(t, r.out, "\n---\n")
@@ -110,43 +111,43 @@ func TestShardsOfACluster(t *testing.T) {
 	// -A shows the groups of all namespaces, those of one name apart.
 	memberLease(t, srv, "b1", "0-15", func(l *coordinationv1.Lease) { l.Namespace = "bank" })
 	r = invoke(t, "shards", "-A", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Regexp(t, `(?s)^group bank/carts: 16 slots, 1 member, .*\nb1 .*\n\ngroup shop/carts: 16 slots, 4 members, .*\n\ngroup shop/orders: 16 slots, 1 member, `, r.out)
 	r = invoke(t, "shards", "carts", "-A", "-o", "jsonl", server)
 	require.Regexp(t, `^{"namespace":"bank","name":"carts",.*}\n{"namespace":"shop","name":"carts",.*}\n$`, r.out)
 	r = invoke(t, "shards", "nosuch", "-A", server)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Contains(t, r.errOut, `there is no group "nosuch" in any namespace: no Lease has the label shard.millrace.dev/group=nosuch`)
 	r = invoke(t, "shards", "-A", "-n", "shop", server)
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, exit.CodeUsage, r.code)
 	require.Contains(t, r.errOut, "-n shop and -A contradict each other")
 	r = invoke(t, "shards", "-A", "--attach=http://localhost:1")
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, exit.CodeUsage, r.code)
 	require.Contains(t, r.errOut, "a member tells of the groups that it is in")
 
 	r = invoke(t, "shards", "nosuch", "-n", "shop", server)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Contains(t, r.errOut, `there is no group "nosuch" in namespace shop: no Lease has the label shard.millrace.dev/group=nosuch`)
 	srv.SetAuthorizer(apiserver.Deny("", "leases"))
 	r = invoke(t, "shards", "-n", "shop", server)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Contains(t, r.errOut, "cannot list resource \"leases\"")
 	require.Contains(t, r.errOut, `ask for the verbs "list"`)
 	r = invoke(t, "shards", "-A", server)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Contains(t, r.errOut, "the Leases of groups in all namespaces: ")
 	require.Contains(t, r.errOut, `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`)
 	srv.SetAuthorizer(nil)
 	silent := srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Silence{}}})
 	r = invoke(t, "shards", "-n", "shop", "--request-timeout=3500ms", server)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Regexp(t, `^! \S+  waiting       no answer from \S+ for 3s \(the request is sent\)\ninformer-debug: .*for 3.5s`, r.errOut)
 	srv.Faults().Remove(silent)
 	r = invoke(t, "shards", "--replay", "x.rec")
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, exit.CodeUsage, r.code)
 	require.Contains(t, r.errOut, "a recording (x.rec) has what informers received, and nothing of who shares their work")
 	r = invoke(t, "shards", "--interval", "1ms", server)
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, exit.CodeUsage, r.code)
 }
 
 func TestShardsAreCompleted(t *testing.T) {
@@ -202,7 +203,7 @@ func TestShardsOfAProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, sharedinformer.SelectionNone, status.Informers[0].Selection, "it has a share")
 	r := invoke(t, "shards", at)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on slots 1-2\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.out)
 	us.status.Refusal = errors.New("no right to leases")
 	r = invoke(t, "shards", "carts", at)
@@ -215,7 +216,7 @@ func TestShardsOfAProcess(t *testing.T) {
 	require.NoError(t, err)
 	slot := shard.SlotOf(shard.ByUID().Hash(pod), 16)
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.lines()[0], fmt.Sprintf("shop/web-1 is owned by the member m2 and not by m1 (this replica), slot %d of the group carts, since 1h0m0s ago", slot))
 	us.holding = membership.Holding{Owner: "m2", To: "m1", Waiting: now.Add(-time.Minute)}
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
@@ -223,17 +224,17 @@ func TestShardsOfAProcess(t *testing.T) {
 
 	srv.SetAuthorizer(apiserver.Deny("", "pods", "get"))
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
-	require.Equal(t, exitOK, r.code)
+	require.Equal(t, exit.CodeOK, r.code)
 	require.Contains(t, r.errOut, "this replica does not have shop/web-1, and which one has is not known: ")
 	require.Contains(t, r.errOut, "forbidden")
 	require.Contains(t, r.lines()[0], "shop/web-1 is in no cache")
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, "--kubeconfig", filepath.Join(t.TempDir(), "none"))
-	require.Equal(t, exitOK, r.code)
+	require.Equal(t, exit.CodeOK, r.code)
 	require.Contains(t, r.errOut, "which one has is not known: kubeconfig")
 
 	alone := httptest.NewServer(debug.New(debug.Options{}))
 	defer alone.Close()
 	r = invoke(t, "shards", "--attach="+alone.URL)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Contains(t, r.errOut, "shares no work with other replicas")
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -54,23 +55,23 @@ func (f *sightFlags) check() (err error) {
 	}
 	switch {
 	case f.allNamespaces && f.namespace != "":
-		return usage("-n %s and -A contradict each other: leave one out", f.namespace)
+		return exit.Usage("-n %s and -A contradict each other: leave one out", f.namespace)
 	case f.fieldSelector != "" && f.to != "":
-		return usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
+		return exit.Usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
 	case f.replay.file != "" && f.to != "":
-		return usage("--attach and --replay contradict each other: leave one out")
+		return exit.Usage("--attach and --replay contradict each other: leave one out")
 	case f.replay.file != "" && f.fieldSelector != "":
-		return usage("--field-selector makes no sense with --replay: the recorded informers said what they watched")
+		return exit.Usage("--field-selector makes no sense with --replay: the recorded informers said what they watched")
 	case f.replay.file != "":
 		if err := f.replay.check(); err != nil {
 			return err
 		}
 	}
 	if f.labels, err = labels.Parse(f.selector); err != nil {
-		return usage("--selector %q: %w", f.selector, err)
+		return exit.Usage("--selector %q: %w", f.selector, err)
 	}
 	if f.fields, err = fields.ParseSelector(f.fieldSelector); err != nil {
-		return usage("--field-selector %q: %w", f.fieldSelector, err)
+		return exit.Usage("--field-selector %q: %w", f.fieldSelector, err)
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string,
 		return f.openRecording(ctx, s, types)
 	}
 	if types == "" {
-		return nil, usage("name what to look at, for example \"pods\", or a running process with --attach")
+		return nil, exit.Usage("name what to look at, for example \"pods\", or a running process with --attach")
 	}
 	log := terminal.NewConsole(s, false).Logger()
 	if c != nil {
@@ -130,7 +131,7 @@ func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string,
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, log
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
-		return nil, &exitError{code: exitUnavailable, err: err}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	return f.openCluster(ctx, cfg, types, c)
 }
@@ -139,7 +140,7 @@ func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string,
 func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) (*sight, error) {
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
-		return nil, &exitError{code: exitUnavailable, err: err}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	v := &sight{called: serverName(cfg.Host), flags: f, config: cfg, client: client, stop: func() {}}
 	at := target{client: client, server: v.called}

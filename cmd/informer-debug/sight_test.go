@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -18,7 +19,7 @@ func TestGetRunsInformersOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 
 	r := invoke(t, "get", "po,cm", "-n", "shop", "-o", "name", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Equal(t, "pods/cart-1\npods/web-1\nconfigmaps/settings\n", r.out)
 	r = invoke(t, "get", "pods", "-A", "-l", "app=api", "--no-headers", server)
 	require.Regexp(t, `^bank +api-1 +\d+ +1 +-\n$`, r.out)
@@ -34,13 +35,13 @@ func TestGetRunsInformersOfItsOwn(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"get", server}, exitUsage, `name what to look at`},
-		{[]string{"get", "pods/web-1", "-A", server}, exitUsage, "an object by its name is in one namespace"},
-		{[]string{"get", "pods", "-A", "-n", "shop", server}, exitUsage, "contradict each other"},
-		{[]string{"get", "pods,", server}, exitUsage, `resource ""`},
-		{[]string{"get", "sheep", server}, exitUnavailable, "sheep"},
-		{[]string{"get", "pods/none", "-n", "shop", server}, exitUnavailable, "none"},
-		{[]string{"get", "pods", "--field-selector=a=b", "--attach=http://localhost:1"}, exitUsage, "--field-selector makes no sense with --attach"},
+		{[]string{"get", server}, exit.CodeUsage, `name what to look at`},
+		{[]string{"get", "pods/web-1", "-A", server}, exit.CodeUsage, "an object by its name is in one namespace"},
+		{[]string{"get", "pods", "-A", "-n", "shop", server}, exit.CodeUsage, "contradict each other"},
+		{[]string{"get", "pods,", server}, exit.CodeUsage, `resource ""`},
+		{[]string{"get", "sheep", server}, exit.CodeUnavailable, "sheep"},
+		{[]string{"get", "pods/none", "-n", "shop", server}, exit.CodeUnavailable, "none"},
+		{[]string{"get", "pods", "--field-selector=a=b", "--attach=http://localhost:1"}, exit.CodeUsage, "--field-selector makes no sense with --attach"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)

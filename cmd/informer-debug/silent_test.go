@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -29,7 +30,7 @@ func silentProcess(t *testing.T) (at string, asked <-chan struct{}) {
 func TestASilentProcessIsNamed(t *testing.T) {
 	at, _ := silentProcess(t)
 	r := invoke(t, "get", "--request-timeout=3500ms", "--attach="+at)
-	require.Equal(t, exitUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.code)
 	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3s \(the request is sent\)\n`+
 		`informer-debug: no answer from `+at+` for 3.5s \(the request is sent\)\n`+
 		`  it takes the question and says nothing: it may be stopped, .*--request-timeout says how long to wait\n$`, r.errOut)
@@ -41,7 +42,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 		"--duration of 1.3s is over, and nothing is recorded: no answer from " + at + " for 1.3s": {"record", "-o", file, "--duration=1300ms"},
 	} {
 		r := invoke(t, append(args, "--attach="+at)...)
-		require.NotEqual(t, exitOK, r.code)
+		require.NotEqual(t, exit.CodeOK, r.code)
 		require.Contains(t, r.errOut, want)
 	}
 	require.NoFileExists(t, file)
@@ -52,8 +53,8 @@ func TestASilentProcessIsNamed(t *testing.T) {
 func TestInterruptedBeforeTheAnswer(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{})
 	for code, verbs := range map[int][][]string{
-		exitRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1"}, {"describe", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
-		exitOK:      {{"get", "pods", "-w"}, {"watch", "pods"}, {"serve"}},
+		exit.CodeRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1"}, {"describe", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
+		exit.CodeOK:      {{"get", "pods", "-w"}, {"watch", "pods"}, {"serve"}},
 	} {
 		for _, args := range verbs {
 			at, asked := silentProcess(t)
@@ -65,7 +66,7 @@ func TestInterruptedBeforeTheAnswer(t *testing.T) {
 			var stdout, stderr transcript
 			r := finish(t, ctx, append(args, "--attach="+at), around(&stdout, &stderr))
 			require.Equal(t, code, r.code, "%s\n%s", args, r.errOut)
-			require.Equal(t, code != exitOK, strings.Contains(r.errOut, "informer-debug: "+errInterrupted.Error()), "%s\n%s", args, r.errOut)
+			require.Equal(t, code != exit.CodeOK, strings.Contains(r.errOut, "informer-debug: "+exit.ErrInterrupted.Error()), "%s\n%s", args, r.errOut)
 			require.Empty(t, r.out, args)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/snapshot"
@@ -33,13 +34,13 @@ Exit codes:
   informer-debug snapshot --keys /var/cache/shop/pod-15544abfb4c59443.snapshot`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage("%d arguments: want one FILE, such as /var/cache/shop/*.snapshot", len(args))
+				return exit.Usage("%d arguments: want one FILE, such as /var/cache/shop/*.snapshot", len(args))
 			}
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := showSnapshot(s.Out, args[0], keys, time.Now()); err != nil {
-				return &exitError{code: exitRuntime, err: err}
+				return &exit.Error{Code: exit.CodeRuntime, Err: err}
 			}
 			return nil
 		},

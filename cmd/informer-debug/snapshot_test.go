@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -17,18 +18,18 @@ func TestSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"watch", "pods", "-A", server, "--snapshot", dir, "-c", "3"}
 	first := invoke(t, args...)
-	require.Equal(t, exitOK, first.code, first.errOut)
+	require.Equal(t, exit.CodeOK, first.code, first.errOut)
 	files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	again := invoke(t, args...)
-	require.Equal(t, exitOK, again.code, again.errOut)
+	require.Equal(t, exit.CodeOK, again.code, again.errOut)
 	assert.Contains(t, again.errOut, "Resuming      pods in all namespaces, from a snapshot")
 	assert.NotContains(t, again.errOut, "InitialWatch")
 	assert.Contains(t, again.out, "shop/web-1")
 
 	shown := invoke(t, "snapshot", files[0])
-	require.Equal(t, exitOK, shown.code, shown.errOut)
+	require.Equal(t, exit.CodeOK, shown.code, shown.errOut)
 	for _, want := range []string{"kind              v1/Pod\n", "server            " + strings.TrimPrefix(server, "--server="), "objects           3\n", "bank       1\n", "shop       2\n"} {
 		assert.Contains(t, shown.out, want)
 	}
@@ -37,10 +38,10 @@ func TestSnapshots(t *testing.T) {
 
 	require.NoError(t, os.Truncate(files[0], 100))
 	damaged := invoke(t, "snapshot", files[0])
-	require.Equal(t, exitRuntime, damaged.code)
+	require.Equal(t, exit.CodeRuntime, damaged.code)
 	assert.Contains(t, damaged.errOut, "damaged")
 	listed := invoke(t, args...)
-	require.Equal(t, exitOK, listed.code)
+	require.Equal(t, exit.CodeOK, listed.code)
 	assert.Contains(t, listed.errOut, "damaged")
-	assert.Equal(t, exitUsage, invoke(t, "snapshot").code)
+	assert.Equal(t, exit.CodeUsage, invoke(t, "snapshot").code)
 }

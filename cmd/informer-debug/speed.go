@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
@@ -25,7 +26,7 @@ func (f *replayFlags) check() error {
 	}
 	times, err := strconv.ParseFloat(strings.TrimSuffix(f.speed, "x"), 64)
 	if err != nil || !(times > 0) || math.IsInf(times, 0) {
-		return usage("--speed %q: want a number above 0, such as 10, or max", f.speed)
+		return exit.Usage("--speed %q: want a number above 0, such as 10, or max", f.speed)
 	}
 	f.times = times
 	return nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -30,9 +31,9 @@ func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 		types, name, named := strings.Cut(arg, "/")
 		switch {
 		case types == "", named && name == "", strings.Contains(name, "/"):
-			return nil, usage("%q: want TYPE or TYPE/NAME", arg)
+			return nil, exit.Usage("%q: want TYPE or TYPE/NAME", arg)
 		case named && !f.condition.ofObject():
-			return nil, usage("%q: --for=%s is about an informer or a queue: leave out the name", arg, f.until)
+			return nil, exit.Usage("%q: --for=%s is about an informer or a queue: leave out the name", arg, f.until)
 		}
 		all = append(all, subject{called: arg, types: types, name: name})
 	}
@@ -90,9 +91,9 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 		for _, i := range status.Informers {
 			names = append(names, i.Reflector.Resource)
 		}
-		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("no informer is called %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
 	case len(found) > 1 && w.condition.ofObject():
-		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("%d informers are called %q: wait knows no way to choose one", len(found), s.which.Informer)}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%d informers are called %q: wait knows no way to choose one", len(found), s.which.Informer)}
 	}
 	how := ""
 	for n := range found {
@@ -143,9 +144,9 @@ func (w *waiter) queueIs(s *subject, status *debug.Status) (bool, string, error)
 		}
 	}
 	if len(names) == 0 {
-		return false, "", &exitError{code: exitUnavailable, err: errors.New("the process shows no controllers and no queues")}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: errors.New("the process shows no controllers and no queues")}
 	}
-	return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("no controller and no queue is called %q; there are: %s", s.types, strings.Join(names, ", "))}
+	return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no controller and no queue is called %q; there are: %s", s.types, strings.Join(names, ", "))}
 }
 
 // objectsAre says whether the condition is true of one object, or of all of an informer.
@@ -223,13 +224,13 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 	case w.condition.kind == forDelete:
 		return false, "it is in the cache with version " + o.Head.RV, nil
 	case o.Withheld != "":
-		return false, "", &exitError{code: exitUnavailable, err: fmt.Errorf("--for=%s needs the contents of %s: %s", w.until, object.FormatKey(key), o.Withheld)}
+		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--for=%s needs the contents of %s: %s", w.until, object.FormatKey(key), o.Withheld)}
 	}
 	var tree map[string]any
 	numbers := json.NewDecoder(bytes.NewReader(o.Contents))
 	numbers.UseNumber()
 	if err := numbers.Decode(&tree); err != nil {
-		return false, "", &exitError{code: exitRuntime, err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
+		return false, "", &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("contents of %s: %w", object.FormatKey(key), err)}
 	}
 	ok, text := w.condition.holds(tree)
 	return ok, text, nil
@@ -250,7 +251,7 @@ func (s *subject) placed(i *debug.Informer) error {
 			return nil
 		}
 	}
-	return usage("%s has no objects of namespace %s: give another -n", i.Reflector.Resource, s.namespace)
+	return exit.Usage("%s has no objects of namespace %s: give another -n", i.Reflector.Resource, s.namespace)
 }
 
 // misplaced fails where the objects of the cache have a namespace and the subject has none, or
@@ -263,9 +264,9 @@ func (w *waiter) misplaced(ctx context.Context, s *subject) error {
 	case len(one.Heads) == 0:
 		return nil
 	case s.namespace == "" && one.Heads[0].Namespace != "":
-		return usage("%s is in a namespace: say which with -n", s.called)
+		return exit.Usage("%s is in a namespace: say which with -n", s.called)
 	case s.namespace != "" && one.Heads[0].Namespace == "":
-		return usage("%s have no namespaces: leave out -n", s.types)
+		return exit.Usage("%s have no namespaces: leave out -n", s.types)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -45,7 +46,7 @@ func canWatch(m discovery.Mapping) bool {
 
 // unwatchable is the error for a resource that no informer can be had of.
 func unwatchable(m discovery.Mapping) error {
-	return &exitError{code: exitUnavailable, err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
 		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
 }
 
@@ -63,8 +64,8 @@ func rootCause(err error) error {
 
 // unavailable is the error for a server that cannot be used: what to show, and
 // the cause to judge by.
-func (t target) unavailable(shown, cause error) *exitError {
-	e := &exitError{code: exitUnavailable, err: shown}
+func (t target) unavailable(shown, cause error) *exit.Error {
+	e := &exit.Error{Code: exit.CodeUnavailable, Err: shown}
 	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)
 	_, ambiguous := errors.AsType[*discovery.AmbiguousError](cause)
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](cause)
@@ -72,11 +73,11 @@ func (t target) unavailable(shown, cause error) *exitError {
 	switch {
 	case noMatch, ambiguous, untrusted: // they say what to do
 	case apierrors.IsUnauthorized(cause):
-		e.hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.server)
+		e.Hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.server)
 	case apierrors.IsForbidden(cause):
-		e.hint = `ask for the verbs "list" and "watch" on it; "kubectl auth can-i --list" shows what you may do`
+		e.Hint = `ask for the verbs "list" and "watch" on it; "kubectl auth can-i --list" shows what you may do`
 	case !answered:
-		e.hint = fmt.Sprintf("cannot reach %s; --context or --server choose another server", t.server)
+		e.Hint = fmt.Sprintf("cannot reach %s; --context or --server choose another server", t.server)
 	}
 	return e
 }

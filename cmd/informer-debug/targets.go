@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -13,12 +14,12 @@ import (
 // client of the targets has to be closed; there is none after an error.
 func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*config.Config, []target, error) {
 	if types == "" {
-		return nil, nil, usage("name what to look at, for example \"pods\"")
+		return nil, nil, exit.Usage("name what to look at, for example \"pods\"")
 	}
 	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
 	cfg, err := config.LoadWith(f.connect.load)
 	if err != nil {
-		return nil, nil, &exitError{code: exitUnavailable, err: err}
+		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	all, err := f.targetsOf(ctx, cfg, types, c)
 	return cfg, all, err
@@ -27,7 +28,7 @@ func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types stri
 func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) ([]target, error) {
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
-		return nil, &exitError{code: exitUnavailable, err: err}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	at := target{client: client, server: serverName(cfg.Host)}
 	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
@@ -62,11 +63,11 @@ func (v *sight) server(s terminal.Streams) (target, error) {
 	load.Logger = terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(load)
 	if err != nil {
-		return target{}, &exitError{code: exitUnavailable, err: err, hint: "--kubeconfig, --context or --server say which cluster to compare with"}
+		return target{}, &exit.Error{Code: exit.CodeUnavailable, Err: err, Hint: "--kubeconfig, --context or --server say which cluster to compare with"}
 	}
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
-		return target{}, &exitError{code: exitUnavailable, err: err}
+		return target{}, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	v.config = cfg
 	return target{client: client, server: serverName(cfg.Host)}, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/top"
 )
@@ -28,7 +29,7 @@ needed.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug top --attach http://localhost:6060
   informer-debug top deploy,rs,po -A`,
 		Args: cobra.MaximumNArgs(1),
@@ -41,7 +42,7 @@ needed.
 			return err
 		}
 		if interval < 100*time.Millisecond {
-			return usage("--interval is %s: want 100ms or more", interval)
+			return exit.Usage("--interval is %s: want 100ms or more", interval)
 		}
 		types := ""
 		if len(args) > 0 {
@@ -55,7 +56,7 @@ needed.
 // runTop shows the screen until somebody leaves it.
 func runTop(ctx context.Context, s terminal.Streams, look *sightFlags, types string, interval time.Duration) error {
 	if !s.OutTerminal {
-		return usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
+		return exit.Usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
 	}
 	v, err := look.open(ctx, s, types, nil)
 	if err != nil {
@@ -64,14 +65,14 @@ func runTop(ctx context.Context, s terminal.Streams, look *sightFlags, types str
 	defer v.close()
 	// A process that cannot be reached is better told of before the screen is there.
 	if _, err := v.process.Status(ctx); err != nil {
-		return unlessLeft(v.unanswered(ctx, err))
+		return exit.UnlessLeft(v.unanswered(ctx, err))
 	}
 	screen, err := tcell.NewScreen()
 	if err == nil {
 		err = screen.Init()
 	}
 	if err != nil {
-		return &exitError{code: exitRuntime, err: err, hint: "top cannot use this terminal: check TERM"}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "top cannot use this terminal: check TERM"}
 	}
 	defer screen.Fini()
 	look.silence.hush() // the screen says it

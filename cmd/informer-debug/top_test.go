@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
@@ -65,7 +66,7 @@ func TestTopInATerminal(t *testing.T) {
 
 func TestTopNeedsATerminal(t *testing.T) {
 	r := invoke(t, "top", "pods", "--attach=http://localhost:1")
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, exit.CodeUsage, r.code)
 	require.Contains(t, r.errOut, "top needs a terminal")
 	r = invoke(t, "top", "--interval=1ms")
 	require.Contains(t, r.errOut, "--interval is 1ms: want 100ms or more")

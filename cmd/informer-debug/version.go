@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
 func newVersion() *cobra.Command {
@@ -21,7 +23,7 @@ func newVersion() *cobra.Command {
 				info = &debug.BuildInfo{}
 			}
 			if err := writeVersion(cmd.OutOrStdout(), info); err != nil {
-				return &exitError{code: exitRuntime, err: fmt.Errorf("stdout: %w", err)}
+				return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("stdout: %w", err)}
 			}
 			return nil
 		},

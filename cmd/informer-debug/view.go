@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -84,7 +85,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	if v.company != nil {
 		wait, err := accompany(ctx, v.company, informer)
 		if err != nil {
-			end(&exitError{code: exitRuntime, err: err})
+			end(&exit.Error{Code: exit.CodeRuntime, Err: err})
 		} else {
 			waits.Go(func() { alone = wait() })
 		}
@@ -127,14 +128,14 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 	}
 	concerns, err := c.concerns(v.flags.only)
 	if err != nil {
-		end(&exitError{code: exitRuntime, err: fmt.Errorf("--only: %w", err)})
+		end(&exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("--only: %w", err)})
 		return
 	}
 	if !concerns {
 		return
 	}
 	if err := v.printer.print(&c); err != nil {
-		end(&exitError{code: exitRuntime, err: fmt.Errorf("stdout: %w", err)})
+		end(&exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("stdout: %w", err)})
 		return
 	}
 	if v.tally.shown++; v.tally.shown == v.flags.count {
@@ -147,12 +148,12 @@ func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
 		return v.target.refusal(f)
 	}
-	switch e, ok := errors.AsType[*exitError](cause); {
+	switch e, ok := errors.AsType[*exit.Error](cause); {
 	case ok:
 		return e
 	case failed != nil:
-		return &exitError{code: exitRuntime, err: failed}
-	case errors.Is(cause, errTimedOut):
+		return &exit.Error{Code: exit.CodeRuntime, Err: failed}
+	case errors.Is(cause, exit.ErrTimedOut):
 		return v.flags.timedOut(unsynced)
 	}
 	return nil
@@ -164,5 +165,5 @@ func (f *viewFlags) timedOut(pending error) error {
 	if pending != nil {
 		err = fmt.Errorf("%w: %w", err, pending)
 	}
-	return &exitError{code: exitTimeout, err: err}
+	return &exit.Error{Code: exit.CodeTimeout, Err: err}
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -68,7 +69,7 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 			began := time.Now()
 			err := j.run(t.Context())
 			require.Error(t, err)
-			assert.Equal(t, exitTimeout, err.(*exitError).code, "%v\n%s", err, stderr)
+			assert.Equal(t, exit.CodeTimeout, err.(*exit.Error).Code, "%v\n%s", err, stderr)
 			assert.Contains(t, err.Error(), want)
 			assert.Equal(t, 9*time.Second, time.Since(began))
 		})
@@ -97,11 +98,11 @@ func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 		atLeast time.Duration
 		atMost  time.Duration
 	}{
-		"silent discovery": {apiserver.Fault{Do: []apiserver.Action{apiserver.Silence{}}}, exitUnavailable, "no answer within 10s", 10 * time.Second, 10 * time.Second},
-		"cut discovery":    {apiserver.Fault{Do: []apiserver.Action{apiserver.Cut{}}}, exitUnavailable, "cannot reach http://apiserver.pipe", 2 * time.Second, 4 * time.Second},
-		"500 on lists":     {apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, exitUnavailable, "internalerror: ", time.Second, 4 * time.Second},
-		"garbled lists":    {apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Garble{}}}, exitRuntime, "decode", time.Second, 4 * time.Second},
-		"one bad moment":   {apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 503}}}, exitOK, "synced", time.Second, 4 * time.Second},
+		"silent discovery": {apiserver.Fault{Do: []apiserver.Action{apiserver.Silence{}}}, exit.CodeUnavailable, "no answer within 10s", 10 * time.Second, 10 * time.Second},
+		"cut discovery":    {apiserver.Fault{Do: []apiserver.Action{apiserver.Cut{}}}, exit.CodeUnavailable, "cannot reach http://apiserver.pipe", 2 * time.Second, 4 * time.Second},
+		"500 on lists":     {apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Fail{Code: 500}}}, exit.CodeUnavailable, "internalerror: ", time.Second, 4 * time.Second},
+		"garbled lists":    {apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.Garble{}}}, exit.CodeRuntime, "decode", time.Second, 4 * time.Second},
+		"one bad moment":   {apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 503}}}, exit.CodeOK, "synced", time.Second, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -110,14 +111,14 @@ func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 				began := time.Now()
 				err := j.run(t.Context())
 				took := time.Since(began)
-				code, text := exitOK, stderr.String()
-				if e, ok := err.(*exitError); ok {
-					code, text = e.code, text+e.Error()+e.hint
+				code, text := exit.CodeOK, stderr.String()
+				if e, ok := err.(*exit.Error); ok {
+					code, text = e.Code, text+e.Error()+e.Hint
 				} else {
 					require.NoError(t, err)
 				}
 				assert.Equal(t, c.code, code, text)
-				if c.code != exitOK {
+				if c.code != exit.CodeOK {
 					assert.Contains(t, text, c.want)
 				}
 				assert.Contains(t, text, "! ", "trouble shows while it is tried again")

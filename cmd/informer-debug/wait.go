@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
@@ -54,7 +55,7 @@ may be overlooked.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug wait pods/web-1 pods/web-2 -n shop --for=condition=Ready
   informer-debug wait pods -l app=web -n shop --for=jsonpath='{.status.phase}'=Running --timeout=5m
   informer-debug wait pods/web-1 -n shop --for=delete
@@ -73,9 +74,9 @@ may be overlooked.
 		if err := errors.Join(look.check(), flags.check(&look)); err != nil {
 			return err
 		}
-		ctx, cancel := limited(cmd.Context(), flags.timeout)
+		ctx, cancel := exit.Limited(cmd.Context(), flags.timeout)
 		defer cancel()
-		return unfinished(ctx, flags.timeout, flags.run(ctx, s, &look, args))
+		return exit.Unfinished(ctx, flags.timeout, flags.run(ctx, s, &look, args))
 	}
 	return cmd
 }
@@ -83,18 +84,18 @@ may be overlooked.
 func (f *waitFlags) check(look *sightFlags) (err error) {
 	switch {
 	case f.until == "":
-		return usage("--for is missing: %s", wantCondition)
+		return exit.Usage("--for is missing: %s", wantCondition)
 	case f.timeout < 0:
-		return usage("--timeout is %s: want 0 or more", f.timeout)
+		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
 	}
 	if f.condition, err = parseCondition(f.until); err != nil {
 		return err
 	}
 	if kind := f.condition.kind; look.to == "" && (kind == forLag || kind == forQueue) {
 		if look.replay.file != "" {
-			return usage("--for=%s: a recording has no handlers and no queues: controllertest.Replay plays it to your controller", f.until)
+			return exit.Usage("--for=%s: a recording has no handlers and no queues: controllertest.Replay plays it to your controller", f.until)
 		}
-		return usage("--for=%s: this is about the handlers and queues of a process: say which with --attach", f.until)
+		return exit.Usage("--for=%s: this is about the handlers and queues of a process: say which with --attach", f.until)
 	}
 	return nil
 }
@@ -115,7 +116,7 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sightFlag
 	var types []string
 	for _, one := range subjects {
 		if one.name != "" && look.allNamespaces {
-			return usage("an object by its name is in one namespace: leave out -A, or say -n")
+			return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 		}
 		types = append(types, one.types)
 	}
@@ -159,7 +160,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 					fmt.Fprintf(&b, "%s\n", terminal.OneLine(text))
 				}
 				_, err := io.WriteString(stdout, b.String())
-				return unwritten(err)
+				return exit.Unwritten(err)
 			}
 		}
 		switch {
@@ -168,7 +169,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 		case ctx.Err() != nil:
 			return lacking(missing)
 		case over:
-			return &exitError{code: exitFalse, err: fmt.Errorf("the recording is over: %w", lacking(missing))}
+			return &exit.Error{Code: exit.CodeFalse, Err: fmt.Errorf("the recording is over: %w", lacking(missing))}
 		}
 		if !said && time.Since(began) >= terminal.LateAfter {
 			said = true

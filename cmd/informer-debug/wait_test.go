@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -29,26 +30,26 @@ func TestWaitForAProcess(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"wait", "pods", "--for=synced", at}, exitOK, "pods: 2 objects are in the cache"},
-		{[]string{"wait", "pods", "--for=lag<10m", at}, exitOK, "is 0ns behind"},
-		{[]string{"wait", "keeper", "--for=queue=0", at}, exitOK, "keeper: 0 keys wait, 0 are worked on, 0 are parked (controller Running)"},
-		{[]string{"wait", "pods/good", "-n", "shop", "--for=jsonpath={.spec.nodeName}=n1", at}, exitOK, "pods/good: it is n1"},
-		{[]string{"wait", "pods/good", "-n", "shop", "--for=create", without}, exitOK, "pods/good: it is in the cache"},
-		{[]string{"wait", "pods/none", "-n", "shop", "--for=create", "--timeout=1ms", without}, exitTimeout, "--timeout of 1ms is over"},
-		{[]string{"wait", "pods/good", "-n", "shop", "--for=condition=Ready", without}, exitUnavailable, "needs the contents of shop/good: this process shows no contents"},
-		{[]string{"wait", "pods/good", "--for=delete", at}, exitUsage, "pods/good is in a namespace: say which with -n"},
-		{[]string{"wait", "sheep", "--for=synced", at}, exitUnavailable, `no informer is called "sheep"; there are: pods`},
-		{[]string{"wait", "sheep", "--for=queue=0", at}, exitUnavailable, `no controller and no queue is called "sheep"; there are: keeper`},
-		{[]string{"wait", "pods/good", "--for=synced", at}, exitUsage, "leave out the name"},
-		{[]string{"wait", "pods", "--for=synced", "--attach=http://127.0.0.1:1"}, exitUnavailable, "http://127.0.0.1:1: dial tcp 127.0.0.1:1: "},
-		{[]string{"wait", "pods", at}, exitUsage, "--for is missing"},
-		{[]string{"wait", "pods", "--for=ready", at}, exitUsage, "want synced, rv=N"},
-		{[]string{"wait", "pods", "--for=rv=new", at}, exitUsage, "want a resource version"},
-		{[]string{"wait", "pods", "--for=lag<0s", at}, exitUsage, "want a duration of more than nothing"},
-		{[]string{"wait", "pods", "--for=queue=-1", at}, exitUsage, "want a number"},
-		{[]string{"wait", "pods", "--for=condition=", at}, exitUsage, "name the condition"},
-		{[]string{"wait", "pods", "--for=jsonpath={.a", at}, exitUsage, "the brace is not closed"},
-		{[]string{"wait", "pods", "--for=lag<1s"}, exitUsage, "say which with --attach"},
+		{[]string{"wait", "pods", "--for=synced", at}, exit.CodeOK, "pods: 2 objects are in the cache"},
+		{[]string{"wait", "pods", "--for=lag<10m", at}, exit.CodeOK, "is 0ns behind"},
+		{[]string{"wait", "keeper", "--for=queue=0", at}, exit.CodeOK, "keeper: 0 keys wait, 0 are worked on, 0 are parked (controller Running)"},
+		{[]string{"wait", "pods/good", "-n", "shop", "--for=jsonpath={.spec.nodeName}=n1", at}, exit.CodeOK, "pods/good: it is n1"},
+		{[]string{"wait", "pods/good", "-n", "shop", "--for=create", without}, exit.CodeOK, "pods/good: it is in the cache"},
+		{[]string{"wait", "pods/none", "-n", "shop", "--for=create", "--timeout=1ms", without}, exit.CodeTimeout, "--timeout of 1ms is over"},
+		{[]string{"wait", "pods/good", "-n", "shop", "--for=condition=Ready", without}, exit.CodeUnavailable, "needs the contents of shop/good: this process shows no contents"},
+		{[]string{"wait", "pods/good", "--for=delete", at}, exit.CodeUsage, "pods/good is in a namespace: say which with -n"},
+		{[]string{"wait", "sheep", "--for=synced", at}, exit.CodeUnavailable, `no informer is called "sheep"; there are: pods`},
+		{[]string{"wait", "sheep", "--for=queue=0", at}, exit.CodeUnavailable, `no controller and no queue is called "sheep"; there are: keeper`},
+		{[]string{"wait", "pods/good", "--for=synced", at}, exit.CodeUsage, "leave out the name"},
+		{[]string{"wait", "pods", "--for=synced", "--attach=http://127.0.0.1:1"}, exit.CodeUnavailable, "http://127.0.0.1:1: dial tcp 127.0.0.1:1: "},
+		{[]string{"wait", "pods", at}, exit.CodeUsage, "--for is missing"},
+		{[]string{"wait", "pods", "--for=ready", at}, exit.CodeUsage, "want synced, rv=N"},
+		{[]string{"wait", "pods", "--for=rv=new", at}, exit.CodeUsage, "want a resource version"},
+		{[]string{"wait", "pods", "--for=lag<0s", at}, exit.CodeUsage, "want a duration of more than nothing"},
+		{[]string{"wait", "pods", "--for=queue=-1", at}, exit.CodeUsage, "want a number"},
+		{[]string{"wait", "pods", "--for=condition=", at}, exit.CodeUsage, "name the condition"},
+		{[]string{"wait", "pods", "--for=jsonpath={.a", at}, exit.CodeUsage, "the brace is not closed"},
+		{[]string{"wait", "pods", "--for=lag<1s"}, exit.CodeUsage, "say which with --attach"},
 	} {
 		r := invoke(t, c.args...)
 		require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
@@ -64,7 +65,7 @@ func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
 	defer at.Close()
 	for _, what := range []string{"pods/web-1", "pods"} {
 		r := invoke(t, "wait", what, "-n", "bank", "--for=delete", "--attach="+at.URL)
-		require.Equal(t, exitUsage, r.code, r.out)
+		require.Equal(t, exit.CodeUsage, r.code, r.out)
 		require.Contains(t, r.errOut, "pods in namespace shop has no objects of namespace bank")
 	}
 	r := invoke(t, "wait", "pods/web-1", "--for=create", "--attach="+at.URL)
@@ -87,7 +88,7 @@ func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
 	changed := time.AfterFunc(quiet, func() { put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning) })
 	defer changed.Stop()
 	r := invoke(t, "wait", "pods/new", "-n", "shop", "--for=create", "--attach="+at.URL)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.LessOrEqual(t, looks.Load(), int64(2*quiet/time.Second)+1)
 }
 
@@ -98,7 +99,7 @@ func TestWaitForASilentProcess(t *testing.T) {
 	_, server := cluster(t, apiserver.Options{})
 	for _, args := range [][]string{{"wait", "pods", "--for=synced"}, {"check", server}} {
 		r := invoke(t, append(args, "--timeout=100ms", "--attach="+at.URL)...)
-		require.Equal(t, exitTimeout, r.code, r.errOut)
+		require.Equal(t, exit.CodeTimeout, r.code, r.errOut)
 		require.Contains(t, r.errOut, "--timeout of 100ms is over: "+at.URL+" has not answered")
 	}
 }
@@ -109,13 +110,13 @@ func TestWaitOnACluster(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "nodes: 1 objects are in the cache\n", invoke(t, "wait", "nodes", "-n", "shop", "--for=create", server).out)
 	r := invoke(t, "wait", "pods/web-1", "-n", "shop", "--for=create", server)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 	require.Contains(t, r.out, "pods/web-1: it is in the cache")
 	r = invoke(t, "wait", "pods", "--for=jsonpath={.status.phase}=Running", "-A", "-l", "app!=api", server)
 	require.Equal(t, "pods: jsonpath={.status.phase}=Running is true of 2 objects\n", r.out, r.errOut)
 	srv.SetAuthorizer(apiserver.Deny("", "pods"))
 	r = invoke(t, "wait", "pods", "--for=synced", server)
-	require.Equal(t, exitUnavailable, r.code, r.errOut)
+	require.Equal(t, exit.CodeUnavailable, r.code, r.errOut)
 	require.Contains(t, r.errOut, "forbidden")
 }
 
@@ -133,9 +134,9 @@ func TestWaitForALaggingHandler(t *testing.T) {
 	at := httptest.NewServer(process)
 	defer at.Close()
 	r := invoke(t, "wait", "pods in namespace shop", "--for=lag<1ns", "--timeout=1s", "--attach="+at.URL)
-	require.Equal(t, exitTimeout, r.code, r.out)
+	require.Equal(t, exit.CodeTimeout, r.code, r.out)
 	require.Contains(t, r.errOut, "handler slow is ")
 	close(release)
 	r = invoke(t, "wait", "pods in namespace shop", "--for=lag<1m", "--attach="+at.URL)
-	require.Equal(t, exitOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.code, r.errOut)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -54,7 +55,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 
 ` + viewHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug watch pods -A
   informer-debug watch deployments.v1.apps -n shop -o wide
   informer-debug watch pods -A -o name | while read change ns pod; do echo $change $ns $pod; done
@@ -87,13 +88,13 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 		}
 		arg, err := object.ParseResourceArg(resource)
 		if err != nil {
-			return usage("%w", err)
+			return exit.Usage("%w", err)
 		}
 		c := terminal.NewConsole(s, flags.verbose)
 		connect.load.Namespace, connect.load.Logger = flags.namespace, c.Logger()
 		cfg, err := config.LoadWith(connect.load)
 		if err != nil {
-			return &exitError{code: exitUnavailable, err: err}
+			return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 		}
 		return (&job{Streams: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
 	}
@@ -104,12 +105,12 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 func oneType(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usage("name what to watch, for example \"pods\"")
+		return exit.Usage("name what to watch, for example \"pods\"")
 	case len(args) > 1:
-		return usage("%d arguments: want one TYPE; for one object say %s/%s", len(args), args[0], args[1])
+		return exit.Usage("%d arguments: want one TYPE; for one object say %s/%s", len(args), args[0], args[1])
 	}
 	if resource, name, ok := strings.Cut(args[0], "/"); ok && (resource == "" || name == "" || strings.Contains(name, "/")) {
-		return usage("%q: want TYPE or TYPE/NAME", args[0])
+		return exit.Usage("%q: want TYPE or TYPE/NAME", args[0])
 	}
 	return nil
 }
@@ -134,7 +135,7 @@ type job struct {
 // run shows the resource until ctx is done or --timeout is over.
 func (j *job) run(ctx context.Context) error {
 	if timeout := j.flags.timeout; timeout > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, timeout, errTimedOut)
+		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
 		defer cancel()
 		ctx = timed
 	}
@@ -158,11 +159,11 @@ func (j *job) connect(ctx context.Context) (target, error) {
 	t := target{server: serverName(j.config.Host)}
 	client, err := rest.NewClient(j.config, nil)
 	if err != nil {
-		return t, &exitError{code: exitUnavailable, err: err}
+		return t, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	t.client = client
 	if t.mapping, err = t.resolve(ctx, j.arg, patienceWith(j.config), j.console); err != nil {
-		if errors.Is(context.Cause(ctx), errTimedOut) {
+		if errors.Is(context.Cause(ctx), exit.ErrTimedOut) {
 			return t, j.flags.timedOut(rootCause(err))
 		}
 		if ctx.Err() != nil {

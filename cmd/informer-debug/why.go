@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -51,7 +52,7 @@ the resource alone. A NAME alone means any.
 
 ` + attachHelp + `
 
-` + exitHelp,
+` + exit.Help,
 		Example: `  informer-debug why pods/web-1 -n shop --attach http://localhost:6060
   informer-debug why web-1 -n shop --controller janitor --attach pod/janitor-0 -o json`,
 		Args: cobra.ExactArgs(1),
@@ -78,9 +79,9 @@ func runWhy(ctx context.Context, s terminal.Streams, attach *attachFlags, flags 
 	}
 	switch {
 	case name == "" || strings.Contains(name, "/"):
-		return usage("%q: want TYPE/NAME or NAME", arg)
+		return exit.Usage("%q: want TYPE/NAME or NAME", arg)
 	case flags.entries < 0:
-		return usage("--last is %d: want 0 or more", flags.entries)
+		return exit.Usage("--last is %d: want 0 or more", flags.entries)
 	}
 	process, called, err := attach.attach(s)
 	if err != nil {
@@ -95,7 +96,7 @@ func runWhy(ctx context.Context, s terminal.Streams, attach *attachFlags, flags 
 		return attach.unanswered(ctx, called, err)
 	}
 	if err := writeWhy(s.Out, why, flags); err != nil {
-		return &exitError{code: exitRuntime, err: err}
+		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	if attach.namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) {
 		terminal.NewConsole(s, false).Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
