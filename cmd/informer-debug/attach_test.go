@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
@@ -87,33 +88,33 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	at := "--attach=" + server.URL
 
 	r := invoke(t, "why", "pods/bad", "-n", "shop", at)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	why, err := debug.Attach(server.URL, nil).Why(t.Context(), "pods", "", object.Key{Namespace: "shop", Name: "bad"})
 	require.NoError(t, err)
-	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not try again by itself \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.lines()[0])
-	require.Contains(t, r.lines(), "")
-	require.Len(t, r.lines(), len(why.Reasons)+1+len(why.Entries))
-	require.Contains(t, r.out, "controller keeper")
-	require.NotContains(t, r.out, "\x1b")
+	require.Regexp(t, `^The controller keeper failed on shop/bad .+ ago and will not try again by itself \(terminal error\): .*no quota \[2J for shop/bad\.$`, r.Lines()[0])
+	require.Contains(t, r.Lines(), "")
+	require.Len(t, r.Lines(), len(why.Reasons)+1+len(why.Entries))
+	require.Contains(t, r.Out, "controller keeper")
+	require.NotContains(t, r.Out, "\x1b")
 
 	r = invoke(t, "why", "good", "-n", "shop", "--last", "0", at)
-	require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n$`, r.out)
+	require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n$`, r.Out)
 	r = invoke(t, "why", "pods/none", "-n", "shop", "-o", "json", at)
-	require.Contains(t, r.out, `"cause": "not cached"`)
-	require.Empty(t, r.errOut)
+	require.Contains(t, r.Out, `"cause": "not cached"`)
+	require.Empty(t, r.ErrOut)
 	r = invoke(t, "why", "pods/good", at)
-	require.Contains(t, r.lines()[0], "good is in no cache")
-	require.Regexp(t, `^! \S+  namespace     none was given: an object that is in one is found with -n\n$`, r.errOut)
+	require.Contains(t, r.Lines()[0], "good is in no cache")
+	require.Regexp(t, `^! \S+  namespace     none was given: an object that is in one is found with -n\n$`, r.ErrOut)
 
 	r = invoke(t, "get", at)
-	require.Regexp(t, `^INFORMER +STATE +SYNCED +OBJECTS +RV +HANDLERS +BEHIND +FAILURES\npods +Watching +true +2 +\d+ +1 +- +0\n$`, r.out)
+	require.Regexp(t, `^INFORMER +STATE +SYNCED +OBJECTS +RV +HANDLERS +BEHIND +FAILURES\npods +Watching +true +2 +\d+ +1 +- +0\n$`, r.Out)
 	r = invoke(t, "get", "pods", "-o", "wide", "-l", "is=good", at)
-	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER +UID +LABELS\nshop +good +\d+ +1 +ReplicaSet/rs +\S+ +is=good\n$`, r.out)
+	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER +UID +LABELS\nshop +good +\d+ +1 +ReplicaSet/rs +\S+ +is=good\n$`, r.Out)
 	r = invoke(t, "get", "pods", "-o", "name", at)
-	require.Equal(t, "pods/bad\npods/good\n", r.out)
+	require.Equal(t, "pods/bad\npods/good\n", r.Out)
 	r = invoke(t, "get", "pods/good", "-n", "shop", "-o", "json", at)
-	require.Contains(t, r.out, `"nodeName": "n1"`)
-	require.Empty(t, r.errOut)
+	require.Contains(t, r.Out, `"nodeName": "n1"`)
+	require.Empty(t, r.ErrOut)
 }
 
 func TestWaysToAProcess(t *testing.T) {
@@ -125,7 +126,7 @@ func TestWaysToAProcess(t *testing.T) {
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
 	r := invoke(t, "get", "-o", "name", "--attach=unix:"+socket)
-	require.Equal(t, "pods\n", r.out, r.errOut)
+	require.Equal(t, "pods\n", r.Out, r.ErrOut)
 
 	const proxy = "/api/v1/namespaces/shop/pods/janitor-0:6060/proxy"
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +145,7 @@ func TestWaysToAProcess(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "config")
 	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, api.URL), 0o600))
 	r = invoke(t, "get", "-o", "name", "--kubeconfig", kubeconfig, "-n", "shop", "--attach=pod/janitor-0")
-	require.Equal(t, "pods\n", r.out, r.errOut)
+	require.Equal(t, "pods\n", r.Out, r.ErrOut)
 
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
@@ -174,18 +175,18 @@ func TestWaysToAProcess(t *testing.T) {
 		{"http://bob:secret@[", "want a URL such as", exit.CodeUsage},
 	} {
 		r := invoke(t, "get", "--kubeconfig", kubeconfig, "-n", "shop", "--attach", c.attach)
-		require.Equal(t, c.code, r.code, c.attach)
-		require.Contains(t, r.errOut, c.want)
-		require.NotContains(t, r.errOut, "secret")
+		require.Equal(t, c.code, r.Code, c.attach)
+		require.Contains(t, r.ErrOut, c.want)
+		require.NotContains(t, r.ErrOut, "secret")
 	}
 	r = invoke(t, "get", "--token", "t", "--attach=http://localhost:1")
-	require.Contains(t, r.errOut, "--token would be sent in the clear")
+	require.Contains(t, r.ErrOut, "--token would be sent in the clear")
 	r = invoke(t, "get", "pods/good", "-n", "shop", "-o", "json", "--attach=unix:"+socket)
-	require.Contains(t, r.errOut, "only the metadata of 1 of 1 objects is shown: this process shows no contents")
-	require.Contains(t, r.out, `"kind": "PartialObjectMetadata"`)
-	require.NotContains(t, r.out, "nodeName")
+	require.Contains(t, r.ErrOut, "only the metadata of 1 of 1 objects is shown: this process shows no contents")
+	require.Contains(t, r.Out, `"kind": "PartialObjectMetadata"`)
+	require.NotContains(t, r.Out, "nodeName")
 	r = invoke(t, "get", "pods/", "--attach=unix:"+socket)
-	require.Equal(t, exit.CodeUsage, r.code, "no name does not mean all")
+	require.Equal(t, exit.CodeUsage, r.Code, "no name does not mean all")
 	require.Equal(t, "a b c [2Jd", terminal.OneLine("a\nb\u009bc\x1b[2Jd\u202e"))
 }
 
@@ -215,25 +216,25 @@ func TestWatchOfAProcess(t *testing.T) {
 	defer recording.Wait()
 	defer close(stop)
 	r := invoke(t, "watch", "pods", "--attach", server.URL, "-c", "4")
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Len(t, r.lines(), 4)
-	require.Regexp(t, `^· \S+  attached      to `+server.URL+`, which tells what happens from now on\n$`, r.errOut)
-	for _, line := range r.lines() {
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Len(t, r.Lines(), 4)
+	require.Regexp(t, `^· \S+  attached      to `+server.URL+`, which tells what happens from now on\n$`, r.ErrOut)
+	for _, line := range r.Lines() {
 		require.Regexp(t, `^\S+ \S+  informer pods +applied shop/p[01] add rv 7$`, line)
 	}
 	r = invoke(t, "watch", "nodes/p1", "-n", "shop", "--attach", server.URL, "-c", "4", "-o", "jsonl")
-	for _, line := range r.lines() {
+	for _, line := range r.Lines() {
 		require.Contains(t, line, `"name":"p1"`)
 		require.NotContains(t, line, `"name":"pods"`)
 	}
 	r = invoke(t, "watch", "crontabs", "--attach", server.URL, "--timeout", "1s")
-	require.Equal(t, exit.CodeTimeout, r.code)
-	require.Contains(t, r.errOut, "0 events in 1s")
-	require.Regexp(t, `^! \S+  attached      no informer is called "crontabs"; there are: nodes; pods\n`, r.errOut)
-	require.Empty(t, r.out)
+	require.Equal(t, exit.CodeTimeout, r.Code)
+	require.Contains(t, r.ErrOut, "0 events in 1s")
+	require.Regexp(t, `^! \S+  attached      no informer is called "crontabs"; there are: nodes; pods\n`, r.ErrOut)
+	require.Empty(t, r.Out)
 	for _, wrong := range [][]string{{"pods", "-l", "a=b"}, {"pods", "-o", "wide"}, {"/x"}} {
 		r := invoke(t, append([]string{"watch", "--attach", server.URL}, wrong...)...)
-		require.Equal(t, exit.CodeUsage, r.code, wrong)
+		require.Equal(t, exit.CodeUsage, r.Code, wrong)
 	}
 }
 
@@ -241,8 +242,8 @@ func TestWatchOfAProcess(t *testing.T) {
 func TestWatchOfAProcessThatStops(t *testing.T) {
 	server := httptest.NewServer(debug.New(debug.Options{Recorder: flight.New(0)}))
 	defer server.Close()
-	var stdout, stderr transcript
-	ended := make(chan result, 1)
+	var stdout, stderr debugtest.Transcript
+	ended := make(chan debugtest.Result, 1)
 	go func() {
 		ended <- finish(t, t.Context(), []string{"watch", "pods", "--attach", server.URL}, around(&stdout, &stderr))
 	}()
@@ -251,13 +252,13 @@ func TestWatchOfAProcessThatStops(t *testing.T) {
 		return len(ended) == 1
 	}, 20*time.Second, 10*time.Millisecond)
 	r := <-ended
-	require.Equal(t, exit.CodeUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
 }
 
 // One object is followed by its name.
 func TestWatchOfOneObject(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	r := invoke(t, "watch", "pods/web-1", "-n", "shop", server, "-o", "name", "--timeout", "1s")
-	require.Equal(t, exit.CodeTimeout, r.code)
-	require.Equal(t, []string{"add shop pods/web-1"}, r.lines())
+	require.Equal(t, exit.CodeTimeout, r.Code)
+	require.Equal(t, []string{"add shop pods/web-1"}, r.Lines())
 }

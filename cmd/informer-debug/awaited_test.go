@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
@@ -21,9 +22,9 @@ import (
 func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.Server)) (text string, took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		srv, cfg := bubbled(t)
+		srv, cfg := debugtest.Bubbled(t)
 		cfg.Namespace = "shop"
-		var stdout, stderr transcript
+		var stdout, stderr debugtest.Transcript
 		var look sightFlags
 		require.NoError(t, look.check())
 		require.NoError(t, flags.check(&look))
@@ -40,7 +41,7 @@ func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.
 		ctx, cancel := exit.Limited(t.Context(), flags.timeout)
 		defer cancel()
 		began := time.Now()
-		err = exit.Unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects, console: terminal.NewConsole(onto(&stdout, &stderr), false)}).wait(ctx, &stdout))
+		err = exit.Unfinished(ctx, flags.timeout, (&waiter{waitFlags: &flags, sight: v, subjects: subjects, console: terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false)}).wait(ctx, &stdout))
 		text, took = stdout.String(), time.Since(began)
 		switch said := strings.Contains(stderr.String(), "  waiting  "); {
 		case took > terminal.LateAfter+2*lookAtLeast:
@@ -78,17 +79,20 @@ func TestWaitEndsWhenItIsTrue(t *testing.T) {
 		"all there":   {until: "jsonpath={.status.phase}=Running", args: []string{"pods"}, want: "pods: jsonpath={.status.phase}=Running is true of 1 objects\n"},
 		"path is set": {until: "jsonpath=.status.phase", args: []string{"pods/web-1"}, want: "pods/web-1: it is Running\n"},
 		"created": {until: "create", args: []string{"pods/new"}, then: func(srv *apiserver.Server) {
-			put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
 		}, want: "pods/new: it is in the cache with version 102\n"},
-		"deleted":     {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { assert.NoError(t, srv.Delete(pods(), web)) }, want: "pods/web-1: it is not in the cache\n"},
-		"all deleted": {until: "delete", args: []string{"pods"}, then: func(srv *apiserver.Server) { assert.NoError(t, srv.Delete(pods(), web)) }, want: "pods: 0 objects are in the cache\n"},
-		"made again":  {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { _ = srv.Delete(pods(), web); put(t, srv, web, corev1.PodRunning) }, want: "pods/web-1: it was deleted, and another one made\n"},
+		"deleted":     {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { assert.NoError(t, srv.Delete(debugtest.Pods(), web)) }, want: "pods/web-1: it is not in the cache\n"},
+		"all deleted": {until: "delete", args: []string{"pods"}, then: func(srv *apiserver.Server) { assert.NoError(t, srv.Delete(debugtest.Pods(), web)) }, want: "pods: 0 objects are in the cache\n"},
+		"made again": {until: "delete", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) {
+			_ = srv.Delete(debugtest.Pods(), web)
+			debugtest.Put(t, srv, web, corev1.PodRunning)
+		}, want: "pods/web-1: it was deleted, and another one made\n"},
 		"a condition": {until: "condition=ready", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { ready(t, srv, "True") }, want: "pods/web-1: condition ready is True\n"},
 		"other value": {until: "condition=Ready=False", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { ready(t, srv, "False") }, want: "pods/web-1: condition Ready is False\n"},
-		"other phase": {until: "jsonpath={.status.phase}=Failed", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { put(t, srv, web, corev1.PodFailed) }, want: "pods/web-1: it is Failed\n"},
+		"other phase": {until: "jsonpath={.status.phase}=Failed", args: []string{"pods/web-1"}, then: func(srv *apiserver.Server) { debugtest.Put(t, srv, web, corev1.PodFailed) }, want: "pods/web-1: it is Failed\n"},
 		"after a rest": {until: "create", args: []string{"pods/new"}, then: func(srv *apiserver.Server) {
 			srv.Restart()
-			put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
 		}, want: "pods/new: it is in the cache with version 102\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

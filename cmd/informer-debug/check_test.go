@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
@@ -102,13 +103,13 @@ func listener(t *testing.T, srv *apiserver.Server, opts sharedinformer.Options) 
 }
 
 func TestCheckOfACluster(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	r := invoke(t, "check", "po,nodes", "-n", "shop", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Equal(t, fmt.Sprintf("pods in namespace shop: 2 objects equal at version %s\nnodes: 0 objects equal at version %[1]s\n", srv.RV()), r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Equal(t, fmt.Sprintf("pods in namespace shop: 2 objects equal at version %s\nnodes: 0 objects equal at version %[1]s\n", srv.RV()), r.Out)
 	r = invoke(t, "check", "pods", "-A", "-l", "app in (api,web)", "--field-selector", "status.phase=Running", "-o", "json", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Contains(t, r.out, `"objects": 2`)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, `"objects": 2`)
 }
 
 func TestCheckFindsWhatIsWrong(t *testing.T) {
@@ -117,21 +118,21 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		want   string
 	}{
 		"missing": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-9"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-9"}, corev1.PodRunning)
 		}, "shop/web-9  not in the cache; the server has version "},
 		"ghost": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
 		}, "shop/web-1  in the cache with version "},
 		"version": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
-			put(t, srv, key, corev1.PodFailed)
+			debugtest.Put(t, srv, key, corev1.PodFailed)
 		}, "shop/web-1  version "},
 		"uid": {func(t *testing.T, srv *apiserver.Server, key object.Key) {
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), key))
-			put(t, srv, key, corev1.PodRunning)
+			debugtest.Put(t, srv, key, corev1.PodRunning)
 		}, "it was deleted and made again"},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			srv, server := cluster(t, apiserver.Options{})
+			srv, server := debugtest.Cluster(t, apiserver.Options{})
 			i, from, process := listener(t, srv, sharedinformer.Options{})
 			at := httptest.NewServer(process)
 			defer at.Close()
@@ -140,35 +141,35 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 				from.ignore(object.Key{Namespace: "shop", Name: "web-9"})
 			}
 			c.change(t, srv, key)
-			put(t, srv, object.Key{Namespace: "shop", Name: "cart-2"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "cart-2"}, corev1.PodRunning)
 			require.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
 
 			r := invoke(t, "check", "--attach="+at.URL, server)
-			require.Equal(t, exit.CodeFalse, r.code, r.errOut)
-			require.Len(t, r.lines(), 2, r.out)
-			require.Contains(t, r.lines()[0], "1 of ")
-			require.Contains(t, r.lines()[0], "(1 "+kind+")")
-			require.Contains(t, r.lines()[1], c.want)
-			require.Contains(t, r.errOut, "a cache is not what the server has")
+			require.Equal(t, exit.CodeFalse, r.Code, r.ErrOut)
+			require.Len(t, r.Lines(), 2, r.Out)
+			require.Contains(t, r.Lines()[0], "1 of ")
+			require.Contains(t, r.Lines()[0], "(1 "+kind+")")
+			require.Contains(t, r.Lines()[1], c.want)
+			require.Contains(t, r.ErrOut, "a cache is not what the server has")
 			r = invoke(t, "check", "pods in namespace shop", "-o", "json", "--attach="+at.URL, server)
-			require.Contains(t, r.out, `"kind": "`+kind+`"`)
-			require.Contains(t, r.out, `"`+kind+`": 1`)
+			require.Contains(t, r.Out, `"kind": "`+kind+`"`)
+			require.Contains(t, r.Out, `"`+kind+`": 1`)
 		})
 	}
 }
 
 // The informer of the own cluster is told from its like of another one.
 func TestCheckOfTwoClusters(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	i, _, _ := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(debug.New(debug.Options{Informers: func() []debug.Cluster {
 		return []debug.Cluster{{Informers: shown{i.View()}}, {Name: "east", Informers: shown{i.View()}}}
 	}}))
 	defer at.Close()
 	r := invoke(t, "check", "--attach="+at.URL, server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Len(t, r.lines(), 2, r.out)
-	require.Contains(t, r.errOut, "the informer is of cluster east of the process")
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Len(t, r.Lines(), 2, r.Out)
+	require.Contains(t, r.ErrOut, "the informer is of cluster east of the process")
 }
 
 // meddler calls a function before a process answers about its objects for the second time.
@@ -188,7 +189,7 @@ func (m *meddler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // An object that is deleted and made again all the time is missing in one moment after the
 // other, and yet the cache is right.
 func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	key := object.Key{Namespace: "shop", Name: "web-1"}
 	var asked atomic.Int32
@@ -205,49 +206,49 @@ func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
 		assert.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
 		without := httptest.NewRecorder()
 		process.ServeHTTP(without, r)
-		put(t, srv, key, corev1.PodRunning)
+		debugtest.Put(t, srv, key, corev1.PodRunning)
 		w.Header().Set("Content-Type", without.Header().Get("Content-Type"))
 		_, err := w.Write(without.Body.Bytes())
 		assert.NoError(t, err)
 	}))
 	defer at.Close()
 	r := invoke(t, "check", "--attach="+at.URL, server)
-	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
-	require.Contains(t, r.out, "objects equal at version")
+	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
+	require.Contains(t, r.Out, "objects equal at version")
 	require.Greater(t, asked.Load(), int32(4))
 }
 
 // The cache is asked before the list and after it.
 func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(&meddler{Handler: process, meddle: func() {
-		put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
 		assert.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "cart-1"}))
 		assert.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
 	}})
 	defer at.Close()
 	before, lists := srv.RV(), srv.Stats().Requests("list", "pods")
 	r := invoke(t, "check", "--attach="+at.URL, server)
-	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
-	require.Equal(t, "pods in namespace shop: 2 objects equal at version "+before+"\n", r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
+	require.Equal(t, "pods in namespace shop: 2 objects equal at version "+before+"\n", r.Out)
 	require.Equal(t, lists+2, srv.Stats().Requests("list", "pods"), "what is missing was looked up again")
 }
 
 func TestCheckSaysWhatItCannotDo(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	_, _, named := listener(t, srv, sharedinformer.Options{Name: "my pods"})
 	at, other := httptest.NewServer(process), httptest.NewServer(named)
 	defer at.Close()
 	defer other.Close()
-	another, elsewhere := cluster(t, apiserver.Options{})
+	another, elsewhere := debugtest.Cluster(t, apiserver.Options{})
 	for _, name := range []string{"web-1", "cart-1"} { // made again, they have other UIDs
 		require.NoError(t, another.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: name}))
-		put(t, another, object.Key{Namespace: "shop", Name: name}, corev1.PodRunning)
+		debugtest.Put(t, another, object.Key{Namespace: "shop", Name: name}, corev1.PodRunning)
 	}
-	refused, refusing := cluster(t, apiserver.Options{})
+	refused, refusing := debugtest.Cluster(t, apiserver.Options{})
 	refused.SetAuthorizer(apiserver.Deny("", "pods", "list"))
 
 	for _, c := range []struct {
@@ -266,7 +267,7 @@ func TestCheckSaysWhatItCannotDo(t *testing.T) {
 		{[]string{"check", "--attach=" + at.URL, "--server=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
 	} {
 		r := invoke(t, c.args...)
-		require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
-		require.Contains(t, r.errOut, c.want, c.args)
+		require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
+		require.Contains(t, r.ErrOut, c.want, c.args)
 	}
 }

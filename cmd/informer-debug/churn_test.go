@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -15,15 +16,15 @@ import (
 )
 
 func TestChurnFailsSoon(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
-	page := httptest.NewServer(htmlPage{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	page := httptest.NewServer(debugtest.LoginPage{})
 	defer page.Close()
-	forbidden, refusing := cluster(t, apiserver.Options{})
+	forbidden, refusing := debugtest.Cluster(t, apiserver.Options{})
 	forbidden.SetAuthorizer(apiserver.Deny("", "pods", "list"))
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(process)
 	defer at.Close()
-	put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+	debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
 	require.NoError(t, i.WaitForRV(t.Context(), srv.RV()))
 	for _, c := range []struct {
 		args []string
@@ -42,10 +43,10 @@ func TestChurnFailsSoon(t *testing.T) {
 		{[]string{"churn", "pods", "--attach=" + at.URL}, exit.CodeOK, "of no fields"},
 	} {
 		r := invoke(t, c.args...)
-		assert.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
-		assert.Contains(t, r.errOut, c.want, c.args)
+		assert.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
+		assert.Contains(t, r.ErrOut, c.want, c.args)
 	}
 	r := invoke(t, "churn", "pods", "-o", "json", "--attach="+at.URL)
-	require.Contains(t, r.out, `"name": "web-1"`)
-	require.Contains(t, r.out, "of no fields")
+	require.Contains(t, r.Out, `"name": "web-1"`)
+	require.Contains(t, r.Out, "of no fields")
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -36,8 +37,8 @@ func churnOf(t *testing.T, srv *apiserver.Server, types string, flags churnFlags
 	client, err := rest.NewClient(cfg, scheme.New())
 	require.NoError(t, err)
 	defer client.CloseIdleConnections()
-	var stdout, stderr transcript
-	s := onto(&stdout, &stderr)
+	var stdout, stderr debugtest.Transcript
+	s := debugtest.Onto(&stdout, &stderr)
 	flags.allNamespaces, flags.output.value = true, "jsonl"
 	if flags.period == 0 {
 		flags.period = time.Minute
@@ -200,14 +201,14 @@ func TestChurnOutlivesTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiserver.New(apiserver.Options{})
 		t.Cleanup(srv.Close)
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodPending)
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodPending)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
 		all, text, err := churnOf(t, srv, "pods,nodes", churnFlags{}, func(context.Context, func(), *rest.Client) {
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning)
 			synctest.Wait()
 			srv.Down()
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodRunning)
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-3"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-3"}, corev1.PodRunning)
 			require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "web-1"}))
 			srv.Compact()
 			srv.Up()
@@ -229,10 +230,10 @@ func TestChurnEndsEarlyWithWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := apiserver.New(apiserver.Options{})
 		t.Cleanup(srv.Close)
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodPending)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodPending)
 		began := time.Now()
 		all, text, err := churnOf(t, srv, "pods", churnFlags{period: time.Hour}, func(_ context.Context, end func(), _ *rest.Client) {
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning)
 			time.Sleep(3 * time.Second)
 			end()
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -45,7 +46,7 @@ func (m *memory) dial(context.Context, string, string) (net.Conn, error) {
 func TestDemoShowsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		page := &memory{conns: make(chan net.Conn), closed: make(chan struct{})}
-		var stdout, stderr transcript
+		var stdout, stderr debugtest.Transcript
 		s := around(&stdout, &stderr)
 		s.listenPage = func() (net.Listener, error) { return page, nil }
 		ended := make(chan int, 1)

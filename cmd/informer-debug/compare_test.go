@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -15,9 +16,9 @@ import (
 func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 	for _, stuck := range []time.Duration{30 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			srv, cfg := bubbled(t)
-			var stdout, stderr transcript
-			s := onto(&stdout, &stderr)
+			srv, cfg := debugtest.Bubbled(t)
+			var stdout, stderr debugtest.Transcript
+			s := debugtest.Onto(&stdout, &stderr)
 			var look sightFlags
 			look.allNamespaces = true
 			require.NoError(t, look.check())
@@ -26,7 +27,7 @@ func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 			defer v.close()
 			require.NoError(t, v.wait(t.Context()))
 			srv.SetStuck(true)
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
 			time.AfterFunc(stuck, func() { srv.SetStuck(false) })
 
 			flags := checkFlags{timeout: 2 * time.Minute}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -20,14 +21,14 @@ import (
 func completed(t *testing.T, args ...string) string {
 	t.Helper()
 	r := invoke(t, append([]string{"__complete"}, args...)...)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	lines := r.lines()
-	require.True(t, strings.HasPrefix(lines[len(lines)-1], ":"), r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	lines := r.Lines()
+	require.True(t, strings.HasPrefix(lines[len(lines)-1], ":"), r.Out)
 	return strings.Join(lines[:len(lines)-1], " ")
 }
 
 func TestCompletion(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	for _, name := range []string{"shop", "bank"} {
 		_, err := srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		require.NoError(t, err)
@@ -79,7 +80,7 @@ func recordPods(t *testing.T, server string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	r := invoke(t, "record", "pods", "-n", "shop", "-o", path, "--duration", "500ms", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	return path
 }
 
@@ -88,7 +89,7 @@ func TestCompletionIsSilent(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	srv.Faults().Add(apiserver.Fault{Do: []apiserver.Action{apiserver.Silence{}}})
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and nobody answers
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func TestCompletionIsSilent(t *testing.T) {
 		{"watch", "--kubeconfig", t.TempDir(), "--user", ""},
 	} {
 		r := invoke(t, append([]string{"__complete"}, args...)...)
-		require.Regexp(t, `^:\d+\n$`, r.out, args)
-		require.Regexp(t, `^Completion ended with directive: \S+\n$`, strings.ReplaceAll(r.errOut, ", ", ","), args)
+		require.Regexp(t, `^:\d+\n$`, r.Out, args)
+		require.Regexp(t, `^Completion ended with directive: \S+\n$`, strings.ReplaceAll(r.ErrOut, ", ", ","), args)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -27,12 +28,12 @@ import (
 )
 
 // costOf runs cost and reads its JSON.
-func costOf(t *testing.T, args ...string) (costs, result) {
+func costOf(t *testing.T, args ...string) (costs, debugtest.Result) {
 	t.Helper()
-	r := invokeOne(t, newCost, append([]string{"cost", "-o", "json", "--qps=10000"}, args...)...)
+	r := debugtest.Invoke(t, newCost, append([]string{"cost", "-o", "json", "--qps=10000"}, args...)...)
 	var all costs
-	if r.out != "" {
-		require.NoError(t, json.Unmarshal([]byte(r.out), &all), r.out)
+	if r.Out != "" {
+		require.NoError(t, json.Unmarshal([]byte(r.Out), &all), r.Out)
 	}
 	return all, r
 }
@@ -69,14 +70,14 @@ func held[T object.Object](t *testing.T, server string, store sharedinformer.Sto
 
 // A sample of a fifth says what informers of all objects take.
 func TestCostIsWhatInformersHold(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	for _, name := range []string{"web-1", "cart-1"} {
 		require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: name}))
 	}
 	const all = 2000
 	putPods(t, srv, all-1)
 	costs, r := costOf(t, "pods", "--sample=400", "--keep=spec.nodeName", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	c := costs.Types[0]
 	require.Equal(t, all, c.Objects)
 	require.Equal(t, 400, c.Sample)
@@ -121,13 +122,13 @@ func referenced(t *testing.T, server string) float64 {
 
 // The sample is spread over the whole list, and the server is asked no more than need be.
 func TestCostSpreadsItsSample(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	for i := range 1000 {
 		_, err := srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c%04d", i)}, Data: map[string]string{"a": strings.Repeat("x", i)}})
 		require.NoError(t, err)
 	}
 	costs, r := costOf(t, "configmaps", "--sample=100", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	c := costs.Types[0]
 	require.Equal(t, 1000, c.Objects)
 	require.Equal(t, 100, c.Sample)
@@ -142,36 +143,36 @@ func TestCostSpreadsItsSample(t *testing.T) {
 
 	// With a selector the server does not say how many there are.
 	costs, r = costOf(t, "configmaps", "--sample=50", "--field-selector=metadata.namespace=shop", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Equal(t, 1000, costs.Types[0].Objects, r.out)
-	require.Equal(t, 50, costs.Types[0].Sample, r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Equal(t, 1000, costs.Types[0].Objects, r.Out)
+	require.Equal(t, 50, costs.Types[0].Sample, r.Out)
 }
 
 // What cannot be read is shown with its cause, and stops nothing else.
 func TestCostGoesOn(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
 	srv.SetAuthorizer(apiserver.Deny("", "nodes"))
-	r := invokeOne(t, newCost, "cost", "--qps=10000", "--keep=spec.nodeName", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Contains(t, r.out, "nodes: could not be read: nodes is forbidden")
-	require.Regexp(t, `(?m)^pods +3 +3 .* KiB$`, r.out)
-	require.Regexp(t, `(?m)^secrets +1 +1 .* -$`, r.out, "secrets have no spec.nodeName")
-	require.Regexp(t, `(?m)^there are no objects of .*configmaps, .*deployments\.apps, `, r.out)
-	require.Regexp(t, `(?m)^total +4 +4 `, r.out)
-	require.NotContains(t, r.out+r.errOut, "hidden")
-	require.NotContains(t, r.out, "events.events.k8s.io")
+	r := debugtest.Invoke(t, newCost, "cost", "--qps=10000", "--keep=spec.nodeName", server)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "nodes: could not be read: nodes is forbidden")
+	require.Regexp(t, `(?m)^pods +3 +3 .* KiB$`, r.Out)
+	require.Regexp(t, `(?m)^secrets +1 +1 .* -$`, r.Out, "secrets have no spec.nodeName")
+	require.Regexp(t, `(?m)^there are no objects of .*configmaps, .*deployments\.apps, `, r.Out)
+	require.Regexp(t, `(?m)^total +4 +4 `, r.Out)
+	require.NotContains(t, r.Out+r.ErrOut, "hidden")
+	require.NotContains(t, r.Out, "events.events.k8s.io")
 
 	all, r := costOf(t, "nodes", server)
-	require.Equal(t, exit.CodeUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Contains(t, all.Types[0].Error, "forbidden")
-	require.Contains(t, r.errOut, `ask for the verbs "list" and "watch"`)
+	require.Contains(t, r.ErrOut, `ask for the verbs "list" and "watch"`)
 }
 
 // A list that ends in the middle gives a smaller sample, and the reason.
 func TestCostOutlivesTrouble(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	for i := range 200 {
 		_, err := srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c%04d", i)}})
 		require.NoError(t, err)
@@ -188,7 +189,7 @@ func TestCostOutlivesTrouble(t *testing.T) {
 		srv.Faults().Add(apiserver.Fault{Verb: "list", Resource: "configmaps", Skip: 1, Do: []apiserver.Action{c.do}})
 		costs, r := costOf(t, "configmaps", "--sample=200", server)
 		srv.Faults().Clear()
-		require.Equal(t, exit.CodeOK, r.code, "%s: %s", name, r.errOut)
+		require.Equal(t, exit.CodeOK, r.Code, "%s: %s", name, r.ErrOut)
 		t.Log(costs.Types[0].Short)
 		require.Contains(t, costs.Types[0].Short, c.want, name)
 		require.Equal(t, 10, costs.Types[0].Sample, name)
@@ -198,7 +199,7 @@ func TestCostOutlivesTrouble(t *testing.T) {
 
 // An object that is larger than all others is read alone; one that no decoder takes is said.
 func TestCostReadsHugeObjects(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	for i := range 30 {
 		_, err := srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprintf("c%04d", i)}})
 		require.NoError(t, err)
@@ -209,20 +210,20 @@ func TestCostReadsHugeObjects(t *testing.T) {
 	}
 	huge(10 << 20)
 	costs, r := costOf(t, "configmaps", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, 30, costs.Types[0].Sample)
 	require.Greater(t, costs.Types[0].ClientGo.Bytes, int64(10<<20))
 	huge(20 << 20)
 	costs, r = costOf(t, "configmaps", server)
-	require.Contains(t, costs.Types[0].Error+costs.Types[0].Short, wire.ErrTooLarge.Error(), r.out)
+	require.Contains(t, costs.Types[0].Error+costs.Types[0].Short, wire.ErrTooLarge.Error(), r.Out)
 	huge(40 << 20)
 	costs, r = costOf(t, "configmaps", server)
-	require.Contains(t, costs.Types[0].Error+costs.Types[0].Short, "left of 32.0 MiB", r.out)
+	require.Contains(t, costs.Types[0].Error+costs.Types[0].Short, "left of 32.0 MiB", r.Out)
 }
 
 func TestCostSaysWhatIsWrong(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
-	page := httptest.NewServer(htmlPage{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
+	page := httptest.NewServer(debugtest.LoginPage{})
 	defer page.Close()
 	for _, c := range []struct {
 		args []string
@@ -236,9 +237,9 @@ func TestCostSaysWhatIsWrong(t *testing.T) {
 		{[]string{"cost", "--server=" + page.URL}, exit.CodeUnavailable, "login"},
 		{[]string{"cost", "pods", "--server=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
 	} {
-		r := invokeOne(t, newCost, c.args...)
-		assert.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
-		assert.Contains(t, r.errOut, c.want, c.args)
+		r := debugtest.Invoke(t, newCost, c.args...)
+		assert.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
+		assert.Contains(t, r.ErrOut, c.want, c.args)
 	}
 	// A page in the place of a list, of a server that has told what it serves.
 	s := sampler{flags: &costFlags{sample: 10, qps: 1e6}, http: page.Client()}

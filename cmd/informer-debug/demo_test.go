@@ -13,51 +13,52 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 )
 
 // In these tests time is virtual and connections are in memory.
 
 // demonstrate runs the demonstration in virtual time.
-func demonstrate(t *testing.T, args ...string) (r result) {
+func demonstrate(t *testing.T, args ...string) (r debugtest.Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var stdout, stderr transcript
+		var stdout, stderr debugtest.Transcript
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // a demonstration without end fails
 		defer cancel()
-		r.code = run(ctx, append([]string{"demo"}, args...), around(&stdout, &stderr))
+		r.Code = run(ctx, append([]string{"demo"}, args...), around(&stdout, &stderr))
 		require.NoError(t, ctx.Err(), "it did not end by itself")
-		r.out, r.errOut = stdout.String(), stderr.String()
+		r.Out, r.ErrOut = stdout.String(), stderr.String()
 	})
 	return r
 }
 
 func TestDemoIsAliveWithinASecond(t *testing.T) {
 	r := demonstrate(t, "--duration", "1s")
-	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
-	assert.Regexp(t, `(?m)^[+~-] .*\d+(ns|µs|ms)$|^[+~-] .* \d`, r.out)
-	assert.GreaterOrEqual(t, len(r.lines()), 1+6+3, r.out)
+	assert.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	assert.Regexp(t, `(?m)^[+~-] .*\d+(ns|µs|ms)$|^[+~-] .* \d`, r.Out)
+	assert.GreaterOrEqual(t, len(r.Lines()), 1+6+3, r.Out)
 }
 
 // TestDemo lets every fault happen once and more, and then compares what was
 // shown with what there was.
 func TestDemo(t *testing.T) {
 	r := demonstrate(t, "--duration", "100.02s", "--rate", "20")
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	faults := map[string]bool{}
-	for _, f := range regexp.MustCompile(`(?m)^\* \S+  fault         (.*)$`).FindAllStringSubmatch(r.errOut, -1) {
+	for _, f := range regexp.MustCompile(`(?m)^\* \S+  fault         (.*)$`).FindAllStringSubmatch(r.ErrOut, -1) {
 		faults[f[1]] = true
 	}
-	assert.Len(t, faults, 7, r.errOut)
+	assert.Len(t, faults, 7, r.ErrOut)
 	for _, want := range []string{
 		"! ", "unexpected EOF", "expired: ", "500 Internal Server Error", "decode application/json",
 		"toomanyrequests: ", "connection refused", "InitialWatch  again, the changes after rv", "latency       p50",
 	} {
-		assert.Contains(t, r.errOut, want)
+		assert.Contains(t, r.ErrOut, want)
 	}
 
 	shown := map[string]bool{}
-	for _, line := range r.lines()[1:] {
+	for _, line := range r.Lines()[1:] {
 		f := strings.Fields(line)
 		switch key := f[3]; f[0] {
 		case "+":
@@ -70,8 +71,8 @@ func TestDemo(t *testing.T) {
 			delete(shown, key)
 		}
 	}
-	m := regexp.MustCompile(`stopped .* (\d+) objects`).FindStringSubmatch(r.errOut)
-	require.NotNil(t, m, r.errOut)
+	m := regexp.MustCompile(`stopped .* (\d+) objects`).FindStringSubmatch(r.ErrOut)
+	require.NotNil(t, m, r.ErrOut)
 	assert.Len(t, shown, atoi(t, m[1]))
 }
 
@@ -79,19 +80,19 @@ func TestDemoFlags(t *testing.T) {
 	first := demonstrate(t, "-c", "15", "--seed", "7", "--faults=false", "-o", "name")
 	again := demonstrate(t, "-c", "15", "--seed", "7", "--faults=false", "-o", "name")
 	other := demonstrate(t, "-c", "15", "--seed", "8", "--faults=false", "-o", "name")
-	assert.Equal(t, first.out, again.out)
-	assert.NotEqual(t, first.out, other.out)
+	assert.Equal(t, first.Out, again.Out)
+	assert.NotEqual(t, first.Out, other.Out)
 
 	r := demonstrate(t, "leases", "--timeout", "10s", "--faults=false", "--watch-only", "-n", corev1.NamespaceNodeLease)
-	assert.Equal(t, exit.CodeTimeout, r.code, r.errOut)
-	assert.Contains(t, r.out, "~ ")
-	assert.NotContains(t, r.errOut, "* ")
-	assert.NotContains(t, r.errOut, "! ")
+	assert.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
+	assert.Contains(t, r.Out, "~ ")
+	assert.NotContains(t, r.ErrOut, "* ")
+	assert.NotContains(t, r.ErrOut, "! ")
 
 	r = demonstrate(t, "-c", "20", "-n", "bank", "-l", "app=api")
-	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
-	assert.Len(t, r.lines(), 21)
-	assert.Equal(t, 20, strings.Count(r.out, "bank/api-"))
+	assert.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	assert.Len(t, r.Lines(), 21)
+	assert.Equal(t, 20, strings.Count(r.Out, "bank/api-"))
 }
 
 func atoi(t *testing.T, s string) int {

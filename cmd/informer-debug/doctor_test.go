@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -18,9 +19,9 @@ import (
 )
 
 func TestDoctorOfACluster(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	r := invoke(t, "doctor", "po,nodes", "-n", "shop", "--for=10ms", server)
-	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	for _, want := range []string{
 		`(?m)^ok       clock: the same as the server's, to a few seconds$`,
 		`(?m)^ok       pods in namespace shop: these credentials may list$`,
@@ -30,35 +31,35 @@ func TestDoctorOfACluster(t *testing.T) {
 		`(?m)^ok       pods in namespace shop: comes as .*protobuf$`,
 		`(?m)^ok       nodes: these credentials may list$`,
 	} {
-		require.Regexp(t, want, r.out)
+		require.Regexp(t, want, r.Out)
 	}
 
 	srv.SetAuthorizer(apiserver.Deny("", "pods"))
 	r = invoke(t, "doctor", "po", "-n", "shop", "--for=10ms", server)
-	require.Equal(t, exit.CodeFalse, r.code, r.out+r.errOut)
-	require.Contains(t, r.out, "problem  pods in namespace shop: these credentials may not list; the role below would allow it\n")
-	require.Contains(t, r.out, "problem  pods in namespace shop: these credentials may not watch; the role below would allow it\n")
-	require.Equal(t, 1, strings.Count(r.out, "kind: Role\nmetadata:\n  name: informer-pods\n  namespace: shop\nrules:\n- apiGroups: [\"\"]\n  resources: [\"pods\"]\n"))
+	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
+	require.Contains(t, r.Out, "problem  pods in namespace shop: these credentials may not list; the role below would allow it\n")
+	require.Contains(t, r.Out, "problem  pods in namespace shop: these credentials may not watch; the role below would allow it\n")
+	require.Equal(t, 1, strings.Count(r.Out, "kind: Role\nmetadata:\n  name: informer-pods\n  namespace: shop\nrules:\n- apiGroups: [\"\"]\n  resources: [\"pods\"]\n"))
 	r = invoke(t, "doctor", "po", "-A", "--for=10ms", "-o", "json", server)
-	require.Contains(t, r.out, `"level": "problem"`)
-	require.Contains(t, r.out, `kind: ClusterRole`)
+	require.Contains(t, r.Out, `"level": "problem"`)
+	require.Contains(t, r.Out, `kind: ClusterRole`)
 }
 
 func TestDoctorFindsAnOldServer(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
+	_, server := debugtest.Cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
 	r := invoke(t, "doctor", "po", "-n", "shop", "--for=10ms", server)
-	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
-	require.Contains(t, r.out, "warning  pods in namespace shop: the server has no streaming lists; ")
+	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
+	require.Contains(t, r.Out, "warning  pods in namespace shop: the server has no streaming lists; ")
 }
 
 func TestDoctorOfAProcess(t *testing.T) {
 	process := httptest.NewServer(program(t, false))
 	defer process.Close()
 	r := invoke(t, "doctor", "--for=10ms", "--attach="+process.URL)
-	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
-	require.Contains(t, r.out, "ok       pods: Watching, 2 objects, complete up to version ")
-	require.Contains(t, r.out, "ok       keeper: 0 keys wait, 0 are worked on\n")
-	require.Contains(t, r.out, "warning  keeper: gave up on 1 requests; informer-debug why says which\n")
+	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
+	require.Contains(t, r.Out, "ok       pods: Watching, 2 objects, complete up to version ")
+	require.Contains(t, r.Out, "ok       keeper: 0 keys wait, 0 are worked on\n")
+	require.Contains(t, r.Out, "warning  keeper: gave up on 1 requests; informer-debug why says which\n")
 
 	for _, c := range []struct {
 		args []string
@@ -70,15 +71,15 @@ func TestDoctorOfAProcess(t *testing.T) {
 		{[]string{"doctor", "pods", "-A", "-n", "shop"}, "contradict each other"},
 	} {
 		r := invoke(t, c.args...)
-		require.Equal(t, exit.CodeUsage, r.code, r.errOut)
-		require.Contains(t, r.errOut, c.want)
+		require.Equal(t, exit.CodeUsage, r.Code, r.ErrOut)
+		require.Contains(t, r.ErrOut, c.want)
 	}
 }
 
 func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
-	srv, _ := cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiserver.Options{})
 	for n := range 1000 {
-		put(t, srv, object.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)}, corev1.PodRunning)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: fmt.Sprintf("web-%d", n)}, corev1.PodRunning)
 	}
 	i, _, _ := listener(t, srv, sharedinformer.Options{})
 	other, _, _ := listener(t, srv, sharedinformer.Options{})
@@ -89,15 +90,15 @@ func TestDoctorFindsWhatIsWrongInAProcess(t *testing.T) {
 	defer alone.Close()
 
 	r := invoke(t, "doctor", "--for=10ms", "--attach="+both.URL)
-	require.Equal(t, exit.CodeOK, r.code, r.out+r.errOut)
-	require.Contains(t, r.out, "warning  pods in namespace shop: 2 informers cache the same objects as *v1.Pod; share one")
+	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
+	require.Contains(t, r.Out, "warning  pods in namespace shop: 2 informers cache the same objects as *v1.Pod; share one")
 	r = invoke(t, "doctor", "--for=10ms", "--attach="+alone.URL)
-	require.Contains(t, r.out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", 1001))
+	require.Contains(t, r.Out, fmt.Sprintf("warning  pods in namespace shop, index phase: %d of %[1]d objects are under one value; ", 1001))
 
 	srv.Down()
 	require.Eventually(t, func() bool { return i.Status().Reflector.Attempts > 0 }, 10*time.Second, time.Millisecond)
 	r = invoke(t, "doctor", "--for=10ms", "--attach="+alone.URL)
-	require.Equal(t, exit.CodeFalse, r.code, r.out+r.errOut)
-	require.Contains(t, r.out, "problem  pods in namespace shop: the cache is stale, as of version ")
-	require.Contains(t, r.errOut, "problems: 1")
+	require.Equal(t, exit.CodeFalse, r.Code, r.Out+r.ErrOut)
+	require.Contains(t, r.Out, "problem  pods in namespace shop: the cache is stale, as of version ")
+	require.Contains(t, r.ErrOut, "problems: 1")
 }

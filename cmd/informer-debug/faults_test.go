@@ -30,6 +30,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -138,7 +139,7 @@ func faults() map[string]func(p *sick) []string {
 			p.server.Faults().Add(apiserver.Fault{Verb: "watch", Resource: "pods", Do: []apiserver.Action{apiserver.Silence{AfterFrames: initial}}})
 			flag := p.run()
 			require.NoError(p, p.factory.WaitForSync(p.Context()))
-			put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+			debugtest.Put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
 			return []string{flag, p.address}
 		},
 		"more comes than the workers do": func(p *sick) []string {
@@ -289,7 +290,7 @@ func TestFaultsAreFoundWithOneCommand(t *testing.T) {
 func (p planted) look(t *testing.T, flags []string) (first string) {
 	args := strings.Fields(strings.ReplaceAll(p.command, " --attach ...", ""))
 	for late := time.Now().Add(45 * time.Second); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
-		var stdout, stderr transcript
+		var stdout, stderr debugtest.Transcript
 		run(t.Context(), append(args, flags...), around(&stdout, &stderr))
 		if first, _, _ = strings.Cut(stdout.String(), "\n"); first == "" {
 			_, first, _ = strings.Cut(strings.TrimSpace(stderr.String()), "informer-debug: ")

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -21,40 +22,40 @@ func TestWatchOnlyWhatChangesAField(t *testing.T) {
 		"{.metadata.labels.extra}": "update shop pods/cart-1",
 		"spec.nodeName":            "",
 	} {
-		srv, server := cluster(t, apiserver.Options{})
-		var stdout, stderr transcript
-		stderr.when("synced", func() {
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+		srv, server := debugtest.Cluster(t, apiserver.Options{})
+		var stdout, stderr debugtest.Transcript
+		stderr.When("synced", func() {
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
 			_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-1", Labels: map[string]string{"app": "cart", "extra": "1"}},
 				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, SchedulerName: corev1.DefaultSchedulerName},
 				Status: corev1.PodStatus{Phase: corev1.PodRunning}})
 			require.NoError(t, err)
-			put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
-			require.NoError(t, srv.Delete(pods(), object.Key{Namespace: "shop", Name: "web-2"}))
+			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+			require.NoError(t, srv.Delete(debugtest.Pods(), object.Key{Namespace: "shop", Name: "web-2"}))
 		})
 		r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "-o", "name", "--only", only, "--timeout", "1s", server}, around(&stdout, &stderr))
-		require.Equal(t, exit.CodeTimeout, r.code, r.errOut)
-		require.Equal(t, want, strings.ReplaceAll(strings.TrimSpace(r.out), "\n", ","), only)
+		require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
+		require.Equal(t, want, strings.ReplaceAll(strings.TrimSpace(r.Out), "\n", ","), only)
 	}
 }
 
 func TestWatchShowsOldAndNewValues(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
-	var stdout, stderr transcript
-	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	var stdout, stderr debugtest.Transcript
+	stderr.When("synced", func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "--watch-only", "--diff", "-c", "1", server}, around(&stdout, &stderr))
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Equal(t, "    status.phase: Running→Failed", r.lines()[2])
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Equal(t, "    status.phase: Running→Failed", r.Lines()[2])
 
-	stdout, stderr = transcript{}, transcript{}
-	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning) })
+	stdout, stderr = debugtest.Transcript{}, debugtest.Transcript{}
+	stderr.When("synced", func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodRunning) })
 	r = finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "--watch-only", "--stage", "-o", "jsonl", "-c", "1", server}, around(&stdout, &stderr))
 	var got struct {
 		Changes []struct{ Path, Old, New string }
 		Stages  struct{ Received, Decoded, Queued, Applied, Told time.Time }
 		Latency struct{ DecodeNs, TotalNs time.Duration }
 	}
-	require.NoError(t, json.Unmarshal([]byte(r.out), &got), r.out)
+	require.NoError(t, json.Unmarshal([]byte(r.Out), &got), r.Out)
 	require.Equal(t, []struct{ Path, Old, New string }{{"status.phase", "Failed", "Running"}}, got.Changes)
 	s := got.Stages
 	require.Equal(t, got.Latency.DecodeNs, s.Decoded.Sub(s.Received))
@@ -63,32 +64,32 @@ func TestWatchShowsOldAndNewValues(t *testing.T) {
 }
 
 func TestSecretsChangeWithoutTheirValues(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	secret := func(value string) {
 		_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"password": []byte(value)}})
 		require.NoError(t, err)
 	}
 	secret("before")
-	var stdout, stderr transcript
-	stderr.when("synced", func() { secret("after") })
+	var stdout, stderr debugtest.Transcript
+	stderr.When("synced", func() { secret("after") })
 	r := finish(t, t.Context(), []string{"watch", "secrets", "-n", "shop", "--watch-only", "--diff", "-o", "wide", "-c", "1", server}, around(&stdout, &stderr))
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Equal(t, "    data.password", r.lines()[2])
-	require.NotContains(t, r.out, "YWZ0ZXI")
-	stdout, stderr = transcript{}, transcript{}
-	stderr.when("synced", func() { secret("before") })
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Equal(t, "    data.password", r.Lines()[2])
+	require.NotContains(t, r.Out, "YWZ0ZXI")
+	stdout, stderr = debugtest.Transcript{}, debugtest.Transcript{}
+	stderr.When("synced", func() { secret("before") })
 	r = finish(t, t.Context(), []string{"watch", "secrets", "-n", "shop", "--watch-only", "-o", "jsonl", "-c", "1", server}, around(&stdout, &stderr))
-	require.Contains(t, r.out, `"changed":["data.password"]`)
-	require.NotContains(t, r.out, `"changes"`)
+	require.Contains(t, r.Out, `"changed":["data.password"]`)
+	require.NotContains(t, r.Out, `"changes"`)
 }
 
 func TestStagesInATable(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
-	var stdout, stderr transcript
-	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	var stdout, stderr debugtest.Transcript
+	stderr.When("synced", func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods/web-1", "-n", "shop", "--stage", "-o", "wide", "-c", "2", server}, around(&stdout, &stderr))
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	lines := r.lines()
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	lines := r.Lines()
 	require.Equal(t, strings.Fields("TIME AGE KEY RV RECEIVED DECODED QUEUED APPLIED TOLD UID CHANGED"), strings.Fields(lines[0]))
 	at := strings.Index(lines[0], "UID")
 	require.Regexp(t, `^\S{36}`, lines[1][at:])
@@ -105,7 +106,7 @@ func TestWhatWatchCannotShow(t *testing.T) {
 		{"pods --stage --attach http://localhost:1", "each event has its times"},
 	} {
 		r := invoke(t, append([]string{"watch"}, strings.Fields(c.args)...)...)
-		require.Equal(t, exit.CodeUsage, r.code, c.args)
-		require.Contains(t, r.errOut, c.want)
+		require.Equal(t, exit.CodeUsage, r.Code, c.args)
+		require.Contains(t, r.ErrOut, c.want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -82,8 +83,8 @@ func TestGetInEachForm(t *testing.T) {
 		args := append([]string{"get", "-n", "shop", server}, c.args...)
 		args[len(args)-1] = strings.Replace(args[len(args)-1], "=FILE", "="+template, 1)
 		r := invoke(t, args...)
-		require.Equal(t, exit.CodeOK, r.code, "%v: %s", args, r.errOut)
-		require.Equal(t, c.want, r.out, c.args)
+		require.Equal(t, exit.CodeOK, r.Code, "%v: %s", args, r.ErrOut)
+		require.Equal(t, c.want, r.Out, c.args)
 	}
 }
 
@@ -102,35 +103,35 @@ func TestGetWritesObjects(t *testing.T) {
 		}
 	}
 	r := invoke(t, "get", "pods", "-n", "shop", "-o", "json", server)
-	require.NoError(t, json.Unmarshal([]byte(r.out), &list), r.out)
-	check(r.out)
+	require.NoError(t, json.Unmarshal([]byte(r.Out), &list), r.Out)
+	check(r.Out)
 	require.Equal(t, "List", list.Kind)
 	require.Len(t, list.Items, 2)
 	note := "a\u009b2J\x1b[2J\u202eb"
 	require.Equal(t, note, list.Items[0].Annotations["note"])
 
 	r = invoke(t, "get", "pods", "-n", "shop", "-o", "jsonl", server)
-	check(r.out)
-	require.Len(t, r.lines(), 2)
-	for _, line := range r.lines() {
+	check(r.Out)
+	require.Len(t, r.Lines(), 2)
+	for _, line := range r.Lines() {
 		require.NoError(t, json.Unmarshal([]byte(line), &one))
 		require.Equal(t, note, one.Metadata.Annotations["note"])
 	}
 
 	r = invoke(t, "get", "pods/web-1", "-n", "shop", "-o", "yaml", server)
-	check(r.out)
-	require.NoError(t, yaml.UnmarshalStrict([]byte(r.out), &map[string]any{}))
+	check(r.Out)
+	require.NoError(t, yaml.UnmarshalStrict([]byte(r.Out), &map[string]any{}))
 	var pod corev1.Pod
-	require.NoError(t, yaml.Unmarshal([]byte(r.out), &pod))
+	require.NoError(t, yaml.Unmarshal([]byte(r.Out), &pod))
 	require.Equal(t, list.Items[0].Annotations, pod.Annotations)
 	require.Equal(t, list.Items[0].Spec, pod.Spec)
 	pod.UID, pod.CreationTimestamp = "", metav1.Time{}
-	golden(t, "get.yaml", strings.NewReplacer(string(list.Items[0].UID), "UID", list.Items[0].CreationTimestamp.UTC().Format("2006-01-02T15:04:05Z"), "TIME").Replace(r.out))
+	golden(t, "get.yaml", strings.NewReplacer(string(list.Items[0].UID), "UID", list.Items[0].CreationTimestamp.UTC().Format("2006-01-02T15:04:05Z"), "TIME").Replace(r.Out))
 
 	r = invoke(t, "watch", "pods/web-1", "-n", "shop", "-o", "jsonl", "-c", "1", server)
-	check(r.out)
-	require.Contains(t, r.out, `\u009b2J`)
-	require.True(t, json.Valid([]byte(r.out)))
+	check(r.Out)
+	require.Contains(t, r.Out, `\u009b2J`)
+	require.True(t, json.Valid([]byte(r.Out)))
 }
 
 // A terminal gets no control characters from a template, and a pipe gets what is there.
@@ -138,15 +139,15 @@ func TestTemplatesOnATerminal(t *testing.T) {
 	server := shop(t)
 	for _, form := range []string{`jsonpath={.metadata.annotations.note}{"\n"}`, `go-template={{.metadata.annotations.note}}{{"\n"}}`} {
 		for terminal, want := range map[bool]string{true: "a 2J [2J b\n", false: "a\u009b2J\x1b[2J\u202eb\n"} {
-			var stdout, stderr transcript
+			var stdout, stderr debugtest.Transcript
 			s := around(&stdout, &stderr)
 			s.OutTerminal = terminal
 			r := finish(t, t.Context(), []string{"get", "pods/web-1", "-n", "shop", "-o", form, server}, s)
-			require.Equal(t, want, r.out, r.errOut)
+			require.Equal(t, want, r.Out, r.ErrOut)
 		}
 	}
 	r := invoke(t, "get", "pods/web-1", "-n", "shop", "-o", "custom-columns=NOTE:.metadata.annotations.note", server)
-	require.Equal(t, "NOTE\na 2J [2J b\n", r.out)
+	require.Equal(t, "NOTE\na 2J [2J b\n", r.Out)
 }
 
 func TestWhatGetCannotShow(t *testing.T) {
@@ -172,17 +173,17 @@ func TestWhatGetCannotShow(t *testing.T) {
 		{[]string{"--sort-by=.name", without}, exit.CodeUsage, "are about objects: name a TYPE"},
 	} {
 		r := invoke(t, append([]string{"get"}, c.args...)...)
-		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)
-		require.Contains(t, r.errOut, c.want)
-		require.Empty(t, r.out)
+		require.Equal(t, c.code, r.Code, "%v: %s", c.args, r.ErrOut)
+		require.Contains(t, r.ErrOut, c.want)
+		require.Empty(t, r.Out)
 	}
 	r := invoke(t, "get", "pods", "--sort-by=.metadata.name", "-o", "jsonpath={.items[*].metadata['name','labels.is']}", without)
-	require.Equal(t, "bad bad good good", r.out)
-	require.Contains(t, r.errOut, "only the metadata of 2 of 2 objects is shown: this process shows no contents")
+	require.Equal(t, "bad bad good good", r.Out)
+	require.Contains(t, r.ErrOut, "only the metadata of 2 of 2 objects is shown: this process shows no contents")
 	r = invoke(t, "get", "-o", "jsonpath={.items[*].reflector.resource}", without)
-	require.Equal(t, "pods", r.out)
+	require.Equal(t, "pods", r.Out)
 	r = invoke(t, "get", "-o", "custom-columns=NAME:.reflector.resource,OBJECTS:.objects", without)
-	require.Equal(t, "NAME   OBJECTS\npods   2\n", r.out)
+	require.Equal(t, "NAME   OBJECTS\npods   2\n", r.Out)
 	r = invoke(t, "get", "pods", "--sort-by=.metadata.labels.is", "--no-headers", without)
-	require.Regexp(t, `^shop +bad .*\nshop +good `, r.out)
+	require.Regexp(t, `^shop +bad .*\nshop +good `, r.Out)
 }

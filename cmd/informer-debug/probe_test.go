@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -28,7 +29,7 @@ func TestDoctorIsNotTakenInByAPageOfAProxy(t *testing.T) {
 	var found findings
 	p, err := newProbe(&config.Config{Host: page.URL}, &found)
 	require.NoError(t, err)
-	at := target{client: client, server: page.URL, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: pods(), Namespaced: true}}
+	at := target{client: client, server: page.URL, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
 	require.NoError(t, p.resource(t.Context(), at, false, time.Second))
 	require.Len(t, found.all, 1)
 	require.Equal(t, levelProblem, found.all[0].Level)
@@ -42,7 +43,7 @@ func TestDoctorCountsBookmarks(t *testing.T) {
 		5 * time.Minute:  "bookmarks come each 1m0s",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			_, cfg := bubbled(t)
+			_, cfg := debugtest.Bubbled(t)
 			client, err := rest.NewClient(cfg, nil)
 			require.NoError(t, err)
 			defer client.CloseIdleConnections()
@@ -50,7 +51,7 @@ func TestDoctorCountsBookmarks(t *testing.T) {
 			p, err := newProbe(cfg, &found)
 			require.NoError(t, err)
 			defer p.http.CloseIdleConnections()
-			at := target{client: client, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: pods(), Namespaced: true}}
+			at := target{client: client, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
 			require.NoError(t, p.resource(t.Context(), at, true, period))
 			require.Contains(t, found.all[len(found.all)-1].What, want)
 			require.Zero(t, found.problems())

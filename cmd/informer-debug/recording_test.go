@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -30,24 +31,24 @@ import (
 // recordBubbled records pods, nodes and Secrets for ten minutes in which things break.
 func recordBubbled(t *testing.T, file string) (said string) {
 	t.Helper()
-	srv, cfg := bubbled(t)
-	var stdout, stderr transcript
+	srv, cfg := debugtest.Bubbled(t)
+	var stdout, stderr debugtest.Transcript
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Data: map[string][]byte{"a": []byte("hunter2")}})
 	require.NoError(t, err)
 	f := recordFlags{file: file, duration: 10 * time.Minute, maxSize: "1Mi", sight: sightFlags{allNamespaces: true}}
 	require.NoError(t, f.check())
 	go func() {
 		time.Sleep(time.Minute)
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
 		srv.Restart()
 		srv.Compact()
 		time.Sleep(time.Minute)
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodRunning)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodRunning)
 		assert.NoError(t, srv.Delete(object.GVR{Version: "v1", Resource: "pods"}, object.Key{Namespace: "shop", Name: "web-1"}))
 		srv.Faults().Add(apiserver.Fault{Resource: "pods", Count: 2, Do: []apiserver.Action{apiserver.Fail{Code: 500}}})
 		srv.Restart()
 	}()
-	require.NoError(t, f.run(t.Context(), cfg, "pods,nodes,secrets", terminal.NewConsole(onto(&stdout, &stderr), false)))
+	require.NoError(t, f.run(t.Context(), cfg, "pods,nodes,secrets", terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false)))
 	return stderr.String()
 }
 
@@ -63,7 +64,7 @@ func TestRecordAndReplay(t *testing.T) {
 		require.NotContains(t, string(raw), "hunter2")
 
 		for speed, took := range map[string][2]time.Duration{"1": {9 * time.Minute, 12 * time.Minute}, "10": {50 * time.Second, 2 * time.Minute}, "max": {0, time.Minute}} {
-			var stdout, stderr transcript
+			var stdout, stderr debugtest.Transcript
 			began := time.Now()
 			code := run(t.Context(), []string{"replay", path, "pods", "-o", "name", "--speed", speed}, around(&stdout, &stderr))
 			require.Equal(t, exit.CodeOK, code, stderr.String())
@@ -92,7 +93,7 @@ func TestReplaySaysWhatAFileHas(t *testing.T) {
 			{[]string{"secrets"}, exit.CodeRuntime, "what Secrets hold was not recorded"},
 			{[]string{"pods", "--speed", "-1"}, exit.CodeUsage, "want a number above 0"},
 		} {
-			var stdout, stderr transcript
+			var stdout, stderr debugtest.Transcript
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			code := run(ctx, append([]string{"replay", path}, c.args...), around(&stdout, &stderr))
 			cancel()
@@ -111,8 +112,8 @@ func TestRecordRefusesWhatMakesNoSense(t *testing.T) {
 		"-n a and -A contradict": {"pods", "-o", "x", "-n", "a", "-A"},
 	} {
 		r := invoke(t, append([]string{"record"}, args...)...)
-		assert.Equal(t, exit.CodeUsage, r.code, want)
-		assert.Contains(t, r.errOut, want)
+		assert.Equal(t, exit.CodeUsage, r.Code, want)
+		assert.Contains(t, r.ErrOut, want)
 	}
 }
 
@@ -121,31 +122,31 @@ func TestGetOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		recordBubbled(t, path)
-		get := func(args ...string) result {
-			var stdout, stderr transcript
+		get := func(args ...string) debugtest.Result {
+			var stdout, stderr debugtest.Transcript
 			code := run(t.Context(), append([]string{"get", "--replay", path}, args...), around(&stdout, &stderr))
-			return result{code, stdout.String(), stderr.String()}
+			return debugtest.Result{Code: code, Out: stdout.String(), ErrOut: stderr.String()}
 		}
 		r := get()
-		require.Equal(t, exit.CodeOK, r.code, r.errOut)
-		require.Regexp(t, `(?m)^pods +\w+ +true +1 +\d+`, r.out)
-		require.Regexp(t, `(?m)^nodes +\w+ +true +0 +\d+`, r.out)
-		require.Equal(t, "pods/web-2\n", get("pods", "-o", "name").out)
-		require.Equal(t, "pods/web-2\n", get("po,node", "-n", "shop", "-l", "app=web", "-o", "name").out)
-		require.Empty(t, get("pods", "-n", "bank", "-o", "name").out)
-		require.Equal(t, "Running", get("pods/web-2", "-n", "shop", "-o", "jsonpath={.status.phase}").out)
+		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+		require.Regexp(t, `(?m)^pods +\w+ +true +1 +\d+`, r.Out)
+		require.Regexp(t, `(?m)^nodes +\w+ +true +0 +\d+`, r.Out)
+		require.Equal(t, "pods/web-2\n", get("pods", "-o", "name").Out)
+		require.Equal(t, "pods/web-2\n", get("po,node", "-n", "shop", "-l", "app=web", "-o", "name").Out)
+		require.Empty(t, get("pods", "-n", "bank", "-o", "name").Out)
+		require.Equal(t, "Running", get("pods/web-2", "-n", "shop", "-o", "jsonpath={.status.phase}").Out)
 
 		for code, args := range map[int][]string{
 			exit.CodeUnavailable: {"pods/web-1", "-n", "shop"}, // it was deleted
 			exit.CodeUsage:       {"leases"},
 			exit.CodeRuntime:     {"pods", "--replay", path + ".not"},
 		} {
-			require.Equal(t, code, get(args...).code, args)
+			require.Equal(t, code, get(args...).Code, args)
 		}
-		require.Contains(t, get("leases").errOut, "has nothing of that; it has: nodes; pods; secrets")
-		require.Contains(t, get("--attach=http://localhost:1").errOut, "--attach and --replay contradict each other")
-		require.Contains(t, get("pods", "--watch").errOut, "leave out --watch, or use informer-debug replay "+path)
-		require.Contains(t, get("pods", "--field-selector=a=b").errOut, "--field-selector makes no sense with --replay")
+		require.Contains(t, get("leases").ErrOut, "has nothing of that; it has: nodes; pods; secrets")
+		require.Contains(t, get("--attach=http://localhost:1").ErrOut, "--attach and --replay contradict each other")
+		require.Contains(t, get("pods", "--watch").ErrOut, "leave out --watch, or use informer-debug replay "+path)
+		require.Contains(t, get("pods", "--field-selector=a=b").ErrOut, "--field-selector makes no sense with --replay")
 	})
 }
 
@@ -164,14 +165,14 @@ func TestServeOfARecording(t *testing.T) {
 }
 
 // onRecording runs a verb on a recording of recordBubbled.
-func onRecording(t *testing.T) func(verb string, args ...string) result {
+func onRecording(t *testing.T) func(verb string, args ...string) debugtest.Result {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	recordBubbled(t, path)
-	return func(verb string, args ...string) result {
-		var stdout, stderr transcript
+	return func(verb string, args ...string) debugtest.Result {
+		var stdout, stderr debugtest.Transcript
 		code := run(t.Context(), append([]string{verb, "--replay", path}, args...), around(&stdout, &stderr))
-		return result{code, stdout.String(), stderr.String()}
+		return debugtest.Result{Code: code, Out: stdout.String(), ErrOut: stderr.String()}
 	}
 }
 
@@ -179,14 +180,14 @@ func TestDescribeOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := onRecording(t)
 		r := on("describe", "po/web-2", "-n", "shop")
-		require.Equal(t, exit.CodeOK, r.code, r.errOut)
-		require.Equal(t, "At the end of the recording the cache has po/web-2 with version 104, and is complete up to version 105.", r.lines()[0])
-		require.Contains(t, r.out, "applied shop/web-2 update rv 104")
+		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+		require.Equal(t, "At the end of the recording the cache has po/web-2 with version 104, and is complete up to version 105.", r.Lines()[0])
+		require.Contains(t, r.Out, "applied shop/web-2 update rv 104")
 		r = on("describe", "pods/web-1", "-n", "shop")
-		require.Equal(t, exit.CodeOK, r.code, r.errOut)
-		require.Equal(t, "At the end of the recording pods/web-1 is not in the cache, which is complete up to version 105.", r.lines()[0])
-		require.Contains(t, r.out, "applied shop/web-1 delete")
-		require.Len(t, on("describe", "pods/web-1", "-n", "shop", "--last=1").lines(), 3)
+		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+		require.Equal(t, "At the end of the recording pods/web-1 is not in the cache, which is complete up to version 105.", r.Lines()[0])
+		require.Contains(t, r.Out, "applied shop/web-1 delete")
+		require.Len(t, on("describe", "pods/web-1", "-n", "shop", "--last=1").Lines(), 3)
 		for want, args := range map[string][]string{
 			"nothing is known of pods/none: it is not in the cache at the end": {"pods/none", "-n", "shop"},
 			"pods/web-1 is in a namespace: say which with -n":                  {"pods/web-1"},
@@ -194,8 +195,8 @@ func TestDescribeOfARecording(t *testing.T) {
 			"nothing of that":   {"leases/a", "-n", "shop"},
 		} {
 			r := on("describe", args...)
-			require.NotEqual(t, exit.CodeOK, r.code, args)
-			require.Contains(t, r.errOut, want)
+			require.NotEqual(t, exit.CodeOK, r.Code, args)
+			require.Contains(t, r.ErrOut, want)
 		}
 	})
 }
@@ -219,8 +220,8 @@ func TestWaitForARecording(t *testing.T) {
 			{[]string{"keeper", "--for=queue=0"}, exit.CodeUsage, "a recording has no handlers and no queues: controllertest.Replay plays it"},
 		} {
 			r := on("wait", c.args...)
-			require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
-			require.Contains(t, r.out+r.errOut, c.want, c.args)
+			require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
+			require.Contains(t, r.Out+r.ErrOut, c.want, c.args)
 		}
 	})
 }
@@ -229,36 +230,36 @@ func TestChurnOfARecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := onRecording(t)
 		r := on("churn", "-o", "jsonl")
-		require.Equal(t, exit.CodeOK, r.code, r.errOut)
-		require.Contains(t, r.errOut, "what Secrets hold was not recorded")
+		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+		require.Contains(t, r.ErrOut, "what Secrets hold was not recorded")
 		type churned struct {
 			Type                                            string
 			Events, Listed, Added, Changed, Deleted, Missed int
 			Fields                                          []struct{ Name string }
 		}
 		of := map[string]churned{}
-		for _, line := range r.lines() {
+		for _, line := range r.Lines() {
 			var one churned
 			require.NoError(t, json.Unmarshal([]byte(line), &one), line) // but for durations, which have other names
 			of[one.Type] = one
 		}
 		pods := of["pods in all namespaces"]
-		require.Len(t, of, 2, r.out)
-		require.Equal(t, 1, pods.Listed, r.out)
-		require.Equal(t, 1, pods.Added+pods.Missed, "web-2 came before the watch broke, or with the list that followed: %s", r.out)
-		require.Equal(t, 2, pods.Changed+pods.Deleted, r.out)
-		require.Equal(t, pods.Added+2, pods.Events, r.out)
+		require.Len(t, of, 2, r.Out)
+		require.Equal(t, 1, pods.Listed, r.Out)
+		require.Equal(t, 1, pods.Added+pods.Missed, "web-2 came before the watch broke, or with the list that followed: %s", r.Out)
+		require.Equal(t, 2, pods.Changed+pods.Deleted, r.Out)
+		require.Equal(t, pods.Added+2, pods.Events, r.Out)
 		require.Equal(t, "status.phase", pods.Fields[0].Name)
-		require.Contains(t, on("churn", "po").out, "within 10m0s")
-		require.Contains(t, on("churn", "pods", "-l", "a=b").errOut, "--selector makes no sense with --replay")
-		require.Equal(t, exit.CodeRuntime, on("churn", "secrets").code)
+		require.Contains(t, on("churn", "po").Out, "within 10m0s")
+		require.Contains(t, on("churn", "pods", "-l", "a=b").ErrOut, "--selector makes no sense with --replay")
+		require.Equal(t, exit.CodeRuntime, on("churn", "secrets").Code)
 	})
 }
 
 // recordingProcess is a process that records the pods of the shop.
 func recordingProcess(t *testing.T, opts recording.Options) (flag string, recorder *recording.Recorder) {
 	t.Helper()
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	recorder, err := recording.Create(filepath.Join(t.TempDir(), "process.recording"), opts)
 	require.NoError(t, err)
 	client, err := rest.NewClient(&config.Config{Host: server[len("--server="):], Recorder: recorder}, scheme.New())
@@ -284,29 +285,29 @@ func TestRecordOfAProcess(t *testing.T) {
 	at, recorder := recordingProcess(t, recording.Options{})
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	r := invoke(t, "record", at, "-o", path, "--duration=3s")
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Regexp(t, `recorded +1 requests, `, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Regexp(t, `recorded +1 requests, `, r.ErrOut)
 	r = invoke(t, "get", "pods", "-n", "shop", "-o", "name", "--replay", path)
-	require.Equal(t, "pods/cart-1\npods/web-1\n", r.out, r.errOut)
-	require.NotContains(t, r.errOut, "!", "the file is whole")
+	require.Equal(t, "pods/cart-1\npods/web-1\n", r.Out, r.ErrOut)
+	require.NotContains(t, r.ErrOut, "!", "the file is whole")
 	r = invoke(t, "churn", "--replay", path)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Contains(t, r.out, "pods in namespace shop: 0 events within")
-	require.Contains(t, r.out, "2 were there before")
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "pods in namespace shop: 0 events within")
+	require.Contains(t, r.Out, "2 were there before")
 
 	ended := time.AfterFunc(time.Second, func() { assert.NoError(t, recorder.Close()) })
 	defer ended.Stop()
 	r = invoke(t, "record", at, "-o", path)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Contains(t, r.errOut, "the process has ended it")
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "the process has ended it")
 	for want, args := range map[string][]string{
 		"leave it out":                              {"pods"},
 		"-A and -l make no sense with --attach":     {"-A"},
 		"a process does not show what Secrets hold": {"--include-secrets"},
 	} {
 		r := invoke(t, append([]string{"record", at, "-o", path}, args...)...)
-		require.Equal(t, exit.CodeUsage, r.code, args)
-		require.Contains(t, r.errOut, want)
+		require.Equal(t, exit.CodeUsage, r.Code, args)
+		require.Contains(t, r.ErrOut, want)
 	}
 }
 
@@ -317,8 +318,8 @@ func TestRecordOfAProcessThatDoesNotAllowIt(t *testing.T) {
 	for want, at := range map[string]string{"has what Secrets hold, which is never shown": at, "This process records nothing": "--attach=" + other.URL} {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		r := invoke(t, "record", at, "-o", path)
-		require.Equal(t, exit.CodeUnavailable, r.code, r.errOut)
-		require.Contains(t, r.errOut, want)
+		require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
+		require.Contains(t, r.ErrOut, want)
 		require.NoFileExists(t, path)
 	}
 }
@@ -333,7 +334,7 @@ func TestVerbsThatMakeNoSenseOfARecording(t *testing.T) {
 		"informer-debug churn --replay x.recording says what Keep would save":  {"cost"},
 	} {
 		r := invoke(t, append(args, "--replay=x.recording")...)
-		require.Equal(t, exit.CodeUsage, r.code, args)
-		require.Contains(t, r.errOut, want)
+		require.Equal(t, exit.CodeUsage, r.Code, args)
+		require.Contains(t, r.ErrOut, want)
 	}
 }

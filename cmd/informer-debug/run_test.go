@@ -17,42 +17,43 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 // around is the surroundings of a test.
-func around(stdout, stderr *transcript) surroundings {
+func around(stdout, stderr *debugtest.Transcript) surroundings {
 	return surroundings{
-		Streams: onto(stdout, stderr),
+		Streams: debugtest.Onto(stdout, stderr),
 		listen:  func(srv *apiserver.Server) (*apiserver.Endpoint, error) { return srv.Pipe() },
 	}
 }
 
 // invoke runs the program. A run that does not end by itself fails the test.
-func invoke(t *testing.T, args ...string) result {
+func invoke(t *testing.T, args ...string) debugtest.Result {
 	t.Helper()
-	var stdout, stderr transcript
+	var stdout, stderr debugtest.Transcript
 	return finish(t, t.Context(), args, around(&stdout, &stderr))
 }
 
-func finish(t *testing.T, ctx context.Context, args []string, s surroundings) result {
+func finish(t *testing.T, ctx context.Context, args []string, s surroundings) debugtest.Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	code := run(ctx, args, s)
-	r := result{code, s.Out.(*transcript).String(), s.Err.(*transcript).String()}
-	require.NotErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the run did not end by itself\nstdout: %s\nstderr: %s", r.out, r.errOut)
+	r := debugtest.Result{Code: code, Out: s.Out.(*debugtest.Transcript).String(), ErrOut: s.Err.(*debugtest.Transcript).String()}
+	require.NotErrorIs(t, ctx.Err(), context.DeadlineExceeded, "the run did not end by itself\nstdout: %s\nstderr: %s", r.Out, r.ErrOut)
 	return r
 }
 
 func TestWatchTable(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	lines := r.lines()
-	require.Len(t, lines, 4, r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	lines := r.Lines()
+	require.Len(t, lines, 4, r.Out)
 	require.Equal(t, []string{"TIME", "AGE", "KEY", "RV", "DECODE", "QUEUE", "APPLY", "DELIVER"}, strings.Fields(lines[0]))
 	at := strings.Index(lines[0], "KEY")
 	for i, key := range []string{"bank/api-1", "shop/cart-1", "shop/web-1"} {
@@ -61,28 +62,28 @@ func TestWatchTable(t *testing.T) {
 		assert.True(t, strings.HasPrefix(line[at:], key+" "), "column KEY of %q", line)
 		assert.True(t, strings.HasSuffix(line, "  initial"), line)
 	}
-	assert.NotContains(t, r.out+r.errOut, "\x1b", "colour without a terminal")
-	assert.Contains(t, r.errOut, "Watching      from rv 103")
-	assert.Contains(t, r.errOut, "changes       0 added, 0 updated, 0 deleted, 3 initial")
+	assert.NotContains(t, r.Out+r.ErrOut, "\x1b", "colour without a terminal")
+	assert.Contains(t, r.ErrOut, "Watching      from rv 103")
+	assert.Contains(t, r.ErrOut, "changes       0 added, 0 updated, 0 deleted, 3 initial")
 
 	r = invoke(t, "watch", "po", "-n", "bank", "-c", "1", "--no-headers", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Len(t, r.lines(), 1, r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Len(t, r.Lines(), 1, r.Out)
 }
 
 func TestWatchShowsEachKindOfChange(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	web := object.Key{Namespace: "shop", Name: "web-1"}
-	var stdout, stderr transcript
-	stderr.when("synced", func() {
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
-		put(t, srv, web, corev1.PodFailed)
+	var stdout, stderr debugtest.Transcript
+	stderr.When("synced", func() {
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+		debugtest.Put(t, srv, web, corev1.PodFailed)
 		require.NoError(t, srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), web))
 	})
 	r := finish(t, t.Context(), []string{"watch", "pods", "-A", "-o", "wide", "--watch-only", "-c", "3", server}, around(&stdout, &stderr))
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	lines := r.lines()
-	require.Len(t, lines, 4, r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	lines := r.Lines()
+	require.Len(t, lines, 4, r.Out)
 	for i, want := range []string{"+ shop/web-2 104", "~ shop/web-1 105", "- shop/web-1 106"} {
 		f := strings.Fields(lines[i+1])
 		require.GreaterOrEqual(t, len(f), 10, lines[i+1])
@@ -90,16 +91,16 @@ func TestWatchShowsEachKindOfChange(t *testing.T) {
 		assert.Len(t, f[9], 36, "UID in %q", lines[i+1])
 	}
 	assert.True(t, strings.HasSuffix(lines[2], "status.phase: Running→Failed"), lines[2])
-	assert.Contains(t, r.errOut, "changes       1 added, 1 updated, 1 deleted, 3 initial")
-	assert.Contains(t, r.errOut, "latency       p50 ")
+	assert.Contains(t, r.ErrOut, "changes       1 added, 1 updated, 1 deleted, 3 initial")
+	assert.Contains(t, r.ErrOut, "latency       p50 ")
 }
 
 func TestWatchJSON(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
-	var stdout, stderr transcript
-	stderr.when("synced", func() { put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	var stdout, stderr debugtest.Transcript
+	stderr.When("synced", func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed) })
 	r := finish(t, t.Context(), []string{"watch", "pods", "-n", "shop", "-o", "jsonl", "-c", "3", server}, around(&stdout, &stderr))
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	type line struct {
 		Type, Key, UID, RV, Resource string
 		Time                         time.Time
@@ -112,7 +113,7 @@ func TestWatchJSON(t *testing.T) {
 		}
 	}
 	var got []line
-	for _, text := range r.lines() {
+	for _, text := range r.Lines() {
 		var l line
 		require.NoError(t, json.Unmarshal([]byte(text), &l), text)
 		got = append(got, l)
@@ -130,17 +131,17 @@ func TestWatchJSON(t *testing.T) {
 	assert.Positive(t, l.DecodeNs)
 
 	r = invoke(t, "watch", "pods", "-n", "bank", "-o", "json", "-c", "1", server)
-	assert.True(t, strings.HasPrefix(r.out, "{\n    \"type\": \"add\","), r.out)
-	assert.True(t, json.Valid([]byte(r.out)), r.out)
+	assert.True(t, strings.HasPrefix(r.Out, "{\n    \"type\": \"add\","), r.Out)
+	assert.True(t, json.Valid([]byte(r.Out)), r.Out)
 
 	r = invoke(t, "watch", "pods", "-A", "-o", "name", "-c", "3", server)
-	assert.Equal(t, "add bank pods/api-1\nadd shop pods/cart-1\nadd shop pods/web-1\n", r.out)
+	assert.Equal(t, "add bank pods/api-1\nadd shop pods/cart-1\nadd shop pods/web-1\n", r.Out)
 }
 
 // The first line shows which objects pass: without any scope it would be
 // bank/api-1.
 func TestWatchScopes(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	for name, c := range map[string]struct {
 		want string
 		args []string
@@ -155,33 +156,33 @@ func TestWatchScopes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := invoke(t, append([]string{"watch", "pods", "-o", "name", "-c", "1", server}, c.args...)...)
-			assert.Equal(t, exit.CodeOK, r.code, r.errOut)
-			assert.Equal(t, "add shop pods/"+c.want+"\n", r.out)
-			assert.Equal(t, name == "list", strings.Contains(r.errOut, "Listing"), r.errOut)
+			assert.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+			assert.Equal(t, "add shop pods/"+c.want+"\n", r.Out)
+			assert.Equal(t, name == "list", strings.Contains(r.ErrOut, "Listing"), r.ErrOut)
 		})
 	}
 }
 
 func TestMetadataOnlyAsksForNoMore(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	r := invoke(t, "watch", "pods", "-A", "-o", "jsonl", "-c", "1", "--metadata-only", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	assert.Contains(t, r.out, `"kind":"Pod"`)
-	assert.NotContains(t, r.out, `"status"`)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	assert.Contains(t, r.Out, `"kind":"Pod"`)
+	assert.NotContains(t, r.Out, `"status"`)
 }
 
 func TestStreamingListRefused(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
+	_, server := debugtest.Cluster(t, apiserver.Options{StreamingLists: apiserver.StreamingListsRefused})
 	r := invoke(t, "watch", "pods", "-A", "-c", "3", server)
-	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
-	assert.Contains(t, r.errOut, "Listing")
+	assert.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	assert.Contains(t, r.ErrOut, "Listing")
 	r = invoke(t, "watch", "pods", "-A", "-c", "3", "--initial", "watchlist", server)
-	assert.Equal(t, exit.CodeUsage, r.code, r.errOut)
-	assert.Contains(t, r.errOut, "check --field-selector, --selector and --initial")
+	assert.Equal(t, exit.CodeUsage, r.Code, r.ErrOut)
+	assert.Contains(t, r.ErrOut, "check --field-selector, --selector and --initial")
 }
 
 func TestWatchCustomResource(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{Resources: []apiserver.Resource{{
+	srv, server := debugtest.Cluster(t, apiserver.Options{Resources: []apiserver.Resource{{
 		GVR: object.GVR{Group: "stable.example.com", Version: "v1", Resource: "crontabs"}, Kind: "CronTab", Namespaced: true,
 	}}})
 	tab := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"cron": "* * * * *"}}}
@@ -193,8 +194,8 @@ func TestWatchCustomResource(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range []string{"crontabs", "crontab.v1.stable.example.com", "CronTab.stable.example.com"} {
 		r := invoke(t, "watch", name, "-o", "name", "-c", "1", server)
-		assert.Equal(t, exit.CodeOK, r.code, r.errOut)
-		assert.Equal(t, "add default crontabs.stable.example.com/nightly\n", r.out)
+		assert.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+		assert.Equal(t, "add default crontabs.stable.example.com/nightly\n", r.Out)
 	}
 }
 
@@ -227,10 +228,10 @@ func TestBadUsage(t *testing.T) {
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			r := invoke(t, strings.Fields(c.args)...)
-			assert.Equal(t, exit.CodeUsage, r.code, r.errOut)
-			assert.Empty(t, r.out)
-			assert.Contains(t, r.errOut, c.want)
-			assert.Contains(t, r.errOut, "--help tells more")
+			assert.Equal(t, exit.CodeUsage, r.Code, r.ErrOut)
+			assert.Empty(t, r.Out)
+			assert.Contains(t, r.ErrOut, c.want)
+			assert.Contains(t, r.ErrOut, "--help tells more")
 		})
 	}
 }
@@ -246,7 +247,7 @@ func TestUnavailable(t *testing.T) {
 	require.NoError(t, err)
 	closed.Close()
 
-	srv, server := cluster(t, apiserver.Options{Tokens: map[string]string{"good": "alice"}})
+	srv, server := debugtest.Cluster(t, apiserver.Options{Tokens: map[string]string{"good": "alice"}})
 	srv.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "secrets" && a.Verb != "delete" })
 	dead := "http://" + closed.Addr().String()
 	for _, c := range []struct {
@@ -267,29 +268,29 @@ func TestUnavailable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := invoke(t, append([]string{"watch"}, c.args...)...)
-			assert.Equal(t, c.code, r.code, r.errOut)
-			assert.Empty(t, r.out)
+			assert.Equal(t, c.code, r.Code, r.ErrOut)
+			assert.Empty(t, r.Out)
 			for _, text := range c.want {
-				assert.Contains(t, r.errOut, text)
+				assert.Contains(t, r.ErrOut, text)
 			}
-			assert.NotContains(t, r.errOut, "s3cret")
+			assert.NotContains(t, r.ErrOut, "s3cret")
 		})
 	}
 }
 
 func TestInterruptEndsGracefully(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	ctx, interrupt := context.WithCancel(t.Context())
-	var stdout, stderr transcript
-	stderr.when("synced", interrupt)
+	var stdout, stderr debugtest.Transcript
+	stderr.When("synced", interrupt)
 	r := finish(t, ctx, []string{"watch", "pods", "-A", server}, around(&stdout, &stderr))
-	assert.Equal(t, exit.CodeOK, r.code, r.errOut)
-	assert.Len(t, r.lines(), 4)
-	assert.Contains(t, r.errOut, "stopped ")
+	assert.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	assert.Len(t, r.Lines(), 4)
+	assert.Contains(t, r.ErrOut, "stopped ")
 }
 
 func TestColorOnlyOnTerminals(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	for _, c := range []struct {
 		name             string
 		out, err         bool
@@ -303,28 +304,28 @@ func TestColorOnlyOnTerminals(t *testing.T) {
 		{"dumb", true, true, map[string]string{"TERM": "dumb"}, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var stdout, stderr transcript
+			var stdout, stderr debugtest.Transcript
 			s := around(&stdout, &stderr)
 			s.OutTerminal, s.ErrTerminal = c.out, c.err
 			s.Env = func(name string) string { return c.env[name] }
 			r := finish(t, t.Context(), []string{"watch", "pods", "-A", "-c", "1", server}, s)
-			assert.Equal(t, exit.CodeOK, r.code)
-			assert.Equal(t, c.colOut, strings.Contains(r.out, "\x1b["), "stdout %q", r.out)
-			assert.Equal(t, c.colError, strings.Contains(r.errOut, "\x1b["), "stderr %q", r.errOut)
+			assert.Equal(t, exit.CodeOK, r.Code)
+			assert.Equal(t, c.colOut, strings.Contains(r.Out, "\x1b["), "stdout %q", r.Out)
+			assert.Equal(t, c.colError, strings.Contains(r.ErrOut, "\x1b["), "stderr %q", r.ErrOut)
 		})
 	}
 }
 
 // broken is a stdout that takes nothing more.
-type broken struct{ transcript }
+type broken struct{ debugtest.Transcript }
 
 func (*broken) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
 func TestStdoutBroken(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	var out broken
-	var stderr transcript
-	s := around(&out.transcript, &stderr)
+	var stderr debugtest.Transcript
+	s := around(&out.Transcript, &stderr)
 	s.Out = &out
 	assert.Equal(t, exit.CodeRuntime, run(t.Context(), []string{"watch", "pods", "-A", server}, s))
 	assert.Contains(t, stderr.String(), "informer-debug: stdout: no space left on device")
@@ -333,19 +334,19 @@ func TestStdoutBroken(t *testing.T) {
 
 func TestVersionAndCompletion(t *testing.T) {
 	r := invoke(t, "version")
-	assert.Equal(t, exit.CodeOK, r.code)
-	assert.Contains(t, r.out, "informer-debug ")
-	assert.Contains(t, r.out, "go1.")
+	assert.Equal(t, exit.CodeOK, r.Code)
+	assert.Contains(t, r.Out, "informer-debug ")
+	assert.Contains(t, r.Out, "go1.")
 
 	r = invoke(t, "completion", "bash")
-	assert.Equal(t, exit.CodeOK, r.code)
-	assert.Contains(t, r.out, "informer-debug")
+	assert.Equal(t, exit.CodeOK, r.Code)
+	assert.Contains(t, r.Out, "informer-debug")
 
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	r = invoke(t, "__complete", "watch", server, "dep")
-	assert.Contains(t, r.lines(), "deployments.apps")
+	assert.Contains(t, r.Lines(), "deployments.apps")
 	r = invoke(t, "__complete", "watch", "--output", "")
-	assert.Equal(t, []string{"wide", "json", "jsonl", "name"}, r.lines()[:4])
+	assert.Equal(t, []string{"wide", "json", "jsonl", "name"}, r.Lines()[:4])
 }
 
 // As a plugin of kubectl the program says what to type.
@@ -355,11 +356,11 @@ func TestThePluginOfKubectlSaysItsName(t *testing.T) {
 		"kubectl-informer.exe":             "kubectl informer watch",
 		"/go/bin/informer-debug":           "informer-debug watch",
 	} {
-		var stdout, stderr transcript
+		var stdout, stderr debugtest.Transcript
 		s := around(&stdout, &stderr)
 		s.program = program
 		r := finish(t, t.Context(), []string{"watch", "--help"}, s)
-		require.Zero(t, r.code, r.errOut)
-		require.Contains(t, r.out, "Usage:\n  "+want)
+		require.Zero(t, r.Code, r.ErrOut)
+		require.Contains(t, r.Out, "Usage:\n  "+want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -20,21 +21,21 @@ import (
 // servePage runs serve until the test ends, and returns the address that it prints.
 func servePage(t *testing.T, args ...string) string {
 	t.Helper()
-	var stdout, stderr transcript
+	var stdout, stderr debugtest.Transcript
 	printed := make(chan struct{})
-	stdout.when(debug.Path+"\n", func() { close(printed) })
+	stdout.When(debug.Path+"\n", func() { close(printed) })
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan result, 1)
+	ended := make(chan debugtest.Result, 1)
 	go func() { ended <- finish(t, ctx, append([]string{"serve"}, args...), around(&stdout, &stderr)) }()
 	select {
 	case <-printed:
 	case r := <-ended:
-		require.Fail(t, "it has ended", "%d: %s", r.code, r.errOut)
+		require.Fail(t, "it has ended", "%d: %s", r.Code, r.ErrOut)
 	}
 	t.Cleanup(func() {
 		cancel()
 		r := <-ended
-		require.Equal(t, exit.CodeOK, r.code, r.errOut)
+		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	})
 	found := regexp.MustCompile(` at (http://127\.0\.0\.1:\d+)/debug/millrace/\n$`).FindStringSubmatch(stdout.String())
 	require.NotNil(t, found, stdout.String())
@@ -85,7 +86,7 @@ func TestServeAProcess(t *testing.T) {
 }
 
 func TestServeACluster(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	client := debug.Attach(servePage(t, "po", "cm", "-n", "shop", server), nil)
 	require.Eventually(t, func() bool {
 		pods, err := client.Objects(t.Context(), debug.Which{Informer: "pods in namespace shop"}, debug.Page{})
@@ -122,7 +123,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"serve", "--attach", closed.URL, "--listen", "8000"}, exit.CodeUsage, "want HOST:PORT"},
 	} {
 		r := invoke(t, c.args...)
-		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)
-		require.Contains(t, r.errOut, c.want)
+		require.Equal(t, c.code, r.Code, "%v: %s", c.args, r.ErrOut)
+		require.Contains(t, r.ErrOut, c.want)
 	}
 }

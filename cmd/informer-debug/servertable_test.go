@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -49,7 +50,7 @@ func printing(t *testing.T, server string, answer func(name string) metav1.Table
 }
 
 func TestGetPrintsWhatTheServerPrints(t *testing.T) {
-	_, behind := cluster(t, apiserver.Options{})
+	_, behind := debugtest.Cluster(t, apiserver.Options{})
 	rv := map[string]string{"cart-1": "102", "web-1": "101"}
 	row := func(name string) metav1.TableRow {
 		row := metav1.TableRow{Cells: []any{name, "1/1\x1b[2J", 3, "n1"}}
@@ -58,28 +59,28 @@ func TestGetPrintsWhatTheServerPrints(t *testing.T) {
 	}
 	server := printing(t, behind, row)
 	r := invoke(t, "get", "pods", "-n", "shop", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Equal(t, "NAME     READY     RESTARTS\ncart-1   1/1 [2J   3\nweb-1    1/1 [2J   3\n", r.out)
-	require.NotContains(t, r.errOut, "changed since")
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Equal(t, "NAME     READY     RESTARTS\ncart-1   1/1 [2J   3\nweb-1    1/1 [2J   3\n", r.Out)
+	require.NotContains(t, r.ErrOut, "changed since")
 	r = invoke(t, "get", "pods", "-n", "shop", "-o", "wide", "-L", "app", "--sort-by=.metadata.resourceVersion", server)
-	require.Equal(t, "NAME     READY     RESTARTS   NODE   APP\nweb-1    1/1 [2J   3          n1     web\ncart-1   1/1 [2J   3          n1     cart\n", r.out)
+	require.Equal(t, "NAME     READY     RESTARTS   NODE   APP\nweb-1    1/1 [2J   3          n1     web\ncart-1   1/1 [2J   3          n1     cart\n", r.Out)
 
 	rv["web-1"] = "7"
 	r = invoke(t, "get", "pods", "-A", server)
-	require.Equal(t, "NAMESPACE   NAME     READY     RESTARTS\nbank        api-1    -         -\nshop        cart-1   1/1 [2J   3\nshop        web-1    1/1 [2J   3\n", r.out)
-	require.Contains(t, r.errOut, "2 of 3 objects changed since the cache had them")
+	require.Equal(t, "NAMESPACE   NAME     READY     RESTARTS\nbank        api-1    -         -\nshop        cart-1   1/1 [2J   3\nshop        web-1    1/1 [2J   3\n", r.Out)
+	require.Contains(t, r.ErrOut, "2 of 3 objects changed since the cache had them")
 
 	r = invoke(t, "get", "pods", "-n", "shop", "--server-print=false", server)
-	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.out)
+	require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.Out)
 }
 
 // A server without tables, or with nonsense in their place, leaves what the cache has.
 func TestAServerThatPrintsNothing(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	for _, server := range []string{server, printing(t, server, func(string) metav1.TableRow { return metav1.TableRow{} })} {
 		r := invoke(t, "get", "pods", "-n", "shop", server)
-		require.Equal(t, exit.CodeOK, r.code, r.errOut)
-		require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.out)
-		require.Contains(t, r.errOut, "the server prints no table of pods in namespace shop, so this is what every cache has: ")
+		require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+		require.Regexp(t, `^NAMESPACE +NAME +RV +GENERATION +OWNER\nshop +cart-1 +102 `, r.Out)
+		require.Contains(t, r.ErrOut, "the server prints no table of pods in namespace shop, so this is what every cache has: ")
 	}
 }

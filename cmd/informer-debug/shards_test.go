@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -47,15 +48,15 @@ func memberLease(t *testing.T, srv *apiserver.Server, name, slots string, change
 
 // The groups of a namespace are read from their Leases.
 func TestShardsOfACluster(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	r := invoke(t, "shards", "-n", "shop", server)
-	require.Equal(t, exit.CodeUnavailable, r.code)
-	require.Contains(t, r.errOut, "there is no group in namespace shop: no Lease has the label shard.millrace.dev/group")
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, "there is no group in namespace shop: no Lease has the label shard.millrace.dev/group")
 
 	memberLease(t, srv, "m1", "0-15")
 	r = invoke(t, "shards", "-n", "shop", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Regexp(t, `^group carts: 16 slots, 1 member, 0 without an owner, 0 moving, the fullest has 0% more than its part\nMEMBER +WEIGHT +HAS +WANTS +SILENT +STATE\nm1 +1 +16 +16 +\S+ +ok\n$`, r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Regexp(t, `^group carts: 16 slots, 1 member, 0 without an owner, 0 moving, the fullest has 0% more than its part\nMEMBER +WEIGHT +HAS +WANTS +SILENT +STATE\nm1 +1 +16 +16 +\S+ +ok\n$`, r.Out)
 
 	memberLease(t, srv, "m1", "0-13")
 	memberLease(t, srv, "m2", "")
@@ -65,8 +66,8 @@ func TestShardsOfACluster(t *testing.T) {
 	memberLease(t, srv, "odd", "0", func(l *coordinationv1.Lease) { l.Annotations["shard.millrace.dev/layout"] = "8 slots; x\x1b[2J" })
 	memberLease(t, srv, "other", "", func(l *coordinationv1.Lease) { l.Labels[membership.GroupLabel] = "orders" })
 	r = invoke(t, "shards", "carts", "-n", "shop", "-o", "wide", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	lines := r.lines()
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	lines := r.Lines()
 	require.Regexp(t, `^group carts: 16 slots, 4 members, `, lines[0])
 	require.Regexp(t, `^MEMBER +WEIGHT +HAS +WANTS +SILENT +STATE +LEASE +LAYOUT +SLOTS$`, lines[1])
 	require.Regexp(t, `^gone +1 +1 +0 +2h0m\S+ +silent for too long +carts-gone +16 slots; carts by uid +14$`, lines[2])
@@ -76,11 +77,11 @@ func TestShardsOfACluster(t *testing.T) {
 	require.Regexp(t, `^FROM +TO +MOVING +WAITED +HANDS +SLOTS$`, lines[6])
 	require.Regexp(t, `^gone +m[12] +1 +- +- +14$`, lines[7])
 	require.Regexp(t, `^m1 +m2 +\d+ +- +- +\d`, lines[8])
-	require.NotContains(t, r.out, "orders")
-	require.NotContains(t, r.out, "\x1b")
+	require.NotContains(t, r.Out, "orders")
+	require.NotContains(t, r.Out, "\x1b")
 
 	r = invoke(t, "shards", "-n", "shop", "-o", "jsonl", server)
-	require.Len(t, r.lines(), 2)
+	require.Len(t, r.Lines(), 2)
 	var group struct {
 		Name    string
 		Members []struct {
@@ -90,71 +91,71 @@ func TestShardsOfACluster(t *testing.T) {
 		}
 		Moves []struct{ From, To, Slots string }
 	}
-	require.NoError(t, json.Unmarshal([]byte(r.lines()[0]), &group))
+	require.NoError(t, json.Unmarshal([]byte(r.Lines()[0]), &group))
 	require.Equal(t, "carts", group.Name)
 	require.Len(t, group.Members, 4)
 	require.Greater(t, group.Members[0].SilentSeconds, 7000.0)
 	require.Equal(t, 16, group.Members[1].Wants+group.Members[2].Wants)
 	r = invoke(t, "shards", "-n", "shop", "-o", "json", server)
-	require.True(t, strings.HasPrefix(r.out, "[\n"), r.out)
+	require.True(t, strings.HasPrefix(r.Out, "[\n"), r.Out)
 	r = invoke(t, "shards", "orders", "-n", "shop", "-o", "yaml", "--watch", "-c", "2", "--interval", "100ms", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Contains(t, r.out, "name: orders\n")
-	require.Contains(t, r.out, "slots: 16\n")
-	require.Contains(t, r.out, "\n---\n")
-	require.NotContains(t, r.out, "!!")
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "name: orders\n")
+	require.Contains(t, r.Out, "slots: 16\n")
+	require.Contains(t, r.Out, "\n---\n")
+	require.NotContains(t, r.Out, "!!")
 
 	// Who looks more than once knows how long moves wait.
 	r = invoke(t, "shards", "carts", "-n", "shop", "-w", "-c", "2", "--interval", "100ms", "--no-headers", server)
-	require.Regexp(t, `(?s)\nm1 +m2 +\d+ +- +-\n\ngroup carts: .*\nm1 +m2 +\d+ +\d+ms +-\n$`, r.out)
+	require.Regexp(t, `(?s)\nm1 +m2 +\d+ +- +-\n\ngroup carts: .*\nm1 +m2 +\d+ +\d+ms +-\n$`, r.Out)
 
 	// -A shows the groups of all namespaces, those of one name apart.
 	memberLease(t, srv, "b1", "0-15", func(l *coordinationv1.Lease) { l.Namespace = "bank" })
 	r = invoke(t, "shards", "-A", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Regexp(t, `(?s)^group bank/carts: 16 slots, 1 member, .*\nb1 .*\n\ngroup shop/carts: 16 slots, 4 members, .*\n\ngroup shop/orders: 16 slots, 1 member, `, r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Regexp(t, `(?s)^group bank/carts: 16 slots, 1 member, .*\nb1 .*\n\ngroup shop/carts: 16 slots, 4 members, .*\n\ngroup shop/orders: 16 slots, 1 member, `, r.Out)
 	r = invoke(t, "shards", "carts", "-A", "-o", "jsonl", server)
-	require.Regexp(t, `^{"namespace":"bank","name":"carts",.*}\n{"namespace":"shop","name":"carts",.*}\n$`, r.out)
+	require.Regexp(t, `^{"namespace":"bank","name":"carts",.*}\n{"namespace":"shop","name":"carts",.*}\n$`, r.Out)
 	r = invoke(t, "shards", "nosuch", "-A", server)
-	require.Equal(t, exit.CodeUnavailable, r.code)
-	require.Contains(t, r.errOut, `there is no group "nosuch" in any namespace: no Lease has the label shard.millrace.dev/group=nosuch`)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, `there is no group "nosuch" in any namespace: no Lease has the label shard.millrace.dev/group=nosuch`)
 	r = invoke(t, "shards", "-A", "-n", "shop", server)
-	require.Equal(t, exit.CodeUsage, r.code)
-	require.Contains(t, r.errOut, "-n shop and -A contradict each other")
+	require.Equal(t, exit.CodeUsage, r.Code)
+	require.Contains(t, r.ErrOut, "-n shop and -A contradict each other")
 	r = invoke(t, "shards", "-A", "--attach=http://localhost:1")
-	require.Equal(t, exit.CodeUsage, r.code)
-	require.Contains(t, r.errOut, "a member tells of the groups that it is in")
+	require.Equal(t, exit.CodeUsage, r.Code)
+	require.Contains(t, r.ErrOut, "a member tells of the groups that it is in")
 
 	r = invoke(t, "shards", "nosuch", "-n", "shop", server)
-	require.Equal(t, exit.CodeUnavailable, r.code)
-	require.Contains(t, r.errOut, `there is no group "nosuch" in namespace shop: no Lease has the label shard.millrace.dev/group=nosuch`)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, `there is no group "nosuch" in namespace shop: no Lease has the label shard.millrace.dev/group=nosuch`)
 	srv.SetAuthorizer(apiserver.Deny("", "leases"))
 	r = invoke(t, "shards", "-n", "shop", server)
-	require.Equal(t, exit.CodeUnavailable, r.code)
-	require.Contains(t, r.errOut, "cannot list resource \"leases\"")
-	require.Contains(t, r.errOut, `ask for the verbs "list"`)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, "cannot list resource \"leases\"")
+	require.Contains(t, r.ErrOut, `ask for the verbs "list"`)
 	r = invoke(t, "shards", "-A", server)
-	require.Equal(t, exit.CodeUnavailable, r.code)
-	require.Contains(t, r.errOut, "the Leases of groups in all namespaces: ")
-	require.Contains(t, r.errOut, `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, "the Leases of groups in all namespaces: ")
+	require.Contains(t, r.ErrOut, `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`)
 	srv.SetAuthorizer(nil)
 	silent := srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Silence{}}})
 	r = invoke(t, "shards", "-n", "shop", "--request-timeout=3500ms", server)
-	require.Equal(t, exit.CodeUnavailable, r.code)
-	require.Regexp(t, `^! \S+  waiting       no answer from \S+ for 3s \(the request is sent\)\ninformer-debug: .*for 3.5s`, r.errOut)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Regexp(t, `^! \S+  waiting       no answer from \S+ for 3s \(the request is sent\)\ninformer-debug: .*for 3.5s`, r.ErrOut)
 	srv.Faults().Remove(silent)
 	r = invoke(t, "shards", "--replay", "x.rec")
-	require.Equal(t, exit.CodeUsage, r.code)
-	require.Contains(t, r.errOut, "a recording (x.rec) has what informers received, and nothing of who shares their work")
+	require.Equal(t, exit.CodeUsage, r.Code)
+	require.Contains(t, r.ErrOut, "a recording (x.rec) has what informers received, and nothing of who shares their work")
 	r = invoke(t, "shards", "--interval", "1ms", server)
-	require.Equal(t, exit.CodeUsage, r.code)
+	require.Equal(t, exit.CodeUsage, r.Code)
 }
 
 func TestShardsAreCompleted(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	memberLease(t, srv, "m1", "0-15")
-	require.Contains(t, invoke(t, "__complete", "shards", "-n", "shop", server, "").lines(), "carts")
-	require.Equal(t, []string{"table", "wide", "json", "jsonl", "yaml"}, invoke(t, "__complete", "shards", "-o", "").lines()[:5])
+	require.Contains(t, invoke(t, "__complete", "shards", "-n", "shop", server, "").Lines(), "carts")
+	require.Equal(t, []string{"table", "wide", "json", "jsonl", "yaml"}, invoke(t, "__complete", "shards", "-o", "").Lines()[:5])
 }
 
 // replica is a member of a group, of which everything is what the test says.
@@ -181,7 +182,7 @@ func (emptyShare) Owned() (shard.Slots, <-chan struct{}) { return shard.NewSlots
 // A process says what it knows of its group, and why names who has an object, also where the
 // process has to be told its UID by the cluster.
 func TestShardsOfAProcess(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	client, err := rest.NewClient(&config.Config{Host: strings.TrimPrefix(server, "--server=")}, scheme.New())
 	require.NoError(t, err)
 	t.Cleanup(client.CloseIdleConnections)
@@ -203,38 +204,38 @@ func TestShardsOfAProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, sharedinformer.SelectionNone, status.Informers[0].Selection, "it has a share")
 	r := invoke(t, "shards", at)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on slots 1-2\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Regexp(t, `^group carts: 16 slots, 2 members, .*\ntold by m1, which works on slots 1-2\nMEMBER(.*\n){3}FROM +TO +MOVING +WAITED +HANDS\nm1 +m2 +1 +1m\S* +2\n$`, r.Out)
 	us.status.Refusal = errors.New("no right to leases")
 	r = invoke(t, "shards", "carts", at)
-	require.Contains(t, r.out, "told by m1, which takes no part: no right to leases\n")
+	require.Contains(t, r.Out, "told by m1, which takes no part: no right to leases\n")
 	r = invoke(t, "shards", "orders", at)
-	require.Contains(t, r.errOut, `is in no group "orders"; it is in ["carts"]`)
+	require.Contains(t, r.ErrOut, `is in no group "orders"; it is in ["carts"]`)
 	us.status.Refusal = nil
 
 	pod, err := srv.Get(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "web-1"})
 	require.NoError(t, err)
 	slot := shard.SlotOf(shard.ByUID().Hash(pod), 16)
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Contains(t, r.lines()[0], fmt.Sprintf("shop/web-1 is owned by the member m2 and not by m1 (this replica), slot %d of the group carts, since 1h0m0s ago", slot))
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Lines()[0], fmt.Sprintf("shop/web-1 is owned by the member m2 and not by m1 (this replica), slot %d of the group carts, since 1h0m0s ago", slot))
 	us.holding = membership.Holding{Owner: "m2", To: "m1", Waiting: now.Add(-time.Minute)}
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
-	require.Regexp(t, `^shop/web-1 is being handed over from m2 to m1 \(this replica\) for 1m\S* \(slot \d+ of the group carts\), waiting for m2, which has to end what it has in hand\.\n`, r.out)
+	require.Regexp(t, `^shop/web-1 is being handed over from m2 to m1 \(this replica\) for 1m\S* \(slot \d+ of the group carts\), waiting for m2, which has to end what it has in hand\.\n`, r.Out)
 
 	srv.SetAuthorizer(apiserver.Deny("", "pods", "get"))
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, server)
-	require.Equal(t, exit.CodeOK, r.code)
-	require.Contains(t, r.errOut, "this replica does not have shop/web-1, and which one has is not known: ")
-	require.Contains(t, r.errOut, "forbidden")
-	require.Contains(t, r.lines()[0], "shop/web-1 is in no cache")
+	require.Equal(t, exit.CodeOK, r.Code)
+	require.Contains(t, r.ErrOut, "this replica does not have shop/web-1, and which one has is not known: ")
+	require.Contains(t, r.ErrOut, "forbidden")
+	require.Contains(t, r.Lines()[0], "shop/web-1 is in no cache")
 	r = invoke(t, "why", "pods/web-1", "-n", "shop", at, "--kubeconfig", filepath.Join(t.TempDir(), "none"))
-	require.Equal(t, exit.CodeOK, r.code)
-	require.Contains(t, r.errOut, "which one has is not known: kubeconfig")
+	require.Equal(t, exit.CodeOK, r.Code)
+	require.Contains(t, r.ErrOut, "which one has is not known: kubeconfig")
 
 	alone := httptest.NewServer(debug.New(debug.Options{}))
 	defer alone.Close()
 	r = invoke(t, "shards", "--attach="+alone.URL)
-	require.Equal(t, exit.CodeUnavailable, r.code)
-	require.Contains(t, r.errOut, "shares no work with other replicas")
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, "shares no work with other replicas")
 }

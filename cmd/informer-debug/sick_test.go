@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -41,7 +42,7 @@ type sick struct {
 func newSick(t *testing.T) *sick {
 	t.Helper()
 	p := &sick{T: t, recorder: flight.New(1 << 17)}
-	p.server, p.address = cluster(t, apiserver.Options{})
+	p.server, p.address = debugtest.Cluster(t, apiserver.Options{})
 	client, err := rest.NewClient(&config.Config{Host: p.address[len("--server="):]}, scheme.New())
 	require.NoError(t, err)
 	t.Cleanup(client.CloseIdleConnections)
@@ -101,7 +102,7 @@ func (p *sick) run(more ...*factory.Factory) string {
 func (p *sick) put(names ...string) {
 	p.Helper()
 	for _, name := range names {
-		put(p.T, p.server, object.Key{Namespace: "shop", Name: name}, corev1.PodRunning)
+		debugtest.Put(p.T, p.server, object.Key{Namespace: "shop", Name: name}, corev1.PodRunning)
 	}
 }
 
@@ -126,7 +127,7 @@ func (p *sick) often(do func(n int)) {
 func (p *sick) changes() {
 	p.often(func(n int) {
 		phase := []corev1.PodPhase{corev1.PodPending, corev1.PodRunning}[n%2]
-		put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, phase)
+		debugtest.Put(p.T, p.server, object.Key{Namespace: "shop", Name: "web-1"}, phase)
 	})
 }
 

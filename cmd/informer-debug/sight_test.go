@@ -7,28 +7,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestGetRunsInformersOfItsOwn(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	_, err := srv.Put(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}, Data: map[string]string{"a": "b"}})
 	require.NoError(t, err)
 	_, err = srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
 
 	r := invoke(t, "get", "po,cm", "-n", "shop", "-o", "name", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Equal(t, "pods/cart-1\npods/web-1\nconfigmaps/settings\n", r.out)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Equal(t, "pods/cart-1\npods/web-1\nconfigmaps/settings\n", r.Out)
 	r = invoke(t, "get", "pods", "-A", "-l", "app=api", "--no-headers", server)
-	require.Regexp(t, `^bank +api-1 +\d+ +1 +-\n$`, r.out)
+	require.Regexp(t, `^bank +api-1 +\d+ +1 +-\n$`, r.Out)
 	r = invoke(t, "get", "cm/settings", "-n", "shop", "-o", "json", server)
-	require.Contains(t, r.out, `"a": "b"`)
+	require.Contains(t, r.Out, `"a": "b"`)
 	r = invoke(t, "get", "secret", "key", "-n", "shop", "-o", "json", server)
-	require.Contains(t, r.errOut, "contents of Secrets are not shown")
-	require.NotContains(t, r.out, "hidden")
-	require.Contains(t, r.out, `"name": "key"`)
+	require.Contains(t, r.ErrOut, "contents of Secrets are not shown")
+	require.NotContains(t, r.Out, "hidden")
+	require.Contains(t, r.Out, `"name": "key"`)
 
 	for _, c := range []struct {
 		args []string
@@ -44,7 +45,7 @@ func TestGetRunsInformersOfItsOwn(t *testing.T) {
 		{[]string{"get", "pods", "--field-selector=a=b", "--attach=http://localhost:1"}, exit.CodeUsage, "--field-selector makes no sense with --attach"},
 	} {
 		r := invoke(t, c.args...)
-		require.Equal(t, c.code, r.code, "%v: %s", c.args, r.errOut)
-		require.Contains(t, r.errOut, c.want, c.args)
+		require.Equal(t, c.code, r.Code, "%v: %s", c.args, r.ErrOut)
+		require.Contains(t, r.ErrOut, c.want, c.args)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -55,12 +56,12 @@ func (b *untilDone) Read(p []byte) (int, error) {
 }
 
 // quietly runs body in a bubble with a process that answers so.
-func quietly(t *testing.T, answers answering, body func(t *testing.T, process *debug.Client, s *silence, stderr *transcript)) {
+func quietly(t *testing.T, answers answering, body func(t *testing.T, process *debug.Client, s *silence, stderr *debugtest.Transcript)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var stdout, stderr transcript
+		var stdout, stderr debugtest.Transcript
 		client := &http.Client{Transport: answers}
-		s := breakSilence(client, "pod/janitor", &config.Config{}, terminal.NewConsole(onto(&stdout, &stderr), false))
+		s := breakSilence(client, "pod/janitor", &config.Config{}, terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false))
 		body(t, debug.Attach("http://janitor", client), s, &stderr)
 	})
 }
@@ -68,7 +69,7 @@ func quietly(t *testing.T, answers answering, body func(t *testing.T, process *d
 // Whoever waits is told for what, once until there is an answer.
 func TestLateAnswersAreTold(t *testing.T) {
 	late := regexp.MustCompile(`(?m)^! \S+  waiting       no answer from pod/janitor for 3s \(waiting for a connection\)$`)
-	quietly(t, after(10*time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *transcript) {
+	quietly(t, after(10*time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *debugtest.Transcript) {
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() { _, _ = process.Status(t.Context()) }) // what it says is of no interest
@@ -84,7 +85,7 @@ func TestLateAnswersAreTold(t *testing.T) {
 		_, _ = process.Status(t.Context())
 		require.Len(t, late.FindAllString(stderr.String(), -1), 2, stderr)
 	})
-	quietly(t, after(time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *transcript) {
+	quietly(t, after(time.Second, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, stderr *debugtest.Transcript) {
 		_, err := process.Status(t.Context())
 		require.NoError(t, err)
 		require.Empty(t, stderr.String())
@@ -93,7 +94,7 @@ func TestLateAnswersAreTold(t *testing.T) {
 
 // What was asked in vain is known when the time is over.
 func TestWhatWasNotAnsweredIsKnown(t *testing.T) {
-	quietly(t, after(time.Hour, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, _ *transcript) {
+	quietly(t, after(time.Hour, "application/json", empty), func(t *testing.T, process *debug.Client, s *silence, _ *debugtest.Transcript) {
 		require.NoError(t, s.unheard())
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -107,7 +108,7 @@ func TestWhatWasNotAnsweredIsKnown(t *testing.T) {
 func TestAnswersThatStopInTheMiddle(t *testing.T) {
 	for form, ends := range map[string]bool{"application/json": true, "text/event-stream": false} {
 		stops := func(r *http.Request) io.Reader { return &untilDone{ctx: r.Context()} }
-		quietly(t, after(time.Millisecond, form, stops), func(t *testing.T, process *debug.Client, _ *silence, stderr *transcript) {
+		quietly(t, after(time.Millisecond, form, stops), func(t *testing.T, process *debug.Client, _ *silence, stderr *debugtest.Transcript) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			began := time.Now()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -30,10 +31,10 @@ func silentProcess(t *testing.T) (at string, asked <-chan struct{}) {
 func TestASilentProcessIsNamed(t *testing.T) {
 	at, _ := silentProcess(t)
 	r := invoke(t, "get", "--request-timeout=3500ms", "--attach="+at)
-	require.Equal(t, exit.CodeUnavailable, r.code)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
 	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3s \(the request is sent\)\n`+
 		`informer-debug: no answer from `+at+` for 3.5s \(the request is sent\)\n`+
-		`  it takes the question and says nothing: it may be stopped, .*--request-timeout says how long to wait\n$`, r.errOut)
+		`  it takes the question and says nothing: it may be stopped, .*--request-timeout says how long to wait\n$`, r.ErrOut)
 
 	file := filepath.Join(t.TempDir(), "bug.recording")
 	for want, args := range map[string][]string{
@@ -42,8 +43,8 @@ func TestASilentProcessIsNamed(t *testing.T) {
 		"--duration of 1.3s is over, and nothing is recorded: no answer from " + at + " for 1.3s": {"record", "-o", file, "--duration=1300ms"},
 	} {
 		r := invoke(t, append(args, "--attach="+at)...)
-		require.NotEqual(t, exit.CodeOK, r.code)
-		require.Contains(t, r.errOut, want)
+		require.NotEqual(t, exit.CodeOK, r.Code)
+		require.Contains(t, r.ErrOut, want)
 	}
 	require.NoFileExists(t, file)
 }
@@ -51,7 +52,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 // Whoever is interrupted before there is an answer has none, and the exit code says so. What
 // goes on until it is ended may be ended at any time.
 func TestInterruptedBeforeTheAnswer(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	for code, verbs := range map[int][][]string{
 		exit.CodeRuntime: {{"get"}, {"get", "pods"}, {"why", "pods/web-1"}, {"describe", "pods/web-1", server}, {"shards"}, {"check", server}, {"doctor"}, {"wait", "pods", "--for=synced"}},
 		exit.CodeOK:      {{"get", "pods", "-w"}, {"watch", "pods"}, {"serve"}},
@@ -63,11 +64,11 @@ func TestInterruptedBeforeTheAnswer(t *testing.T) {
 				<-asked
 				interrupt()
 			}()
-			var stdout, stderr transcript
+			var stdout, stderr debugtest.Transcript
 			r := finish(t, ctx, append(args, "--attach="+at), around(&stdout, &stderr))
-			require.Equal(t, code, r.code, "%s\n%s", args, r.errOut)
-			require.Equal(t, code != exit.CodeOK, strings.Contains(r.errOut, "informer-debug: "+exit.ErrInterrupted.Error()), "%s\n%s", args, r.errOut)
-			require.Empty(t, r.out, args)
+			require.Equal(t, code, r.Code, "%s\n%s", args, r.ErrOut)
+			require.Equal(t, code != exit.CodeOK, strings.Contains(r.ErrOut, "informer-debug: "+exit.ErrInterrupted.Error()), "%s\n%s", args, r.ErrOut)
+			require.Empty(t, r.Out, args)
 		}
 	}
 }

@@ -9,39 +9,40 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
 func TestSnapshots(t *testing.T) {
-	_, server := cluster(t, apiserver.Options{}) // which has two pods in shop and one in bank
+	_, server := debugtest.Cluster(t, apiserver.Options{}) // which has two pods in shop and one in bank
 	dir := t.TempDir()
 	args := []string{"watch", "pods", "-A", server, "--snapshot", dir, "-c", "3"}
 	first := invoke(t, args...)
-	require.Equal(t, exit.CodeOK, first.code, first.errOut)
+	require.Equal(t, exit.CodeOK, first.Code, first.ErrOut)
 	files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 	again := invoke(t, args...)
-	require.Equal(t, exit.CodeOK, again.code, again.errOut)
-	assert.Contains(t, again.errOut, "Resuming      pods in all namespaces, from a snapshot")
-	assert.NotContains(t, again.errOut, "InitialWatch")
-	assert.Contains(t, again.out, "shop/web-1")
+	require.Equal(t, exit.CodeOK, again.Code, again.ErrOut)
+	assert.Contains(t, again.ErrOut, "Resuming      pods in all namespaces, from a snapshot")
+	assert.NotContains(t, again.ErrOut, "InitialWatch")
+	assert.Contains(t, again.Out, "shop/web-1")
 
 	shown := invoke(t, "snapshot", files[0])
-	require.Equal(t, exit.CodeOK, shown.code, shown.errOut)
+	require.Equal(t, exit.CodeOK, shown.Code, shown.ErrOut)
 	for _, want := range []string{"kind              v1/Pod\n", "server            " + strings.TrimPrefix(server, "--server="), "objects           3\n", "bank       1\n", "shop       2\n"} {
-		assert.Contains(t, shown.out, want)
+		assert.Contains(t, shown.Out, want)
 	}
-	assert.NotContains(t, shown.out, "web-1")
-	assert.Regexp(t, `(?m)^shop +web-1 +\S+ +\d+$`, invoke(t, "snapshot", "--keys", files[0]).out)
+	assert.NotContains(t, shown.Out, "web-1")
+	assert.Regexp(t, `(?m)^shop +web-1 +\S+ +\d+$`, invoke(t, "snapshot", "--keys", files[0]).Out)
 
 	require.NoError(t, os.Truncate(files[0], 100))
 	damaged := invoke(t, "snapshot", files[0])
-	require.Equal(t, exit.CodeRuntime, damaged.code)
-	assert.Contains(t, damaged.errOut, "damaged")
+	require.Equal(t, exit.CodeRuntime, damaged.Code)
+	assert.Contains(t, damaged.ErrOut, "damaged")
 	listed := invoke(t, args...)
-	require.Equal(t, exit.CodeOK, listed.code)
-	assert.Contains(t, listed.errOut, "damaged")
-	assert.Equal(t, exit.CodeUsage, invoke(t, "snapshot").code)
+	require.Equal(t, exit.CodeOK, listed.Code)
+	assert.Contains(t, listed.ErrOut, "damaged")
+	assert.Equal(t, exit.CodeUsage, invoke(t, "snapshot").Code)
 }

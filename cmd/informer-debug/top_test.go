@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -26,7 +27,7 @@ func TestTopInATerminal(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "informer-debug")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	socket := filepath.Join(t.TempDir(), "tmux")
 	tmux := func(args ...string) string {
 		t.Helper()
@@ -66,8 +67,8 @@ func TestTopInATerminal(t *testing.T) {
 
 func TestTopNeedsATerminal(t *testing.T) {
 	r := invoke(t, "top", "pods", "--attach=http://localhost:1")
-	require.Equal(t, exit.CodeUsage, r.code)
-	require.Contains(t, r.errOut, "top needs a terminal")
+	require.Equal(t, exit.CodeUsage, r.Code)
+	require.Contains(t, r.ErrOut, "top needs a terminal")
 	r = invoke(t, "top", "--interval=1ms")
-	require.Contains(t, r.errOut, "--interval is 1ms: want 100ms or more")
+	require.Contains(t, r.ErrOut, "--interval is 1ms: want 100ms or more")
 }

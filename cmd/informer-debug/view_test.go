@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
@@ -20,13 +21,13 @@ import (
 // In these tests time is virtual and connections are in memory.
 
 // watching is a server with one pod and a job that watches it.
-func watching(t *testing.T, count int) (*apiserver.Server, *job, *transcript, *transcript) {
+func watching(t *testing.T, count int) (*apiserver.Server, *job, *debugtest.Transcript, *debugtest.Transcript) {
 	t.Helper()
-	srv, cfg := bubbled(t)
-	var stdout, stderr transcript
+	srv, cfg := debugtest.Bubbled(t)
+	var stdout, stderr debugtest.Transcript
 	flags := &viewFlags{count: count, allNamespaces: true}
 	require.NoError(t, flags.check())
-	s := onto(&stdout, &stderr)
+	s := debugtest.Onto(&stdout, &stderr)
 	return srv, &job{
 		Streams: s, flags: flags, console: terminal.NewConsole(s, false), arg: object.GVR{Resource: "pods"}, config: cfg,
 	}, &stdout, &stderr
@@ -44,7 +45,7 @@ func TestNothingEndsASyncedView(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		srv.Down()
 		time.Sleep(5 * time.Minute)
-		put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
+		debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
 		srv.Compact()
 		srv.SetAuthorizer(nil)
 		srv.Up()

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -52,29 +53,29 @@ func TestWaitForAProcess(t *testing.T) {
 		{[]string{"wait", "pods", "--for=lag<1s"}, exit.CodeUsage, "say which with --attach"},
 	} {
 		r := invoke(t, c.args...)
-		require.Equal(t, c.code, r.code, "%v: %s%s", c.args, r.out, r.errOut)
-		require.Contains(t, r.out+r.errOut, c.want, c.args)
+		require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
+		require.Contains(t, r.Out+r.ErrOut, c.want, c.args)
 	}
 }
 
 // An object that no informer of the process can have is not one that was deleted.
 func TestWaitInANamespaceThatIsNotWatched(t *testing.T) {
-	srv, _ := cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiserver.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	at := httptest.NewServer(process)
 	defer at.Close()
 	for _, what := range []string{"pods/web-1", "pods"} {
 		r := invoke(t, "wait", what, "-n", "bank", "--for=delete", "--attach="+at.URL)
-		require.Equal(t, exit.CodeUsage, r.code, r.out)
-		require.Contains(t, r.errOut, "pods in namespace shop has no objects of namespace bank")
+		require.Equal(t, exit.CodeUsage, r.Code, r.Out)
+		require.Contains(t, r.ErrOut, "pods in namespace shop has no objects of namespace bank")
 	}
 	r := invoke(t, "wait", "pods/web-1", "--for=create", "--attach="+at.URL)
-	require.Contains(t, r.out, "pods/web-1: it is in the cache", r.errOut)
+	require.Contains(t, r.Out, "pods/web-1: it is in the cache", r.ErrOut)
 }
 
 // A process in which nothing happens is hardly asked, and one in which something does at once.
 func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
-	srv, _ := cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiserver.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})
 	var looks atomic.Int64
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,10 +86,10 @@ func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
 	}))
 	defer at.Close()
 	const quiet = 3 * time.Second
-	changed := time.AfterFunc(quiet, func() { put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning) })
+	changed := time.AfterFunc(quiet, func() { debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "new"}, corev1.PodRunning) })
 	defer changed.Stop()
 	r := invoke(t, "wait", "pods/new", "-n", "shop", "--for=create", "--attach="+at.URL)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.LessOrEqual(t, looks.Load(), int64(2*quiet/time.Second)+1)
 }
 
@@ -96,32 +97,32 @@ func TestWaitLooksAtAProcessWhenSomethingHappens(t *testing.T) {
 func TestWaitForASilentProcess(t *testing.T) {
 	at := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer at.Close()
-	_, server := cluster(t, apiserver.Options{})
+	_, server := debugtest.Cluster(t, apiserver.Options{})
 	for _, args := range [][]string{{"wait", "pods", "--for=synced"}, {"check", server}} {
 		r := invoke(t, append(args, "--timeout=100ms", "--attach="+at.URL)...)
-		require.Equal(t, exit.CodeTimeout, r.code, r.errOut)
-		require.Contains(t, r.errOut, "--timeout of 100ms is over: "+at.URL+" has not answered")
+		require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
+		require.Contains(t, r.ErrOut, "--timeout of 100ms is over: "+at.URL+" has not answered")
 	}
 }
 
 func TestWaitOnACluster(t *testing.T) {
-	srv, server := cluster(t, apiserver.Options{})
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	_, err := srv.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	require.NoError(t, err)
-	require.Equal(t, "nodes: 1 objects are in the cache\n", invoke(t, "wait", "nodes", "-n", "shop", "--for=create", server).out)
+	require.Equal(t, "nodes: 1 objects are in the cache\n", invoke(t, "wait", "nodes", "-n", "shop", "--for=create", server).Out)
 	r := invoke(t, "wait", "pods/web-1", "-n", "shop", "--for=create", server)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
-	require.Contains(t, r.out, "pods/web-1: it is in the cache")
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "pods/web-1: it is in the cache")
 	r = invoke(t, "wait", "pods", "--for=jsonpath={.status.phase}=Running", "-A", "-l", "app!=api", server)
-	require.Equal(t, "pods: jsonpath={.status.phase}=Running is true of 2 objects\n", r.out, r.errOut)
+	require.Equal(t, "pods: jsonpath={.status.phase}=Running is true of 2 objects\n", r.Out, r.ErrOut)
 	srv.SetAuthorizer(apiserver.Deny("", "pods"))
 	r = invoke(t, "wait", "pods", "--for=synced", server)
-	require.Equal(t, exit.CodeUnavailable, r.code, r.errOut)
-	require.Contains(t, r.errOut, "forbidden")
+	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "forbidden")
 }
 
 func TestWaitForALaggingHandler(t *testing.T) {
-	srv, _ := cluster(t, apiserver.Options{})
+	srv, _ := debugtest.Cluster(t, apiserver.Options{})
 	i, _, process := listener(t, srv, sharedinformer.Options{})
 	release := make(chan struct{})
 	stuck := make(chan struct{}, 10)
@@ -134,9 +135,9 @@ func TestWaitForALaggingHandler(t *testing.T) {
 	at := httptest.NewServer(process)
 	defer at.Close()
 	r := invoke(t, "wait", "pods in namespace shop", "--for=lag<1ns", "--timeout=1s", "--attach="+at.URL)
-	require.Equal(t, exit.CodeTimeout, r.code, r.out)
-	require.Contains(t, r.errOut, "handler slow is ")
+	require.Equal(t, exit.CodeTimeout, r.Code, r.Out)
+	require.Contains(t, r.ErrOut, "handler slow is ")
 	close(release)
 	r = invoke(t, "wait", "pods in namespace shop", "--for=lag<1m", "--attach="+at.URL)
-	require.Equal(t, exit.CodeOK, r.code, r.errOut)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 }

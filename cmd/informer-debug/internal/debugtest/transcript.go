@@ -1,4 +1,4 @@
-package main
+package debugtest
 
 import (
 	"bytes"
@@ -8,15 +8,15 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
-// transcript is an output that may be read while it is written.
-type transcript struct {
+// Transcript is an output that may be read while it is written.
+type Transcript struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
 	watched map[string]func() // called once, when the text appears
 }
 
-// when calls f once text has been written.
-func (w *transcript) when(text string, f func()) {
+// When calls f once text has been written.
+func (w *Transcript) When(text string, f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.watched == nil {
@@ -25,7 +25,8 @@ func (w *transcript) when(text string, f func()) {
 	w.watched[text] = f
 }
 
-func (w *transcript) Write(p []byte) (int, error) {
+// Write implements io.Writer.
+func (w *Transcript) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text.Write(p)
@@ -38,13 +39,14 @@ func (w *transcript) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *transcript) String() string {
+// String is what has been written.
+func (w *Transcript) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
 }
 
-// onto are the streams of a test: no terminal, no environment.
-func onto(stdout, stderr *transcript) terminal.Streams {
+// Onto are the streams of a test: no terminal, no environment.
+func Onto(stdout, stderr *Transcript) terminal.Streams {
 	return terminal.Streams{Out: stdout, Err: stderr, Env: func(string) string { return "" }}
 }

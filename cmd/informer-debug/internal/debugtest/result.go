@@ -1,0 +1,39 @@
+package debugtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+)
+
+// Result is what one run left.
+type Result struct {
+	Code        int    // the exit code
+	Out, ErrOut string // stdout and stderr
+}
+
+// Lines are those of stdout.
+func (r Result) Lines() []string { return strings.Split(strings.TrimSuffix(r.Out, "\n"), "\n") }
+
+// Invoke runs one verb, the first of args.
+func Invoke(t *testing.T, command func(terminal.Streams) *cobra.Command, args ...string) Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stdout, stderr Transcript
+	s := Onto(&stdout, &stderr)
+	root := &cobra.Command{Use: "informer-debug", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(command(s))
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	if ctx.Err() != nil {
+		t.Fatalf("the run did not end by itself\nstdout: %s\nstderr: %s", &stdout, &stderr)
+	}
+	return Result{exit.Report(&stderr, cmd, err), stdout.String(), stderr.String()}
+}
