@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -45,11 +46,11 @@ func (c *change) age() string {
 }
 
 // differences lists what an update changed.
-func (c *change) differences() ([]fieldChange, error) {
+func (c *change) differences() ([]diff.Change, error) {
 	if c.old == nil {
 		return nil, nil
 	}
-	return changesBetween(c.old, c.object)
+	return diff.Between(c.old, c.object)
 }
 
 // concerns reports whether the change is one of what is at any of the places. An object that
@@ -61,13 +62,13 @@ func (c *change) concerns(places []jsonpath.Path) (bool, error) {
 	if c.initial {
 		return false, nil
 	}
-	now, err := content(c.object)
+	now, err := diff.Content(c.object)
 	if err != nil {
 		return false, err
 	}
 	var before map[string]any
 	if c.old != nil {
-		if before, err = content(c.old); err != nil {
+		if before, err = diff.Content(c.old); err != nil {
 			return false, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
@@ -159,12 +160,12 @@ func (c *churning) update(was, is packedUntyped) {
 }
 
 func (c *churning) compare(old, now untyped) error {
-	changes, err := changesBetween(old, now)
+	changes, err := diff.Between(old, now)
 	if err != nil {
 		return err
 	}
 	if old.GetGeneration() != now.GetGeneration() && len(changes) == 0 {
-		changes = append(changes, fieldChange{path: "metadata.generation", had: true, has: true})
+		changes = append(changes, diff.Change{Path: "metadata.generation", Had: true, Has: true})
 	}
 	c.savings.event(old, now, changes)
 	by := ownersOf(old, now)
@@ -176,9 +177,9 @@ func (c *churning) compare(old, now untyped) error {
 	c.kinds.Changed++
 	wrote := map[string]bool{}
 	for _, change := range changes {
-		who := by.of(change.path, change.has)
+		who := by.of(change.Path, change.Has)
 		wrote[who] = true
-		path := clipped(change.path)
+		path := clipped(change.Path)
 		if !c.fields.add(path) {
 			continue
 		}

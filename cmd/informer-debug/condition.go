@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -131,9 +132,9 @@ func (c *condition) pathHolds(tree map[string]any) (bool, string) {
 	for _, v := range found {
 		text := plain(v)
 		if text == c.value && c.value != "" || c.value == "" && v != nil {
-			return true, "it is " + brief(text)
+			return true, "it is " + diff.Brief(text)
 		}
-		texts = append(texts, brief(text))
+		texts = append(texts, diff.Brief(text))
 	}
 	if len(texts) == 0 {
 		return false, "there is nothing at that path"

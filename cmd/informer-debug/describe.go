@@ -191,7 +191,7 @@ func (d *description) write(ctx context.Context, w io.Writer, last int) error {
 		line("From the cache to the server:")
 	}
 	for _, change := range differing {
-		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(change.text(true)))
+		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(change.Text(true)))
 	}
 	d.events.write(&b)
 	if d.sight.flags.to != "" {

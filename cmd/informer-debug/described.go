@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
 // differing lists the fields that the cache has otherwise than the server, where the contents
 // of both are known.
-func (d *description) differing() ([]fieldChange, error) {
+func (d *description) differing() ([]diff.Change, error) {
 	if d.cached == nil || d.served == nil || d.cached.Contents == nil {
 		return nil, nil
 	}
@@ -30,7 +31,7 @@ func (d *description) differing() ([]fieldChange, error) {
 		}
 	}
 	unstructured.RemoveNestedField(is, "metadata", "annotations", corev1.LastAppliedConfigAnnotation) // a process does not show it
-	return changesBetween(&unstructured.Unstructured{Object: bare(has)}, &unstructured.Unstructured{Object: bare(is)})
+	return diff.Between(&unstructured.Unstructured{Object: bare(has)}, &unstructured.Unstructured{Object: bare(is)})
 }
 
 // bare takes away members that hold nothing, which Go types write and servers leave out.

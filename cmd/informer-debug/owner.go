@@ -66,7 +66,7 @@ func rawFields(m *metav1.ManagedFieldsEntry) []byte {
 	return m.FieldsV1.Raw
 }
 
-// of names who changed the field at a path that changesBetween gave. A field that is gone has
+// of names who changed the field at a path that diff.Between gave. A field that is gone has
 // no owner any more: whoever wrote last counts as the one that took it away.
 func (all owners) of(path string, has bool) string {
 	words := splitPath(path)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -44,7 +45,7 @@ func (c *churning) passPacked() *passing[packedUntyped] {
 // passAny is what passes of a recording, in whichever form it was received.
 func passAny[T object.Object](c *churning) *passing[T] {
 	return &passing[T]{c, sourceOf[T](c.at), func(o T) (packedUntyped, error) {
-		tree, err := content(o)
+		tree, err := diff.Content(o)
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/object"
@@ -102,19 +103,19 @@ const (
 )
 
 // changesOf are the first of the differences, with values.
-func changesOf(differences []fieldChange) (all []recordChange, err error) {
+func changesOf(differences []diff.Change) (all []recordChange, err error) {
 	value := func(v any, there bool) json.RawMessage {
 		if !there || err != nil {
 			return nil
 		}
 		var text []byte
 		if text, err = json.Marshal(v); err == nil && len(text) > mostValue {
-			text, err = json.Marshal(brief(v))
+			text, err = json.Marshal(diff.Brief(v))
 		}
 		return text
 	}
 	for _, d := range differences[:min(len(differences), mostChanges)] {
-		all = append(all, recordChange{d.path, value(d.old, d.had), value(d.new, d.has)})
+		all = append(all, recordChange{d.Path, value(d.Old, d.Had), value(d.New, d.Has)})
 	}
 	return all, err
 }
@@ -130,7 +131,7 @@ func (p *jsonPrinter) print(c *change) error {
 		return err
 	}
 	for _, d := range differences {
-		r.Changed = append(r.Changed, d.path)
+		r.Changed = append(r.Changed, d.Path)
 	}
 	if !c.confidential() {
 		if r.Changes, err = changesOf(differences); err != nil {

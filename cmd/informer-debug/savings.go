@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -84,9 +85,9 @@ func butStatus() controller.Predicate[untyped] {
 		if e.Type != sharedinformer.Update {
 			return true
 		}
-		changes, err := changesBetween(e.Old, e.Object)
+		changes, err := diff.Between(e.Old, e.Object)
 		for _, c := range changes {
-			if !below(c.path, "status") {
+			if !below(c.Path, "status") {
 				return true
 			}
 		}
@@ -102,7 +103,7 @@ func below(path, field string) bool {
 
 // event looks at one event: an update from old to now with these changes, or anything else
 // where old is nil.
-func (s *savings) event(old, now untyped, changes []fieldChange) {
+func (s *savings) event(old, now untyped, changes []diff.Change) {
 	s.events++
 	s.generations = s.generations || now.GetGeneration() > 0
 	whole, measured := s.measure(now)
@@ -124,7 +125,7 @@ func (s *savings) event(old, now untyped, changes []fieldChange) {
 	for n := range s.keeps {
 		seen := false
 		for _, c := range changes {
-			seen = seen || s.keeps[n].fields.Keeps(plainPath(c.path))
+			seen = seen || s.keeps[n].fields.Keeps(plainPath(c.Path))
 		}
 		if !seen {
 			s.keeps[n].blind++

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
@@ -84,7 +85,7 @@ func (p *tablePrinter) below(c *change) (string, error) {
 			fmt.Fprintf(&b, "    and %d more\n", len(differences)-n)
 			break
 		}
-		fmt.Fprintf(&b, "    %s\n", terminal.OneLine(d.text(!c.confidential())))
+		fmt.Fprintf(&b, "    %s\n", terminal.OneLine(d.Text(!c.confidential())))
 	}
 	return b.String(), nil
 }
@@ -136,7 +137,7 @@ func (p *tablePrinter) tail(c *change) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		text = fmt.Sprintf("  %-36s  %s", c.object.GetUID(), summarize(differences, !c.confidential()))
+		text = fmt.Sprintf("  %-36s  %s", c.object.GetUID(), diff.Summarize(differences, !c.confidential()))
 	}
 	if c.missed {
 		text = strings.TrimRight(text, " ") + "  " + p.colors.Paint(terminal.Dim, "found missing; this is the last known state")

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
-// Cluster is a simulated API server on loopback with three pods.
+// Cluster is a simulated API server on loopback with three pods, and the flag that names it.
 func Cluster(t *testing.T, opts apiserver.Options) (srv *apiserver.Server, server string) {
 	t.Helper()
 	srv = apiserver.New(opts)

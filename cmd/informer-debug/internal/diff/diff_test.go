@@ -1,4 +1,4 @@
-package main
+package diff
 
 import (
 	"testing"
@@ -28,9 +28,9 @@ func TestChanges(t *testing.T) {
 		"hostile":     {m{"data": m{"k": "a"}}, m{"data": m{"k": "\x1b[2J" + string(make([]byte, 99))}}, `data.k: a→"\x1b[2J` + `\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00…"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changes, err := changesBetween(tree(c.old), tree(c.new))
+			changes, err := Between(tree(c.old), tree(c.new))
 			require.NoError(t, err)
-			assert.Equal(t, c.want, summarize(changes, true))
+			assert.Equal(t, c.want, Summarize(changes, true))
 		})
 	}
 }
@@ -39,9 +39,9 @@ func TestChangesOfMetadataAlone(t *testing.T) {
 	a := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "1"}}
 	b := a.DeepCopy()
 	b.ResourceVersion, b.Finalizers = "2", []string{"example.com/hold"}
-	changes, err := changesBetween(a, b)
+	changes, err := Between(a, b)
 	require.NoError(t, err)
-	assert.Equal(t, "+metadata.finalizers=[1]", summarize(changes, true))
+	assert.Equal(t, "+metadata.finalizers=[1]", Summarize(changes, true))
 }
 
 func tree(fields map[string]any) *unstructured.Unstructured {

@@ -1,4 +1,4 @@
-package main
+package diff
 
 import (
 	"fmt"
@@ -14,36 +14,36 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// fieldChange is one place where two states of an object differ.
-type fieldChange struct {
-	path     string
-	old, new any
-	had, has bool // whether the place exists in the old and the new state
+// Change is one place where two states of an object differ.
+type Change struct {
+	Path     string // such as spec.containers[web].image
+	Old, New any    // the values
+	Had, Has bool   // whether the place exists in the old and the new state
 }
 
-// changesBetween lists where two states differ, the most telling first: spec
+// Between lists where two states differ, the most telling first: spec
 // and status before metadata, plain values before trees, times last. What changes with every write
 // (resourceVersion, generation, managedFields) is left out.
-func changesBetween(old, new object.Object) ([]fieldChange, error) {
-	a, err := content(old)
+func Between(old, new object.Object) ([]Change, error) {
+	a, err := Content(old)
 	if err != nil {
 		return nil, err
 	}
-	b, err := content(new)
+	b, err := Content(new)
 	if err != nil {
 		return nil, err
 	}
-	var found []fieldChange
+	var found []Change
 	walk("", a, b, &found)
-	found = slices.DeleteFunc(found, func(c fieldChange) bool {
-		return c.path == "metadata.resourceVersion" || c.path == "metadata.generation" || strings.HasPrefix(c.path, "metadata.managedFields")
+	found = slices.DeleteFunc(found, func(c Change) bool {
+		return c.Path == "metadata.resourceVersion" || c.Path == "metadata.generation" || strings.HasPrefix(c.Path, "metadata.managedFields")
 	})
-	slices.SortStableFunc(found, func(a, b fieldChange) int { return a.rank() - b.rank() })
+	slices.SortStableFunc(found, func(a, b Change) int { return a.rank() - b.rank() })
 	return found, nil
 }
 
-// content is an object as a tree of maps and lists. It must not be changed.
-func content(o object.Object) (map[string]any, error) {
+// Content is an object as a tree of maps and lists. It must not be changed.
+func Content(o object.Object) (map[string]any, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.Object, nil
 	}
@@ -55,10 +55,10 @@ func content(o object.Object) (map[string]any, error) {
 }
 
 // rank orders changes by how much they tell.
-func (c fieldChange) rank() int {
+func (c Change) rank() int {
 	rank := 4
-	switch top, _, _ := strings.Cut(c.path, "."); {
-	case strings.HasSuffix(c.path, "Time"), strings.HasSuffix(c.path, "Timestamp"):
+	switch top, _, _ := strings.Cut(c.Path, "."); {
+	case strings.HasSuffix(c.Path, "Time"), strings.HasSuffix(c.Path, "Timestamp"):
 		rank = 8
 	case top == "spec":
 		rank = 0
@@ -67,7 +67,7 @@ func (c fieldChange) rank() int {
 	case top == "metadata":
 		rank = 6
 	}
-	switch c.new.(type) {
+	switch c.New.(type) {
 	case map[string]any, []any:
 		rank++
 	}
@@ -75,7 +75,7 @@ func (c fieldChange) rank() int {
 }
 
 // walk compares two subtrees.
-func walk(path string, a, b any, found *[]fieldChange) {
+func walk(path string, a, b any, found *[]Change) {
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
@@ -89,11 +89,11 @@ func walk(path string, a, b any, found *[]fieldChange) {
 		}
 	}
 	if !reflect.DeepEqual(a, b) {
-		*found = append(*found, fieldChange{path: path, old: a, new: b, had: true, has: true})
+		*found = append(*found, Change{Path: path, Old: a, New: b, Had: true, Has: true})
 	}
 }
 
-func walkMaps(path string, a, b map[string]any, place func(string) string, found *[]fieldChange) {
+func walkMaps(path string, a, b map[string]any, place func(string) string, found *[]Change) {
 	names := slices.Collect(maps.Keys(a))
 	for name := range b {
 		if _, ok := a[name]; !ok {
@@ -108,13 +108,13 @@ func walkMaps(path string, a, b map[string]any, place func(string) string, found
 			walk(place(name), x, y, found)
 			continue
 		}
-		*found = append(*found, fieldChange{path: place(name), old: x, new: y, had: had, has: has})
+		*found = append(*found, Change{Path: place(name), Old: x, New: y, Had: had, Has: has})
 	}
 }
 
 // walkLists compares lists whose items have names by name, those of one length
 // by position, and others as a whole.
-func walkLists(path string, a, b []any, found *[]fieldChange) {
+func walkLists(path string, a, b []any, found *[]Change) {
 	for _, field := range []string{"name", "type", "uid", "ip"} {
 		x, ok := byName(a, field)
 		y, alike := byName(b, field)
@@ -124,7 +124,7 @@ func walkLists(path string, a, b []any, found *[]fieldChange) {
 		}
 	}
 	if len(a) != len(b) {
-		*found = append(*found, fieldChange{path: path, old: a, new: b, had: true, has: true})
+		*found = append(*found, Change{Path: path, Old: a, New: b, Had: true, Has: true})
 		return
 	}
 	for i := range a {
@@ -161,24 +161,24 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// text writes a change: "status.phase: Pending→Running", "+spec.nodeName=n1",
+// Text writes a change: "status.phase: Pending→Running", "+spec.nodeName=n1",
 // "-metadata.labels.app". Without values it names only the place.
-func (c fieldChange) text(values bool) string {
+func (c Change) Text(values bool) string {
 	switch {
-	case !c.has:
-		return "-" + c.path
-	case !c.had && values:
-		return "+" + c.path + "=" + brief(c.new)
-	case !c.had:
-		return "+" + c.path
+	case !c.Has:
+		return "-" + c.Path
+	case !c.Had && values:
+		return "+" + c.Path + "=" + Brief(c.New)
+	case !c.Had:
+		return "+" + c.Path
 	case values:
-		return c.path + ": " + brief(c.old) + "→" + brief(c.new)
+		return c.Path + ": " + Brief(c.Old) + "→" + Brief(c.New)
 	}
-	return c.path
+	return c.Path
 }
 
-// brief writes a value in a few characters.
-func brief(v any) string {
+// Brief writes a value in a few characters.
+func Brief(v any) string {
 	const most = 32
 	switch v := v.(type) {
 	case map[string]any:
@@ -199,8 +199,8 @@ func brief(v any) string {
 	return fmt.Sprint(v)
 }
 
-// summarize writes the first few of the changes.
-func summarize(changes []fieldChange, values bool) string {
+// Summarize writes the first few of the changes.
+func Summarize(changes []Change, values bool) string {
 	const most = 3
 	texts := make([]string, 0, most+1)
 	for i, c := range changes {
@@ -208,7 +208,7 @@ func summarize(changes []fieldChange, values bool) string {
 			texts = append(texts, fmt.Sprintf("and %d more", len(changes)-most))
 			break
 		}
-		texts = append(texts, c.text(values))
+		texts = append(texts, c.Text(values))
 	}
 	return strings.Join(texts, ", ")
 }
