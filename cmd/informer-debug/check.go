@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -20,13 +21,13 @@ import (
 type checkFlags struct {
 	timeout time.Duration
 	limit   int
-	output  choice
+	output  output.Choice
 	console *terminal.Console // set by run
 }
 
 func newCheck(s terminal.Streams) *cobra.Command {
 	var look sightFlags
-	flags := checkFlags{output: choice{words: []string{"json"}}}
+	flags := checkFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "check [TYPE[,TYPE...]]",
 		Short: "Compare caches with the server",
@@ -177,7 +178,7 @@ func (f *checkFlags) write(w io.Writer, r *compared) error {
 		r.Differences = all[:f.limit]
 		defer func() { r.Differences = all }()
 	}
-	if f.output.value == "json" {
+	if f.output.Value == "json" {
 		r.Differing = counts(all)
 		return debug.WriteJSON(w, r)
 	}

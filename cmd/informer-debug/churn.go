@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -25,11 +26,11 @@ type churnFlags struct {
 	period time.Duration
 	limit  int
 	keep   []string
-	output choice
+	output output.Choice
 }
 
 func newChurn(s terminal.Streams) *cobra.Command {
-	flags := churnFlags{output: choice{words: []string{"json", "jsonl"}}}
+	flags := churnFlags{output: output.Choice{Words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{
 		Use:   "churn TYPE[,TYPE...]",
 		Short: "Say who changes what, and what need not be heard of",
@@ -226,7 +227,7 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 }
 
 func (f *churnFlags) writeBusy(s terminal.Streams, told *busyKeys) error {
-	switch f.output.value {
+	switch f.output.Value {
 	case "json":
 		return debug.WriteJSON(s.Out, told)
 	case "jsonl":

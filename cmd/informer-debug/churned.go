@@ -100,7 +100,7 @@ func (c *counter) ranking(limit int) ranking {
 
 // write writes a report in the format that was asked for.
 func (f *churnFlags) write(w io.Writer, r *churned) error {
-	switch f.output.value {
+	switch f.output.Value {
 	case "json":
 		return debug.WriteJSON(w, r)
 	case "jsonl":

@@ -39,7 +39,7 @@ func churnOf(t *testing.T, srv *apiserver.Server, types string, flags churnFlags
 	defer client.CloseIdleConnections()
 	var stdout, stderr debugtest.Transcript
 	s := debugtest.Onto(&stdout, &stderr)
-	flags.allNamespaces, flags.output.value = true, "jsonl"
+	flags.allNamespaces, flags.output.Value = true, "jsonl"
 	if flags.period == 0 {
 		flags.period = time.Minute
 	}

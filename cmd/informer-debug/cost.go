@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -23,11 +24,11 @@ type costFlags struct {
 	sample int
 	qps    float64
 	keep   string
-	output choice
+	output output.Choice
 }
 
 func newCost(s terminal.Streams) *cobra.Command {
-	flags := costFlags{output: choice{words: []string{"json"}}}
+	flags := costFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "cost [TYPE[,TYPE...]|all]",
 		Short: "Say what it would take to cache a cluster",

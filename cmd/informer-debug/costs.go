@@ -120,7 +120,7 @@ func (a *costs) sum() {
 }
 
 func (a *costs) write(w io.Writer, f *costFlags) error {
-	if f.output.value == "json" {
+	if f.output.Value == "json" {
 		return debug.WriteJSON(w, a)
 	}
 	t := terminal.NewText()

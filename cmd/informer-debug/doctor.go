@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -20,14 +21,14 @@ type doctorFlags struct {
 	attachFlags
 	allNamespaces bool
 	period        time.Duration
-	output        choice
+	output        output.Choice
 }
 
 // doctorFor is how long it looks unless a flag says otherwise.
 const doctorFor = 5 * time.Second
 
 func newDoctor(s terminal.Streams) *cobra.Command {
-	flags := doctorFlags{output: choice{words: []string{"json"}}}
+	flags := doctorFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "doctor TYPE[,TYPE...]",
 		Short: "Say what is wrong, or soon will be, with a cluster or a process",
@@ -94,7 +95,7 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 	}
 	found.order()
 	if err == nil || found.problems() > 0 { // what is known already may be the reason for err
-		if err := found.write(s.Out, f.output.value); err != nil {
+		if err := found.write(s.Out, f.output.Value); err != nil {
 			return exit.Unwritten(err)
 		}
 	}

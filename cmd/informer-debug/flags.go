@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/snapshot"
 )
@@ -22,9 +23,9 @@ type viewFlags struct {
 	fieldSelector string
 	metadataOnly  bool
 	snapshot      string
-	initial       choice
+	initial       output.Choice
 
-	output    choice
+	output    output.Choice
 	diff      bool
 	stage     bool
 	onlyTexts []string
@@ -41,9 +42,9 @@ type viewFlags struct {
 }
 
 func (f *viewFlags) add(cmd *cobra.Command) {
-	f.initial = choice{value: reflector.Auto.String(), words: []string{
+	f.initial = output.Choice{Value: reflector.Auto.String(), Words: []string{
 		reflector.Auto.String(), reflector.WatchList.String(), reflector.List.String()}}
-	f.output = choice{words: []string{"wide", "json", "jsonl", "name"}}
+	f.output = output.Choice{Words: []string{"wide", "json", "jsonl", "name"}}
 
 	flags := cmd.Flags()
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace to watch")
@@ -62,7 +63,7 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.verbose, "verbose", false, "show each request on stderr")
 	flags.IntVarP(&f.count, "count", "c", 0, "end after that many changes were shown, initial objects included; 0 is no end")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end after that time, with exit code 124; 0 is no end")
-	for name, words := range map[string][]string{"output": f.output.words, "initial": f.initial.words} {
+	for name, words := range map[string][]string{"output": f.output.Words, "initial": f.initial.Words} {
 		// It fails only for a flag that does not exist.
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -79,10 +80,10 @@ func (f *viewFlags) check() (err error) {
 		return exit.Usage("--count is %d: want 0 or more", f.count)
 	case f.timeout < 0:
 		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
-	case f.output.value == "name" && (f.diff || f.stage):
+	case f.output.Value == "name" && (f.diff || f.stage):
 		return exit.Usage("--diff and --stage have no place in -o name: leave them out")
-	case f.output.value != "" && f.output.value != "wide" && f.diff:
-		return exit.Usage("--diff is about the table: -o %s has old and new values without it", f.output.value)
+	case f.output.Value != "" && f.output.Value != "wide" && f.diff:
+		return exit.Usage("--diff is about the table: -o %s has old and new values without it", f.output.Value)
 	}
 	f.only = nil
 	for _, text := range f.onlyTexts {
@@ -103,7 +104,7 @@ func (f *viewFlags) check() (err error) {
 
 // initialMode is --initial as the reflector knows it.
 func (f *viewFlags) initialMode() reflector.Initial {
-	switch f.initial.value {
+	switch f.initial.Value {
 	case reflector.WatchList.String():
 		return reflector.WatchList
 	case reflector.List.String():

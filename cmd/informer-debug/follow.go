@@ -28,7 +28,7 @@ type follower struct {
 func newFollower(s terminal.Streams, attach *attachFlags, flags *viewFlags, arg string) (*follower, error) {
 	f := &follower{Streams: s, attach: attach, flags: flags, key: object.Key{Namespace: flags.namespace}}
 	f.typ, f.key.Name, _ = strings.Cut(arg, "/")
-	out := flags.output.value
+	out := flags.output.Value
 	switch {
 	case f.typ == "" || strings.Contains(f.key.Name, "/"):
 		return nil, exit.Usage("%q: want TYPE or TYPE/NAME", arg)
@@ -110,9 +110,9 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 
 func (f *follower) print(e *debug.Event) error {
 	switch {
-	case f.flags.output.value == "json":
+	case f.flags.output.Value == "json":
 		return debug.WriteJSON(f.Out, e)
-	case f.flags.output.value == "jsonl":
+	case f.flags.output.Value == "jsonl":
 		return debug.WriteJSONLine(f.Out, e)
 	case e.Lost > 0:
 		_, err := fmt.Fprintf(f.Err, "! %s  %d events are missing here\n", time.Now().Format(terminal.Clock), e.Lost)

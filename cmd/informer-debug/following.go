@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -85,7 +86,7 @@ func (g *getter) follow(ctx context.Context, types, name string) error {
 // begin shows what was there at first.
 func (g *getter) begin(ctx context.Context, types string, first group) error {
 	groups := []group{first}
-	if g.output.needsObjects() {
+	if g.output.NeedsObjects() {
 		g.noteWithheld(groups)
 	}
 	if err := g.sort(groups); err != nil {
@@ -122,10 +123,10 @@ func (g *getter) printChange(c rowChange) error {
 // add shows an object, or adds its row to the table.
 func (g *getter) add(c rowChange) error {
 	g.printed++
-	switch g.output.form {
-	case "", asWide, asColumns:
+	switch g.output.Form {
+	case "", output.Wide, output.Columns:
 		return g.addRow(c)
-	case asName:
+	case output.Name:
 		_, err := fmt.Fprintf(g.Out, "%s/%s\n", terminal.OneLine(c.item.resource), terminal.OneLine(c.item.head.Name))
 		return err
 	}
@@ -133,17 +134,17 @@ func (g *getter) add(c rowChange) error {
 	if g.watchEvents {
 		tree = map[string]any{"type": c.event, "object": tree}
 	}
-	if g.output.form == asYAML && g.printed > 1 {
+	if g.output.Form == output.YAML && g.printed > 1 {
 		if _, err := fmt.Fprintln(g.Out, "---"); err != nil {
 			return err
 		}
 	}
-	return g.output.document(g.Out, g.OutTerminal, []map[string]any{tree}, true)
+	return g.output.Document(g.Out, g.OutTerminal, []map[string]any{tree}, true)
 }
 
 func (g *getter) addRow(c rowChange) (err error) {
 	var cells []string
-	if g.output.form == asColumns {
+	if g.output.Form == output.Columns {
 		cells, err = g.columnCells(c.item.tree)
 	} else {
 		cells = g.headCells(&c.item.head)
@@ -152,7 +153,7 @@ func (g *getter) addRow(c rowChange) (err error) {
 		cells = append([]string{c.event}, cells...)
 	}
 	if g.rows == nil {
-		if g.rows = g.headTable(); g.output.form == asColumns {
+		if g.rows = g.headTable(); g.output.Form == output.Columns {
 			g.rows = g.columnTable()
 		}
 		if g.watchEvents {

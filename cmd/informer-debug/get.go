@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
@@ -21,7 +22,7 @@ type getFlags struct {
 	search       string
 	typ          string
 	cluster      string
-	output       output
+	output       output.Flag
 	noHeaders    bool
 	serverPrint  bool
 	showLabels   bool
@@ -56,8 +57,8 @@ func (f *getFlags) add(cmd *cobra.Command) {
 
 // check finds contradictions and reads the place to sort by.
 func (f *getFlags) check() error {
-	if !f.output.ofTable() && (f.showLabels || len(f.labelColumns) > 0) {
-		return exit.Usage("--show-labels and --label-columns are about the table: leave out -o %s", f.output.form)
+	if !f.output.OfTable() && (f.showLabels || len(f.labelColumns) > 0) {
+		return exit.Usage("--show-labels and --label-columns are about the table: leave out -o %s", f.output.Form)
 	}
 	f.watch = f.watch || f.watchOnly
 	switch {
@@ -69,8 +70,8 @@ func (f *getFlags) check() error {
 		return exit.Usage("--count ends what --watch shows: say --watch, too")
 	case f.watchEvents && !f.watch:
 		return exit.Usage("--output-watch-events is about what --watch shows: say --watch, too")
-	case f.watchEvents && slices.Contains([]string{asName, asJSONPath, asTemplate}, f.output.form):
-		return exit.Usage("--output-watch-events has no place in -o %s: leave it out, or use a table, json, jsonl or yaml", f.output.form)
+	case f.watchEvents && slices.Contains([]string{output.Name, output.JSONPath, output.Template}, f.output.Form):
+		return exit.Usage("--output-watch-events has no place in -o %s: leave it out, or use a table, json, jsonl or yaml", f.output.Form)
 	}
 	if f.sortBy == "" {
 		return nil
@@ -132,7 +133,7 @@ TYPE get lists the informers.
 	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, replay: &look.replay, namespace: &look.namespace, slash: true, second: true}).arguments
 	flags.add(cmd)
 	// It fails only for a flag that does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{asWide, asJSON, asJSONL, asYAML, asName, asJSONPath + "=", asColumns + "=", asTemplate + "="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{output.Wide, output.JSON, output.JSONL, output.YAML, output.Name, output.JSONPath + "=", output.Columns + "=", output.Template + "="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(look.check(), flags.check()); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -31,7 +32,7 @@ type group []item
 
 // objects shows those of the informers of types, or the one of that name.
 func (g *getter) objects(ctx context.Context, types, name string) error {
-	trees := g.output.needsObjects() || g.order != nil
+	trees := g.output.NeedsObjects() || g.order != nil
 	var groups []group
 	for n, informer := range g.sight.names(types) {
 		which := debug.Which{Informer: informer, Type: g.typ, Cluster: g.cluster}
@@ -50,7 +51,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 		}
 		groups = append(groups, found)
 	}
-	if !g.output.ofTable() && g.output.form != asName { // one table or list of all
+	if !g.output.OfTable() && g.output.Form != output.Name { // one table or list of all
 		groups = []group{slices.Concat(groups...)}
 	}
 	if trees {
@@ -112,8 +113,8 @@ func (g *getter) sort(groups []group) error {
 // print writes the objects, of which a name names a single one.
 func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 	for n, all := range groups {
-		switch g.output.form {
-		case "", asWide:
+		switch g.output.Form {
+		case "", output.Wide:
 			if n > 0 {
 				fmt.Fprintln(g.Out) // an error is that of the next line
 			}
@@ -127,7 +128,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 			if err != nil {
 				return err
 			}
-		case asName:
+		case output.Name:
 			for _, one := range all {
 				if _, err := fmt.Fprintf(g.Out, "%s/%s\n", terminal.OneLine(one.resource), terminal.OneLine(one.head.Name)); err != nil {
 					return err
@@ -148,8 +149,8 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 
 // trees writes objects in a form that needs them whole.
 func (g *getter) trees(trees []map[string]any, single bool) error {
-	if g.output.form != asColumns {
-		return g.output.document(g.Out, g.OutTerminal, trees, single)
+	if g.output.Form != output.Columns {
+		return g.output.Document(g.Out, g.OutTerminal, trees, single)
 	}
 	t := g.columnTable()
 	for _, tree := range trees {
@@ -165,16 +166,16 @@ func (g *getter) trees(trees []map[string]any, single bool) error {
 // columnTable is the table of custom columns.
 func (g *getter) columnTable() *terminal.Table {
 	t := g.table()
-	for n := range g.output.columns {
-		t.Header = append(t.Header, g.output.columns[n].header)
+	for n := range g.output.Columns {
+		t.Header = append(t.Header, g.output.Columns[n].Header)
 	}
 	return t
 }
 
 // columnCells are what they have of an object.
 func (g *getter) columnCells(tree map[string]any) (cells []string, err error) {
-	for n := range g.output.columns {
-		text, err := g.output.columns[n].cell(tree)
+	for n := range g.output.Columns {
+		text, err := g.output.Columns[n].Cell(tree)
 		if err != nil {
 			return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 		}
@@ -195,7 +196,7 @@ func (g *getter) heads(all []item) error {
 // headTable is the table of what every head has.
 func (g *getter) headTable() *terminal.Table {
 	t := g.table("NAMESPACE", "NAME", "RV", "GENERATION", "OWNER")
-	if g.output.form == asWide {
+	if g.output.Form == output.Wide {
 		t.Header = append(t.Header, "UID", "LABELS")
 	}
 	g.labelHeaders(t)
@@ -214,7 +215,7 @@ func (g *getter) headCells(h *debug.Head) []string {
 		generation = strconv.FormatInt(h.Generation, 10)
 	}
 	cells := []string{terminal.OrDash(h.Namespace), h.Name, h.RV, generation, owner}
-	if g.output.form == asWide {
+	if g.output.Form == output.Wide {
 		cells = append(cells, h.UID, labelsText(h.Labels))
 	}
 	return g.labelCells(cells, h.Labels)

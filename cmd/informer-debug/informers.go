@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -23,9 +24,9 @@ func (g *getter) informers(ctx context.Context) error {
 		return g.sight.unanswered(ctx, err)
 	}
 	switch {
-	case g.output.form == asJSON:
+	case g.output.Form == output.JSON:
 		return exit.Unwritten(debug.WriteJSON(g.Out, status.Informers))
-	case g.output.needsObjects():
+	case g.output.NeedsObjects():
 		var b bytes.Buffer
 		var trees []map[string]any
 		if err := debug.WriteJSON(&b, status.Informers); err != nil {
@@ -35,7 +36,7 @@ func (g *getter) informers(ctx context.Context) error {
 			return err
 		}
 		return exit.Unwritten(g.trees(trees, false))
-	case g.output.form == asName:
+	case g.output.Form == output.Name:
 		for n := range status.Informers {
 			if _, err := fmt.Fprintln(g.Out, terminal.OneLine(status.Informers[n].Reflector.Resource)); err != nil {
 				return exit.Unwritten(err)
@@ -44,7 +45,7 @@ func (g *getter) informers(ctx context.Context) error {
 		return nil
 	}
 	t := g.table("INFORMER", "STATE", "SYNCED", "OBJECTS", "RV", "HANDLERS", "BEHIND", "FAILURES")
-	if g.output.form == asWide {
+	if g.output.Form == output.Wide {
 		t.Header = append(t.Header, "TYPE", "STORE", "CLUSTER")
 	}
 	for n := range status.Informers {

@@ -114,7 +114,7 @@ func (p *poll) look(ctx context.Context) error {
 		if was := p.known[key].head; was.UID == h.UID && was.RV == h.RV {
 			continue
 		}
-		if p.output.needsObjects() || p.order != nil {
+		if p.output.NeedsObjects() || p.order != nil {
 			err = p.one(ctx, key)
 		} else {
 			p.is(key, &all[n])

@@ -21,7 +21,7 @@ type printer interface {
 // newPrinter returns the printer for --output. The widths of a table's columns
 // begin with what measure finds at the first change.
 func newPrinter(s terminal.Streams, f *viewFlags, resource object.GVR, measure func() widths) printer {
-	switch f.output.value {
+	switch f.output.Value {
 	case "json":
 		return &jsonPrinter{w: s.Out, resource: resource, stage: f.stage, indent: "    "}
 	case "jsonl":
@@ -31,7 +31,7 @@ func newPrinter(s terminal.Streams, f *viewFlags, resource object.GVR, measure f
 	}
 	return &tablePrinter{
 		w: s.Out, colors: terminal.NewPalette(s.OutTerminal, s.Env), measure: measure,
-		wide: f.output.value == "wide", header: !f.noHeaders, diff: f.diff, stage: f.stage,
+		wide: f.output.Value == "wide", header: !f.noHeaders, diff: f.diff, stage: f.stage,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -134,7 +135,7 @@ func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done b
 	}
 	var shown []int
 	for n, column := range from.columns {
-		if column.Priority == 0 || g.output.form == asWide {
+		if column.Priority == 0 || g.output.Form == output.Wide {
 			shown = append(shown, n)
 			t.Header = append(t.Header, strings.ToUpper(column.Name))
 		}
@@ -172,5 +173,5 @@ func cellOf(column *metav1.TableColumnDefinition, cells []any, n int, name strin
 	case len(cells) == 0:
 		return "-"
 	}
-	return nothing
+	return output.Nothing
 }

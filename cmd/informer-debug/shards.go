@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/membership"
@@ -25,7 +26,7 @@ type shardsFlags struct {
 	attachFlags
 	allNamespaces bool
 
-	output    choice
+	output    output.Choice
 	noHeaders bool
 	watch     bool
 	interval  time.Duration
@@ -33,7 +34,7 @@ type shardsFlags struct {
 }
 
 func newShards(s terminal.Streams) *cobra.Command {
-	f := shardsFlags{output: choice{value: "table", words: []string{"table", asWide, asJSON, asJSONL, asYAML}}}
+	f := shardsFlags{output: output.Choice{Value: "table", Words: []string{"table", output.Wide, output.JSON, output.JSONL, output.YAML}}}
 	cmd := &cobra.Command{
 		Use:   "shards [GROUP]",
 		Short: "Show who has what of work that replicas share",
@@ -67,7 +68,7 @@ holds up what it hands over.
 	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between two looks")
 	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, end after so many looks; 0 is no end")
 	// They fail only for flags that do not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.output.words, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.output.Words, cobra.ShellCompDirectiveNoFileComp))
 	(&completer{attach: &f.attachFlags, namespace: &f.namespace}).register(cmd)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := completing(cmd)
@@ -134,7 +135,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 		case err != nil:
 			return err
 		}
-		if n > 1 && (f.output.value == "table" || f.output.value == asWide) {
+		if n > 1 && (f.output.Value == "table" || f.output.Value == output.Wide) {
 			_, err = fmt.Fprintln(s.Out)
 		}
 		if err == nil {

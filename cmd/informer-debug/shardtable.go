@@ -8,23 +8,24 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
 
 // write shows groups. Later says that others were shown before.
 func (f *shardsFlags) write(w io.Writer, groups []debug.Group, later bool) error {
-	switch f.output.value {
-	case asJSON:
+	switch f.output.Value {
+	case output.JSON:
 		return debug.WriteJSON(w, groups)
-	case asJSONL:
+	case output.JSONL:
 		for n := range groups {
 			if err := debug.WriteJSONLine(w, &groups[n]); err != nil {
 				return err
 			}
 		}
 		return nil
-	case asYAML:
+	case output.YAML:
 		return writeGroupsYAML(w, groups, later)
 	}
 	for n := range groups {
@@ -56,10 +57,10 @@ func writeGroupsYAML(w io.Writer, groups []debug.Group, later bool) error {
 			return err
 		}
 	}
-	return writeYAML(w, numbered(tree))
+	return output.WriteYAML(w, numbered(tree))
 }
 
-// numbered has numbers as writeYAML takes them.
+// numbered has numbers as output.WriteYAML takes them.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -94,7 +95,7 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
 			return err
 		}
 	}
-	wide := f.output.value == asWide
+	wide := f.output.Value == output.Wide
 	members := &terminal.Table{To: w, NoHeaders: f.noHeaders, Header: []string{"MEMBER", "WEIGHT", "HAS", "WANTS", "SILENT", "STATE"}}
 	if wide {
 		members.Header = append(members.Header, "LEASE", "LAYOUT", "SLOTS")

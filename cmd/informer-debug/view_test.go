@@ -65,7 +65,7 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, j, _, stderr := watching(t, 0)
-			j.flags.timeout, j.flags.initial.value = 9*time.Second, "list"
+			j.flags.timeout, j.flags.initial.Value = 9*time.Second, "list"
 			srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{apiserver.Silence{}}})
 			began := time.Now()
 			err := j.run(t.Context())

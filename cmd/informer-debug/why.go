@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -20,7 +21,7 @@ import (
 type whyFlags struct {
 	controller string
 	entries    int
-	output     choice
+	output     output.Choice
 }
 
 // whyQuestion is what a process is asked.
@@ -34,7 +35,7 @@ type whyQuestion struct {
 
 func newWhy(s terminal.Streams) *cobra.Command {
 	var attach attachFlags
-	flags := whyFlags{output: choice{words: []string{"json"}}}
+	flags := whyFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "why TYPE/NAME",
 		Short: "Say why an object has not been reconciled, or so late",
@@ -105,7 +106,7 @@ func runWhy(ctx context.Context, s terminal.Streams, attach *attachFlags, flags 
 }
 
 func writeWhy(w io.Writer, why *debug.Why, flags *whyFlags) error {
-	if flags.output.value == "json" {
+	if flags.output.Value == "json" {
 		return debug.WriteJSON(w, why)
 	}
 	var b strings.Builder

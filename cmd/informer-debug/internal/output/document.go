@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -16,10 +16,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 )
 
-// document writes trees in one of the forms that need them whole. Several are a List, as
+// Document writes trees in one of the forms that need them whole. Several are a List, as
 // kubectl has it; jsonl writes each on a line of its own.
-func (o *output) document(w io.Writer, terminal bool, trees []map[string]any, single bool) error {
-	if o.form == asJSONL {
+func (o *Flag) Document(w io.Writer, terminal bool, trees []map[string]any, single bool) error {
+	if o.Form == JSONL {
 		for _, tree := range trees {
 			if err := writeJSON(w, tree, ""); err != nil {
 				return err
@@ -40,22 +40,22 @@ func (o *output) document(w io.Writer, terminal bool, trees []map[string]any, si
 	if terminal { // a pipe gets values as they are
 		w = printable.Writer{To: w}
 	}
-	switch o.form {
-	case asYAML:
-		return writeYAML(w, what)
-	case asJSONPath:
+	switch o.Form {
+	case YAML:
+		return WriteYAML(w, what)
+	case JSONPath:
 		return o.fill(w, func(w io.Writer) error { return o.places.Execute(w, what) })
-	case asTemplate:
+	case Template:
 		return o.fill(w, func(w io.Writer) error { return o.template.Execute(w, what) })
 	}
 	return writeJSON(w, what, "    ")
 }
 
 // fill writes all of a template, or nothing and why not.
-func (o *output) fill(w io.Writer, execute func(io.Writer) error) error {
+func (o *Flag) fill(w io.Writer, execute func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := execute(&limitedWriter{to: &b, left: mostOutput}); err != nil {
-		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("-o %s: %w", o.form, err)}
+		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("-o %s: %w", o.Form, err)}
 	}
 	_, err := b.WriteTo(w)
 	return err
@@ -91,8 +91,8 @@ func writeJSON(w io.Writer, what any, indent string) error {
 	return err
 }
 
-// writeYAML writes one document. Characters that a terminal would obey are escaped.
-func writeYAML(w io.Writer, what any) error {
+// WriteYAML writes one document. Characters that a terminal would obey are escaped.
+func WriteYAML(w io.Writer, what any) error {
 	var b bytes.Buffer
 	to := yaml.NewEncoder(&b)
 	to.SetIndent(2)

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"errors"
@@ -14,72 +14,72 @@ import (
 
 // The forms in which get prints, beside the table, whose word is empty.
 const (
-	asWide     = "wide"
-	asJSON     = "json"
-	asJSONL    = "jsonl"
-	asYAML     = "yaml"
-	asName     = "name"
-	asJSONPath = "jsonpath"
-	asColumns  = "custom-columns"
-	asTemplate = "go-template"
+	Wide     = "wide"
+	JSON     = "json"
+	JSONL    = "jsonl"
+	YAML     = "yaml"
+	Name     = "name"
+	JSONPath = "jsonpath"
+	Columns  = "custom-columns"
+	Template = "go-template"
 )
 
 // mostTemplate is how much of a file with a template is read.
 const mostTemplate = 64 << 10
 
-// output is the flag --output: a form, and the template of those that want one.
-type output struct {
-	form     string
+// Flag is the flag --output: a form, and the template of those that want one.
+type Flag struct {
+	Form     string // one of the words above; empty for the table
 	text     string // of the template
 	places   *jsonpath.Template
 	template *template.Template
-	columns  []column
+	Columns  []column // of custom-columns
 }
 
 // String is the flag as it was given.
-func (o *output) String() string {
+func (o *Flag) String() string {
 	if o.text == "" {
-		return o.form
+		return o.Form
 	}
-	return o.form + "=" + o.text
+	return o.Form + "=" + o.text
 }
 
 // Type names the forms in the help text.
-func (o *output) Type() string {
+func (o *Flag) Type() string {
 	return "table|wide|json|jsonl|yaml|name|jsonpath=|custom-columns=|go-template="
 }
 
 // Set takes a form, and reads its template.
-func (o *output) Set(value string) (err error) {
+func (o *Flag) Set(value string) (err error) {
 	form, text, given := strings.Cut(value, "=")
-	*o = output{}
+	*o = Flag{}
 	file, ofFile := strings.CutSuffix(form, "-file")
 	switch {
-	case !given && slices.Contains([]string{asWide, asJSON, asJSONL, asYAML, asName}, form):
-		o.form = form
+	case !given && slices.Contains([]string{Wide, JSON, JSONL, YAML, Name}, form):
+		o.Form = form
 		return nil
 	case !given && form == "table":
 		return nil
-	case !slices.Contains([]string{asJSONPath, asColumns, asTemplate}, file):
+	case !slices.Contains([]string{JSONPath, Columns, Template}, file):
 		return errors.New("want one of table, wide, json, jsonl, yaml, name, jsonpath=TEMPLATE, custom-columns=HEADER:PATH,... or go-template=TEMPLATE")
 	case text == "":
 		return fmt.Errorf("the template is missing: want for example %s", map[string]string{
-			asJSONPath: "jsonpath='{.metadata.name}'", asColumns: "custom-columns=NAME:.metadata.name,PHASE:.status.phase",
-			asTemplate: "go-template='{{.metadata.name}}'",
+			JSONPath: "jsonpath='{.metadata.name}'", Columns: "custom-columns=NAME:.metadata.name,PHASE:.status.phase",
+			Template: "go-template='{{.metadata.name}}'",
 		}[file])
 	}
-	if o.form, o.text = file, text; ofFile {
+	if o.Form, o.text = file, text; ofFile {
 		if text, err = readTemplate(text); err != nil {
 			return err
 		}
 	}
 	switch file {
-	case asJSONPath:
+	case JSONPath:
 		o.places, err = jsonpath.Parse(text)
-	case asTemplate:
+	case Template:
 		o.template, err = template.New("output").Parse(text)
-	case asColumns:
-		o.columns, err = parseColumns(text, ofFile)
+	case Columns:
+		o.Columns, err = parseColumns(text, ofFile)
 	}
 	return err
 }
@@ -98,8 +98,8 @@ func readTemplate(name string) (string, error) {
 	return string(text), err
 }
 
-// ofTable reports whether the form is a table that heads of objects are enough for.
-func (o *output) ofTable() bool { return o.form == "" || o.form == asWide }
+// OfTable reports whether the form is a table that heads of objects are enough for.
+func (o *Flag) OfTable() bool { return o.Form == "" || o.Form == Wide }
 
-// needsObjects reports whether the form shows more than heads.
-func (o *output) needsObjects() bool { return !o.ofTable() && o.form != asName }
+// NeedsObjects reports whether the form shows more than heads.
+func (o *Flag) NeedsObjects() bool { return !o.OfTable() && o.Form != Name }

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 )
 
-// nothing stands in a custom column where there is no value, as kubectl has it.
-const nothing = "<none>"
+// Nothing stands in a custom column where there is no value, as kubectl has it.
+const Nothing = "<none>"
 
 // column is one custom column.
 type column struct {
-	header string
+	Header string // above it
 	path   jsonpath.Path
 }
 
@@ -76,19 +76,19 @@ func outside(text string, mark byte) (parts []string) {
 	return append(parts, text[begin:])
 }
 
-// cell is what a column shows of an object: several values with commas between.
-func (c *column) cell(tree any) (string, error) {
+// Cell is what a column shows of an object: several values with commas between.
+func (c *column) Cell(tree any) (string, error) {
 	found, err := c.path.Find(tree)
 	if err != nil {
-		return "", fmt.Errorf("column %s: %w", c.header, err)
+		return "", fmt.Errorf("column %s: %w", c.Header, err)
 	}
 	if len(found) == 0 {
-		return nothing, nil
+		return Nothing, nil
 	}
 	texts := make([]string, len(found))
 	for n, v := range found {
 		if texts[n] = jsonpath.Text(v); v == nil {
-			texts[n] = nothing
+			texts[n] = Nothing
 		}
 	}
 	return strings.Join(texts, ","), nil
