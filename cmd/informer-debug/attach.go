@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -34,7 +35,7 @@ const defaultPort = "6060"
 
 // attachFlags say into which process to look.
 type attachFlags struct {
-	connect   connectFlags
+	connect   cluster.Flags
 	to        string
 	namespace string
 
@@ -42,7 +43,7 @@ type attachFlags struct {
 }
 
 func (f *attachFlags) add(cmd *cobra.Command) {
-	f.connect.add(cmd)
+	f.connect.Add(cmd)
 	cmd.Flags().StringVar(&f.to, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the object, and of the pod")
 }
@@ -61,7 +62,7 @@ func (f *attachFlags) attach(s terminal.Streams) (*debug.Client, string, error) 
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", rest)
 		}
-		return f.attached(s, &config.Config{Host: "http://localhost", Dial: dial, Timeout: f.connect.load.Timeout}, "", f.to)
+		return f.attached(s, &config.Config{Host: "http://localhost", Dial: dial, Timeout: f.connect.Load.Timeout}, "", f.to)
 	case strings.HasPrefix(f.to, "pod/"):
 		return f.attachPod(s)
 	}
@@ -82,7 +83,7 @@ func (f *attachFlags) attachURL(s terminal.Streams, address string) (*debug.Clie
 	if err != nil || u.Host == "" {
 		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
 	}
-	o := &f.connect.load
+	o := &f.connect.Load
 	cfg := &config.Config{
 		Host: address, BearerToken: o.Token, Timeout: o.Timeout, ProxyURL: o.ProxyURL,
 		TLS: config.TLS{Insecure: o.InsecureSkipTLSVerify, ServerName: o.TLSServerName, CAFile: o.CertificateAuthority},
@@ -102,8 +103,8 @@ func (f *attachFlags) attachPod(s terminal.Streams) (*debug.Client, string, erro
 	if name == "" || strings.ContainsAny(name+port, "/?#%") {
 		return nil, "", exit.Usage("--attach %q: want pod/NAME[:PORT]", f.to)
 	}
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, terminal.NewConsole(s, false).Logger()
-	cfg, err := config.LoadWith(f.connect.load)
+	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, terminal.NewConsole(s, false).Logger()
+	cfg, err := config.LoadWith(f.connect.Load)
 	if err != nil {
 		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -103,7 +104,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, type
 		return err
 	}
 	if v.client == nil {
-		defer at.client.CloseIdleConnections()
+		defer at.Client.CloseIdleConnections()
 	}
 	status, err := v.process.Status(ctx)
 	if err != nil {
@@ -133,7 +134,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, type
 }
 
 // one compares one informer.
-func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Informer) (*compared, error) {
+func (f *checkFlags) one(ctx context.Context, v *sight, at cluster.Target, i *debug.Informer) (*compared, error) {
 	scopes, err := scopesOf(i)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
@@ -155,7 +156,7 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 	case ctx.Err() != nil:
 		return result, context.Cause(ctx)
 	case ofList:
-		return nil, at.unavailable(failed, failed.err)
+		return nil, at.Unavailable(failed, failed.err)
 	}
 	return nil, v.unanswered(ctx, err)
 }
@@ -164,10 +165,10 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at target, i *debug.Info
 func (f *checkFlags) warn(s terminal.Streams, v *sight, r *compared) {
 	c := terminal.NewConsole(s, false)
 	if r.Doubt != "" && v.flags.to != "" {
-		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", serverName(v.config.Host), r.Doubt)
+		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", cluster.ServerName(v.config.Host), r.Doubt)
 	}
 	if r.Cluster != "" {
-		c.Trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, serverName(v.config.Host))
+		c.Trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, cluster.ServerName(v.config.Host))
 	}
 }
 

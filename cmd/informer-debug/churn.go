@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -119,7 +120,7 @@ func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) 
 	if err != nil {
 		return exit.Unfinished(ctx, 0, err)
 	}
-	defer targets[0].client.CloseIdleConnections()
+	defer targets[0].Client.CloseIdleConnections()
 	return f.watch(ctx, s, targets, console)
 }
 
@@ -129,7 +130,7 @@ type churner struct {
 	run func(context.Context) error
 }
 
-func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []target, console *terminal.Console) error {
+func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []cluster.Target, console *terminal.Console) error {
 	var all []churner
 	for _, at := range targets {
 		c, err := newChurning(at, f.keep)
@@ -138,10 +139,10 @@ func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []ta
 		}
 		opts := reflector.Options{
 			LabelSelector: f.labels, FieldSelector: f.fields, Initial: reflector.List, PageSize: churnPage,
-			OnState: func(s reflector.Status) { at.state(console, s) },
-			OnError: func(_ context.Context, e *failure.Failure) failure.Verdict { return judge(e, c.isSynced()) },
+			OnState: func(s reflector.Status) { at.ShowState(console, s) },
+			OnError: func(_ context.Context, e *failure.Failure) failure.Verdict { return cluster.Judge(e, c.isSynced()) },
 		}
-		all = append(all, churner{c, func(ctx context.Context) error { return c.passPacked().run(ctx, opts, at.refusal) }})
+		all = append(all, churner{c, func(ctx context.Context) error { return c.passPacked().run(ctx, opts, at.Refusal) }})
 	}
 	return f.churn(ctx, s, all, func(ctx context.Context, failed <-chan error) (time.Duration, error) {
 		for _, c := range all {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -71,7 +72,7 @@ func (c *churning) report(took time.Duration, limit int) *churned {
 		Relists: c.reflector.Relists, Failures: c.reflector.Failures, Fields: []churnedAt{},
 	}
 	if f := c.reflector.Failure; f != nil {
-		r.Failure = terminal.OneLine(failureText(f))
+		r.Failure = terminal.OneLine(cluster.FailureText(f))
 	}
 	fields := c.fields.ranking(limit)
 	r.MoreFields = fields.remainder

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/object"
@@ -35,7 +36,7 @@ type (
 // that passed. The goroutine in which a reflector reads has it to itself until the reflector has
 // stopped.
 type churning struct {
-	at        target
+	at        cluster.Target
 	by        *wire.Packer[untyped]
 	synced    chan struct{} // closed when the first list is there
 	reflector reflector.Status
@@ -67,8 +68,8 @@ type churnKinds struct {
 	Missed     int `json:"missed"`     // objects that a later list showed to be changed, new or gone
 }
 
-func newChurning(at target, keep []string) (*churning, error) {
-	measured, err := newSavings(at.mapping.Kind, keep)
+func newChurning(at cluster.Target, keep []string) (*churning, error) {
+	measured, err := newSavings(at.Mapping.Kind, keep)
 	if err != nil {
 		return nil, exit.Usage("--keep: %w", err)
 	}

@@ -46,7 +46,7 @@ func churnOf(t *testing.T, srv *apiserver.Server, types string, flags churnFlags
 	require.NoError(t, flags.check())
 	targets, err := flags.targetsOf(t.Context(), cfg, types, nil)
 	require.NoError(t, err)
-	defer targets[0].client.CloseIdleConnections()
+	defer targets[0].Client.CloseIdleConnections()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	failed := make(chan error)

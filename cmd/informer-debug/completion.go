@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -91,7 +92,7 @@ func (c *completer) types(ctx context.Context) (names []string) {
 	defer client.CloseIdleConnections()
 	mappings, _ := client.Mapper().Mappings(ctx) // an error: some groups are missing, the rest will do
 	for _, m := range mappings {
-		if canWatch(m) {
+		if cluster.CanWatch(m) {
 			names = append(names, object.ResourceName(m.Resource))
 		}
 	}
@@ -178,7 +179,7 @@ func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, name
 }
 
 func (c *completer) load() config.LoadOptions {
-	load := c.attach.connect.load
+	load := c.attach.connect.Load
 	load.Namespace, load.Logger = *c.namespace, slog.New(slog.DiscardHandler)
 	return load
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -102,7 +103,7 @@ func (f *costFlags) check() error {
 func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) error {
 	c := terminal.NewConsole(s, false)
 	var cfg *config.Config
-	var targets []target
+	var targets []cluster.Target
 	var err error
 	if types == "" || types == "all" {
 		cfg, targets, err = f.everything(ctx, c)
@@ -112,7 +113,7 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 	if err != nil {
 		return exit.Unfinished(ctx, 0, err)
 	}
-	defer targets[0].client.CloseIdleConnections()
+	defer targets[0].Client.CloseIdleConnections()
 	r, err := newSampler(cfg, f)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
@@ -140,15 +141,15 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("interrupted: %d of %d types are measured", len(all.Types), len(targets))}
 	case !slices.ContainsFunc(all.Types, func(t *cost) bool { return t.err == nil }):
 		first := all.Types[0]
-		return first.at.unavailable(fmt.Errorf("none of the types could be read: %w", first.err), first.err)
+		return first.at.Unavailable(fmt.Errorf("none of the types could be read: %w", first.err), first.err)
 	}
 	return nil
 }
 
 // everything finds all that can be listed and watched.
-func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*config.Config, []target, error) {
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
-	cfg, err := config.LoadWith(f.connect.load)
+func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*config.Config, []cluster.Target, error) {
+	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, c.Logger()
+	cfg, err := config.LoadWith(f.connect.Load)
 	if err != nil {
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -156,18 +157,18 @@ func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*confi
 	if err != nil {
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	at := target{client: client, server: serverName(cfg.Host)}
-	asking, cancel := context.WithTimeoutCause(ctx, patienceWith(cfg), errors.New("the server does not say what it serves"))
+	at := cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}
+	asking, cancel := context.WithTimeoutCause(ctx, cluster.Patience(cfg), errors.New("the server does not say what it serves"))
 	defer cancel()
 	mappings, err := client.Mapper().Mappings(asking)
-	var all []target
+	var all []cluster.Target
 	for _, m := range mappings {
 		// A type may be served in several versions, and events in two groups: the objects are
 		// the same.
 		again := m.Resource.Resource == "events" && m.Resource.Group == "events.k8s.io" ||
-			slices.ContainsFunc(all, func(t target) bool { return t.mapping.Resource.GroupResource() == m.Resource.GroupResource() })
-		if canWatch(m) && (m.Namespaced || f.namespace == "") && !again {
-			at.mapping, at.namespace = m, f.namespace
+			slices.ContainsFunc(all, func(t cluster.Target) bool { return t.Mapping.Resource.GroupResource() == m.Resource.GroupResource() })
+		if cluster.CanWatch(m) && (m.Namespaced || f.namespace == "") && !again {
+			at.Mapping, at.Namespace = m, f.namespace
 			all = append(all, at)
 		}
 	}
@@ -177,12 +178,12 @@ func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*confi
 		fallthrough
 	case len(all) == 0:
 		client.CloseIdleConnections()
-		return nil, nil, at.unavailable(rootCause(err), err)
+		return nil, nil, at.Unavailable(cluster.RootCause(err), err)
 	case err != nil:
-		c.Trouble(time.Now(), "a part of what the server serves is missing: %v", rootCause(err))
+		c.Trouble(time.Now(), "a part of what the server serves is missing: %v", cluster.RootCause(err))
 	}
-	slices.SortStableFunc(all, func(a, b target) int {
-		return strings.Compare(object.ResourceName(a.mapping.Resource), object.ResourceName(b.mapping.Resource))
+	slices.SortStableFunc(all, func(a, b cluster.Target) int {
+		return strings.Compare(object.ResourceName(a.Mapping.Resource), object.ResourceName(b.Mapping.Resource))
 	})
 	return cfg, all, nil
 }

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/flight"
@@ -246,7 +247,7 @@ func TestCostSaysWhatIsWrong(t *testing.T) {
 	var err error
 	s.base, err = s.base.Parse(page.URL)
 	require.NoError(t, err)
-	one := sample{r: &s, at: target{}}
+	one := sample{r: &s, at: cluster.Target{}}
 	err = one.read(t.Context())
 	require.ErrorContains(t, err, "is a proxy or a login page in the way?")
 }

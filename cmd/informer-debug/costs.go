@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -67,7 +68,7 @@ func (e *estimate) add(o estimate) {
 
 // cost is what one type takes. Its fields are the interface to scripts.
 type cost struct {
-	at  target
+	at  cluster.Target
 	err error
 
 	Type         string    `json:"type"`

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -94,7 +95,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 		return err
 	}
 	if v.client == nil {
-		defer at.client.CloseIdleConnections()
+		defer at.Client.CloseIdleConnections()
 	}
 	status, err := v.process.Status(ctx)
 	if err != nil {
@@ -117,7 +118,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 // description is an object as a cache and as the server have it.
 type description struct {
 	sight    *sight
-	at       target
+	at       cluster.Target
 	informer *debug.Informer
 	status   *debug.Status
 	called   string
@@ -134,9 +135,9 @@ func (d *description) read(ctx context.Context, name string) error {
 	if err != nil {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	mapping, err := d.at.resolve(ctx, scopes[0].resource, patienceWith(d.sight.config), d.console)
+	mapping, err := d.at.Resolve(ctx, scopes[0].resource, cluster.Patience(d.sight.config), d.console)
 	if err != nil {
-		return d.at.unavailable(rootCause(err), err)
+		return d.at.Unavailable(cluster.RootCause(err), err)
 	}
 	if d.key.Name = name; mapping.Namespaced {
 		d.key.Namespace = d.sight.namespace(0)
@@ -154,17 +155,17 @@ func (d *description) read(ctx context.Context, name string) error {
 	if err != nil {
 		return d.sight.unanswered(ctx, err)
 	}
-	d.served, err = rest.ResourceForMapping[*unstructured.Unstructured](d.at.client, mapping).Get(ctx, d.key, metav1.GetOptions{})
+	d.served, err = rest.ResourceForMapping[*unstructured.Unstructured](d.at.Client, mapping).Get(ctx, d.key, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		d.served, err = nil, nil
 	}
 	switch {
 	case err != nil:
-		return d.at.unavailable(err, err)
+		return d.at.Unavailable(err, err)
 	case d.cached == nil && d.served == nil:
 		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is neither in the cache nor on the server", d.called)}
 	}
-	d.events = readEvents(ctx, d.at.client, mapping.Kind.Kind, d.key, d.uid())
+	d.events = readEvents(ctx, d.at.Client, mapping.Kind.Kind, d.key, d.uid())
 	return nil
 }
 

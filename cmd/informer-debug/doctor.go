@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -61,7 +62,7 @@ What is wrong comes first.
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		types := strings.Join(args, "")
-		if err := flags.connect.check(); err != nil {
+		if err := flags.connect.Check(); err != nil {
 			return err
 		}
 		switch {
@@ -122,8 +123,8 @@ func (f *doctorFlags) process(ctx context.Context, s terminal.Streams, found *fi
 
 func (f *doctorFlags) cluster(ctx context.Context, s terminal.Streams, types string, found *findings) error {
 	c := terminal.NewConsole(s, false)
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
-	cfg, err := config.LoadWith(f.connect.load)
+	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, c.Logger()
+	cfg, err := config.LoadWith(f.connect.Load)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -138,15 +139,15 @@ func (f *doctorFlags) cluster(ctx context.Context, s terminal.Streams, types str
 	}
 	defer p.http.CloseIdleConnections()
 	p.credentials(time.Now())
-	at := target{client: client, server: serverName(cfg.Host)}
-	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
+	at := cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}
+	mappings, err := at.ResolveAll(ctx, types, cluster.Patience(cfg), c)
 	if err != nil {
 		return err
 	}
 	for n, m := range mappings {
-		at.mapping, at.namespace = m, ""
+		at.Mapping, at.Namespace = m, ""
 		if m.Namespaced && !f.allNamespaces {
-			at.namespace = cfg.Namespace
+			at.Namespace = cfg.Namespace
 		}
 		if err := p.resource(ctx, at, n == 0, f.period); err != nil {
 			return cause(ctx, err)

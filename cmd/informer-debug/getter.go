@@ -83,8 +83,8 @@ func (g *getter) noteWithheld(groups []group) {
 func (g *getter) noteNothing(ctx context.Context, types string) {
 	g.console.State(time.Now(), "%-12s  no %s are in the cache", "nothing", types)
 	for _, o := range g.sight.informers {
-		if o.target.namespace != "" && g.sight.played == nil {
-			o.target.doubtNamespace(ctx, g.console)
+		if o.target.Namespace != "" && g.sight.played == nil {
+			o.target.DoubtNamespace(ctx, g.console)
 			return
 		}
 	}

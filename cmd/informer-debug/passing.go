@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/deltafifo"
 	"github.com/millrace-dev/millrace/failure"
@@ -38,19 +39,19 @@ func (p *passing[T]) String() string { return p.at.String() }
 
 // passPacked is what passes of a server.
 func (c *churning) passPacked() *passing[packedUntyped] {
-	from := rest.ResourceForMapping[untyped](c.at.client, c.at.mapping).Namespace(c.at.namespace).Packing(c.by)
+	from := rest.ResourceForMapping[untyped](c.at.Client, c.at.Mapping).Namespace(c.at.Namespace).Packing(c.by)
 	return &passing[packedUntyped]{c, from, func(o packedUntyped) (packedUntyped, error) { return o, nil }}
 }
 
 // passAny is what passes of a recording, in whichever form it was received.
 func passAny[T object.Object](c *churning) *passing[T] {
-	return &passing[T]{c, sourceOf[T](c.at), func(o T) (packedUntyped, error) {
+	return &passing[T]{c, cluster.Source[T](c.at), func(o T) (packedUntyped, error) {
 		tree, err := diff.Content(o)
 		if err != nil {
 			return nil, err
 		}
 		if tree["kind"] == nil { // as of a Go type
-			tree["apiVersion"], tree["kind"] = c.at.mapping.Kind.GroupVersion().String(), c.at.mapping.Kind.Kind
+			tree["apiVersion"], tree["kind"] = c.at.Mapping.Kind.GroupVersion().String(), c.at.Mapping.Kind.Kind
 		}
 		return c.by.Pack(&unstructured.Unstructured{Object: tree})
 	}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/jitter"
@@ -117,9 +118,9 @@ func (p *played) called() string {
 }
 
 // target is where the informer that sent a request looked.
-func (p *played) target(q *recording.Request) (target, error) {
+func (p *played) target(q *recording.Request) (cluster.Target, error) {
 	mapping, err := mappingOf(p.file, q)
-	return target{client: p.client, server: p.called(), mapping: mapping, namespace: q.Namespace()}, err
+	return cluster.Target{Client: p.client, Server: p.called(), Mapping: mapping, Namespace: q.Namespace()}, err
 }
 
 // over waits until the recording is over.

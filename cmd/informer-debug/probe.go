@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -54,10 +55,10 @@ func newProbe(cfg *config.Config, to *findings) (*probe, error) {
 }
 
 // resource looks at one resource; with first, at the server too.
-func (p *probe) resource(ctx context.Context, at target, first bool, period time.Duration) error {
+func (p *probe) resource(ctx context.Context, at cluster.Target, first bool, period time.Duration) error {
 	l, err := p.list(ctx, at, wire.MediaJSON)
 	if err != nil {
-		return at.unavailable(err, err)
+		return at.Unavailable(err, err)
 	}
 	if first {
 		p.clock(l.Header, time.Now().Add(-l.took/2))
@@ -67,7 +68,7 @@ func (p *probe) resource(ctx context.Context, at target, first bool, period time
 	}
 	about := at.String()
 	if l.StatusCode == http.StatusOK && l.rv == "" {
-		p.add(levelProblem, about, "see what answers at "+at.server, "a list is answered with something else, of type %q", l.Header.Get("Content-Type"))
+		p.add(levelProblem, about, "see what answers at "+at.Server, "a list is answered with something else, of type %q", l.Header.Get("Content-Type"))
 		return nil
 	}
 	if p.allowed(l.StatusCode, at, "list") {
@@ -86,10 +87,10 @@ type listed struct {
 }
 
 // list asks for one object in a media type, and reads no more than the beginning.
-func (p *probe) list(ctx context.Context, at target, accept string) (*listed, error) {
+func (p *probe) list(ctx context.Context, at cluster.Target, accept string) (*listed, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeFor)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base.JoinPath(at.path()).String()+"?limit=1", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.base.JoinPath(at.Path()).String()+"?limit=1", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func (p *probe) list(ctx context.Context, at target, accept string) (*listed, er
 }
 
 // allowed tells whether a verb may be used.
-func (p *probe) allowed(code int, at target, verb string) bool {
+func (p *probe) allowed(code int, at cluster.Target, verb string) bool {
 	switch {
 	case code == http.StatusForbidden:
 		p.add(levelProblem, at.String(), "the role below would allow it", "these credentials may not %s", verb)
@@ -128,13 +129,13 @@ func (p *probe) allowed(code int, at target, verb string) bool {
 }
 
 // roleFor is what would allow an informer of the resource.
-func roleFor(at target) string {
-	kind, name, in := "ClusterRole", "informer-"+strings.ReplaceAll(object.ResourceName(at.mapping.Resource), ".", "-"), ""
-	if at.namespace != "" {
-		kind, in = "Role", fmt.Sprintf("  namespace: %s\n", at.namespace)
+func roleFor(at cluster.Target) string {
+	kind, name, in := "ClusterRole", "informer-"+strings.ReplaceAll(object.ResourceName(at.Mapping.Resource), ".", "-"), ""
+	if at.Namespace != "" {
+		kind, in = "Role", fmt.Sprintf("  namespace: %s\n", at.Namespace)
 	}
 	return fmt.Sprintf("apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata:\n  name: %s\n%srules:\n- apiGroups: [%q]\n  resources: [%q]\n  verbs: [\"get\", \"list\", \"watch\"]\n",
-		kind, name, in, at.mapping.Resource.Group, at.mapping.Resource.Resource)
+		kind, name, in, at.Mapping.Resource.Group, at.Mapping.Resource.Resource)
 }
 
 func (p *probe) latency(about, what string, took time.Duration) {
@@ -146,7 +147,7 @@ func (p *probe) latency(about, what string, took time.Duration) {
 }
 
 // encodings looks in what media types objects come.
-func (p *probe) encodings(ctx context.Context, at target) {
+func (p *probe) encodings(ctx context.Context, at cluster.Target) {
 	var have []string
 	for name, media := range map[string]string{"protobuf": wire.MediaProtobuf, "CBOR": wire.MediaCBOR} {
 		l, err := p.list(ctx, at, media+", application/json;q=0.5")
@@ -162,8 +163,8 @@ func (p *probe) encodings(ctx context.Context, at target) {
 }
 
 // watches looks at a watch: how it begins, streaming lists and bookmarks.
-func (p *probe) watches(ctx context.Context, at target, rv string, period time.Duration) {
-	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.client, at.mapping).Namespace(at.namespace)
+func (p *probe) watches(ctx context.Context, at cluster.Target, rv string, period time.Duration) {
+	of := rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, at.Mapping).Namespace(at.Namespace)
 	limited, cancel := context.WithTimeout(ctx, probeFor)
 	defer cancel()
 	yes := true
@@ -203,7 +204,7 @@ func (p *probe) watches(ctx context.Context, at target, rv string, period time.D
 }
 
 // bookmarks opens a watch for a time, and counts them.
-func (p *probe) bookmarks(ctx context.Context, at target, of *rest.Resource[*metav1.PartialObjectMetadata], rv string, period time.Duration) {
+func (p *probe) bookmarks(ctx context.Context, at cluster.Target, of *rest.Resource[*metav1.PartialObjectMetadata], rv string, period time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, period)
 	defer cancel()
 	began := time.Now()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -29,7 +30,7 @@ func TestDoctorIsNotTakenInByAPageOfAProxy(t *testing.T) {
 	var found findings
 	p, err := newProbe(&config.Config{Host: page.URL}, &found)
 	require.NoError(t, err)
-	at := target{client: client, server: page.URL, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
+	at := cluster.Target{Client: client, Server: page.URL, Mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
 	require.NoError(t, p.resource(t.Context(), at, false, time.Second))
 	require.Len(t, found.all, 1)
 	require.Equal(t, levelProblem, found.all[0].Level)
@@ -51,7 +52,7 @@ func TestDoctorCountsBookmarks(t *testing.T) {
 			p, err := newProbe(cfg, &found)
 			require.NoError(t, err)
 			defer p.http.CloseIdleConnections()
-			at := target{client: client, mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
+			at := cluster.Target{Client: client, Mapping: discovery.Mapping{Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: debugtest.Pods(), Namespaced: true}}
 			require.NoError(t, p.resource(t.Context(), at, true, period))
 			require.Contains(t, found.all[len(found.all)-1].What, want)
 			require.Zero(t, found.problems())

@@ -34,7 +34,7 @@ func describeRecorded(ctx context.Context, v *sight, w io.Writer, types, name st
 	}
 	o := &found[0]
 	key := object.Key{Namespace: o.recordedNamespace(v.flags.namespace), Name: name}
-	if key.Namespace == "" && o.target.mapping.Namespaced {
+	if key.Namespace == "" && o.target.Mapping.Namespaced {
 		return exit.Usage("%s/%s is in a namespace: say which with -n", types, name)
 	}
 	r := recollection{called: types + "/" + name, informer: &debug.Informer{Status: o.informer.Status()}}

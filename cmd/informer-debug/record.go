@@ -98,7 +98,7 @@ out.
 		if f.sight.to != "" {
 			return f.attached(cmd.Context(), s, c)
 		}
-		load := f.sight.connect.load
+		load := f.sight.connect.Load
 		load.Namespace, load.Logger = f.sight.namespace, c.Logger()
 		cfg, err := config.LoadWith(load)
 		if err != nil {
@@ -111,7 +111,7 @@ out.
 
 func (f *recordFlags) add(cmd *cobra.Command) {
 	s, flags := &f.sight, cmd.Flags()
-	s.connect.add(cmd)
+	s.connect.Add(cmd)
 	flags.StringVar(&s.to, "attach", "", "process whose recording to take: URL, unix:PATH or pod/NAME[:PORT]")
 	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace to record, or of the pod")
 	flags.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "record all namespaces")
@@ -200,7 +200,7 @@ func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types strin
 	}
 	for _, o := range v.informers {
 		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.target, o.Status().Objects)
-		if object.ResourceName(o.target.mapping.Resource) == "secrets" && !f.secrets {
+		if object.ResourceName(o.target.Mapping.Resource) == "secrets" && !f.secrets {
 			c.Trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
 		}
 	}

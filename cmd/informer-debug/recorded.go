@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -56,11 +57,11 @@ func (v *sight) again(ctx context.Context, q *recording.Request, recorder *fligh
 	o := own{target: at, failed: make(chan error, 1)}
 	switch {
 	case q.MetadataOnly():
-		o.informer = sharedinformer.New(sourceOf[*metav1.PartialObjectMetadata](at), opts)
+		o.informer = sharedinformer.New(cluster.Source[*metav1.PartialObjectMetadata](at), opts)
 	case strings.Contains(q.Answer.ContentType, wire.MediaProtobuf):
-		o.informer = sharedinformer.New(sourceOf[object.Object](at), opts)
+		o.informer = sharedinformer.New(cluster.Source[object.Object](at), opts)
 	default:
-		o.informer = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
+		o.informer = sharedinformer.New(cluster.Source[*unstructured.Unstructured](at), opts)
 	}
 	v.start(ctx, o, func(f *failure.Failure) error { return &exit.Error{Code: exit.CodeRuntime, Err: f} })
 	return nil
@@ -74,7 +75,7 @@ func (v *sight) recordedAs(types string) (all []own, err error) {
 			return nil, exit.Usage("%w", err)
 		}
 		for _, o := range v.informers {
-			if isOf(o.target.mapping.Resource, arg) {
+			if isOf(o.target.Mapping.Resource, arg) {
 				all = append(all, o)
 			}
 		}
@@ -98,8 +99,8 @@ func (v *sight) waitRecorded(ctx context.Context) error {
 // recordedNamespace is where an object of a recorded informer is. Of a type that is not built in,
 // a recording does not tell whether its objects have namespaces.
 func (o *own) recordedNamespace(flag string) string {
-	if m, ok := discovery.Builtin(o.target.mapping.Kind); ok && !m.Namespaced {
+	if m, ok := discovery.Builtin(o.target.Mapping.Kind); ok && !m.Namespaced {
 		return ""
 	}
-	return cmp.Or(flag, o.target.namespace)
+	return cmp.Or(flag, o.target.Namespace)
 }

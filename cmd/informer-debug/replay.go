@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/jitter"
@@ -99,7 +100,7 @@ func runReplay(ctx context.Context, s terminal.Streams, f *replayFlags, file *re
 	defer client.CloseIdleConnections()
 	defer jitter.Longest()()
 	j := &job{Streams: s, flags: flags, console: c, timing: f.timing(), recording: replay}
-	v := &view{job: j, target: target{client: client, server: file.Server(), mapping: mapping, namespace: first.Namespace()}}
+	v := &view{job: j, target: cluster.Target{Client: client, Server: file.Server(), Mapping: mapping, Namespace: first.Namespace()}}
 	if timeout := flags.timeout; timeout > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
 		defer cancel()

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -63,7 +64,7 @@ type page struct {
 // sample is what was read of one list.
 type sample struct {
 	r        *sampler
-	at       target
+	at       cluster.Target
 	protobuf bool
 
 	pages    []page
@@ -176,7 +177,7 @@ func (s *sample) skip(ctx context.Context, n int) error {
 
 // pass reads a list and remembers how to go on behind it.
 func (s *sample) pass(contentType string, body io.Reader) (n int, err error) {
-	d, err := wire.NewDecoder[*metav1.PartialObjectMetadata](contentType, wire.Options{Kind: s.at.mapping.Kind, Keep: wire.Only()})
+	d, err := wire.NewDecoder[*metav1.PartialObjectMetadata](contentType, wire.Options{Kind: s.at.Mapping.Kind, Keep: wire.Only()})
 	if err != nil {
 		return 0, fmt.Errorf("the answer is not from the Kubernetes API; is a proxy or a login page in the way? %w", err)
 	}
@@ -226,7 +227,7 @@ func (s *sample) getWith(ctx context.Context, limit int, accept string, read fun
 			query.Set(name, value)
 		}
 	}
-	to := s.r.base.JoinPath(s.at.path())
+	to := s.r.base.JoinPath(s.at.Path())
 	to.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
 	if err != nil {
@@ -259,10 +260,10 @@ func (s sample) refusal(resp *http.Response) error {
 }
 
 // cost measures one type.
-func (r *sampler) cost(ctx context.Context, at target) *cost {
-	c := &cost{at: at, Type: object.ResourceName(at.mapping.Resource)}
-	opts := wire.Options{Scheme: r.scheme, Kind: at.mapping.Kind}
-	goType, typed := r.scheme.AllKnownTypes()[at.mapping.Kind]
+func (r *sampler) cost(ctx context.Context, at cluster.Target) *cost {
+	c := &cost{at: at, Type: object.ResourceName(at.Mapping.Resource)}
+	opts := wire.Options{Scheme: r.scheme, Kind: at.Mapping.Kind}
+	goType, typed := r.scheme.AllKnownTypes()[at.Mapping.Kind]
 	typed = typed && object.IsBuiltin(goType)
 	s := &sample{r: r, at: at, protobuf: typed && wire.SupportsProtobuf[object.Object](opts)}
 	if c.err = s.read(ctx); c.err == nil && typed {

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
@@ -102,11 +103,11 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 
 // partsOf finds where the objects of an informer are served, those of the namespace that the
 // flags name.
-func partsOf(ctx context.Context, v *sight, at target, scopes []scope, c *terminal.Console) (parts []part, err error) {
+func partsOf(ctx context.Context, v *sight, at cluster.Target, scopes []scope, c *terminal.Console) (parts []part, err error) {
 	for _, s := range scopes {
-		mapping, err := at.resolve(ctx, s.resource, patienceWith(v.config), c)
+		mapping, err := at.Resolve(ctx, s.resource, cluster.Patience(v.config), c)
 		if err != nil {
-			return nil, at.unavailable(rootCause(err), err)
+			return nil, at.Unavailable(cluster.RootCause(err), err)
 		}
 		if v.flags.to != "" && mapping.Namespaced {
 			var left bool
@@ -114,7 +115,7 @@ func partsOf(ctx context.Context, v *sight, at target, scopes []scope, c *termin
 				continue
 			}
 		}
-		parts = append(parts, part{s, rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.client, mapping).Namespace(s.namespace)})
+		parts = append(parts, part{s, rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, mapping).Namespace(s.namespace)})
 	}
 	if len(parts) == 0 && len(scopes) > 0 {
 		return nil, exit.Usage("the informer has no objects of namespace %s: leave out -n", v.flags.namespace)

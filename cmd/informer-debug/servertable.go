@@ -56,7 +56,7 @@ func printedBy(ctx context.Context, v *sight, o *own, expected int) (*serverTabl
 	}
 	all := &serverTable{rows: map[object.Key]serverRow{}}
 	for range expected/tablePage + 10 { // a server that goes on for ever is not followed
-		to := base.JoinPath(o.target.path())
+		to := base.JoinPath(o.target.Path())
 		to.RawQuery = query.Encode()
 		page, err := tableAt(ctx, client, to.String())
 		if err != nil {
@@ -129,7 +129,7 @@ func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done b
 		return false, nil
 	}
 	t := g.table()
-	namespaced := o.target.mapping.Namespaced && o.target.namespace == ""
+	namespaced := o.target.Mapping.Namespaced && o.target.Namespace == ""
 	if namespaced {
 		t.Header = append(t.Header, "NAMESPACE")
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -102,7 +103,7 @@ func (f *shardsFlags) check() error {
 	case f.count < 0:
 		return exit.Usage("--count is %d: want 0 or more", f.count)
 	}
-	return f.connect.check()
+	return f.connect.Check()
 }
 
 // names completes the names of groups.
@@ -160,7 +161,7 @@ type shardsLook struct {
 	flags   *shardsFlags
 	process *debug.Client // nil for a cluster
 	called  string
-	cluster target
+	cluster cluster.Target
 	console *terminal.Console
 	begun   map[string]time.Time // when a move was seen first, of a cluster
 }
@@ -173,8 +174,8 @@ func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
 		return l, err
 	}
 	l.console = terminal.NewConsole(s, false)
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, l.console.Logger()
-	cfg, err := config.LoadWith(f.connect.load)
+	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, l.console.Logger()
+	cfg, err := config.LoadWith(f.connect.Load)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -186,19 +187,19 @@ func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	l.cluster = target{
-		client: client, server: serverName(cfg.Host), namespace: cfg.Namespace,
-		mapping: discovery.Mapping{Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Namespaced: true},
+	l.cluster = cluster.Target{
+		Client: client, Server: cluster.ServerName(cfg.Host), Namespace: cfg.Namespace,
+		Mapping: discovery.Mapping{Resource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Namespaced: true},
 	}
 	if f.allNamespaces {
-		l.cluster.namespace = ""
+		l.cluster.Namespace = ""
 	}
 	return l, nil
 }
 
 func (l *shardsLook) close() {
-	if l.cluster.client != nil {
-		l.cluster.client.CloseIdleConnections()
+	if l.cluster.Client != nil {
+		l.cluster.Client.CloseIdleConnections()
 	}
 }
 
@@ -228,15 +229,15 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 
 func (l *shardsLook) lookAtCluster(ctx context.Context, group string) (all []debug.Group, err error) {
 	asking, stop := terminal.Late(ctx, l.console)
-	statuses, err := membership.Look(asking, l.cluster.client, l.cluster.namespace, group)
+	statuses, err := membership.Look(asking, l.cluster.Client, l.cluster.Namespace, group)
 	stop()
-	where, hint := "namespace "+l.cluster.namespace, "-n names another namespace, and -A means all"
+	where, hint := "namespace "+l.cluster.Namespace, "-n names another namespace, and -A means all"
 	if l.flags.allNamespaces {
 		where, hint = "any namespace", ""
 	}
 	switch {
 	case err != nil:
-		failed := l.cluster.unavailable(err, rootOf(err))
+		failed := l.cluster.Unavailable(err, rootOf(err))
 		if l.flags.allNamespaces && apierrors.IsForbidden(rootOf(err)) {
 			failed.Hint = `ask for the verb "list" on leases in all namespaces; -n NAMESPACE needs it in that one alone`
 		}

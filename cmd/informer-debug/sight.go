@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -50,7 +51,7 @@ func (f *sightFlags) add(cmd *cobra.Command) {
 
 // check finds contradictions and reads the selectors.
 func (f *sightFlags) check() (err error) {
-	if err := f.connect.check(); err != nil {
+	if err := f.connect.Check(); err != nil {
 		return err
 	}
 	switch {
@@ -93,7 +94,7 @@ type sight struct {
 // own is an informer of this process.
 type own struct {
 	informer
-	target target
+	target cluster.Target
 	failed chan error // what ended Run, if anything did
 }
 
@@ -128,8 +129,8 @@ func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string,
 	if c != nil {
 		log = c.Logger()
 	}
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, log
-	cfg, err := config.LoadWith(f.connect.load)
+	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, log
+	cfg, err := config.LoadWith(f.connect.Load)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -142,9 +143,9 @@ func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types 
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	v := &sight{called: serverName(cfg.Host), flags: f, config: cfg, client: client, stop: func() {}}
-	at := target{client: client, server: v.called}
-	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
+	v := &sight{called: cluster.ServerName(cfg.Host), flags: f, config: cfg, client: client, stop: func() {}}
+	at := cluster.Target{Client: client, Server: v.called}
+	mappings, err := at.ResolveAll(ctx, types, cluster.Patience(cfg), c)
 	if err != nil {
 		v.close()
 		return nil, err
@@ -153,9 +154,9 @@ func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types 
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	v.stop = stop
 	for _, m := range mappings {
-		at.mapping, at.namespace = m, ""
+		at.Mapping, at.Namespace = m, ""
 		if m.Namespaced && !f.allNamespaces {
-			at.namespace = cfg.Namespace
+			at.Namespace = cfg.Namespace
 		}
 		v.add(running, at, recorder, c)
 	}
@@ -164,17 +165,17 @@ func (f *sightFlags) openCluster(ctx context.Context, cfg *config.Config, types 
 }
 
 // add starts one informer.
-func (v *sight) add(ctx context.Context, at target, recorder *flight.Recorder, c *terminal.Console) {
+func (v *sight) add(ctx context.Context, at cluster.Target, recorder *flight.Recorder, c *terminal.Console) {
 	var i *sharedinformer.Informer[*unstructured.Unstructured]
 	opts := sharedinformer.Options{
 		LabelSelector: v.flags.labels, FieldSelector: v.flags.fields, Store: sharedinformer.Packed, Flight: recorder, SyncPatience: -1,
-		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judge(f, i.HasSynced()) },
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return cluster.Judge(f, i.HasSynced()) },
 	}
 	if c != nil {
-		opts.OnState = func(s reflector.Status) { at.state(c, s) }
+		opts.OnState = func(s reflector.Status) { at.ShowState(c, s) }
 	}
-	i = sharedinformer.New(sourceOf[*unstructured.Unstructured](at), opts)
-	v.start(ctx, own{informer: i, target: at, failed: make(chan error, 1)}, at.refusal)
+	i = sharedinformer.New(cluster.Source[*unstructured.Unstructured](at), opts)
+	v.start(ctx, own{informer: i, target: at, failed: make(chan error, 1)}, at.Refusal)
 }
 
 // start runs an informer until the sight is closed.
@@ -272,5 +273,5 @@ func (v *sight) namespace(n int) string {
 	if v.flags.to != "" || v.played != nil {
 		return v.flags.namespace
 	}
-	return v.informers[n].target.namespace
+	return v.informers[n].target.Namespace
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -61,16 +62,16 @@ func nameAll(ctx context.Context, v *sight, subjects []subject) (all []subject, 
 			}
 			continue
 		}
-		at := target{client: v.client, server: v.called}
-		mappings, err := at.resolveAll(ctx, one.types, patienceWith(v.config), nil)
+		at := cluster.Target{Client: v.client, Server: v.called}
+		mappings, err := at.ResolveAll(ctx, one.types, cluster.Patience(v.config), nil)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range v.informers {
 			for _, m := range mappings {
-				if o.target.mapping.Resource == m.Resource {
+				if o.target.Mapping.Resource == m.Resource {
 					named := one
-					named.which, named.namespace = debug.Which{Informer: o.informer.Status().Reflector.Resource}, o.target.namespace
+					named.which, named.namespace = debug.Which{Informer: o.informer.Status().Reflector.Resource}, o.target.Namespace
 					all = append(all, named)
 				}
 			}

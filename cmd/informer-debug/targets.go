@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
@@ -12,12 +13,12 @@ import (
 
 // targets finds where the TYPEs of a list are served, for a verb that runs no informers. The
 // client of the targets has to be closed; there is none after an error.
-func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*config.Config, []target, error) {
+func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*config.Config, []cluster.Target, error) {
 	if types == "" {
 		return nil, nil, exit.Usage("name what to look at, for example \"pods\"")
 	}
-	f.connect.load.Namespace, f.connect.load.Logger = f.namespace, c.Logger()
-	cfg, err := config.LoadWith(f.connect.load)
+	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, c.Logger()
+	cfg, err := config.LoadWith(f.connect.Load)
 	if err != nil {
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -25,22 +26,22 @@ func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types stri
 	return cfg, all, err
 }
 
-func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) ([]target, error) {
+func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) ([]cluster.Target, error) {
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	at := target{client: client, server: serverName(cfg.Host)}
-	mappings, err := at.resolveAll(ctx, types, patienceWith(cfg), c)
+	at := cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}
+	mappings, err := at.ResolveAll(ctx, types, cluster.Patience(cfg), c)
 	if err != nil {
 		client.CloseIdleConnections()
 		return nil, err
 	}
-	var all []target
+	var all []cluster.Target
 	for _, m := range mappings {
-		at.mapping, at.namespace = m, ""
+		at.Mapping, at.Namespace = m, ""
 		if m.Namespaced && !f.allNamespaces {
-			at.namespace = cfg.Namespace
+			at.Namespace = cfg.Namespace
 		}
 		all = append(all, at)
 	}
@@ -49,11 +50,11 @@ func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types st
 
 // server returns a client of the cluster. What looks into a process at a URL uses the flags
 // about TLS and the token there, and not here.
-func (v *sight) server(s terminal.Streams) (target, error) {
+func (v *sight) server(s terminal.Streams) (cluster.Target, error) {
 	if v.client != nil {
-		return target{client: v.client, server: v.called}, nil
+		return cluster.Target{Client: v.client, Server: v.called}, nil
 	}
-	load := v.flags.connect.load
+	load := v.flags.connect.Load
 	if !strings.HasPrefix(v.flags.to, "pod/") {
 		load = config.LoadOptions{
 			Kubeconfig: load.Kubeconfig, Context: load.Context, Cluster: load.Cluster, User: load.User,
@@ -63,12 +64,12 @@ func (v *sight) server(s terminal.Streams) (target, error) {
 	load.Logger = terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(load)
 	if err != nil {
-		return target{}, &exit.Error{Code: exit.CodeUnavailable, Err: err, Hint: "--kubeconfig, --context or --server say which cluster to compare with"}
+		return cluster.Target{}, &exit.Error{Code: exit.CodeUnavailable, Err: err, Hint: "--kubeconfig, --context or --server say which cluster to compare with"}
 	}
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
-		return target{}, &exit.Error{Code: exit.CodeUnavailable, Err: err}
+		return cluster.Target{}, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	v.config = cfg
-	return target{client: client, server: serverName(cfg.Host)}, nil
+	return cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
@@ -22,7 +23,7 @@ var errCounted = errors.New("the number of changes asked for was shown")
 // view shows one informer until it has shown enough.
 type view struct {
 	*job
-	target  target
+	target  cluster.Target
 	printer printer
 	tally   tally
 	doubts  []string // about snapshots, that were told
@@ -33,23 +34,23 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var informer *sharedinformer.Informer[T]
-	informer = sharedinformer.New(sourceOf[T](v.target), sharedinformer.Options{
+	informer = sharedinformer.New(cluster.Source[T](v.target), sharedinformer.Options{
 		Snapshot:      v.flags.snapshots(),
 		LabelSelector: v.flags.labels,
 		FieldSelector: v.flags.fields,
 		Initial:       v.flags.initialMode(),
 		Timing:        v.timing,
 		Flight:        v.company.flight(),
-		OnState:       func(s reflector.Status) { v.target.state(v.console, s) },
+		OnState:       func(s reflector.Status) { v.target.ShowState(v.console, s) },
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			if v.recording != nil {
 				return judgeReplayed(f)
 			}
-			return judge(f, informer.HasSynced())
+			return cluster.Judge(f, informer.HasSynced())
 		},
 		SyncPatience: -1,
 	})
-	v.printer = newPrinter(v.Streams, v.flags, v.target.mapping.Resource, func() (w widths) {
+	v.printer = newPrinter(v.Streams, v.flags, v.target.Mapping.Resource, func() (w widths) {
 		for o := range informer.Cache().All() {
 			w.fit(identity(o))
 		}
@@ -72,7 +73,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 			v.console.State(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), terminal.Duration(time.Since(began)))
 			v.noteSnapshot(informer.Status().Snapshot)
 			if informer.Cache().Len() == 0 {
-				v.target.doubtNamespace(ctx, v.console)
+				v.target.DoubtNamespace(ctx, v.console)
 			}
 		}
 		<-ctx.Done()
@@ -110,7 +111,7 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 	}
 	reasons := []string{s.Off, s.Unused}
 	if s.Failure != nil {
-		reasons = append(reasons, failureText(s.Failure))
+		reasons = append(reasons, cluster.FailureText(s.Failure))
 	}
 	for _, why := range reasons {
 		if why != "" && !slices.Contains(v.doubts, why) {
@@ -146,7 +147,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 // outcome turns the reason of the end into the error of the command.
 func (v *view) outcome(cause, failed, unsynced error) error {
 	if f, ok := errors.AsType[*failure.Failure](failed); ok {
-		return v.target.refusal(f)
+		return v.target.Refusal(f)
 	}
 	switch e, ok := errors.AsType[*exit.Error](cause); {
 	case ok:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
@@ -65,13 +66,13 @@ objects, and does not wait: events that came too quickly are counted on stderr.
   informer-debug watch crontabs.stable.example.com --watch-only -c 1 --timeout 30s`,
 		Args: oneType,
 	}
-	connect.add(cmd)
+	connect.Add(cmd)
 	flags.add(cmd)
 	cmd.Flags().StringVar(&attach.to, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
 	noReplay(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
 	(&completer{attach: &attach, namespace: &flags.namespace, slash: true}).register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(connect.check(), flags.check()); err != nil {
+		if err := errors.Join(connect.Check(), flags.check()); err != nil {
 			return err
 		}
 		if attach.to != "" {
@@ -91,8 +92,8 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 			return exit.Usage("%w", err)
 		}
 		c := terminal.NewConsole(s, flags.verbose)
-		connect.load.Namespace, connect.load.Logger = flags.namespace, c.Logger()
-		cfg, err := config.LoadWith(connect.load)
+		connect.Load.Namespace, connect.Load.Logger = flags.namespace, c.Logger()
+		cfg, err := config.LoadWith(connect.Load)
 		if err != nil {
 			return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 		}
@@ -140,8 +141,8 @@ func (j *job) run(ctx context.Context) error {
 		ctx = timed
 	}
 	t, err := j.connect(ctx)
-	if t.client != nil {
-		defer t.client.CloseIdleConnections()
+	if t.Client != nil {
+		defer t.Client.CloseIdleConnections()
 	}
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -155,32 +156,32 @@ func (j *job) run(ctx context.Context) error {
 
 // connect finds the server and where it serves TYPE. The target's client, if
 // there is one, has to be closed, after an error too.
-func (j *job) connect(ctx context.Context) (target, error) {
-	t := target{server: serverName(j.config.Host)}
+func (j *job) connect(ctx context.Context) (cluster.Target, error) {
+	t := cluster.Target{Server: cluster.ServerName(j.config.Host)}
 	client, err := rest.NewClient(j.config, nil)
 	if err != nil {
 		return t, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	t.client = client
-	if t.mapping, err = t.resolve(ctx, j.arg, patienceWith(j.config), j.console); err != nil {
+	t.Client = client
+	if t.Mapping, err = t.Resolve(ctx, j.arg, cluster.Patience(j.config), j.console); err != nil {
 		if errors.Is(context.Cause(ctx), exit.ErrTimedOut) {
-			return t, j.flags.timedOut(rootCause(err))
+			return t, j.flags.timedOut(cluster.RootCause(err))
 		}
 		if ctx.Err() != nil {
 			return t, nil
 		}
-		return t, t.unavailable(rootCause(err), err)
+		return t, t.Unavailable(cluster.RootCause(err), err)
 	}
-	if !canWatch(t.mapping) {
-		return t, unwatchable(t.mapping)
+	if !cluster.CanWatch(t.Mapping) {
+		return t, cluster.Unwatchable(t.Mapping)
 	}
 	switch {
-	case !t.mapping.Namespaced:
+	case !t.Mapping.Namespaced:
 		if n := j.flags.namespace; n != "" {
 			j.console.Trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
 		}
 	case !j.flags.allNamespaces:
-		t.namespace = j.config.Namespace
+		t.Namespace = j.config.Namespace
 	}
 	return t, nil
 }

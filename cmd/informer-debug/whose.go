@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -41,7 +42,7 @@ func (w *whyQuestion) hash(ctx context.Context, s terminal.Streams, of debug.Sha
 	if err != nil {
 		return 0, err
 	}
-	load := w.attach.connect.load
+	load := w.attach.connect.Load
 	load.Namespace, load.Logger = w.attach.namespace, terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(load)
 	if err != nil {
@@ -52,11 +53,11 @@ func (w *whyQuestion) hash(ctx context.Context, s terminal.Streams, of debug.Sha
 		return 0, err
 	}
 	defer client.CloseIdleConnections()
-	at := target{client: client, server: serverName(cfg.Host)}
-	if at.mapping, err = at.resolve(ctx, arg, patienceWith(cfg), terminal.NewConsole(s, false)); err != nil {
-		return 0, rootCause(err)
+	at := cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}
+	if at.Mapping, err = at.Resolve(ctx, arg, cluster.Patience(cfg), terminal.NewConsole(s, false)); err != nil {
+		return 0, cluster.RootCause(err)
 	}
-	o, err := rest.ResourceForMapping[*metav1.PartialObjectMetadata](client, at.mapping).Get(ctx, w.key, metav1.GetOptions{})
+	o, err := rest.ResourceForMapping[*metav1.PartialObjectMetadata](client, at.Mapping).Get(ctx, w.key, metav1.GetOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -65,7 +65,7 @@ the resource alone. A NAME alone means any.
 	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := attach.connect.check(); err != nil {
+		if err := attach.connect.Check(); err != nil {
 			return err
 		}
 		return runWhy(cmd.Context(), s, &attach, &flags, args[0])

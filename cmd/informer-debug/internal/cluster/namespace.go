@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"context"
@@ -17,18 +17,18 @@ import (
 // passing.
 const namespacePatience = 3 * time.Second
 
-// doubtNamespace warns where the namespace that is looked at does not exist. The server
+// DoubtNamespace warns where the namespace that is looked at does not exist. The server
 // says nothing of that: a list of it is merely empty. Nor does it say anything to those
 // that may not read namespaces.
-func (t target) doubtNamespace(ctx context.Context, c *terminal.Console) {
-	if t.namespace == "" {
+func (t Target) DoubtNamespace(ctx context.Context, c *terminal.Console) {
+	if t.Namespace == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, namespacePatience)
 	defer cancel()
-	namespaces := rest.ResourceForKind[*metav1.PartialObjectMetadata](t.client, corev1.SchemeGroupVersion.WithKind("Namespace"))
-	_, err := namespaces.Get(ctx, object.Key{Name: t.namespace}, metav1.GetOptions{})
+	namespaces := rest.ResourceForKind[*metav1.PartialObjectMetadata](t.Client, corev1.SchemeGroupVersion.WithKind("Namespace"))
+	_, err := namespaces.Get(ctx, object.Key{Name: t.Namespace}, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		c.Trouble(time.Now(), "%-12s  %s does not exist (yet): check -n; -A shows all namespaces", "namespace", t.namespace)
+		c.Trouble(time.Now(), "%-12s  %s does not exist (yet): check -n; -A shows all namespaces", "namespace", t.Namespace)
 	}
 }

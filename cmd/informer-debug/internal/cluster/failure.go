@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"errors"
@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// failureText is a failure in a few words: phase, object, reason, how often.
+// FailureText is a failure in a few words: phase, object, reason, how often.
 // The resource is not named, since there is only one.
-func failureText(f *failure.Failure) string {
+func FailureText(f *failure.Failure) string {
 	resource, _, _ := strings.Cut(f.Resource, " with ")
 	text := failure.Reason(f.Err)
 	for _, verb := range []string{"list", "watch"} {
@@ -40,10 +40,10 @@ func failureText(f *failure.Failure) string {
 // not available: about three seconds.
 const firstTries = 3
 
-// judge decides whether to go on after a failure. Before the first sync
+// Judge decides whether to go on after a failure. Before the first sync
 // somebody sits and waits: what trying again rarely helps with, or what keeps
-// failing, is an answer. Afterwards nothing ends the view.
-func judge(f *failure.Failure, synced bool) failure.Verdict {
+// failing, is an answer. Afterwards it always goes on.
+func Judge(f *failure.Failure, synced bool) failure.Verdict {
 	if synced {
 		return failure.Retry
 	}
@@ -57,9 +57,9 @@ func judge(f *failure.Failure, synced bool) failure.Verdict {
 // such as a field selector that it does not know.
 func rejected(err error) bool { return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) }
 
-// refusal is the error for a failure before the first sync.
-func (t target) refusal(f *failure.Failure) error {
-	e := t.unavailable(fmt.Errorf("%s", failureText(f)), f.Err)
+// Refusal is the error for a failure before the first sync.
+func (t Target) Refusal(f *failure.Failure) error {
+	e := t.Unavailable(fmt.Errorf("%s", FailureText(f)), f.Err)
 	_, undecodable := errors.AsType[*wire.Error](f.Err)
 	_, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err)
 	switch {
@@ -71,12 +71,12 @@ func (t target) refusal(f *failure.Failure) error {
 	return e
 }
 
-// state shows a change of the state of a reflector that watches the target.
-func (t target) state(c *terminal.Console, s reflector.Status) {
+// ShowState shows a change of the state of a reflector that watches the target.
+func (t Target) ShowState(c *terminal.Console, s reflector.Status) {
 	name := func(text string) string { return fmt.Sprintf("%-12s  %s", s.State, text) }
 	switch s.State {
 	case reflector.BackingOff:
-		c.Trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", terminal.Duration(s.RetryAt.Sub(s.Since)), failureText(s.Failure))))
+		c.Trouble(s.Since, "%s", name(fmt.Sprintf("%s: %s", terminal.Duration(s.RetryAt.Sub(s.Since)), FailureText(s.Failure))))
 	case reflector.InitialWatch, reflector.Listing:
 		what := t.String()
 		if s.RV != "" {

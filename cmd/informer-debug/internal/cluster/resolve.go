@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"context"
@@ -31,8 +31,8 @@ const (
 	loginPatience = 2 * time.Minute
 )
 
-// resolveAll finds all TYPEs of a list.
-func (t target) resolveAll(ctx context.Context, types string, patience time.Duration, c *terminal.Console) (all []discovery.Mapping, err error) {
+// ResolveAll finds all TYPEs of a list.
+func (t Target) ResolveAll(ctx context.Context, types string, patience time.Duration, c *terminal.Console) (all []discovery.Mapping, err error) {
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
 		if err != nil {
@@ -52,21 +52,21 @@ func (t target) resolveAll(ctx context.Context, types string, patience time.Dura
 }
 
 // resolveWord finds what a TYPE means, or what is in the category of that name.
-func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) ([]discovery.Mapping, error) {
-	m, err := t.resolve(ctx, arg, patience, c)
+func (t Target) resolveWord(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) ([]discovery.Mapping, error) {
+	m, err := t.Resolve(ctx, arg, patience, c)
 	switch {
-	case err == nil && !canWatch(m):
-		return nil, unwatchable(m)
+	case err == nil && !CanWatch(m):
+		return nil, Unwatchable(m)
 	case err == nil:
 		return []discovery.Mapping{m}, nil
 	}
-	failed := t.unavailable(rootCause(err), err)
+	failed := t.Unavailable(RootCause(err), err)
 	if _, unknown := errors.AsType[*discovery.NoMatchError](err); !unknown || arg.Group != "" || arg.Version != "" {
 		return nil, failed
 	}
-	all, _ := t.client.Mapper().Mappings(ctx) // where groups are missing, failed says so
+	all, _ := t.Client.Mapper().Mappings(ctx) // where groups are missing, failed says so
 	all = slices.DeleteFunc(slices.Clone(all), func(m discovery.Mapping) bool {
-		return !slices.Contains(m.Categories, arg.Resource) || !canWatch(m)
+		return !slices.Contains(m.Categories, arg.Resource) || !CanWatch(m)
 	})
 	if len(all) == 0 {
 		return nil, failed
@@ -74,19 +74,19 @@ func (t target) resolveWord(ctx context.Context, arg object.GVR, patience time.D
 	return all, nil
 }
 
-// resolve asks the server what it serves until it answers.
-func (t target) resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) (discovery.Mapping, error) {
+// Resolve asks the server what it serves until it answers.
+func (t Target) Resolve(ctx context.Context, arg object.GVR, patience time.Duration, c *terminal.Console) (discovery.Mapping, error) {
 	silent := fmt.Errorf("no answer within %s", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
 	defer cancel()
 	ctx, stop := terminal.Late(ctx, c)
 	defer stop()
 	for try := 1; ; try++ {
-		m, err := t.client.Mapper().MappingForResource(ctx, arg)
+		m, err := t.Client.Mapper().MappingForResource(ctx, arg)
 		if err == nil || try == resolveTries || ctx.Err() != nil || !worthRetrying(err) {
 			return m, err
 		}
-		c.Trouble(time.Now(), "%-12s  1s: %v", "connect", rootCause(err))
+		c.Trouble(time.Now(), "%-12s  1s: %v", "connect", RootCause(err))
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
@@ -105,8 +105,8 @@ func worthRetrying(err error) bool {
 	return !noMatch && !ambiguous && !untrusted && !refused
 }
 
-// patienceWith is how long to wait until the server has said what it serves.
-func patienceWith(cfg *config.Config) time.Duration {
+// Patience is how long to wait until the server has said what it serves.
+func Patience(cfg *config.Config) time.Duration {
 	if cfg.Exec != nil {
 		return loginPatience
 	}

@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"crypto/tls"
@@ -19,40 +19,40 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
-// target is what is watched, and where.
-type target struct {
-	client    *rest.Client
-	server    string // for messages, without credentials
-	mapping   discovery.Mapping
-	namespace string // empty for all, and for what has no namespaces
+// Target is what is watched, and where.
+type Target struct {
+	Client    *rest.Client      // of the server; to be closed by whoever made it
+	Server    string            // for messages, without credentials
+	Mapping   discovery.Mapping // of what is watched
+	Namespace string            // empty for all, and for what has no namespaces
 }
 
 // String is "pods in namespace shop".
-func (t target) String() string {
-	name := object.ResourceName(t.mapping.Resource)
+func (t Target) String() string {
+	name := object.ResourceName(t.Mapping.Resource)
 	switch {
-	case t.namespace != "":
-		return name + " in namespace " + t.namespace
-	case t.mapping.Namespaced:
+	case t.Namespace != "":
+		return name + " in namespace " + t.Namespace
+	case t.Mapping.Namespaced:
 		return name + " in all namespaces"
 	}
 	return name
 }
 
-// canWatch reports whether an informer can be had of a resource.
-func canWatch(m discovery.Mapping) bool {
+// CanWatch reports whether an informer can be had of a resource.
+func CanWatch(m discovery.Mapping) bool {
 	return slices.Contains(m.Verbs, "list") && slices.Contains(m.Verbs, "watch")
 }
 
-// unwatchable is the error for a resource that no informer can be had of.
-func unwatchable(m discovery.Mapping) error {
+// Unwatchable is the error for a resource that no informer can be had of.
+func Unwatchable(m discovery.Mapping) error {
 	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s cannot be listed and watched: the server offers only %s",
 		object.ResourceName(m.Resource), strings.Join(m.Verbs, ", "))}
 }
 
-// rootCause is the one failure that stands for all where discovery failed
+// RootCause is the one failure that stands for all where discovery failed
 // altogether: each of its requests as a rule fails for the same reason.
-func rootCause(err error) error {
+func RootCause(err error) error {
 	if _, ok := errors.AsType[*discovery.NoMatchError](err); ok {
 		return err
 	}
@@ -62,9 +62,9 @@ func rootCause(err error) error {
 	return err
 }
 
-// unavailable is the error for a server that cannot be used: what to show, and
+// Unavailable is the error for a server that cannot be used: what to show, and
 // the cause to judge by.
-func (t target) unavailable(shown, cause error) *exit.Error {
+func (t Target) Unavailable(shown, cause error) *exit.Error {
 	e := &exit.Error{Code: exit.CodeUnavailable, Err: shown}
 	_, noMatch := errors.AsType[*discovery.NoMatchError](cause)
 	_, ambiguous := errors.AsType[*discovery.AmbiguousError](cause)
@@ -73,17 +73,17 @@ func (t target) unavailable(shown, cause error) *exit.Error {
 	switch {
 	case noMatch, ambiguous, untrusted: // they say what to do
 	case apierrors.IsUnauthorized(cause):
-		e.Hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.server)
+		e.Hint = fmt.Sprintf("%s does not accept the credentials: check the user of the context, --user and --token", t.Server)
 	case apierrors.IsForbidden(cause):
 		e.Hint = `ask for the verbs "list" and "watch" on it; "kubectl auth can-i --list" shows what you may do`
 	case !answered:
-		e.Hint = fmt.Sprintf("cannot reach %s; --context or --server choose another server", t.server)
+		e.Hint = fmt.Sprintf("cannot reach %s; --context or --server choose another server", t.Server)
 	}
 	return e
 }
 
-// serverName is an address without credentials.
-func serverName(host string) string {
+// ServerName is an address without credentials.
+func ServerName(host string) string {
 	u, err := url.Parse(host)
 	if err != nil {
 		return "the API server"
@@ -91,20 +91,20 @@ func serverName(host string) string {
 	return u.Redacted()
 }
 
-// sourceOf is what an informer of the target reads.
-func sourceOf[T object.Object](t target) source.ListerWatcher[T] {
-	return rest.ResourceForMapping[T](t.client, t.mapping).Namespace(t.namespace).Sharing(wire.NewPool())
+// Source is what an informer of the target reads.
+func Source[T object.Object](t Target) source.ListerWatcher[T] {
+	return rest.ResourceForMapping[T](t.Client, t.Mapping).Namespace(t.Namespace).Sharing(wire.NewPool())
 }
 
-// path is where the objects of the target are listed.
-func (t target) path() string {
-	r := t.mapping.Resource
+// Path is where the objects of the target are listed.
+func (t Target) Path() string {
+	r := t.Mapping.Resource
 	place := "/apis/" + r.Group + "/" + r.Version
 	if r.Group == "" {
 		place = "/api/" + r.Version
 	}
-	if t.namespace != "" {
-		place = path.Join(place, "namespaces", url.PathEscape(t.namespace))
+	if t.Namespace != "" {
+		place = path.Join(place, "namespaces", url.PathEscape(t.Namespace))
 	}
 	return path.Join(place, r.Resource)
 }

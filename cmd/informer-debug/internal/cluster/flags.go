@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"github.com/spf13/cobra"
@@ -7,13 +7,14 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// connectFlags are kubectl's flags about how to reach the server.
-type connectFlags struct {
-	load config.LoadOptions
+// Flags are kubectl's flags about how to reach the server.
+type Flags struct {
+	Load config.LoadOptions // what they say
 }
 
-func (f *connectFlags) add(cmd *cobra.Command) {
-	o, flags := &f.load, cmd.Flags()
+// Add adds them to a verb, with their completion.
+func (f *Flags) Add(cmd *cobra.Command) {
+	o, flags := &f.Load, cmd.Flags()
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file (default $KUBECONFIG, then ~/.kube/config, then the pod's service account)")
 	flags.StringVar(&o.Context, "context", "", "context of the kubeconfig")
 	flags.StringVar(&o.Cluster, "cluster", "", "cluster of the kubeconfig")
@@ -31,9 +32,9 @@ func (f *connectFlags) add(cmd *cobra.Command) {
 	f.complete(cmd)
 }
 
-// check finds contradictions.
-func (f *connectFlags) check() error {
-	o := &f.load
+// Check finds contradictions.
+func (f *Flags) Check() error {
+	o := &f.Load
 	switch {
 	case o.InsecureSkipTLSVerify && o.CertificateAuthority != "":
 		return exit.Usage("--insecure-skip-tls-verify and --certificate-authority contradict each other: leave one out")

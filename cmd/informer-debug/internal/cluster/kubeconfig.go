@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 const mostKubeconfig = 1 << 20
 
 // complete completes the flags that name parts of the kubeconfig.
-func (f *connectFlags) complete(cmd *cobra.Command) {
+func (f *Flags) complete(cmd *cobra.Command) {
 	for flag, pick := range map[string]func(*kubeconfigNames) []kubeconfigEntry{
 		"context": func(k *kubeconfigNames) []kubeconfigEntry { return k.Contexts },
 		"cluster": func(k *kubeconfigNames) []kubeconfigEntry { return k.Clusters },
@@ -24,7 +24,7 @@ func (f *connectFlags) complete(cmd *cobra.Command) {
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
-			for _, file := range kubeconfigs(f.load.Kubeconfig) {
+			for _, file := range kubeconfigs(f.Load.Kubeconfig) {
 				for _, one := range pick(readNames(file)) {
 					names = append(names, one.Name)
 				}

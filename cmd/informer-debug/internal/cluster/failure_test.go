@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"errors"
@@ -21,6 +21,6 @@ func TestFailureText(t *testing.T) {
 		"list: no answer":                        {Phase: failure.PhaseList, Err: errors.New("list pods in namespace shop: no answer")},
 	} {
 		f.Resource = "pods in namespace shop with labels app=web"
-		assert.Equal(t, want, failureText(f))
+		assert.Equal(t, want, FailureText(f))
 	}
 }
