@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
@@ -51,7 +52,7 @@ TYPE all are compared. Their names say which namespaces and selectors to list, a
 kubeconfig says from which cluster: with a process at a URL, --token and the flags about TLS
 concern the process alone.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug check pods,deploy -A
@@ -87,7 +88,7 @@ func (f *checkFlags) check(look *sightFlags) error {
 		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
 	case f.limit < 0:
 		return exit.Usage("--limit is %d: want 0 or more", f.limit)
-	case look.to != "" && look.selector != "":
+	case look.To != "" && look.selector != "":
 		return exit.Usage("--selector makes no sense with --attach: the informer's own is compared")
 	}
 	return nil
@@ -110,7 +111,7 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, type
 	if err != nil {
 		return cmp.Or(v.unanswered(ctx, err), v.silent())
 	}
-	informers, err := chosen(status.Informers, types, v.flags.to != "")
+	informers, err := chosen(status.Informers, types, v.flags.To != "")
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at cluster.Target, i *de
 	if c.parts, err = partsOf(ctx, v, at, scopes, f.console); err != nil {
 		return nil, err
 	}
-	if v.flags.to != "" && len(c.parts) > 0 {
+	if v.flags.To != "" && len(c.parts) > 0 {
 		c.namespace = c.parts[0].namespace
 	}
 	if len(c.parts) > 1 {
@@ -164,7 +165,7 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at cluster.Target, i *de
 // warn tells why the result may mean nothing.
 func (f *checkFlags) warn(s terminal.Streams, v *sight, r *compared) {
 	c := terminal.NewConsole(s, false)
-	if r.Doubt != "" && v.flags.to != "" {
+	if r.Doubt != "" && v.flags.To != "" {
 		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", cluster.ServerName(v.config.Host), r.Doubt)
 	}
 	if r.Cluster != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
@@ -63,7 +64,7 @@ TYPE is as for get. With --attach, and TYPE the name of an informer or nothing, 
 busiest keys of a process within --for, as far back as its flight recorder remembers. There are
 no fields in that.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug churn pods,leases.coordination.k8s.io -A
@@ -84,7 +85,7 @@ no fields in that.
 		}
 		types := strings.Join(args, "")
 		switch {
-		case flags.to != "":
+		case flags.To != "":
 			return flags.attached(cmd.Context(), s, types)
 		case flags.replay.file != "":
 			return flags.replayed(cmd.Context(), s, types)
@@ -105,7 +106,7 @@ func (f *churnFlags) check() error {
 		return exit.Usage("--limit is %d: want 0 or more", f.limit)
 	case slices.Contains(f.keep, ""):
 		return exit.Usage("--keep is empty: name fields, such as spec.nodeName")
-	case f.to != "" && (f.selector != "" || len(f.keep) > 0):
+	case f.To != "" && (f.selector != "" || len(f.keep) > 0):
 		return exit.Usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
 	case f.replay.file != "" && f.selector != "":
 		return exit.Usage("--selector makes no sense with --replay: the recorded informers said what they watched")
@@ -201,14 +202,14 @@ type busyKeys struct {
 
 // attached shows the busiest keys of a process.
 func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types string) error {
-	process, called, err := f.attach(s)
+	process, called, err := f.Attach(s)
 	if err != nil {
 		return err
 	}
 	const all = 1000
 	busy, err := process.Busiest(ctx, max(1, int(f.period.Seconds())), all)
 	if err != nil {
-		return f.unanswered(ctx, called, err)
+		return f.Unanswered(ctx, called, err)
 	}
 	told := busyKeys{Within: busy.Within, Fields: "a process tells of keys and times, and of no fields: " +
 		"informer-debug churn TYPE, without --attach, watches the cluster itself"}

@@ -19,7 +19,7 @@ import (
 // replayed looks at all that a recording has of the TYPEs.
 func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types string) error {
 	console := terminal.NewConsole(s, false)
-	p, err := f.replay.open(types, f.namespace, console)
+	p, err := f.replay.open(types, f.Namespace, console)
 	if err != nil {
 		return err
 	}

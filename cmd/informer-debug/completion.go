@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -30,7 +31,7 @@ const (
 
 // completer suggests arguments, and is silent where it knows none.
 type completer struct {
-	attach    *attachFlags
+	attach    *attach.Flags
 	replay    *replaySource // nil where there is no such flag
 	namespace *string
 	slash     bool // names follow TYPE/
@@ -73,7 +74,7 @@ func completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 // types are those that can be watched, the informers of a process, or what a recording has.
 func (c *completer) types(ctx context.Context) (names []string) {
 	switch {
-	case c.attach.to != "":
+	case c.attach.To != "":
 		for _, i := range c.informers(ctx) {
 			names = append(names, i.Reflector.Resource)
 		}
@@ -101,7 +102,7 @@ func (c *completer) types(ctx context.Context) (names []string) {
 
 // informers are those of a process, none where it cannot be asked.
 func (c *completer) informers(ctx context.Context) []debug.Informer {
-	process, _, err := c.attach.attach(terminal.Quiet())
+	process, _, err := c.attach.Attach(terminal.Quiet())
 	if err != nil {
 		return nil
 	}
@@ -131,8 +132,8 @@ func (c *completer) names(ctx context.Context, typ, begin string) (names []strin
 	if c.replays() {
 		return nil
 	}
-	if c.attach.to != "" {
-		process, _, err := c.attach.attach(terminal.Quiet())
+	if c.attach.To != "" {
+		process, _, err := c.attach.Attach(terminal.Quiet())
 		if err != nil {
 			return nil
 		}
@@ -179,7 +180,7 @@ func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, name
 }
 
 func (c *completer) load() config.LoadOptions {
-	load := c.attach.connect.Load
+	load := c.attach.Connect.Load
 	load.Namespace, load.Logger = *c.namespace, slog.New(slog.DiscardHandler)
 	return load
 }
@@ -212,7 +213,7 @@ func (c *completer) register(cmd *cobra.Command) {
 // recording have for themselves. A pod is on the cluster, and in a namespace of it.
 func (c *completer) namespaces(ctx context.Context) (names []string) {
 	switch {
-	case c.attach.to != "" && !strings.HasPrefix(c.attach.to, "pod/"):
+	case c.attach.To != "" && !strings.HasPrefix(c.attach.To, "pod/"):
 		for _, i := range c.informers(ctx) {
 			scopes, _ := scopesOf(&i) // a name that does not tell its scope names none
 			for _, one := range scopes {
@@ -224,7 +225,7 @@ func (c *completer) namespaces(ctx context.Context) (names []string) {
 			names = append(names, q.Namespace())
 		}
 	default:
-		cluster := completer{attach: &attachFlags{connect: c.attach.connect}, namespace: new(string)}
+		cluster := completer{attach: &attach.Flags{Connect: c.attach.Connect}, namespace: new(string)}
 		return cluster.names(ctx, "namespaces", "")
 	}
 	slices.Sort(names)

@@ -83,13 +83,13 @@ read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came 
 }
 
 func (f *costFlags) check() error {
-	if f.to != "" {
+	if f.To != "" {
 		return exit.Usage("cost reads a cluster: what the caches of a process have, \"informer-debug get --attach\" shows")
 	}
 	if err := f.sightFlags.check(); err != nil {
 		return err
 	}
-	f.allNamespaces = f.namespace == ""
+	f.allNamespaces = f.Namespace == ""
 	switch {
 	case f.sample <= 0 || f.sample > mostSample:
 		return exit.Usage("--sample is %d: want 1 to %d", f.sample, mostSample)
@@ -148,8 +148,8 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 
 // everything finds all that can be listed and watched.
 func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*config.Config, []cluster.Target, error) {
-	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, c.Logger()
-	cfg, err := config.LoadWith(f.connect.Load)
+	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, c.Logger()
+	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -167,8 +167,8 @@ func (f *costFlags) everything(ctx context.Context, c *terminal.Console) (*confi
 		// the same.
 		again := m.Resource.Resource == "events" && m.Resource.Group == "events.k8s.io" ||
 			slices.ContainsFunc(all, func(t cluster.Target) bool { return t.Mapping.Resource.GroupResource() == m.Resource.GroupResource() })
-		if cluster.CanWatch(m) && (m.Namespaced || f.namespace == "") && !again {
-			at.Mapping, at.Namespace = m, f.namespace
+		if cluster.CanWatch(m) && (m.Namespaced || f.Namespace == "") && !again {
+			at.Mapping, at.Namespace = m, f.Namespace
 			all = append(all, at)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -42,7 +43,7 @@ With --attach, TYPE is the name of an informer as the process calls it, such as 
 kubeconfig says which cluster to compare with: with a process at a URL, --token and the flags
 about TLS concern the process alone.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug describe pods/web-1 -n shop
@@ -52,7 +53,7 @@ about TLS concern the process alone.
 	}
 	look.add(cmd)
 	look.replay.add(cmd, "")
-	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, replay: &look.replay, namespace: &look.namespace, slash: true}).arguments
+	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true}).arguments
 	cmd.Flags().IntVar(&last, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.check(); err != nil {
@@ -73,7 +74,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 	case last < 0:
 		return exit.Usage("--last is %d: want 0 or more", last)
 	}
-	if look.to == "" && look.replay.file == "" {
+	if look.To == "" && look.replay.file == "" {
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
 	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
@@ -101,7 +102,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 	if err != nil {
 		return v.unanswered(ctx, err)
 	}
-	informers, err := chosen(status.Informers, types, look.to != "")
+	informers, err := chosen(status.Informers, types, look.To != "")
 	if err != nil {
 		return err
 	}
@@ -195,7 +196,7 @@ func (d *description) write(ctx context.Context, w io.Writer, last int) error {
 		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(change.Text(true)))
 	}
 	d.events.write(&b)
-	if d.sight.flags.to != "" {
+	if d.sight.flags.To != "" {
 		d.readers(ctx, &b)
 		d.timeline(ctx, &b, last)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/diff"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
@@ -91,6 +92,6 @@ func (d *description) timeline(ctx context.Context, b *strings.Builder, last int
 		b.WriteString("\n")
 	}
 	for n := range entries {
-		writeEntry(b, &entries[n])
+		attach.WriteEntry(b, &entries[n])
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
@@ -19,7 +20,7 @@ import (
 
 // doctorFlags are those of doctor alone.
 type doctorFlags struct {
-	attachFlags
+	attach.Flags
 	allNamespaces bool
 	period        time.Duration
 	output        output.Choice
@@ -48,31 +49,31 @@ are reconciled over and over, hang, starve, or keep failing; a lease that was lo
 
 What is wrong comes first.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug doctor pods,deployments.apps -A --for 90s
   informer-debug doctor --attach http://localhost:6060`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	flags.add(cmd)
+	flags.Add(cmd)
 	noReplay(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
 	cmd.Flags().BoolVarP(&flags.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
 	cmd.Flags().DurationVar(&flags.period, "for", doctorFor, "how long to look for bookmarks, and for queues that grow")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		types := strings.Join(args, "")
-		if err := flags.connect.Check(); err != nil {
+		if err := flags.Connect.Check(); err != nil {
 			return err
 		}
 		switch {
-		case flags.allNamespaces && flags.namespace != "":
-			return exit.Usage("-n %s and -A contradict each other: leave one out", flags.namespace)
+		case flags.allNamespaces && flags.Namespace != "":
+			return exit.Usage("-n %s and -A contradict each other: leave one out", flags.Namespace)
 		case flags.period <= 0:
 			return exit.Usage("--for is %s: want more than 0", flags.period)
-		case flags.to == "" && types == "":
+		case flags.To == "" && types == "":
 			return exit.Usage("name what to look at, for example \"pods\", or a running process with --attach")
-		case flags.to != "" && types != "":
+		case flags.To != "" && types != "":
 			return exit.Usage("doctor looks at all of a process: leave out %q, or --attach", types)
 		}
 		return flags.run(cmd.Context(), s, types)
@@ -86,7 +87,7 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 	if f.period > doctorFor {
 		terminal.NewConsole(s, false).State(time.Now(), "%-12s  for %s, as --for says", "looking", f.period)
 	}
-	if f.to != "" {
+	if f.To != "" {
 		err = f.process(ctx, s, &found)
 	} else {
 		err = f.cluster(ctx, s, types, &found)
@@ -110,21 +111,21 @@ func (f *doctorFlags) run(ctx context.Context, s terminal.Streams, types string)
 }
 
 func (f *doctorFlags) process(ctx context.Context, s terminal.Streams, found *findings) error {
-	client, called, err := f.attach(s)
+	client, called, err := f.Attach(s)
 	if err != nil {
 		return err
 	}
 	x := examination{process: client, findings: found}
 	if err := x.run(ctx, f.period); err != nil {
-		return f.unanswered(ctx, called, err)
+		return f.Unanswered(ctx, called, err)
 	}
 	return nil
 }
 
 func (f *doctorFlags) cluster(ctx context.Context, s terminal.Streams, types string, found *findings) error {
 	c := terminal.NewConsole(s, false)
-	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, c.Logger()
-	cfg, err := config.LoadWith(f.connect.Load)
+	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, c.Logger()
+	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -18,15 +19,15 @@ import (
 // follower shows what happens in a running process.
 type follower struct {
 	terminal.Streams
-	attach *attachFlags
-	flags  *viewFlags
-	typ    string
-	key    object.Key
+	look  *attach.Flags
+	flags *viewFlags
+	typ   string
+	key   object.Key
 }
 
 // newFollower checks what watch --attach was told.
-func newFollower(s terminal.Streams, attach *attachFlags, flags *viewFlags, arg string) (*follower, error) {
-	f := &follower{Streams: s, attach: attach, flags: flags, key: object.Key{Namespace: flags.namespace}}
+func newFollower(s terminal.Streams, look *attach.Flags, flags *viewFlags, arg string) (*follower, error) {
+	f := &follower{Streams: s, look: look, flags: flags, key: object.Key{Namespace: flags.namespace}}
 	f.typ, f.key.Name, _ = strings.Cut(arg, "/")
 	out := flags.output.Value
 	switch {
@@ -49,7 +50,7 @@ func (f *follower) run(ctx context.Context) error {
 		defer cancel()
 		ctx = timed
 	}
-	process, called, err := f.attach.attach(f.Streams)
+	process, called, err := f.look.Attach(f.Streams)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,7 @@ func (f *follower) run(ctx context.Context) error {
 			if ctx.Err() != nil {
 				break
 			}
-			return f.attach.unanswered(ctx, called, err)
+			return f.look.Unanswered(ctx, called, err)
 		}
 		if err := f.print(&event); err != nil {
 			return &exit.Error{Code: exit.CodeRuntime, Err: err}
@@ -72,21 +73,21 @@ func (f *follower) run(ctx context.Context) error {
 		}
 	}
 	switch {
-	case errors.Is(context.Cause(ctx), exit.ErrTimedOut) && f.attach.silence.unheard() != nil:
-		return f.flags.timedOut(f.attach.silence.unheard())
+	case errors.Is(context.Cause(ctx), exit.ErrTimedOut) && f.look.Unheard() != nil:
+		return f.flags.timedOut(f.look.Unheard())
 	case errors.Is(context.Cause(ctx), exit.ErrTimedOut):
 		return &exit.Error{Code: exit.CodeTimeout, Err: fmt.Errorf("%s: %d events in %s", called, shown, f.flags.timeout)}
 	case ctx.Err() != nil:
 		return nil
 	}
-	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", called, errEnded)}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", called, attach.ErrEnded)}
 }
 
 // begin says what is followed. That nothing is called so is no failure: an informer may yet come.
 func (f *follower) begin(ctx context.Context, process *debug.Client, called string) error {
 	status, err := process.Status(ctx)
 	if err != nil {
-		return f.attach.unanswered(ctx, called, err)
+		return f.look.Unanswered(ctx, called, err)
 	}
 	var names []string
 	for n := range status.Informers {
@@ -119,7 +120,7 @@ func (f *follower) print(e *debug.Event) error {
 		return err
 	}
 	var b strings.Builder
-	writeEntry(&b, &e.Entry)
+	attach.WriteEntry(&b, &e.Entry)
 	_, err := fmt.Fprint(f.Out, b.String())
 	return err
 }

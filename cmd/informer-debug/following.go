@@ -49,7 +49,7 @@ func (g *getter) follow(ctx context.Context, types, name string) error {
 			return false
 		}
 	}
-	if g.sight.flags.to == "" {
+	if g.sight.flags.To == "" {
 		g.listen(name, send)
 	} else {
 		p := &poll{getter: g, which: debug.Which{Informer: names[0], Type: g.typ, Cluster: g.cluster}, name: name, send: send}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
@@ -115,7 +116,7 @@ is known that every head has: stderr says so, and -o json shows a PartialObjectM
 With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
 TYPE get lists the informers.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug get deploy,rs,po -n shop
@@ -130,7 +131,7 @@ TYPE get lists the informers.
 	}
 	look.add(cmd)
 	look.replay.add(cmd, "")
-	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, replay: &look.replay, namespace: &look.namespace, slash: true, second: true}).arguments
+	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true, second: true}).arguments
 	flags.add(cmd)
 	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{output.Wide, output.JSON, output.JSONL, output.YAML, output.Name, output.JSONPath + "=", output.Columns + "=", output.Template + "="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
@@ -146,7 +147,7 @@ TYPE get lists the informers.
 		}
 		if err == nil && errors.Is(context.Cause(ctx), exit.ErrTimedOut) {
 			over := fmt.Errorf("--timeout of %s is over", flags.timeout)
-			if missing := look.silence.unheard(); missing != nil {
+			if missing := look.Unheard(); missing != nil {
 				over = fmt.Errorf("%w: %w", over, missing)
 			}
 			err = &exit.Error{Code: exit.CodeTimeout, Err: over}
@@ -171,7 +172,7 @@ func runGet(ctx context.Context, s terminal.Streams, look *sightFlags, flags *ge
 	if name != "" && look.allNamespaces {
 		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	}
-	if name != "" && look.to == "" { // the others need not be listed
+	if name != "" && look.To == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
 	if flags.watch && look.replay.file != "" {

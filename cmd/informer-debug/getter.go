@@ -119,7 +119,7 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 				fmt.Fprintln(g.Out) // an error is that of the next line
 			}
 			done, err := false, error(nil)
-			if g.serverPrint && g.sight.flags.to == "" && g.sight.played == nil {
+			if g.serverPrint && g.sight.flags.To == "" && g.sight.played == nil {
 				done, err = g.asServerPrints(ctx, &g.sight.informers[n], all)
 			}
 			if err == nil && !done {

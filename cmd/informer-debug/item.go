@@ -78,7 +78,7 @@ func metadataOf(h *debug.Head) map[string]any {
 
 // readAll reads what a cache holds, page by page.
 func readAll(ctx context.Context, v *sight, which debug.Which, search string, trees bool) (all []item, err error) {
-	page := debug.Page{Namespace: v.flags.namespace, Selector: v.flags.selector, Search: search, Limit: 500}
+	page := debug.Page{Namespace: v.flags.Namespace, Selector: v.flags.selector, Search: search, Limit: 500}
 	for {
 		objects, err := v.process.Objects(ctx, which, page)
 		if err != nil {

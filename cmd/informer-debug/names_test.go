@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 )
 
 // The name of an informer may have commas of its selector, and spaces.
 func TestNamesOfInformers(t *testing.T) {
-	attached := sight{flags: &sightFlags{attachFlags: attachFlags{to: "http://localhost:6060"}}}
+	attached := sight{flags: &sightFlags{Flags: attach.Flags{To: "http://localhost:6060"}}}
 	require.Equal(t, []string{"pods", "nodes"}, attached.names("pods,nodes"))
 	require.Equal(t, []string{"pods with labels app in (a,b)"}, attached.names("pods with labels app in (a,b)"))
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
@@ -61,7 +62,7 @@ func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 			return nil
 		}
 	}
-	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", p.sight.called, errEnded)}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", p.sight.called, attach.ErrEnded)}
 }
 
 func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-chan error) error {
@@ -93,7 +94,7 @@ func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-ch
 
 // wants reports whether an object of that key may be shown.
 func (p *poll) wants(key object.Key) bool {
-	namespace := p.sight.flags.namespace
+	namespace := p.sight.flags.Namespace
 	return (namespace == "" || key.Namespace == namespace) && (p.name == "" || key.Name == p.name) && strings.Contains(key.Name, p.search)
 }
 

@@ -30,4 +30,4 @@ func (v *sight) unsynced() error {
 }
 
 // silent is the error of a process that had no time left to answer.
-func (v *sight) silent() error { return v.flags.silent(v.called) }
+func (v *sight) silent() error { return v.flags.Silent(v.called) }

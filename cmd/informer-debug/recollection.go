@@ -33,7 +33,7 @@ func describeRecorded(ctx context.Context, v *sight, w io.Writer, types, name st
 		return exit.Usage("%q means %d informers of %s: want one; -n may choose among them", types, len(found), v.called)
 	}
 	o := &found[0]
-	key := object.Key{Namespace: o.recordedNamespace(v.flags.namespace), Name: name}
+	key := object.Key{Namespace: o.recordedNamespace(v.flags.Namespace), Name: name}
 	if key.Namespace == "" && o.target.Mapping.Namespaced {
 		return exit.Usage("%s/%s is in a namespace: say which with -n", types, name)
 	}

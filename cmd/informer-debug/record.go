@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
@@ -35,9 +36,9 @@ func (f *recordFlags) check() error {
 	switch {
 	case f.file == "":
 		return exit.Usage("name the file to write with -o, for example -o bug.recording")
-	case f.sight.to != "" && (f.sight.allNamespaces || f.sight.selector != ""):
+	case f.sight.To != "" && (f.sight.allNamespaces || f.sight.selector != ""):
 		return exit.Usage("-A and -l make no sense with --attach: the process says what it records")
-	case f.sight.to != "" && f.secrets:
+	case f.sight.To != "" && f.secrets:
 		return exit.Usage("--include-secrets makes no sense with --attach: a process does not show what Secrets hold; copy the file that it writes")
 	case f.duration < 0:
 		return exit.Usage("--duration is %s: want 0 or more", f.duration)
@@ -72,7 +73,7 @@ contents: what the process received so far, and then what comes, until Ctrl-C, -
 until the process leaves its oldest requests out. One that has what Secrets hold is not handed
 out.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug record pods -A -o bug.recording
@@ -80,9 +81,9 @@ out.
   informer-debug record --attach http://localhost:6060 -o bug.recording --duration 5s`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
-			case f.sight.to == "" && len(args) == 0:
+			case f.sight.To == "" && len(args) == 0:
 				return exit.Usage("name what to record, for example \"pods\", or a process that records with --attach")
-			case f.sight.to != "" && len(args) > 0:
+			case f.sight.To != "" && len(args) > 0:
 				return exit.Usage("%s: with --attach the process says what it records; leave it out", args[0])
 			}
 			return nil
@@ -95,11 +96,11 @@ out.
 			return err
 		}
 		c := terminal.NewConsole(s, false)
-		if f.sight.to != "" {
+		if f.sight.To != "" {
 			return f.attached(cmd.Context(), s, c)
 		}
-		load := f.sight.connect.Load
-		load.Namespace, load.Logger = f.sight.namespace, c.Logger()
+		load := f.sight.Connect.Load
+		load.Namespace, load.Logger = f.sight.Namespace, c.Logger()
 		cfg, err := config.LoadWith(load)
 		if err != nil {
 			return &exit.Error{Code: exit.CodeUnavailable, Err: err}
@@ -111,14 +112,14 @@ out.
 
 func (f *recordFlags) add(cmd *cobra.Command) {
 	s, flags := &f.sight, cmd.Flags()
-	s.connect.Add(cmd)
-	flags.StringVar(&s.to, "attach", "", "process whose recording to take: URL, unix:PATH or pod/NAME[:PORT]")
-	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace to record, or of the pod")
+	s.Connect.Add(cmd)
+	flags.StringVar(&s.To, "attach", "", "process whose recording to take: URL, unix:PATH or pod/NAME[:PORT]")
+	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or of the pod")
 	flags.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "record all namespaces")
 	flags.StringVarP(&s.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&s.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
 	flags.StringVarP(&f.file, "file", "o", "", "file to write")
-	(&completer{attach: &s.attachFlags, namespace: &s.namespace, more: true}).register(cmd)
+	(&completer{attach: &s.Flags, namespace: &s.Namespace, more: true}).register(cmd)
 	flags.StringVar(&f.maxSize, "max-size", "", "how large the file may become, before the oldest requests are left out (default 256Mi)")
 	flags.BoolVar(&f.secrets, "include-secrets", false, "write what Secrets hold, too")
 	flags.DurationVar(&f.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
@@ -146,7 +147,7 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 
 // attached takes the recording of a process.
 func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *terminal.Console) error {
-	process, called, err := f.sight.attach(s)
+	process, called, err := f.sight.Attach(s)
 	if err != nil {
 		return err
 	}
@@ -154,10 +155,10 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	defer cancel()
 	from, err := process.Recording(ctx)
 	if err != nil {
-		if failed := f.sight.unanswered(ctx, called, err); failed != nil {
+		if failed := f.sight.Unanswered(ctx, called, err); failed != nil {
 			return failed
 		}
-		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.silent(called))}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.Silent(called))}
 	}
 	defer from.Close()
 	began := time.Now()

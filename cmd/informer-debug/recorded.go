@@ -24,7 +24,7 @@ import (
 // openRecording starts the informers of a recording.
 func (f *sightFlags) openRecording(ctx context.Context, s terminal.Streams, types string) (*sight, error) {
 	c := terminal.NewConsole(s, false)
-	p, err := f.replay.open(types, f.namespace, c)
+	p, err := f.replay.open(types, f.Namespace, c)
 	if err != nil {
 		return nil, err
 	}

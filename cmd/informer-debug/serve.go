@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
@@ -30,7 +31,7 @@ Nobody else can open it, unless --listen says so.
 
 With --attach it shows that process, and passes nothing to it but questions.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug serve pods,deploy -A
@@ -44,7 +45,7 @@ With --attach it shows that process, and passes nothing to it but questions.
 		if err := look.check(); err != nil {
 			return err
 		}
-		if look.to != "" && len(args) > 0 {
+		if look.To != "" && len(args) > 0 {
 			return exit.Usage("%s: with --attach the process says which informers there are; leave it out", args[0])
 		}
 		return runServe(cmd.Context(), s, &look, strings.Join(args, ","), listen)

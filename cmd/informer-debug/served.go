@@ -109,16 +109,16 @@ func partsOf(ctx context.Context, v *sight, at cluster.Target, scopes []scope, c
 		if err != nil {
 			return nil, at.Unavailable(cluster.RootCause(err), err)
 		}
-		if v.flags.to != "" && mapping.Namespaced {
+		if v.flags.To != "" && mapping.Namespaced {
 			var left bool
-			if s, left = s.within(v.flags.namespace); !left {
+			if s, left = s.within(v.flags.Namespace); !left {
 				continue
 			}
 		}
 		parts = append(parts, part{s, rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, mapping).Namespace(s.namespace)})
 	}
 	if len(parts) == 0 && len(scopes) > 0 {
-		return nil, exit.Usage("the informer has no objects of namespace %s: leave out -n", v.flags.namespace)
+		return nil, exit.Usage("the informer has no objects of namespace %s: leave out -n", v.flags.Namespace)
 	}
 	return parts, nil
 }

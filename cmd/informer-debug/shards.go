@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
@@ -24,7 +25,7 @@ import (
 
 // shardsFlags are those of shards alone.
 type shardsFlags struct {
-	attachFlags
+	attach.Flags
 	allNamespaces bool
 
 	output    output.Choice
@@ -50,7 +51,7 @@ slots have waited only with --watch.
 With --attach it asks one member, which has watched the others, and knows how much work in hand
 holds up what it hands over.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug shards -n shop
@@ -59,7 +60,7 @@ holds up what it hands over.
   informer-debug shards --attach pod/carts-0 -n shop`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	f.add(cmd)
+	f.Add(cmd)
 	noReplay(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "groups of all namespaces")
@@ -70,7 +71,7 @@ holds up what it hands over.
 	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, end after so many looks; 0 is no end")
 	// They fail only for flags that do not exist.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.output.Words, cobra.ShellCompDirectiveNoFileComp))
-	(&completer{attach: &f.attachFlags, namespace: &f.namespace}).register(cmd)
+	(&completer{attach: &f.Flags, namespace: &f.Namespace}).register(cmd)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := completing(cmd)
 		defer cancel()
@@ -94,16 +95,16 @@ holds up what it hands over.
 
 func (f *shardsFlags) check() error {
 	switch {
-	case f.allNamespaces && f.namespace != "":
-		return exit.Usage("-n %s and -A contradict each other: leave one out", f.namespace)
-	case f.allNamespaces && f.to != "":
+	case f.allNamespaces && f.Namespace != "":
+		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
+	case f.allNamespaces && f.To != "":
 		return exit.Usage("-A makes no sense with --attach: a member tells of the groups that it is in")
 	case f.interval < 100*time.Millisecond:
 		return exit.Usage("--interval is %s: want 100ms or more", f.interval)
 	case f.count < 0:
 		return exit.Usage("--count is %d: want 0 or more", f.count)
 	}
-	return f.connect.Check()
+	return f.Connect.Check()
 }
 
 // names completes the names of groups.
@@ -168,14 +169,14 @@ type shardsLook struct {
 
 func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
 	l := &shardsLook{flags: f}
-	if f.to != "" {
+	if f.To != "" {
 		var err error
-		l.process, l.called, err = f.attach(s)
+		l.process, l.called, err = f.Attach(s)
 		return l, err
 	}
 	l.console = terminal.NewConsole(s, false)
-	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, l.console.Logger()
-	cfg, err := config.LoadWith(f.connect.Load)
+	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, l.console.Logger()
+	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -210,7 +211,7 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 	}
 	status, err := l.process.Status(ctx)
 	if err != nil {
-		return nil, l.flags.unanswered(ctx, l.called, err)
+		return nil, l.flags.Unanswered(ctx, l.called, err)
 	}
 	var names []string
 	for _, g := range status.Groups {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -30,7 +31,7 @@ kubeconfig. TYPE is as kubectl has it: a plural, a singular, a kind or a short n
 // sightFlags say what to look at: the informers of a running process, or others that this
 // one runs on a cluster.
 type sightFlags struct {
-	attachFlags
+	attach.Flags
 	allNamespaces bool
 	selector      string
 	fieldSelector string
@@ -41,25 +42,25 @@ type sightFlags struct {
 }
 
 func (f *sightFlags) add(cmd *cobra.Command) {
-	f.attachFlags.add(cmd)
+	f.Flags.Add(cmd)
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
 	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1; not with --attach")
-	(&completer{attach: &f.attachFlags, replay: &f.replay, namespace: &f.namespace}).register(cmd)
+	(&completer{attach: &f.Flags, replay: &f.replay, namespace: &f.Namespace}).register(cmd)
 }
 
 // check finds contradictions and reads the selectors.
 func (f *sightFlags) check() (err error) {
-	if err := f.connect.Check(); err != nil {
+	if err := f.Connect.Check(); err != nil {
 		return err
 	}
 	switch {
-	case f.allNamespaces && f.namespace != "":
-		return exit.Usage("-n %s and -A contradict each other: leave one out", f.namespace)
-	case f.fieldSelector != "" && f.to != "":
+	case f.allNamespaces && f.Namespace != "":
+		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
+	case f.fieldSelector != "" && f.To != "":
 		return exit.Usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
-	case f.replay.file != "" && f.to != "":
+	case f.replay.file != "" && f.To != "":
 		return exit.Usage("--attach and --replay contradict each other: leave one out")
 	case f.replay.file != "" && f.fieldSelector != "":
 		return exit.Usage("--field-selector makes no sense with --replay: the recorded informers said what they watched")
@@ -112,8 +113,8 @@ type informer interface {
 // open attaches to a process, or starts informers of the TYPEs that types names. What is in
 // the way of them is told on c, unless that is nil.
 func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*sight, error) {
-	if f.to != "" {
-		process, called, err := f.attach(s)
+	if f.To != "" {
+		process, called, err := f.Attach(s)
 		if err != nil {
 			return nil, err
 		}
@@ -129,8 +130,8 @@ func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string,
 	if c != nil {
 		log = c.Logger()
 	}
-	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, log
-	cfg, err := config.LoadWith(f.connect.Load)
+	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, log
+	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -237,7 +238,7 @@ func (v *sight) Views() (all []sharedinformer.View) {
 // names returns what the process calls the informers of a list of TYPEs.
 func (v *sight) names(types string) (names []string) {
 	switch {
-	case v.flags.to == "":
+	case v.flags.To == "":
 	case strings.Contains(types, " "): // a whole name, in which a selector may have commas
 		return []string{types}
 	default:
@@ -251,7 +252,7 @@ func (v *sight) names(types string) (names []string) {
 
 // unanswered is what the command fails with when the process did not answer, or refused.
 func (v *sight) unanswered(ctx context.Context, err error) error {
-	return v.flags.unanswered(ctx, v.called, err)
+	return v.flags.Unanswered(ctx, v.called, err)
 }
 
 // close stops the informers and waits for them.
@@ -270,8 +271,8 @@ func (v *sight) close() {
 // namespace returns where the objects of the n-th informer are, for keys; empty for those
 // that have no namespace.
 func (v *sight) namespace(n int) string {
-	if v.flags.to != "" || v.played != nil {
-		return v.flags.namespace
+	if v.flags.To != "" || v.played != nil {
+		return v.flags.Namespace
 	}
 	return v.informers[n].target.Namespace
 }

@@ -45,8 +45,8 @@ func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 // where a TYPE is a category.
 func nameAll(ctx context.Context, v *sight, subjects []subject) (all []subject, err error) {
 	for _, one := range subjects {
-		if v.flags.to != "" {
-			one.which, one.namespace = debug.Which{Informer: one.types}, v.flags.namespace
+		if v.flags.To != "" {
+			one.which, one.namespace = debug.Which{Informer: one.types}, v.flags.Namespace
 			all = append(all, one)
 			continue
 		}
@@ -57,7 +57,7 @@ func nameAll(ctx context.Context, v *sight, subjects []subject) (all []subject, 
 			}
 			for n := range found {
 				named := one
-				named.which, named.namespace = debug.Which{Informer: found[n].informer.Status().Reflector.Resource}, found[n].recordedNamespace(v.flags.namespace)
+				named.which, named.namespace = debug.Which{Informer: found[n].informer.Status().Reflector.Resource}, found[n].recordedNamespace(v.flags.Namespace)
 				all = append(all, named)
 			}
 			continue

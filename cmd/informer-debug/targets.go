@@ -17,8 +17,8 @@ func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types stri
 	if types == "" {
 		return nil, nil, exit.Usage("name what to look at, for example \"pods\"")
 	}
-	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, c.Logger()
-	cfg, err := config.LoadWith(f.connect.Load)
+	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, c.Logger()
+	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -54,8 +54,8 @@ func (v *sight) server(s terminal.Streams) (cluster.Target, error) {
 	if v.client != nil {
 		return cluster.Target{Client: v.client, Server: v.called}, nil
 	}
-	load := v.flags.connect.Load
-	if !strings.HasPrefix(v.flags.to, "pod/") {
+	load := v.flags.Connect.Load
+	if !strings.HasPrefix(v.flags.To, "pod/") {
 		load = config.LoadOptions{
 			Kubeconfig: load.Kubeconfig, Context: load.Context, Cluster: load.Cluster, User: load.User,
 			Server: load.Server, Impersonate: load.Impersonate, Timeout: load.Timeout,

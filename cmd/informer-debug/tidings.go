@@ -29,7 +29,7 @@ func listen(ctx context.Context, v *sight, informer string) *tidings {
 	for _, o := range v.informers {
 		t.telling.Go(func() { t.versions(ctx, o.informer); gone() })
 	}
-	if v.flags.to != "" {
+	if v.flags.To != "" {
 		t.telling.Go(func() { t.events(ctx, v, informer); gone() })
 	}
 	if v.played != nil {

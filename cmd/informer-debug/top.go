@@ -7,6 +7,7 @@ import (
 	"github.com/gdamore/tcell/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/top"
@@ -27,7 +28,7 @@ needed.
 ` + sightHelp + `
 ` + recordingHelp + `
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug top --attach http://localhost:6060
@@ -75,7 +76,7 @@ func runTop(ctx context.Context, s terminal.Streams, look *sightFlags, types str
 		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "top cannot use this terminal: check TERM"}
 	}
 	defer screen.Fini()
-	look.silence.hush() // the screen says it
+	look.Hush() // the screen says it
 	top.Run(ctx, screen, v.process, top.Options{Called: v.called, Interval: interval})
 	return nil
 }

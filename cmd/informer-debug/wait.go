@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
@@ -53,7 +54,7 @@ second at most; conditions and paths need debug.Options.Contents there.
 where the recording is over and CONDITION is not true. With --speed max, what was so for a moment
 may be overlooked.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug wait pods/web-1 pods/web-2 -n shop --for=condition=Ready
@@ -66,7 +67,7 @@ may be overlooked.
 	}
 	look.add(cmd)
 	look.replay.add(cmd, "max")
-	cmd.ValidArgsFunction = (&completer{attach: &look.attachFlags, replay: &look.replay, namespace: &look.namespace, slash: true, more: true}).arguments
+	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true, more: true}).arguments
 	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 is no end")
@@ -91,7 +92,7 @@ func (f *waitFlags) check(look *sightFlags) (err error) {
 	if f.condition, err = parseCondition(f.until); err != nil {
 		return err
 	}
-	if kind := f.condition.kind; look.to == "" && (kind == forLag || kind == forQueue) {
+	if kind := f.condition.kind; look.To == "" && (kind == forLag || kind == forQueue) {
 		if look.replay.file != "" {
 			return exit.Usage("--for=%s: a recording has no handlers and no queues: controllertest.Replay plays it to your controller", f.until)
 		}
@@ -120,7 +121,7 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sightFlag
 		}
 		types = append(types, one.types)
 	}
-	if len(subjects) == 1 && subjects[0].name != "" && look.to == "" && look.replay.file == "" { // the others need not be listed
+	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.replay.file == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
 	}
 	v, err := look.open(ctx, s, strings.Join(types, ","), terminal.NewConsole(s, false))
@@ -190,7 +191,7 @@ const askEvery = 200 * time.Millisecond
 
 // calm is how long to leave a cache alone between two looks.
 func calm(v *sight) time.Duration {
-	if v.flags.to != "" {
+	if v.flags.To != "" {
 		return askEvery
 	}
 	return 20 * time.Millisecond

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -42,8 +43,8 @@ stderr tells of the reflector's states (·), of trouble (!), and at the end sums
 up. Once synced, trouble never ends it: the reflector tries again for ever.`
 
 func newWatch(s terminal.Streams) *cobra.Command {
-	var attach attachFlags
-	connect := &attach.connect
+	var look attach.Flags
+	connect := &look.Connect
 	var flags viewFlags
 	cmd := &cobra.Command{
 		Use:   "watch TYPE[.VERSION][.GROUP][/NAME]",
@@ -68,16 +69,16 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 	}
 	connect.Add(cmd)
 	flags.add(cmd)
-	cmd.Flags().StringVar(&attach.to, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
+	cmd.Flags().StringVar(&look.To, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
 	noReplay(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
-	(&completer{attach: &attach, namespace: &flags.namespace, slash: true}).register(cmd)
+	(&completer{attach: &look, namespace: &flags.namespace, slash: true}).register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(connect.Check(), flags.check()); err != nil {
 			return err
 		}
-		if attach.to != "" {
-			attach.namespace = flags.namespace
-			f, err := newFollower(s, &attach, &flags, args[0])
+		if look.To != "" {
+			look.Namespace = flags.namespace
+			f, err := newFollower(s, &look, &flags, args[0])
 			if err != nil {
 				return err
 			}

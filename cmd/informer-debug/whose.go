@@ -42,8 +42,8 @@ func (w *whyQuestion) hash(ctx context.Context, s terminal.Streams, of debug.Sha
 	if err != nil {
 		return 0, err
 	}
-	load := w.attach.connect.Load
-	load.Namespace, load.Logger = w.attach.namespace, terminal.NewConsole(s, false).Logger()
+	load := w.look.Connect.Load
+	load.Namespace, load.Logger = w.look.Namespace, terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(load)
 	if err != nil {
 		return 0, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -27,14 +28,14 @@ type whyFlags struct {
 // whyQuestion is what a process is asked.
 type whyQuestion struct {
 	process  *debug.Client
-	attach   *attachFlags
+	look     *attach.Flags
 	flags    *whyFlags
 	informer string // empty for any
 	key      object.Key
 }
 
 func newWhy(s terminal.Streams) *cobra.Command {
-	var attach attachFlags
+	var look attach.Flags
 	flags := whyFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "why TYPE/NAME",
@@ -51,29 +52,29 @@ kubeconfig is asked for its UID.
 TYPE is the name of an informer as the process calls it, such as "pods in namespace shop", or
 the resource alone. A NAME alone means any.
 
-` + attachHelp + `
+` + attach.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug why pods/web-1 -n shop --attach http://localhost:6060
   informer-debug why web-1 -n shop --controller janitor --attach pod/janitor-0 -o json`,
 		Args: cobra.ExactArgs(1),
 	}
-	attach.add(cmd)
+	look.Add(cmd)
 	noReplay(cmd, "a recording has no handlers and no controllers; informer-debug describe --replay %s shows what became of an object, and controllertest.Replay plays it to your controller")
-	(&completer{attach: &attach, namespace: &attach.namespace, slash: true}).register(cmd)
+	(&completer{attach: &look, namespace: &look.Namespace, slash: true}).register(cmd)
 	cmd.Flags().StringVar(&flags.controller, "controller", "", "name of the controller that is meant (default all)")
 	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := attach.connect.Check(); err != nil {
+		if err := look.Connect.Check(); err != nil {
 			return err
 		}
-		return runWhy(cmd.Context(), s, &attach, &flags, args[0])
+		return runWhy(cmd.Context(), s, &look, &flags, args[0])
 	}
 	return cmd
 }
 
-func runWhy(ctx context.Context, s terminal.Streams, attach *attachFlags, flags *whyFlags, arg string) error {
+func runWhy(ctx context.Context, s terminal.Streams, look *attach.Flags, flags *whyFlags, arg string) error {
 	typ, name, ok := strings.Cut(arg, "/")
 	if !ok {
 		typ, name = "", arg
@@ -84,22 +85,22 @@ func runWhy(ctx context.Context, s terminal.Streams, attach *attachFlags, flags 
 	case flags.entries < 0:
 		return exit.Usage("--last is %d: want 0 or more", flags.entries)
 	}
-	process, called, err := attach.attach(s)
+	process, called, err := look.Attach(s)
 	if err != nil {
 		return err
 	}
-	w := whyQuestion{process, attach, flags, typ, object.Key{Namespace: attach.namespace, Name: name}}
+	w := whyQuestion{process, look, flags, typ, object.Key{Namespace: look.Namespace, Name: name}}
 	why, err := process.Why(ctx, typ, flags.controller, w.key)
 	if err == nil {
 		why, err = w.whose(ctx, s, why)
 	}
 	if err != nil {
-		return attach.unanswered(ctx, called, err)
+		return look.Unanswered(ctx, called, err)
 	}
 	if err := writeWhy(s.Out, why, flags); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	if attach.namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) {
+	if look.Namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) {
 		terminal.NewConsole(s, false).Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
 	}
 	return nil
@@ -118,7 +119,7 @@ func writeWhy(w io.Writer, why *debug.Why, flags *whyFlags) error {
 		b.WriteString("\n")
 	}
 	for n := range last {
-		writeEntry(&b, &last[n])
+		attach.WriteEntry(&b, &last[n])
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"errors"
@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/flight"
 )
 
-// writeEntry writes when something happened, to whom, and what.
-func writeEntry(b *strings.Builder, e *flight.Entry) {
+// WriteEntry writes when something happened, to whom, and what.
+func WriteEntry(b *strings.Builder, e *flight.Entry) {
 	whose := string(e.Role)
 	if e.Name != "" {
 		whose += " " + e.Name
@@ -19,5 +19,5 @@ func writeEntry(b *strings.Builder, e *flight.Entry) {
 	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), terminal.OneLine(whose), terminal.OneLine(e.What()))
 }
 
-// errEnded: the process that was followed told of no end, and nothing comes any more.
-var errEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")
+// ErrEnded: the process that was followed told of no end, and nothing comes any more.
+var ErrEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")

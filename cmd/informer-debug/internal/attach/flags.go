@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"cmp"
@@ -22,7 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/source"
 )
 
-const attachHelp = `--attach says which process to look into:
+// Help tells users of --attach, in the help of a verb.
+const Help = `--attach says which process to look into:
   URL                where it serves /debug/millrace/, such as http://localhost:6060
   unix:PATH          the same at a socket
   pod/NAME[:PORT]    in the cluster of your kubeconfig, through the API server's proxy
@@ -33,57 +34,58 @@ http://localhost:6060.`
 // defaultPort is where most programs serve /debug.
 const defaultPort = "6060"
 
-// attachFlags say into which process to look.
-type attachFlags struct {
-	connect   cluster.Flags
-	to        string
-	namespace string
+// Flags say into which process to look.
+type Flags struct {
+	Connect   cluster.Flags // to a cluster, or how to speak to the process
+	To        string        // --attach; empty for no process
+	Namespace string        // of the object, and of the pod
 
 	silence *silence // of the process; nil before there is one
 }
 
-func (f *attachFlags) add(cmd *cobra.Command) {
-	f.connect.Add(cmd)
-	cmd.Flags().StringVar(&f.to, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the object, and of the pod")
+// Add adds them to a verb, with those about how to reach a server.
+func (f *Flags) Add(cmd *cobra.Command) {
+	f.Connect.Add(cmd)
+	cmd.Flags().StringVar(&f.To, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
+	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the object, and of the pod")
 }
 
-// attach returns a client of the process, and what messages call it.
-func (f *attachFlags) attach(s terminal.Streams) (*debug.Client, string, error) {
-	kind, rest, _ := strings.Cut(f.to, ":")
+// Attach returns a client of the process, and what messages call it.
+func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
+	kind, rest, _ := strings.Cut(f.To, ":")
 	kind = strings.ToLower(kind)
 	switch {
-	case f.to == "":
+	case f.To == "":
 		return nil, "", exit.Usage("--attach is missing: say which process to look into")
 	case kind == "http", kind == "https":
-		return f.attachURL(s, f.to)
+		return f.attachURL(s, f.To)
 	case kind == "unix":
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
 			return d.DialContext(ctx, "unix", rest)
 		}
-		return f.attached(s, &config.Config{Host: "http://localhost", Dial: dial, Timeout: f.connect.Load.Timeout}, "", f.to)
-	case strings.HasPrefix(f.to, "pod/"):
+		return f.attached(s, &config.Config{Host: "http://localhost", Dial: dial, Timeout: f.Connect.Load.Timeout}, "", f.To)
+	case strings.HasPrefix(f.To, "pod/"):
 		return f.attachPod(s)
 	}
-	if host, port, err := net.SplitHostPort(f.to); err == nil && host != "" && !strings.ContainsAny(f.to, "@/") {
+	if host, port, err := net.SplitHostPort(f.To); err == nil && host != "" && !strings.ContainsAny(f.To, "@/") {
 		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
-			return nil, "", exit.Usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.to)
+			return nil, "", exit.Usage("--attach %q: say http://%[1]s, or https:// if it serves with TLS", f.To)
 		}
 	}
-	if strings.ContainsAny(f.to, "@") { // there may be a password before it
+	if strings.ContainsAny(f.To, "@") { // there may be a password before it
 		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s, unix:PATH or pod/NAME[:PORT]", defaultPort)
 	}
-	return nil, "", exit.Usage("--attach %q: want a URL, unix:PATH or pod/NAME[:PORT]", f.to)
+	return nil, "", exit.Usage("--attach %q: want a URL, unix:PATH or pod/NAME[:PORT]", f.To)
 }
 
 // attachURL goes there with the flags about TLS and the token, and no kubeconfig's.
-func (f *attachFlags) attachURL(s terminal.Streams, address string) (*debug.Client, string, error) {
+func (f *Flags) attachURL(s terminal.Streams, address string) (*debug.Client, string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s", defaultPort) // the text may have a password
 	}
-	o := &f.connect.Load
+	o := &f.Connect.Load
 	cfg := &config.Config{
 		Host: address, BearerToken: o.Token, Timeout: o.Timeout, ProxyURL: o.ProxyURL,
 		TLS: config.TLS{Insecure: o.InsecureSkipTLSVerify, ServerName: o.TLSServerName, CAFile: o.CertificateAuthority},
@@ -95,16 +97,16 @@ func (f *attachFlags) attachURL(s terminal.Streams, address string) (*debug.Clie
 }
 
 // attachPod goes through the API server.
-func (f *attachFlags) attachPod(s terminal.Streams) (*debug.Client, string, error) {
-	name, port, _ := strings.Cut(strings.TrimPrefix(f.to, "pod/"), ":")
+func (f *Flags) attachPod(s terminal.Streams) (*debug.Client, string, error) {
+	name, port, _ := strings.Cut(strings.TrimPrefix(f.To, "pod/"), ":")
 	if port == "" {
 		port = defaultPort
 	}
 	if name == "" || strings.ContainsAny(name+port, "/?#%") {
-		return nil, "", exit.Usage("--attach %q: want pod/NAME[:PORT]", f.to)
+		return nil, "", exit.Usage("--attach %q: want pod/NAME[:PORT]", f.To)
 	}
-	f.connect.Load.Namespace, f.connect.Load.Logger = f.namespace, terminal.NewConsole(s, false).Logger()
-	cfg, err := config.LoadWith(f.connect.Load)
+	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, terminal.NewConsole(s, false).Logger()
+	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
 		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
@@ -112,7 +114,7 @@ func (f *attachFlags) attachPod(s terminal.Streams) (*debug.Client, string, erro
 	return f.attached(s, cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
 }
 
-func (f *attachFlags) attached(s terminal.Streams, cfg *config.Config, path, name string) (*debug.Client, string, error) {
+func (f *Flags) attached(s terminal.Streams, cfg *config.Config, path, name string) (*debug.Client, string, error) {
 	client, base, err := cfg.HTTPClient()
 	if err != nil {
 		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
@@ -121,9 +123,9 @@ func (f *attachFlags) attached(s terminal.Streams, cfg *config.Config, path, nam
 	return debug.Attach(base.String()+path, client), name, nil
 }
 
-// unanswered is an error of a process that is looked into. It is nil where the time of ctx is
+// Unanswered is an error of a process that is looked into. It is nil where the time of ctx is
 // over: only the verb knows whether that is a failure.
-func (f *attachFlags) unanswered(ctx context.Context, name string, err error) error {
+func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
@@ -133,8 +135,8 @@ func (f *attachFlags) unanswered(ctx context.Context, name string, err error) er
 	e := &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", name, err)}
 	refused, answered := errors.AsType[*debug.RefusedError](err)
 	stuck, mute := errors.AsType[*source.StuckError](err)
-	switch pod := strings.HasPrefix(f.to, "pod/"); {
-	case f.to == "": // informers of one's own
+	switch pod := strings.HasPrefix(f.To, "pod/"); {
+	case f.To == "": // informers of one's own
 	case mute:
 		e.Err = stuck // it names the process
 		if stuck.What == stepHead || stuck.What == stepBody {
@@ -182,7 +184,7 @@ func whyRefused(r *debug.RefusedError) string {
 
 // whyNoPod is whyRefused for a pod, where the API server may have answered. That passes no
 // credentials on.
-func (f *attachFlags) whyNoPod(r *debug.RefusedError) string {
+func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 	switch {
 	case strings.Contains(r.Text, "error trying to reach service"):
 		return "if the process listens at the loopback interface of its pod: " + f.forward()
@@ -201,19 +203,25 @@ func (f *attachFlags) whyNoPod(r *debug.RefusedError) string {
 }
 
 // forward is the way to a pod that needs no proxy of the API server's.
-func (f *attachFlags) forward() string {
-	pod, port, _ := strings.Cut(f.to, ":")
-	if f.namespace != "" {
-		pod += " -n " + f.namespace
+func (f *Flags) forward() string {
+	pod, port, _ := strings.Cut(f.To, ":")
+	if f.Namespace != "" {
+		pod += " -n " + f.Namespace
 	}
 	port = cmp.Or(port, defaultPort)
 	return fmt.Sprintf("kubectl port-forward %s %s, and --attach http://localhost:%[2]s", pod, port)
 }
 
-// silent is the error of a process that had no time left to answer.
-func (f *attachFlags) silent(called string) error {
+// Silent is the error of a process that had no time left to answer.
+func (f *Flags) Silent(called string) error {
 	if missing := f.silence.unheard(); missing != nil {
 		return missing
 	}
 	return fmt.Errorf("%s has not answered", called)
 }
+
+// Unheard is what the last question waited for that had no answer; nil if it had one, or soon.
+func (f *Flags) Unheard() error { return f.silence.unheard() }
+
+// Hush lets nothing be told any more of answers that are late.
+func (f *Flags) Hush() { f.silence.hush() }
