@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -61,7 +62,7 @@ concern the process alone.
 		Args: cobra.MaximumNArgs(1),
 	}
 	look.add(cmd)
-	noReplay(cmd, "a recording has no server to compare with; informer-debug get --replay %s shows what its caches held")
+	playback.Refuse(cmd, "a recording has no server to compare with; informer-debug get --replay %s shows what its caches held")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait for the cache to be complete up to the list; 0 is no end")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many differences to show of each informer; 0 is all")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -57,7 +58,7 @@ that change nothing kept.
 What is held to compare with is bounded by ` + fmt.Sprint(mostStates) + ` objects and ` + terminal.Bytes(mostStateBytes) + `, packed. The first
 ` + fmt.Sprint(mostFields) + ` fields and ` + fmt.Sprint(mostKeys) + ` objects are counted one by one, and the others together.
 
-` + recordingHelp + ` churn counts
+` + playback.Help + ` churn counts
 from the first list to the end, at full speed.
 
 TYPE is as for get. With --attach, and TYPE the name of an informer or nothing, it shows the
@@ -74,7 +75,7 @@ no fields in that.
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags.add(cmd)
-	flags.replay.add(cmd, "")
+	flags.replay.Add(cmd, "")
 	cmd.Flags().DurationVar(&flags.period, "for", time.Minute, "how long to watch")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many objects, fields and managers to show; 0 is all that were counted")
 	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields that an informer would keep, such as spec.nodeName,status.phase; may be repeated")
@@ -87,7 +88,7 @@ no fields in that.
 		switch {
 		case flags.To != "":
 			return flags.attached(cmd.Context(), s, types)
-		case flags.replay.file != "":
+		case flags.replay.File != "":
 			return flags.replayed(cmd.Context(), s, types)
 		}
 		return flags.run(cmd.Context(), s, types)
@@ -108,7 +109,7 @@ func (f *churnFlags) check() error {
 		return exit.Usage("--keep is empty: name fields, such as spec.nodeName")
 	case f.To != "" && (f.selector != "" || len(f.keep) > 0):
 		return exit.Usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
-	case f.replay.file != "" && f.selector != "":
+	case f.replay.File != "" && f.selector != "":
 		return exit.Usage("--selector makes no sense with --replay: the recorded informers said what they watched")
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -19,19 +20,19 @@ import (
 // replayed looks at all that a recording has of the TYPEs.
 func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types string) error {
 	console := terminal.NewConsole(s, false)
-	p, err := f.replay.open(types, f.Namespace, console)
+	p, err := f.replay.Open(types, f.Namespace, console)
 	if err != nil {
 		return err
 	}
-	defer p.close()
-	defer p.client.CloseIdleConnections()
+	defer p.Close()
+	defer p.Client.CloseIdleConnections()
 	var all []churner
-	for _, q := range p.found {
+	for _, q := range p.Found {
 		if q.Withheld && types == "" {
 			console.Trouble(time.Now(), "%-12s  what Secrets hold was not recorded", "recording")
 			continue
 		}
-		c, err := p.churner(f, q)
+		c, err := f.churner(p, q)
 		if err != nil {
 			return err
 		}
@@ -41,10 +42,10 @@ func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types str
 		over := make(chan error, 1)
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		go func() { over <- p.over(ctx) }()
+		go func() { over <- p.Over(ctx) }()
 		select {
 		case err := <-over:
-			return p.file.Duration - p.began, err
+			return p.File.Duration - p.Began, err
 		case err := <-failed:
 			stop()
 			<-over
@@ -54,8 +55,8 @@ func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types str
 }
 
 // churner looks at what the informer received that sent a request.
-func (p *played) churner(f *churnFlags, q *recording.Request) (churner, error) {
-	at, err := p.target(q)
+func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner, error) {
+	at, err := p.Target(q)
 	if err != nil {
 		return churner{}, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
@@ -64,10 +65,10 @@ func (p *played) churner(f *churnFlags, q *recording.Request) (churner, error) {
 		return churner{}, err
 	}
 	opts := reflector.Options{
-		Timing:  f.replay.timing(),
-		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judgeReplayed(f) },
+		Timing:  f.replay.Timing(),
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return playback.Judge(f) },
 	}
-	if opts.LabelSelector, opts.FieldSelector, err = selectorsOf(q); err != nil {
+	if opts.LabelSelector, opts.FieldSelector, err = playback.Selectors(q); err != nil {
 		return churner{}, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	fatal := func(f *failure.Failure) error { return &exit.Error{Code: exit.CodeRuntime, Err: f} }

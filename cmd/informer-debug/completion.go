@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -32,7 +33,7 @@ const (
 // completer suggests arguments, and is silent where it knows none.
 type completer struct {
 	attach    *attach.Flags
-	replay    *replaySource // nil where there is no such flag
+	replay    *playback.Flags // nil where there is no such flag
 	namespace *string
 	slash     bool // names follow TYPE/
 	second    bool // names follow TYPE as an argument of their own
@@ -114,11 +115,11 @@ func (c *completer) informers(ctx context.Context) []debug.Informer {
 }
 
 // replays reports whether it is about a recording.
-func (c *completer) replays() bool { return c.replay != nil && c.replay.file != "" }
+func (c *completer) replays() bool { return c.replay != nil && c.replay.File != "" }
 
 // requests are those of a recording, none where it cannot be read.
 func (c *completer) requests() []*recording.Request {
-	file, err := recording.Open(c.replay.file)
+	file, err := recording.Open(c.replay.File)
 	if err != nil {
 		return nil
 	}

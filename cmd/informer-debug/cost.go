@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -66,7 +67,7 @@ read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came 
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags.add(cmd)
-	noReplay(cmd, "cost reads samples of a cluster; informer-debug churn --replay %s says what Keep would save of what was recorded")
+	playback.Refuse(cmd, "cost reads samples of a cluster; informer-debug churn --replay %s says what Keep would save of what was recorded")
 	_ = cmd.Flags().MarkHidden("attach") // it fails only for a flag that does not exist
 	_ = cmd.Flags().MarkHidden("all-namespaces")
 	cmd.Flags().IntVar(&flags.sample, "sample", 500, "how many objects of each type to read")

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -37,7 +38,7 @@ cache leaves out on purpose shows as a difference, too. Fields are compared wher
 contents, and of Secrets never. Events need the verb list on events; without it describe says so.
 
 ` + sightHelp + `
-` + recordingHelp + ` describe shows what became of the object: there is no server to compare with.
+` + playback.Help + ` describe shows what became of the object: there is no server to compare with.
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods. The
 kubeconfig says which cluster to compare with: with a process at a URL, --token and the flags
@@ -52,7 +53,7 @@ about TLS concern the process alone.
 		Args: cobra.ExactArgs(1),
 	}
 	look.add(cmd)
-	look.replay.add(cmd, "")
+	look.replay.Add(cmd, "")
 	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true}).arguments
 	cmd.Flags().IntVar(&last, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -74,7 +75,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 	case last < 0:
 		return exit.Usage("--last is %d: want 0 or more", last)
 	}
-	if look.To == "" && look.replay.file == "" {
+	if look.To == "" && look.replay.File == "" {
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
 	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))

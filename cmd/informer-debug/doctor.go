@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -57,7 +58,7 @@ What is wrong comes first.
 		Args: cobra.MaximumNArgs(1),
 	}
 	flags.Add(cmd)
-	noReplay(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
+	playback.Refuse(cmd, "doctor examines what runs; informer-debug get --replay %s shows the state and the failures of recorded informers")
 	cmd.Flags().BoolVarP(&flags.allNamespaces, "all-namespaces", "A", false, "objects of all namespaces")
 	cmd.Flags().DurationVar(&flags.period, "for", doctorFor, "how long to look for bookmarks, and for queues that grow")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
@@ -111,7 +112,7 @@ Of Secrets, and of all objects of a process without debug.Options.Contents, only
 is known that every head has: stderr says so, and -o json shows a PartialObjectMetadata.
 
 ` + sightHelp + `
-` + recordingHelp + ` get shows what there was at its end.
+` + playback.Help + ` get shows what there was at its end.
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
 TYPE get lists the informers.
@@ -130,7 +131,7 @@ TYPE get lists the informers.
 		Args: cobra.MaximumNArgs(2),
 	}
 	look.add(cmd)
-	look.replay.add(cmd, "")
+	look.replay.Add(cmd, "")
 	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true, second: true}).arguments
 	flags.add(cmd)
 	// It fails only for a flag that does not exist.
@@ -175,8 +176,8 @@ func runGet(ctx context.Context, s terminal.Streams, look *sightFlags, flags *ge
 	if name != "" && look.To == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
-	if flags.watch && look.replay.file != "" {
-		return exit.Usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.replay.file)
+	if flags.watch && look.replay.File != "" {
+		return exit.Usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.replay.File)
 	}
 	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -24,14 +25,14 @@ import (
 // openRecording starts the informers of a recording.
 func (f *sightFlags) openRecording(ctx context.Context, s terminal.Streams, types string) (*sight, error) {
 	c := terminal.NewConsole(s, false)
-	p, err := f.replay.open(types, f.Namespace, c)
+	p, err := f.replay.Open(types, f.Namespace, c)
 	if err != nil {
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	v := &sight{called: p.called(), flags: f, client: p.client, stop: stop, played: p}
+	v := &sight{called: p.Called(), flags: f, client: p.Client, stop: stop, played: p}
 	recorder := flight.New(flight.DefaultSize)
-	for _, q := range p.found {
+	for _, q := range p.Found {
 		if err := v.again(running, q, recorder); err != nil {
 			v.close()
 			return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
@@ -43,15 +44,15 @@ func (f *sightFlags) openRecording(ctx context.Context, s terminal.Streams, type
 
 // again starts the informer that sent a request, as it was.
 func (v *sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
-	at, err := v.played.target(q)
+	at, err := v.played.Target(q)
 	if err != nil {
 		return err
 	}
 	opts := sharedinformer.Options{
-		Timing: v.flags.replay.timing(), Flight: recorder, SyncPatience: -1,
-		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return judgeReplayed(f) },
+		Timing: v.flags.replay.Timing(), Flight: recorder, SyncPatience: -1,
+		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return playback.Judge(f) },
 	}
-	if opts.LabelSelector, opts.FieldSelector, err = selectorsOf(q); err != nil {
+	if opts.LabelSelector, opts.FieldSelector, err = playback.Selectors(q); err != nil {
 		return err
 	}
 	o := own{target: at, failed: make(chan error, 1)}
@@ -75,7 +76,7 @@ func (v *sight) recordedAs(types string) (all []own, err error) {
 			return nil, exit.Usage("%w", err)
 		}
 		for _, o := range v.informers {
-			if isOf(o.target.Mapping.Resource, arg) {
+			if playback.IsOf(o.target.Mapping.Resource, arg) {
 				all = append(all, o)
 			}
 		}
@@ -85,11 +86,11 @@ func (v *sight) recordedAs(types string) (all []own, err error) {
 
 // waitRecorded waits until the recording is over, and the caches have all of it.
 func (v *sight) waitRecorded(ctx context.Context) error {
-	if err := v.played.over(ctx); err != nil {
+	if err := v.played.Over(ctx); err != nil {
 		return err
 	}
 	for _, o := range v.informers {
-		if err := settled(ctx, o.Status); err != nil {
+		if err := playback.Settled(ctx, o.Status); err != nil {
 			return err
 		}
 	}

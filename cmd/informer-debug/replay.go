@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/object"
@@ -26,7 +27,7 @@ import (
 var errPlayed = errors.New("the recording is over")
 
 func newReplay(s terminal.Streams) *cobra.Command {
-	var replay replayFlags
+	var replay playback.Speed
 	var flags viewFlags
 	cmd := &cobra.Command{
 		Use:   "replay FILE [TYPE[.VERSION][.GROUP]]",
@@ -53,9 +54,9 @@ a server that was silent.
 	}
 	flags.add(cmd)
 	_ = cmd.Flags().MarkHidden("snapshot") // which would not be the recording's
-	cmd.Flags().StringVar(&replay.speed, "speed", "1", "how many times as fast as recorded, or max")
+	cmd.Flags().StringVar(&replay.Text, "speed", "1", "how many times as fast as recorded, or max")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(replay.check(), flags.check()); err != nil {
+		if err := errors.Join(replay.Check(), flags.check()); err != nil {
 			return err
 		}
 		file, err := recording.Open(args[0])
@@ -69,7 +70,7 @@ a server that was silent.
 }
 
 // runReplay shows what a recording has of one TYPE.
-func runReplay(ctx context.Context, s terminal.Streams, f *replayFlags, file *recording.File, typed string, flags *viewFlags) error {
+func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file *recording.File, typed string, flags *viewFlags) error {
 	first, err := choose(file, typed, flags)
 	if err != nil {
 		return err
@@ -77,29 +78,29 @@ func runReplay(ctx context.Context, s terminal.Streams, f *replayFlags, file *re
 	c := terminal.NewConsole(s, flags.verbose)
 	requests := 0
 	for _, q := range file.Requests {
-		if informerOf(q) == informerOf(first) {
+		if playback.InformerOf(q) == playback.InformerOf(first) {
 			requests++
 		}
 	}
-	c.State(time.Now(), "%-12s  of %s: %d requests for %s, in %s", "recording", file.Began.Local().Format(time.DateTime), requests, informerOf(first), terminal.Duration(file.Duration))
+	c.State(time.Now(), "%-12s  of %s: %d requests for %s, in %s", "recording", file.Began.Local().Format(time.DateTime), requests, playback.InformerOf(first), terminal.Duration(file.Duration))
 	if file.Damage != nil {
 		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
 	if n := file.LeftOut; n.Requests > 0 {
 		c.Trouble(time.Now(), "%-12s  its oldest %d requests were left out", "recording", n.Requests)
 	}
-	mapping, err := mappingOf(file, first)
+	mapping, err := playback.Mapping(file, first)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	replay := file.Replay(recording.ReplayOptions{Speed: f.times, From: first.At})
+	replay := file.Replay(recording.ReplayOptions{Speed: f.Times, From: first.At})
 	client, err := rest.NewClient(&config.Config{Replay: replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	defer client.CloseIdleConnections()
 	defer jitter.Longest()()
-	j := &job{Streams: s, flags: flags, console: c, timing: f.timing(), recording: replay}
+	j := &job{Streams: s, flags: flags, console: c, timing: f.Timing(), recording: replay}
 	v := &view{job: j, target: cluster.Target{Client: client, Server: file.Server(), Mapping: mapping, Namespace: first.Namespace()}}
 	if timeout := flags.timeout; timeout > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
@@ -121,7 +122,7 @@ func (v *view) played(ctx context.Context, status func() sharedinformer.Status) 
 	if err := v.recording.Wait(ctx); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer went another way: other options, or another version"}
 	}
-	if err := settled(ctx, status); err != nil {
+	if err := playback.Settled(ctx, status); err != nil {
 		return err
 	}
 	return errPlayed
@@ -137,9 +138,9 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 			return nil, exit.Usage("%w", err)
 		}
 	}
-	found, has, err := recorded(file, func(q *recording.Request) bool {
+	found, has, err := playback.Recorded(file, func(q *recording.Request) bool {
 		labels, fields := q.Selectors()
-		return (typed == "" || isOf(q.Resource(), arg)) &&
+		return (typed == "" || playback.IsOf(q.Resource(), arg)) &&
 			(flags.namespace == "" || flags.namespace == q.Namespace()) && (!flags.allNamespaces || q.Namespace() == "") &&
 			(flags.selector == "" || flags.labels.String() == labels) && (flags.fieldSelector == "" || flags.fields.String() == fields) &&
 			(!flags.metadataOnly || q.MetadataOnly())
@@ -150,7 +151,7 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 	if len(found) > 1 {
 		return nil, exit.Usage("%s has several informers: choose with TYPE, -n, -A, -l, --field-selector or --metadata-only; it has: %s", file.Path, strings.Join(has, "; "))
 	}
-	if flags.labels, flags.fields, err = selectorsOf(found[0]); err != nil {
+	if flags.labels, flags.fields, err = playback.Selectors(found[0]); err != nil {
 		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	return found[0], nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/serving"
@@ -27,7 +28,7 @@ their handlers and controllers do, and what happens to one object. It prints the
 Nobody else can open it, unless --listen says so.
 
 ` + sightHelp + `
-` + recordingHelp + `
+` + playback.Help + `
 
 With --attach it shows that process, and passes nothing to it but questions.
 
@@ -39,7 +40,7 @@ With --attach it shows that process, and passes nothing to it but questions.
   informer-debug serve --attach pod/janitor-0:6060 -n ops --listen 127.0.0.1:8000`,
 	}
 	look.add(cmd)
-	look.replay.add(cmd, "1")
+	look.replay.Add(cmd, "1")
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve at; port 0 is any that is free")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.check(); err != nil {

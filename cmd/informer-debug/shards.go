@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/membership"
@@ -61,7 +62,7 @@ holds up what it hands over.
 		Args: cobra.MaximumNArgs(1),
 	}
 	f.Add(cmd)
-	noReplay(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")
+	playback.Refuse(cmd, "a recording (%s) has what informers received, and nothing of who shares their work: look at the cluster or at a member")
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "groups of all namespaces")
 	flags.VarP(&f.output, "output", "o", "output format")

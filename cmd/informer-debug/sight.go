@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -35,7 +36,7 @@ type sightFlags struct {
 	allNamespaces bool
 	selector      string
 	fieldSelector string
-	replay        replaySource
+	replay        playback.Flags
 
 	labels labels.Selector // of selector, after check
 	fields fields.Selector // of fieldSelector, after check
@@ -60,12 +61,12 @@ func (f *sightFlags) check() (err error) {
 		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
 	case f.fieldSelector != "" && f.To != "":
 		return exit.Usage("--field-selector makes no sense with --attach: the process's own informer says what it watches")
-	case f.replay.file != "" && f.To != "":
+	case f.replay.File != "" && f.To != "":
 		return exit.Usage("--attach and --replay contradict each other: leave one out")
-	case f.replay.file != "" && f.fieldSelector != "":
+	case f.replay.File != "" && f.fieldSelector != "":
 		return exit.Usage("--field-selector makes no sense with --replay: the recorded informers said what they watched")
-	case f.replay.file != "":
-		if err := f.replay.check(); err != nil {
+	case f.replay.File != "":
+		if err := f.replay.Check(); err != nil {
 			return err
 		}
 	}
@@ -89,7 +90,7 @@ type sight struct {
 	stop      context.CancelFunc
 	running   sync.WaitGroup
 	client    *rest.Client
-	played    *played // nil but for a recording
+	played    *playback.Player // nil but for a recording
 }
 
 // own is an informer of this process.
@@ -120,7 +121,7 @@ func (f *sightFlags) open(ctx context.Context, s terminal.Streams, types string,
 		}
 		return &sight{process: process, called: called, flags: f}, nil
 	}
-	if f.replay.file != "" {
+	if f.replay.File != "" {
 		return f.openRecording(ctx, s, types)
 	}
 	if types == "" {
@@ -264,7 +265,7 @@ func (v *sight) close() {
 	v.running.Wait()
 	v.client.CloseIdleConnections()
 	if v.played != nil {
-		v.played.close()
+		v.played.Close()
 	}
 }
 

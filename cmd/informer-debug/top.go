@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/top"
 )
@@ -26,7 +27,7 @@ key and what happened to it. ? shows the keys. A screen of 80x24 is enough, and 
 needed.
 
 ` + sightHelp + `
-` + recordingHelp + `
+` + playback.Help + `
 
 ` + attach.Help + `
 
@@ -36,7 +37,7 @@ needed.
 		Args: cobra.MaximumNArgs(1),
 	}
 	look.add(cmd)
-	look.replay.add(cmd, "1")
+	look.replay.Add(cmd, "1")
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.check(); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
@@ -44,7 +45,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		OnState:       func(s reflector.Status) { v.target.ShowState(v.console, s) },
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			if v.recording != nil {
-				return judgeReplayed(f)
+				return playback.Judge(f)
 			}
 			return cluster.Judge(f, informer.HasSynced())
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
@@ -50,7 +51,7 @@ what its controllers see, and is looked at when the process tells of an event, f
 second at most; conditions and paths need debug.Options.Contents there.
 
 ` + sightHelp + `
-` + recordingHelp + ` wait ends with 4
+` + playback.Help + ` wait ends with 4
 where the recording is over and CONDITION is not true. With --speed max, what was so for a moment
 may be overlooked.
 
@@ -66,7 +67,7 @@ may be overlooked.
 		Args: cobra.MinimumNArgs(1),
 	}
 	look.add(cmd)
-	look.replay.add(cmd, "max")
+	look.replay.Add(cmd, "max")
 	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true, more: true}).arguments
 	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
@@ -93,7 +94,7 @@ func (f *waitFlags) check(look *sightFlags) (err error) {
 		return err
 	}
 	if kind := f.condition.kind; look.To == "" && (kind == forLag || kind == forQueue) {
-		if look.replay.file != "" {
+		if look.replay.File != "" {
 			return exit.Usage("--for=%s: a recording has no handlers and no queues: controllertest.Replay plays it to your controller", f.until)
 		}
 		return exit.Usage("--for=%s: this is about the handlers and queues of a process: say which with --attach", f.until)
@@ -121,7 +122,7 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sightFlag
 		}
 		types = append(types, one.types)
 	}
-	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.replay.file == "" { // the others need not be listed
+	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.replay.File == "" { // the others need not be listed
 		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
 	}
 	v, err := look.open(ctx, s, strings.Join(types, ","), terminal.NewConsole(s, false))

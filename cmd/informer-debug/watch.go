@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -70,7 +71,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 	connect.Add(cmd)
 	flags.add(cmd)
 	cmd.Flags().StringVar(&look.To, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
-	noReplay(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
+	playback.Refuse(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
 	(&completer{attach: &look, namespace: &flags.namespace, slash: true}).register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(connect.Check(), flags.check()); err != nil {

@@ -1,4 +1,4 @@
-package main
+package playback
 
 import (
 	"fmt"
@@ -14,14 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
-// recorded returns the first request of each informer that is wanted, and the names of all.
-func recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
+// Recorded returns the first request of each informer that is wanted, and the names of all.
+func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
 	for _, q := range file.Requests {
-		what := informerOf(q)
+		what := InformerOf(q)
 		if !slices.Contains(has, what) {
 			has = append(has, what)
 		}
-		if wanted(q) && !slices.ContainsFunc(found, func(o *recording.Request) bool { return informerOf(o) == what }) {
+		if wanted(q) && !slices.ContainsFunc(found, func(o *recording.Request) bool { return InformerOf(o) == what }) {
 			found = append(found, q)
 		}
 	}
@@ -35,9 +35,9 @@ func recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 	return found, has, nil
 }
 
-// isOf reports whether a TYPE means a resource. A recording has no discovery: other names than
+// IsOf reports whether a TYPE means a resource. A recording has no discovery: other names than
 // the plural are known of built-in types alone.
-func isOf(gvr, arg object.GVR) bool {
+func IsOf(gvr, arg object.GVR) bool {
 	called := gvr.Resource == arg.Resource
 	for _, r := range apiserver.Builtin() {
 		if r.Group == gvr.Group && r.Resource == gvr.Resource {
@@ -48,8 +48,8 @@ func isOf(gvr, arg object.GVR) bool {
 	return called && (arg.Group == "" || arg.Group == gvr.Group) && (arg.Version == "" || arg.Version == gvr.Version)
 }
 
-// informerOf names the informer that sent a request.
-func informerOf(q *recording.Request) string {
+// InformerOf names the informer that sent a request.
+func InformerOf(q *recording.Request) string {
 	text := object.ResourceName(q.Resource())
 	if n := q.Namespace(); n != "" {
 		text += " -n " + n
@@ -67,8 +67,8 @@ func informerOf(q *recording.Request) string {
 	return text
 }
 
-// selectorsOf reads the selectors of a request.
-func selectorsOf(q *recording.Request) (labels.Selector, fields.Selector, error) {
+// Selectors reads the selectors of a request.
+func Selectors(q *recording.Request) (labels.Selector, fields.Selector, error) {
 	byLabels, byFields := q.Selectors()
 	l, err := labels.Parse(byLabels)
 	if err != nil {

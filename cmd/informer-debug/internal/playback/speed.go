@@ -1,4 +1,4 @@
-package main
+package playback
 
 import (
 	"errors"
@@ -13,32 +13,33 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// replayFlags say how fast a recording plays.
-type replayFlags struct {
-	speed string
-	times float64 // of speed, after check
+// Speed say how fast a recording plays.
+type Speed struct {
+	Text  string  // a number, such as 10, or max
+	Times float64 // of speed, after check
 }
 
-func (f *replayFlags) check() error {
-	if f.speed == "max" {
-		f.times = math.Inf(1)
+// Check reads the speed.
+func (f *Speed) Check() error {
+	if f.Text == "max" {
+		f.Times = math.Inf(1)
 		return nil
 	}
-	times, err := strconv.ParseFloat(strings.TrimSuffix(f.speed, "x"), 64)
+	times, err := strconv.ParseFloat(strings.TrimSuffix(f.Text, "x"), 64)
 	if err != nil || !(times > 0) || math.IsInf(times, 0) {
-		return exit.Usage("--speed %q: want a number above 0, such as 10, or max", f.speed)
+		return exit.Usage("--speed %q: want a number above 0, such as 10, or max", f.Text)
 	}
-	f.times = times
+	f.Times = times
 	return nil
 }
 
-// timing is that of an informer for which time goes by as fast as it is played, but for
+// Timing is that of an informer for which time goes by as fast as it is played, but for
 // what the machine itself may need.
-func (f *replayFlags) timing() reflector.Timing {
-	if f.times <= 1 {
+func (f *Speed) Timing() reflector.Timing {
+	if f.Times <= 1 {
 		return reflector.Timing{}
 	}
-	scaled := func(d, least time.Duration) time.Duration { return max(time.Duration(float64(d)/f.times), least) }
+	scaled := func(d, least time.Duration) time.Duration { return max(time.Duration(float64(d)/f.Times), least) }
 	return reflector.Timing{
 		WatchTimeout: scaled(5*time.Minute, 15*time.Second), WatchMargin: scaled(30*time.Second, time.Second),
 		StallTimeout: scaled(time.Minute, 5*time.Second), StreamIdle: scaled(10*time.Second, 5*time.Second), StreamTimeout: scaled(5*time.Minute, 30*time.Second),
@@ -46,8 +47,8 @@ func (f *replayFlags) timing() reflector.Timing {
 	}
 }
 
-// judgeReplayed goes on after what was recorded, and stops where that ends.
-func judgeReplayed(f *failure.Failure) failure.Verdict {
+// Judge goes on after what was recorded, and stops where that ends.
+func Judge(f *failure.Failure) failure.Verdict {
 	if _, unrecorded := errors.AsType[*recording.UnrecordedError](f.Err); unrecorded {
 		return failure.Stop
 	}

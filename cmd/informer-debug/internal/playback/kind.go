@@ -1,4 +1,4 @@
-package main
+package playback
 
 import (
 	"encoding/json"
@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/rest/scheme"
 )
 
-// mappingOf is where the objects are served. The kind of built-in ones is known, and that of
+// Mapping is where the objects are served. The kind of built-in ones is known, and that of
 // others stands in what was received.
-func mappingOf(file *recording.File, q *recording.Request) (discovery.Mapping, error) {
+func Mapping(file *recording.File, q *recording.Request) (discovery.Mapping, error) {
 	gvr := q.Resource()
 	m := discovery.Mapping{Resource: gvr, Namespaced: q.Namespace() != ""}
 	for kind := range scheme.New().KnownTypes(gvr.GroupVersion()) {
@@ -23,7 +23,7 @@ func mappingOf(file *recording.File, q *recording.Request) (discovery.Mapping, e
 		}
 	}
 	for _, other := range file.Requests {
-		if informerOf(other) != informerOf(q) {
+		if InformerOf(other) != InformerOf(q) {
 			continue
 		}
 		if kind := kindIn(file.Body(other)); kind != "" {

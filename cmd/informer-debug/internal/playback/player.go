@@ -1,0 +1,160 @@
+package playback
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+	"github.com/millrace-dev/millrace/internal/jitter"
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
+	"github.com/millrace-dev/millrace/rest"
+	"github.com/millrace-dev/millrace/rest/config"
+	"github.com/millrace-dev/millrace/rest/scheme"
+	"github.com/millrace-dev/millrace/sharedinformer"
+)
+
+// Help tells users of --replay, in the help of a verb.
+const Help = `--replay FILE looks at a recording instead of a cluster, which plays again in informers of its
+own: without TYPE in all that it has.`
+
+// Flags are the flags of a verb that can look at a recording.
+type Flags struct {
+	Speed
+	File string // --replay; empty for none
+}
+
+// Add adds them. Speed is the default of a verb that may look while it plays; the others, for
+// which it is empty, look at the end.
+func (f *Flags) Add(cmd *cobra.Command, speed string) {
+	cmd.Flags().StringVar(&f.File, "replay", "", "recording to look at, as record writes it")
+	if f.Text = "max"; speed != "" {
+		cmd.Flags().StringVar(&f.Text, "speed", speed, "with --replay: how many times as fast as recorded, or max")
+	}
+}
+
+// Refuse lets a verb to which a recording is of no use say what to do instead.
+func Refuse(cmd *cobra.Command, instead string) {
+	file := cmd.Flags().String("replay", "", "")
+	_ = cmd.Flags().MarkHidden("replay") // it fails only for a flag that does not exist
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *file == "" {
+			return nil
+		}
+		return exit.Usage("--replay: %s", fmt.Sprintf(instead, *file))
+	}
+}
+
+// Player is a recording that plays.
+type Player struct {
+	File    *recording.File // what plays
+	replay  *recording.Replay
+	Client  *rest.Client         // answered by the recording
+	Found   []*recording.Request // the first one of each informer that is played
+	Began   time.Duration        // when the first of them was sent
+	restore func()               // of the jitter
+}
+
+// Open opens a recording, to play the informers that it has, or those of the TYPEs that types
+// names, and of a namespace unless that is empty.
+func (f *Flags) Open(types, namespace string, c *terminal.Console) (*Player, error) {
+	var args []object.GVR
+	if types != "" {
+		for word := range strings.SplitSeq(types, ",") {
+			arg, err := object.ParseResourceArg(word)
+			if err != nil {
+				return nil, exit.Usage("%w", err)
+			}
+			args = append(args, arg)
+		}
+	}
+	file, err := recording.Open(f.File)
+	if err != nil {
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
+	}
+	p, err := f.play(file, args, namespace, c)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, c *terminal.Console) (*Player, error) {
+	found, _, err := Recorded(file, func(q *recording.Request) bool {
+		ok := len(args) == 0
+		for _, arg := range args {
+			ok = ok || IsOf(q.Resource(), arg)
+		}
+		return ok && (namespace == "" || q.Namespace() == "" || namespace == q.Namespace())
+	})
+	if err != nil {
+		return nil, err
+	}
+	if file.Damage != nil {
+		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
+	}
+	p := &Player{File: file, Found: found, Began: found[0].At}
+	for _, q := range found {
+		p.Began = min(p.Began, q.At)
+	}
+	p.replay = file.Replay(recording.ReplayOptions{Speed: f.Times, From: p.Began})
+	p.Client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.Logger()}, scheme.New())
+	if err != nil {
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
+	}
+	p.restore = jitter.Longest()
+	return p, nil
+}
+
+// Called is what messages call it.
+func (p *Player) Called() string {
+	return fmt.Sprintf("%s, recorded at %s", p.File.Path, p.File.Began.Local().Format(time.DateTime))
+}
+
+// Target is where the informer that sent a request looked.
+func (p *Player) Target(q *recording.Request) (cluster.Target, error) {
+	mapping, err := Mapping(p.File, q)
+	return cluster.Target{Client: p.Client, Server: p.Called(), Mapping: mapping, Namespace: q.Namespace()}, err
+}
+
+// Over waits until the recording is over.
+func (p *Player) Over(ctx context.Context) error {
+	if err := p.replay.Wait(ctx); err != nil {
+		return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "the recorded informer went another way: other options, or another version"}
+	}
+	return nil
+}
+
+// Close ends it. The client has to be closed apart.
+func (p *Player) Close() {
+	p.restore()
+	p.File.Close()
+}
+
+// Settled waits until what an informer has received is in its cache, and its handlers know.
+func Settled(ctx context.Context, status func() sharedinformer.Status) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s := status()
+		done := s.QueueDepth == 0
+		for _, h := range s.Handlers {
+			done = done && h.Pending == 0
+		}
+		if done {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
