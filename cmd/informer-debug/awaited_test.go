@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -25,14 +26,14 @@ func awaited(t *testing.T, flags waitFlags, args []string, then func(*apiserver.
 		srv, cfg := debugtest.Bubbled(t)
 		cfg.Namespace = "shop"
 		var stdout, stderr debugtest.Transcript
-		var look sightFlags
-		require.NoError(t, look.check())
+		var look sight.Flags
+		require.NoError(t, look.Check())
 		require.NoError(t, flags.check(&look))
 		subjects, e := flags.subjectsOf(args)
 		require.NoError(t, e)
-		v, e := look.openCluster(t.Context(), cfg, "pods", nil)
+		v, e := look.OpenCluster(t.Context(), cfg, "pods", nil)
 		require.NoError(t, e)
-		defer v.close()
+		defer v.Close()
 		subjects, e = nameAll(t.Context(), v, subjects)
 		require.NoError(t, e)
 		if then != nil {

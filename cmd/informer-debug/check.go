@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 )
@@ -29,7 +30,7 @@ type checkFlags struct {
 }
 
 func newCheck(s terminal.Streams) *cobra.Command {
-	var look sightFlags
+	var look sight.Flags
 	flags := checkFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "check [TYPE[,TYPE...]]",
@@ -46,7 +47,7 @@ list. What changed since then is no difference. What differs is looked up a seco
 Where something differs and nothing else happens, check has to wait until a bookmark tells
 the informer how far it has come, which takes about a minute.
 
-` + sightHelp + `
+` + sight.Help + `
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
 TYPE all are compared. Their names say which namespaces and selectors to list, and the
@@ -61,58 +62,58 @@ concern the process alone.
   informer-debug check pods --attach pod/janitor-0 -n shop --timeout 5m -o json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	look.add(cmd)
+	look.Add(cmd)
 	playback.Refuse(cmd, "a recording has no server to compare with; informer-debug get --replay %s shows what its caches held")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 2*time.Minute, "how long to wait for the cache to be complete up to the list; 0 is no end")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many differences to show of each informer; 0 is all")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(look.check(), flags.check(&look)); err != nil {
+		if err := errors.Join(look.Check(), flags.check(&look)); err != nil {
 			return err
 		}
 		ctx, cancel := exit.Limited(cmd.Context(), flags.timeout)
 		defer cancel()
 		types := strings.Join(args, "")
-		v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
+		v, err := look.Open(ctx, s, types, terminal.NewConsole(s, false))
 		if err != nil {
 			return exit.Unfinished(ctx, flags.timeout, err)
 		}
-		defer v.close()
+		defer v.Close()
 		return exit.Unfinished(ctx, flags.timeout, flags.run(ctx, s, v, types))
 	}
 	return cmd
 }
 
-func (f *checkFlags) check(look *sightFlags) error {
+func (f *checkFlags) check(look *sight.Flags) error {
 	switch {
 	case f.timeout < 0:
 		return exit.Usage("--timeout is %s: want 0 or more", f.timeout)
 	case f.limit < 0:
 		return exit.Usage("--limit is %d: want 0 or more", f.limit)
-	case look.To != "" && look.selector != "":
+	case look.To != "" && look.Selector != "":
 		return exit.Usage("--selector makes no sense with --attach: the informer's own is compared")
 	}
 	return nil
 }
 
 // run compares all informers of the sight.
-func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, types string) error {
+func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight, types string) error {
 	f.console = terminal.NewConsole(s, false)
-	if err := v.ready(ctx); err != nil {
+	if err := v.Ready(ctx); err != nil {
 		return err
 	}
-	at, err := v.server(s)
+	at, err := v.Server(s)
 	if err != nil {
 		return err
 	}
-	if v.client == nil {
+	if v.Client == nil {
 		defer at.Client.CloseIdleConnections()
 	}
-	status, err := v.process.Status(ctx)
+	status, err := v.Process.Status(ctx)
 	if err != nil {
-		return cmp.Or(v.unanswered(ctx, err), v.silent())
+		return cmp.Or(v.Unanswered(ctx, err), v.Silent())
 	}
-	informers, err := chosen(status.Informers, types, v.flags.To != "")
+	informers, err := sight.Choose(status.Informers, types, v.Flags.To != "")
 	if err != nil {
 		return err
 	}
@@ -136,17 +137,17 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight, type
 }
 
 // one compares one informer.
-func (f *checkFlags) one(ctx context.Context, v *sight, at cluster.Target, i *debug.Informer) (*compared, error) {
-	scopes, err := scopesOf(i)
+func (f *checkFlags) one(ctx context.Context, v *sight.Sight, at cluster.Target, i *debug.Informer) (*compared, error) {
+	scopes, err := sight.Scopes(i)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	c := &comparison{process: v.process, which: i.Which(), status: *i, console: f.console}
+	c := &comparison{process: v.Process, which: i.Which(), status: *i, console: f.console}
 	if c.parts, err = partsOf(ctx, v, at, scopes, f.console); err != nil {
 		return nil, err
 	}
-	if v.flags.To != "" && len(c.parts) > 0 {
-		c.namespace = c.parts[0].namespace
+	if v.Flags.To != "" && len(c.parts) > 0 {
+		c.namespace = c.parts[0].Namespace
 	}
 	if len(c.parts) > 1 {
 		c.namespace = ""
@@ -160,17 +161,17 @@ func (f *checkFlags) one(ctx context.Context, v *sight, at cluster.Target, i *de
 	case ofList:
 		return nil, at.Unavailable(failed, failed.err)
 	}
-	return nil, v.unanswered(ctx, err)
+	return nil, v.Unanswered(ctx, err)
 }
 
 // warn tells why the result may mean nothing.
-func (f *checkFlags) warn(s terminal.Streams, v *sight, r *compared) {
+func (f *checkFlags) warn(s terminal.Streams, v *sight.Sight, r *compared) {
 	c := terminal.NewConsole(s, false)
-	if r.Doubt != "" && v.flags.To != "" {
-		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", cluster.ServerName(v.config.Host), r.Doubt)
+	if r.Doubt != "" && v.Flags.To != "" {
+		c.Trouble(time.Now(), "%s may not be the cluster of the process (%s): --context or --server choose another one", cluster.ServerName(v.Config.Host), r.Doubt)
 	}
 	if r.Cluster != "" {
-		c.Trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, cluster.ServerName(v.config.Host))
+		c.Trouble(time.Now(), "the informer is of cluster %s of the process: see that %s is that one", r.Cluster, cluster.ServerName(v.Config.Host))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/failure"
@@ -25,7 +26,7 @@ import (
 
 // churnFlags are those of churn.
 type churnFlags struct {
-	sightFlags
+	sight.Flags
 	period time.Duration
 	limit  int
 	keep   []string
@@ -74,8 +75,8 @@ no fields in that.
   informer-debug churn --attach pod/janitor-0 -n ops`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	flags.add(cmd)
-	flags.replay.Add(cmd, "")
+	flags.Add(cmd)
+	flags.Replay.Add(cmd, "")
 	cmd.Flags().DurationVar(&flags.period, "for", time.Minute, "how long to watch")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "how many objects, fields and managers to show; 0 is all that were counted")
 	cmd.Flags().StringArrayVar(&flags.keep, "keep", nil, "fields that an informer would keep, such as spec.nodeName,status.phase; may be repeated")
@@ -88,7 +89,7 @@ no fields in that.
 		switch {
 		case flags.To != "":
 			return flags.attached(cmd.Context(), s, types)
-		case flags.replay.File != "":
+		case flags.Replay.File != "":
 			return flags.replayed(cmd.Context(), s, types)
 		}
 		return flags.run(cmd.Context(), s, types)
@@ -97,7 +98,7 @@ no fields in that.
 }
 
 func (f *churnFlags) check() error {
-	if err := f.sightFlags.check(); err != nil {
+	if err := f.Flags.Check(); err != nil {
 		return err
 	}
 	switch {
@@ -107,9 +108,9 @@ func (f *churnFlags) check() error {
 		return exit.Usage("--limit is %d: want 0 or more", f.limit)
 	case slices.Contains(f.keep, ""):
 		return exit.Usage("--keep is empty: name fields, such as spec.nodeName")
-	case f.To != "" && (f.selector != "" || len(f.keep) > 0):
+	case f.To != "" && (f.Selector != "" || len(f.keep) > 0):
 		return exit.Usage("--selector and --keep make no sense with --attach: the process tells of keys and no objects")
-	case f.replay.File != "" && f.selector != "":
+	case f.Replay.File != "" && f.Selector != "":
 		return exit.Usage("--selector makes no sense with --replay: the recorded informers said what they watched")
 	}
 	return nil
@@ -118,7 +119,7 @@ func (f *churnFlags) check() error {
 // run watches all TYPEs at once.
 func (f *churnFlags) run(ctx context.Context, s terminal.Streams, types string) error {
 	console := terminal.NewConsole(s, false)
-	_, targets, err := f.targets(ctx, s, types, console)
+	_, targets, err := f.Targets(ctx, s, types, console)
 	if err != nil {
 		return exit.Unfinished(ctx, 0, err)
 	}
@@ -140,7 +141,7 @@ func (f *churnFlags) watch(ctx context.Context, s terminal.Streams, targets []cl
 			return err
 		}
 		opts := reflector.Options{
-			LabelSelector: f.labels, FieldSelector: f.fields, Initial: reflector.List, PageSize: churnPage,
+			LabelSelector: f.Labels, FieldSelector: f.Fields, Initial: reflector.List, PageSize: churnPage,
 			OnState: func(s reflector.Status) { at.ShowState(console, s) },
 			OnError: func(_ context.Context, e *failure.Failure) failure.Verdict { return cluster.Judge(e, c.isSynced()) },
 		}

@@ -39,12 +39,12 @@ func churnOf(t *testing.T, srv *apiserver.Server, types string, flags churnFlags
 	defer client.CloseIdleConnections()
 	var stdout, stderr debugtest.Transcript
 	s := debugtest.Onto(&stdout, &stderr)
-	flags.allNamespaces, flags.output.Value = true, "jsonl"
+	flags.AllNamespaces, flags.output.Value = true, "jsonl"
 	if flags.period == 0 {
 		flags.period = time.Minute
 	}
 	require.NoError(t, flags.check())
-	targets, err := flags.targetsOf(t.Context(), cfg, types, nil)
+	targets, err := flags.TargetsOf(t.Context(), cfg, types, nil)
 	require.NoError(t, err)
 	defer targets[0].Client.CloseIdleConnections()
 	ctx, end := context.WithCancel(t.Context())

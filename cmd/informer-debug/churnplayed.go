@@ -20,7 +20,7 @@ import (
 // replayed looks at all that a recording has of the TYPEs.
 func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types string) error {
 	console := terminal.NewConsole(s, false)
-	p, err := f.replay.Open(types, f.Namespace, console)
+	p, err := f.Replay.Open(types, f.Namespace, console)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner,
 		return churner{}, err
 	}
 	opts := reflector.Options{
-		Timing:  f.replay.Timing(),
+		Timing:  f.Replay.Timing(),
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return playback.Judge(f) },
 	}
 	if opts.LabelSelector, opts.FieldSelector, err = playback.Selectors(q); err != nil {

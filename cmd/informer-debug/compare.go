@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -221,7 +222,7 @@ func differences(c *cached, s *served) (found []difference) {
 		switch {
 		case !ok:
 			found = append(found, difference{Kind: kindMissing, Key: key, Served: is})
-		case has == is, newer(has.RV, s.rv):
+		case has == is, sight.Newer(has.RV, s.rv):
 		case has.UID != is.UID:
 			found = append(found, difference{Kind: kindUID, Key: key, Cached: has, Served: is})
 		default:
@@ -229,7 +230,7 @@ func differences(c *cached, s *served) (found []difference) {
 		}
 	}
 	for key, has := range c.objects {
-		if _, ok := s.objects[key]; !ok && s.covers(key) && !newer(has.RV, s.rv) {
+		if _, ok := s.objects[key]; !ok && s.covers(key) && !sight.Newer(has.RV, s.rv) {
 			found = append(found, difference{Kind: kindGhost, Key: key, Cached: has})
 		}
 	}
@@ -245,7 +246,7 @@ func doubt(c *cached, s *served) string {
 		}
 	}
 	switch {
-	case newer(c.rv, s.rv):
+	case sight.Newer(c.rv, s.rv):
 		return fmt.Sprintf("the cache was at version %s when the server was at %s", c.rv, s.rv)
 	case len(c.objects) > 0 && len(s.objects) > 0 && alike == 0:
 		return "no object of the cache has the UID that it has on the server"

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -19,13 +20,13 @@ func TestCheckWaitsForABookmarkOrGivesUp(t *testing.T) {
 			srv, cfg := debugtest.Bubbled(t)
 			var stdout, stderr debugtest.Transcript
 			s := debugtest.Onto(&stdout, &stderr)
-			var look sightFlags
-			look.allNamespaces = true
-			require.NoError(t, look.check())
-			v, err := look.openCluster(t.Context(), cfg, "pods", nil)
+			var look sight.Flags
+			look.AllNamespaces = true
+			require.NoError(t, look.Check())
+			v, err := look.OpenCluster(t.Context(), cfg, "pods", nil)
 			require.NoError(t, err)
-			defer v.close()
-			require.NoError(t, v.wait(t.Context()))
+			defer v.Close()
+			require.NoError(t, v.Wait(t.Context()))
 			srv.SetStuck(true)
 			debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-2"}, corev1.PodPending)
 			time.AfterFunc(stuck, func() { srv.SetStuck(false) })

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -22,7 +23,7 @@ import (
 
 // costFlags are those of cost.
 type costFlags struct {
-	sightFlags
+	sight.Flags
 	sample int
 	qps    float64
 	keep   string
@@ -66,7 +67,7 @@ read, no more than ` + fmt.Sprint(mostSkipped) + ` objects at a time. What came 
   informer-debug cost all --sample 2000 -o json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	flags.add(cmd)
+	flags.Add(cmd)
 	playback.Refuse(cmd, "cost reads samples of a cluster; informer-debug churn --replay %s says what Keep would save of what was recorded")
 	_ = cmd.Flags().MarkHidden("attach") // it fails only for a flag that does not exist
 	_ = cmd.Flags().MarkHidden("all-namespaces")
@@ -87,10 +88,10 @@ func (f *costFlags) check() error {
 	if f.To != "" {
 		return exit.Usage("cost reads a cluster: what the caches of a process have, \"informer-debug get --attach\" shows")
 	}
-	if err := f.sightFlags.check(); err != nil {
+	if err := f.Flags.Check(); err != nil {
 		return err
 	}
-	f.allNamespaces = f.Namespace == ""
+	f.AllNamespaces = f.Namespace == ""
 	switch {
 	case f.sample <= 0 || f.sample > mostSample:
 		return exit.Usage("--sample is %d: want 1 to %d", f.sample, mostSample)
@@ -109,7 +110,7 @@ func (f *costFlags) run(ctx context.Context, s terminal.Streams, types string) e
 	if types == "" || types == "all" {
 		cfg, targets, err = f.everything(ctx, c)
 	} else {
-		cfg, targets, err = f.targets(ctx, s, types, c)
+		cfg, targets, err = f.Targets(ctx, s, types, c)
 	}
 	if err != nil {
 		return exit.Unfinished(ctx, 0, err)

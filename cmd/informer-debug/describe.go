@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -26,7 +27,7 @@ import (
 )
 
 func newDescribe(s terminal.Streams) *cobra.Command {
-	var look sightFlags
+	var look sight.Flags
 	var last int
 	cmd := &cobra.Command{
 		Use:   "describe TYPE/NAME",
@@ -37,7 +38,7 @@ handlers and controllers are behind, and what the flight recorder remembers of t
 cache leaves out on purpose shows as a difference, too. Fields are compared where the process shows
 contents, and of Secrets never. Events need the verb list on events; without it describe says so.
 
-` + sightHelp + `
+` + sight.Help + `
 ` + playback.Help + ` describe shows what became of the object: there is no server to compare with.
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods. The
@@ -52,12 +53,12 @@ about TLS concern the process alone.
   informer-debug describe pods/web-1 -n shop --replay bug.recording`,
 		Args: cobra.ExactArgs(1),
 	}
-	look.add(cmd)
-	look.replay.Add(cmd, "")
-	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true}).arguments
+	look.Add(cmd)
+	look.Replay.Add(cmd, "")
+	cmd.ValidArgsFunction = (&sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true}).Arguments
 	cmd.Flags().IntVar(&last, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := look.check(); err != nil {
+		if err := look.Check(); err != nil {
 			return err
 		}
 		return runDescribe(cmd.Context(), s, &look, args[0], last)
@@ -65,45 +66,45 @@ about TLS concern the process alone.
 	return cmd
 }
 
-func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg string, last int) error {
+func runDescribe(ctx context.Context, s terminal.Streams, look *sight.Flags, arg string, last int) error {
 	types, name, _ := strings.Cut(arg, "/")
 	switch {
 	case types == "" || name == "" || strings.Contains(name, "/"):
 		return exit.Usage("%q: want TYPE/NAME", arg)
-	case look.allNamespaces:
+	case look.AllNamespaces:
 		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	case last < 0:
 		return exit.Usage("--last is %d: want 0 or more", last)
 	}
-	if look.To == "" && look.replay.File == "" {
-		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
+	if look.To == "" && look.Replay.File == "" {
+		look.Fields = fields.AndSelectors(look.Fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
-	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
+	v, err := look.Open(ctx, s, types, terminal.NewConsole(s, false))
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	if err := v.wait(ctx); err != nil {
+	defer v.Close()
+	if err := v.Wait(ctx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
 	}
-	if v.played != nil {
+	if v.Played != nil {
 		return describeRecorded(ctx, v, s.Out, types, name, last)
 	}
-	at, err := v.server(s)
+	at, err := v.Server(s)
 	if err != nil {
 		return err
 	}
-	if v.client == nil {
+	if v.Client == nil {
 		defer at.Client.CloseIdleConnections()
 	}
-	status, err := v.process.Status(ctx)
+	status, err := v.Process.Status(ctx)
 	if err != nil {
-		return v.unanswered(ctx, err)
+		return v.Unanswered(ctx, err)
 	}
-	informers, err := chosen(status.Informers, types, look.To != "")
+	informers, err := sight.Choose(status.Informers, types, look.To != "")
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sightFlags, arg 
 
 // description is an object as a cache and as the server have it.
 type description struct {
-	sight    *sight
+	sight    *sight.Sight
 	at       cluster.Target
 	informer *debug.Informer
 	status   *debug.Status
@@ -133,29 +134,29 @@ type description struct {
 
 // read asks the cache first, so that the server's state is not the older one.
 func (d *description) read(ctx context.Context, name string) error {
-	scopes, err := scopesOf(d.informer)
+	scopes, err := sight.Scopes(d.informer)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	mapping, err := d.at.Resolve(ctx, scopes[0].resource, cluster.Patience(d.sight.config), d.console)
+	mapping, err := d.at.Resolve(ctx, scopes[0].Resource, cluster.Patience(d.sight.Config), d.console)
 	if err != nil {
 		return d.at.Unavailable(cluster.RootCause(err), err)
 	}
 	if d.key.Name = name; mapping.Namespaced {
-		d.key.Namespace = d.sight.namespace(0)
+		d.key.Namespace = d.sight.Namespace(0)
 		if d.key.Namespace == "" && len(scopes) == 1 {
-			d.key.Namespace = scopes[0].namespace
+			d.key.Namespace = scopes[0].Namespace
 		}
 		if d.key.Namespace == "" {
 			return exit.Usage("%s is in a namespace: say which with -n", d.called)
 		}
 	}
-	d.cached, err = d.sight.process.Object(ctx, d.informer.Which(), d.key)
+	d.cached, err = d.sight.Process.Object(ctx, d.informer.Which(), d.key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound {
 		d.cached, err = nil, nil
 	}
 	if err != nil {
-		return d.sight.unanswered(ctx, err)
+		return d.sight.Unanswered(ctx, err)
 	}
 	d.served, err = rest.ResourceForMapping[*unstructured.Unstructured](d.at.Client, mapping).Get(ctx, d.key, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -197,7 +198,7 @@ func (d *description) write(ctx context.Context, w io.Writer, last int) error {
 		fmt.Fprintf(&b, "  %s\n", terminal.OneLine(change.Text(true)))
 	}
 	d.events.write(&b)
-	if d.sight.flags.To != "" {
+	if d.sight.Flags.To != "" {
 		d.readers(ctx, &b)
 		d.timeline(ctx, &b, last)
 	}
@@ -218,13 +219,13 @@ func (d *description) verdict() string {
 		if object.ReachedRV(upTo, rv) {
 			return "the cache is complete up to version " + upTo + ", and should have it: see informer-debug check"
 		}
-		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change is on its way" + trouble(d.informer)
+		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change is on its way" + sight.Trouble(d.informer)
 	}
 	switch {
 	case d.cached == nil:
 		return fmt.Sprintf("%s is on the server and not in the cache, for a selector or because %s.", d.called, way(d.served.GetResourceVersion()))
 	case d.served == nil:
-		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", d.called, terminal.OrDash(upTo), trouble(d.informer))
+		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", d.called, terminal.OrDash(upTo), sight.Trouble(d.informer))
 	}
 	has, is := d.cached.Head, d.served
 	switch rv := is.GetResourceVersion(); {
@@ -232,7 +233,7 @@ func (d *description) verdict() string {
 		return fmt.Sprintf("%s was deleted and made again, and the cache has the one before: %s.", d.called, way(rv))
 	case has.RV == rv:
 		return fmt.Sprintf("The cache has %s as the server has it, with version %s.", d.called, rv)
-	case newer(has.RV, rv):
+	case sight.Newer(has.RV, rv):
 		return fmt.Sprintf("The cache has version %s of %s, and the server answers with version %s, which is older: see that it is the same cluster.", has.RV, d.called, rv)
 	default:
 		return fmt.Sprintf("The cache has version %s of %s, and the server version %s: %s.", has.RV, d.called, rv, way(rv))

@@ -66,7 +66,7 @@ func (d *description) readers(ctx context.Context, b *strings.Builder) {
 	if len(d.status.Controllers) == 0 {
 		return
 	}
-	why, err := d.sight.process.Why(ctx, d.informer.Reflector.Resource, "", d.key)
+	why, err := d.sight.Process.Why(ctx, d.informer.Reflector.Resource, "", d.key)
 	if err != nil {
 		fmt.Fprintf(b, "%s\n", terminal.OneLine("Controllers: "+err.Error()))
 		return
@@ -82,7 +82,7 @@ func (d *description) timeline(ctx context.Context, b *strings.Builder, last int
 	if last == 0 {
 		return
 	}
-	timeline, err := d.sight.process.Timeline(ctx, d.informer.Reflector.Resource, d.key)
+	timeline, err := d.sight.Process.Timeline(ctx, d.informer.Reflector.Resource, d.key)
 	if err != nil {
 		fmt.Fprintf(b, "%s\n", terminal.OneLine("Events: "+err.Error()))
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -32,7 +33,7 @@ type rowChange struct {
 
 // follow shows what one informer has, or one object of it, and what changes.
 func (g *getter) follow(ctx context.Context, types, name string) error {
-	names := g.sight.names(types)
+	names := g.sight.Names(types)
 	if len(names) != 1 {
 		return exit.Usage("%q means %d informers: --watch follows one TYPE", types, len(names))
 	}
@@ -49,7 +50,7 @@ func (g *getter) follow(ctx context.Context, types, name string) error {
 			return false
 		}
 	}
-	if g.sight.flags.To == "" {
+	if g.sight.Flags.To == "" {
 		g.listen(name, send)
 	} else {
 		p := &poll{getter: g, which: debug.Which{Informer: names[0], Type: g.typ, Cluster: g.cluster}, name: name, send: send}
@@ -168,9 +169,9 @@ func (g *getter) addRow(c rowChange) (err error) {
 
 // listen sends what an informer of one's own tells: each change.
 func (g *getter) listen(name string, send func(rowChange) bool) {
-	o := g.sight.informers[0]
-	of := o.informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // as those of a cluster are
-	resource := resourceOf(o.Status().Reflector.Resource)
+	o := g.sight.Informers[0]
+	of := o.Informer.(*sharedinformer.Informer[*unstructured.Unstructured]) // as those of a cluster are
+	resource := sight.Resource(o.Status().Reflector.Resource)
 	handler := sharedinformer.HandlerFunc[*unstructured.Unstructured](func(_ context.Context, e sharedinformer.Event[*unstructured.Unstructured]) error {
 		if name != "" && e.Object.GetName() != name || !strings.Contains(e.Object.GetName(), g.search) {
 			return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
@@ -87,7 +88,7 @@ func (f *getFlags) check() error {
 }
 
 func newGet(s terminal.Streams) *cobra.Command {
-	var look sightFlags
+	var look sight.Flags
 	var flags getFlags
 	cmd := &cobra.Command{
 		Use:   "get [TYPE [NAME] | TYPE/NAME]",
@@ -111,7 +112,7 @@ change is shown on a cluster; of a process that changes faster than it tells, th
 Of Secrets, and of all objects of a process without debug.Options.Contents, only the metadata
 is known that every head has: stderr says so, and -o json shows a PartialObjectMetadata.
 
-` + sightHelp + `
+` + sight.Help + `
 ` + playback.Help + ` get shows what there was at its end.
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
@@ -130,14 +131,14 @@ TYPE get lists the informers.
   informer-debug get nodes -o jsonpath='{.items[*].status.addresses[?(@.type=="InternalIP")].address}'`,
 		Args: cobra.MaximumNArgs(2),
 	}
-	look.add(cmd)
-	look.replay.Add(cmd, "")
-	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true, second: true}).arguments
+	look.Add(cmd)
+	look.Replay.Add(cmd, "")
+	cmd.ValidArgsFunction = (&sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true, Second: true}).Arguments
 	flags.add(cmd)
 	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{output.Wide, output.JSON, output.JSONL, output.YAML, output.Name, output.JSONPath + "=", output.Columns + "=", output.Template + "="}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(look.check(), flags.check()); err != nil {
+		if err := errors.Join(look.Check(), flags.check()); err != nil {
 			return err
 		}
 		ctx, cancel := exit.Limited(cmd.Context(), flags.timeout)
@@ -158,7 +159,7 @@ TYPE get lists the informers.
 	return cmd
 }
 
-func runGet(ctx context.Context, s terminal.Streams, look *sightFlags, flags *getFlags, args []string) error {
+func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *getFlags, args []string) error {
 	var types, name string
 	named := len(args) == 2
 	switch len(args) {
@@ -170,25 +171,25 @@ func runGet(ctx context.Context, s terminal.Streams, look *sightFlags, flags *ge
 	if strings.Contains(name, "/") || len(args) > 0 && types == "" || named && name == "" {
 		return exit.Usage("%q: want TYPE, TYPE NAME or TYPE/NAME", strings.Join(args, " "))
 	}
-	if name != "" && look.allNamespaces {
+	if name != "" && look.AllNamespaces {
 		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	}
 	if name != "" && look.To == "" { // the others need not be listed
-		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", name))
+		look.Fields = fields.AndSelectors(look.Fields, fields.OneTermEqualSelector("metadata.name", name))
 	}
-	if flags.watch && look.replay.File != "" {
-		return exit.Usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.replay.File)
+	if flags.watch && look.Replay.File != "" {
+		return exit.Usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.Replay.File)
 	}
-	v, err := look.open(ctx, s, types, terminal.NewConsole(s, false))
+	v, err := look.Open(ctx, s, types, terminal.NewConsole(s, false))
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	if err := v.wait(ctx); err != nil {
+	defer v.Close()
+	if err := v.Wait(ctx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
-		return flags.overBefore(ctx, v.unsynced())
+		return flags.overBefore(ctx, v.Unsynced())
 	}
 	g := getter{getFlags: flags, Streams: s, sight: v, console: terminal.NewConsole(s, false)}
 	if types == "" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -20,7 +21,7 @@ import (
 type getter struct {
 	*getFlags
 	terminal.Streams
-	sight   *sight
+	sight   *sight.Sight
 	console *terminal.Console
 
 	rows    *terminal.Table // that --watch adds to
@@ -34,7 +35,7 @@ type group []item
 func (g *getter) objects(ctx context.Context, types, name string) error {
 	trees := g.output.NeedsObjects() || g.order != nil
 	var groups []group
-	for n, informer := range g.sight.names(types) {
+	for n, informer := range g.sight.Names(types) {
 		which := debug.Which{Informer: informer, Type: g.typ, Cluster: g.cluster}
 		var found group
 		var err error
@@ -42,7 +43,7 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 			found, err = readAll(ctx, g.sight, which, g.search, trees)
 		} else {
 			var one *item
-			if one, err = readObject(ctx, g.sight, which, object.Key{Namespace: g.sight.namespace(n), Name: name}, true); one != nil {
+			if one, err = readObject(ctx, g.sight, which, object.Key{Namespace: g.sight.Namespace(n), Name: name}, true); one != nil {
 				found = group{*one}
 			}
 		}
@@ -82,9 +83,9 @@ func (g *getter) noteWithheld(groups []group) {
 // noteNothing says that there is nothing, and why that may be.
 func (g *getter) noteNothing(ctx context.Context, types string) {
 	g.console.State(time.Now(), "%-12s  no %s are in the cache", "nothing", types)
-	for _, o := range g.sight.informers {
-		if o.target.Namespace != "" && g.sight.played == nil {
-			o.target.DoubtNamespace(ctx, g.console)
+	for _, o := range g.sight.Informers {
+		if o.Target.Namespace != "" && g.sight.Played == nil {
+			o.Target.DoubtNamespace(ctx, g.console)
 			return
 		}
 	}
@@ -119,8 +120,8 @@ func (g *getter) print(ctx context.Context, groups []group, single bool) error {
 				fmt.Fprintln(g.Out) // an error is that of the next line
 			}
 			done, err := false, error(nil)
-			if g.serverPrint && g.sight.flags.To == "" && g.sight.played == nil {
-				done, err = g.asServerPrints(ctx, &g.sight.informers[n], all)
+			if g.serverPrint && g.sight.Flags.To == "" && g.sight.Played == nil {
+				done, err = g.asServerPrints(ctx, &g.sight.Informers[n], all)
 			}
 			if err == nil && !done {
 				err = g.heads(all)

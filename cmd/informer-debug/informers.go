@@ -19,9 +19,9 @@ func (g *getter) informers(ctx context.Context) error {
 	if g.order != nil || g.showLabels || len(g.labelColumns) > 0 {
 		return exit.Usage("--sort-by, --show-labels and --label-columns are about objects: name a TYPE")
 	}
-	status, err := g.sight.process.Status(ctx)
+	status, err := g.sight.Process.Status(ctx)
 	if err != nil {
-		return g.sight.unanswered(ctx, err)
+		return g.sight.Unanswered(ctx, err)
 	}
 	switch {
 	case g.output.Form == output.JSON:

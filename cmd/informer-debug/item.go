@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -27,15 +28,15 @@ type item struct {
 
 // readObject reads an object of a cache, with its tree if that is wanted. It is nil where the
 // cache does not have it any more, and anyway is false.
-func readObject(ctx context.Context, v *sight, which debug.Which, key object.Key, anyway bool) (*item, error) {
-	o, err := v.process.Object(ctx, which, key)
+func readObject(ctx context.Context, v *sight.Sight, which debug.Which, key object.Key, anyway bool) (*item, error) {
+	o, err := v.Process.Object(ctx, which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && !anyway && refused.Code == http.StatusNotFound {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, v.unanswered(ctx, err)
+		return nil, v.Unanswered(ctx, err)
 	}
-	one := &item{resource: resourceOf(o.Informer), head: o.Head, withheld: o.Withheld}
+	one := &item{resource: sight.Resource(o.Informer), head: o.Head, withheld: o.Withheld}
 	if o.Contents == nil {
 		one.tree = metadataOf(&o.Head)
 		return one, nil
@@ -77,15 +78,15 @@ func metadataOf(h *debug.Head) map[string]any {
 }
 
 // readAll reads what a cache holds, page by page.
-func readAll(ctx context.Context, v *sight, which debug.Which, search string, trees bool) (all []item, err error) {
-	page := debug.Page{Namespace: v.flags.Namespace, Selector: v.flags.selector, Search: search, Limit: 500}
+func readAll(ctx context.Context, v *sight.Sight, which debug.Which, search string, trees bool) (all []item, err error) {
+	page := debug.Page{Namespace: v.Flags.Namespace, Selector: v.Flags.Selector, Search: search, Limit: 500}
 	for {
-		objects, err := v.process.Objects(ctx, which, page)
+		objects, err := v.Process.Objects(ctx, which, page)
 		if err != nil {
-			return nil, v.unanswered(ctx, err)
+			return nil, v.Unanswered(ctx, err)
 		}
 		for _, h := range objects.Heads {
-			one := &item{resource: resourceOf(objects.Informer), head: h}
+			one := &item{resource: sight.Resource(objects.Informer), head: h}
 			if trees {
 				if one, err = readObject(ctx, v, which, object.Key{Namespace: h.Namespace, Name: h.Name}, false); err != nil {
 					return nil, err

@@ -52,9 +52,9 @@ func (p *poll) run(ctx context.Context) {
 
 // stream passes events on until there are no more.
 func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
-	for e, err := range p.sight.process.Events(ctx, p.which.Informer, object.Key{}) {
+	for e, err := range p.sight.Process.Events(ctx, p.which.Informer, object.Key{}) {
 		if err != nil {
-			return p.sight.unanswered(ctx, err)
+			return p.sight.Unanswered(ctx, err)
 		}
 		select {
 		case events <- e:
@@ -62,7 +62,7 @@ func (p *poll) stream(ctx context.Context, events chan<- debug.Event) error {
 			return nil
 		}
 	}
-	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", p.sight.called, attach.ErrEnded)}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", p.sight.Called, attach.ErrEnded)}
 }
 
 func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-chan error) error {
@@ -94,7 +94,7 @@ func (p *poll) follow(ctx context.Context, events <-chan debug.Event, ended <-ch
 
 // wants reports whether an object of that key may be shown.
 func (p *poll) wants(key object.Key) bool {
-	namespace := p.sight.flags.Namespace
+	namespace := p.sight.Flags.Namespace
 	return (namespace == "" || key.Namespace == namespace) && (p.name == "" || key.Name == p.name) && strings.Contains(key.Name, p.search)
 }
 
@@ -138,7 +138,7 @@ func (p *poll) one(ctx context.Context, key object.Key) error {
 	if err != nil {
 		return err
 	}
-	if now != nil && !p.sight.flags.labels.Matches(labels.Set(now.head.Labels)) {
+	if now != nil && !p.sight.Flags.Labels.Matches(labels.Set(now.head.Labels)) {
 		now = nil
 	}
 	p.is(key, now)

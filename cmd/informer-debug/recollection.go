@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
@@ -24,34 +25,34 @@ type recollection struct {
 }
 
 // describeRecorded shows what became of an object in a recording.
-func describeRecorded(ctx context.Context, v *sight, w io.Writer, types, name string, last int) error {
-	found, err := v.recordedAs(types)
+func describeRecorded(ctx context.Context, v *sight.Sight, w io.Writer, types, name string, last int) error {
+	found, err := v.RecordedAs(types)
 	switch {
 	case err != nil:
 		return err
 	case len(found) != 1:
-		return exit.Usage("%q means %d informers of %s: want one; -n may choose among them", types, len(found), v.called)
+		return exit.Usage("%q means %d informers of %s: want one; -n may choose among them", types, len(found), v.Called)
 	}
 	o := &found[0]
-	key := object.Key{Namespace: o.recordedNamespace(v.flags.Namespace), Name: name}
-	if key.Namespace == "" && o.target.Mapping.Namespaced {
+	key := object.Key{Namespace: o.RecordedNamespace(v.Flags.Namespace), Name: name}
+	if key.Namespace == "" && o.Target.Mapping.Namespaced {
 		return exit.Usage("%s/%s is in a namespace: say which with -n", types, name)
 	}
-	r := recollection{called: types + "/" + name, informer: &debug.Informer{Status: o.informer.Status()}}
+	r := recollection{called: types + "/" + name, informer: &debug.Informer{Status: o.Informer.Status()}}
 	which := r.informer.Which()
-	r.cached, err = v.process.Object(ctx, which, key)
+	r.cached, err = v.Process.Object(ctx, which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound {
 		r.cached, err = nil, nil
 	}
 	if err != nil {
-		return v.unanswered(ctx, err)
+		return v.Unanswered(ctx, err)
 	}
-	timeline, err := v.process.Timeline(ctx, which.Informer, key)
+	timeline, err := v.Process.Timeline(ctx, which.Informer, key)
 	if err != nil {
-		return v.unanswered(ctx, err)
+		return v.Unanswered(ctx, err)
 	}
 	if r.entries = timeline.Entries; r.cached == nil && len(r.entries) == 0 {
-		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing is known of %s: it is not in the cache at the end of %s, and in no change before", r.called, v.called)}
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("nothing is known of %s: it is not in the cache at the end of %s, and in no change before", r.called, v.Called)}
 	}
 	return exit.Unwritten(r.write(w, last))
 }

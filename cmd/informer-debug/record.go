@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -21,7 +22,7 @@ import (
 
 // recordFlags say what to record, and into what.
 type recordFlags struct {
-	sight    sightFlags
+	sight    sight.Flags
 	file     string
 	maxSize  string
 	secrets  bool
@@ -31,13 +32,13 @@ type recordFlags struct {
 }
 
 func (f *recordFlags) check() error {
-	if err := f.sight.check(); err != nil {
+	if err := f.sight.Check(); err != nil {
 		return err
 	}
 	switch {
 	case f.file == "":
 		return exit.Usage("name the file to write with -o, for example -o bug.recording")
-	case f.sight.To != "" && (f.sight.allNamespaces || f.sight.selector != ""):
+	case f.sight.To != "" && (f.sight.AllNamespaces || f.sight.Selector != ""):
 		return exit.Usage("-A and -l make no sense with --attach: the process says what it records")
 	case f.sight.To != "" && f.secrets:
 		return exit.Usage("--include-secrets makes no sense with --attach: a process does not show what Secrets hold; copy the file that it writes")
@@ -67,7 +68,7 @@ Credentials are not written. Of Secrets only times and sizes are, unless you say
 --include-secrets. Everything else is written as it is: treat FILE as you treat the
 objects. A recording that FILE has already is kept as FILE.previous.
 
-` + sightHelp + `
+` + sight.Help + `
 
 With --attach it takes the recording of a process that keeps one (config.Config.Recorder) and shows
 contents: what the process received so far, and then what comes, until Ctrl-C, --duration, or
@@ -116,11 +117,11 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 	s.Connect.Add(cmd)
 	flags.StringVar(&s.To, "attach", "", "process whose recording to take: URL, unix:PATH or pod/NAME[:PORT]")
 	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or of the pod")
-	flags.BoolVarP(&s.allNamespaces, "all-namespaces", "A", false, "record all namespaces")
-	flags.StringVarP(&s.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
-	flags.StringVar(&s.fieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
+	flags.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "record all namespaces")
+	flags.StringVarP(&s.Selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
+	flags.StringVar(&s.FieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")
 	flags.StringVarP(&f.file, "file", "o", "", "file to write")
-	(&completer{attach: &s.Flags, namespace: &s.Namespace, more: true}).register(cmd)
+	(&sight.Completer{Attach: &s.Flags, Namespace: &s.Namespace, More: true}).Register(cmd)
 	flags.StringVar(&f.maxSize, "max-size", "", "how large the file may become, before the oldest requests are left out (default 256Mi)")
 	flags.BoolVar(&f.secrets, "include-secrets", false, "write what Secrets hold, too")
 	flags.DurationVar(&f.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
@@ -192,17 +193,17 @@ func (f *recordFlags) limited(ctx context.Context) (context.Context, context.Can
 func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *terminal.Console, recorder *recording.Recorder) error {
 	ctx, cancel := f.limited(ctx)
 	defer cancel()
-	v, err := f.sight.openCluster(ctx, cfg, types, c)
+	v, err := f.sight.OpenCluster(ctx, cfg, types, c)
 	if err != nil {
 		return endedWell(ctx, err)
 	}
-	defer v.close()
-	if err := v.wait(ctx); err != nil {
+	defer v.Close()
+	if err := v.Wait(ctx); err != nil {
 		return endedWell(ctx, err)
 	}
-	for _, o := range v.informers {
-		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.target, o.Status().Objects)
-		if object.ResourceName(o.target.Mapping.Resource) == "secrets" && !f.secrets {
+	for _, o := range v.Informers {
+		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.Target, o.Status().Objects)
+		if object.ResourceName(o.Target.Mapping.Resource) == "secrets" && !f.secrets {
 			c.Trouble(time.Now(), "%-12s  what Secrets hold is left out: --include-secrets records it", "recording")
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/factory"
@@ -35,7 +36,7 @@ func recordBubbled(t *testing.T, file string) (said string) {
 	var stdout, stderr debugtest.Transcript
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"}, Data: map[string][]byte{"a": []byte("hunter2")}})
 	require.NoError(t, err)
-	f := recordFlags{file: file, duration: 10 * time.Minute, maxSize: "1Mi", sight: sightFlags{allNamespaces: true}}
+	f := recordFlags{file: file, duration: 10 * time.Minute, maxSize: "1Mi", sight: sight.Flags{AllNamespaces: true}}
 	require.NoError(t, f.check())
 	go func() {
 		time.Sleep(time.Minute)

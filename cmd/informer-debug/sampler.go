@@ -222,7 +222,7 @@ func (s *sample) getWith(ctx context.Context, limit int, accept string, read fun
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no whole answer within %s", answerWithin))
 	defer cancel()
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
-	for name, value := range map[string]string{"continue": s.next, "labelSelector": s.r.flags.selector, "fieldSelector": s.r.flags.fieldSelector} {
+	for name, value := range map[string]string{"continue": s.next, "labelSelector": s.r.flags.Selector, "fieldSelector": s.r.flags.FieldSelector} {
 		if value != "" {
 			query.Set(name, value)
 		}

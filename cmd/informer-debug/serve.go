@@ -12,13 +12,14 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/serving"
 )
 
 func newServe(s terminal.Streams) *cobra.Command {
-	var look sightFlags
+	var look sight.Flags
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "serve [TYPE...]",
@@ -27,7 +28,7 @@ func newServe(s terminal.Streams) *cobra.Command {
 their handlers and controllers do, and what happens to one object. It prints the address.
 Nobody else can open it, unless --listen says so.
 
-` + sightHelp + `
+` + sight.Help + `
 ` + playback.Help + `
 
 With --attach it shows that process, and passes nothing to it but questions.
@@ -39,11 +40,11 @@ With --attach it shows that process, and passes nothing to it but questions.
   informer-debug serve --attach http://localhost:6060
   informer-debug serve --attach pod/janitor-0:6060 -n ops --listen 127.0.0.1:8000`,
 	}
-	look.add(cmd)
-	look.replay.Add(cmd, "1")
+	look.Add(cmd)
+	look.Replay.Add(cmd, "1")
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to serve at; port 0 is any that is free")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := look.check(); err != nil {
+		if err := look.Check(); err != nil {
 			return err
 		}
 		if look.To != "" && len(args) > 0 {
@@ -54,21 +55,21 @@ With --attach it shows that process, and passes nothing to it but questions.
 	return cmd
 }
 
-func runServe(ctx context.Context, s terminal.Streams, look *sightFlags, types, listen string) error {
+func runServe(ctx context.Context, s terminal.Streams, look *sight.Flags, types, listen string) error {
 	c := terminal.NewConsole(s, false)
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return exit.Usage("--listen %q: want HOST:PORT, such as 127.0.0.1:8000", listen)
 	}
-	v, err := look.open(ctx, s, types, c)
+	v, err := look.Open(ctx, s, types, c)
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	if _, err := v.process.Status(ctx); err != nil {
-		return exit.UnlessLeft(v.unanswered(ctx, err))
+	defer v.Close()
+	if _, err := v.Process.Status(ctx); err != nil {
+		return exit.UnlessLeft(v.Unanswered(ctx, err))
 	}
-	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.process)), Logger: c.Logger(), Drain: time.Second})
+	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.Process)), Logger: c.Logger(), Drain: time.Second})
 	if err != nil {
 		return exit.Usage("--listen: %w", err)
 	}
@@ -79,7 +80,7 @@ func runServe(ctx context.Context, s terminal.Streams, look *sightFlags, types, 
 	if !at.IP.IsLoopback() {
 		c.Trouble(time.Now(), "whoever reaches %s can read what this shows", at)
 	}
-	if _, err := fmt.Fprintf(s.Out, "%s at http://%s%s\n", terminal.OneLine(v.called), at, debug.Path); err != nil {
+	if _, err := fmt.Fprintf(s.Out, "%s at http://%s%s\n", terminal.OneLine(v.Called), at, debug.Path); err != nil {
 		server.Close()
 		return exit.Unwritten(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
@@ -31,7 +32,7 @@ func (s *served) covers(key object.Key) bool { return s.only == nil || s.only[ke
 
 // part is one scope of an informer, and where its objects are listed.
 type part struct {
-	scope
+	sight.Scope
 	resource *rest.Resource[*metav1.PartialObjectMetadata]
 }
 
@@ -55,9 +56,9 @@ func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served,
 			continue
 		}
 		for key := range keys {
-			of := part{p.scope, p.resource}
+			of := part{p.Scope, p.resource}
 			if key.Namespace != "" {
-				narrowed, ok := p.within(key.Namespace)
+				narrowed, ok := p.Within(key.Namespace)
 				if !ok {
 					continue
 				}
@@ -74,7 +75,7 @@ func read(ctx context.Context, parts []part, keys map[object.Key]bool) (*served,
 // read adds what one list has.
 func (p part) read(ctx context.Context, name string, to *served) error {
 	for try := 1; ; try++ {
-		list := p.resource.List(ctx, p.list(name))
+		list := p.resource.List(ctx, p.List(name))
 		found, err := map[object.Key]version{}, error(nil)
 		for o, failed := range list.Items {
 			if failed != nil {
@@ -94,7 +95,7 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 				to.objects[key] = v
 			}
 		}
-		if rv := list.Meta.ResourceVersion; to.rv == "" || newer(rv, to.rv) {
+		if rv := list.Meta.ResourceVersion; to.rv == "" || sight.Newer(rv, to.rv) {
 			to.rv = rv
 		}
 		return nil
@@ -103,22 +104,22 @@ func (p part) read(ctx context.Context, name string, to *served) error {
 
 // partsOf finds where the objects of an informer are served, those of the namespace that the
 // flags name.
-func partsOf(ctx context.Context, v *sight, at cluster.Target, scopes []scope, c *terminal.Console) (parts []part, err error) {
+func partsOf(ctx context.Context, v *sight.Sight, at cluster.Target, scopes []sight.Scope, c *terminal.Console) (parts []part, err error) {
 	for _, s := range scopes {
-		mapping, err := at.Resolve(ctx, s.resource, cluster.Patience(v.config), c)
+		mapping, err := at.Resolve(ctx, s.Resource, cluster.Patience(v.Config), c)
 		if err != nil {
 			return nil, at.Unavailable(cluster.RootCause(err), err)
 		}
-		if v.flags.To != "" && mapping.Namespaced {
+		if v.Flags.To != "" && mapping.Namespaced {
 			var left bool
-			if s, left = s.within(v.flags.Namespace); !left {
+			if s, left = s.Within(v.Flags.Namespace); !left {
 				continue
 			}
 		}
-		parts = append(parts, part{s, rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, mapping).Namespace(s.namespace)})
+		parts = append(parts, part{s, rest.ResourceForMapping[*metav1.PartialObjectMetadata](at.Client, mapping).Namespace(s.Namespace)})
 	}
 	if len(parts) == 0 && len(scopes) > 0 {
-		return nil, exit.Usage("the informer has no objects of namespace %s: leave out -n", v.flags.Namespace)
+		return nil, exit.Usage("the informer has no objects of namespace %s: leave out -n", v.Flags.Namespace)
 	}
 	return parts, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/jsonpath"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -39,24 +40,24 @@ type serverRow struct {
 
 // printedBy asks the server for the columns that it prints of what an informer of one's own
 // has, about so many objects.
-func printedBy(ctx context.Context, v *sight, o *own, expected int) (*serverTable, error) {
+func printedBy(ctx context.Context, v *sight.Sight, o *sight.Own, expected int) (*serverTable, error) {
 	ctx, cancel := context.WithTimeout(ctx, tablePatience)
 	defer cancel()
-	client, base, err := v.config.HTTPClient()
+	client, base, err := v.Config.HTTPClient()
 	if err != nil {
 		return nil, err
 	}
 	defer client.CloseIdleConnections()
 	query := url.Values{"limit": {fmt.Sprint(tablePage)}, "includeObject": {"Metadata"}}
-	if s := v.flags.labels.String(); s != "" {
+	if s := v.Flags.Labels.String(); s != "" {
 		query.Set("labelSelector", s)
 	}
-	if s := v.flags.fields.String(); s != "" {
+	if s := v.Flags.Fields.String(); s != "" {
 		query.Set("fieldSelector", s)
 	}
 	all := &serverTable{rows: map[object.Key]serverRow{}}
 	for range expected/tablePage + 10 { // a server that goes on for ever is not followed
-		to := base.JoinPath(o.target.Path())
+		to := base.JoinPath(o.Target.Path())
 		to.RawQuery = query.Encode()
 		page, err := tableAt(ctx, client, to.String())
 		if err != nil {
@@ -114,7 +115,7 @@ func (t *serverTable) add(page *metav1.Table) error {
 
 // asServerPrints writes the objects of a cache with the columns of the server. It reports whether
 // the server has any.
-func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done bool, err error) {
+func (g *getter) asServerPrints(ctx context.Context, o *sight.Own, all []item) (done bool, err error) {
 	if len(all) == 0 {
 		return false, nil
 	}
@@ -124,12 +125,12 @@ func (g *getter) asServerPrints(ctx context.Context, o *own, all []item) (done b
 	}
 	if err != nil {
 		if ctx.Err() == nil {
-			g.console.State(time.Now(), "%-12s  the server prints no table of %s, so this is what every cache has: %v", "table", o.target, err)
+			g.console.State(time.Now(), "%-12s  the server prints no table of %s, so this is what every cache has: %v", "table", o.Target, err)
 		}
 		return false, nil
 	}
 	t := g.table()
-	namespaced := o.target.Mapping.Namespaced && o.target.Namespace == ""
+	namespaced := o.Target.Mapping.Namespaced && o.Target.Namespace == ""
 	if namespaced {
 		t.Header = append(t.Header, "NAMESPACE")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/membership"
@@ -72,9 +73,9 @@ holds up what it hands over.
 	flags.IntVarP(&f.count, "count", "c", 0, "with --watch, end after so many looks; 0 is no end")
 	// They fail only for flags that do not exist.
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.output.Words, cobra.ShellCompDirectiveNoFileComp))
-	(&completer{attach: &f.Flags, namespace: &f.Namespace}).register(cmd)
+	(&sight.Completer{Attach: &f.Flags, Namespace: &f.Namespace}).Register(cmd)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-		ctx, cancel := completing(cmd)
+		ctx, cancel := sight.Completing(cmd)
 		defer cancel()
 		if len(args) == 0 {
 			names = f.names(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -43,35 +44,35 @@ func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 
 // nameAll finds what the process calls the informers of the subjects, of which there are more
 // where a TYPE is a category.
-func nameAll(ctx context.Context, v *sight, subjects []subject) (all []subject, err error) {
+func nameAll(ctx context.Context, v *sight.Sight, subjects []subject) (all []subject, err error) {
 	for _, one := range subjects {
-		if v.flags.To != "" {
-			one.which, one.namespace = debug.Which{Informer: one.types}, v.flags.Namespace
+		if v.Flags.To != "" {
+			one.which, one.namespace = debug.Which{Informer: one.types}, v.Flags.Namespace
 			all = append(all, one)
 			continue
 		}
-		if v.played != nil {
-			found, err := v.recordedAs(one.types)
+		if v.Played != nil {
+			found, err := v.RecordedAs(one.types)
 			if err != nil {
 				return nil, err
 			}
 			for n := range found {
 				named := one
-				named.which, named.namespace = debug.Which{Informer: found[n].informer.Status().Reflector.Resource}, found[n].recordedNamespace(v.flags.Namespace)
+				named.which, named.namespace = debug.Which{Informer: found[n].Informer.Status().Reflector.Resource}, found[n].RecordedNamespace(v.Flags.Namespace)
 				all = append(all, named)
 			}
 			continue
 		}
-		at := cluster.Target{Client: v.client, Server: v.called}
-		mappings, err := at.ResolveAll(ctx, one.types, cluster.Patience(v.config), nil)
+		at := cluster.Target{Client: v.Client, Server: v.Called}
+		mappings, err := at.ResolveAll(ctx, one.types, cluster.Patience(v.Config), nil)
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range v.informers {
+		for _, o := range v.Informers {
 			for _, m := range mappings {
-				if o.target.Mapping.Resource == m.Resource {
+				if o.Target.Mapping.Resource == m.Resource {
 					named := one
-					named.which, named.namespace = debug.Which{Informer: o.informer.Status().Reflector.Resource}, o.target.Namespace
+					named.which, named.namespace = debug.Which{Informer: o.Informer.Status().Reflector.Resource}, o.Target.Namespace
 					all = append(all, named)
 				}
 			}
@@ -85,7 +86,7 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 	if w.condition.kind == forQueue {
 		return w.queueIs(s, status)
 	}
-	found := named(status.Informers, s.which.Informer)
+	found := sight.Named(status.Informers, s.which.Informer)
 	switch {
 	case len(found) == 0:
 		var names []string
@@ -117,7 +118,7 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 	}
 	switch behind := i.QueueAge; w.condition.kind {
 	case forRV:
-		return object.ReachedRV(i.RV, w.condition.rv), fmt.Sprintf("the cache is complete up to version %s%s", terminal.OrDash(i.RV), trouble(i))
+		return object.ReachedRV(i.RV, w.condition.rv), fmt.Sprintf("the cache is complete up to version %s%s", terminal.OrDash(i.RV), sight.Trouble(i))
 	case forLag:
 		whose := "the queue of changes"
 		for _, h := range i.Handlers {
@@ -125,7 +126,7 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 				behind, whose = h.Behind, "handler "+h.Name
 			}
 		}
-		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, terminal.Duration(behind), trouble(i))
+		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, terminal.Duration(behind), sight.Trouble(i))
 	}
 	return true, fmt.Sprintf("%d objects are in the cache, complete up to version %s", i.Objects, terminal.OrDash(i.RV))
 }
@@ -158,16 +159,16 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 	if s.name != "" {
 		ok, text, err := w.objectIs(ctx, s, object.Key{Namespace: s.namespace, Name: s.name})
 		if !ok {
-			text += trouble(i)
+			text += sight.Trouble(i)
 		}
 		return ok, text, err
 	}
 	var keys []object.Key
-	page := debug.Page{Namespace: s.namespace, Selector: w.sight.flags.selector, Limit: 1000}
+	page := debug.Page{Namespace: s.namespace, Selector: w.sight.Flags.Selector, Limit: 1000}
 	for {
-		objects, err := w.sight.process.Objects(ctx, s.which, page)
+		objects, err := w.sight.Process.Objects(ctx, s.which, page)
 		if err != nil {
-			return false, "", w.sight.unanswered(ctx, err)
+			return false, "", w.sight.Unanswered(ctx, err)
 		}
 		for _, h := range objects.Heads {
 			keys = append(keys, object.Key{Namespace: h.Namespace, Name: h.Name})
@@ -181,7 +182,7 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 			return false, "", err
 		}
 	}
-	there := fmt.Sprintf("%d objects are in the cache%s", len(keys), trouble(i))
+	there := fmt.Sprintf("%d objects are in the cache%s", len(keys), sight.Trouble(i))
 	switch {
 	case w.condition.kind == forCreate:
 		return len(keys) > 0, there, nil
@@ -205,12 +206,12 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 
 // objectIs says whether the condition is true of one object.
 func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool, string, error) {
-	o, err := w.sight.process.Object(ctx, s.which, key)
+	o, err := w.sight.Process.Object(ctx, s.which, key)
 	if refused, ok := errors.AsType[*debug.RefusedError](err); ok && refused.Code == http.StatusNotFound && strings.Contains(refused.Text, "is not in the cache") {
 		return w.condition.kind == forDelete, "it is not in the cache", w.misplaced(ctx, s)
 	}
 	if err != nil {
-		return false, "", w.sight.unanswered(ctx, err)
+		return false, "", w.sight.Unanswered(ctx, err)
 	}
 	if s.uid == "" {
 		s.uid = o.Head.UID
@@ -240,15 +241,15 @@ func (w *waiter) objectIs(ctx context.Context, s *subject, key object.Key) (bool
 // placed finds the namespace of the subject where the informer's name tells it, and fails
 // where the informer has no objects of that namespace: that none is in the cache says nothing.
 func (s *subject) placed(i *debug.Informer) error {
-	scopes, err := scopesOf(i)
+	scopes, err := sight.Scopes(i)
 	if err != nil {
 		return nil // the name does not tell
 	}
 	if s.namespace == "" && s.name != "" && len(scopes) == 1 {
-		s.namespace = scopes[0].namespace
+		s.namespace = scopes[0].Namespace
 	}
 	for _, one := range scopes {
-		if _, left := one.within(s.namespace); left {
+		if _, left := one.Within(s.namespace); left {
 			return nil
 		}
 	}
@@ -258,10 +259,10 @@ func (s *subject) placed(i *debug.Informer) error {
 // misplaced fails where the objects of the cache have a namespace and the subject has none, or
 // the other way round: such a subject is never in the cache, and may exist all the same.
 func (w *waiter) misplaced(ctx context.Context, s *subject) error {
-	one, err := w.sight.process.Objects(ctx, s.which, debug.Page{Limit: 1})
+	one, err := w.sight.Process.Objects(ctx, s.which, debug.Page{Limit: 1})
 	switch {
 	case err != nil:
-		return w.sight.unanswered(ctx, err)
+		return w.sight.Unanswered(ctx, err)
 	case len(one.Heads) == 0:
 		return nil
 	case s.namespace == "" && one.Heads[0].Namespace != "":

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/object"
 )
 
@@ -22,18 +23,18 @@ type tidings struct {
 
 // listen listens until the tidings are closed. Informer, if it is not empty, names the one whose
 // events are of interest.
-func listen(ctx context.Context, v *sight, informer string) *tidings {
+func listen(ctx context.Context, v *sight.Sight, informer string) *tidings {
 	ctx, stop := context.WithCancel(ctx)
 	t := &tidings{changed: make(chan struct{}, 1), deaf: make(chan struct{}), over: make(chan error, 1), stop: stop}
 	gone := sync.OnceFunc(func() { close(t.deaf) })
-	for _, o := range v.informers {
-		t.telling.Go(func() { t.versions(ctx, o.informer); gone() })
+	for _, o := range v.Informers {
+		t.telling.Go(func() { t.versions(ctx, o.Informer); gone() })
 	}
-	if v.flags.To != "" {
+	if v.Flags.To != "" {
 		t.telling.Go(func() { t.events(ctx, v, informer); gone() })
 	}
-	if v.played != nil {
-		t.telling.Go(func() { t.over <- v.waitRecorded(ctx) })
+	if v.Played != nil {
+		t.telling.Go(func() { t.over <- v.WaitRecorded(ctx) })
 	}
 	return t
 }
@@ -52,7 +53,7 @@ func (t *tidings) tell() {
 
 // versions tells when an informer has synced, and then of each version that its cache is
 // complete up to, until it stops. What comes after the next version was read is told again.
-func (t *tidings) versions(ctx context.Context, i informer) {
+func (t *tidings) versions(ctx context.Context, i sight.Informer) {
 	defer t.tell()
 	for err := i.WaitForSync(ctx); err == nil; {
 		rv, known := i.Status().RV, false
@@ -74,8 +75,8 @@ func versionAfter(rv string) (next string, ok bool) {
 }
 
 // events tells of the events of a process until there are no more.
-func (t *tidings) events(ctx context.Context, v *sight, informer string) {
-	for _, err := range v.process.Events(ctx, informer, object.Key{}) {
+func (t *tidings) events(ctx context.Context, v *sight.Sight, informer string) {
+	for _, err := range v.Process.Events(ctx, informer, object.Key{}) {
 		if err != nil {
 			return // the next look says why
 		}

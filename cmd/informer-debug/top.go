@@ -10,12 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/top"
 )
 
 func newTop(s terminal.Streams) *cobra.Command {
-	var look sightFlags
+	var look sight.Flags
 	var interval time.Duration
 	cmd := &cobra.Command{
 		Use:   "top [TYPE]",
@@ -26,7 +27,7 @@ each stage takes. Enter leads from there to one informer, its handlers and objec
 key and what happened to it. ? shows the keys. A screen of 80x24 is enough, and no colour is
 needed.
 
-` + sightHelp + `
+` + sight.Help + `
 ` + playback.Help + `
 
 ` + attach.Help + `
@@ -36,11 +37,11 @@ needed.
   informer-debug top deploy,rs,po -A`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	look.add(cmd)
-	look.replay.Add(cmd, "1")
+	look.Add(cmd)
+	look.Replay.Add(cmd, "1")
 	cmd.Flags().DurationVar(&interval, "interval", time.Second, "time between two looks")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := look.check(); err != nil {
+		if err := look.Check(); err != nil {
 			return err
 		}
 		if interval < 100*time.Millisecond {
@@ -56,18 +57,18 @@ needed.
 }
 
 // runTop shows the screen until somebody leaves it.
-func runTop(ctx context.Context, s terminal.Streams, look *sightFlags, types string, interval time.Duration) error {
+func runTop(ctx context.Context, s terminal.Streams, look *sight.Flags, types string, interval time.Duration) error {
 	if !s.OutTerminal {
 		return exit.Usage("top needs a terminal: \"informer-debug get\" writes to files and pipes")
 	}
-	v, err := look.open(ctx, s, types, nil)
+	v, err := look.Open(ctx, s, types, nil)
 	if err != nil {
 		return err
 	}
-	defer v.close()
+	defer v.Close()
 	// A process that cannot be reached is better told of before the screen is there.
-	if _, err := v.process.Status(ctx); err != nil {
-		return exit.UnlessLeft(v.unanswered(ctx, err))
+	if _, err := v.Process.Status(ctx); err != nil {
+		return exit.UnlessLeft(v.Unanswered(ctx, err))
 	}
 	screen, err := tcell.NewScreen()
 	if err == nil {
@@ -78,6 +79,6 @@ func runTop(ctx context.Context, s terminal.Streams, look *sightFlags, types str
 	}
 	defer screen.Fini()
 	look.Hush() // the screen says it
-	top.Run(ctx, screen, v.process, top.Options{Called: v.called, Interval: interval})
+	top.Run(ctx, screen, v.Process, top.Options{Called: v.Called, Interval: interval})
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 )
 
@@ -26,7 +27,7 @@ type waitFlags struct {
 }
 
 func newWait(s terminal.Streams) *cobra.Command {
-	var look sightFlags
+	var look sight.Flags
 	var flags waitFlags
 	cmd := &cobra.Command{
 		Use:   "wait TYPE[/NAME]... --for=CONDITION",
@@ -50,7 +51,7 @@ The cache of an informer of one's own is as the server was a moment ago. That of
 what its controllers see, and is looked at when the process tells of an event, five times a
 second at most; conditions and paths need debug.Options.Contents there.
 
-` + sightHelp + `
+` + sight.Help + `
 ` + playback.Help + ` wait ends with 4
 where the recording is over and CONDITION is not true. With --speed max, what was so for a moment
 may be overlooked.
@@ -66,14 +67,14 @@ may be overlooked.
   informer-debug wait keeper --for=queue=0 --attach http://localhost:6060`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	look.add(cmd)
-	look.replay.Add(cmd, "max")
-	cmd.ValidArgsFunction = (&completer{attach: &look.Flags, replay: &look.replay, namespace: &look.Namespace, slash: true, more: true}).arguments
+	look.Add(cmd)
+	look.Replay.Add(cmd, "max")
+	cmd.ValidArgsFunction = (&sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true, More: true}).Arguments
 	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 is no end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(look.check(), flags.check(&look)); err != nil {
+		if err := errors.Join(look.Check(), flags.check(&look)); err != nil {
 			return err
 		}
 		ctx, cancel := exit.Limited(cmd.Context(), flags.timeout)
@@ -83,7 +84,7 @@ may be overlooked.
 	return cmd
 }
 
-func (f *waitFlags) check(look *sightFlags) (err error) {
+func (f *waitFlags) check(look *sight.Flags) (err error) {
 	switch {
 	case f.until == "":
 		return exit.Usage("--for is missing: %s", wantCondition)
@@ -94,7 +95,7 @@ func (f *waitFlags) check(look *sightFlags) (err error) {
 		return err
 	}
 	if kind := f.condition.kind; look.To == "" && (kind == forLag || kind == forQueue) {
-		if look.replay.File != "" {
+		if look.Replay.File != "" {
 			return exit.Usage("--for=%s: a recording has no handlers and no queues: controllertest.Replay plays it to your controller", f.until)
 		}
 		return exit.Usage("--for=%s: this is about the handlers and queues of a process: say which with --attach", f.until)
@@ -105,31 +106,31 @@ func (f *waitFlags) check(look *sightFlags) (err error) {
 // waiter waits for subjects.
 type waiter struct {
 	*waitFlags
-	sight    *sight
+	sight    *sight.Sight
 	subjects []subject
 	console  *terminal.Console
 }
 
-func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sightFlags, args []string) error {
+func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Flags, args []string) error {
 	subjects, err := f.subjectsOf(args)
 	if err != nil {
 		return err
 	}
 	var types []string
 	for _, one := range subjects {
-		if one.name != "" && look.allNamespaces {
+		if one.name != "" && look.AllNamespaces {
 			return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 		}
 		types = append(types, one.types)
 	}
-	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.replay.File == "" { // the others need not be listed
-		look.fields = fields.AndSelectors(look.fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
+	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.Replay.File == "" { // the others need not be listed
+		look.Fields = fields.AndSelectors(look.Fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
 	}
-	v, err := look.open(ctx, s, strings.Join(types, ","), terminal.NewConsole(s, false))
+	v, err := look.Open(ctx, s, strings.Join(types, ","), terminal.NewConsole(s, false))
 	if err != nil {
 		return err
 	}
-	defer v.close()
+	defer v.Close()
 	w := &waiter{waitFlags: f, sight: v, console: terminal.NewConsole(s, false)}
 	if w.subjects, err = nameAll(ctx, v, subjects); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 		}
 		switch {
 		case ctx.Err() != nil && len(missing) == 0:
-			return w.sight.silent()
+			return w.sight.Silent()
 		case ctx.Err() != nil:
 			return lacking(missing)
 		case over:
@@ -191,8 +192,8 @@ func (w *waiter) wait(ctx context.Context, stdout io.Writer) error {
 const askEvery = 200 * time.Millisecond
 
 // calm is how long to leave a cache alone between two looks.
-func calm(v *sight) time.Duration {
-	if v.flags.To != "" {
+func calm(v *sight.Sight) time.Duration {
+	if v.Flags.To != "" {
 		return askEvery
 	}
 	return 20 * time.Millisecond
@@ -220,9 +221,9 @@ func (w *waiter) look(ctx context.Context) (met, lacks []string, err error) {
 	if err := w.stopped(); err != nil {
 		return nil, nil, err
 	}
-	status, err := w.sight.process.Status(ctx)
+	status, err := w.sight.Process.Status(ctx)
 	if err != nil {
-		return nil, nil, w.sight.unanswered(ctx, err)
+		return nil, nil, w.sight.Unanswered(ctx, err)
 	}
 	for n := range w.subjects {
 		s := &w.subjects[n]
@@ -241,10 +242,10 @@ func (w *waiter) look(ctx context.Context) (met, lacks []string, err error) {
 
 // stopped is why an informer of one's own has ended.
 func (w *waiter) stopped() error {
-	for _, o := range w.sight.informers {
+	for _, o := range w.sight.Informers {
 		select {
-		case err := <-o.failed:
-			o.failed <- err
+		case err := <-o.Failed:
+			o.Failed <- err
 			return err
 		default:
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
@@ -72,7 +73,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 	flags.add(cmd)
 	cmd.Flags().StringVar(&look.To, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
 	playback.Refuse(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
-	(&completer{attach: &look, namespace: &flags.namespace, slash: true}).register(cmd)
+	(&sight.Completer{Attach: &look, Namespace: &flags.namespace, Slash: true}).Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(connect.Check(), flags.check()); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -38,7 +39,7 @@ func (w *whyQuestion) hash(ctx context.Context, s terminal.Streams, of debug.Sha
 	if !known {
 		return 0, fmt.Errorf("the group %s shares by %s, which only a program that has it can call: ask the replica that has it", of.Group, of.Key)
 	}
-	arg, err := object.ParseResourceArg(resourceOf(of.Informer))
+	arg, err := object.ParseResourceArg(sight.Resource(of.Informer))
 	if err != nil {
 		return 0, err
 	}

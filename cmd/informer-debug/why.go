@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/output"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
@@ -62,7 +63,7 @@ the resource alone. A NAME alone means any.
 	}
 	look.Add(cmd)
 	playback.Refuse(cmd, "a recording has no handlers and no controllers; informer-debug describe --replay %s shows what became of an object, and controllertest.Replay plays it to your controller")
-	(&completer{attach: &look, namespace: &look.Namespace, slash: true}).register(cmd)
+	(&sight.Completer{Attach: &look, Namespace: &look.Namespace, Slash: true}).Register(cmd)
 	cmd.Flags().StringVar(&flags.controller, "controller", "", "name of the controller that is meant (default all)")
 	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")

@@ -1,4 +1,4 @@
-package main
+package sight
 
 import (
 	"cmp"
@@ -23,60 +23,60 @@ import (
 )
 
 // openRecording starts the informers of a recording.
-func (f *sightFlags) openRecording(ctx context.Context, s terminal.Streams, types string) (*sight, error) {
+func (f *Flags) openRecording(ctx context.Context, s terminal.Streams, types string) (*Sight, error) {
 	c := terminal.NewConsole(s, false)
-	p, err := f.replay.Open(types, f.Namespace, c)
+	p, err := f.Replay.Open(types, f.Namespace, c)
 	if err != nil {
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	v := &sight{called: p.Called(), flags: f, client: p.Client, stop: stop, played: p}
+	v := &Sight{Called: p.Called(), Flags: f, Client: p.Client, stop: stop, Played: p}
 	recorder := flight.New(flight.DefaultSize)
 	for _, q := range p.Found {
 		if err := v.again(running, q, recorder); err != nil {
-			v.close()
+			v.Close()
 			return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
 		}
 	}
-	v.process = debug.New(debug.Options{Program: "recording", Informers: debug.Of(v), Recorder: recorder, Contents: true}).Client()
+	v.Process = debug.New(debug.Options{Program: "recording", Informers: debug.Of(v), Recorder: recorder, Contents: true}).Client()
 	return v, nil
 }
 
 // again starts the informer that sent a request, as it was.
-func (v *sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
-	at, err := v.played.Target(q)
+func (v *Sight) again(ctx context.Context, q *recording.Request, recorder *flight.Recorder) error {
+	at, err := v.Played.Target(q)
 	if err != nil {
 		return err
 	}
 	opts := sharedinformer.Options{
-		Timing: v.flags.replay.Timing(), Flight: recorder, SyncPatience: -1,
+		Timing: v.Flags.Replay.Timing(), Flight: recorder, SyncPatience: -1,
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return playback.Judge(f) },
 	}
 	if opts.LabelSelector, opts.FieldSelector, err = playback.Selectors(q); err != nil {
 		return err
 	}
-	o := own{target: at, failed: make(chan error, 1)}
+	o := Own{Target: at, Failed: make(chan error, 1)}
 	switch {
 	case q.MetadataOnly():
-		o.informer = sharedinformer.New(cluster.Source[*metav1.PartialObjectMetadata](at), opts)
+		o.Informer = sharedinformer.New(cluster.Source[*metav1.PartialObjectMetadata](at), opts)
 	case strings.Contains(q.Answer.ContentType, wire.MediaProtobuf):
-		o.informer = sharedinformer.New(cluster.Source[object.Object](at), opts)
+		o.Informer = sharedinformer.New(cluster.Source[object.Object](at), opts)
 	default:
-		o.informer = sharedinformer.New(cluster.Source[*unstructured.Unstructured](at), opts)
+		o.Informer = sharedinformer.New(cluster.Source[*unstructured.Unstructured](at), opts)
 	}
 	v.start(ctx, o, func(f *failure.Failure) error { return &exit.Error{Code: exit.CodeRuntime, Err: f} })
 	return nil
 }
 
-// recordedAs returns the informers of a recording that a list of TYPEs means.
-func (v *sight) recordedAs(types string) (all []own, err error) {
+// RecordedAs returns the informers of a recording that a list of TYPEs means.
+func (v *Sight) RecordedAs(types string) (all []Own, err error) {
 	for word := range strings.SplitSeq(types, ",") {
 		arg, err := object.ParseResourceArg(word)
 		if err != nil {
 			return nil, exit.Usage("%w", err)
 		}
-		for _, o := range v.informers {
-			if playback.IsOf(o.target.Mapping.Resource, arg) {
+		for _, o := range v.Informers {
+			if playback.IsOf(o.Target.Mapping.Resource, arg) {
 				all = append(all, o)
 			}
 		}
@@ -84,12 +84,12 @@ func (v *sight) recordedAs(types string) (all []own, err error) {
 	return all, nil
 }
 
-// waitRecorded waits until the recording is over, and the caches have all of it.
-func (v *sight) waitRecorded(ctx context.Context) error {
-	if err := v.played.Over(ctx); err != nil {
+// WaitRecorded waits until the recording is over, and the caches have all of it.
+func (v *Sight) WaitRecorded(ctx context.Context) error {
+	if err := v.Played.Over(ctx); err != nil {
 		return err
 	}
-	for _, o := range v.informers {
+	for _, o := range v.Informers {
 		if err := playback.Settled(ctx, o.Status); err != nil {
 			return err
 		}
@@ -97,11 +97,11 @@ func (v *sight) waitRecorded(ctx context.Context) error {
 	return nil
 }
 
-// recordedNamespace is where an object of a recorded informer is. Of a type that is not built in,
+// RecordedNamespace is where an object of a recorded informer is. Of a type that is not built in,
 // a recording does not tell whether its objects have namespaces.
-func (o *own) recordedNamespace(flag string) string {
-	if m, ok := discovery.Builtin(o.target.Mapping.Kind); ok && !m.Namespaced {
+func (o *Own) RecordedNamespace(flag string) string {
+	if m, ok := discovery.Builtin(o.Target.Mapping.Kind); ok && !m.Namespaced {
 		return ""
 	}
-	return cmp.Or(flag, o.target.Namespace)
+	return cmp.Or(flag, o.Target.Namespace)
 }

@@ -1,4 +1,4 @@
-package main
+package sight
 
 import (
 	"context"
@@ -30,27 +30,27 @@ const (
 	mostCompletions = 500
 )
 
-// completer suggests arguments, and is silent where it knows none.
-type completer struct {
-	attach    *attach.Flags
-	replay    *playback.Flags // nil where there is no such flag
-	namespace *string
-	slash     bool // names follow TYPE/
-	second    bool // names follow TYPE as an argument of their own
-	more      bool // further arguments are like the first one
+// Completer suggests arguments, and is silent where it knows none.
+type Completer struct {
+	Attach    *attach.Flags   // which process, and which cluster
+	Replay    *playback.Flags // nil where there is no such flag
+	Namespace *string         // of the objects
+	Slash     bool            // names follow TYPE/
+	Second    bool            // names follow TYPE as an argument of their own
+	More      bool            // further arguments are like the first one
 }
 
-// arguments is for cobra.Command.ValidArgsFunction.
-func (c *completer) arguments(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := completing(cmd)
+// Arguments is for cobra.Command.ValidArgsFunction.
+func (c *Completer) Arguments(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := Completing(cmd)
 	defer cancel()
 	typ, name, named := strings.Cut(text, "/")
 	var found []string
 	switch {
-	case len(args) == 1 && c.second && !strings.Contains(args[0], "/"):
+	case len(args) == 1 && c.Second && !strings.Contains(args[0], "/"):
 		found = c.names(ctx, args[0], text)
-	case len(args) > 0 && !c.more:
-	case named && c.slash:
+	case len(args) > 0 && !c.More:
+	case named && c.Slash:
 		for _, one := range c.names(ctx, typ, name) {
 			found = append(found, typ+"/"+one)
 		}
@@ -63,8 +63,8 @@ func (c *completer) arguments(cmd *cobra.Command, args []string, text string) ([
 	return found, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completing is the context of one completion.
-func completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+// Completing is the context of one completion.
+func Completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
@@ -73,9 +73,9 @@ func completing(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 }
 
 // types are those that can be watched, the informers of a process, or what a recording has.
-func (c *completer) types(ctx context.Context) (names []string) {
+func (c *Completer) types(ctx context.Context) (names []string) {
 	switch {
-	case c.attach.To != "":
+	case c.Attach.To != "":
 		for _, i := range c.informers(ctx) {
 			names = append(names, i.Reflector.Resource)
 		}
@@ -102,8 +102,8 @@ func (c *completer) types(ctx context.Context) (names []string) {
 }
 
 // informers are those of a process, none where it cannot be asked.
-func (c *completer) informers(ctx context.Context) []debug.Informer {
-	process, _, err := c.attach.Attach(terminal.Quiet())
+func (c *Completer) informers(ctx context.Context) []debug.Informer {
+	process, _, err := c.Attach.Attach(terminal.Quiet())
 	if err != nil {
 		return nil
 	}
@@ -115,11 +115,11 @@ func (c *completer) informers(ctx context.Context) []debug.Informer {
 }
 
 // replays reports whether it is about a recording.
-func (c *completer) replays() bool { return c.replay != nil && c.replay.File != "" }
+func (c *Completer) replays() bool { return c.Replay != nil && c.Replay.File != "" }
 
 // requests are those of a recording, none where it cannot be read.
-func (c *completer) requests() []*recording.Request {
-	file, err := recording.Open(c.replay.File)
+func (c *Completer) requests() []*recording.Request {
+	file, err := recording.Open(c.Replay.File)
 	if err != nil {
 		return nil
 	}
@@ -129,16 +129,16 @@ func (c *completer) requests() []*recording.Request {
 
 // names are those of the objects of a TYPE. Those of a recording are not known until it has
 // been played.
-func (c *completer) names(ctx context.Context, typ, begin string) (names []string) {
+func (c *Completer) names(ctx context.Context, typ, begin string) (names []string) {
 	if c.replays() {
 		return nil
 	}
-	if c.attach.To != "" {
-		process, _, err := c.attach.Attach(terminal.Quiet())
+	if c.Attach.To != "" {
+		process, _, err := c.Attach.Attach(terminal.Quiet())
 		if err != nil {
 			return nil
 		}
-		objects, err := process.Objects(ctx, debug.Which{Informer: typ}, debug.Page{Namespace: *c.namespace, Search: begin, Limit: mostCompletions})
+		objects, err := process.Objects(ctx, debug.Which{Informer: typ}, debug.Page{Namespace: *c.Namespace, Search: begin, Limit: mostCompletions})
 		if err != nil {
 			return nil
 		}
@@ -180,14 +180,14 @@ func namesOf(ctx context.Context, client *rest.Client, m discovery.Mapping, name
 	return terminal.Completions(names)
 }
 
-func (c *completer) load() config.LoadOptions {
-	load := c.attach.Connect.Load
-	load.Namespace, load.Logger = *c.namespace, slog.New(slog.DiscardHandler)
+func (c *Completer) load() config.LoadOptions {
+	load := c.Attach.Connect.Load
+	load.Namespace, load.Logger = *c.Namespace, slog.New(slog.DiscardHandler)
 	return load
 }
 
 // client is that of the cluster, nil where there is none.
-func (c *completer) client() *rest.Client {
+func (c *Completer) client() *rest.Client {
 	cfg, err := config.LoadWith(c.load())
 	if err != nil {
 		return nil
@@ -199,12 +199,12 @@ func (c *completer) client() *rest.Client {
 	return client
 }
 
-// register completes the arguments of a command, and its flags that name namespaces.
-func (c *completer) register(cmd *cobra.Command) {
-	cmd.ValidArgsFunction = c.arguments
+// Register completes the arguments of a command, and its flags that name namespaces.
+func (c *Completer) Register(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = c.Arguments
 	// It fails only for a flag that does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("namespace", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := completing(cmd)
+		ctx, cancel := Completing(cmd)
 		defer cancel()
 		return c.namespaces(ctx), cobra.ShellCompDirectiveNoFileComp
 	})
@@ -212,13 +212,13 @@ func (c *completer) register(cmd *cobra.Command) {
 
 // namespaces are those of the cluster, or those that the informers of a process or of a
 // recording have for themselves. A pod is on the cluster, and in a namespace of it.
-func (c *completer) namespaces(ctx context.Context) (names []string) {
+func (c *Completer) namespaces(ctx context.Context) (names []string) {
 	switch {
-	case c.attach.To != "" && !strings.HasPrefix(c.attach.To, "pod/"):
+	case c.Attach.To != "" && !strings.HasPrefix(c.Attach.To, "pod/"):
 		for _, i := range c.informers(ctx) {
-			scopes, _ := scopesOf(&i) // a name that does not tell its scope names none
+			scopes, _ := Scopes(&i) // a name that does not tell its scope names none
 			for _, one := range scopes {
-				names = append(names, one.namespace)
+				names = append(names, one.Namespace)
 			}
 		}
 	case c.replays():
@@ -226,7 +226,7 @@ func (c *completer) namespaces(ctx context.Context) (names []string) {
 			names = append(names, q.Namespace())
 		}
 	default:
-		cluster := completer{attach: &attach.Flags{Connect: c.attach.Connect}, namespace: new(string)}
+		cluster := Completer{Attach: &attach.Flags{Connect: c.Attach.Connect}, Namespace: new(string)}
 		return cluster.names(ctx, "namespaces", "")
 	}
 	slices.Sort(names)

@@ -1,4 +1,4 @@
-package main
+package sight
 
 import (
 	"fmt"
@@ -11,17 +11,17 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// scope is which objects an informer has, as its name tells.
-type scope struct {
-	resource  object.GVR // as ParseResourceArg reads it
-	namespace string     // empty for all
+// Scope is which objects an informer has, as its name tells.
+type Scope struct {
+	Resource  object.GVR // as ParseResourceArg reads it
+	Namespace string     // empty for all
 	labels    string
 	fields    string
 }
 
-// scopesOf reads the scope of each list of an informer: there are several where each
+// Scopes reads the scope of each list of an informer: there are several where each
 // namespace has its own. It fails where a name of the program's own says nothing.
-func scopesOf(i *debug.Informer) (all []scope, err error) {
+func Scopes(i *debug.Informer) (all []Scope, err error) {
 	names := []string{i.Reflector.Resource}
 	if len(i.Namespaces) > 0 {
 		names = nil
@@ -40,29 +40,29 @@ func scopesOf(i *debug.Informer) (all []scope, err error) {
 }
 
 // scopeOf reads a name such as "pods in namespace shop with labels app=web with fields a=b".
-func scopeOf(name string) (s scope, err error) {
+func scopeOf(name string) (s Scope, err error) {
 	rest, selected, _ := strings.Cut(name, " with fields ")
 	s.fields = selected
 	rest, s.labels, _ = strings.Cut(rest, " with labels ")
-	rest, s.namespace, _ = strings.Cut(rest, " in namespace ")
-	if s.resource, err = object.ParseResourceArg(rest); err != nil || strings.ContainsAny(s.namespace, " ") {
+	rest, s.Namespace, _ = strings.Cut(rest, " in namespace ")
+	if s.Resource, err = object.ParseResourceArg(rest); err != nil || strings.ContainsAny(s.Namespace, " ") {
 		return s, fmt.Errorf("the name of informer %q does not say which objects it has, since the program chose it or the source: such an informer cannot be compared", name)
 	}
 	return s, nil
 }
 
-// within narrows a scope to a namespace. It reports whether anything is left.
-func (s scope) within(namespace string) (scope, bool) {
-	if namespace == "" || s.namespace == namespace {
+// Within narrows a scope to a namespace. It reports whether anything is left.
+func (s Scope) Within(namespace string) (Scope, bool) {
+	if namespace == "" || s.Namespace == namespace {
 		return s, true
 	}
-	left := s.namespace == ""
-	s.namespace = namespace
+	left := s.Namespace == ""
+	s.Namespace = namespace
 	return s, left
 }
 
-// list asks for the objects of the scope; of the one called name, unless that is empty.
-func (s scope) list(name string) metav1.ListOptions {
+// List asks for the objects of the scope; of the one called name, unless that is empty.
+func (s Scope) List(name string) metav1.ListOptions {
 	opts := metav1.ListOptions{LabelSelector: s.labels, FieldSelector: s.fields, Limit: 500}
 	if name == "" {
 		return opts
@@ -75,9 +75,9 @@ func (s scope) list(name string) metav1.ListOptions {
 	return opts
 }
 
-// resourceOf is the resource in an informer's name, behind which there may follow "in
+// Resource is the resource in an informer's name, behind which there may follow "in
 // namespace shop".
-func resourceOf(informer string) string {
+func Resource(informer string) string {
 	resource, _, _ := strings.Cut(informer, " ")
 	return resource
 }

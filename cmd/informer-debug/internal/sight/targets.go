@@ -1,4 +1,4 @@
-package main
+package sight
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// targets finds where the TYPEs of a list are served, for a verb that runs no informers. The
+// Targets finds where the TYPEs of a list are served, for a verb that runs no informers. The
 // client of the targets has to be closed; there is none after an error.
-func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*config.Config, []cluster.Target, error) {
+func (f *Flags) Targets(ctx context.Context, s terminal.Streams, types string, c *terminal.Console) (*config.Config, []cluster.Target, error) {
 	if types == "" {
 		return nil, nil, exit.Usage("name what to look at, for example \"pods\"")
 	}
@@ -22,11 +22,12 @@ func (f *sightFlags) targets(ctx context.Context, s terminal.Streams, types stri
 	if err != nil {
 		return nil, nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	all, err := f.targetsOf(ctx, cfg, types, c)
+	all, err := f.TargetsOf(ctx, cfg, types, c)
 	return cfg, all, err
 }
 
-func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) ([]cluster.Target, error) {
+// TargetsOf is targets with a configuration that is there already.
+func (f *Flags) TargetsOf(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) ([]cluster.Target, error) {
 	client, err := rest.NewClient(cfg, nil)
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: err}
@@ -40,7 +41,7 @@ func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types st
 	var all []cluster.Target
 	for _, m := range mappings {
 		at.Mapping, at.Namespace = m, ""
-		if m.Namespaced && !f.allNamespaces {
+		if m.Namespaced && !f.AllNamespaces {
 			at.Namespace = cfg.Namespace
 		}
 		all = append(all, at)
@@ -48,14 +49,14 @@ func (f *sightFlags) targetsOf(ctx context.Context, cfg *config.Config, types st
 	return all, nil
 }
 
-// server returns a client of the cluster. What looks into a process at a URL uses the flags
+// Server returns a client of the cluster. What looks into a process at a URL uses the flags
 // about TLS and the token there, and not here.
-func (v *sight) server(s terminal.Streams) (cluster.Target, error) {
-	if v.client != nil {
-		return cluster.Target{Client: v.client, Server: v.called}, nil
+func (v *Sight) Server(s terminal.Streams) (cluster.Target, error) {
+	if v.Client != nil {
+		return cluster.Target{Client: v.Client, Server: v.Called}, nil
 	}
-	load := v.flags.Connect.Load
-	if !strings.HasPrefix(v.flags.To, "pod/") {
+	load := v.Flags.Connect.Load
+	if !strings.HasPrefix(v.Flags.To, "pod/") {
 		load = config.LoadOptions{
 			Kubeconfig: load.Kubeconfig, Context: load.Context, Cluster: load.Cluster, User: load.User,
 			Server: load.Server, Impersonate: load.Impersonate, Timeout: load.Timeout,
@@ -70,6 +71,6 @@ func (v *sight) server(s terminal.Streams) (cluster.Target, error) {
 	if err != nil {
 		return cluster.Target{}, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	v.config = cfg
+	v.Config = cfg
 	return cluster.Target{Client: client, Server: cluster.ServerName(cfg.Host)}, nil
 }

@@ -1,4 +1,4 @@
-package main
+package sight
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/object"
 )
 
-// chosen returns the informers that are meant: all of one's own.
-func chosen(all []debug.Informer, types string, attached bool) (found []debug.Informer, err error) {
+// Choose returns the informers that are meant: all of one's own.
+func Choose(all []debug.Informer, types string, attached bool) (found []debug.Informer, err error) {
 	if !attached {
 		return all, nil
 	}
@@ -24,7 +24,7 @@ func chosen(all []debug.Informer, types string, attached bool) (found []debug.In
 		return all, nil
 	}
 	add := func(name string) bool {
-		some := named(all, name)
+		some := Named(all, name)
 		found = append(found, some...)
 		return len(some) > 0
 	}
@@ -43,8 +43,8 @@ func chosen(all []debug.Informer, types string, attached bool) (found []debug.In
 	return found, nil
 }
 
-// named returns the informers of that name, or else those that it may mean.
-func named(all []debug.Informer, name string) (found []debug.Informer) {
+// Named returns the informers of that name, or else those that it may mean.
+func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	for _, i := range all {
 		if i.Reflector.Resource == name {
 			found = append(found, i)
@@ -61,16 +61,16 @@ func named(all []debug.Informer, name string) (found []debug.Informer) {
 	return found
 }
 
-// trouble is what keeps an informer from its changes; empty if nothing does.
-func trouble(i *debug.Informer) string {
+// Trouble is what keeps an informer from its changes; empty if nothing does.
+func Trouble(i *debug.Informer) string {
 	if i.Reflector.Attempts == 0 {
 		return ""
 	}
 	return ", and no changes arrive: " + i.Reflector.Missing().Error()
 }
 
-// newer reports whether a is known to be newer than b.
-func newer(a, b string) bool {
+// Newer reports whether a is known to be newer than b.
+func Newer(a, b string) bool {
 	order, err := object.CompareRV(a, b)
 	return err == nil && order > 0
 }
