@@ -29,6 +29,7 @@ type checkFlags struct {
 	console *terminal.Console // set by run
 }
 
+// newCheck returns the verb check, which writes to s.
 func newCheck(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	flags := checkFlags{output: output.Choice{Words: []string{"json"}}}

@@ -33,6 +33,7 @@ type churnFlags struct {
 	output output.Choice
 }
 
+// newChurn returns the verb churn, which writes to s.
 func newChurn(s terminal.Streams) *cobra.Command {
 	flags := churnFlags{output: output.Choice{Words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{

@@ -30,6 +30,7 @@ type costFlags struct {
 	output output.Choice
 }
 
+// newCost returns the verb cost, which writes to s.
 func newCost(s terminal.Streams) *cobra.Command {
 	flags := costFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{

@@ -26,6 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
+// newDescribe returns the verb describe, which writes to s.
 func newDescribe(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var last int

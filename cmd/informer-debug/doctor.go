@@ -30,6 +30,7 @@ type doctorFlags struct {
 // doctorFor is how long it looks unless a flag says otherwise.
 const doctorFor = 5 * time.Second
 
+// newDoctor returns the verb doctor, which writes to s.
 func newDoctor(s terminal.Streams) *cobra.Command {
 	flags := doctorFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -59,7 +60,7 @@ reconciled, and what their caches hold.
 	root.AddCommand(
 		newWatch(s.Streams),
 		newWhy(s.Streams),
-		newGet(s.Streams),
+		get.Command(s.Streams),
 		newDescribe(s.Streams),
 		newTop(s.Streams),
 		newServe(s.Streams),

@@ -37,6 +37,7 @@ type shardsFlags struct {
 	count     int
 }
 
+// newShards returns the verb shards, which writes to s.
 func newShards(s terminal.Streams) *cobra.Command {
 	f := shardsFlags{output: output.Choice{Value: "table", Words: []string{"table", output.Wide, output.JSON, output.JSONL, output.YAML}}}
 	cmd := &cobra.Command{

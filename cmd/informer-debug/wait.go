@@ -26,6 +26,7 @@ type waitFlags struct {
 	condition condition // of until, after check
 }
 
+// newWait returns the verb wait, which writes to s.
 func newWait(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var flags waitFlags

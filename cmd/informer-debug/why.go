@@ -36,6 +36,7 @@ type whyQuestion struct {
 	key      object.Key
 }
 
+// newWhy returns the verb why, which writes to s.
 func newWhy(s terminal.Streams) *cobra.Command {
 	var look attach.Flags
 	flags := whyFlags{output: output.Choice{Words: []string{"json"}}}

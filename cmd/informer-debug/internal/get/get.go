@@ -1,4 +1,4 @@
-package main
+package get
 
 import (
 	"context"
@@ -87,7 +87,8 @@ func (f *getFlags) check() error {
 	return nil
 }
 
-func newGet(s terminal.Streams) *cobra.Command {
+// Command returns the verb get, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var flags getFlags
 	cmd := &cobra.Command{
