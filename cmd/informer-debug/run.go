@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/describe"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -61,7 +62,7 @@ reconciled, and what their caches hold.
 		newWatch(s.Streams),
 		newWhy(s.Streams),
 		get.Command(s.Streams),
-		newDescribe(s.Streams),
+		describe.Command(s.Streams),
 		newTop(s.Streams),
 		newServe(s.Streams),
 		newCheck(s.Streams),

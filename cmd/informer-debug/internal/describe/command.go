@@ -1,4 +1,4 @@
-package main
+package describe
 
 import (
 	"context"
@@ -26,8 +26,8 @@ import (
 	"github.com/millrace-dev/millrace/rest"
 )
 
-// newDescribe returns the verb describe, which writes to s.
-func newDescribe(s terminal.Streams) *cobra.Command {
+// Command returns the verb describe, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var last int
 	cmd := &cobra.Command{
