@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/check"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/describe"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
@@ -65,7 +66,7 @@ reconciled, and what their caches hold.
 		describe.Command(s.Streams),
 		newTop(s.Streams),
 		newServe(s.Streams),
-		newCheck(s.Streams),
+		check.Command(s.Streams),
 		newWait(s.Streams),
 		newDoctor(s.Streams),
 		newShards(s.Streams),

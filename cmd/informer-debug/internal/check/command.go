@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"cmp"
@@ -29,8 +29,8 @@ type checkFlags struct {
 	console *terminal.Console // set by run
 }
 
-// newCheck returns the verb check, which writes to s.
-func newCheck(s terminal.Streams) *cobra.Command {
+// Command returns the verb check, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	flags := checkFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
