@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/millrace-dev/millrace/indexer"
 	"github.com/millrace-dev/millrace/object"
@@ -83,7 +84,7 @@ func measureForms[T object.Object](c *cost, s *sample, opts wire.Options) error 
 
 func isUntyped[T object.Object]() bool {
 	var none T
-	_, is := any(none).(untyped)
+	_, is := any(none).(*unstructured.Unstructured)
 	return is
 }
 

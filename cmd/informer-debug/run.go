@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/check"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/churn"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/describe"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
@@ -70,7 +71,7 @@ reconciled, and what their caches hold.
 		newWait(s.Streams),
 		newDoctor(s.Streams),
 		newShards(s.Streams),
-		newChurn(s.Streams),
+		churn.Command(s.Streams),
 		newCost(s.Streams),
 		newRecord(s.Streams),
 		newReplay(s.Streams),

@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
@@ -269,7 +270,7 @@ func (r *sampler) cost(ctx context.Context, at cluster.Target) *cost {
 	if c.err = s.read(ctx); c.err == nil && typed {
 		c.err = measureForms[object.Object](c, s, opts)
 	} else if c.err == nil {
-		c.err = measureForms[untyped](c, s, opts)
+		c.err = measureForms[*unstructured.Unstructured](c, s, opts)
 	}
 	if c.err != nil {
 		c.Error = terminal.OneLine(c.err.Error())

@@ -1,4 +1,4 @@
-package main
+package churn
 
 import (
 	"context"
@@ -33,8 +33,8 @@ type churnFlags struct {
 	output output.Choice
 }
 
-// newChurn returns the verb churn, which writes to s.
-func newChurn(s terminal.Streams) *cobra.Command {
+// Command returns the verb churn, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	flags := churnFlags{output: output.Choice{Words: []string{"json", "jsonl"}}}
 	cmd := &cobra.Command{
 		Use:   "churn TYPE[,TYPE...]",
