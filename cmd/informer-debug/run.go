@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/check"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/churn"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cost"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/describe"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
@@ -72,7 +73,7 @@ reconciled, and what their caches hold.
 		newDoctor(s.Streams),
 		newShards(s.Streams),
 		churn.Command(s.Streams),
-		newCost(s.Streams),
+		cost.Command(s.Streams),
 		newRecord(s.Streams),
 		newReplay(s.Streams),
 		newSnapshot(s.Streams),

@@ -1,4 +1,4 @@
-package main
+package cost
 
 import (
 	"context"
@@ -31,7 +31,7 @@ import (
 // costOf runs cost and reads its JSON.
 func costOf(t *testing.T, args ...string) (costs, debugtest.Result) {
 	t.Helper()
-	r := debugtest.Invoke(t, newCost, append([]string{"cost", "-o", "json", "--qps=10000"}, args...)...)
+	r := debugtest.Invoke(t, Command, append([]string{"cost", "-o", "json", "--qps=10000"}, args...)...)
 	var all costs
 	if r.Out != "" {
 		require.NoError(t, json.Unmarshal([]byte(r.Out), &all), r.Out)
@@ -155,7 +155,7 @@ func TestCostGoesOn(t *testing.T) {
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
 	require.NoError(t, err)
 	srv.SetAuthorizer(apiserver.Deny("", "nodes"))
-	r := debugtest.Invoke(t, newCost, "cost", "--qps=10000", "--keep=spec.nodeName", server)
+	r := debugtest.Invoke(t, Command, "cost", "--qps=10000", "--keep=spec.nodeName", server)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Contains(t, r.Out, "nodes: could not be read: nodes is forbidden")
 	require.Regexp(t, `(?m)^pods +3 +3 .* KiB$`, r.Out)
@@ -238,7 +238,7 @@ func TestCostSaysWhatIsWrong(t *testing.T) {
 		{[]string{"cost", "--server=" + page.URL}, exit.CodeUnavailable, "login"},
 		{[]string{"cost", "pods", "--server=http://127.0.0.1:1"}, exit.CodeUnavailable, "127.0.0.1:1"},
 	} {
-		r := debugtest.Invoke(t, newCost, c.args...)
+		r := debugtest.Invoke(t, Command, c.args...)
 		assert.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
 		assert.Contains(t, r.ErrOut, c.want, c.args)
 	}

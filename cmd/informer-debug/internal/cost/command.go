@@ -1,4 +1,4 @@
-package main
+package cost
 
 import (
 	"context"
@@ -30,8 +30,8 @@ type costFlags struct {
 	output output.Choice
 }
 
-// newCost returns the verb cost, which writes to s.
-func newCost(s terminal.Streams) *cobra.Command {
+// Command returns the verb cost, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	flags := costFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "cost [TYPE[,TYPE...]|all]",
