@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/churn"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cost"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/describe"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/doctor"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -70,7 +71,7 @@ reconciled, and what their caches hold.
 		newServe(s.Streams),
 		check.Command(s.Streams),
 		newWait(s.Streams),
-		newDoctor(s.Streams),
+		doctor.Command(s.Streams),
 		newShards(s.Streams),
 		churn.Command(s.Streams),
 		cost.Command(s.Streams),

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -30,8 +30,8 @@ type doctorFlags struct {
 // doctorFor is how long it looks unless a flag says otherwise.
 const doctorFor = 5 * time.Second
 
-// newDoctor returns the verb doctor, which writes to s.
-func newDoctor(s terminal.Streams) *cobra.Command {
+// Command returns the verb doctor, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	flags := doctorFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
 		Use:   "doctor TYPE[,TYPE...]",
