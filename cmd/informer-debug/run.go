@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/wait"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -70,7 +71,7 @@ reconciled, and what their caches hold.
 		newTop(s.Streams),
 		newServe(s.Streams),
 		check.Command(s.Streams),
-		newWait(s.Streams),
+		wait.Command(s.Streams),
 		doctor.Command(s.Streams),
 		newShards(s.Streams),
 		churn.Command(s.Streams),

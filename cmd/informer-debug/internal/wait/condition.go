@@ -1,4 +1,4 @@
-package main
+package wait
 
 import (
 	"encoding/json"

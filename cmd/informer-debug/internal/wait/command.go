@@ -1,4 +1,4 @@
-package main
+package wait
 
 import (
 	"context"
@@ -26,8 +26,8 @@ type waitFlags struct {
 	condition condition // of until, after check
 }
 
-// newWait returns the verb wait, which writes to s.
-func newWait(s terminal.Streams) *cobra.Command {
+// Command returns the verb wait, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var flags waitFlags
 	cmd := &cobra.Command{
