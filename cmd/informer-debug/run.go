@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/doctor"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/shards"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/wait"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
@@ -73,7 +74,7 @@ reconciled, and what their caches hold.
 		check.Command(s.Streams),
 		wait.Command(s.Streams),
 		doctor.Command(s.Streams),
-		newShards(s.Streams),
+		shards.Command(s.Streams),
 		churn.Command(s.Streams),
 		cost.Command(s.Streams),
 		newRecord(s.Streams),

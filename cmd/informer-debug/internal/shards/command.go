@@ -1,4 +1,4 @@
-package main
+package shards
 
 import (
 	"context"
@@ -37,8 +37,8 @@ type shardsFlags struct {
 	count     int
 }
 
-// newShards returns the verb shards, which writes to s.
-func newShards(s terminal.Streams) *cobra.Command {
+// Command returns the verb shards, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	f := shardsFlags{output: output.Choice{Value: "table", Words: []string{"table", output.Wide, output.JSON, output.JSONL, output.YAML}}}
 	cmd := &cobra.Command{
 		Use:   "shards [GROUP]",
