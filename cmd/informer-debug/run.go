@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/shards"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/wait"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
@@ -66,7 +67,7 @@ reconciled, and what their caches hold.
 	root.SetErr(s.Err)
 	root.AddCommand(
 		newWatch(s.Streams),
-		newWhy(s.Streams),
+		why.Command(s.Streams),
 		get.Command(s.Streams),
 		describe.Command(s.Streams),
 		newTop(s.Streams),

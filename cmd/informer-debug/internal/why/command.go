@@ -1,4 +1,4 @@
-package main
+package why
 
 import (
 	"context"
@@ -36,8 +36,8 @@ type whyQuestion struct {
 	key      object.Key
 }
 
-// newWhy returns the verb why, which writes to s.
-func newWhy(s terminal.Streams) *cobra.Command {
+// Command returns the verb why, which writes to s.
+func Command(s terminal.Streams) *cobra.Command {
 	var look attach.Flags
 	flags := whyFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
