@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/page"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
@@ -66,7 +67,7 @@ func accompany[T object.Object](ctx context.Context, c *company, informer *share
 		Program: "demo", Informers: debug.Of(companion{informer.View()}), Recorder: c.recorder, Contents: true,
 		Controllers: func() []controller.View { return []controller.View{janitor} },
 	})
-	server, err := serving.New(serving.Options{Name: "page", Listener: c.page, Handler: onlyFor("localhost", pageOf(process.Client())), Drain: time.Second})
+	server, err := serving.New(serving.Options{Name: "page", Listener: c.page, Handler: page.OnlyFor("localhost", page.Of(process.Client())), Drain: time.Second})
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (f *demoFlags) check() error {
 }
 
 func newDemo(s surroundings) *cobra.Command {
-	var demo demoFlags
+	var own demoFlags
 	var flags viewFlags
 	cmd := &cobra.Command{
 		Use:   "demo [TYPE]",
@@ -59,19 +59,19 @@ it from another terminal.
 		ValidArgs: []string{"pods", "nodes", "leases"},
 	}
 	flags.add(cmd)
-	cmd.Flags().Float64Var(&demo.rate, "rate", 4, "changes of pods a second")
-	cmd.Flags().BoolVar(&demo.faults, "faults", true, "break something every ten seconds")
-	cmd.Flags().Uint64Var(&demo.seed, "seed", 1, "what the workload is drawn from: the same seed, the same objects")
-	cmd.Flags().DurationVar(&demo.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
+	cmd.Flags().Float64Var(&own.rate, "rate", 4, "changes of pods a second")
+	cmd.Flags().BoolVar(&own.faults, "faults", true, "break something every ten seconds")
+	cmd.Flags().Uint64Var(&own.seed, "seed", 1, "what the workload is drawn from: the same seed, the same objects")
+	cmd.Flags().DurationVar(&own.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(demo.check(), flags.check()); err != nil {
+		if err := errors.Join(own.check(), flags.check()); err != nil {
 			return err
 		}
 		resource := "pods"
 		if len(args) > 0 {
 			resource = args[0]
 		}
-		return runDemo(cmd.Context(), s, object.GVR{Resource: resource}, &demo, &flags)
+		return runDemo(cmd.Context(), s, object.GVR{Resource: resource}, &own, &flags)
 	}
 	return cmd
 }
@@ -83,20 +83,20 @@ func demoBackoff() reflector.Backoff {
 }
 
 // runDemo owns the server, the workload and the faults, and shows them.
-func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlags, flags *viewFlags) error {
+func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags, flags *viewFlags) error {
 	c := terminal.NewConsole(s.Streams, flags.verbose)
-	srv := apiserver.New(apiserver.Options{Seed: demo.seed, BookmarkPeriod: 10 * time.Second})
+	srv := apiserver.New(apiserver.Options{Seed: own.seed, BookmarkPeriod: 10 * time.Second})
 	defer srv.Close()
 	endpoint, err := s.listen(srv)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	if demo.duration > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, demo.duration, exit.ErrDuration)
+	if own.duration > 0 {
+		timed, cancel := context.WithTimeoutCause(ctx, own.duration, exit.ErrDuration)
 		defer cancel()
 		ctx = timed
 	}
-	work := newWorkload(srv, demo.seed)
+	work := newWorkload(srv, own.seed)
 	if err := work.begin(); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("workload: %w", err)}
 	}
@@ -111,8 +111,8 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, demo *demoFlag
 	working, end := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	var failure error
-	tasks.Go(func() { failure = work.run(working, demo.rate) })
-	if demo.faults {
+	tasks.Go(func() { failure = work.run(working, own.rate) })
+	if own.faults {
 		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
 	}
 	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.Logger()}

@@ -17,7 +17,7 @@ import (
 
 // viewFlags say what to watch and how to show it.
 type viewFlags struct {
-	namespace     string
+	namespace     string // -n
 	allNamespaces bool
 	selector      string
 	fieldSelector string
@@ -31,7 +31,7 @@ type viewFlags struct {
 	onlyTexts []string
 	noHeaders bool
 	watchOnly bool
-	verbose   bool
+	verbose   bool // --verbose
 
 	count   int
 	timeout time.Duration
@@ -41,6 +41,7 @@ type viewFlags struct {
 	only   []jsonpath.Path // of onlyTexts, after check
 }
 
+// add adds them to a verb.
 func (f *viewFlags) add(cmd *cobra.Command) {
 	f.initial = output.Choice{Value: reflector.Auto.String(), Words: []string{
 		reflector.Auto.String(), reflector.WatchList.String(), reflector.List.String()}}

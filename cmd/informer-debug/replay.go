@@ -26,6 +26,7 @@ import (
 
 var errPlayed = errors.New("the recording is over")
 
+// newReplay returns the verb replay, which writes to s.
 func newReplay(s terminal.Streams) *cobra.Command {
 	var replay playback.Speed
 	var flags viewFlags

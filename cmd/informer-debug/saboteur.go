@@ -9,16 +9,18 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
+// faultInterval is the time from one fault to the next.
+const faultInterval = 10 * time.Second
+
 const (
-	firstFault    = 5 * time.Second
-	faultInterval = 10 * time.Second
-	outage        = 3 * time.Second
+	firstFault = 5 * time.Second
+	outage     = 3 * time.Second
 )
 
 // saboteur breaks something now and then.
 type saboteur struct {
-	srv     *apiserver.Server
-	console *terminal.Console
+	srv     *apiserver.Server // in which it breaks something
+	console *terminal.Console // where it says what
 }
 
 // sabotage is one way to break something. Most cut the connections first, so

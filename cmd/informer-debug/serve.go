@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/page"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -69,7 +70,7 @@ func runServe(ctx context.Context, s terminal.Streams, look *sight.Flags, types,
 	if _, err := v.Process.Status(ctx); err != nil {
 		return exit.UnlessLeft(v.Unanswered(ctx, err))
 	}
-	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: onlyFor(host, pageOf(v.Process)), Logger: c.Logger(), Drain: time.Second})
+	server, err := serving.New(serving.Options{Name: "page", Address: listen, Handler: page.OnlyFor(host, page.Of(v.Process)), Logger: c.Logger(), Drain: time.Second})
 	if err != nil {
 		return exit.Usage("--listen: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/page"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -96,7 +97,7 @@ func TestServeACluster(t *testing.T) {
 
 // At other interfaces, too, a Host that somebody else has chosen is refused.
 func TestWhoMayAskThePage(t *testing.T) {
-	handler := onlyFor("page.example", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	handler := page.OnlyFor("page.example", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, code := range map[string]int{
 		"10.1.2.3:80": 200, "10.1.2.3": 200, "[fe80::1]:80": 200, "localhost": 200, "Page.example:80": 200,
 		"evil.example": 403, "evil.example:80": 403, "10.1.2.3.evil.example": 403, "": 403,

@@ -24,6 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
+// viewHelp tells users what is shown, in the help of a verb.
 const viewHelp = `Each change is one line on stdout:
   +  added    (grey, and marked "initial", where it was there from the start)
   ~  updated
@@ -44,6 +45,7 @@ namespace or "-", and TYPE/NAME.
 stderr tells of the reflector's states (·), of trouble (!), and at the end sums
 up. Once synced, trouble never ends it: the reflector tries again for ever.`
 
+// newWatch returns the verb watch, which writes to s.
 func newWatch(s terminal.Streams) *cobra.Command {
 	var look attach.Flags
 	connect := &look.Connect
@@ -122,11 +124,11 @@ func oneType(_ *cobra.Command, args []string) error {
 // job is one resource of one server to be shown.
 type job struct {
 	terminal.Streams
-	config  *config.Config
-	arg     object.GVR // as it was typed
+	config  *config.Config // of the server
+	arg     object.GVR     // as it was typed
 	flags   *viewFlags
-	console *terminal.Console
-	timing  reflector.Timing
+	console *terminal.Console // where everything else is told
+	timing  reflector.Timing  // of the reflector; zero for its defaults
 
 	// recording is what plays, nil where a server is watched. It ends the view, and nothing
 	// that was recorded does.

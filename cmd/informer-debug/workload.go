@@ -39,6 +39,7 @@ type workload struct {
 	steps int
 }
 
+// newWorkload returns a workload that is drawn from a seed: from the same one the same objects.
 func newWorkload(srv *apiserver.Server, seed uint64) *workload {
 	return &workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
 }

@@ -1,4 +1,4 @@
-package main
+package page
 
 import (
 	"net"
@@ -10,17 +10,17 @@ import (
 	"github.com/millrace-dev/millrace/serving"
 )
 
-// pageOf shows a process, and leads there whoever asks for the root.
-func pageOf(process *debug.Client) http.Handler {
+// Of shows a process, and leads there whoever asks for the root.
+func Of(process *debug.Client) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(debug.Path, process.Handler())
 	mux.Handle("/{$}", http.RedirectHandler(debug.Path, http.StatusFound))
 	return mux
 }
 
-// onlyFor keeps web pages of others out, which can give a name of their own any address (DNS
+// OnlyFor keeps web pages of others out, which can give a name of their own any address (DNS
 // rebinding): a Host has to be an address, "localhost", or the one that was given.
-func onlyFor(given string, next http.Handler) http.Handler {
+func OnlyFor(given string, next http.Handler) http.Handler {
 	return serving.Local(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {
