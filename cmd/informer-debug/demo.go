@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/demo"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
@@ -27,8 +28,8 @@ type demoFlags struct {
 
 func (f *demoFlags) check() error {
 	switch {
-	case !(f.rate > 0 && f.rate <= maxRate):
-		return exit.Usage("--rate is %v: want more than 0 and at most %d changes a second", f.rate, maxRate)
+	case !(f.rate > 0 && f.rate <= demo.MaxRate):
+		return exit.Usage("--rate is %v: want more than 0 and at most %d changes a second", f.rate, demo.MaxRate)
 	case f.duration < 0:
 		return exit.Usage("--duration is %s: want 0 or more", f.duration)
 	}
@@ -79,7 +80,7 @@ it from another terminal.
 // demoBackoff forgets the last fault before the next one. By default trouble
 // every ten seconds would be taken for one long trouble, as it should.
 func demoBackoff() reflector.Backoff {
-	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: faultInterval / 3}
+	return reflector.Backoff{Initial: 500 * time.Millisecond, Max: 4 * time.Second, Reset: demo.FaultInterval / 3}
 }
 
 // runDemo owns the server, the workload and the faults, and shows them.
@@ -96,24 +97,24 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags
 		defer cancel()
 		ctx = timed
 	}
-	work := newWorkload(srv, own.seed)
-	if err := work.begin(); err != nil {
+	work := demo.NewWorkload(srv, own.seed)
+	if err := work.Begin(); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("workload: %w", err)}
 	}
 	c.State(time.Now(), "%-12s  %s, as long as this runs", "server", endpoint.URL)
-	with, err := newCompany(s.listenPage)
+	with, err := demo.NewCompany(s.listenPage)
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	defer with.close()
-	with.tour(c, endpoint.URL)
+	defer with.Close()
+	with.Tour(c, endpoint.URL)
 
 	working, end := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	var failure error
-	tasks.Go(func() { failure = work.run(working, own.rate) })
+	tasks.Go(func() { failure = work.Run(working, own.rate) })
 	if own.faults {
-		tasks.Go(func() { (&saboteur{srv: srv, console: c}).run(working) })
+		tasks.Go(func() { (&demo.Saboteur{Server: srv, Console: c}).Run(working) })
 	}
 	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.Logger()}
 	err = (&job{Streams: s.Streams, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}, company: with}).run(ctx)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/demo"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
@@ -41,7 +42,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		FieldSelector: v.flags.fields,
 		Initial:       v.flags.initialMode(),
 		Timing:        v.timing,
-		Flight:        v.company.flight(),
+		Flight:        v.company.Flight(),
 		OnState:       func(s reflector.Status) { v.target.ShowState(v.console, s) },
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			if v.recording != nil {
@@ -85,7 +86,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	}
 	var alone error // what the company ended with
 	if v.company != nil {
-		wait, err := accompany(ctx, v.company, informer)
+		wait, err := demo.Accompany(ctx, v.company, informer)
 		if err != nil {
 			end(&exit.Error{Code: exit.CodeRuntime, Err: err})
 		} else {

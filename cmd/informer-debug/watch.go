@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/demo"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
@@ -135,7 +136,7 @@ type job struct {
 	recording *recording.Replay
 
 	// company is what runs around the informer, nil for nothing.
-	company *company
+	company *demo.Company
 }
 
 // run shows the resource until ctx is done or --timeout is over.

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"testing"
@@ -15,8 +15,8 @@ import (
 func TestWorkloadIsNotAlone(t *testing.T) {
 	srv := apiserver.New(apiserver.Options{})
 	defer srv.Close()
-	w := newWorkload(srv, 1)
-	require.NoError(t, w.begin())
+	w := NewWorkload(srv, 1)
+	require.NoError(t, w.Begin())
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	for n := range 200 {
 		other := srv.Objects(pods)[0].DeepCopyObject().(*corev1.Pod)

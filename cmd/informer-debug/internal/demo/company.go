@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -20,16 +20,16 @@ import (
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
-// company is the rest of a program, which the demonstration puts around its informer so that
+// Company is the rest of a program, which the demonstration puts around its informer so that
 // there is something to look into: a controller that fails on some objects and takes long
 // over others, a handler that dawdles, and the page that shows them.
-type company struct {
+type Company struct {
 	page     net.Listener
 	recorder *flight.Recorder
 }
 
-// newCompany returns a company whose page is where listen opens it; nil where listen is nil.
-func newCompany(listen func() (net.Listener, error)) (*company, error) {
+// NewCompany returns a company whose page is where listen opens it; nil where listen is nil.
+func NewCompany(listen func() (net.Listener, error)) (*Company, error) {
 	if listen == nil {
 		return nil, nil
 	}
@@ -37,26 +37,26 @@ func newCompany(listen func() (net.Listener, error)) (*company, error) {
 	if err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}
-	return &company{page: page, recorder: flight.New(flight.DefaultSize)}, nil
+	return &Company{page: page, recorder: flight.New(flight.DefaultSize)}, nil
 }
 
-// close stops listening, if nothing has served the page.
-func (c *company) close() {
+// Close stops listening, if nothing has served the page.
+func (c *Company) Close() {
 	if c != nil {
 		_ = c.page.Close() // that it is closed already is no news
 	}
 }
 
-// flight is where the events of the whole program are kept.
-func (c *company) flight() *flight.Recorder {
+// Flight is where the events of the whole program are kept.
+func (c *Company) Flight() *flight.Recorder {
 	if c == nil {
 		return nil
 	}
 	return c.recorder
 }
 
-// accompany runs the company of an informer, which must not run yet, until ctx is done.
-func accompany[T object.Object](ctx context.Context, c *company, informer *sharedinformer.Informer[T]) (wait func() error, err error) {
+// Accompany runs the company of an informer, which must not run yet, until ctx is done.
+func Accompany[T object.Object](ctx context.Context, c *Company, informer *sharedinformer.Informer[T]) (wait func() error, err error) {
 	janitor, err := controller.New("janitor", controller.Func(reconcile), controller.Options{Concurrency: 2, Flight: c.recorder})
 	if err != nil {
 		return nil, err
@@ -116,8 +116,8 @@ func dawdler[T object.Object]() sharedinformer.Handler[T] {
 	})
 }
 
-// tour says where the page is, and what else to try.
-func (c *company) tour(console *terminal.Console, server string) {
+// Tour says where the page is, and what else to try.
+func (c *Company) Tour(console *terminal.Console, server string) {
 	if c == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -9,18 +9,18 @@ import (
 	"github.com/millrace-dev/millrace/test/apiserver"
 )
 
-// faultInterval is the time from one fault to the next.
-const faultInterval = 10 * time.Second
+// FaultInterval is the time from one fault to the next.
+const FaultInterval = 10 * time.Second
 
 const (
 	firstFault = 5 * time.Second
 	outage     = 3 * time.Second
 )
 
-// saboteur breaks something now and then.
-type saboteur struct {
-	srv     *apiserver.Server // in which it breaks something
-	console *terminal.Console // where it says what
+// Saboteur breaks something now and then.
+type Saboteur struct {
+	Server  *apiserver.Server // in which it breaks something
+	Console *terminal.Console // where it says what
 }
 
 // sabotage is one way to break something. Most cut the connections first, so
@@ -30,16 +30,16 @@ type sabotage struct {
 	do   func(ctx context.Context, srv *apiserver.Server)
 }
 
-// run breaks one thing after the other until ctx is done.
-func (s *saboteur) run(ctx context.Context) {
+// Run breaks one thing after the other until ctx is done.
+func (s *Saboteur) Run(ctx context.Context) {
 	faults := sabotages()
 	wait := firstFault
 	for n := 0; pause(ctx, wait); n++ {
-		wait = faultInterval
+		wait = FaultInterval
 		f := faults[n%len(faults)]
-		s.srv.Faults().Clear()
-		s.console.Fault(time.Now(), "%-12s  %s", "fault", f.what)
-		f.do(ctx, s.srv)
+		s.Server.Faults().Clear()
+		s.Console.Fault(time.Now(), "%-12s  %s", "fault", f.what)
+		f.do(ctx, s.Server)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"context"
@@ -25,8 +25,8 @@ const (
 	leaseEvery = 8
 )
 
-// maxRate is the fastest workload: it is there to be looked at.
-const maxRate = 10_000
+// MaxRate is the fastest workload: it is there to be looked at.
+const MaxRate = 10_000
 
 // workload plays the part of everything that writes to a cluster: pods are
 // created, scheduled, started, restarted and deleted, and nodes renew their
@@ -39,13 +39,13 @@ type workload struct {
 	steps int
 }
 
-// newWorkload returns a workload that is drawn from a seed: from the same one the same objects.
-func newWorkload(srv *apiserver.Server, seed uint64) *workload {
+// NewWorkload returns a workload that is drawn from a seed: from the same one the same objects.
+func NewWorkload(srv *apiserver.Server, seed uint64) *workload {
 	return &workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
 }
 
-// begin makes the nodes and the first pods, which run.
-func (w *workload) begin() error {
+// Begin makes the nodes and the first pods, which run.
+func (w *workload) Begin() error {
 	for n := range nodeCount {
 		name := fmt.Sprintf("node-%d", n+1)
 		w.nodes = append(w.nodes, name)
@@ -72,8 +72,8 @@ func (w *workload) begin() error {
 	return nil
 }
 
-// run makes rate changes of pods a second until ctx is done.
-func (w *workload) run(ctx context.Context, rate float64) error {
+// Run makes rate changes of pods a second until ctx is done.
+func (w *workload) Run(ctx context.Context, rate float64) error {
 	tick := time.NewTicker(max(time.Duration(float64(time.Second)/rate), 1))
 	defer tick.Stop()
 	for {
