@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/demo"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/view"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest/config"
@@ -38,7 +39,7 @@ func (f *demoFlags) check() error {
 
 func newDemo(s surroundings) *cobra.Command {
 	var own demoFlags
-	var flags viewFlags
+	var flags view.Flags
 	cmd := &cobra.Command{
 		Use:   "demo [TYPE]",
 		Short: "Show an informer at work against a server of its own",
@@ -50,7 +51,7 @@ Around the informer there is a small program, whose controller fails on some pod
 takes long over others. stderr tells first where its page is, and which commands to try on
 it from another terminal.
 
-` + viewHelp + `
+` + view.Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug demo
@@ -59,13 +60,13 @@ it from another terminal.
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"pods", "nodes", "leases"},
 	}
-	flags.add(cmd)
+	flags.Add(cmd)
 	cmd.Flags().Float64Var(&own.rate, "rate", 4, "changes of pods a second")
 	cmd.Flags().BoolVar(&own.faults, "faults", true, "break something every ten seconds")
 	cmd.Flags().Uint64Var(&own.seed, "seed", 1, "what the workload is drawn from: the same seed, the same objects")
 	cmd.Flags().DurationVar(&own.duration, "duration", 0, "end after that time, with exit code 0; 0 is no end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(own.check(), flags.check()); err != nil {
+		if err := errors.Join(own.check(), flags.Check()); err != nil {
 			return err
 		}
 		resource := "pods"
@@ -84,8 +85,8 @@ func demoBackoff() reflector.Backoff {
 }
 
 // runDemo owns the server, the workload and the faults, and shows them.
-func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags, flags *viewFlags) error {
-	c := terminal.NewConsole(s.Streams, flags.verbose)
+func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags, flags *view.Flags) error {
+	c := terminal.NewConsole(s.Streams, flags.Verbose)
 	srv := apiserver.New(apiserver.Options{Seed: own.seed, BookmarkPeriod: 10 * time.Second})
 	defer srv.Close()
 	endpoint, err := s.listen(srv)
@@ -116,8 +117,8 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags
 	if own.faults {
 		tasks.Go(func() { (&demo.Saboteur{Server: srv, Console: c}).Run(working) })
 	}
-	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.namespace, Logger: c.Logger()}
-	err = (&job{Streams: s.Streams, config: cfg, arg: arg, flags: flags, console: c, timing: reflector.Timing{Backoff: demoBackoff()}, company: with}).run(ctx)
+	cfg := &config.Config{Host: endpoint.URL, Dial: endpoint.DialContext, Namespace: flags.Namespace, Logger: c.Logger()}
+	err = (&view.Job{Streams: s.Streams, Config: cfg, Arg: arg, Flags: flags, Console: c, Timing: reflector.Timing{Backoff: demoBackoff()}, Company: with}).Run(ctx)
 	end()
 	tasks.Wait()
 	if err == nil && failure != nil {

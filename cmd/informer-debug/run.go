@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/get"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/shards"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/view"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/wait"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/why"
 	"github.com/millrace-dev/millrace/cmd/internal/manual"
@@ -66,7 +67,7 @@ reconciled, and what their caches hold.
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.AddCommand(
-		newWatch(s.Streams),
+		view.WatchCommand(s.Streams),
 		why.Command(s.Streams),
 		get.Command(s.Streams),
 		describe.Command(s.Streams),
@@ -79,7 +80,7 @@ reconciled, and what their caches hold.
 		churn.Command(s.Streams),
 		cost.Command(s.Streams),
 		newRecord(s.Streams),
-		newReplay(s.Streams),
+		view.ReplayCommand(s.Streams),
 		newSnapshot(s.Streams),
 		newDemo(s),
 		newVersion(),

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -26,10 +26,10 @@ import (
 
 var errPlayed = errors.New("the recording is over")
 
-// newReplay returns the verb replay, which writes to s.
-func newReplay(s terminal.Streams) *cobra.Command {
+// ReplayCommand returns the verb replay, which writes to s.
+func ReplayCommand(s terminal.Streams) *cobra.Command {
 	var replay playback.Speed
-	var flags viewFlags
+	var flags Flags
 	cmd := &cobra.Command{
 		Use:   "replay FILE [TYPE[.VERSION][.GROUP]]",
 		Short: "Play a recording again, as watch shows it",
@@ -41,7 +41,7 @@ it chooses among several informers of one TYPE.
 --speed 10 plays ten times as fast as recorded, and --speed max does not wait for anything but
 a server that was silent.
 
-` + viewHelp + `
+` + Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug replay bug.recording
@@ -53,11 +53,11 @@ a server that was silent.
 			return nil
 		},
 	}
-	flags.add(cmd)
+	flags.Add(cmd)
 	_ = cmd.Flags().MarkHidden("snapshot") // which would not be the recording's
 	cmd.Flags().StringVar(&replay.Text, "speed", "1", "how many times as fast as recorded, or max")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(replay.Check(), flags.check()); err != nil {
+		if err := errors.Join(replay.Check(), flags.Check()); err != nil {
 			return err
 		}
 		file, err := recording.Open(args[0])
@@ -71,12 +71,12 @@ a server that was silent.
 }
 
 // runReplay shows what a recording has of one TYPE.
-func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file *recording.File, typed string, flags *viewFlags) error {
+func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file *recording.File, typed string, flags *Flags) error {
 	first, err := choose(file, typed, flags)
 	if err != nil {
 		return err
 	}
-	c := terminal.NewConsole(s, flags.verbose)
+	c := terminal.NewConsole(s, flags.Verbose)
 	requests := 0
 	for _, q := range file.Requests {
 		if playback.InformerOf(q) == playback.InformerOf(first) {
@@ -101,8 +101,8 @@ func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file 
 	}
 	defer client.CloseIdleConnections()
 	defer jitter.Longest()()
-	j := &job{Streams: s, flags: flags, console: c, timing: f.Timing(), recording: replay}
-	v := &view{job: j, target: cluster.Target{Client: client, Server: file.Server(), Mapping: mapping, Namespace: first.Namespace()}}
+	j := &Job{Streams: s, Flags: flags, Console: c, Timing: f.Timing(), recording: replay}
+	v := &view{Job: j, target: cluster.Target{Client: client, Server: file.Server(), Mapping: mapping, Namespace: first.Namespace()}}
 	if timeout := flags.timeout; timeout > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
 		defer cancel()
@@ -131,7 +131,7 @@ func (v *view) played(ctx context.Context, status func() sharedinformer.Status) 
 
 // choose returns the first request of the informer to be played, and makes its selectors
 // those of the view.
-func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Request, error) {
+func choose(file *recording.File, typed string, flags *Flags) (*recording.Request, error) {
 	var arg object.GVR
 	var err error
 	if typed != "" {
@@ -142,7 +142,7 @@ func choose(file *recording.File, typed string, flags *viewFlags) (*recording.Re
 	found, has, err := playback.Recorded(file, func(q *recording.Request) bool {
 		labels, fields := q.Selectors()
 		return (typed == "" || playback.IsOf(q.Resource(), arg)) &&
-			(flags.namespace == "" || flags.namespace == q.Namespace()) && (!flags.allNamespaces || q.Namespace() == "") &&
+			(flags.Namespace == "" || flags.Namespace == q.Namespace()) && (!flags.allNamespaces || q.Namespace() == "") &&
 			(flags.selector == "" || flags.labels.String() == labels) && (flags.fieldSelector == "" || flags.fields.String() == fields) &&
 			(!flags.metadataOnly || q.MetadataOnly())
 	})

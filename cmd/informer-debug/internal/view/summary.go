@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func (t *tally) count(c *change) {
 func (v *view) summary(s sharedinformer.Status, took time.Duration) {
 	t, r, now := &v.tally, s.Reflector, time.Now()
 	say := func(what, format string, args ...any) {
-		v.console.State(now, "%-12s  %s", what, fmt.Sprintf(format, args...))
+		v.Console.State(now, "%-12s  %s", what, fmt.Sprintf(format, args...))
 	}
 	say("stopped", "after %s, %d objects, rv %s", terminal.Duration(took), s.Objects, s.RV)
 	say("changes", "%d added, %d updated, %d deleted, %d initial", t.adds, t.updates, t.deletes, t.initial)

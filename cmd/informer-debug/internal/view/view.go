@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -24,7 +24,7 @@ var errCounted = errors.New("the number of changes asked for was shown")
 
 // view shows one informer until it has shown enough.
 type view struct {
-	*job
+	*Job
 	target  cluster.Target
 	printer printer
 	tally   tally
@@ -37,13 +37,13 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	defer end(nil)
 	var informer *sharedinformer.Informer[T]
 	informer = sharedinformer.New(cluster.Source[T](v.target), sharedinformer.Options{
-		Snapshot:      v.flags.snapshots(),
-		LabelSelector: v.flags.labels,
-		FieldSelector: v.flags.fields,
-		Initial:       v.flags.initialMode(),
-		Timing:        v.timing,
-		Flight:        v.company.Flight(),
-		OnState:       func(s reflector.Status) { v.target.ShowState(v.console, s) },
+		Snapshot:      v.Flags.snapshots(),
+		LabelSelector: v.Flags.labels,
+		FieldSelector: v.Flags.fields,
+		Initial:       v.Flags.initialMode(),
+		Timing:        v.Timing,
+		Flight:        v.Company.Flight(),
+		OnState:       func(s reflector.Status) { v.target.ShowState(v.Console, s) },
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
 			if v.recording != nil {
 				return playback.Judge(f)
@@ -52,7 +52,7 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		},
 		SyncPatience: -1,
 	})
-	v.printer = newPrinter(v.Streams, v.flags, v.target.Mapping.Resource, func() (w widths) {
+	v.printer = newPrinter(v.Streams, v.Flags, v.target.Mapping.Resource, func() (w widths) {
 		for o := range informer.Cache().All() {
 			w.fit(identity(o))
 		}
@@ -72,10 +72,10 @@ func show[T object.Object](ctx context.Context, v *view) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	waits.Go(func() {
 		if unsynced = informer.WaitForSync(ctx); unsynced == nil {
-			v.console.State(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), terminal.Duration(time.Since(began)))
+			v.Console.State(time.Now(), "%-12s  %d objects in %s", "synced", informer.Cache().Len(), terminal.Duration(time.Since(began)))
 			v.noteSnapshot(informer.Status().Snapshot)
 			if informer.Cache().Len() == 0 {
-				v.target.DoubtNamespace(ctx, v.console)
+				v.target.DoubtNamespace(ctx, v.Console)
 			}
 		}
 		<-ctx.Done()
@@ -85,8 +85,8 @@ func show[T object.Object](ctx context.Context, v *view) error {
 		waits.Go(func() { end(v.played(ctx, informer.Status)) })
 	}
 	var alone error // what the company ended with
-	if v.company != nil {
-		wait, err := demo.Accompany(ctx, v.company, informer)
+	if v.Company != nil {
+		wait, err := demo.Accompany(ctx, v.Company, informer)
 		if err != nil {
 			end(&exit.Error{Code: exit.CodeRuntime, Err: err})
 		} else {
@@ -118,7 +118,7 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 	for _, why := range reasons {
 		if why != "" && !slices.Contains(v.doubts, why) {
 			v.doubts = append(v.doubts, why)
-			v.console.Trouble(time.Now(), "%-12s  %s", "snapshot", why)
+			v.Console.Trouble(time.Now(), "%-12s  %s", "snapshot", why)
 		}
 	}
 }
@@ -126,10 +126,10 @@ func (v *view) noteSnapshot(s *sharedinformer.SnapshotStatus) {
 // handle shows one change and ends the view when it was the last one wanted.
 func (v *view) handle(c change, end context.CancelCauseFunc) {
 	v.tally.count(&c)
-	if c.initial && v.flags.watchOnly {
+	if c.initial && v.Flags.watchOnly {
 		return
 	}
-	concerns, err := c.concerns(v.flags.only)
+	concerns, err := c.concerns(v.Flags.only)
 	if err != nil {
 		end(&exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("--only: %w", err)})
 		return
@@ -141,7 +141,7 @@ func (v *view) handle(c change, end context.CancelCauseFunc) {
 		end(&exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("stdout: %w", err)})
 		return
 	}
-	if v.tally.shown++; v.tally.shown == v.flags.count {
+	if v.tally.shown++; v.tally.shown == v.Flags.count {
 		end(errCounted)
 	}
 }
@@ -157,13 +157,13 @@ func (v *view) outcome(cause, failed, unsynced error) error {
 	case failed != nil:
 		return &exit.Error{Code: exit.CodeRuntime, Err: failed}
 	case errors.Is(cause, exit.ErrTimedOut):
-		return v.flags.timedOut(unsynced)
+		return v.Flags.timedOut(unsynced)
 	}
 	return nil
 }
 
 // timedOut is the end by --timeout. Pending says what had not happened yet.
-func (f *viewFlags) timedOut(pending error) error {
+func (f *Flags) timedOut(pending error) error {
 	err := fmt.Errorf("--timeout of %s is over", f.timeout)
 	if pending != nil {
 		err = fmt.Errorf("%w: %w", err, pending)

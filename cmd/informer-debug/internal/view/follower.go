@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -20,14 +20,14 @@ import (
 type follower struct {
 	terminal.Streams
 	look  *attach.Flags
-	flags *viewFlags
+	flags *Flags
 	typ   string
 	key   object.Key
 }
 
 // newFollower checks what watch --attach was told.
-func newFollower(s terminal.Streams, look *attach.Flags, flags *viewFlags, arg string) (*follower, error) {
-	f := &follower{Streams: s, look: look, flags: flags, key: object.Key{Namespace: flags.namespace}}
+func newFollower(s terminal.Streams, look *attach.Flags, flags *Flags, arg string) (*follower, error) {
+	f := &follower{Streams: s, look: look, flags: flags, key: object.Key{Namespace: flags.Namespace}}
 	f.typ, f.key.Name, _ = strings.Cut(arg, "/")
 	out := flags.output.Value
 	switch {

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"strings"
@@ -21,15 +21,15 @@ import (
 // In these tests time is virtual and connections are in memory.
 
 // watching is a server with one pod and a job that watches it.
-func watching(t *testing.T, count int) (*apiserver.Server, *job, *debugtest.Transcript, *debugtest.Transcript) {
+func watching(t *testing.T, count int) (*apiserver.Server, *Job, *debugtest.Transcript, *debugtest.Transcript) {
 	t.Helper()
 	srv, cfg := debugtest.Bubbled(t)
 	var stdout, stderr debugtest.Transcript
-	flags := &viewFlags{count: count, allNamespaces: true}
-	require.NoError(t, flags.check())
+	flags := &Flags{count: count, allNamespaces: true}
+	require.NoError(t, flags.Check())
 	s := debugtest.Onto(&stdout, &stderr)
-	return srv, &job{
-		Streams: s, flags: flags, console: terminal.NewConsole(s, false), arg: object.GVR{Resource: "pods"}, config: cfg,
+	return srv, &Job{
+		Streams: s, Flags: flags, Console: terminal.NewConsole(s, false), Arg: object.GVR{Resource: "pods"}, Config: cfg,
 	}, &stdout, &stderr
 }
 
@@ -37,7 +37,7 @@ func TestNothingEndsASyncedView(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, j, stdout, stderr := watching(t, 2)
 		ended := make(chan error)
-		go func() { ended <- j.run(t.Context()) }()
+		go func() { ended <- j.Run(t.Context()) }()
 		synctest.Wait()
 
 		srv.SetAuthorizer(apiserver.Deny("", "pods"))
@@ -65,10 +65,10 @@ func TestTimeoutSaysWhatItWaitedFor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv, j, _, stderr := watching(t, 0)
-			j.flags.timeout, j.flags.initial.Value = 9*time.Second, "list"
+			j.Flags.timeout, j.Flags.initial.Value = 9*time.Second, "list"
 			srv.Faults().Add(apiserver.Fault{Verb: verb, Do: []apiserver.Action{apiserver.Silence{}}})
 			began := time.Now()
-			err := j.run(t.Context())
+			err := j.Run(t.Context())
 			require.Error(t, err)
 			assert.Equal(t, exit.CodeTimeout, err.(*exit.Error).Code, "%v\n%s", err, stderr)
 			assert.Contains(t, err.Error(), want)
@@ -84,8 +84,8 @@ func TestMissingNamespaceGetsAHint(t *testing.T) {
 			srv, j, _, stderr := watching(t, 0)
 			_, err := srv.Put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "empty"}})
 			require.NoError(t, err)
-			j.flags.timeout, j.flags.allNamespaces, j.config.Namespace = time.Minute, false, namespace
-			require.Error(t, j.run(t.Context()))
+			j.Flags.timeout, j.Flags.allNamespaces, j.Config.Namespace = time.Minute, false, namespace
+			require.Error(t, j.Run(t.Context()))
 			assert.Equal(t, hinted, strings.Contains(stderr.String(), "shp does not exist (yet): check -n; -A shows all namespaces"), stderr)
 		})
 	}
@@ -110,7 +110,7 @@ func TestTroubleBeforeTheFirstSyncEndsSoon(t *testing.T) {
 				srv, j, _, stderr := watching(t, 1)
 				srv.Faults().Add(c.fault)
 				began := time.Now()
-				err := j.run(t.Context())
+				err := j.Run(t.Context())
 				took := time.Since(began)
 				code, text := exit.CodeOK, stderr.String()
 				if e, ok := err.(*exit.Error); ok {

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"context"
@@ -25,8 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
-// viewHelp tells users what is shown, in the help of a verb.
-const viewHelp = `Each change is one line on stdout:
+// Help tells users what is shown, in the help of a verb.
+const Help = `Each change is one line on stdout:
   +  added    (grey, and marked "initial", where it was there from the start)
   ~  updated
   -  deleted
@@ -46,11 +46,11 @@ namespace or "-", and TYPE/NAME.
 stderr tells of the reflector's states (·), of trouble (!), and at the end sums
 up. Once synced, trouble never ends it: the reflector tries again for ever.`
 
-// newWatch returns the verb watch, which writes to s.
-func newWatch(s terminal.Streams) *cobra.Command {
+// WatchCommand returns the verb watch, which writes to s.
+func WatchCommand(s terminal.Streams) *cobra.Command {
 	var look attach.Flags
 	connect := &look.Connect
-	var flags viewFlags
+	var flags Flags
 	cmd := &cobra.Command{
 		Use:   "watch TYPE[.VERSION][.GROUP][/NAME]",
 		Short: "Show the changes of a resource as an informer sees them",
@@ -60,7 +60,7 @@ handler hears. With
 TYPE/NAME, and to its handlers and controllers. The process tells of keys and times, not of
 objects, and does not wait: events that came too quickly are counted on stderr.
 
-` + viewHelp + `
+` + Help + `
 
 ` + exit.Help,
 		Example: `  informer-debug watch pods -A
@@ -73,16 +73,16 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 		Args: oneType,
 	}
 	connect.Add(cmd)
-	flags.add(cmd)
+	flags.Add(cmd)
 	cmd.Flags().StringVar(&look.To, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
 	playback.Refuse(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
-	(&sight.Completer{Attach: &look, Namespace: &flags.namespace, Slash: true}).Register(cmd)
+	(&sight.Completer{Attach: &look, Namespace: &flags.Namespace, Slash: true}).Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := errors.Join(connect.Check(), flags.check()); err != nil {
+		if err := errors.Join(connect.Check(), flags.Check()); err != nil {
 			return err
 		}
 		if look.To != "" {
-			look.Namespace = flags.namespace
+			look.Namespace = flags.Namespace
 			f, err := newFollower(s, &look, &flags, args[0])
 			if err != nil {
 				return err
@@ -97,13 +97,13 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 		if err != nil {
 			return exit.Usage("%w", err)
 		}
-		c := terminal.NewConsole(s, flags.verbose)
-		connect.Load.Namespace, connect.Load.Logger = flags.namespace, c.Logger()
+		c := terminal.NewConsole(s, flags.Verbose)
+		connect.Load.Namespace, connect.Load.Logger = flags.Namespace, c.Logger()
 		cfg, err := config.LoadWith(connect.Load)
 		if err != nil {
 			return &exit.Error{Code: exit.CodeUnavailable, Err: err}
 		}
-		return (&job{Streams: s, config: cfg, arg: arg, flags: &flags, console: c}).run(cmd.Context())
+		return (&Job{Streams: s, Config: cfg, Arg: arg, Flags: &flags, Console: c}).Run(cmd.Context())
 	}
 	return cmd
 }
@@ -122,26 +122,26 @@ func oneType(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// job is one resource of one server to be shown.
-type job struct {
+// Job is one resource of one server to be shown.
+type Job struct {
 	terminal.Streams
-	config  *config.Config // of the server
-	arg     object.GVR     // as it was typed
-	flags   *viewFlags
-	console *terminal.Console // where everything else is told
-	timing  reflector.Timing  // of the reflector; zero for its defaults
+	Config  *config.Config // of the server
+	Arg     object.GVR     // as it was typed
+	Flags   *Flags
+	Console *terminal.Console // where everything else is told
+	Timing  reflector.Timing  // of the reflector; zero for its defaults
 
 	// recording is what plays, nil where a server is watched. It ends the view, and nothing
 	// that was recorded does.
 	recording *recording.Replay
 
 	// company is what runs around the informer, nil for nothing.
-	company *demo.Company
+	Company *demo.Company
 }
 
-// run shows the resource until ctx is done or --timeout is over.
-func (j *job) run(ctx context.Context) error {
-	if timeout := j.flags.timeout; timeout > 0 {
+// Run shows the resource until ctx is done or --timeout is over.
+func (j *Job) Run(ctx context.Context) error {
+	if timeout := j.Flags.timeout; timeout > 0 {
 		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
 		defer cancel()
 		ctx = timed
@@ -153,8 +153,8 @@ func (j *job) run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	v := &view{job: j, target: t}
-	if j.flags.metadataOnly {
+	v := &view{Job: j, target: t}
+	if j.Flags.metadataOnly {
 		return show[*metav1.PartialObjectMetadata](ctx, v)
 	}
 	return show[*unstructured.Unstructured](ctx, v)
@@ -162,16 +162,16 @@ func (j *job) run(ctx context.Context) error {
 
 // connect finds the server and where it serves TYPE. The target's client, if
 // there is one, has to be closed, after an error too.
-func (j *job) connect(ctx context.Context) (cluster.Target, error) {
-	t := cluster.Target{Server: cluster.ServerName(j.config.Host)}
-	client, err := rest.NewClient(j.config, nil)
+func (j *Job) connect(ctx context.Context) (cluster.Target, error) {
+	t := cluster.Target{Server: cluster.ServerName(j.Config.Host)}
+	client, err := rest.NewClient(j.Config, nil)
 	if err != nil {
 		return t, &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
 	t.Client = client
-	if t.Mapping, err = t.Resolve(ctx, j.arg, cluster.Patience(j.config), j.console); err != nil {
+	if t.Mapping, err = t.Resolve(ctx, j.Arg, cluster.Patience(j.Config), j.Console); err != nil {
 		if errors.Is(context.Cause(ctx), exit.ErrTimedOut) {
-			return t, j.flags.timedOut(cluster.RootCause(err))
+			return t, j.Flags.timedOut(cluster.RootCause(err))
 		}
 		if ctx.Err() != nil {
 			return t, nil
@@ -183,11 +183,11 @@ func (j *job) connect(ctx context.Context) (cluster.Target, error) {
 	}
 	switch {
 	case !t.Mapping.Namespaced:
-		if n := j.flags.namespace; n != "" {
-			j.console.Trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
+		if n := j.Flags.Namespace; n != "" {
+			j.Console.Trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
 		}
-	case !j.flags.allNamespaces:
-		t.Namespace = j.config.Namespace
+	case !j.Flags.allNamespaces:
+		t.Namespace = j.Config.Namespace
 	}
 	return t, nil
 }

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type printer interface {
 
 // newPrinter returns the printer for --output. The widths of a table's columns
 // begin with what measure finds at the first change.
-func newPrinter(s terminal.Streams, f *viewFlags, resource object.GVR, measure func() widths) printer {
+func newPrinter(s terminal.Streams, f *Flags, resource object.GVR, measure func() widths) printer {
 	switch f.output.Value {
 	case "json":
 		return &jsonPrinter{w: s.Out, resource: resource, stage: f.stage, indent: "    "}

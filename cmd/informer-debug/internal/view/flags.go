@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"time"
@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/snapshot"
 )
 
-// viewFlags say what to watch and how to show it.
-type viewFlags struct {
-	namespace     string // -n
+// Flags say what to watch and how to show it.
+type Flags struct {
+	Namespace     string // -n
 	allNamespaces bool
 	selector      string
 	fieldSelector string
@@ -31,7 +31,7 @@ type viewFlags struct {
 	onlyTexts []string
 	noHeaders bool
 	watchOnly bool
-	verbose   bool // --verbose
+	Verbose   bool // --verbose
 
 	count   int
 	timeout time.Duration
@@ -41,14 +41,14 @@ type viewFlags struct {
 	only   []jsonpath.Path // of onlyTexts, after check
 }
 
-// add adds them to a verb.
-func (f *viewFlags) add(cmd *cobra.Command) {
+// Add adds them to a verb.
+func (f *Flags) Add(cmd *cobra.Command) {
 	f.initial = output.Choice{Value: reflector.Auto.String(), Words: []string{
 		reflector.Auto.String(), reflector.WatchList.String(), reflector.List.String()}}
 	f.output = output.Choice{Words: []string{"wide", "json", "jsonl", "name"}}
 
 	flags := cmd.Flags()
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "namespace to watch")
+	flags.StringVarP(&f.Namespace, "namespace", "n", "", "namespace to watch")
 	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "watch all namespaces")
 	flags.StringVarP(&f.selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&f.fieldSelector, "field-selector", "", "field selector, such as metadata.name=web-1")
@@ -61,7 +61,7 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.onlyTexts, "only", nil, "only changes of that field, such as status.phase or '{.spec.containers[*].image}'; may be repeated")
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "print the table without a header")
 	flags.BoolVar(&f.watchOnly, "watch-only", false, "do not show the initial objects")
-	flags.BoolVar(&f.verbose, "verbose", false, "show each request on stderr")
+	flags.BoolVar(&f.Verbose, "verbose", false, "show each request on stderr")
 	flags.IntVarP(&f.count, "count", "c", 0, "end after that many changes were shown, initial objects included; 0 is no end")
 	flags.DurationVar(&f.timeout, "timeout", 0, "end after that time, with exit code 124; 0 is no end")
 	for name, words := range map[string][]string{"output": f.output.Words, "initial": f.initial.Words} {
@@ -70,13 +70,13 @@ func (f *viewFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// check finds contradictions and reads the selectors.
-func (f *viewFlags) check() (err error) {
+// Check finds contradictions and reads the selectors.
+func (f *Flags) Check() (err error) {
 	switch {
-	case f.allNamespaces && f.namespace != "":
-		return exit.Usage("-n %s and -A contradict each other: leave one out", f.namespace)
-	case f.namespace != "" && len(validation.IsDNS1123Label(f.namespace)) > 0:
-		return exit.Usage("--namespace %q: want the name of one namespace, or -A for all", f.namespace)
+	case f.allNamespaces && f.Namespace != "":
+		return exit.Usage("-n %s and -A contradict each other: leave one out", f.Namespace)
+	case f.Namespace != "" && len(validation.IsDNS1123Label(f.Namespace)) > 0:
+		return exit.Usage("--namespace %q: want the name of one namespace, or -A for all", f.Namespace)
 	case f.count < 0:
 		return exit.Usage("--count is %d: want 0 or more", f.count)
 	case f.timeout < 0:
@@ -104,7 +104,7 @@ func (f *viewFlags) check() (err error) {
 }
 
 // initialMode is --initial as the reflector knows it.
-func (f *viewFlags) initialMode() reflector.Initial {
+func (f *Flags) initialMode() reflector.Initial {
 	switch f.initial.Value {
 	case reflector.WatchList.String():
 		return reflector.WatchList
@@ -115,7 +115,7 @@ func (f *viewFlags) initialMode() reflector.Initial {
 }
 
 // snapshots is --snapshot, nil where it is not given. Secrets stay out of it.
-func (f *viewFlags) snapshots() *snapshot.Directory {
+func (f *Flags) snapshots() *snapshot.Directory {
 	if f.snapshot == "" {
 		return nil
 	}
