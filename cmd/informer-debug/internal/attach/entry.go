@@ -19,5 +19,5 @@ func WriteEntry(b *strings.Builder, e *flight.Entry) {
 	fmt.Fprintf(b, "%s  %-28s  %s\n", e.At.Local().Format(time.DateOnly+" 15:04:05.000"), terminal.OneLine(whose), terminal.OneLine(e.What()))
 }
 
-// ErrEnded: the process that was followed told of no end, and nothing comes any more.
+// ErrEnded is the end of the events of a process that told of no end.
 var ErrEnded = errors.New("the stream of events ended: the process has stopped, or is stopping")

@@ -28,10 +28,10 @@ const (
 // MaxRate is the fastest workload: it is there to be looked at.
 const MaxRate = 10_000
 
-// workload plays the part of everything that writes to a cluster: pods are
+// Workload plays the part of everything that writes to a cluster: pods are
 // created, scheduled, started, restarted and deleted, and nodes renew their
 // leases. It belongs to one goroutine.
-type workload struct {
+type Workload struct {
 	srv   *apiserver.Server
 	rand  *rand.Rand
 	pods  []*corev1.Pod // those that exist, as they were written last
@@ -40,12 +40,12 @@ type workload struct {
 }
 
 // NewWorkload returns a workload that is drawn from a seed: from the same one the same objects.
-func NewWorkload(srv *apiserver.Server, seed uint64) *workload {
-	return &workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
+func NewWorkload(srv *apiserver.Server, seed uint64) *Workload {
+	return &Workload{srv: srv, rand: rand.New(rand.NewPCG(seed, 0x776f726b))}
 }
 
 // Begin makes the nodes and the first pods, which run.
-func (w *workload) Begin() error {
+func (w *Workload) Begin() error {
 	for n := range nodeCount {
 		name := fmt.Sprintf("node-%d", n+1)
 		w.nodes = append(w.nodes, name)
@@ -73,7 +73,7 @@ func (w *workload) Begin() error {
 }
 
 // Run makes rate changes of pods a second until ctx is done.
-func (w *workload) Run(ctx context.Context, rate float64) error {
+func (w *Workload) Run(ctx context.Context, rate float64) error {
 	tick := time.NewTicker(max(time.Duration(float64(time.Second)/rate), 1))
 	defer tick.Stop()
 	for {
@@ -89,7 +89,7 @@ func (w *workload) Run(ctx context.Context, rate float64) error {
 }
 
 // step makes one change of a pod, and now and then renews a lease.
-func (w *workload) step() error {
+func (w *Workload) step() error {
 	if w.steps++; w.steps%leaseEvery == 0 {
 		if err := w.renew(w.nodes[w.steps/leaseEvery%len(w.nodes)]); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (w *workload) step() error {
 	return w.write(pod)
 }
 
-func (w *workload) create(age time.Duration) error {
+func (w *Workload) create(age time.Duration) error {
 	apps := []struct{ namespace, app string }{{"shop", "web"}, {"shop", "cart"}, {"shop", "checkout"}, {"bank", "ledger"}, {"bank", "api"}}
 	a := apps[w.rand.IntN(len(apps))]
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
@@ -134,7 +134,7 @@ func (w *workload) create(age time.Duration) error {
 }
 
 // suffix is what makes a pod's name its own.
-func (w *workload) suffix() string {
+func (w *Workload) suffix() string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	name := make([]byte, 5)
 	for i := range name {
@@ -143,13 +143,13 @@ func (w *workload) suffix() string {
 	return string(name)
 }
 
-func (w *workload) schedule(pod *corev1.Pod) {
+func (w *Workload) schedule(pod *corev1.Pod) {
 	pod.Spec.NodeName = w.nodes[w.rand.IntN(len(w.nodes))]
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
 		Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
 }
 
-func (w *workload) start(pod *corev1.Pod) {
+func (w *Workload) start(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.PodIP = fmt.Sprintf("10.0.%d.%d", w.rand.IntN(4), 1+w.rand.IntN(254))
 	pod.Status.StartTime = new(metav1.Now())
@@ -158,14 +158,14 @@ func (w *workload) start(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, Ready: true}}
 }
 
-func (w *workload) restart(pod *corev1.Pod) {
+func (w *Workload) restart(pod *corev1.Pod) {
 	pod.Status.ContainerStatuses[0].RestartCount++
 }
 
 // write stores a pod that was changed in place. Whoever knows the server's
 // address may write too: changes of theirs are overwritten, and what they
 // deleted is forgotten.
-func (w *workload) write(pod *corev1.Pod) error {
+func (w *Workload) write(pod *corev1.Pod) error {
 	pod.ResourceVersion = ""
 	_, err := w.srv.Update(pod)
 	if apierrors.IsNotFound(err) {
@@ -175,7 +175,7 @@ func (w *workload) write(pod *corev1.Pod) error {
 	return err
 }
 
-func (w *workload) remove(pod *corev1.Pod) error {
+func (w *Workload) remove(pod *corev1.Pod) error {
 	w.forget(pod)
 	err := w.srv.Delete(corev1.SchemeGroupVersion.WithResource("pods"), object.KeyOf(pod))
 	if apierrors.IsNotFound(err) {
@@ -184,12 +184,12 @@ func (w *workload) remove(pod *corev1.Pod) error {
 	return err
 }
 
-func (w *workload) forget(pod *corev1.Pod) {
+func (w *Workload) forget(pod *corev1.Pod) {
 	w.pods = slices.DeleteFunc(w.pods, func(p *corev1.Pod) bool { return p == pod })
 }
 
 // renew writes the lease by which a node shows that it is alive.
-func (w *workload) renew(node string) error {
+func (w *Workload) renew(node string) error {
 	_, err := w.srv.Put(&coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: node},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &node, RenewTime: new(metav1.NowMicro())},

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace-dev/millrace/reflector"
 )
 
-// Speed say how fast a recording plays.
+// Speed says how fast a recording plays.
 type Speed struct {
 	Text  string  // a number, such as 10, or max
-	Times float64 // of speed, after check
+	Times float64 // of Text, after Check
 }
 
 // Check reads the speed.

@@ -39,8 +39,8 @@ type Flags struct {
 	FieldSelector string         // --field-selector
 	Replay        playback.Flags // of verbs that can look at a recording
 
-	Labels labels.Selector // of selector, after check
-	Fields fields.Selector // of fieldSelector, after check
+	Labels labels.Selector // of Selector, after Check
+	Fields fields.Selector // of FieldSelector, after Check
 }
 
 // Add adds them to a verb, with completion of its arguments. Those about recordings are added apart.

@@ -1,27 +1,18 @@
 package view
 
 import (
-	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
-	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
-	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/demo"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/playback"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
-	"github.com/millrace-dev/millrace/recording"
-	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 )
 
@@ -120,74 +111,4 @@ func oneType(_ *cobra.Command, args []string) error {
 		return exit.Usage("%q: want TYPE or TYPE/NAME", args[0])
 	}
 	return nil
-}
-
-// Job is one resource of one server to be shown.
-type Job struct {
-	terminal.Streams
-	Config  *config.Config // of the server
-	Arg     object.GVR     // as it was typed
-	Flags   *Flags
-	Console *terminal.Console // where everything else is told
-	Timing  reflector.Timing  // of the reflector; zero for its defaults
-
-	// recording is what plays, nil where a server is watched. It ends the view, and nothing
-	// that was recorded does.
-	recording *recording.Replay
-
-	// company is what runs around the informer, nil for nothing.
-	Company *demo.Company
-}
-
-// Run shows the resource until ctx is done or --timeout is over.
-func (j *Job) Run(ctx context.Context) error {
-	if timeout := j.Flags.timeout; timeout > 0 {
-		timed, cancel := context.WithTimeoutCause(ctx, timeout, exit.ErrTimedOut)
-		defer cancel()
-		ctx = timed
-	}
-	t, err := j.connect(ctx)
-	if t.Client != nil {
-		defer t.Client.CloseIdleConnections()
-	}
-	if err != nil || ctx.Err() != nil {
-		return err
-	}
-	v := &view{Job: j, target: t}
-	if j.Flags.metadataOnly {
-		return show[*metav1.PartialObjectMetadata](ctx, v)
-	}
-	return show[*unstructured.Unstructured](ctx, v)
-}
-
-// connect finds the server and where it serves TYPE. The target's client, if
-// there is one, has to be closed, after an error too.
-func (j *Job) connect(ctx context.Context) (cluster.Target, error) {
-	t := cluster.Target{Server: cluster.ServerName(j.Config.Host)}
-	client, err := rest.NewClient(j.Config, nil)
-	if err != nil {
-		return t, &exit.Error{Code: exit.CodeUnavailable, Err: err}
-	}
-	t.Client = client
-	if t.Mapping, err = t.Resolve(ctx, j.Arg, cluster.Patience(j.Config), j.Console); err != nil {
-		if errors.Is(context.Cause(ctx), exit.ErrTimedOut) {
-			return t, j.Flags.timedOut(cluster.RootCause(err))
-		}
-		if ctx.Err() != nil {
-			return t, nil
-		}
-		return t, t.Unavailable(cluster.RootCause(err), err)
-	}
-	if !cluster.CanWatch(t.Mapping) {
-		return t, cluster.Unwatchable(t.Mapping)
-	}
-	switch {
-	case !t.Mapping.Namespaced:
-		if n := j.Flags.Namespace; n != "" {
-			j.Console.Trouble(time.Now(), "%s have no namespaces: -n %s is ignored", t, n)
-		}
-	case !j.Flags.allNamespaces:
-		t.Namespace = j.Config.Namespace
-	}
-	return t, nil
 }
