@@ -46,12 +46,22 @@ var within = map[string]string{
 // otherwise.
 var divided = []string{"rest"}
 
-// rooms are the floors of the rooms of wire, from the ground up. A room may import
-// those of lower floors.
-var rooms = [][]string{
-	{"fault", "memory"},
-	{"selection", "share", "guard", "frame", "pack", "head"},
-	{"crew", "json", "protobuf", "cbor"},
+// rooms are the floors of the rooms of a package or a command, from the ground up. A room may
+// import those of lower floors.
+var rooms = map[string][][]string{
+	"wire": {
+		{"fault", "memory"},
+		{"selection", "share", "guard", "frame", "pack", "head"},
+		{"crew", "json", "protobuf", "cbor"},
+	},
+	"cmd/informer-debug": {
+		{"terminal", "diff", "jsonpath", "top", "page"},
+		{"exit", "demo"},
+		{"output", "cluster", "debugtest"},
+		{"attach", "playback"},
+		{"sight"},
+		{"check", "churn", "cost", "describe", "doctor", "get", "shards", "view", "wait", "why"},
+	},
 }
 
 // beside are packages in the house's tree that stand beside the house, because
@@ -65,6 +75,9 @@ var only = map[string][]string{
 	"github.com/klauspost/compress":       {"wire/internal/pack", "recording"},
 	"github.com/stretchr/testify":         {"_test.go"},
 	"unsafe":                              {"wire/internal/memory", "wire/internal/share", "wire/internal/json", "wire/internal/protobuf"},
+
+	// what tests share, which is no part of the program
+	module + "/cmd/informer-debug/internal/debugtest": {"_test.go"},
 }
 
 // never are modules that the root module does without.
@@ -160,27 +173,30 @@ func TestImportsRunDownwards(t *testing.T) {
 	}
 }
 
-func TestRoomsOfWireImportDownwards(t *testing.T) {
-	const within = "wire/internal/"
-	floorOf := func(room string) int {
-		return slices.IndexFunc(rooms, func(floor []string) bool { return slices.Contains(floor, room) })
-	}
-	seen := make(map[string]bool)
-	for _, s := range sources(t) {
-		room, ok := strings.CutPrefix(s.pkg, within)
-		if !ok || strings.HasSuffix(s.path, "_test.go") {
-			continue
+func TestRoomsImportDownwards(t *testing.T) {
+	all := sources(t)
+	for house, floors := range rooms {
+		within := house + "/internal/"
+		floorOf := func(room string) int {
+			return slices.IndexFunc(floors, func(floor []string) bool { return slices.Contains(floor, room) })
 		}
-		seen[room] = true
-		from := floorOf(room)
-		require.GreaterOrEqual(t, from, 0, "%s is a room on no floor", s.pkg)
-		for _, imported := range s.imports {
-			if other, ok := strings.CutPrefix(imported, module+"/"+within); ok && floorOf(other) >= from {
-				t.Errorf("%s (floor %d) imports %s (floor %d)", s.path, from, imported, floorOf(other))
+		seen := make(map[string]bool)
+		for _, s := range all {
+			room, ok := strings.CutPrefix(s.pkg, within)
+			if !ok || strings.HasSuffix(s.path, "_test.go") {
+				continue
+			}
+			seen[room] = true
+			from := floorOf(room)
+			require.GreaterOrEqual(t, from, 0, "%s is a room on no floor", s.pkg)
+			for _, imported := range s.imports {
+				if other, ok := strings.CutPrefix(imported, module+"/"+within); ok && floorOf(other) >= from {
+					t.Errorf("%s (floor %d) imports %s (floor %d)", s.path, from, imported, floorOf(other))
+				}
 			}
 		}
+		require.Len(t, seen, len(slices.Concat(floors...)), "a room of %s is gone", house)
 	}
-	require.Len(t, seen, len(slices.Concat(rooms...)), "a room is gone")
 }
 
 func TestSomeImportsStayWhereTheyBelong(t *testing.T) {
