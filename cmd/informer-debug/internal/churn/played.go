@@ -45,7 +45,7 @@ func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types str
 		go func() { over <- p.Over(ctx) }()
 		select {
 		case err := <-over:
-			return p.File.Duration - p.Began, err
+			return p.Length(), err
 		case err := <-failed:
 			stop()
 			<-over

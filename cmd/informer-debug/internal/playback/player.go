@@ -53,12 +53,13 @@ func Refuse(cmd *cobra.Command, instead string) {
 
 // Player is a recording that plays.
 type Player struct {
-	File    *recording.File // what plays
+	Client *rest.Client         // answered by the recording
+	Found  []*recording.Request // the first one of each informer that is played
+
+	file    *recording.File
 	replay  *recording.Replay
-	Client  *rest.Client         // answered by the recording
-	Found   []*recording.Request // the first one of each informer that is played
-	Began   time.Duration        // when the first of them was sent
-	restore func()               // of the jitter
+	began   time.Duration // when the first of what is played was sent
+	restore func()        // of the jitter
 }
 
 // Open opens a recording, to play the informers that it has, or those of the TYPEs that types
@@ -100,11 +101,11 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	if file.Damage != nil {
 		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
-	p := &Player{File: file, Found: found, Began: found[0].At}
+	p := &Player{file: file, Found: found, began: found[0].At}
 	for _, q := range found {
-		p.Began = min(p.Began, q.At)
+		p.began = min(p.began, q.At)
 	}
-	p.replay = file.Replay(recording.ReplayOptions{Speed: f.Times, From: p.Began})
+	p.replay = file.Replay(recording.ReplayOptions{Speed: f.Times, From: p.began})
 	p.Client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
@@ -115,14 +116,17 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 
 // Called is what messages call it.
 func (p *Player) Called() string {
-	return fmt.Sprintf("%s, recorded at %s", p.File.Path, p.File.Began.Local().Format(time.DateTime))
+	return fmt.Sprintf("%s, recorded at %s", p.file.Path, p.file.Began.Local().Format(time.DateTime))
 }
 
 // Target is where the informer that sent a request looked.
 func (p *Player) Target(q *recording.Request) (cluster.Target, error) {
-	mapping, err := Mapping(p.File, q)
+	mapping, err := Mapping(p.file, q)
 	return cluster.Target{Client: p.Client, Server: p.Called(), Mapping: mapping, Namespace: q.Namespace()}, err
 }
+
+// Length is how long what plays was recorded.
+func (p *Player) Length() time.Duration { return p.file.Duration - p.began }
 
 // Over waits until the recording is over.
 func (p *Player) Over(ctx context.Context) error {
@@ -135,7 +139,7 @@ func (p *Player) Over(ctx context.Context) error {
 // Close ends it. The client has to be closed apart.
 func (p *Player) Close() {
 	p.restore()
-	p.File.Close()
+	p.file.Close()
 }
 
 // Settled waits until what an informer has received is in its cache, and its handlers know.

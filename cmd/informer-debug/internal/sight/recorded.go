@@ -84,8 +84,8 @@ func (v *Sight) RecordedAs(types string) (all []Own, err error) {
 	return all, nil
 }
 
-// WaitRecorded waits until the recording is over, and the caches have all of it.
-func (v *Sight) WaitRecorded(ctx context.Context) error {
+// waitRecorded waits until the recording is over, and the caches have all of it.
+func (v *Sight) waitRecorded(ctx context.Context) error {
 	if err := v.Played.Over(ctx); err != nil {
 		return err
 	}

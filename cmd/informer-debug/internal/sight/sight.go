@@ -198,7 +198,7 @@ func (v *Sight) start(ctx context.Context, o Own, refusal func(*failure.Failure)
 // over.
 func (v *Sight) Wait(ctx context.Context) error {
 	if v.Played != nil {
-		return v.WaitRecorded(ctx)
+		return v.waitRecorded(ctx)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var waits sync.WaitGroup

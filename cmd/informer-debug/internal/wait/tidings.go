@@ -34,7 +34,7 @@ func listen(ctx context.Context, v *sight.Sight, informer string) *tidings {
 		t.telling.Go(func() { t.events(ctx, v, informer); gone() })
 	}
 	if v.Played != nil {
-		t.telling.Go(func() { t.over <- v.WaitRecorded(ctx) })
+		t.telling.Go(func() { t.over <- v.Wait(ctx) })
 	}
 	return t
 }
