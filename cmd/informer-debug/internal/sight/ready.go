@@ -1,8 +1,6 @@
 package sight
 
-import (
-	"context"
-)
+import "context"
 
 // Ready waits until all informers of one's own have their objects. It fails where ctx is over
 // before, and says what is missing.

@@ -82,24 +82,25 @@ func (f *Flags) Check() (err error) {
 }
 
 // Sight is what a verb looks at. Whether the informers are those of another process or of
-// this one, process shows them. It has to be closed.
+// this one, Process shows them. It has to be closed.
 type Sight struct {
-	Process   *debug.Client  // who answers
-	Called    string         // what messages call it
-	Flags     *Flags         // that opened it
-	Config    *config.Config // of the cluster; nil for a process that was attached to by address, and for a recording
-	Informers []Own          // empty for a process that was attached to
-	stop      context.CancelFunc
-	running   sync.WaitGroup
+	Process   *debug.Client    // who answers
+	Called    string           // what messages call it
+	Flags     *Flags           // that opened it
+	Config    *config.Config   // of the cluster; nil for a process that was attached to by address, and for a recording
+	Informers []Own            // empty for a process that was attached to
 	Client    *rest.Client     // nil for a process that was attached to
 	Played    *playback.Player // nil but for a recording
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // Own is an informer of this process.
 type Own struct {
 	Informer
 	Target cluster.Target // what it watches
-	Failed chan error     // what ended Run, if anything did
+	Failed chan error     // what ended Run, once it has ended; whoever reads it puts it back
 }
 
 // Informer is a sharedinformer.Informer of any type.

@@ -1,8 +1,6 @@
 package terminal
 
-import (
-	"io"
-)
+import "io"
 
 // Streams are where a verb writes to.
 type Streams struct {
