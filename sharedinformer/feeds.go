@@ -40,9 +40,10 @@ import (
 //  8. A change takes back what was said of the whole: the sync, the RV, and of each
 //     handler one more mark that it has to pass.
 type feeds[T object.Head] struct {
-	source source.ListerWatcher[T]
-	opts   reflector.Options
-	whole  *reflector.Reflector[T] // of all namespaces; it does not run, and knows the name
+	source  source.ListerWatcher[T]
+	opts    reflector.Options
+	whole   *reflector.Reflector[T] // of all namespaces; it does not run, and knows the name
+	refused *failure.Failure        // what is wrong with options of which reflectors know nothing; nil as a rule
 
 	each     atomic.Pointer[[]*feed[T]] // replaced under core.mu and core.join
 	unserved atomic.Bool                // one has found that the kind is not served, and none since that it is
@@ -63,7 +64,7 @@ func (f *feeds[T]) all() []*feed[T] { return *f.each.Load() }
 
 // invalid returns what is wrong with the options.
 func (f *feeds[T]) invalid() *failure.Failure {
-	if fail := f.whole.Status().Failure; fail != nil && fail.Phase == failure.PhaseOptions {
+	if fail := f.statusOf(f.whole).Failure; fail != nil && fail.Phase == failure.PhaseOptions {
 		return fail
 	}
 	return nil
@@ -85,11 +86,11 @@ func (f *feeds[T]) name() string {
 func (f *feeds[T]) status() (all reflector.Status, each []reflector.Status) {
 	feeds := f.all()
 	if len(feeds) == 1 && feeds[0].namespace == metav1.NamespaceAll {
-		return feeds[0].reflector.Status(), nil
+		return f.statusOf(feeds[0].reflector), nil
 	}
 	each = []reflector.Status{}
 	for n, one := range feeds {
-		s := one.reflector.Status()
+		s := f.statusOf(one.reflector)
 		if each = append(each, s); n == 0 {
 			all = s
 		} else {
@@ -97,10 +98,19 @@ func (f *feeds[T]) status() (all reflector.Status, each []reflector.Status) {
 		}
 	}
 	if len(each) == 0 {
-		all = f.whole.Status()
+		all = f.statusOf(f.whole)
 	}
 	all.Resource = f.name()
 	return all, each
+}
+
+// statusOf returns the status of a reflector. Options that were refused fail each of them.
+func (f *feeds[T]) statusOf(r *reflector.Reflector[T]) reflector.Status {
+	s := r.Status()
+	if f.refused != nil && s.Failure == nil {
+		s.Failure, s.Attempts = f.refused, f.refused.Attempts
+	}
+	return s
 }
 
 // feedOf returns the feed of exactly that namespace, or else the one of all.

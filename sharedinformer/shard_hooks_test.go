@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/shard"
 	"github.com/millrace-dev/millrace/sharedinformer"
@@ -206,19 +207,43 @@ func TestAShareThatBlocks(t *testing.T) {
 	})
 }
 
-// A share that cannot be compared is refused at the start.
+// A share that cannot be compared is refused. Whoever waits hears why, at once, before Run is
+// called and afterwards.
 func TestAShareThatCannotBeCompared(t *testing.T) {
 	type incomparable struct {
 		shard.Share
 		_ []string
 	}
-	srv := apiserver.New(apiserver.Options{})
-	defer srv.Close()
-	endpoint, err := srv.Pipe()
-	require.NoError(t, err)
-	r := &sharing{T: t, srv: srv, endpoint: endpoint, net: simulated.New(1)}
-	i := sharedinformer.New(r.source(r.net.Link("i")), sharedinformer.Options{Shard: shard.Scope{Share: incomparable{Share: shard.Ordinal(0, 1)}}})
-	require.ErrorContains(t, i.Run(t.Context()), "its type must be comparable")
+	const refused = "its type must be comparable"
+	for _, namespaces := range [][]string{nil, {"shop"}, {"bank", "shop"}} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := apiserver.New(apiserver.Options{})
+			defer srv.Close()
+			endpoint, err := srv.Pipe()
+			require.NoError(t, err)
+			r := &sharing{T: t, srv: srv, endpoint: endpoint, net: simulated.New(1)}
+			i := sharedinformer.New(r.source(r.net.Link("i")), sharedinformer.Options{Namespaces: namespaces, Shard: shard.Scope{Share: incomparable{Share: shard.Ordinal(0, 1)}}})
+			reg := i.AddHandler(sharedinformer.HandlerFunc[*corev1.ConfigMap](func(context.Context, sharedinformer.Event[*corev1.ConfigMap]) error { return nil }))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			waits := func() {
+				t.Helper()
+				for _, err := range []error{
+					i.WaitForSync(ctx), reg.WaitForSync(ctx), i.WaitForRV(ctx, "1"), i.WaitForRVIn(ctx, "1", "shop"),
+					i.WaitUntil(ctx, func() bool { return false }),
+				} {
+					require.ErrorContains(t, err, refused)
+					require.NotContains(t, err.Error(), "does not run")
+				}
+				require.ErrorContains(t, i.Unsynced(), refused)
+				require.Equal(t, failure.PhaseOptions, i.Status().Reflector.Failure.Phase)
+				require.NoError(t, ctx.Err(), "it waited")
+			}
+			waits()
+			require.ErrorContains(t, i.Run(ctx), refused)
+			waits()
+		})
+	}
 }
 
 // A key that fails is named, wherever it is asked, and the process goes on.

@@ -139,7 +139,7 @@ func (i *core[T]) divide(by shard.Scope) {
 	i.shards.now.Store(&terms{turn: 1, changed: outset})
 	if err := i.shards.unfit(i.scope); err != nil {
 		now := time.Now()
-		i.broken.Store(&failure.Failure{Resource: source.NameOf(i.feeds.source), Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err})
+		i.feeds.refused = &failure.Failure{Resource: source.NameOf(i.feeds.source), Phase: failure.PhaseOptions, Attempts: 1, Since: now, Last: now, Err: err}
 	}
 }
 

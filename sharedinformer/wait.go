@@ -140,7 +140,7 @@ func (i *core[T]) waitUntil(ctx context.Context, w wait) error {
 func (i *core[T]) reading(namespace []string) (s reflector.Status, synced bool) {
 	if len(namespace) > 0 {
 		if f := feedOf(i.feeds.all(), namespace[0]); f != nil {
-			return f.reflector.Status(), i.cache.Reader().NamespaceRV(namespace[0]) != ""
+			return i.feeds.statusOf(f.reflector), i.cache.Reader().NamespaceRV(namespace[0]) != ""
 		}
 	}
 	s, _ = i.feeds.status()
