@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -60,8 +61,40 @@ func (s *Server) auditTo(level AuditLevel) error {
 	return nil
 }
 
+// endLine takes away from the audit log what a server that was killed has written half of a
+// line, so that the next one does not go on in the middle of it.
+func (s *Server) endLine() error {
+	if s.AuditLog == "" {
+		return nil
+	}
+	f, err := os.OpenFile(s.AuditLog, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	for part := make([]byte, 64<<10); end > 0; {
+		part = part[:min(end, int64(cap(part)))]
+		if _, err := f.ReadAt(part, end-int64(len(part))); err != nil {
+			return err
+		}
+		if n := bytes.LastIndexByte(part, '\n'); n >= 0 {
+			return f.Truncate(end - int64(len(part)) + int64(n) + 1)
+		}
+		end -= int64(len(part))
+	}
+	return f.Truncate(0)
+}
+
 // AuditEvents returns what is in the audit log, the oldest first. An event is in it
-// before its request is answered whole.
+// before its request is answered whole. One that the server is still writing is left out, and
+// so is one that it was writing when it was killed. The server keeps the last 100 MB.
 func (s *Server) AuditEvents() ([]AuditEvent, error) {
 	if s.AuditLog == "" {
 		return nil, errors.New("envtest: the server has no audit log: set Options.Audit")

@@ -38,7 +38,8 @@
 //	MILLRACE_KUBERNETES=1.37 go test -count=1 ./...
 //
 // The go command does not see that the variable is read, so a cached result may be
-// another version's; -count=1 avoids that.
+// another version's; -count=1 avoids that. A directory (Options.Dir) goes on with the version
+// that it had and with the next one, and is refused to others.
 //
 // # Guarantees
 //
@@ -49,7 +50,8 @@
 // that moment is woken for it on Linux, and elsewhere stays. A temporary directory that is
 // left is removed by a start that comes an hour later or more.
 //
-// A directory has one server at a time.
+// A directory has one server at a time. The methods of a Server may be called from several
+// goroutines. Kill and Stop wait for no other call, and end those that wait for the server.
 //
 // # A real 410 Expired
 //

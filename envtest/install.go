@@ -103,7 +103,7 @@ func (s *Server) Install(ctx context.Context, objects ...any) error {
 
 // install takes the definitions first, and then the rest in its order.
 func (s *Server) install(ctx context.Context, all []object) error {
-	if err := s.answers(); err != nil {
+	if err := s.answers(ctx); err != nil {
 		return fmt.Errorf("envtest: install objects: %w", err)
 	}
 	client := s.client()

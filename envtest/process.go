@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -48,6 +49,7 @@ type process struct {
 	began int64         // how long the log was before
 	lines chan []byte   // closed when stdout ends; takes one that nobody waits for, the last words of one that dies
 	quit  chan struct{} // closed when nobody receives lines any more
+	leave sync.Once     // closes quit
 	done  chan struct{} // closed when the process is reaped
 	err   error         // how it ended; read after done
 	owed  int           // answers that nobody waited for; see receive
@@ -150,7 +152,7 @@ func orExit0(err error) error {
 // stop asks for a shutdown by closing stdin and waits for the end, if need be by
 // force.
 func (p *process) stop() error {
-	close(p.quit)
+	p.leave.Do(func() { close(p.quit) })
 	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		p.kill()
 		return err
@@ -170,11 +172,7 @@ func (p *process) stop() error {
 // kill ends the process at once and waits until it is reaped. That it ended
 // badly is the intention; there is nothing to report.
 func (p *process) kill() {
-	select {
-	case <-p.quit:
-	default:
-		close(p.quit)
-	}
+	p.leave.Do(func() { close(p.quit) })
 	_ = p.cmd.Process.Kill() // fails only if it has ended already
 	<-p.done
 }

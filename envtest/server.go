@@ -1,9 +1,11 @@
 package envtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -22,7 +24,8 @@ const startTimeout = 3 * time.Minute
 // Options of a server. The zero value is a server in a temporary directory.
 type Options struct {
 	// Dir keeps the data, keys, kubeconfig and log, and is left behind. A
-	// directory of an earlier server continues that server. Empty: a temporary
+	// directory of an earlier server continues that server, if that was of the same
+	// minor version of Kubernetes or of the one before. Empty: a temporary
 	// directory, which Stop removes. Where the process dies before, the next start
 	// removes it that comes an hour later or more.
 	Dir string
@@ -49,7 +52,8 @@ type Options struct {
 	// URL, http://127.0.0.1:port, and Log are set.
 	OnlyEtcd bool
 	// Like is a server whose keys and tokens this one has, so that clients cannot tell
-	// the two apart: for several API servers on one etcd. Nil: keys of its own.
+	// the two apart: for several API servers on one etcd. A Dir with other keys is an
+	// error. Nil: keys of its own.
 	Like *Server
 	// Quota is at how many bytes etcd is full. Zero: its default of 2 GiB.
 	Quota int64
@@ -93,12 +97,13 @@ type Server struct {
 	port    int
 	args    []string // after those for dir and port
 
-	mu        sync.Mutex
-	proc      *process // nil when stopped or killed
+	mu        sync.Mutex // guards what follows; nobody waits for the server while holding it
+	proc      *process   // nil when stopped or killed
 	suspended bool
 	removed   bool // the temporary directory
 
-	users sync.Mutex // held while a user is added
+	talk  turn // of who starts the process or commands it, so that its answers come in order
+	users turn // of who adds a user
 
 	webhooks sync.Mutex // guards webhook, and is held while it is made
 	webhook  *Webhook   // nil until somebody asks
@@ -136,7 +141,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{what: "the API server", program: program, dir: o.Dir, port: o.Port, args: o.args()}
+	s := &Server{what: "the API server", program: program, dir: o.Dir, port: o.Port, args: o.args(), talk: newTurn(), users: newTurn()}
 	if o.OnlyEtcd {
 		s.what = "etcd"
 	}
@@ -148,6 +153,9 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 	err = s.prepare(o)
 	if err == nil {
 		err = s.launch(ctx)
+	}
+	if err == nil && o.Etcd == "" {
+		err = s.keepVersion()
 	}
 	if err == nil {
 		err = s.furnish(ctx, o)
@@ -168,6 +176,15 @@ func (s *Server) prepare(o Options) error {
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return fmt.Errorf("envtest: %w", err)
 	}
+	if o.Etcd == "" { // or else the data are elsewhere
+		now, err := minor()
+		if err == nil {
+			err = checkVersion(s.dir, now)
+		}
+		if err != nil {
+			return fmt.Errorf("envtest: start %s: %w", s.what, err)
+		}
+	}
 	if o.Like != nil {
 		err := o.Like.there()
 		if err == nil {
@@ -180,8 +197,22 @@ func (s *Server) prepare(o Options) error {
 	return s.auditTo(o.Audit)
 }
 
-// copyKeys copies what makes a server the same to its clients.
+// keepVersion notes in the directory which version was ready there.
+func (s *Server) keepVersion() error {
+	now, err := minor()
+	if err == nil {
+		err = keepVersion(s.dir, now)
+	}
+	if err != nil {
+		return fmt.Errorf("envtest: note the version of %s: %w", s.what, err)
+	}
+	return nil
+}
+
+// copyKeys copies what makes a server the same to its clients. What is there already must be
+// the same.
 func copyKeys(from, to string) error {
+	keys := map[string][]byte{} // by the names of the files to be written
 	for _, pattern := range []string{"*.crt", "*.key", "tokens.csv"} {
 		names, err := filepath.Glob(filepath.Join(from, pattern))
 		if err != nil {
@@ -195,9 +226,21 @@ func copyKeys(from, to string) error {
 			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(filepath.Join(to, filepath.Base(name)), text, 0o600); err != nil {
+			copied := filepath.Join(to, filepath.Base(name))
+			there, err := os.ReadFile(copied)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				keys[copied] = text
+			case err != nil:
 				return err
+			case !bytes.Equal(there, text):
+				return fmt.Errorf("%s is there, and is another than that of the server in %s: leave Options.Like out, or choose another Dir", copied, from)
 			}
+		}
+	}
+	for name, text := range keys {
+		if err := writeFile(name, text); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -241,13 +284,10 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// start runs the program in s.dir on s.port and waits until it is ready.
+// start runs the program in s.dir on s.port and waits until it is ready, with the turn to
+// talk to it. Kill and Stop end that.
 func (s *Server) start(ctx context.Context) (ready, error) {
-	if err := s.exists(); err != nil {
-		return ready{}, fmt.Errorf("envtest: start %s: %w", s.what, err)
-	}
-	args := []string{"--control", "--dir=" + s.dir, "--port=" + strconv.Itoa(s.port)}
-	p, err := startProcess(s.program, append(args, s.args...), s.Log)
+	p, err := s.begin()
 	if err != nil {
 		return ready{}, fmt.Errorf("envtest: start %s: %w", s.what, err)
 	}
@@ -258,10 +298,38 @@ func (s *Server) start(ctx context.Context) (ready, error) {
 	}
 	if err != nil {
 		p.kill()
+		s.ended(p)
 		return ready{}, fmt.Errorf("envtest: start %s: %w; %s", s.what, err, p.said())
 	}
-	s.proc, s.suspended = p, false
 	return r, nil
+}
+
+// begin starts the process.
+func (s *Server) begin() (*process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.exists(); err != nil {
+		return nil, err
+	}
+	if err := s.endLine(); err != nil {
+		return nil, err
+	}
+	args := []string{"--control", "--dir=" + s.dir, "--port=" + strconv.Itoa(s.port)}
+	p, err := startProcess(s.program, append(args, s.args...), s.Log)
+	if err != nil {
+		return nil, err
+	}
+	s.proc, s.suspended = p, false
+	return p, nil
+}
+
+// ended notes that a process is gone.
+func (s *Server) ended(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == p {
+		s.proc, s.suspended = nil, false
+	}
 }
 
 // exists says that the server has lost its directory, if that is so. The lock is held, or
@@ -280,6 +348,8 @@ func (s *Server) there() error {
 	return s.exists()
 }
 
+var errSuspended = errors.New("the server is suspended: Resume it first")
+
 // awake says why the server will not answer, if that is so. The lock is held.
 func (s *Server) awake() error {
 	if err := s.exists(); err != nil {
@@ -289,7 +359,7 @@ func (s *Server) awake() error {
 	case s.proc == nil:
 		return errors.New("the server does not run")
 	case s.suspended:
-		return errors.New("the server is suspended: Resume it first")
+		return errSuspended
 	}
 	select {
 	case <-s.proc.done:
@@ -299,38 +369,75 @@ func (s *Server) awake() error {
 	}
 }
 
-// answers is awake for those who do not have the lock.
-func (s *Server) answers() error {
+// answers says why the server will not answer, if that is so. It waits for a start and for a
+// command that are under way, but not where the server is suspended.
+func (s *Server) answers(ctx context.Context) error {
+	if err := s.toTalk(ctx); err != nil {
+		return err
+	}
+	defer s.talk.leave()
+	_, err := s.running()
+	return err
+}
+
+// toTalk takes the turn to talk to the process.
+func (s *Server) toTalk(ctx context.Context) error {
+	s.mu.Lock()
+	suspended := s.suspended && s.proc != nil
+	s.mu.Unlock()
+	if suspended {
+		return errSuspended
+	}
+	if err := s.talk.take(ctx); err != nil {
+		return fmt.Errorf("wait for a start or a command that is under way: %w", err)
+	}
+	return nil
+}
+
+// running returns the process if it will answer.
+func (s *Server) running() (*process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.awake()
+	return s.proc, s.awake()
 }
 
 // Stop shuts the server down, returns when its process is gone, and removes the
 // temporary directory unless the shutdown failed. One that is suspended goes on for that.
-// Stopping twice, or after Kill, is no error.
+// Stopping twice, or after Kill, is no error. What waits for the server meanwhile fails.
 func (s *Server) Stop() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.stop(); err != nil {
 		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil {
+		return fmt.Errorf("envtest: stop %s: it was started again meanwhile", s.what)
 	}
 	return s.removeDir()
 }
 
 func (s *Server) stop() error {
-	if s.proc == nil {
+	p := s.awaken()
+	if p == nil {
 		return nil
 	}
-	if s.suspended {
-		s.wake()
-	}
-	err := s.proc.stop()
-	s.proc, s.suspended = nil, false
+	err := p.stop()
+	s.ended(p)
 	if err != nil {
 		return fmt.Errorf("envtest: stop %s: %w; its log is %s", s.what, err, s.Log)
 	}
 	return nil
+}
+
+// awaken lets a process that is suspended go on, and returns it, nil if there is none.
+func (s *Server) awaken() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspended {
+		s.wake()
+	}
+	s.suspended = false
+	return s.proc
 }
 
 // removeDir removes the temporary directory, if there is one. The lock is held, or nobody
@@ -349,13 +456,15 @@ func (s *Server) removeDir() error {
 
 // Kill ends the process at once, as a crash would, and returns when it is gone.
 // Connections break, the port refuses. What the server had acknowledged is
-// still there after Restart.
+// still there after Restart. What waits for the server meanwhile, a Restart or a Stop
+// included, fails.
 func (s *Server) Kill() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc != nil {
-		s.proc.kill()
-		s.proc, s.suspended = nil, false
+	p := s.proc
+	s.mu.Unlock()
+	if p != nil {
+		p.kill()
+		s.ended(p)
 	}
 }
 
@@ -363,11 +472,14 @@ func (s *Server) Kill() {
 // returns when it is ready. A server that still runs is shut down first.
 // Resource versions older than the restart are expired for watches.
 func (s *Server) Restart(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("not ready after %v", startTimeout))
 	defer cancel()
+	s.awaken() // or a command that is under way may never end
+	if err := s.toTalk(ctx); err != nil {
+		return fmt.Errorf("envtest: restart %s: %w", s.what, err)
+	}
+	defer s.talk.leave()
 	if err := s.stop(); err != nil {
 		return err
 	}
@@ -377,7 +489,8 @@ func (s *Server) Restart(ctx context.Context) error {
 
 // Compact makes etcd forget all history before the current resource version,
 // which it returns. See the package documentation for what else it takes to
-// get a 410.
+// get a 410. It waits for as long as ctx lasts while the server is suspended in the middle
+// of it, and fails when that is stopped or killed.
 func (s *Server) Compact(ctx context.Context) (int64, error) {
 	a, err := s.command(ctx, "compact")
 	return a.Revision, err
@@ -391,15 +504,18 @@ func (s *Server) Defragment(ctx context.Context) error {
 }
 
 func (s *Server) command(ctx context.Context, command string) (answer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.awake(); err != nil {
+	if err := s.toTalk(ctx); err != nil {
+		return answer{}, fmt.Errorf("envtest: %s: %w", command, err)
+	}
+	defer s.talk.leave()
+	p, err := s.running()
+	if err != nil {
 		return answer{}, fmt.Errorf("envtest: %s: %w", command, err)
 	}
 	var a answer
-	err := s.proc.send(command)
+	err = p.send(command)
 	if err == nil {
-		err = s.proc.receive(ctx, &a)
+		err = p.receive(ctx, &a)
 	}
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)

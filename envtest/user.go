@@ -54,9 +54,11 @@ func (s *Server) addUser(ctx context.Context, u User) (*Credentials, error) {
 			return nil, fmt.Errorf("the rule %+v allows nothing: it needs verbs, and resources or paths", r)
 		}
 	}
-	s.users.Lock() // the files and rights of a user are one call's
-	defer s.users.Unlock()
-	if err := s.answers(); err != nil {
+	if err := s.users.take(ctx); err != nil { // the files and rights of a user are one call's
+		return nil, fmt.Errorf("wait for another call: %w", err)
+	}
+	defer s.users.leave()
+	if err := s.answers(ctx); err != nil {
 		return nil, err
 	}
 	c, err := s.issue(&x509.Certificate{

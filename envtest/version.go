@@ -1,0 +1,74 @@
+package envtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// versionFile in a directory has the minor version of Kubernetes, such as "1.36", of the last
+// server that was ready there.
+const versionFile = "kubernetes"
+
+// required finds the version of Kubernetes in a go.mod.
+var required = regexp.MustCompile(`(?m)\bk8s\.io/kubernetes v1\.(\d+)\.`)
+
+// minor is the minor version of Kubernetes that Build builds: the 36 of 1.36.
+func minor() (int, error) {
+	src, err := parse(program).of(os.Getenv(versionVariable))
+	if err != nil {
+		return 0, err
+	}
+	found := required.FindStringSubmatch(src["go.mod"])
+	if found == nil {
+		return 0, errors.New("the go.mod of the API server's program requires no k8s.io/kubernetes")
+	}
+	return strconv.Atoi(found[1])
+}
+
+// checkVersion says why a server of a minor version cannot go on in a directory, if that is so.
+// A server may go on where one of the minor version before was, as in an upgrade of a cluster.
+// One of an older version may find what it cannot read, and Kubernetes skips no version.
+func checkVersion(dir string, now int) error {
+	name := filepath.Join(dir, versionFile)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	major, after, _ := strings.Cut(strings.TrimSpace(string(text)), ".")
+	before, err := strconv.Atoi(after)
+	if err != nil || major != "1" {
+		return fmt.Errorf("%s has no version of Kubernetes: remove it if you know that 1.%d can read what is in the directory", name, now)
+	}
+	const mixed = "the last server in %s was Kubernetes 1.%d, and this is 1.%d: "
+	switch {
+	case before > now:
+		return fmt.Errorf(mixed+"an older one may not read what a newer one has written: set %s=1.%d, or choose another directory", dir, before, now, versionVariable, before)
+	case before < now-1:
+		return fmt.Errorf(mixed+"Kubernetes is upgraded by one minor version at a time: set %s=1.%d first, or choose another directory", dir, before, now, versionVariable, before+1)
+	}
+	return nil
+}
+
+// keepVersion has checkVersion know of a server that was ready.
+func keepVersion(dir string, now int) error {
+	return writeFile(filepath.Join(dir, versionFile), fmt.Appendf(nil, "1.%d\n", now))
+}
+
+// writeFile writes a file that is whole or is as it was.
+func writeFile(name string, text []byte) error {
+	tmp := name + ".tmp"
+	if err := os.WriteFile(tmp, text, 0o600); err != nil {
+		_ = os.Remove(tmp) // it may not be there
+		return err
+	}
+	return os.Rename(tmp, name)
+}
