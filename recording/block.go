@@ -122,8 +122,10 @@ func (r *blockReader) begin() error {
 		return err
 	case len(got) >= len(anyMagic) && got[:len(anyMagic)] == anyMagic && err == nil:
 		return fmt.Errorf("%w: it begins %q, and this program reads %q", ErrVersion, got, magic)
+	case n == 0:
+		return fmt.Errorf("%w: it is empty", ErrCutOff)
 	}
-	return fmt.Errorf("%w: it does not begin as a recording does", ErrDamaged)
+	return fmt.Errorf("%w: it does not begin as a recording does, such as config.Config.Recorder and informer-debug record write", ErrDamaged)
 }
 
 // at is where the next block stands.

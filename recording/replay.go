@@ -66,9 +66,11 @@ type Replay struct {
 type stream struct {
 	requests []*Request
 	used     []bool
-	furthest int  // of the used ones; -1 before the first
-	playing  int  // requests whose answers have not come to their ends
-	ended    bool // the client has come for more than there is
+	of       map[string][]int // those that ask for the same, in order; used ones may be gone
+	lists    []int            // of a first state, in order
+	furthest int              // of the used ones; -1 before the first
+	playing  int              // requests whose answers have not come to their ends
+	ended    bool             // the client has come for more than there is
 }
 
 // Replay returns a replay from the beginning. Each needs a client of its own.
@@ -84,10 +86,10 @@ func (f *File) Replay(opts ReplayOptions) *Replay {
 	for _, q := range f.Requests {
 		s := r.streams[q.about]
 		if s == nil {
-			s = &stream{furthest: -1}
+			s = &stream{of: map[string][]int{}, furthest: -1}
 			r.streams[q.about] = s
 		}
-		s.requests, s.used = append(s.requests, q), append(s.used, false)
+		s.add(q)
 	}
 	return r
 }
@@ -198,8 +200,7 @@ func (r *Replay) match(asked *Request, client *jitter.Recall) (*stream, *Request
 	if asked.Watch() && !q.Watch() {
 		return s, q, nil // which is refused, and used by the list that follows
 	}
-	s.used[at] = true
-	s.furthest = max(s.furthest, at)
+	s.use(at)
 	s.playing++
 	if now := r.now(); now > q.At+r.late && q.At >= r.opts.From {
 		r.late = now - q.At
@@ -223,23 +224,41 @@ func (r *Replay) tell(client *jitter.Recall, s *stream, at int) {
 	client.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
 }
 
+// add adds the next request.
+func (s *stream) add(q *Request) {
+	at, shape := len(s.requests), q.shape()
+	s.requests, s.used = append(s.requests, q), append(s.used, false)
+	s.of[shape] = append(s.of[shape], at)
+	if !q.Watch() && q.parameter("continue") == "" {
+		s.lists = append(s.lists, at)
+	}
+}
+
+// use notes that a request is played.
+func (s *stream) use(at int) {
+	s.used[at] = true
+	s.furthest = max(s.furthest, at)
+}
+
 // find returns the first request that is not used and asks for the same. For a first state
 // another way of asking for it will do: the recorded client may have had the list from
 // somewhere else, or the beginning may have been left out.
 func (s *stream) find(asked *Request) int {
 	shape := asked.shape()
-	for i, q := range s.requests {
-		if !s.used[i] && q.shape() == shape {
-			return i
-		}
+	same := s.of[shape]
+	for len(same) > 0 && s.used[same[0]] {
+		same = same[1:]
 	}
+	if len(same) > 0 {
+		s.of[shape] = same
+		return same[0]
+	}
+	delete(s.of, shape)
 	if !asked.initial() || asked.parameter("continue") != "" {
 		return -1
 	}
-	for i, q := range s.requests {
-		if !s.used[i] && i > s.furthest && !q.Watch() && q.parameter("continue") == "" {
-			return i
-		}
+	if n, _ := slices.BinarySearch(s.lists, s.furthest+1); n < len(s.lists) {
+		return s.lists[n]
 	}
 	return -1
 }
@@ -344,8 +363,11 @@ func (r *Replay) note() {
 // Wait returns when all was played of what clients have asked for, and the moment has come at
 // which the recording was closed. Where it was not closed, or is played without any waiting,
 // it returns when they have come for more. The error says what was not played: clients do not
-// ask for it, or ctx is done.
+// ask for it, or ctx is done. A recording without requests has nothing to wait for, and is an error.
 func (r *Replay) Wait(ctx context.Context) error {
+	if len(r.file.Requests) == 0 {
+		return fmt.Errorf("recording %s: there is nothing to play: no list and no watch was sent while it was recorded", r.file.Path)
+	}
 	for {
 		r.mu.Lock()
 		missing, busy := r.missing()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,6 +33,28 @@ func TestMoreRequestsThanAFileMayHave(t *testing.T) {
 		require.NoError(t, f.Damage)
 		require.Equal(t, maxRequests+more, len(f.Requests)+f.LeftOut.Requests)
 	})
+}
+
+// So many are played in the order in which they were sent, in time that grows as their number
+// does: to look at all for each would take half an hour.
+func TestAsManyRequestsArePlayed(t *testing.T) {
+	s := &stream{of: map[string][]int{}, furthest: -1}
+	request := func(n int) *Request {
+		return &Request{Server: "http://h", Path: "/api/v1/pods", Query: "watch=true&resourceVersion=" + strconv.Itoa(n/2)}
+	}
+	for n := range maxRequests {
+		s.add(request(n))
+	}
+	for n := maxRequests - 2; n >= 0; n -= 2 { // the last ones first
+		for _, at := range []int{n, n + 1} {
+			require.Equal(t, at, s.find(request(n)))
+			s.use(at)
+		}
+		require.Equal(t, -1, s.find(request(n)))
+	}
+	require.Equal(t, -1, s.find(&Request{}), "there is no list")
+	s.add(&Request{Query: "limit=500"})
+	require.Equal(t, maxRequests, s.find(&Request{}))
 }
 
 // A recording that ends because the disk is behind is not one that was closed.

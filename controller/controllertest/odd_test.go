@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/manager"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/recording"
 )
 
 // oddVariable names the odd test that this process is to be; see TestOddTests.
@@ -124,11 +129,104 @@ var odd = map[string]struct {
 		Put(kept, namespace("shop"))
 	}, []string{"controllertest: Put after the body of the test has returned"}},
 	"a recording that is none": {func(t *testing.T) {
-		Replay(t, os.Getenv(oddVariable+"_FILE"), func(*Env) {})
-	}, []string{"--- FAIL", "none.recording"}},
+		file := filepath.Join(t.TempDir(), "none.recording")
+		require.NoError(t, os.WriteFile(file, []byte("a picture"), 0o600))
+		Replay(t, file, func(*Env) {})
+	}, []string{"--- FAIL", "none.recording: at byte 0: the file is damaged: it does not begin as a recording does"}},
+	"an empty recording": {func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "empty.recording")
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		Replay(t, file, func(*Env) {})
+	}, []string{"--- FAIL", "empty.recording: at byte 0: the file is cut off: it is empty"}},
+	"a recording of another version": {func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "later.recording")
+		require.NoError(t, os.WriteFile(file, []byte("millrace recording 9\n"), 0o600))
+		Replay(t, file, func(*Env) {})
+	}, []string{"--- FAIL", "later.recording: at byte 0: the file is of another version"}},
+	"a huge file that is no recording": {func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "huge.recording")
+		require.NoError(t, os.WriteFile(file, []byte("millrace recording 1\n"), 0o600))
+		require.NoError(t, os.Truncate(file, 1<<40)) // most of it is a hole
+		Replay(t, file, func(*Env) {})
+	}, []string{"--- FAIL", "huge.recording: at byte 21: the file is damaged: a block of 0 bytes"}},
+	"a recording of nothing": {func(t *testing.T) {
+		Replay(t, record(t, func(func(path string)) { time.Sleep(time.Minute) }), func(e *Env) {
+			e.Start(reconciling(e, nothing))
+			e.PlayToEnd()
+		})
+	}, []string{"--- FAIL", "odd.recording: there is nothing to play: no list and no watch was sent while it was recorded"}},
+	"a recording of others": {func(t *testing.T) {
+		Replay(t, record(t, func(get func(path string)) { get("/api/v1/pods") }), func(e *Env) {
+			e.Start(reconciling(e, nothing))
+			e.PlayToEnd()
+		})
+	}, []string{"--- FAIL", "odd.recording: nobody has asked for anything", "namespaces: it was not recorded; it has: pods"}},
+	"a recording of a century": {func(t *testing.T) {
+		Replay(t, record(t, func(get func(path string)) {
+			get("/api/v1/namespaces")
+			time.Sleep(100 * 365 * 24 * time.Hour)
+			get("/api/v1/namespaces")
+		}), func(e *Env) {
+			e.Start(reconciling(e, nothing))
+			e.PlayToEnd()
+		})
+	}, []string{"--- FAIL", "odd.recording: it goes on for 876000h0m0s, and a test plays 2160h0m0s at most"}},
+	"a long recording that does not suit": {func(t *testing.T) {
+		Replay(t, record(t, func(get func(path string)) {
+			get("/api/v1/namespaces")
+			time.Sleep(maxPlayed)
+			get("/api/v1/namespaces")
+		}), func(e *Env) {
+			e.Start(reconciling(e, nothing))
+			e.PlayToEnd()
+		})
+	}, []string{"--- FAIL", "odd.recording: "}},
+	"a recording that is damaged": {func(t *testing.T) {
+		file := record(t, func(get func(path string)) {
+			for range 20 {
+				get("/api/v1/namespaces")
+				time.Sleep(time.Hour)
+			}
+		})
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text[len(text)/2] ^= 1
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		Replay(t, file, func(e *Env) { e.Error("it is played") })
+	}, []string{"--- FAIL", "odd.recording: at byte ", "the file is damaged: the checksum of a block is wrong: what comes before is played", "it is played"}},
 	"a recording without a player": {func(t *testing.T) {
 		Run(t, func(e *Env) { e.PlayToEnd() })
 	}, []string{"--- FAIL", "PlayToEnd without a recording: use Replay in the place of Run"}},
+}
+
+// record makes a recording of requests that are answered with an empty list.
+func record(t *testing.T, body func(get func(path string))) (file string) {
+	file = filepath.Join(t.TempDir(), "odd.recording")
+	synctest.Test(t, func(t *testing.T) {
+		recorder, err := recording.Create(file, recording.Options{})
+		require.NoError(t, err)
+		client := &http.Client{Transport: recorder.RoundTripper(emptyList{}, nil)}
+		body(func(path string) {
+			resp, err := client.Get("http://recorded" + path)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, errors.Join(err, resp.Body.Close()))
+		})
+		require.NoError(t, recorder.Close())
+	})
+	return file
+}
+
+// emptyList answers every request with a list of namespaces that has none.
+type emptyList struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (emptyList) RoundTrip(r *http.Request) (*http.Response, error) {
+	const list = `{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(list)), Request: r,
+	}, nil
 }
 
 func nothing(context.Context, *corev1.Namespace) (controller.Result, error) {
@@ -146,15 +244,13 @@ func TestOdd(t *testing.T) {
 
 // What is wrong with a test or its controller fails it, soon, and with words that say what.
 func TestOddTests(t *testing.T) {
-	none := filepath.Join(t.TempDir(), "none.recording")
-	require.NoError(t, os.WriteFile(none, []byte("a picture"), 0o600))
 	for name, c := range odd {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestOdd$")
-			cmd.Env = append(os.Environ(), oddVariable+"="+name, oddVariable+"_FILE="+none)
+			cmd.Env = append(os.Environ(), oddVariable+"="+name)
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, ctx.Err(), "it does not end; it has said:\n%s", out)
 			require.Error(t, err, "it passes:\n%s", out)

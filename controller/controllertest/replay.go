@@ -2,6 +2,7 @@ package controllertest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/millrace-dev/millrace/internal/jitter"
 	"github.com/millrace-dev/millrace/recording"
@@ -15,6 +16,10 @@ import (
 //
 // The recording goes on when time does: see Env.PlayToEnd and Env.Settle. What Env.Put
 // and the like do is not seen by the informers.
+//
+// A file that is no recording, or goes on for more than 90 days, fails the test. Of one that is
+// damaged, or cut off by a crash, what comes before is played, and the test's log says where that
+// ends.
 func Replay(t *testing.T, file string, body func(e *Env)) {
 	t.Helper()
 	ReplayWith(t, file, Options{}, body)
@@ -32,6 +37,9 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 			t.Error(err)
 		}
 	})
+	if d := length(f); d > maxPlayed {
+		t.Fatalf("recording %s: it goes on for %s, and a test plays %s at most: record with a smaller MaxSize, which keeps less of what is old", file, d, maxPlayed)
+	}
 	if f.Damage != nil {
 		t.Logf("%v: what comes before is played", f.Damage)
 	}
@@ -39,6 +47,18 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 	defer jitter.Longest()()
 	o.recording = f
 	RunWith(t, o, body)
+}
+
+// maxPlayed is how long a recording may go on. Informers that it does not suit ask again twice a
+// minute, so that a day of its time may take a tenth of a second.
+const maxPlayed = 90 * 24 * time.Hour
+
+// length is how long a recording is played.
+func length(f *recording.File) time.Duration {
+	if len(f.Requests) == 0 {
+		return 0
+	}
+	return f.Duration - f.Requests[0].At
 }
 
 // PlayToEnd lets time go on until all was played of what the informers have asked for, and
