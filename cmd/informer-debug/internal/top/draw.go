@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/gdamore/tcell/v2"
 	"github.com/rivo/uniseg"
@@ -49,7 +50,7 @@ func (d *display) draw() {
 	width, height := s.Size()
 	here := d.top()
 	d.put(0, 0, width, d.title(), bold)
-	if d.failed != nil {
+	if d.failed != nil || d.late() {
 		d.put(0, 1, width, d.trouble(), alarming)
 	} else {
 		d.put(0, 1, width, d.summary(), normal)
@@ -102,6 +103,9 @@ func (d *display) trouble() string {
 	since := "There was no answer yet"
 	if !d.good.IsZero() {
 		since = "No answer since " + d.good.Local().Format("15:04:05")
+	}
+	if d.failed == nil {
+		return "! " + since + ": asked " + d.at().Sub(d.asked).Round(time.Second).String() + " ago"
 	}
 	text := d.failed.Error()
 	if u, ok := errors.AsType[*url.Error](d.failed); ok { // which address it was says the title

@@ -16,8 +16,10 @@ type Options struct {
 	Interval time.Duration // between two looks; the default is a second
 }
 
-// patience is how long an answer is waited for.
-const patience = 10 * time.Second
+const (
+	patience  = 10 * time.Second // how long an answer is waited for
+	lateAfter = 3 * time.Second  // how long nothing is said of that
+)
 
 // Run shows a process on s, until somebody leaves or ctx is done. The screen is initialized,
 // and stays the caller's to finish. A process that does not answer is said to, and asked again.
@@ -36,11 +38,12 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 	d := &display{screen: s, stack: []*spot{{place: home(opts.Called), by: -1}}, at: time.Now}
 	a := &asker{process: process, rates: rates{}}
 	asking := false
+	var late <-chan time.Time // when the answer is late; nil where none is waited for
 	ask := func() {
 		if asking || d.paused && d.top().shown {
 			return
 		}
-		asking = true
+		asking, d.asked, late = true, d.at(), time.After(lateAfter)
 		here := d.top()
 		load, number := here.place.tabs[here.tab].load, here.tab
 		go func() {
@@ -66,8 +69,9 @@ func Run(ctx context.Context, s tcell.Screen, process *debug.Client, opts Option
 			}
 		case <-look.C:
 			ask()
+		case <-late: // drawn again, the screen says so
 		case got := <-answers:
-			asking = false
+			asking, d.asked, late = false, time.Time{}, nil
 			if d.take(got) {
 				ask() // somebody has gone elsewhere meanwhile
 			}
@@ -112,6 +116,7 @@ type display struct {
 	status *debug.Status
 	failed error     // what the last question ended with
 	good   time.Time // the last answer
+	asked  time.Time // the question that has no answer yet; zero if there is none
 	paused bool
 	typing bool // a filter
 	help   bool
@@ -133,6 +138,9 @@ func (d *display) take(a answer) bool {
 	}
 	return !current
 }
+
+// late reports whether an answer has been waited for too long to say nothing.
+func (d *display) late() bool { return !d.asked.IsZero() && d.at().Sub(d.asked) >= lateAfter }
 
 // handle does what a key says, and reports whether another table is wanted.
 func (d *display) handle(e tcell.Event) bool {

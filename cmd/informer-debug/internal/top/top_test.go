@@ -277,7 +277,11 @@ func TestAProcessThatHangs(t *testing.T) {
 		s := &seen{t: t, screen: screen}
 		synctest.Wait()
 		require.Contains(t, s.text(), "Asking ...")
-		s.pass(11 * time.Second)
+		s.pass(2 * time.Second)
+		require.NotContains(t, s.text(), "no answer")
+		s.pass(time.Second)
+		require.Contains(t, s.text(), "! There was no answer yet: asked 3s ago")
+		s.pass(8 * time.Second)
 		require.Contains(t, s.text(), "! There was no answer yet: ")
 		require.Contains(t, s.text(), "no answer within 10s")
 		s.press("?")
@@ -287,6 +291,15 @@ func TestAProcessThatHangs(t *testing.T) {
 		s.pass(2 * time.Second)
 		require.Contains(t, s.text(), "CONTROLLER")
 		require.NotContains(t, s.text(), "no answer")
+
+		hangs = make(chan struct{}) // again, and no look between
+		s.press("1")
+		s.pass(4 * time.Second)
+		require.Contains(t, s.text(), "! No answer since ")
+		require.Contains(t, s.text(), ": asked 4s ago")
+		close(hangs)
+		s.pass(2 * time.Second)
+		require.NotContains(t, s.text(), "answer")
 		s.press("q")
 		<-ended
 		screen.Fini()
