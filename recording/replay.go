@@ -59,6 +59,7 @@ type Replay struct {
 	began   time.Time  // zero before the first request
 	streams map[about]*stream
 	late    time.Duration // how much later than recorded it plays, in the recording's time
+	strange string        // what was asked for last of which there is nothing
 	changed chan struct{} // closed when something was played
 }
 
@@ -182,6 +183,7 @@ func (r *Replay) match(asked *Request, client *jitter.Recall) (*stream, *Request
 	client.Tell(time.Time{}, 0)
 	s := r.stream(asked.about)
 	if s == nil {
+		r.strange = asked.String()
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
 	}
 	if s.requests[0].Withheld {
@@ -413,6 +415,9 @@ func (r *Replay) missing() (missing error, busy bool) {
 			return fmt.Errorf("recording %s: %s was not read to its end", r.file.Path, s.requests[len(s.requests)-1]), true
 		}
 		busy = busy || !s.ended
+	}
+	if !begun && r.strange != "" {
+		return fmt.Errorf("recording %s: nobody has asked for what it has, which is %s; the last that was asked for is %s", r.file.Path, strings.Join(r.has(), "; "), r.strange), true
 	}
 	if !begun {
 		return fmt.Errorf("recording %s: nobody has asked for anything", r.file.Path), true

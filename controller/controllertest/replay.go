@@ -17,7 +17,7 @@ import (
 // The recording goes on when time does: see Env.PlayToEnd and Env.Settle. What Env.Put
 // and the like do is not seen by the informers.
 //
-// A file that is no recording, or goes on for more than 90 days, fails the test. Of one that is
+// A file that is no recording, or goes on for more than 31 days, fails the test. Of one that is
 // damaged, or cut off by a crash, what comes before is played, and the test's log says where that
 // ends.
 func Replay(t *testing.T, file string, body func(e *Env)) {
@@ -38,7 +38,7 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 		}
 	})
 	if d := length(f); d > maxPlayed {
-		t.Fatalf("recording %s: it goes on for %s, and a test plays %s at most: record with a smaller MaxSize, which keeps less of what is old", file, d, maxPlayed)
+		t.Fatalf("recording %s: it goes on for %d days, and a test plays %d at most: record with a smaller MaxSize, which keeps less of what is old", file, d/day, maxPlayed/day)
 	}
 	if f.Damage != nil {
 		t.Logf("%v: what comes before is played", f.Damage)
@@ -49,9 +49,13 @@ func ReplayWith(t *testing.T, file string, o Options, body func(e *Env)) {
 	RunWith(t, o, body)
 }
 
-// maxPlayed is how long a recording may go on. Informers that it does not suit ask again twice a
-// minute, so that a day of its time may take a tenth of a second.
-const maxPlayed = 90 * 24 * time.Hour
+const (
+	day = 24 * time.Hour
+
+	// maxPlayed is how long a recording may go on. Informers that it does not suit ask again
+	// every minute, and each time the test's log has a line of it.
+	maxPlayed = 31 * day
+)
 
 // length is how long a recording is played.
 func length(f *recording.File) time.Duration {
