@@ -70,7 +70,7 @@ func (s *Server) ask(ctx context.Context, client *http.Client, method, path, con
 		if json.Unmarshal(text, &status) != nil || status.Message == "" {
 			status.Message = string(text)
 		}
-		return &refusal{resp.StatusCode, status.Message}
+		return &refusal{resp.StatusCode, status.Message + s.aboutWebhooks(status.Message)}
 	}
 	if into == nil {
 		return nil

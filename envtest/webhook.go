@@ -27,6 +27,12 @@ func (w *Webhook) URL(path string) string {
 // Webhook returns where to serve webhooks, always the same, as long as the directory of the
 // server is and nobody else has taken the port. What Install and InstallFiles are given is
 // called there.
+//
+// Where a webhook does not work the API server answers 500, and says which one and why:
+// nobody listens, the certificate is another than that in CertDir, HTTP is spoken in the clear, or
+// nothing came in the webhook's timeoutSeconds. Something else that answers, such as the page of
+// a proxy, is quoted, or "couldn't get version/kind" where its code is 200. Of a webhook with the
+// failurePolicy Ignore all this is in the server's Log alone.
 func (s *Server) Webhook() (*Webhook, error) {
 	s.webhooks.Lock()
 	defer s.webhooks.Unlock()
@@ -43,6 +49,20 @@ func (s *Server) Webhook() (*Webhook, error) {
 	}
 	s.webhook = w
 	return w, nil
+}
+
+// aboutWebhooks is what the server cannot know, or does not say, when a webhook has failed.
+func (s *Server) aboutWebhooks(message string) string {
+	s.webhooks.Lock()
+	defer s.webhooks.Unlock()
+	if s.webhook == nil || !strings.Contains(message, "webhook") {
+		return ""
+	}
+	text := "; webhooks at a Service are called at " + s.webhook.URL("/")
+	if strings.Contains(message, "couldn't get version/kind") {
+		text += ", and what answered is no review: does something else listen there?"
+	}
+	return text
 }
 
 func (s *Server) newWebhook() (*Webhook, error) {
