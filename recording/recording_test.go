@@ -321,6 +321,7 @@ func TestWhatWasNotRecordedIsNamed(t *testing.T) {
 			_, err := replay.RoundTrip(get(t, url))
 			require.EqualError(t, err, "recording "+f.Path+": "+want)
 		}
-		require.ErrorContains(t, replay.Wait(t.Context()), "nobody has asked for anything")
+		require.ErrorContains(t, replay.Wait(t.Context()), "nobody has asked for what it has, which is deployments.apps; pods in namespace shop; the last that was asked for is list nodes")
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "nobody has asked for anything")
 	})
 }
