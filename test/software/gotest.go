@@ -82,7 +82,9 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 	return all, nil
 }
 
-// read takes what go test -json says of a package. A test that did not end has failed.
+// read takes what go test -json says of a package. A test that did not end has failed. So has
+// the package where its process fails and none of its tests, such as for what they leave
+// running.
 func (o outcomes) read(in io.Reader, pkg string) error {
 	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
 	lines := bufio.NewReader(in)
@@ -94,6 +96,8 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 				o[pkg+" "+e.Test] = word
 			} else if e.FailedBuild != "" {
 				o[pkg+" (build)"] = "failed"
+			} else if e.Action == "fail" && !o.failed(pkg) {
+				o[pkg+" (process)"] = "failed"
 			}
 		}
 		if err == io.EOF {
@@ -103,6 +107,16 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 			return err
 		}
 	}
+}
+
+// failed reports whether a test of a package has failed.
+func (o outcomes) failed(pkg string) bool {
+	for name, word := range o {
+		if word == "failed" && strings.HasPrefix(name, pkg+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 // readSpecs takes Ginkgo's report.
