@@ -59,6 +59,11 @@ func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
 			if err := b.copy(ctx, s, dir, way.millrace || s.once); err != nil {
 				return nil, err
 			}
+			if s.once {
+				if err := s.compile(ctx, dir, env); err != nil {
+					return nil, err
+				}
+			}
 		}
 		if way.millrace {
 			skip, env = s.without, append(slices.Clip(env), chosenVariable+"="+chosen)
@@ -142,7 +147,7 @@ func (b *bench) revision(ctx context.Context) (string, error) {
 // versions that these need. What the module replaces by folders that only its repository
 // has is replaced by releases.
 func (b *bench) require(ctx context.Context, dir, version string) error {
-	args, err := staged(ctx, dir, version)
+	args, err := releases(ctx, dir, version)
 	if err != nil {
 		return err
 	}
@@ -167,9 +172,10 @@ func (b *bench) require(ctx context.Context, dir, version string) error {
 	return err
 }
 
-// staged are the arguments of go mod edit for Kubernetes, which replaces the modules that it
-// publishes by its folder staging. Where Kubernetes is v1.2.3, their releases are v0.2.3.
-func staged(ctx context.Context, dir, version string) (args []string, err error) {
+// releases are the arguments of go mod edit that replace folders which the module in a
+// directory has in its repository alone by the modules' releases. Kubernetes v1.2.3 publishes
+// those in its folder staging as v0.2.3; others have the module's own version.
+func releases(ctx context.Context, dir, version string) (args []string, err error) {
 	out, err := output(ctx, dir, "go", "mod", "edit", "-json")
 	if err != nil {
 		return nil, err
@@ -181,8 +187,12 @@ func staged(ctx context.Context, dir, version string) (args []string, err error)
 		return nil, fmt.Errorf("read what go mod edit says of %s: %w", dir, err)
 	}
 	for _, r := range mod.Replace {
+		v := version
 		if strings.HasPrefix(r.New.Path, "./staging/") {
-			args = append(args, "-replace="+r.Old.Path+"="+r.Old.Path+"@v0"+strings.TrimPrefix(version, "v1"))
+			v = "v0" + strings.TrimPrefix(version, "v1")
+		}
+		if strings.HasPrefix(r.New.Path, "./") {
+			args = append(args, "-replace="+r.Old.Path+"="+r.Old.Path+"@"+v)
 		}
 	}
 	return args, nil

@@ -1,16 +1,35 @@
 package main
 
-import (
-	"path"
-	"strings"
-)
+import "strings"
 
 const clusterAPIModule = "sigs.k8s.io/cluster-api"
 
 // clusterAPIs are the suites of cluster-api that start an API server.
 func clusterAPIs() (all []*suite) {
 	for _, pkg := range []string{
-		"./controllers/clustercache",
+		"bootstrap/kubeadm/reconcilers/kubeadmconfig",
+		"controllers/clustercache",
+		"controllers/crdmigrator",
+		"controlplane/kubeadm/pkg",
+		"controlplane/kubeadm/reconcilers/kubeadmcontrolplane",
+		"core/reconcilers/cluster",
+		"core/reconcilers/clusterclass",
+		"core/reconcilers/clusterresourceset",
+		"core/reconcilers/extensionconfig",
+		"core/reconcilers/machine",
+		"core/reconcilers/machinedeployment",
+		"core/reconcilers/machinehealthcheck",
+		"core/reconcilers/machinepool",
+		"core/reconcilers/machineset",
+		"core/reconcilers/topology/cluster",
+		"core/reconcilers/topology/cluster/structuredmerge",
+		"core/webhooks/admission/test",
+		"internal/test/envtest/example",
+		"internal/topology/upgrade",
+		"internal/util/ssa/test",
+		"util/controller",
+		"util/deprecated/v1beta1/patch",
+		"util/patch/test",
 	} {
 		all = append(all, clusterAPI(pkg))
 	}
@@ -19,12 +38,11 @@ func clusterAPIs() (all []*suite) {
 
 // clusterAPI is a suite of cluster-api, whose managers have Millrace's cache and queues.
 func clusterAPI(pkg string) *suite {
-	name := strings.NewReplacer("/internal", "", "/controllers", "").Replace(path.Clean(pkg))
 	return &suite{
-		name:         "cluster-api " + name,
+		name:         "cluster-api " + pkg,
 		module:       clusterAPIModule,
 		version:      "v1.14.2",
-		packages:     []string{pkg},
+		packages:     []string{"./" + pkg},
 		chosen:       "`cache.New`, `Options.NewQueue`",
 		once:         true,
 		programs:     []string{"etcd", "kube-apiserver"},

@@ -137,6 +137,7 @@ func TestASuiteThatIsCompiledOnceIsAskedByTheEnvironment(t *testing.T) {
 		choose: choice{[]string{`"example.com/x"`}, "x.Chosen = func() string { countChosen(); return \"millrace\" }"},
 	}
 	require.NoError(t, s.apply(dir))
+	require.NoError(t, s.compile(t.Context(), dir, os.Environ()))
 	log, chosen := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "chosen")
 	stock, err := goTest(t.Context(), dir, s, "", os.Environ(), log)
 	require.NoError(t, err)
@@ -151,13 +152,13 @@ func TestASuiteThatIsCompiledOnceIsAskedByTheEnvironment(t *testing.T) {
 	require.Equal(t, 2, n)
 }
 
-// The modules in Kubernetes' folder staging are replaced by their releases, and no others.
-func TestStagingIsReplacedByReleases(t *testing.T) {
+// Folders of a module's repository are replaced by releases, and nothing else is.
+func TestFoldersAreReplacedByReleases(t *testing.T) {
 	dir := write(t, map[string]string{"go.mod": "module example.com/x\n\ngo 1.26.0\n\n" +
-		"replace k8s.io/api => ./staging/src/k8s.io/api\n\nreplace example.com/y => ./y\n"})
-	args, err := staged(t.Context(), dir, "v1.37.0")
+		"replace k8s.io/api => ./staging/src/k8s.io/api\n\nreplace example.com/x/y => ./y\n\nreplace example.com/z => example.com/other v1.2.0\n"})
+	args, err := releases(t.Context(), dir, "v1.37.0")
 	require.NoError(t, err)
-	require.Equal(t, []string{"-replace=k8s.io/api=k8s.io/api@v0.37.0"}, args)
+	require.Equal(t, []string{"-replace=k8s.io/api=k8s.io/api@v0.37.0", "-replace=example.com/x/y=example.com/x/y@v1.37.0"}, args)
 }
 
 // A process that fails although none of its tests has failed is a failure, and only then.
