@@ -36,14 +36,16 @@ func clusterAPIs() (all []*suite) {
 	return all
 }
 
-// clusterAPI is a suite of cluster-api, whose managers have Millrace's cache and queues.
+// clusterAPI is a suite of cluster-api, whose managers have Millrace's cache and queues. Their
+// own cache.Options.NewInformer names informers for logs and metrics, and makes client-go's.
+// It is left out, as Millrace's cache, which refuses it, asks for.
 func clusterAPI(pkg string) *suite {
 	return &suite{
 		name:         "cluster-api " + pkg,
 		module:       clusterAPIModule,
 		version:      "v1.14.2",
 		packages:     []string{"./" + pkg},
-		chosen:       "`cache.New`, `Options.NewQueue`",
+		chosen:       "`cache.New` (without its `NewInformer`), `Options.NewQueue`",
 		once:         true,
 		programs:     []string{"etcd", "kube-apiserver"},
 		dependencies: []dependency{{"sigs.k8s.io/controller-runtime", "v0.25.2", cacheAndQueueChoice()}},
@@ -58,6 +60,7 @@ func clusterAPI(pkg string) *suite {
 			code: strings.TrimSpace(`
 	chosencache.Chosen = func(config *chosenrest.Config, options chosencache.Options) (chosencache.Cache, error) {
 		countChosen()
+		options.NewInformer = nil
 		return millrace.NewCache(config, options)
 	}
 	chosencontroller.Chosen = millrace.NewQueue[chosenreconcile.Request]`),

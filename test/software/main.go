@@ -17,8 +17,9 @@
 //
 // What takes long to compile is compiled once, with the edits and the test file, and run
 // twice. An environment variable chooses, and what was chosen is counted: a run without
-// anything of Millrace is an error. Kubernetes' integration tests are of this kind. Their
-// edit is in client-go, of which there is a copy too.
+// anything of Millrace is an error. Kubernetes' integration tests and cluster-api's suites are
+// of this kind. Their edits are in client-go and in controller-runtime, of which there are
+// copies too.
 //
 // Kubernetes' controllers are the module in folder kubernetes, which chooses the informers
 // itself; package cluster is what they work on. Every round has a new API server and a new
