@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 )
 
-// assets builds etcd and kube-apiserver, if they are not built yet, and returns their
-// directory. They are those of test/kube, as programs of their own, which is what other
-// people's suites start.
-func (b *bench) assets(ctx context.Context) (string, error) {
+// servers are the packages of the programs that suites start.
+var servers = map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"}
+
+// assets builds servers, if they are not built yet, and returns their directory. They are
+// those of test/kube, as programs of their own, which is what other people's suites start.
+func (b *bench) assets(ctx context.Context, programs []string) (string, error) {
 	dir := filepath.Join(b.cache, "assets")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -27,10 +29,10 @@ func (b *bench) assets(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	for program, pkg := range map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver"} {
+	for _, program := range programs {
 		fmt.Printf("building %s\n", program)
 		_, err := output(ctx, kube, "go", "build", "-mod=mod", "-modfile="+mod, "-o", filepath.Join(dir, program),
-			"-ldflags=-s -w", pkg)
+			"-ldflags=-s -w", servers[program])
 		if err != nil {
 			return "", err
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,55 +30,103 @@ const patience = "60m"
 
 // compare runs a suite both ways.
 func (b *bench) compare(ctx context.Context, s *suite) (*result, error) {
-	source, err := download(ctx, s.module+"@"+s.version)
-	if err != nil {
-		return nil, err
-	}
-	env := os.Environ()
-	if s.server {
-		assets, err := b.assets(ctx)
+	env := append(os.Environ(), "GOWORK=off") // the copy of a module is no part of its workspace
+	env = append(env, s.env...)
+	if len(s.programs) > 0 {
+		assets, err := b.assets(ctx, s.programs)
 		if err != nil {
 			return nil, err
 		}
 		env = append(env, "KUBEBUILDER_ASSETS="+assets, "PATH="+assets+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
 	r := &result{Suite: s.name, Date: time.Now().UTC().Format(time.DateOnly)}
+	var err error
 	if r.Revision, err = b.revision(ctx); err != nil {
 		return nil, err
 	}
-	home := filepath.Join(b.cache, strings.ReplaceAll(s.module+"@"+s.version, "/", "_"))
-	if err := os.MkdirAll(home, 0o755); err != nil {
-		return nil, err
-	}
+	home := filepath.Join(b.cache, fileName(s.module+"@"+s.version))
+	chosen := filepath.Join(home, fileName(s.name)+".chosen")
 	for _, way := range []struct {
-		name    string
-		results *outcomes
-	}{{"stock", &r.stock}, {"millrace", &r.millrace}} {
-		dir := filepath.Join(home, way.name)
-		if err := replaceTree(dir, source); err != nil {
-			return nil, err
+		name     string
+		millrace bool
+		results  *outcomes
+	}{{"stock", false, &r.stock}, {"millrace", true, &r.millrace}} {
+		dir, skip, env := filepath.Join(home, way.name), "", env
+		if s.once {
+			dir = filepath.Join(home, "both")
 		}
-		// Both are built with the same versions, so that only the choice differs.
-		if err := b.require(ctx, dir); err != nil {
-			return nil, err
-		}
-		skip := ""
-		if way.name == "millrace" {
-			skip = s.without
-			if err := s.apply(dir); err != nil {
+		if !s.once || !way.millrace { // otherwise it is there
+			if err := b.copy(ctx, s, dir, way.millrace || s.once); err != nil {
 				return nil, err
 			}
+			if s.once {
+				if err := s.compile(ctx, dir, env); err != nil {
+					return nil, err
+				}
+			}
 		}
-		log := filepath.Join(home, strings.ReplaceAll(s.name, " ", "-")+"."+way.name+".log")
+		if way.millrace {
+			skip, env = s.without, append(slices.Clip(env), chosenVariable+"="+chosen)
+		}
+		if err := os.RemoveAll(chosen); err != nil {
+			return nil, err
+		}
+		log := filepath.Join(home, fileName(s.name)+"."+way.name+".log")
 		fmt.Printf("%s, %s: see %s\n", s.name, way.name, log)
 		*way.results, err = goTest(ctx, dir, s, skip, env, log)
 		if err := errors.Join(err, endOrphans()); err != nil {
 			return nil, fmt.Errorf("%s: %w", way.name, err)
 		}
 	}
+	if s.once {
+		if r.Chosen, err = size(chosen); err != nil {
+			return nil, fmt.Errorf("nothing of Millrace was chosen: %w", err)
+		}
+	}
 	r.count()
 	fmt.Println(r)
 	return r, nil
+}
+
+// copy makes a copy of a suite's module and of the dependencies that are edited. All copies
+// are built with the same versions, so that only the choice differs.
+func (b *bench) copy(ctx context.Context, s *suite, dir string, chooses bool) error {
+	source, err := download(ctx, s.module+"@"+s.version)
+	if err != nil {
+		return err
+	}
+	if err := replaceTree(dir, source); err != nil {
+		return err
+	}
+	if err := b.require(ctx, dir, s.version); err != nil || !chooses {
+		return err
+	}
+	for _, d := range s.dependencies {
+		source, err := download(ctx, d.module+"@"+d.version)
+		if err != nil {
+			return err
+		}
+		to := dir + "-" + fileName(d.module)
+		if err := errors.Join(replaceTree(to, source), change(to, d.edits)); err != nil {
+			return err
+		}
+		if _, err := output(ctx, dir, "go", "mod", "edit", "-replace="+d.module+"="+to); err != nil {
+			return err
+		}
+	}
+	return s.apply(dir)
+}
+
+// fileName is a name without what a file's name cannot have.
+func fileName(name string) string { return strings.NewReplacer("/", "_", " ", "-").Replace(name) }
+
+// size is how many bytes a file has.
+func size(file string) (int, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0, err
+	}
+	return int(info.Size()), nil
 }
 
 // revision is the commit of this repository, with a plus sign if files have been changed
@@ -95,10 +144,15 @@ func (b *bench) revision(ctx context.Context) (string, error) {
 }
 
 // require has the module in a directory require this repository's, and everything in the
-// versions that these need.
-func (b *bench) require(ctx context.Context, dir string) error {
-	args := []string{"mod", "edit"}
-	sums := []string{filepath.Join(dir, "go.sum")}
+// versions that these need. What the module replaces by folders that only its repository
+// has is replaced by releases.
+func (b *bench) require(ctx context.Context, dir, version string) error {
+	args, err := releases(ctx, dir, version)
+	if err != nil {
+		return err
+	}
+	args = append([]string{"mod", "edit"}, args...)
+	sums := []string{filepath.Join(dir, "go.sum"), filepath.Join(b.root, "test", "software", "kubernetes", "go.sum")}
 	for _, m := range ours {
 		args = append(args, "-require="+millrace+m+"@v0.0.0", "-replace="+millrace+m+"="+filepath.Join(b.root, m))
 		sums = append(sums, filepath.Join(b.root, m, "go.sum"))
@@ -114,8 +168,34 @@ func (b *bench) require(ctx context.Context, dir string) error {
 	if err := os.WriteFile(sums[0], all, 0o644); err != nil {
 		return err
 	}
-	_, err := output(ctx, dir, "go", args...)
+	_, err = output(ctx, dir, "go", args...)
 	return err
+}
+
+// releases are the arguments of go mod edit that replace folders which the module in a
+// directory has in its repository alone by the modules' releases. Kubernetes v1.2.3 publishes
+// those in its folder staging as v0.2.3; others have the module's own version.
+func releases(ctx context.Context, dir, version string) (args []string, err error) {
+	out, err := output(ctx, dir, "go", "mod", "edit", "-json")
+	if err != nil {
+		return nil, err
+	}
+	var mod struct {
+		Replace []struct{ Old, New struct{ Path string } }
+	}
+	if err := json.Unmarshal([]byte(out), &mod); err != nil {
+		return nil, fmt.Errorf("read what go mod edit says of %s: %w", dir, err)
+	}
+	for _, r := range mod.Replace {
+		v := version
+		if strings.HasPrefix(r.New.Path, "./staging/") {
+			v = "v0" + strings.TrimPrefix(version, "v1")
+		}
+		if strings.HasPrefix(r.New.Path, "./") {
+			args = append(args, "-replace="+r.Old.Path+"="+r.Old.Path+"@"+v)
+		}
+	}
+	return args, nil
 }
 
 // download returns the directory of a module in the module cache.

@@ -27,11 +27,16 @@ const (
 	lookInside    = "^(TestResyncCheckPeriod|TestSharedInformerWatchDisruption|TestSharedInformerRemoveHandler|TestSharedInformerRemoveForeignHandler|TestSharedInformerMultipleRegistration|TestRemovingRemovedSharedInformer|TestStateSharedInformer|TestRemoveWhileActive|TestAddWhileActive)$"
 )
 
-func sharedInformers() *suite {
-	const tests = "tools/cache/shared_informer_test.go"
-	edits := at("tools/cache/shared_informer.go",
+// sharedInformerChoice is the choice of the informer that all of client-go's are made of.
+func sharedInformerChoice() []edit {
+	return at("tools/cache/shared_informer.go",
 		"func NewSharedIndexInformerWithOptions(lw ListerWatcher, exampleObject runtime.Object, options SharedIndexInformerOptions) SharedIndexInformer {\n",
 		"func(ListerWatcher, runtime.Object, SharedIndexInformerOptions) SharedIndexInformer", "lw, exampleObject, options")
+}
+
+func sharedInformers() *suite {
+	const tests = "tools/cache/shared_informer_test.go"
+	edits := sharedInformerChoice()
 	const disrupted = "pod2\", UID: \"pod2\", ResourceVersion: \"2\"}})\n\n\t// create the shared informer and resync every 1s\n\tinformer := NewSharedInformer(source, &v1.Pod{}, 1*time.Second)."
 	edits = append(edits,
 		edit{tests, "1*time.Second).(*sharedIndexInformer)", "1*time.Second).(SharedIndexInformer)"},

@@ -32,21 +32,23 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 		if err != nil {
 			return nil, err
 		}
-		args := []string{"test", "-mod=mod", "-json", "-count=1", "-vet=off", "-timeout=" + patience}
+		var flags []string
 		if s.run != "" {
-			args = append(args, "-run="+s.run)
+			flags = append(flags, "-test.run="+s.run)
 		}
 		if skip != "" {
-			args = append(args, "-skip="+skip)
+			flags = append(flags, "-test.skip="+skip)
 		}
-		args = append(args, p)
 		report := filepath.Join(dir, "ginkgo-report.json")
 		if len(specs) > 0 {
 			os.Remove(report)
-			args = append(args, "-args", "-ginkgo.json-report="+report)
+			flags = append(flags, "-ginkgo.json-report="+report)
 		}
-		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd := exec.CommandContext(ctx, "go", append(s.running(dir, p), flags...)...)
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, out
+		if s.once {
+			cmd.Dir = filepath.Join(dir, p)
+		}
 		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.WaitDelay = time.Minute
 		stdout, err := cmd.StdoutPipe()
@@ -82,7 +84,35 @@ func goTest(ctx context.Context, dir string, s *suite, skip string, env []string
 	return all, nil
 }
 
-// read takes what go test -json says of a package. A test that did not end has failed.
+// running are the arguments of go that run the tests of a package, up to those for the
+// program of the tests.
+func (s *suite) running(dir, pkg string) []string {
+	if s.once {
+		return []string{"tool", "test2json", "-t", s.program(dir, pkg), "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + patience}
+	}
+	return []string{"test", "-mod=mod", "-json", "-count=1", "-vet=off", "-timeout=" + patience, pkg, "-args"}
+}
+
+// program is where compile puts the tests of a package.
+func (s *suite) program(dir, pkg string) string {
+	return filepath.Join(dir, pkg, "millrace_choice.test")
+}
+
+// compile makes the programs of the tests of a suite that is compiled once.
+func (s *suite) compile(ctx context.Context, dir string, env []string) error {
+	for _, p := range s.packages {
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-mod=mod", "-vet=off", "-ldflags=-s -w", "-o", s.program(dir, p), p)
+		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: %w", cmd, err)
+		}
+	}
+	return nil
+}
+
+// read takes what go test -json says of a package. A test that did not end has failed. So has
+// the package where its process fails and none of its tests, such as for what they leave
+// running.
 func (o outcomes) read(in io.Reader, pkg string) error {
 	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
 	lines := bufio.NewReader(in)
@@ -94,6 +124,8 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 				o[pkg+" "+e.Test] = word
 			} else if e.FailedBuild != "" {
 				o[pkg+" (build)"] = "failed"
+			} else if e.Action == "fail" && !o.failed(pkg) {
+				o[pkg+" (process)"] = "failed"
 			}
 		}
 		if err == io.EOF {
@@ -103,6 +135,16 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 			return err
 		}
 	}
+}
+
+// failed reports whether a test of a package has failed.
+func (o outcomes) failed(pkg string) bool {
+	for name, word := range o {
+		if word == "failed" && strings.HasPrefix(name, pkg+" ") {
+			return true
+		}
+	}
+	return false
 }
 
 // readSpecs takes Ginkgo's report.

@@ -5,6 +5,7 @@
 //
 //	make software                            # everything; the first time takes long
 //	make software ONLY=controller-runtime    # the suites whose name matches
+//	make software ONLY=replicaset            # one of Kubernetes' integration tests
 //	make software ONLY=kubernetes            # the controllers of Kubernetes
 //
 // A suite is a few packages of one release of a module, as the module proxy has it. They
@@ -13,6 +14,12 @@
 //   - as they are;
 //   - with the edits of the suite, which are the one line by which an informer, a cache or a
 //     queue is chosen, and with a test file in each package that chooses Millrace's.
+//
+// What takes long to compile is compiled once, with the edits and the test file, and run
+// twice. An environment variable chooses, and what was chosen is counted: a run without
+// anything of Millrace is an error. Kubernetes' integration tests and cluster-api's suites are
+// of this kind. Their edits are in client-go and in controller-runtime, of which there are
+// copies too.
 //
 // Kubernetes' controllers are the module in folder kubernetes, which chooses the informers
 // itself; package cluster is what they work on. Every round has a new API server and a new

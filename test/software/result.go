@@ -19,6 +19,7 @@ type result struct {
 	Revision    string // of Millrace; with a plus sign: and changes that were not committed yet
 	Stock       counts
 	Millrace    counts
+	Chosen      int `json:",omitempty"` // informers or caches of Millrace, where they are counted
 	Differences []difference
 
 	stock, millrace outcomes
@@ -89,7 +90,7 @@ func (r *result) unexplained(s *suite) error {
 }
 
 func resultFile(root, name string) string {
-	return filepath.Join(root, "test", "software", "results", strings.ReplaceAll(name, " ", "-")+".json")
+	return filepath.Join(root, "test", "software", "results", fileName(name)+".json")
 }
 
 func (r *result) write(file string) error {

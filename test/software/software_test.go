@@ -28,32 +28,55 @@ func TestEditsFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks for modules")
 	}
-	names := map[string]bool{}
+	names, dirs := map[string]bool{}, map[string]string{}
+	source := func(module string) string {
+		if dirs[module] == "" {
+			dir, err := download(t.Context(), module)
+			require.NoError(t, err)
+			dirs[module] = dir
+		}
+		return dirs[module]
+	}
 	for _, s := range suites {
 		require.False(t, names[s.name], "two suites are called %s", s.name)
 		names[s.name] = true
-		dir, err := download(t.Context(), s.module+"@"+s.version)
-		require.NoError(t, err)
-		texts := map[string]string{}
-		for _, e := range s.edits {
-			text, known := texts[e.file]
-			if !known {
-				read, err := os.ReadFile(filepath.Join(dir, e.file))
-				require.NoError(t, err)
-				text = string(read)
-			}
-			texts[e.file] = strings.ReplaceAll(text, e.old, e.new)
-			require.NotEqual(t, text, texts[e.file], "%s: %s has no place like this one: %s", s.name, e.file, e.old)
+		for _, d := range s.dependencies {
+			fits(t, s.name, source(d.module+"@"+d.version), d.edits)
 		}
+		for _, p := range s.programs {
+			require.Contains(t, servers, p, s.name)
+		}
+		require.Equal(t, s.once, strings.Contains(s.choose.code, "countChosen()"), s.name)
+		for _, c := range s.causes {
+			_, err := regexp.Compile(c.tests)
+			require.NoError(t, err)
+		}
+		if s.module == clusterAPIModule {
+			continue // nothing of it is edited, and nothing else here needs it: it is not fetched
+		}
+		dir := source(s.module + "@" + s.version)
+		fits(t, s.name, dir, s.edits)
 		for _, p := range s.packages {
 			tests, err := filepath.Glob(filepath.Join(dir, p, "*_test.go"))
 			require.NoError(t, err)
 			require.NotEmpty(t, tests, "%s has no tests in %s", s.name, p)
 		}
-		for _, c := range s.causes {
-			_, err := regexp.Compile(c.tests)
+	}
+}
+
+// fits fails the test unless every edit changes something.
+func fits(t *testing.T, suite, dir string, edits []edit) {
+	t.Helper()
+	texts := map[string]string{}
+	for _, e := range edits {
+		text, known := texts[e.file]
+		if !known {
+			read, err := os.ReadFile(filepath.Join(dir, e.file))
 			require.NoError(t, err)
+			text = string(read)
 		}
+		texts[e.file] = strings.ReplaceAll(text, e.old, e.new)
+		require.NotEqual(t, text, texts[e.file], "%s: %s has no place like this one: %s", suite, e.file, e.old)
 	}
 }
 
@@ -96,6 +119,61 @@ func TestASuiteIsRunBothWays(t *testing.T) {
 	require.ErrorContains(t, r.unexplained(s), "TestInside")
 	require.NotContains(t, r.unexplained(s).Error(), "TestName")
 	require.ErrorContains(t, s.apply(dir), "has no place like this one")
+}
+
+// A suite that is compiled once is run as it is unless the environment says otherwise, and
+// what it chose is counted.
+func TestASuiteThatIsCompiledOnceIsAskedByTheEnvironment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles and runs tests")
+	}
+	dir := write(t, map[string]string{
+		"go.mod":    "module example.com/x\n\ngo 1.26.0\n",
+		"x.go":      "package x\n\nvar Chosen func() string\n\nfunc Name() string {\n\tif Chosen != nil {\n\t\treturn Chosen()\n\t}\n\treturn \"stock\"\n}\n",
+		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestName(t *testing.T) {\n\tif Name() != \"stock\" || Name() != \"stock\" {\n\t\tt.Error(Name())\n\t}\n}\n",
+	})
+	s := &suite{
+		packages: []string{"."}, once: true,
+		choose: choice{[]string{`"example.com/x"`}, "x.Chosen = func() string { countChosen(); return \"millrace\" }"},
+	}
+	require.NoError(t, s.apply(dir))
+	require.NoError(t, s.compile(t.Context(), dir, os.Environ()))
+	log, chosen := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "chosen")
+	stock, err := goTest(t.Context(), dir, s, "", os.Environ(), log)
+	require.NoError(t, err)
+	require.Equal(t, outcomes{". TestName": "passed"}, stock)
+	_, err = size(chosen)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	millrace, err := goTest(t.Context(), dir, s, "", append(os.Environ(), chosenVariable+"="+chosen), log)
+	require.NoError(t, err)
+	require.Equal(t, outcomes{". TestName": "failed"}, millrace)
+	n, err := size(chosen)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+}
+
+// Folders of a module's repository are replaced by releases, and nothing else is.
+func TestFoldersAreReplacedByReleases(t *testing.T) {
+	dir := write(t, map[string]string{"go.mod": "module example.com/x\n\ngo 1.26.0\n\n" +
+		"replace k8s.io/api => ./staging/src/k8s.io/api\n\nreplace example.com/x/y => ./y\n\nreplace example.com/z => example.com/other v1.2.0\n"})
+	args, err := releases(t.Context(), dir, "v1.37.0")
+	require.NoError(t, err)
+	require.Equal(t, []string{"-replace=k8s.io/api=k8s.io/api@v0.37.0", "-replace=example.com/x/y=example.com/x/y@v1.37.0"}, args)
+}
+
+// A process that fails although none of its tests has failed is a failure, and only then.
+func TestAProcessThatFailsIsCounted(t *testing.T) {
+	for events, want := range map[string]outcomes{
+		`{"Action":"pass","Test":"TestX"}` + "\n" + `{"Action":"fail"}`:                      {"./p TestX": "passed", "./p (process)": "failed"},
+		`{"Action":"fail","Test":"TestX"}` + "\n" + `{"Action":"fail"}`:                      {"./p TestX": "failed"},
+		`{"Action":"run","Test":"TestX"}` + "\n" + `{"Action":"fail"}`:                       {"./p TestX": "failed"},
+		`{"Action":"build-fail"}` + "\n" + `{"Action":"fail","FailedBuild":"example.com/p"}`: {"./p (build)": "failed"},
+		`{"Action":"pass","Test":"TestX"}` + "\n" + `{"Action":"pass"}`:                      {"./p TestX": "passed"},
+	} {
+		got := outcomes{}
+		require.NoError(t, got.read(strings.NewReader(events), "./p"))
+		require.Equal(t, want, got, events)
+	}
 }
 
 // Specs count by their texts, and nodes around them if they failed.

@@ -18,11 +18,22 @@ type suite struct {
 	without  string   // what cannot be run with Millrace: -skip of go test
 	chosen   string   // what of Millrace takes the place of what, for the table
 
-	edits  []edit
-	choose choice
-	server bool // it needs etcd and kube-apiserver
+	edits        []edit
+	dependencies []dependency
+	choose       choice
+	once         bool // it takes long to compile: one program is run both ways
+
+	programs []string // that it starts: see assets
+	env      []string // NAME=value
 
 	causes []cause
+}
+
+// dependency is a module that a suite requires and that is edited too.
+type dependency struct {
+	module  string // its path
+	version string
+	edits   []edit
 }
 
 // edit is a change of a file of the module.
@@ -34,8 +45,27 @@ type edit struct {
 // choice is the test file that chooses Millrace's parts in a package.
 type choice struct {
 	imports []string // each as in an import declaration
-	code    string   // of its func init
+	code    string   // of its func init; of a suite that is compiled once it calls countChosen()
 }
+
+// chosenVariable names the environment variable that makes the tests of a suite that is
+// compiled once choose Millrace. Its value is a file, to which a byte is added for each
+// informer or cache that was chosen.
+const chosenVariable = "MILLRACE_CHOSEN"
+
+// counting is what the choice of a suite that is compiled once has besides.
+const counting = `
+func countChosen() {
+	file, err := os.OpenFile(os.Getenv("` + chosenVariable + `"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteString("."); err != nil {
+		panic(err)
+	}
+}
+`
 
 // cause is why tests have another result with Millrace.
 type cause struct {
@@ -46,7 +76,35 @@ type cause struct {
 // apply changes the files of a copy of the module, and adds to each package the test file
 // that chooses.
 func (s *suite) apply(dir string) error {
-	for _, e := range s.edits {
+	if err := change(dir, s.edits); err != nil {
+		return err
+	}
+	for _, p := range s.packages {
+		name, err := packageName(filepath.Join(dir, p))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, p, "millrace_choice_test.go"), []byte(s.choosing(name)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choosing is the text of the test file that chooses, in a package with a name.
+func (s *suite) choosing(name string) string {
+	imports, code, more := s.choose.imports, s.choose.code, ""
+	if s.once {
+		imports = append([]string{`"os"`}, imports...)
+		code = fmt.Sprintf("if os.Getenv(%q) == \"\" {\n\t\treturn\n\t}\n\t%s", chosenVariable, code)
+		more = counting
+	}
+	return fmt.Sprintf("package %s_test\n\nimport (\n\t%s\n)\n\nfunc init() {\n\t%s\n}\n%s", name, strings.Join(imports, "\n\t"), code, more)
+}
+
+// change makes edits in the files below a directory.
+func change(dir string, edits []edit) error {
+	for _, e := range edits {
 		path := filepath.Join(dir, e.file)
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -57,16 +115,6 @@ func (s *suite) apply(dir string) error {
 			return fmt.Errorf("%s has no place like this one: %q", e.file, e.old)
 		}
 		if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
-			return err
-		}
-	}
-	for _, p := range s.packages {
-		name, err := packageName(filepath.Join(dir, p))
-		if err != nil {
-			return err
-		}
-		text := fmt.Sprintf("package %s_test\n\nimport (\n\t%s\n)\n\nfunc init() {\n\t%s\n}\n", name, strings.Join(s.choose.imports, "\n\t"), s.choose.code)
-		if err := os.WriteFile(filepath.Join(dir, p, "millrace_choice_test.go"), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,9 @@
 package main
 
+import "slices"
+
 // suites are what is run, in the order of the table.
-var suites = []*suite{
+var suites = slices.Concat([]*suite{
 	controllerRuntime("cache", "./pkg/cache"),
 	controllerRuntime("source", "./pkg/source"),
 	controllerRuntime("controller", "./pkg/controller", "./pkg/internal/controller"),
@@ -10,7 +12,7 @@ var suites = []*suite{
 	sharedInformers(),
 	dynamicInformers(),
 	metadataInformers(),
-}
+}, integrations(), clusterAPIs())
 
 // controllerRuntime is a suite of controller-runtime with Millrace's cache where no other
 // one is chosen, and its queue.
@@ -21,29 +23,8 @@ func controllerRuntime(name string, packages ...string) *suite {
 		version:  "v0.25.2",
 		packages: packages,
 		chosen:   "`cache.New`, `Options.NewQueue`",
-		server:   true,
-		edits: []edit{
-			{
-				"pkg/cache/cache.go",
-				"func New(cfg *rest.Config, opts Options) (Cache, error) {\n",
-				"func New(cfg *rest.Config, opts Options) (Cache, error) {\n\tif Chosen != nil {\n\t\treturn Chosen(cfg, opts)\n\t}\n",
-			},
-			{
-				"pkg/cache/cache.go",
-				"// New initializes and returns a new Cache.\n",
-				"// Chosen is the cache to use.\nvar Chosen NewCacheFunc\n\n// New initializes and returns a new Cache.\n",
-			},
-			{
-				"pkg/controller/controller.go",
-				"	if options.NewQueue == nil {\n",
-				"	if chosen, ok := Chosen.(func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]); ok && options.NewQueue == nil {\n\t\toptions.NewQueue = chosen\n\t}\n\n\tif options.NewQueue == nil {\n",
-			},
-			{
-				"pkg/controller/controller.go",
-				"// ReconcileIDFromContext gets",
-				"// Chosen is the queue to use.\nvar Chosen any\n\n// ReconcileIDFromContext gets",
-			},
-		},
+		programs: []string{"etcd", "kube-apiserver"},
+		edits:    cacheAndQueueChoice(),
 		causes: []cause{
 			{"non-blocking get test|TestIndexFieldDoesNotBlock|TestReaderWaitsForCacheSync", "They make informers of their own with `cache.Options.NewInformer`, which Millrace's cache refuses, since its informers are Millrace's."},
 			{"should not configure a priority queue if UsePriorityQueue is set to false", "It wants a queue without priorities. Millrace's one queue has them."},
@@ -57,6 +38,32 @@ func controllerRuntime(name string, packages ...string) *suite {
 				`millrace "github.com/millrace-dev/millrace/adapters/controllerruntime"`,
 			},
 			code: "chosencache.Chosen = millrace.NewCache\n\tchosencontroller.Chosen = millrace.NewQueue[chosenreconcile.Request]",
+		},
+	}
+}
+
+// cacheAndQueueChoice are the choices of controller-runtime's cache and queue.
+func cacheAndQueueChoice() []edit {
+	return []edit{
+		{
+			"pkg/cache/cache.go",
+			"func New(cfg *rest.Config, opts Options) (Cache, error) {\n",
+			"func New(cfg *rest.Config, opts Options) (Cache, error) {\n\tif Chosen != nil {\n\t\treturn Chosen(cfg, opts)\n\t}\n",
+		},
+		{
+			"pkg/cache/cache.go",
+			"// New initializes and returns a new Cache.\n",
+			"// Chosen is the cache to use.\nvar Chosen NewCacheFunc\n\n// New initializes and returns a new Cache.\n",
+		},
+		{
+			"pkg/controller/controller.go",
+			"	if options.NewQueue == nil {\n",
+			"	if chosen, ok := Chosen.(func(string, workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]); ok && options.NewQueue == nil {\n\t\toptions.NewQueue = chosen\n\t}\n\n\tif options.NewQueue == nil {\n",
+		},
+		{
+			"pkg/controller/controller.go",
+			"// ReconcileIDFromContext gets",
+			"// Chosen is the queue to use.\nvar Chosen any\n\n// ReconcileIDFromContext gets",
 		},
 	}
 }

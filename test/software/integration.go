@@ -1,0 +1,49 @@
+package main
+
+import "strings"
+
+// integrations are the suites of Kubernetes' integration tests.
+func integrations() (all []*suite) {
+	for _, name := range []string{
+		"replicaset", "deployment", "garbagecollector", "quota", "endpointslice", "disruption",
+		"namespace", "statefulset", "serviceaccount", "job", "cronjob", "podgc", "ttlcontroller", "volume",
+	} {
+		all = append(all, integration(name))
+	}
+	return all
+}
+
+// integration is a suite of Kubernetes' integration tests. They start API servers in the
+// process of the test, so that every informer is chosen: those of the servers, of the
+// controllers and of the tests.
+func integration(name string) *suite {
+	return &suite{
+		name:         "integration " + name,
+		module:       "k8s.io/kubernetes",
+		version:      "v1.37.0",
+		packages:     []string{"./test/integration/" + name},
+		chosen:       "`NewSharedIndexInformerWithOptions`",
+		once:         true,
+		programs:     []string{"etcd"},
+		dependencies: []dependency{{"k8s.io/client-go", "v0.37.0", sharedInformerChoice()}},
+		choose: choice{
+			imports: []string{
+				`chosenruntime "k8s.io/apimachinery/pkg/runtime"`,
+				`chosencache "k8s.io/client-go/tools/cache"`,
+				`"github.com/millrace-dev/millrace/adapters/clientgo"`,
+			},
+			code: strings.TrimSpace(`
+	chosencache.Chosen = func(lw chosencache.ListerWatcher, example chosenruntime.Object, options chosencache.SharedIndexInformerOptions) chosencache.SharedIndexInformer {
+		countChosen()
+		return clientgo.NewInformerWithOptions(lw, example, options)
+	}`),
+		},
+		env: []string{
+			// As Kubernetes' own script has them.
+			"KUBE_CACHE_MUTATION_DETECTOR=true",
+			"KUBE_PANIC_WATCH_DECODE_ERROR=false",
+			// Nothing is there, so that a new etcd is started even where another one runs.
+			"KUBE_INTEGRATION_ETCD_URL=http://127.0.0.1:1",
+		},
+	}
+}
