@@ -60,7 +60,11 @@ func report(root string) error {
 // place is what of Millrace took the place of what.
 func (r *result) place(s *suite) string {
 	if r.Chosen > 0 {
-		return fmt.Sprintf("%s, %d times", s.chosen, r.Chosen)
+		times := fmt.Sprintf("%d times", r.Chosen)
+		if r.Chosen == 1 {
+			times = "once"
+		}
+		return s.chosen + ", " + times
 	}
 	return s.chosen
 }
