@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/reflector"
 )
 
 func TestS02_WhoLeavesHandsOver(t *testing.T) {
@@ -83,6 +84,26 @@ func TestS02_ACrashIsNoticed(t *testing.T) {
 		b.network.heal()
 		settle(12 * time.Second)
 		require.Len(t, r.counts(a, b), 2)
+	})
+}
+
+// A member whose watch tells nothing any more, because its connection is half open, learns so
+// from its own renewals.
+func TestS02_ADeafWatchIsOpenedAgain(t *testing.T) {
+	inBubble(t, 32, func(r *rig) {
+		a, b := r.join("a", membership.Options{}), r.join("b", membership.Options{})
+		settle(10 * time.Second)
+		r.owners(a, b)
+		require.Positive(t, a.network.link.Vanish())
+		settle(time.Second)
+		b.stop()
+		b.network.cut()
+		settle(20 * time.Second)
+		require.ErrorIs(t, a.Status().Failure, reflector.ErrDeaf)
+		require.ErrorContains(t, a.Status().Failure, "our lease was renewed 1")
+		settle(15 * time.Second)
+		require.Equal(t, map[string]int{"a": 32}, r.counts(a))
+		require.Zero(t, a.Status().Attempts)
 	})
 }
 

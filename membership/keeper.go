@@ -35,6 +35,9 @@ const maxRequests = 8
 //  5. The Lease of a member that was silent for as long as it said itself it deletes, if it
 //     is still as it was: a renewal that was under way fails then. By that time the
 //     member has ended its work, since it counts from an earlier moment, and less.
+//
+// If the snapshots do not show that it has renewed its own Lease, they show nothing of the
+// others either: the watch is opened again.
 type keeper struct {
 	*Group
 	ours     map[types.UID]bool // Leases that were ours in this run
@@ -50,6 +53,8 @@ type keeper struct {
 	due      time.Time             // of the next renewal
 	deadline time.Time             // as Group.until
 	rest     time.Time             // before which nothing is written
+	shown    string                // the resource version of our Lease in the last view
+	unseen   time.Time             // when it was first renewed after that; zero if it was not
 	leaving  bool
 	given    time.Time // when the last attempt to leave is given up; zero before that
 	done     bool
@@ -104,6 +109,7 @@ func (k *keeper) step(ctx context.Context) time.Time {
 		k.judge(now, v)
 		k.expel(ctx, now, v)
 	}
+	k.hearken(now, v)
 	next := k.decide(now, v, synced)
 	k.write(ctx, now, synced)
 	times := append([]time.Time{k.due, k.rest, k.given, v.expires}, slices.Collect(maps.Values(k.expelling))...)
@@ -131,6 +137,23 @@ func (k *keeper) view(now time.Time) (view, bool) {
 // what it shows of others is no older than what we know of ourselves.
 func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
+}
+
+// hearken has the watch be opened again if it has not shown for long that we have renewed
+// our Lease. Where the connection is half open, nothing else tells.
+func (k *keeper) hearken(now time.Time, v view) {
+	var shown string
+	if v.own != nil {
+		shown = v.own.ResourceVersion
+	}
+	if k.own == nil || shown == k.own.ResourceVersion || shown != k.shown {
+		k.unseen = time.Time{}
+	}
+	k.shown = shown
+	if silent := now.Sub(k.unseen); !k.unseen.IsZero() && silent >= k.opts.RenewDeadline {
+		k.informer.Reconnect(fmt.Errorf("%w: our lease was renewed %s ago", reflector.ErrDeaf, silent.Round(time.Second)))
+		k.unseen = time.Time{}
+	}
 }
 
 // hears reports whether there seems to be a watch: who has no Lease has no renewal to see.

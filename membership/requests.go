@@ -179,6 +179,9 @@ func (k *keeper) answered(a answer) {
 			k.opts.Logger.Info("joined the group", "identity", k.opts.Identity, "lease", a.lease.Name)
 		}
 		k.own, k.sure, k.fresh = a.lease, a.claims, nil
+		if k.unseen.IsZero() {
+			k.unseen = now
+		}
 		k.due, k.deadline = a.sent.Add(k.opts.RetryPeriod), a.sent.Add(k.opts.RenewDeadline)
 		k.mu.Lock()
 		k.until = k.deadline

@@ -75,8 +75,8 @@ func (g *Group) Status() Status {
 	s := g.status
 	s.Owned, s.Leaving = g.those(func(s *slot) bool { return s.phase == held }), g.those(func(s *slot) bool { return s.phase == leaving })
 	s.Moving, s.Moves = movesOf(g.places, func(slot int) int { return g.slots[slot].hands })
-	if watch.Attempts > s.Attempts && watch.Failure != nil {
-		s.Attempts, s.Failure = watch.Attempts, &Failure{watch.Failure, watch.Failure.Last}
+	if f := watch.Failure; f != nil && (watch.Attempts > s.Attempts || s.Attempts == 0 && (s.Failure == nil || f.Last.After(s.Failure.When))) {
+		s.Attempts, s.Failure = watch.Attempts, &Failure{f, f.Last}
 	}
 	s.Refusal = g.refusal(s, unsynced)
 	return s

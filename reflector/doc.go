@@ -54,7 +54,8 @@
 // # Concurrency
 //
 // Run belongs to one goroutine. It waits for those in which it calls the source,
-// OnError and OnState, one at a time. Status, RetryNow and Relist may be called from anywhere.
+// OnError and OnState, one at a time. Status, RetryNow, Reconnect and Relist may be called from
+// anywhere.
 //
 // # Failure
 //

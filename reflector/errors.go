@@ -16,6 +16,8 @@ var (
 	ErrNoAnswer = errors.New("no answer in time")
 	// ErrStalled: the server sent nothing for too long and was given up.
 	ErrStalled = errors.New("the server fell silent")
+	// ErrDeaf: a caller knows of a change that a watch does not show (Reconnect).
+	ErrDeaf = errors.New("the watch does not show what has happened")
 	// ErrNoEnd: a streaming list went on without the bookmark that ends it.
 	ErrNoEnd = errors.New("the streaming list did not end in time; a list takes its place")
 	// ErrCutShort: a streaming list was closed in good order before the bookmark that

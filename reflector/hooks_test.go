@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"errors"
+	"io"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -79,6 +80,33 @@ func TestATransformCannotEndTheReflector(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+func TestReconnectOpensTheWatchAgain(t *testing.T) {
+	for why, want := range map[error]error{nil: ErrDeaf, io.ErrClosedPipe: io.ErrClosedPipe} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{lists: []answer{{rv: "8"}}}
+			r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+			r.Reconnect(why) // before the run: there is no watch
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- r.Run(ctx) }()
+			synctest.Wait()
+			require.Equal(t, Watching, r.Status().State)
+			r.Reconnect(why)
+			synctest.Wait()
+			require.Equal(t, BackingOff, r.Status().State)
+			require.ErrorIs(t, r.Status().Failure, want)
+			r.Reconnect(why) // there is none now, either
+			time.Sleep(time.Minute)
+			status := r.Status()
+			require.Equal(t, Watching, status.State)
+			require.EqualValues(t, 2, status.Watches)
+			require.EqualValues(t, 1, status.Lists)
+			cancel()
+			require.NoError(t, <-ended)
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ type Reflector[T object.Head] struct {
 
 	lost     atomic.Pointer[failure.Failure] // see Relist; nil when a list has made up for it
 	losing   *failure.Failure                // what lost was when the list in progress began; Run's own
-	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that Relist could end
+	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that could be ended
 
 	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
 	unordered atomic.Bool                     // the consumer took a late change
@@ -310,5 +311,16 @@ func (r *Reflector[T]) RetryNow() {
 	select {
 	case r.nudge <- struct{}{}:
 	default:
+	}
+}
+
+// Reconnect ends the watch in progress, if there is one, and opens another from the last
+// resource version, after a back-off: why is the failure. It is for callers that know that
+// the watch is deaf, because something that the server has done is not shown. No message says so
+// where a load balancer keeps a connection open whose other half is gone. It may be called
+// from anywhere, under any lock.
+func (r *Reflector[T]) Reconnect(why error) {
+	if end := r.endWatch.Load(); end != nil {
+		(*end)(cmp.Or(why, ErrDeaf))
 	}
 }

@@ -20,7 +20,7 @@ func (r *Reflector[T]) Relist(f *failure.Failure) {
 	}
 }
 
-// watching lets Relist end the watch in progress by a function; nil when there is none.
+// watching lets others end the watch in progress by a function; nil when there is none.
 func (r *Reflector[T]) watching(end func(error)) {
 	if end == nil {
 		r.endWatch.Store(nil)

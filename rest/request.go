@@ -82,7 +82,11 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	if err != nil {
 		err = withoutURL(err)
 		c.logRequest(ctx, r, start, slog.Any("error", err))
-		return nil, r.wrap(noAnswer(ctx, c.base.Host, progress, err))
+		err = noAnswer(ctx, c.base.Host, progress, err)
+		if halfOpen(err) {
+			c.CloseIdleConnections()
+		}
+		return nil, r.wrap(err)
 	}
 	progress.Step(c.base.Host, stepBody)
 	resp.Body = &body{ReadCloser: resp.Body, host: c.base.Host}

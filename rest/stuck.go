@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http/httptrace"
 	"strings"
+	"time"
 
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/source"
@@ -59,6 +60,17 @@ func noAnswer(ctx context.Context, host string, p *source.Progress, err error) e
 		}
 	}
 	return fmt.Errorf("no answer from %s: %w", host, unnamed(host, err))
+}
+
+// silentFor is how long a connection brings no answer until it may be half open.
+const silentFor = time.Second
+
+// halfOpen reports whether a request may have been given up because its connection was half
+// open. Then those that are idle may be so too: on HTTP/1.1 one request after the other would
+// try them, and each would wait for its time.
+func halfOpen(err error) bool {
+	stuck, ok := errors.AsType[*source.StuckError](err)
+	return ok && stuck.What == stepHead && stuck.For >= silentFor
 }
 
 // unnamed returns an error of dialling host whose text does not name it again.

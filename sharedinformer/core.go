@@ -129,6 +129,12 @@ func newCore[T object.Head](from source.ListerWatcher[T], opts Options, equal fu
 
 func (i *core[T]) Name() string { return i.feeds.name() }
 
+func (i *core[T]) Reconnect(why error) {
+	for _, f := range i.feeds.all() {
+		f.reflector.Reconnect(why)
+	}
+}
+
 func (i *core[T]) Run(ctx context.Context) error {
 	r, err := i.begin(ctx)
 	if err != nil {

@@ -32,6 +32,7 @@ type machine interface {
 	WaitForRV(ctx context.Context, rv string) error
 	WaitForRVIn(ctx context.Context, rv, namespace string) error
 	WaitUntil(ctx context.Context, reached func() bool) error
+	Reconnect(why error)
 	Unsynced() error
 	Status() Status
 	Namespaces() []string
@@ -201,6 +202,11 @@ func (i *Informer[T]) WaitForRVIn(ctx context.Context, rv, namespace string) err
 func (i *Informer[T]) WaitUntil(ctx context.Context, reached func() bool) error {
 	return i.machine.WaitUntil(ctx, reached)
 }
+
+// Reconnect has each watch of the informer be opened again, from where it was, because it
+// is deaf: see reflector.Reflector.Reconnect. It returns at once, and may be called from
+// anywhere.
+func (i *Informer[T]) Reconnect(why error) { i.machine.Reconnect(why) }
 
 // Unsynced says which initial lists are missing and why; nil where HasSynced.
 func (i *Informer[T]) Unsynced() error { return i.machine.Unsynced() }
