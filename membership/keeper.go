@@ -109,7 +109,7 @@ func (k *keeper) step(ctx context.Context) time.Time {
 		k.judge(now, v)
 		k.expel(ctx, now, v)
 	}
-	k.hearken(now, v)
+	k.checkWatch(now, v)
 	next := k.decide(now, v, synced)
 	k.write(ctx, now, synced)
 	times := append([]time.Time{k.due, k.rest, k.given, v.expires}, slices.Collect(maps.Values(k.expelling))...)
@@ -139,9 +139,9 @@ func (k *keeper) current(now time.Time, v view) bool {
 	return k.own != nil && v.own != nil && v.own.ResourceVersion == k.own.ResourceVersion && now.Before(k.deadline)
 }
 
-// hearken has the watch be opened again if it has not shown for long that we have renewed
+// checkWatch has the watch be opened again if it has not shown for long that we have renewed
 // our Lease. Where the connection is half open, nothing else tells.
-func (k *keeper) hearken(now time.Time, v view) {
+func (k *keeper) checkWatch(now time.Time, v view) {
 	var shown string
 	if v.own != nil {
 		shown = v.own.ResourceVersion

@@ -47,7 +47,7 @@ func (a *applier[T]) ours(w indexer.Writer[T], d *deltafifo.Delta[T]) bool {
 	since := a.held(f, d.Object)
 	switch rv := d.Object.GetResourceVersion(); {
 	case since == 0:
-		if cached && !(d.Late && olderThan(rv, have)) {
+		if cached && !olderThan(rv, have) { // what is cached may be of the list of what was gained
 			a.leave(w, d, have, d.Object.GetUID(), d.Type == deltafifo.Deleted)
 		}
 		return false

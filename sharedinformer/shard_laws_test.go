@@ -40,6 +40,14 @@ func TestS04_NothingOlderThanTheHandOver(t *testing.T) { playAll(t, 1_000_000) }
 // Nobody caches an object outside of its slots, or hears of one.
 func TestS05_NothingOfOtherSlots(t *testing.T) { playAll(t, 2_000_000) }
 
+// What found something once is played again. 5511: a change from before a list of what was gained
+// told of a foreign object, whose name the list had given to one of ours, and took that away as deleted.
+func TestSchedulesThatFailed(t *testing.T) {
+	for _, n := range []uint64{5511} {
+		t.Run(fmt.Sprint("seed ", n), func(t *testing.T) { playShares(t, n) })
+	}
+}
+
 // playAll plays the schedules that follow a number.
 func playAll(t *testing.T, after uint64) {
 	for n := after + 1; n <= after+*schedules; n++ {
