@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/sharedinformer"
 )
 
@@ -20,6 +21,11 @@ type cache interface {
 	// wait waits until done is true, and asks that after every change. It fails
 	// where the informer does.
 	wait(ctx context.Context, done func() bool) error
+	// heard counts what its watch has told.
+	heard() uint64
+	// reconnect has the watch be opened again, if that has told nothing since heard was
+	// read, for d or longer.
+	reconnect(heard uint64, d time.Duration, why error)
 	name() string
 }
 
@@ -40,6 +46,17 @@ func (c cacheOf[T]) wait(ctx context.Context, done func() bool) error {
 	return c.informer.WaitUntil(ctx, done)
 }
 
+func (c cacheOf[T]) heard() uint64 {
+	s := c.informer.Status().Reflector
+	return s.Events + s.Bookmarks + s.Passed + s.Duplicates
+}
+
+func (c cacheOf[T]) reconnect(heard uint64, d time.Duration, why error) {
+	if s := c.informer.Status().Reflector; s.State == reflector.Watching && time.Since(s.Since) >= d && c.heard() == heard {
+		c.informer.Reconnect(why)
+	}
+}
+
 func (c cacheOf[T]) name() string { return c.informer.Name() }
 
 // write is something that a reconcile wrote, and how to tell that a cache has it.
@@ -48,6 +65,7 @@ type write struct {
 	namespace string      // empty where one resource version holds for all
 	rv        string      // up to which the cache has to come
 	gone      func() bool // of a deletion, which has no resource version
+	heard     uint64      // what the cache had heard when the reconcile ended
 }
 
 func (w *write) seen() bool {

@@ -49,7 +49,8 @@ type Options struct {
 	// Patience is how long a request whose last reconcile wrote something
 	// through a Client is kept from being reconciled again while the cache has
 	// not seen that write. Then it is reconciled all the same, and counted in
-	// Status.Stale. Default DefaultPatience; negative means not to wait.
+	// Status.Stale; a watch that has told nothing meanwhile is taken for deaf, and opened
+	// again. Default DefaultPatience; negative means not to wait.
 	Patience time.Duration
 
 	// Resync, if not 0, asks that often for a reconcile of every object of every

@@ -2,9 +2,11 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/workqueue"
 )
 
@@ -73,6 +75,9 @@ func (n *note) lagging() *write {
 func (p *parking) note(req Request, writes []write, until time.Time) {
 	if len(writes) == 0 {
 		return
+	}
+	for n := range writes {
+		writes[n].heard = writes[n].cache.heard()
 	}
 	n := &note{req: req, writes: writes, until: until, look: until}
 	p.mu.Lock()
@@ -200,11 +205,15 @@ func (s *session) giveUp(n *note, why error) {
 	}
 	s.unpark(n)
 	var behind string
-	if w := n.lagging(); w != nil {
+	w := n.lagging()
+	if w != nil {
 		behind = w.String()
 	}
 	p.mu.Unlock()
 	c := s.controller
+	if patience := c.opts.Patience; w != nil && w.gone == nil && errors.Is(why, errImpatient) {
+		w.cache.reconnect(w.heard, patience, fmt.Errorf("%w: %s, which the controller %s wrote %s ago", reflector.ErrDeaf, w, c.name, patience))
+	}
 	c.count.stale.Add(1)
 	p.complaint.say(func(more int) {
 		c.opts.Logger.Warn("the cache has not seen a write in time; reconciling all the same",

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/controller/controllertest"
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/reflector"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/source"
@@ -323,6 +325,75 @@ func TestPatienceEnds(t *testing.T) {
 		require.Len(e, j.read(), 1)
 		require.EqualValues(e, 1, c.Status().Stale)
 	})
+}
+
+// deaf is a source whose watches tell nothing any more once its connections are half open.
+type deaf[T object.Object] struct {
+	source.ListerWatcher[T]
+	halfOpen *atomic.Bool
+}
+
+func (d deaf[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[T], error], error) {
+	events, err := d.ListerWatcher.Watch(ctx, opts)
+	d.halfOpen.Store(false)
+	return func(yield func(wire.Event[T], error) bool) {
+		for e, err := range events {
+			if err == nil && d.halfOpen.Load() {
+				continue
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}, err
+}
+
+// A watch that does not tell what was written, nor anything else, is opened again. One that
+// is only behind is left alone.
+func TestADeafWatchIsOpenedAgain(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		controllertest.Run(t, func(e *controllertest.Env) {
+			controllertest.Put(e, pod("a"))
+			var halfOpen atomic.Bool
+			var lag atomic.Int64
+			from := rest.ResourceFor[*corev1.Pod](e.Client)
+			informer := sharedinformer.New(deaf[*corev1.Pod]{lagging[*corev1.Pod]{from, func() time.Duration { return time.Duration(lag.Load()) }}, &halfOpen}, sharedinformer.Options{})
+			e.Start(informer)
+			e.Settle(time.Minute)
+			pods := controller.NewClient(informer, from)
+			r := controller.Func(func(ctx context.Context, req controller.Request) (controller.Result, error) {
+				if controller.Attempt(ctx) > 1 {
+					return controller.Result{}, nil
+				}
+				if behind {
+					lag.Store(int64(2 * time.Second))
+					for n := range 10 {
+						controllertest.Put(e, pod("b", labelled("n", fmt.Sprint(n))))
+					}
+				} else {
+					halfOpen.Store(true)
+				}
+				_, err := pods.Patch(ctx, req.Key, types.MergePatchType, []byte(`{"metadata":{"labels":{"touched":"yes"}}}`))
+				return controller.Result{Requeue: true}, err
+			})
+			only := controller.PredicateFunc[*corev1.Pod](func(ev sharedinformer.Event[*corev1.Pod]) bool { return ev.Object.Name == "a" })
+			c := newController(e, r, controller.Options{Patience: 5 * time.Second}, controller.For(informer, only))
+			watches := informer.Status().Reflector.Watches
+			e.Start(c)
+			e.Settle(8 * time.Second)
+			s := informer.Status().Reflector
+			require.EqualValues(e, 1, c.Status().Stale)
+			if behind {
+				require.Equal(e, watches, s.Watches)
+				return
+			}
+			require.Equal(e, watches+1, s.Watches)
+			require.ErrorIs(e, s.Failure, reflector.ErrDeaf)
+			require.ErrorContains(e, s.Failure, "which the controller")
+			p, _ := pods.Get(object.KeyOf(pod("a")))
+			require.Equal(e, "yes", p.Labels["touched"])
+		})
+	}
 }
 
 // A request for which nobody has asked until the patience was over is counted as well, if
