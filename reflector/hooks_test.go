@@ -103,6 +103,7 @@ func TestReconnectOpensTheWatchAgain(t *testing.T) {
 			status := r.Status()
 			require.Equal(t, Watching, status.State)
 			require.EqualValues(t, 2, status.Watches)
+			require.Equal(t, why == nil, status.Attempts == 1, "silence tells nothing where it was the failure")
 			require.EqualValues(t, 1, status.Lists)
 			cancel()
 			require.NoError(t, <-ended)

@@ -113,7 +113,7 @@ func (s Status) NotServed() bool { return s.Attempts > 0 && s.Failure.NotServed(
 // silence was the failure.
 func (s *Status) over(now time.Time, served time.Duration) bool {
 	return s.State == Watching && s.Attempts > 0 && s.Failure.Phase == failure.PhaseWatch &&
-		!errors.Is(s.Failure.Err, ErrStalled) && now.Sub(s.Since) >= served
+		!errors.Is(s.Failure.Err, ErrStalled) && !errors.Is(s.Failure.Err, ErrDeaf) && now.Sub(s.Since) >= served
 }
 
 // Missing says why there is no initial list. The error wraps the failure in progress,
