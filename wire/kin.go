@@ -17,7 +17,8 @@ import (
 )
 
 // kins are what objects of a packer have in common. Each is there as long as an object has
-// it.
+// it. They are apart from the packer: what waits for the end of a kin keeps them, and must
+// not keep what reaches the kin.
 type kins struct {
 	mu   sync.Mutex // guards all
 	seed maphash.Seed

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -44,4 +46,31 @@ func TestW03_StatesOfAPackedObjectAreOneUser(t *testing.T) {
 			runtime.KeepAlive(held)
 		})
 	}
+}
+
+// A packer that nobody has any more is gone with all that it reaches, such as an informer
+// with its cache by way of OnOpen.
+func TestW03_APackerGoes(t *testing.T) {
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	type cache struct{ objects []*Packed[*corev1.Pod] }
+	held := func() weak.Pointer[cache] {
+		p, c := NewPacker[*corev1.Pod](NewPool()), new(cache)
+		p.OnOpen(func(*Packed[*corev1.Pod], *corev1.Pod) { runtime.KeepAlive(c) })
+		decoder, err := p.Decoder(MediaProtobuf, Options{Scheme: scheme.New(), Kind: kind})
+		require.NoError(t, err)
+		for n := range 100 {
+			packed, err := decoder.Object(encodeAs(t, MediaProtobuf, kind, replica("web-"+strconv.Itoa(n))))
+			require.NoError(t, err)
+			_, err = packed.Open()
+			require.NoError(t, err)
+			_, ok := packed.Bare()
+			require.True(t, ok)
+			c.objects = append(c.objects, packed)
+		}
+		return weak.Make(c)
+	}()
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		return held.Value() == nil
+	}, 10*time.Second, time.Millisecond)
 }

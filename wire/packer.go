@@ -28,7 +28,7 @@ const mediaPacked = "packed bytes"
 // objects. Make it with NewPacker. It is safe for concurrent use.
 type Packer[T object.Object] struct {
 	shelf   *pack.Shelf
-	kins    kins
+	kins    *kins
 	layouts layouts
 	openers sync.Pool // of *opener
 	copiers sync.Pool // of *opener; what they make shares nothing
@@ -59,7 +59,7 @@ const largestOpened = 1 << 16
 // NewPacker returns a packer that has packed nothing. Objects that it opens share equal
 // parts by way of the pool, if that is not nil.
 func NewPacker[T object.Object](pool *Pool) *Packer[T] {
-	p := &Packer[T]{shelf: pack.NewShelf(), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
+	p := &Packer[T]{shelf: pack.NewShelf(), kins: new(kins), pool: pool, annotations: []string{metav1.InitialEventsAnnotationKey}}
 	p.openers.New = func() any { return newOpener(pool) }
 	p.copiers.New = func() any { return newOpener(nil) }
 	return p
