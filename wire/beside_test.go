@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -182,6 +183,36 @@ func TestW03_StatesThatShareNothingAreOpenedAlone(t *testing.T) {
 		_, _, ok := o.OpenBoth(o)
 		require.False(t, ok, name)
 	}
+}
+
+// A small state that stays in use after its update keeps nothing of a large one that does not.
+func TestW03_AnUpdateKeepsNoLargeState(t *testing.T) {
+	const updates, large = 20, 1 << 20
+	p := NewPacker[*corev1.Pod](NewPool())
+	var states []*Packed[*corev1.Pod]
+	for n := range updates {
+		was := replica(fmt.Sprint("web-", n))
+		now := was.DeepCopy()
+		now.ResourceVersion, now.Status.Message = "2", strings.Repeat(fmt.Sprintf("%4d", n), large/4)
+		for _, o := range []*corev1.Pod{now, was} {
+			packed, err := p.Pack(o)
+			require.NoError(t, err)
+			states = append(states, packed)
+		}
+	}
+	before := heapInUse()
+	for n := 0; n < len(states); n += 2 {
+		if _, _, ok := states[n].OpenBoth(states[n+1]); ok {
+			continue
+		}
+		for _, o := range states[n : n+2] {
+			_, err := o.Open()
+			require.NoError(t, err)
+		}
+	}
+	held := int64(heapInUse()) - int64(before)
+	require.Less(t, held, int64(large), "bytes that %d updates left", updates)
+	runtime.KeepAlive(states)
 }
 
 // BenchmarkOpening opens Pods that nobody keeps: one after the other as a list has them, each of

@@ -103,7 +103,8 @@ func (o *Packed[T]) Open() (T, error) {
 
 // OpenBoth opens o, and old, which is another state of the same object. That takes less than to
 // open one after the other, and what has not changed is there once. It reports false where one
-// cannot be opened or is in use already, and then has opened neither.
+// cannot be opened or is in use already, or where a small old would keep a large o, and then has
+// opened neither.
 func (o *Packed[T]) OpenBoth(old *Packed[T]) (now, was T, ok bool) { return o.by.both(o, old) }
 
 // Copy returns an object that is the caller's own and may be changed: a copy of one that is

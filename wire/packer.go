@@ -242,6 +242,9 @@ func (p *Packer[T]) both(o, old *Packed[T]) (now, was T, ok bool) {
 	if p.pool == nil || p.onOpen != nil || l.table == nil || old.kin.layout != l || o.kin.whole != nil || old.kin.whole != nil {
 		return now, was, false
 	}
+	if o.text.Size() > largestOpened && old.text.Size() <= largestOpened {
+		return now, was, false // the old one stays in use (see publish), and would keep the text of the new one
+	}
 	_, used := p.inUse(o)
 	_, oldUsed := p.inUse(old)
 	if used || oldUsed {
