@@ -12,7 +12,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest/scheme"
@@ -213,6 +216,27 @@ func TestW03_AnUpdateKeepsNoLargeState(t *testing.T) {
 	held := int64(heapInUse()) - int64(before)
 	require.Less(t, held, int64(large), "bytes that %d updates left", updates)
 	runtime.KeepAlive(states)
+}
+
+// Whoever appends to bytes of one state has changed nothing that others have.
+func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
+	p := NewPacker[*appsv1.ControllerRevision](NewPool())
+	pack := func(rv string) *Packed[*appsv1.ControllerRevision] {
+		raw := []byte(`{"spec":{"template":{"some":"thing"}}}`)
+		packed, err := p.Pack(&appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", ResourceVersion: rv, ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: raw}}}},
+			Data:       kruntime.RawExtension{Raw: raw},
+		})
+		require.NoError(t, err)
+		return packed
+	}
+	now, was, ok := pack("2").OpenBoth(pack("1"))
+	require.True(t, ok)
+	for _, bytes := range [][2][]byte{{now.Data.Raw, was.Data.Raw}, {now.ManagedFields[0].FieldsV1.Raw, was.ManagedFields[0].FieldsV1.Raw}} {
+		mine, other := append(bytes[0], "new"...), append(bytes[1], "old"...)
+		require.True(t, strings.HasSuffix(string(mine), "new"), string(mine))
+		require.True(t, strings.HasSuffix(string(other), "old"), string(other))
+	}
 }
 
 // BenchmarkOpening opens Pods that nobody keeps: one after the other as a list has them, each of

@@ -3,6 +3,7 @@ package protobuf
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
 	"github.com/millrace-dev/millrace/wire/internal/frame"
@@ -301,20 +303,39 @@ func (f *tableField) setMap(s *selection.Tree) error {
 	return nil
 }
 
-// ownUnmarshal calls the Unmarshal method of a type.
+// ownUnmarshal calls the Unmarshal method of a type. What that has appended leaves no room behind:
+// whoever appends to bytes that others share gets bytes of his own.
 func ownUnmarshal(t reflect.Type) func(unsafe.Pointer, []byte) error {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
 		return func(at unsafe.Pointer, raw []byte) error { return (*metav1.Time)(at).Unmarshal(raw) }
 	case reflect.TypeFor[resource.Quantity]():
 		return func(at unsafe.Pointer, raw []byte) error { return unmarshalQuantity((*resource.Quantity)(at), raw) }
+	case reflect.TypeFor[metav1.FieldsV1]():
+		return func(at unsafe.Pointer, raw []byte) error {
+			fields := (*metav1.FieldsV1)(at)
+			err := fields.Unmarshal(raw)
+			fields.Raw = slices.Clip(fields.Raw)
+			return err
+		}
+	case reflect.TypeFor[runtime.RawExtension]():
+		return func(at unsafe.Pointer, raw []byte) error {
+			extension := (*runtime.RawExtension)(at)
+			err := extension.Unmarshal(raw)
+			extension.Raw = slices.Clip(extension.Raw)
+			return err
+		}
 	}
 	return func(at unsafe.Pointer, raw []byte) error {
 		v := reflect.NewAt(t, at)
 		if t.Kind() == reflect.Slice && v.Elem().IsNil() {
 			v.Elem().Set(reflect.MakeSlice(t, 0, 0)) // a list that is there is not nil
 		}
-		return v.Interface().(Unmarshaler).Unmarshal(raw)
+		err := v.Interface().(Unmarshaler).Unmarshal(raw)
+		if t.Kind() == reflect.Slice {
+			v.Elem().SetCap(v.Elem().Len())
+		}
+		return err
 	}
 }
 
