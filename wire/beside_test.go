@@ -237,6 +237,21 @@ func TestW03_SharedBytesHaveNoRoom(t *testing.T) {
 		require.True(t, strings.HasSuffix(string(mine), "new"), string(mine))
 		require.True(t, strings.HasSuffix(string(other), "old"), string(other))
 	}
+	raw := []byte(`{"spec":{"template":{"some":"thing"}}}`)
+	revision := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-1", ManagedFields: []metav1.ManagedFieldsEntry{{FieldsV1: &metav1.FieldsV1{Raw: raw}}}},
+		Data:       kruntime.RawExtension{Raw: raw},
+	}
+	for _, media := range []string{MediaProtobuf, MediaJSON} {
+		kind := appsv1.SchemeGroupVersion.WithKind("ControllerRevision")
+		decoder, err := NewDecoder[*appsv1.ControllerRevision](media, Options{Scheme: scheme.New(), Kind: kind, Pool: NewPool()})
+		require.NoError(t, err)
+		o, err := decoder.Object(encodeAs(t, media, kind, revision))
+		require.NoError(t, err)
+		for _, bytes := range [][]byte{o.Data.Raw, o.ManagedFields[0].FieldsV1.Raw} {
+			require.Equal(t, len(bytes), cap(bytes), media)
+		}
+	}
 }
 
 // BenchmarkOpening opens Pods that nobody keeps: one after the other as a list has them, each of

@@ -5,12 +5,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/millrace-dev/millrace/wire/internal/fault"
@@ -330,7 +332,7 @@ func (d *Run) base64(at *[]byte) error {
 	}
 	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(data, text)
-	*at = data[:n]
+	*at = data[:n:n]
 	return fault.Unusual(err)
 }
 
@@ -378,7 +380,14 @@ func (d *Run) foreign(k *Kind, at unsafe.Pointer) error {
 		return fault.ErrUnusual
 	}
 	if k.op == opOwn {
-		return fault.Unusual(into.(json.Unmarshaler).UnmarshalJSON(raw))
+		err := into.(json.Unmarshaler).UnmarshalJSON(raw)
+		switch own := into.(type) { // no room behind bytes that others may share
+		case *metav1.FieldsV1:
+			own.Raw = slices.Clip(own.Raw)
+		case *runtime.RawExtension:
+			own.Raw = slices.Clip(own.Raw)
+		}
+		return fault.Unusual(err)
 	}
 	return fault.Unusual(kjson.UnmarshalCaseSensitivePreserveInts(raw, into))
 }
