@@ -228,7 +228,7 @@ func (x *examination) keys(name string, keys *debug.Keys) {
 		x.add(levelWarning, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "has been reconciling %s for %s", keys.Running[0].Key, terminal.Duration(keys.Running[0].For))
 	}
 	if len(keys.Waiting) > 0 && keys.Waiting[0].For >= longWaiting {
-		x.add(levelWarning, name, "see what keeps its workers busy: informer-debug why "+keys.Waiting[0].Key, "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
+		x.add(levelWarning, name, "see what keeps its workers busy: "+askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
 	}
 	var worst *debug.Key
 	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed} {
@@ -239,8 +239,16 @@ func (x *examination) keys(name string, keys *debug.Keys) {
 		}
 	}
 	if worst != nil {
-		x.add(levelWarning, name, "informer-debug why "+worst.Key+" says why", "failed on %s %d times in a row", worst.Key, worst.Requeues)
+		x.add(levelWarning, name, askWhy(worst.Key)+" says why", "failed on %s %d times in a row", worst.Key, worst.Requeues)
 	}
+}
+
+// askWhy is the command that asks why about a key.
+func askWhy(key string) string {
+	if namespace, name, ok := strings.Cut(key, "/"); ok {
+		return "informer-debug why " + name + " -n " + namespace
+	}
+	return "informer-debug why " + key
 }
 
 // queues compares how many keys wait.

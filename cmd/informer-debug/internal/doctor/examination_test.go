@@ -25,8 +25,8 @@ func TestDoctorOfControllers(t *testing.T) {
 		return b.String()
 	}
 	require.Equal(t, "warning  keeper: has been reconciling shop/a for 1m30s; see what it waits for; controller.Options.Timeout bounds a reconcile\n"+
-		"warning  keeper: shop/b has waited for a worker for 1m10s; see what keeps its workers busy: informer-debug why shop/b\n"+
-		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why shop/d says why\n",
+		"warning  keeper: shop/b has waited for a worker for 1m10s; see what keeps its workers busy: informer-debug why b -n shop\n"+
+		"warning  keeper: failed on shop/d 7 times in a row; informer-debug why d -n shop says why\n",
 		said(func(x *examination) {
 			x.keys("keeper", &debug.Keys{
 				Running: []debug.Key{{Key: "shop/a", For: 90 * time.Second}},
@@ -34,6 +34,9 @@ func TestDoctorOfControllers(t *testing.T) {
 				Delayed: []debug.Key{{Key: "shop/c", Requeues: 3}, {Key: "shop/d", Requeues: 7}},
 			})
 		}))
+	require.Equal(t, "warning  keeper: failed on node-1 3 times in a row; informer-debug why node-1 says why\n", said(func(x *examination) {
+		x.keys("keeper", &debug.Keys{Delayed: []debug.Key{{Key: "node-1", Requeues: 3}}})
+	}))
 	require.Empty(t, said(func(x *examination) {
 		x.keys("keeper", &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
 	}))
