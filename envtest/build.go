@@ -190,7 +190,7 @@ func (src source) compile(ctx context.Context, path string) error {
 	if err := src.write(dir); err != nil {
 		return err
 	}
-	fmt.Fprintln(os.Stderr, "envtest: building kube-apiserver; the first time takes some minutes")
+	fmt.Fprintln(os.Stderr, "envtest: building kube-apiserver; the first time takes minutes, and go test has a time limit of ten: see -timeout")
 	begin := time.Now()
 	tmp := path + ".tmp" // one at a time: the lock is held
 	cmd := goCommand(ctx, dir, "build", "-mod=readonly", "-buildvcs=false", "-ldflags=-s -w", "-o", tmp, ".")

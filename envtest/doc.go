@@ -22,7 +22,8 @@
 // # The first run
 //
 // The program is built from source by the go command, which downloads its
-// modules and compiles for 2 to 5 minutes. Its sources are embedded in this package; no
+// modules and compiles for 2 to 10 minutes, of which go test allows ten: give it a
+// longer -timeout that time. Its sources are embedded in this package; no
 // binary is downloaded. The result, 110 MB, is kept under
 // os.UserCacheDir()/millrace, named by a hash of the sources and of the Go
 // environment, and builds excuse themselves from each other by a file lock: any

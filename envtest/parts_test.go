@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -70,4 +71,32 @@ func TestParts(t *testing.T) {
 		require.NoError(t, etcd.Defragment(t.Context()))
 		first.call(http.StatusCreated, http.MethodPost, configMaps, configMap("small"))
 	})
+}
+
+// limitedTest is a test with a time limit.
+type limitedTest struct {
+	testing.TB
+	limit time.Time
+}
+
+func (l limitedTest) Deadline() (time.Time, bool) { return l.limit, !l.limit.IsZero() }
+
+// A start that would outlast the time limit ends before it, with a cause.
+func TestTheTimeLimitOfATest(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{time.Second: 900 * time.Millisecond, 10 * time.Minute: 10*time.Minute - 10*time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			ctx, cancel := withinLimit(t.Context(), limitedTest{t, begin.Add(after)})
+			defer cancel()
+			<-ctx.Done()
+			require.Equal(t, want, time.Since(begin))
+			require.ErrorContains(t, context.Cause(ctx), "run go test with -timeout 30m")
+		})
+	}
+	for _, without := range []testing.TB{limitedTest{TB: t}, struct{ testing.TB }{t}} {
+		ctx, cancel := withinLimit(t.Context(), without)
+		_, limited := ctx.Deadline()
+		require.False(t, limited)
+		cancel()
+	}
 }

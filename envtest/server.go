@@ -110,13 +110,16 @@ type Server struct {
 }
 
 // Start builds the server if need be, starts it, and stops it when the test
-// ends. Any failure ends the test. Under -short the test is skipped.
+// ends. Any failure ends the test, and so does a build that would outlast the time
+// limit of the test binary. Under -short the test is skipped.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs the real API server")
 	}
-	s, err := Launch(t.Context(), o)
+	ctx, cancel := withinLimit(t.Context(), t)
+	defer cancel()
+	s, err := Launch(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +132,23 @@ func Start(t testing.TB, o Options) *Server {
 		}
 	})
 	return s
+}
+
+// errLimit: go test -timeout, which is ten minutes unless it is given.
+var errLimit = errors.New("the time limit of the test is near: the first time, run go test with -timeout 30m")
+
+// withinLimit returns a context that ends shortly before the time limit of t, if there is
+// one: package testing panics then, and says nothing of what took so long.
+func withinLimit(ctx context.Context, t testing.TB) (context.Context, context.CancelFunc) {
+	limited, ok := t.(interface{ Deadline() (time.Time, bool) })
+	if !ok {
+		return ctx, func() {}
+	}
+	limit, ok := limited.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadlineCause(ctx, limit.Add(-min(10*time.Second, time.Until(limit)/10)), errLimit)
 }
 
 // Launch builds the server if need be, starts it and returns when it is ready.
