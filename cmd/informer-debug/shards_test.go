@@ -142,7 +142,7 @@ func TestShardsOfACluster(t *testing.T) {
 	silent := srv.Faults().Add(apiserver.Fault{Resource: "leases", Do: []apiserver.Action{apiserver.Silence{}}})
 	r = invoke(t, "shards", "-n", "shop", "--request-timeout=3500ms", server)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
-	require.Regexp(t, `^! \S+  waiting       no answer from \S+ for 3s \(the request is sent\)\ninformer-debug: .*for 3.5s`, r.ErrOut)
+	require.Regexp(t, `^! \S+  waiting       no answer from \S+ for 3(\.\d)?s \(the request is sent\)\ninformer-debug: .*for 3.5s`, r.ErrOut)
 	srv.Faults().Remove(silent)
 	r = invoke(t, "shards", "--replay", "x.rec")
 	require.Equal(t, exit.CodeUsage, r.Code)

@@ -32,7 +32,7 @@ func TestASilentProcessIsNamed(t *testing.T) {
 	at, _ := silentProcess(t)
 	r := invoke(t, "get", "--request-timeout=3500ms", "--attach="+at)
 	require.Equal(t, exit.CodeUnavailable, r.Code)
-	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3s \(the request is sent\)\n`+
+	require.Regexp(t, `^! \S+  waiting       no answer from `+at+` for 3(\.\d)?s \(the request is sent\)\n`+
 		`informer-debug: no answer from `+at+` for 3.5s \(the request is sent\)\n`+
 		`  it takes the question and says nothing: it may be stopped, .*--request-timeout says how long to wait\n$`, r.ErrOut)
 
