@@ -176,8 +176,28 @@ func (i *inquiry) caches(all []one) {
 	}
 }
 
+// gone tells which of the informers lost the object last, as far as the recorder knows.
+func (i *inquiry) gone(meant []one) bool {
+	for n := len(i.line) - 1; n >= 0; n-- {
+		e := &i.line[n]
+		if e.Kind != flight.Applied || e.Change != sharedinformer.Delete.String() || e.Key != i.key {
+			continue
+		}
+		for _, each := range meant {
+			if e.Name == each.status.Reflector.Resource {
+				i.say(NotCached, "%s is in no cache any more: it left %s %s ago, at version %s: it was deleted, or the informer's namespaces and selectors do not take it in any more.", i.name, describe(each), age(i.now, e.At), e.RV)
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // missing tells where the object is not, of informers whose whole state is there.
 func (i *inquiry) missing(meant []one) {
+	if i.gone(meant) {
+		return
+	}
 	var complete []string
 	for _, each := range meant {
 		if s := each.status; s.Synced && each.view != nil {

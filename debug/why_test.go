@@ -116,6 +116,23 @@ func TestWhy(t *testing.T) {
 			informer: "pods", happen: put("other"), want: debug.NotCached,
 			text: `^shop/p is in no cache: not in pods \(\*v1\.Pod\) \(1 objects, complete up to version \d+\)\.`,
 		},
+		"deleted": {
+			happen: func(p *puzzle) {
+				put("p")(p)
+				controllertest.Delete[*corev1.Pod](p.Env, object.Key{Namespace: "shop", Name: "p"})
+				p.Settle(5 * time.Second)
+			}, want: debug.NotCached,
+			text: `^shop/p is in no cache any more: it left pods \(\*v1\.Pod\) 5s ago, at version \d+: it was deleted, or the informer's namespaces and selectors do not take it in any more\.$`,
+		},
+		"made again": {
+			happen: func(p *puzzle) {
+				put("p")(p)
+				controllertest.Delete[*corev1.Pod](p.Env, object.Key{Namespace: "shop", Name: "p"})
+				p.Settle(5 * time.Second)
+				put("p")(p)
+			}, want: debug.Reconciled,
+			text: `^The controller keeper reconciled shop/p 5s ago`,
+		},
 		"forbidden": {
 			prepare: func(p *puzzle) { p.Server.SetAuthorizer(func(apiserver.Attributes) bool { return false }) },
 			happen:  func(p *puzzle) { p.Settle(5 * time.Second) }, want: debug.NotRunning,
