@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -39,6 +41,9 @@ Exit codes:
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+				return oneOf(args[0])
+			}
 			if err := showSnapshot(s.Out, args[0], keys, time.Now()); err != nil {
 				return &exit.Error{Code: exit.CodeRuntime, Err: err}
 			}
@@ -47,6 +52,15 @@ Exit codes:
 	}
 	cmd.Flags().BoolVar(&keys, "keys", false, "list the objects, with UID and resource version")
 	return cmd
+}
+
+// oneOf is what to say of a directory, which --snapshot has and this has not.
+func oneOf(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
+	if err != nil || len(files) == 0 {
+		return exit.Usage("%s is a directory, and has no snapshots: want one FILE", dir)
+	}
+	return exit.Usage("%s is a directory: want one FILE of it, such as %s", dir, files[0])
 }
 
 func showSnapshot(to io.Writer, path string, keys bool, now time.Time) error {

@@ -37,6 +37,12 @@ func TestSnapshots(t *testing.T) {
 	assert.NotContains(t, shown.Out, "web-1")
 	assert.Regexp(t, `(?m)^shop +web-1 +\S+ +\d+$`, invoke(t, "snapshot", "--keys", files[0]).Out)
 
+	all := invoke(t, "snapshot", dir)
+	require.Equal(t, exit.CodeUsage, all.Code)
+	assert.Contains(t, all.ErrOut, dir+" is a directory: want one FILE of it, such as "+files[0])
+	assert.NotContains(t, all.ErrOut, "removed")
+	assert.Contains(t, invoke(t, "snapshot", t.TempDir()).ErrOut, "is a directory, and has no snapshots")
+
 	require.NoError(t, os.Truncate(files[0], 100))
 	damaged := invoke(t, "snapshot", files[0])
 	require.Equal(t, exit.CodeRuntime, damaged.Code)
