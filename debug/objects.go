@@ -109,7 +109,7 @@ func (p *Process) choose(q query) (one, error) {
 		for _, i := range found {
 			names = append(names, describe(i))
 		}
-		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. Say which with informer, type and cluster.", strings.Join(names, "; "))
+		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. Say which by its whole name, by type or by cluster.", strings.Join(names, "; "))
 	case found[0].view == nil:
 		return one{}, refuse(http.StatusNotFound, "Of %s no more can be seen than its status: it is no informer of Millrace.", describe(found[0]))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/debugtest"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/debug"
+	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -56,6 +57,33 @@ func TestWaitForAProcess(t *testing.T) {
 		require.Equal(t, c.code, r.Code, "%v: %s%s", c.args, r.Out, r.ErrOut)
 		require.Contains(t, r.Out+r.ErrOut, c.want, c.args)
 	}
+}
+
+// Where a name means several informers, the message says what they are called.
+func TestSeveralInformersOfAName(t *testing.T) {
+	p := newSick(t)
+	p.put("web-1")
+	other := factory.New(p.client, factory.Options{Namespaces: []string{"bank"}, Flight: p.recorder})
+	factory.Informer[*corev1.Pod](other)
+	at := p.run(other)
+	r := invoke(t, "wait", "pods", "--for=synced", at)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Regexp(t, `^pods: pods in namespace bank: 1 objects are in the cache, complete up to version \d+; pods in namespace shop: 2 objects are in the cache, complete up to version \d+\n$`, r.Out)
+	for _, c := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"wait", "pods/web-1", "-n", "shop", "--for=create", at}, exit.CodeUsage},
+		{[]string{"describe", "pods/web-1", "-n", "shop", at, p.address}, exit.CodeUsage},
+		{[]string{"get", "pods", at}, exit.CodeUnavailable},
+	} {
+		r := invoke(t, c.args...)
+		require.Equal(t, c.code, r.Code, c.args)
+		require.Regexp(t, `pods in namespace bank.*; pods in namespace shop`, r.ErrOut, c.args)
+		require.Contains(t, r.ErrOut, "by its whole name", c.args)
+	}
+	r = invoke(t, "wait", "pods in namespace shop/web-1", "-n", "shop", "--for=create", at)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 }
 
 // An object that no informer of the process can have is not one that was deleted.

@@ -110,7 +110,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sight.Flags, arg
 		return err
 	}
 	if len(informers) != 1 {
-		return exit.Usage("%q means %d informers: want one TYPE", types, len(informers))
+		return sight.Several(types, informers)
 	}
 	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg, console: terminal.NewConsole(s, false)}
 	if err := d.read(ctx, name); err != nil {

@@ -61,6 +61,15 @@ func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	return found
 }
 
+// Several is the error of a name that means more than one informer.
+func Several(name string, found []debug.Informer) error {
+	var names []string
+	for n := range found {
+		names = append(names, found[n].Reflector.Resource)
+	}
+	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(names, "; "))
+}
+
 // Trouble is what keeps an informer from its changes; empty if nothing does.
 func Trouble(i *debug.Informer) string {
 	if i.Reflector.Attempts == 0 {

@@ -95,19 +95,23 @@ func (w *waiter) is(ctx context.Context, s *subject, status *debug.Status) (bool
 		}
 		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", s.which.Informer, strings.Join(names, "; "))}
 	case len(found) > 1 && w.condition.ofObject():
-		return false, "", &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%d informers are called %q: wait knows no way to choose one", len(found), s.which.Informer)}
+		return false, "", sight.Several(s.which.Informer, found)
 	}
-	how := ""
+	var all []string
 	for n := range found {
 		ok, text := w.informerIs(&found[n])
-		if how = text; !ok {
-			return false, how, nil
+		if len(found) > 1 {
+			text = found[n].Reflector.Resource + ": " + text
 		}
+		if !ok {
+			return false, text, nil
+		}
+		all = append(all, text)
 	}
 	if w.condition.ofObject() {
 		return w.objectsAre(ctx, s, &found[0])
 	}
-	return true, how, nil
+	return true, strings.Join(all, "; "), nil
 }
 
 // informerIs says whether the condition is true of an informer; of its objects, whether they
