@@ -99,6 +99,8 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 
 	r = invoke(t, "why", "good", "-n", "shop", "--last", "0", at)
 	require.Regexp(t, `^The controller keeper reconciled shop/good .+ ago in .+ \(success\), and nothing has asked for it since\.\n$`, r.Out)
+	require.Contains(t, invoke(t, "why", "pods", "none", "-n", "shop", at).Out, "shop/none is in no cache")
+	require.Contains(t, invoke(t, "why", "pods/a", "b", at).ErrOut, `"pods/a b": want TYPE/NAME, TYPE NAME or NAME`)
 	r = invoke(t, "why", "pods/none", "-n", "shop", "-o", "json", at)
 	require.Contains(t, r.Out, `"cause": "not cached"`)
 	require.Empty(t, r.ErrOut)

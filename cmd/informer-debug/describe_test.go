@@ -23,6 +23,7 @@ func TestDescribeOnACluster(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
 	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", r.Lines()[0])
 	require.Len(t, r.Lines(), 4, r.Out)
+	require.Equal(t, "The cache has po/web-1 as the server has it, with version 101.", invoke(t, "describe", "po", "web-1", "-n", "shop", server).Lines()[0])
 	require.Equal(t, "The cluster has no Events of it.", r.Lines()[3])
 
 	_, err := srv.Put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "key"}, Data: map[string][]byte{"a": []byte("hidden")}})
@@ -32,7 +33,8 @@ func TestDescribeOnACluster(t *testing.T) {
 	require.NotContains(t, r.Out, "aGlkZGVu")
 	for want, args := range map[string][]string{
 		"po/none is neither in the cache nor on the server":       {"po/none", "-n", "shop"},
-		`"pods": want TYPE/NAME`:                                  {"pods"},
+		`"pods": want TYPE/NAME or TYPE NAME`:                     {"pods"},
+		`"pods/a b": want TYPE/NAME or TYPE NAME`:                 {"pods/a", "b"},
 		"an object by its name is in one namespace: leave out -A": {"pods/web-1", "-A"},
 	} {
 		r := invoke(t, append([]string{"describe", server}, args...)...)

@@ -31,7 +31,7 @@ func Command(s terminal.Streams) *cobra.Command {
 	var look sight.Flags
 	var last int
 	cmd := &cobra.Command{
-		Use:   "describe TYPE/NAME",
+		Use:   "describe TYPE/NAME | TYPE NAME",
 		Short: "Show an object as a cache has it beside the server's",
 		Long: `describe reads one object from a cache and from the server: the version of each, where
 they differ, field by field, the last Events that the cluster has of it, and with --attach which
@@ -52,26 +52,30 @@ about TLS concern the process alone.
 		Example: `  informer-debug describe pods/web-1 -n shop
   informer-debug describe pods/web-1 -n shop --attach http://localhost:6060
   informer-debug describe pods/web-1 -n shop --replay bug.recording`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.RangeArgs(1, 2),
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "")
-	cmd.ValidArgsFunction = (&sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true}).Arguments
+	cmd.ValidArgsFunction = (&sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true, Second: true}).Arguments
 	cmd.Flags().IntVar(&last, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := look.Check(); err != nil {
 			return err
 		}
-		return runDescribe(cmd.Context(), s, &look, args[0], last)
+		return runDescribe(cmd.Context(), s, &look, args, last)
 	}
 	return cmd
 }
 
-func runDescribe(ctx context.Context, s terminal.Streams, look *sight.Flags, arg string, last int) error {
-	types, name, _ := strings.Cut(arg, "/")
+func runDescribe(ctx context.Context, s terminal.Streams, look *sight.Flags, args []string, last int) error {
+	types, name, named := attach.CutName(args[0])
+	twice := named && len(args) == 2
+	if len(args) == 2 { // as kubectl has it, too
+		name = args[1]
+	}
 	switch {
-	case types == "" || name == "" || strings.Contains(name, "/"):
-		return exit.Usage("%q: want TYPE/NAME", arg)
+	case twice || types == "" || name == "" || strings.Contains(name, "/"):
+		return exit.Usage("%q: want TYPE/NAME or TYPE NAME", strings.Join(args, " "))
 	case look.AllNamespaces:
 		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	case last < 0:
@@ -112,7 +116,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sight.Flags, arg
 	if len(informers) != 1 {
 		return sight.Several(types, informers)
 	}
-	d := description{sight: v, at: at, informer: &informers[0], status: status, called: arg, console: terminal.NewConsole(s, false)}
+	d := description{sight: v, at: at, informer: &informers[0], status: status, called: types + "/" + name, console: terminal.NewConsole(s, false)}
 	if err := d.read(ctx, name); err != nil {
 		return err
 	}

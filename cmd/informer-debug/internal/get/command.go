@@ -167,7 +167,7 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 	case 2:
 		types, name = args[0], args[1]
 	case 1:
-		types, name, named = strings.Cut(args[0], "/")
+		types, name, named = attach.CutName(args[0])
 	}
 	if strings.Contains(name, "/") || len(args) > 0 && types == "" || named && name == "" {
 		return exit.Usage("%q: want TYPE, TYPE NAME or TYPE/NAME", strings.Join(args, " "))

@@ -44,7 +44,7 @@ type Completer struct {
 func (c *Completer) Arguments(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := Completing(cmd)
 	defer cancel()
-	typ, name, named := strings.Cut(text, "/")
+	typ, name, named := attach.CutName(text)
 	var found []string
 	switch {
 	case len(args) == 1 && c.Second && !strings.Contains(args[0], "/"):

@@ -107,7 +107,7 @@ func oneType(_ *cobra.Command, args []string) error {
 	case len(args) > 1:
 		return exit.Usage("%d arguments: want one TYPE; for one object say %s/%s", len(args), args[0], args[1])
 	}
-	if resource, name, ok := strings.Cut(args[0], "/"); ok && (resource == "" || name == "" || strings.Contains(name, "/")) {
+	if resource, name, ok := attach.CutName(args[0]); ok && (resource == "" || name == "" || strings.Contains(name, "/")) {
 		return exit.Usage("%q: want TYPE or TYPE/NAME", args[0])
 	}
 	return nil

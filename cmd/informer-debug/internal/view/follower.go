@@ -28,7 +28,7 @@ type follower struct {
 // newFollower checks what watch --attach was told.
 func newFollower(s terminal.Streams, look *attach.Flags, flags *Flags, arg string) (*follower, error) {
 	f := &follower{Streams: s, look: look, flags: flags, key: object.Key{Namespace: flags.Namespace}}
-	f.typ, f.key.Name, _ = strings.Cut(arg, "/")
+	f.typ, f.key.Name, _ = attach.CutName(arg)
 	out := flags.output.Value
 	switch {
 	case f.typ == "" || strings.Contains(f.key.Name, "/"):

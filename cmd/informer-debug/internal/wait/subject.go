@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
@@ -30,7 +31,7 @@ type subject struct {
 // subjectsOf reads the arguments.
 func (f *waitFlags) subjectsOf(args []string) (all []subject, err error) {
 	for _, arg := range args {
-		types, name, named := strings.Cut(arg, "/")
+		types, name, named := attach.CutName(arg)
 		switch {
 		case types == "", named && name == "", strings.Contains(name, "/"):
 			return nil, exit.Usage("%q: want TYPE or TYPE/NAME", arg)

@@ -41,7 +41,7 @@ func Command(s terminal.Streams) *cobra.Command {
 	var look attach.Flags
 	flags := whyFlags{output: output.Choice{Words: []string{"json"}}}
 	cmd := &cobra.Command{
-		Use:   "why TYPE/NAME",
+		Use:   "why [TYPE/]NAME | TYPE NAME",
 		Short: "Say why an object has not been reconciled, or so late",
 		Long: `why asks a running process about one object: is the change still on the way, does it
 wait for a handler or a worker, is it being reconciled, did it fail, was it left out by a
@@ -60,11 +60,11 @@ the resource alone. A NAME alone means any.
 ` + exit.Help,
 		Example: `  informer-debug why pods/web-1 -n shop --attach http://localhost:6060
   informer-debug why web-1 -n shop --controller janitor --attach pod/janitor-0 -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.RangeArgs(1, 2),
 	}
 	look.Add(cmd)
 	playback.Refuse(cmd, "a recording has no handlers and no controllers; informer-debug describe --replay %s shows what became of an object, and controllertest.Replay plays it to your controller")
-	(&sight.Completer{Attach: &look, Namespace: &look.Namespace, Slash: true}).Register(cmd)
+	(&sight.Completer{Attach: &look, Namespace: &look.Namespace, Slash: true, Second: true}).Register(cmd)
 	cmd.Flags().StringVar(&flags.controller, "controller", "", "name of the controller that is meant (default all)")
 	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
@@ -72,19 +72,23 @@ the resource alone. A NAME alone means any.
 		if err := look.Connect.Check(); err != nil {
 			return err
 		}
-		return runWhy(cmd.Context(), s, &look, &flags, args[0])
+		return runWhy(cmd.Context(), s, &look, &flags, args)
 	}
 	return cmd
 }
 
-func runWhy(ctx context.Context, s terminal.Streams, look *attach.Flags, flags *whyFlags, arg string) error {
-	typ, name, ok := strings.Cut(arg, "/")
-	if !ok {
-		typ, name = "", arg
+func runWhy(ctx context.Context, s terminal.Streams, look *attach.Flags, flags *whyFlags, args []string) error {
+	typ, name, named := attach.CutName(args[0])
+	twice := named && len(args) == 2
+	switch {
+	case len(args) == 2: // as kubectl has it, too
+		name = args[1]
+	case !named:
+		typ, name = "", args[0]
 	}
 	switch {
-	case name == "" || strings.Contains(name, "/"):
-		return exit.Usage("%q: want TYPE/NAME or NAME", arg)
+	case twice || name == "" || strings.Contains(name, "/"):
+		return exit.Usage("%q: want TYPE/NAME, TYPE NAME or NAME", strings.Join(args, " "))
 	case flags.entries < 0:
 		return exit.Usage("--last is %d: want 0 or more", flags.entries)
 	}

@@ -1,0 +1,17 @@
+package attach
+
+import "strings"
+
+// CutName splits TYPE/NAME, and reports whether there was a slash. The whole name of an informer
+// may be TYPE, such as "pods with labels app.kubernetes.io/name=web": what is behind a slash of
+// its selectors is no NAME.
+func CutName(arg string) (types, name string, named bool) {
+	if !strings.Contains(arg, " ") {
+		return strings.Cut(arg, "/")
+	}
+	at := strings.LastIndex(arg, "/")
+	if at < 0 || strings.ContainsAny(arg[at:], "=,() ") {
+		return arg, "", false
+	}
+	return arg[:at], arg[at+1:], true
+}
