@@ -62,6 +62,8 @@ func TestHowFollowingEnds(t *testing.T) {
 	stderr.When("no pods are in the cache", func() { debugtest.Put(t, srv, object.Key{Namespace: "shp", Name: "new"}, corev1.PodRunning) })
 	r = finish(t, t.Context(), []string{"get", "pods", "-n", "shp", "--watch-only", "-o", "name", "-c", "1", server}, around(&stdout, &stderr))
 	require.Equal(t, "pods/new\n", r.Out, r.ErrOut)
+	r = invoke(t, "get", "pods/none", "-n", "shop", server)
+	require.Contains(t, r.ErrOut, "is not in the cache of pods in namespace shop with fields metadata.name=none (")
 	r = invoke(t, "get", "pods", "-n", "nowhere", server)
 	require.Contains(t, r.ErrOut, "nowhere does not exist (yet): check -n")
 

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
@@ -82,7 +81,7 @@ func runDescribe(ctx context.Context, s terminal.Streams, look *sight.Flags, arg
 		return exit.Usage("--last is %d: want 0 or more", last)
 	}
 	if look.To == "" && look.Replay.File == "" {
-		look.Fields = fields.AndSelectors(look.Fields, fields.OneTermEqualSelector("metadata.name", name))
+		look.OnlyNamed(name)
 	}
 	v, err := look.Open(ctx, s, types, terminal.NewConsole(s, false))
 	if err != nil {

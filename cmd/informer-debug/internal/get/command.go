@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
@@ -176,7 +175,7 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	}
 	if name != "" && look.To == "" { // the others need not be listed
-		look.Fields = fields.AndSelectors(look.Fields, fields.OneTermEqualSelector("metadata.name", name))
+		look.OnlyNamed(name)
 	}
 	if flags.watch && look.Replay.File != "" {
 		return exit.Usage("get shows what there was at the end of a recording: leave out --watch, or use informer-debug replay %s", look.Replay.File)

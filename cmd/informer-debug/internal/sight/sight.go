@@ -81,6 +81,16 @@ func (f *Flags) Check() (err error) {
 	return nil
 }
 
+// OnlyNamed narrows Fields to the objects of a name.
+func (f *Flags) OnlyNamed(name string) {
+	named := fields.OneTermEqualSelector("metadata.name", name)
+	if f.Fields.Empty() {
+		f.Fields = named // with nothing before it, which would show in the name of the informer
+		return
+	}
+	f.Fields = fields.AndSelectors(f.Fields, named)
+}
+
 // Sight is what a verb looks at. Whether the informers are those of another process or of
 // this one, Process shows them. It has to be closed.
 type Sight struct {

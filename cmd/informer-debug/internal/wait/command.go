@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
@@ -125,7 +124,7 @@ func (f *waitFlags) run(ctx context.Context, s terminal.Streams, look *sight.Fla
 		types = append(types, one.types)
 	}
 	if len(subjects) == 1 && subjects[0].name != "" && look.To == "" && look.Replay.File == "" { // the others need not be listed
-		look.Fields = fields.AndSelectors(look.Fields, fields.OneTermEqualSelector("metadata.name", subjects[0].name))
+		look.OnlyNamed(subjects[0].name)
 	}
 	v, err := look.Open(ctx, s, strings.Join(types, ","), terminal.NewConsole(s, false))
 	if err != nil {
