@@ -171,6 +171,9 @@ func runGet(ctx context.Context, s terminal.Streams, look *sight.Flags, flags *g
 	if strings.Contains(name, "/") || len(args) > 0 && types == "" || named && name == "" {
 		return exit.Usage("%q: want TYPE, TYPE NAME or TYPE/NAME", strings.Join(args, " "))
 	}
+	if types == "" && flags.watch {
+		return exit.Usage("--watch follows the objects of one TYPE: name it; informer-debug top follows the informers")
+	}
 	if name != "" && look.AllNamespaces {
 		return exit.Usage("an object by its name is in one namespace: leave out -A, or say -n")
 	}
