@@ -48,6 +48,7 @@ func TestDemoShowsItself(t *testing.T) {
 		page := &memory{conns: make(chan net.Conn), closed: make(chan struct{})}
 		var stdout, stderr debugtest.Transcript
 		s := around(&stdout, &stderr)
+		s.program = "./bin/informer-debug"
 		s.listenPage = func() (net.Listener, error) { return page, nil }
 		ended := make(chan int, 1)
 		go func() { ended <- run(t.Context(), []string{"demo", "--duration", "1m", "--rate", "10"}, s) }()
@@ -74,6 +75,6 @@ func TestDemoShowsItself(t *testing.T) {
 		require.Equal(t, exit.CodeOK, <-ended, stderr.String())
 		transport.CloseIdleConnections()
 		require.Contains(t, stderr.String(), "page          http://127.0.0.1:1/debug/millrace/")
-		require.Contains(t, stderr.String(), "try           informer-debug top --attach http://127.0.0.1:1")
+		require.Contains(t, stderr.String(), "try           ./bin/informer-debug top --attach http://127.0.0.1:1")
 	})
 }

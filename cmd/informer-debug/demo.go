@@ -108,7 +108,7 @@ func runDemo(ctx context.Context, s surroundings, arg object.GVR, own *demoFlags
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
 	defer with.Close()
-	with.Tour(c, endpoint.URL)
+	with.Tour(c, endpoint.URL, s.called())
 
 	working, end := context.WithCancel(ctx)
 	var tasks sync.WaitGroup

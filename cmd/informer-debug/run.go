@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"path/filepath"
@@ -36,6 +37,20 @@ type surroundings struct {
 	listenPage func() (net.Listener, error)
 }
 
+// pluginName is what the program is called as a plugin of kubectl.
+const pluginName = "kubectl informer"
+
+// plugin reports whether kubectl has called it.
+func (s surroundings) plugin() bool { return strings.HasPrefix(filepath.Base(s.program), "kubectl-") }
+
+// called is what to write in a shell to call it again.
+func (s surroundings) called() string {
+	if s.plugin() {
+		return pluginName
+	}
+	return cmp.Or(s.program, "informer-debug")
+}
+
 // run is the whole program: it returns the exit code. It ends gracefully when
 // ctx is done.
 func run(ctx context.Context, args []string, s surroundings) int {
@@ -61,8 +76,8 @@ reconciled, and what their caches hold.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	if strings.HasPrefix(filepath.Base(s.program), "kubectl-") { // a plugin of kubectl
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl informer"}
+	if s.plugin() {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 	}
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)

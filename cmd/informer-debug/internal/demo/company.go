@@ -116,8 +116,8 @@ func dawdler[T object.Object]() sharedinformer.Handler[T] {
 	})
 }
 
-// Tour says where the page is, and what else to try.
-func (c *Company) Tour(console *terminal.Console, server string) {
+// Tour says where the page is, and what else to try, with a program that is called so.
+func (c *Company) Tour(console *terminal.Console, server, program string) {
 	if c == nil {
 		return
 	}
@@ -131,6 +131,6 @@ func (c *Company) Tour(console *terminal.Console, server string) {
 		"check --attach " + at + " --server " + server,
 		"record pods -A -o demo.recording --server " + server,
 	} {
-		say("try", "informer-debug "+try)
+		say("try", program+" "+try)
 	}
 }
