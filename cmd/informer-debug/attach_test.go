@@ -108,6 +108,11 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	require.Contains(t, r.Lines()[0], "good is in no cache")
 	require.Regexp(t, `^! \S+  namespace     none was given: an object that is in one is found with -n\n$`, r.ErrOut)
 
+	r = invoke(t, "watch", "pods/good", "--timeout=10ms", at)
+	require.Regexp(t, `\n! \S+  namespace     none was given: an object that is in one is found with -n\n`, r.ErrOut)
+	r = invoke(t, "watch", "pods/good", "-n", "shop", "--timeout=10ms", at)
+	require.NotContains(t, r.ErrOut, "none was given")
+
 	r = invoke(t, "get", at)
 	require.Regexp(t, `^INFORMER +STATE +SYNCED +OBJECTS +RV +HANDLERS +BEHIND +FAILURES\npods +Watching +true +2 +\d+ +1 +- +0\n$`, r.Out)
 	r = invoke(t, "get", "pods", "-o", "wide", "-l", "is=good", at)

@@ -106,6 +106,25 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 		return nil
 	}
 	c.State(time.Now(), "%-12s  to %s, which tells what happens from now on", "attached", called)
+	return f.doubtNamespace(ctx, process, called, c)
+}
+
+// doubtNamespace says that a namespace is missing where the objects have one: of such a key
+// nothing would ever be heard.
+func (f *follower) doubtNamespace(ctx context.Context, process *debug.Client, called string, c *terminal.Console) error {
+	if f.key.Name == "" || f.key.Namespace != "" {
+		return nil
+	}
+	one, err := process.Objects(ctx, debug.Which{Informer: f.typ}, debug.Page{Limit: 1})
+	if _, refused := errors.AsType[*debug.RefusedError](err); refused { // there are several, or none just now
+		return nil
+	}
+	if err != nil {
+		return f.look.Unanswered(ctx, called, err)
+	}
+	if len(one.Heads) > 0 && one.Heads[0].Namespace != "" {
+		c.Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
+	}
 	return nil
 }
 
