@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -38,10 +39,10 @@ var keysHelp = []string{
 	"q, Ctrl-C                    leave",
 	"",
 	"A row that begins with ! is in trouble: an informer that is not synced or fails,",
-	"a handler that is behind by more than a second, a controller that does not run,",
-	"an object that is being deleted. The line above the last one says more of the",
-	"row of the cursor. EV/S are changes a second, REC/S reconciles; BEHIND is the",
-	"age of the oldest change that is not heard to the end.",
+	"what is behind by more than a second, a controller that does not run, an object",
+	"that is being deleted. The line above the last one says more of the row of the",
+	"cursor, and what is cut in it. EV/S are changes a second, REC/S reconciles;",
+	"BEHIND is the age of the oldest change that is not heard to the end.",
 }
 
 func (d *display) draw() {
@@ -154,8 +155,8 @@ func (d *display) drawTable(y, width, height int, here *spot) {
 		d.put(2, y+1, width, text, faint)
 	}
 	about := t.note
-	if here.line < len(t.rows) && t.rows[here.line].about != "" {
-		about = t.rows[here.line].about
+	if here.line < len(t.rows) {
+		about = cmp.Or(t.rows[here.line].about, t.whole(here.line, widths), t.note)
 	}
 	d.put(0, height-2, width, about, normal)
 	page := height - frame

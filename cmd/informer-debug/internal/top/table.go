@@ -102,6 +102,17 @@ func (t *table) widths(width int) []int {
 	return natural
 }
 
+// whole is what a row says in long columns that are cut to widths; empty where none is.
+func (t *table) whole(line int, widths []int) string {
+	var all []string
+	for n, c := range t.columns {
+		if text := t.rows[line].cells[n].text; c.long && widths[n] > 0 && uniseg.StringWidth(text) > widths[n] {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "  ")
+}
+
 // fit cuts or fills text to a width.
 func fit(text string, width int, right bool) string {
 	has := uniseg.StringWidth(text)

@@ -305,3 +305,13 @@ func TestAProcessThatHangs(t *testing.T) {
 		screen.Fini()
 	})
 }
+
+// Two names of which only the beginning fits are told apart by the line above the last one.
+func TestTheRowOfTheCursorIsSaidInFull(t *testing.T) {
+	table := table{
+		columns: []column{{name: "INFORMER", long: true}, {name: "STATE"}, {name: "TYPE", long: true}},
+		rows:    []row{{cells: []cell{word("pods in namespace shop with labels app=web"), word("Watching"), word("*v1.Pod")}}},
+	}
+	require.Empty(t, table.whole(0, table.widths(100)))
+	require.Equal(t, "pods in namespace shop with labels app=web", table.whole(0, table.widths(40)))
+}
