@@ -74,7 +74,7 @@ func loadInformers(ctx context.Context, a *asker) (table, error) {
 			name = i.Cluster + ": " + name
 		}
 		which := i.Which()
-		t.rows = append(t.rows, row{id: id, trouble: !i.Synced || i.Reflector.Attempts > 0, cells: []cell{
+		t.rows = append(t.rows, row{id: id, trouble: !i.Synced || i.Reflector.Attempts > 0 || behind > time.Second, cells: []cell{
 			word(name), word(i.Reflector.State.String()), count(i.Objects), rate(perSecond, known), lasting(behind),
 			countOrDash(i.QueueDepth), size(i.Packed.Bytes), count(i.Reflector.Relists), count(i.Reflector.Failures), word(orDash(i.RV)), word(orDash(i.Type)),
 		}, about: informerAbout(i), enter: func() *place { return informer(which) }})

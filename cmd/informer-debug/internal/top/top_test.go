@@ -192,6 +192,7 @@ func TestScreens(t *testing.T) {
 		"none":        func(s *seen) { s.press("/", "x", "Enter") },
 		"unfiltered":  func(s *seen) { s.press("/", "x", "Enter", "Esc", "Esc") },
 		"help":        func(s *seen) { s.press("?") },
+		"behind":      func(s *seen) { pod(s.t, s.srv, "slow"); s.pass(30 * time.Second) },
 		"handlers":    func(s *seen) { pod(s.t, s.srv, "slow"); s.pass(30 * time.Second); s.press("Down", "Enter") },
 		"handler":     func(s *seen) { pod(s.t, s.srv, "slow"); s.pass(30 * time.Second); s.press("j", "Enter", "Enter") },
 		"objects":     func(s *seen) { s.press("Down", "Enter", "2") },
