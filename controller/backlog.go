@@ -46,13 +46,13 @@ func (c cacheOf[T]) wait(ctx context.Context, done func() bool) error {
 	return c.informer.WaitUntil(ctx, done)
 }
 
-func (c cacheOf[T]) heard() uint64 {
-	s := c.informer.Status().Reflector
-	return s.Events + s.Bookmarks + s.Passed + s.Duplicates
-}
+func (c cacheOf[T]) heard() uint64 { return heardBy(c.informer.Status().Reflector) }
+
+func heardBy(s reflector.Status) uint64 { return s.Events + s.Bookmarks + s.Passed + s.Duplicates }
 
 func (c cacheOf[T]) reconnect(heard uint64, d time.Duration, why error) {
-	if s := c.informer.Status().Reflector; s.State == reflector.Watching && time.Since(s.Since) >= d && c.heard() == heard {
+	s := c.informer.Status().Reflector
+	if s.State == reflector.Watching && time.Since(s.Since) >= d && heardBy(s) == heard {
 		c.informer.Reconnect(why)
 	}
 }
