@@ -20,6 +20,9 @@ var (
 	ErrDeaf = errors.New("the watch does not show what has happened")
 	// ErrNoEnd: a streaming list went on without the bookmark that ends it.
 	ErrNoEnd = errors.New("the streaming list did not end in time; a list takes its place")
+	// ErrLateEnd: a streaming list ended at the moment at which it was given up. The cache
+	// has it; its watch is cut off.
+	ErrLateEnd = errors.New("the streaming list ended as it was given up; its changes are watched anew")
 	// ErrCutShort: a streaming list was closed in good order before the bookmark that
 	// ends it, as a load balancer does that gives every connection a minute.
 	ErrCutShort = errors.New("the streaming list was closed before its end; a list takes its place this time")

@@ -156,9 +156,15 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		dog.expect(patience, ErrNoEnd)
 	}
 	from := r.from()
+	broke := func(err error) (State, *failure.Failure) {
+		if initial != nil && initial.done && errors.Is(context.Cause(ctx), ErrNoEnd) {
+			return Watching, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrLateEnd}
+		}
+		return r.watchFailed(ctx, failure.PhaseWatch, err)
+	}
 	for e, err := range events {
 		if err != nil {
-			return r.watchFailed(ctx, failure.PhaseWatch, err)
+			return broke(err)
 		}
 		if e.Passed == nil && isNil(e.Object) {
 			return r.first(), &failure.Failure{Phase: failure.PhaseDecode, Err: ErrNoObject}
@@ -166,7 +172,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 		var fail *failure.Failure
 		if initial == nil || initial.done {
 			if err := r.waitForRoom(ctx, dog); err != nil {
-				return r.watchFailed(ctx, failure.PhaseWatch, err)
+				return broke(err)
 			}
 			fail = r.apply(e)
 		} else if fail = r.gather(initial, e, opened); fail == nil && initial.done {
@@ -182,7 +188,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	}
 	switch {
 	case ctx.Err() != nil:
-		return r.watchFailed(ctx, failure.PhaseWatch, ctx.Err())
+		return broke(ctx.Err())
 	case initial != nil && !initial.done:
 		return InitialWatch, &failure.Failure{Phase: failure.PhaseWatch, Err: ErrCutShort}
 	case r.from() == from && time.Since(opened) < shortWatch:

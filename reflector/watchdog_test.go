@@ -88,6 +88,42 @@ func TestAFrozenServerIsNoServerWithoutStreams(t *testing.T) {
 	})
 }
 
+// buffered is a source whose streaming list ends with what had arrived when it was given up.
+type buffered struct{ script }
+
+func (b *buffered) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	events, err := b.script.Watch(ctx, o)
+	if o.SendInitialEvents == nil {
+		return events, err
+	}
+	return func(yield func(wire.Event[partial], error) bool) {
+		<-ctx.Done()
+		if yield(endOfInitial(9), nil) {
+			yield(wire.Event[partial]{}, ctx.Err())
+		}
+	}, nil
+}
+
+// An end that comes at the moment at which a streaming list is given up is an end: the changes
+// are watched from there, and nobody is told that there was none, nor is the next state listed.
+func TestAnEndAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &buffered{script{watches: []answer{{}, {block: true}}}}
+		r := New(b, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		require.Equal(t, []string{`watch rv="" initial`, `watch rv="9"`}, b.asked)
+		require.ErrorIs(t, r.Status().Failure, ErrLateEnd)
+		require.False(t, r.noStream)
+		require.Equal(t, Watching, r.Status().State)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
 // As long as an answer is missing, the status says what is waited for.
 func TestStatusSaysWhatARequestWaitsFor(t *testing.T) {
 	for name, initial := range map[string]Initial{"list": List, "streaming list": Auto} {
