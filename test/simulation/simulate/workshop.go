@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -114,8 +115,10 @@ func (w *workshop) block(ctx context.Context, from uint64, count int) {
 		if all := seedLine.FindAllSubmatch(said, -1); len(all) > 0 {
 			seed, _ = strconv.ParseUint(string(all[len(all)-1][1]), 10, 64)
 		}
+		text := strings.TrimSpace(string(seedLine.ReplaceAll(tail(said), nil)))
+		fmt.Fprintf(os.Stderr, "\nseed %d:\n%s\n\n", seed, text) // at once: nobody knows how the night ends
 		w.mu.Lock()
-		w.broken = append(w.broken, violation{seed, string(seedLine.ReplaceAll(tail(said), nil))})
+		w.broken = append(w.broken, violation{seed, text})
 		w.mu.Unlock()
 		count -= int(seed + 1 - from)
 		from = seed + 1
