@@ -201,23 +201,31 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
+	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %q", req.URL.Redacted(), form)}
 	if resp.StatusCode == http.StatusOK { // such as a proxy's page to log in
-		return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %q", req.URL.Redacted(), form)}
+		return nil, foreign
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if err != nil && len(text) == 0 {
 		text = []byte(err.Error())
 	}
-	return nil, &RefusedError{resp.StatusCode, said(text)}
+	switch status := said(text); {
+	case status != "":
+		return nil, &RefusedError{resp.StatusCode, status}
+	case form == "application/json", form == "text/html":
+		return nil, foreign
+	}
+	return nil, &RefusedError{resp.StatusCode, strings.TrimSpace(string(text))}
 }
 
-// said is what an answer says: a proxy of the API server says it in a metav1.Status.
+// said is what a metav1.Status says, such as one of the API server that is a proxy; empty if the
+// text is none.
 func said(text []byte) string {
 	var status struct{ Kind, Message string }
-	if json.Unmarshal(text, &status) == nil && status.Kind == "Status" {
-		return status.Message
+	if json.Unmarshal(text, &status) != nil || status.Kind != "Status" {
+		return ""
 	}
-	return strings.TrimSpace(string(text))
+	return status.Message
 }
 
 // Events yields what happens from now on, until ctx is done, the process ends, or the loop

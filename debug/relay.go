@@ -13,12 +13,12 @@ import (
 
 // Handler shows the process here, at Path: with the page of this program, and what the
 // process answers. It passes on nothing but questions of version 1 and answers that are
-// JSON or events, and no headers. It is up to the server who may ask: see serving.Local.
+// JSON, events or a recording, and no headers. It is up to the server who may ask: see serving.Local.
 func (c *Client) Handler() http.Handler {
 	relay := &relay{client: c}
 	mux := http.NewServeMux()
 	addPage(mux)
-	for _, what := range []string{"status", "objects", "object", "indexes", "queue", "timeline", "why", "busiest", "events", "goroutines"} {
+	for _, what := range []string{"status", "objects", "object", "indexes", "queue", "timeline", "why", "busiest", "events", "goroutines", "recording"} {
 		mux.HandleFunc(Path+"v1/"+what, func(w http.ResponseWriter, r *http.Request) { relay.pass(w, r, what) })
 	}
 	return readOnly(mux)
@@ -51,8 +51,11 @@ func (l *relay) pass(w http.ResponseWriter, r *http.Request, what string) {
 		}
 	})
 	form := "application/json"
-	if what == "events" {
+	switch what {
+	case "events":
 		form = "text/event-stream"
+	case "recording":
+		form = recordingForm
 	}
 	body, err := l.client.open(ctx, what, values, form)
 	if err != nil {

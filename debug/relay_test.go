@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
+	"github.com/millrace-dev/millrace/recording"
 )
 
 // What is asked of the relay is answered by the process, and in the same words.
@@ -25,7 +26,7 @@ func TestTheRelayPassesOn(t *testing.T) {
 	relay := process.Client().Handler()
 	for _, question := range []string{
 		"status", "objects", "object?name=a", "indexes", "queue?name=a", "timeline?name=a", "timeline", "why?name=a&namespace=b%26c",
-		"busiest?limit=2", "busiest?limit=x", "goroutines", "objects?%zz",
+		"busiest?limit=2", "busiest?limit=x", "goroutines", "objects?%zz", "recording",
 	} {
 		want, got := asked(process, http.MethodGet, debug.Path+"v1/"+question), asked(relay, http.MethodGet, debug.Path+"v1/"+question)
 		require.Equal(t, want.StatusCode, got.StatusCode, question)
@@ -57,6 +58,30 @@ func TestTheRelayStreams(t *testing.T) {
 	require.NoError(t, near.Config.Shutdown(t.Context()))
 	_, err = io.ReadAll(r.Body)
 	require.NoError(t, err)
+}
+
+// A recording comes as the process sends it.
+func TestTheRelayOfARecording(t *testing.T) {
+	r := recorder(t, recording.Options{})
+	receive(t, r, `{"kind":"PodList"}`)
+	process := debug.New(debug.Options{Recording: r, Contents: true})
+	far := httptest.NewServer(process)
+	defer far.Close()
+	near := httptest.NewServer(debug.Attach(far.URL, nil).Handler())
+	defer near.Close()
+	body, err := debug.Attach(near.URL, nil).Recording(t.Context())
+	require.NoError(t, err)
+	defer body.Close()
+	straight, err := debug.Attach(far.URL, nil).Recording(t.Context())
+	require.NoError(t, err)
+	defer straight.Close()
+	require.NoError(t, r.Close())
+	got, err := io.ReadAll(body)
+	require.NoError(t, err)
+	want, err := io.ReadAll(straight)
+	require.NoError(t, err)
+	require.Contains(t, string(want), "millrace recording")
+	require.Equal(t, want, got)
 }
 
 // Who asks only for the head of a stream gets it, and the connection is free again.
@@ -99,7 +124,8 @@ func TestTheRelayOfALiar(t *testing.T) {
 		want string
 	}{
 		"a page":      {page(200, "text/html"), http.StatusBadGateway, "no process of Millrace"},
-		"an error":    {page(403, "text/html"), http.StatusForbidden, "<script>"},
+		"an error":    {page(403, "text/html"), http.StatusForbidden, "no process of Millrace"},
+		"a text":      {page(403, "text/plain"), http.StatusForbidden, "<script>"},
 		"a redirect":  {page(302, "text/html"), http.StatusBadGateway, ""},
 		"not at all":  {func(*http.Request) (*http.Response, error) { return nil, errors.New("no route to host") }, http.StatusBadGateway, "The process does not answer: no route to host."},
 		"as it is":    {page(200, "application/json"), http.StatusOK, "<script>"},

@@ -3,7 +3,6 @@ package flight
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/object"
@@ -113,14 +112,6 @@ func (r *Recorder) entries(of func(*track) bool, want func(*Entry) bool) (entrie
 	}
 	slices.SortStableFunc(entries, byTime)
 	return entries
-}
-
-// Names reports whether text, which a person has written, means the informer of that name:
-// it is the whole name, or the resource that the name begins with, such as pods of "pods in
-// namespace shop", or deployments of "deployments.apps".
-func Names(text, informer string) bool {
-	rest, ok := strings.CutPrefix(informer, text)
-	return ok && text != "" && (rest == "" || rest[0] == ' ' || rest[0] == '.')
 }
 
 // Timeline returns what is known of one object, in the order of time: what happened to

@@ -153,6 +153,10 @@ func TestWaysToAProcess(t *testing.T) {
 	require.NoError(t, os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{}}]}`, api.URL), 0o600))
 	r = invoke(t, "get", "-o", "name", "--kubeconfig", kubeconfig, "-n", "shop", "--attach=pod/janitor-0")
 	require.Equal(t, "pods\n", r.Out, r.ErrOut)
+	r = invoke(t, "why", "web-1", "--kubeconfig", kubeconfig, "-n", "bank", "--attach=po/shop/janitor-0")
+	require.Contains(t, r.Out, "bank/web-1 ", "the namespace of the object is not that of the pod")
+	r = invoke(t, "get", "--kubeconfig", kubeconfig, "-n", "bank", "--attach=pod/shop/closed:1")
+	require.Contains(t, r.ErrOut, "kubectl port-forward pod/closed -n shop 1, and")
 
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
@@ -162,6 +166,13 @@ func TestWaysToAProcess(t *testing.T) {
 	defer secured.Close()
 	closed := httptest.NewServer(process)
 	closed.Close()
+	_, clusterFlag := debugtest.Cluster(t, apiserver.Options{})
+	strange := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(http.StatusBadGateway)
+		fmt.Fprint(w, "<html><title>502 Bad Gateway</title></html>")
+	}))
+	defer strange.Close()
 	for _, c := range []struct {
 		attach, want string
 		code         int
@@ -171,12 +182,18 @@ func TestWaysToAProcess(t *testing.T) {
 		{nothing.URL, "404 page not found (HTTP 404)\n  nothing is served at /debug/millrace/ there", exit.CodeUnavailable},
 		{closed.URL, "connection refused", exit.CodeUnavailable},
 		{"", "name what to look at", exit.CodeUsage},
+		{strings.TrimPrefix(clusterFlag, "--server="), "the server could not find the requested resource (HTTP 404)\n  an API server answers there, and no process that has informers", exit.CodeUnavailable},
+		{strange.URL, "is no process of Millrace: it sends \"text/html\" (HTTP 502)\n", exit.CodeUnavailable},
 		{"localhost:6060", `--attach "localhost:6060": say http://localhost:6060, or https:// if it serves with TLS`, exit.CodeUsage},
 		{secured.URL, "(tls-server-name)\n  --certificate-authority names a file", exit.CodeUnavailable},
 		{strings.Replace(secured.URL, "https:", "http:", 1), "Client sent an HTTP request to an HTTPS server (HTTP 400)\n  it serves with TLS: attach to a URL with https://", exit.CodeUnavailable},
 		{strings.Replace(nothing.URL, "http:", "https:", 1), "\n  it serves without TLS: attach to a URL with http://", exit.CodeUnavailable},
-		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/NAME[:PORT]`, exit.CodeUsage},
-		{"pod/a/b", "want pod/NAME[:PORT]", exit.CodeUsage},
+		{"janitor", `--attach "janitor": want a URL, unix:PATH or pod/[NAMESPACE/]NAME[:PORT]`, exit.CodeUsage},
+		{"pod/a/b/c", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
+		{"pod//b", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
+		{"pod/Shop/b", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
+		{"pod/shop/", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
+		{"pod/a:60/1", "want pod/[NAMESPACE/]NAME[:PORT]", exit.CodeUsage},
 		{"HTTP://bob:secret@localhost:1", "holds a user name: remove it", exit.CodeUnavailable},
 		{"htp://bob:secret@localhost", "--attach: want a URL", exit.CodeUsage},
 		{"http://bob:secret@[", "want a URL such as", exit.CodeUsage},
@@ -185,6 +202,15 @@ func TestWaysToAProcess(t *testing.T) {
 		require.Equal(t, c.code, r.Code, c.attach)
 		require.Contains(t, r.ErrOut, c.want)
 		require.NotContains(t, r.ErrOut, "secret")
+	}
+	for _, args := range [][]string{{"get", "po"}, {"why", "pod/web-1"}, {"wait", "pods", "--for=synced"}, {"doctor"}, {"shards"}, {"check"}, {"top"}} {
+		r := invoke(t, append(args, "-n", "no such", "--attach=unix:"+socket)...)
+		require.Equal(t, exit.CodeUsage, r.Code, args)
+		require.Contains(t, r.ErrOut, `--namespace "no such": want the name of one namespace`)
+	}
+	for _, typ := range []string{"po", "pod", "pods"} {
+		r := invoke(t, "get", typ, "-n", "shop", "-o", "name", "--attach=unix:"+socket)
+		require.Equal(t, "pods/bad\npods/good\n", r.Out, r.ErrOut)
 	}
 	r = invoke(t, "get", "--token", "t", "--attach=http://localhost:1")
 	require.Contains(t, r.ErrOut, "--token would be sent in the clear")

@@ -236,6 +236,30 @@ func TestCheckDoesNotCountWhatChangesAfterTheList(t *testing.T) {
 	require.Equal(t, lists+2, srv.Stats().Requests("list", "pods"), "what is missing was looked up again")
 }
 
+// An informer that cannot be compared is named, and keeps no other one from it.
+func TestCheckGoesOn(t *testing.T) {
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	named, _, _ := listener(t, srv, sharedinformer.Options{Name: "my pods"})
+	pods, deaf, _ := listener(t, srv, sharedinformer.Options{})
+	at := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(shown{named.View(), pods.View()}), Contents: true}))
+	defer at.Close()
+	r := invoke(t, "check", "--attach="+at.URL, server)
+	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "pods in namespace shop: 2 objects equal")
+	require.Contains(t, r.ErrOut, `not compared  my pods: the name of informer "my pods" does not say`)
+	require.Contains(t, r.ErrOut, "informer-debug: 1 of 2 informers could not be compared\n")
+
+	deaf.ignore(object.Key{Namespace: "shop", Name: "web-1"})
+	debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+	debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "cart-1"}, corev1.PodFailed)
+	r = invoke(t, "check", "--attach="+at.URL, server)
+	require.Equal(t, exit.CodeFalse, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "a cache is not what the server has; 1 of 2 informers could not be compared")
+
+	r = invoke(t, "check", "--attach="+at.URL, "-n", "bank", server)
+	require.Equal(t, exit.CodeUnavailable, r.Code, "of neither anything is known")
+}
+
 func TestCheckSaysWhatItCannotDo(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})

@@ -66,6 +66,10 @@ func TestCompletion(t *testing.T) {
 		{[]string{"watch", "--kubeconfig", kubeconfig, "--context", ""}, "dev prod"},
 		{[]string{"check", "--kubeconfig", kubeconfig, "--cluster", ""}, "c"},
 		{[]string{"top", "--kubeconfig", kubeconfig, "--user", ""}, "u"},
+		{[]string{"wait", at, "--for", ""}, "synced rv= create delete condition= jsonpath= lag< queue="},
+		{[]string{"wait", at, "--for=queue=0", ""}, "keeper"},
+		{[]string{"wait", "--for=queue=0", ""}, ""},
+		{[]string{"why", at, "--controller", ""}, "keeper"},
 		{[]string{"get", "--output", "j"}, "wide json jsonl yaml name jsonpath= custom-columns= go-template="},
 	} {
 		require.Equal(t, c.want, completed(t, c.args...), c.args)

@@ -59,7 +59,7 @@ func TestDoctorOfAProcess(t *testing.T) {
 	require.Equal(t, exit.CodeOK, r.Code, r.Out+r.ErrOut)
 	require.Contains(t, r.Out, "ok       pods: Watching, 2 objects, complete up to version ")
 	require.Contains(t, r.Out, "ok       keeper: 0 keys wait, 0 are worked on\n")
-	require.Contains(t, r.Out, "warning  keeper: gave up on 1 requests; informer-debug why says which\n")
+	require.Contains(t, r.Out, "warning  keeper: gave up on 1 requests; the log names them; a change or a resync leads to the next try\n")
 
 	for _, c := range []struct {
 		args []string

@@ -115,8 +115,8 @@ out.
 func (f *recordFlags) add(cmd *cobra.Command) {
 	s, flags := &f.sight, cmd.Flags()
 	s.Connect.Add(cmd)
-	flags.StringVar(&s.To, "attach", "", "process whose recording to take: URL, unix:PATH or pod/NAME[:PORT]")
-	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or of the pod")
+	flags.StringVar(&s.To, "attach", "", "process whose recording to take: "+attach.Forms)
+	flags.StringVarP(&s.Namespace, "namespace", "n", "", "namespace to record, or of a pod that names none")
 	flags.BoolVarP(&s.AllNamespaces, "all-namespaces", "A", false, "record all namespaces")
 	flags.StringVarP(&s.Selector, "selector", "l", "", "label selector, such as app=web,tier!=db")
 	flags.StringVar(&s.FieldSelector, "field-selector", "", "field selector, such as spec.nodeName=node-1")

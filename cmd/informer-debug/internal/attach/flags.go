@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
@@ -26,7 +27,8 @@ import (
 const Help = `--attach says which process to look into:
   URL                where it serves /debug/millrace/, such as http://localhost:6060
   unix:PATH          the same at a socket
-  pod/NAME[:PORT]    in the cluster of your kubeconfig, through the API server's proxy
+  pod/NAME[:PORT]    in the cluster of your kubeconfig, through the API server's proxy;
+                     pod/NAMESPACE/NAME[:PORT] where the pod is not in the namespace of -n
 A manager serves it at its PprofBindAddress. Where that is the loopback interface of a
 pod, the proxy does not get there: "kubectl port-forward pod/NAME 6060", and attach to
 http://localhost:6060.`
@@ -34,20 +36,35 @@ http://localhost:6060.`
 // defaultPort is where most programs serve /debug.
 const defaultPort = "6060"
 
+// podForm is how a pod is named.
+const podForm = "pod/[NAMESPACE/]NAME[:PORT]"
+
+// Forms says what --attach may be, in the help of a flag.
+const Forms = "URL, unix:PATH or " + podForm
+
 // Flags say into which process to look.
 type Flags struct {
 	Connect   cluster.Flags // to a cluster, or how to speak to the process
 	To        string        // --attach; empty for no process
-	Namespace string        // of the object, and of the pod
+	Namespace string        // of the object, and of a pod that names none
 
+	pod     pod      // to which it was attached; zero for none
 	silence *silence // of the process; nil before there is one
 }
 
 // Add adds them to a verb, with those about how to reach a server.
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.Connect.Add(cmd)
-	cmd.Flags().StringVar(&f.To, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
-	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the object, and of the pod")
+	cmd.Flags().StringVar(&f.To, "attach", "", "process to look into: "+Forms)
+	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "", "namespace of the object, and of a pod that names none")
+}
+
+// Check finds contradictions, and a namespace that cannot be one.
+func (f *Flags) Check() error {
+	if f.Namespace != "" && len(validation.IsDNS1123Label(f.Namespace)) > 0 {
+		return exit.Usage("--namespace %q: want the name of one namespace", f.Namespace)
+	}
+	return f.Connect.Check()
 }
 
 // Attach returns a client of the process, and what messages call it.
@@ -65,7 +82,7 @@ func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 			return d.DialContext(ctx, "unix", rest)
 		}
 		return f.attached(s, &config.Config{Host: "http://localhost", Dial: dial, Timeout: f.Connect.Load.Timeout}, "", f.To)
-	case strings.HasPrefix(f.To, "pod/"):
+	case f.InPod():
 		return f.attachPod(s)
 	}
 	if host, port, err := net.SplitHostPort(f.To); err == nil && host != "" && !strings.ContainsAny(f.To, "@/") {
@@ -74,9 +91,9 @@ func (f *Flags) Attach(s terminal.Streams) (*debug.Client, string, error) {
 		}
 	}
 	if strings.ContainsAny(f.To, "@") { // there may be a password before it
-		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s, unix:PATH or pod/NAME[:PORT]", defaultPort)
+		return nil, "", exit.Usage("--attach: want a URL such as http://localhost:%s, unix:PATH or %s", defaultPort, podForm)
 	}
-	return nil, "", exit.Usage("--attach %q: want a URL, unix:PATH or pod/NAME[:PORT]", f.To)
+	return nil, "", exit.Usage("--attach %q: want a %s", f.To, Forms)
 }
 
 // attachURL goes there with the flags about TLS and the token, and no kubeconfig's.
@@ -98,20 +115,18 @@ func (f *Flags) attachURL(s terminal.Streams, address string) (*debug.Client, st
 
 // attachPod goes through the API server.
 func (f *Flags) attachPod(s terminal.Streams) (*debug.Client, string, error) {
-	name, port, _ := strings.Cut(strings.TrimPrefix(f.To, "pod/"), ":")
-	if port == "" {
-		port = defaultPort
-	}
-	if name == "" || strings.ContainsAny(name+port, "/?#%") {
-		return nil, "", exit.Usage("--attach %q: want pod/NAME[:PORT]", f.To)
+	p, err := podOf(f.To)
+	if err != nil {
+		return nil, "", err
 	}
 	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, terminal.NewConsole(s, false).Logger()
 	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
 		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	path := fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", url.PathEscape(cfg.Namespace), name, port)
-	return f.attached(s, cfg, path, fmt.Sprintf("pod/%s:%s in namespace %s", name, port, cfg.Namespace))
+	p.namespace = cmp.Or(p.namespace, cfg.Namespace)
+	f.pod = p
+	return f.attached(s, cfg, p.path(), p.String())
 }
 
 func (f *Flags) attached(s terminal.Streams, cfg *config.Config, path, name string) (*debug.Client, string, error) {
@@ -135,18 +150,18 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	e := &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", name, err)}
 	refused, answered := errors.AsType[*debug.RefusedError](err)
 	stuck, mute := errors.AsType[*source.StuckError](err)
-	switch pod := strings.HasPrefix(f.To, "pod/"); {
+	switch {
 	case f.To == "": // informers of one's own
 	case mute:
 		e.Err = stuck // it names the process
 		if stuck.What == stepHead || stuck.What == stepBody {
 			e.Hint = "it takes the question and says nothing: it may be stopped, or have no CPU or memory left; --request-timeout says how long to wait"
 		}
-	case answered && pod:
+	case answered && f.InPod():
 		e.Hint = f.whyNoPod(refused)
 	case answered:
 		e.Hint = whyRefused(refused)
-	case pod:
+	case f.InPod():
 		e.Hint = "the API server did not answer: --context or --server choose another one"
 	default:
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // and no advice about an API server
@@ -176,6 +191,8 @@ func whyRefused(r *debug.RefusedError) string {
 		return `the process asks the API server who may look: a ClusterRole with nonResourceURLs ["` + debug.Path + `*"] and verb get allows it; give --token`
 	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "404 page"):
 		return "nothing is served at " + debug.Path + " there: a manager does at PprofBindAddress, others with debug.New"
+	case r.Code == http.StatusNotFound && strings.Contains(r.Text, "could not find the requested resource"):
+		return "an API server answers there, and no process that has informers: --attach wants the address of a process, and -s that of an API server"
 	case r.Code == http.StatusBadRequest && strings.Contains(r.Text, "HTTP request to an HTTPS server"):
 		return "it serves with TLS: attach to a URL with https://"
 	}
@@ -187,29 +204,19 @@ func whyRefused(r *debug.RefusedError) string {
 func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 	switch {
 	case strings.Contains(r.Text, "error trying to reach service"):
-		return "if the process listens at the loopback interface of its pod: " + f.forward()
+		return "if the process listens at the loopback interface of its pod: " + f.pod.forward()
 	case strings.Contains(r.Text, "address not allowed"):
-		return "the pod has no address that the API server connects to: see whether it runs, or go by " + f.forward()
+		return "the pod has no address that the API server connects to: see whether it runs, or go by " + f.pod.forward()
 	case r.Code == http.StatusForbidden && strings.Contains(r.Text, "pods/proxy"):
-		return `ask for the verb "get" on pods/proxy, or go by ` + f.forward()
+		return `ask for the verb "get" on pods/proxy, or go by ` + f.pod.forward()
 	case r.Code == http.StatusNotFound && strings.Contains(r.Text, "not found"):
-		return "-n and --context say where the pod is"
+		return fmt.Sprintf("is the pod in namespace %s of this cluster? --attach %s and --context say where it is", f.pod.namespace, podForm)
 	case r.Code == http.StatusUnauthorized && strings.HasPrefix(r.Text, "Unauthorized"):
 		return "the API server does not accept the credentials: check the user of the context, --user and --token"
 	case r.Code == http.StatusUnauthorized, r.Code == http.StatusForbidden:
-		return "the process wants to know who asks, and the API server does not pass that on: " + f.forward()
+		return "the process wants to know who asks, and the API server does not pass that on: " + f.pod.forward()
 	}
 	return whyRefused(r)
-}
-
-// forward is the way to a pod that needs no proxy of the API server's.
-func (f *Flags) forward() string {
-	pod, port, _ := strings.Cut(f.To, ":")
-	if f.Namespace != "" {
-		pod += " -n " + f.Namespace
-	}
-	port = cmp.Or(port, defaultPort)
-	return fmt.Sprintf("kubectl port-forward %s %s, and --attach http://localhost:%[2]s", pod, port)
 }
 
 // Silent is the error of a process that had no time left to answer.

@@ -51,7 +51,8 @@ the informer how far it has come, which takes about a minute.
 ` + sight.Help + `
 
 With --attach, TYPE is the name of an informer as the process calls it, such as pods; without
-TYPE all are compared. Their names say which namespaces and selectors to list, and the
+TYPE all are compared; one that cannot be, such as one that you may not list, is named, and the
+others are compared all the same. Their names say which namespaces and selectors to list, and the
 kubeconfig says from which cluster: with a process at a URL, --token and the flags about TLS
 concern the process alone.
 
@@ -118,23 +119,46 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	if err != nil {
 		return err
 	}
-	var end error
+	differ, beside, failed := 0, 0, []error{}
 	for n := range informers {
 		result, err := f.one(ctx, v, at, &informers[n])
 		if result != nil {
 			f.warn(s, v, result)
-			if failed := f.write(s.Out, result); failed != nil {
-				return exit.Unwritten(failed)
+			if err := f.write(s.Out, result); err != nil {
+				return exit.Unwritten(err)
 			}
 		}
 		switch {
-		case err != nil:
+		case err != nil && (len(informers) == 1 || ctx.Err() != nil):
 			return err
+		case err != nil:
+			f.console.Trouble(time.Now(), "%-12s  %s: %s", "not compared", informers[n].Reflector.Resource, exit.Advised(err))
+			if exit.CodeOf(err) == exit.CodeUsage && beside < len(informers)-1 { // of another namespace, and others are not
+				beside++
+				continue
+			}
+			failed = append(failed, err)
 		case len(result.Differences) > 0:
-			end = &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache is not what the server has")}
+			differ++
 		}
 	}
-	return end
+	return verdict(differ, len(informers), failed)
+}
+
+// verdict is the error of a comparison of all informers, of which some differ, and some could
+// not be compared.
+func verdict(differ, all int, failed []error) error {
+	e := &exit.Error{Code: exit.CodeFalse, Err: errors.New("a cache is not what the server has")}
+	missed := fmt.Errorf("%d of %d informers could not be compared", len(failed), all)
+	switch {
+	case differ > 0 && len(failed) > 0:
+		e.Err = fmt.Errorf("%w; %w", e.Err, missed)
+	case len(failed) > 0:
+		e.Code, e.Err = exit.CodeOf(failed[0]), missed
+	case differ == 0:
+		return nil
+	}
+	return e
 }
 
 // one compares one informer.

@@ -248,7 +248,7 @@ func TestChurnEndsEarlyWithWhatItHas(t *testing.T) {
 func TestChurnShowsNamesAndNoValues(t *testing.T) {
 	r := &churned{Type: "secrets", churnKinds: churnKinds{Events: 1}, Objects: ranking{Top: []count{{"shop/\x1b[2J\u202e", 1}}}, Fields: []churnedAt{{count{"data.a\tb\nc", 1}, []count{{"\x07bell", 1}}}}}
 	var b strings.Builder
-	require.NoError(t, (&churnFlags{}).write(&b, r))
+	require.NoError(t, (&churnFlags{}).write(&b, r, false))
 	for _, bad := range []string{"\x1b", "\x07", "\u202e", "\t"} {
 		require.NotContains(t, b.String(), bad)
 	}

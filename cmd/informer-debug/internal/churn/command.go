@@ -188,8 +188,8 @@ func (f *churnFlags) churn(ctx context.Context, s terminal.Streams, all []churne
 	}
 	stop()
 	watches.Wait()
-	for _, c := range all {
-		if err := f.write(s.Out, c.report(took, f.limit)); err != nil {
+	for n, c := range all {
+		if err := f.write(s.Out, c.report(took, f.limit), n > 0); err != nil {
 			return exit.Unwritten(err)
 		}
 	}

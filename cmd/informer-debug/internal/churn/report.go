@@ -99,8 +99,8 @@ func (c *counter) ranking(limit int) ranking {
 	return ranking{top, remainder{Others: len(c.named) - len(top), Untold: c.beyond, Counted: len(c.named)}}
 }
 
-// write writes a report in the format that was asked for.
-func (f *churnFlags) write(w io.Writer, r *churned) error {
+// write writes a report in the format that was asked for; behind another one as text, apart from it.
+func (f *churnFlags) write(w io.Writer, r *churned, behind bool) error {
 	switch f.output.Value {
 	case "json":
 		return debug.WriteJSON(w, r)
@@ -113,7 +113,11 @@ func (f *churnFlags) write(w io.Writer, r *churned) error {
 		t.Line()
 		r.tables(t)
 	}
-	t.Line()
+	if behind {
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+	}
 	return t.Write(w, r.headline())
 }
 
@@ -189,20 +193,13 @@ func (r *churned) tables(t *terminal.Text) {
 	t.Line(fmt.Sprintf("DECODE is of %s for the objects of %d events, of which %d were measured: decoded again from JSON, one by one", terminal.Duration(r.Decode.Took), r.Decode.Events, r.Decode.Measured))
 }
 
-// share is a time beside all that decoding takes.
+// share is a time beside all that decoding takes. The difference of two measurements may be less
+// than nothing where there is none.
 func (r *churned) share(d time.Duration) string {
-	if d == 0 {
+	if d <= 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%s (%.0f%%)", signed(d), 100*d.Seconds()/r.Decode.Took.Seconds())
-}
-
-// signed is short for what may be less than nothing, as the difference of two measurements.
-func signed(d time.Duration) string {
-	if d < 0 {
-		return "-" + terminal.Duration(-d)
-	}
-	return terminal.Duration(d)
+	return fmt.Sprintf("%s (%.0f%%)", terminal.Duration(d), 100*d.Seconds()/r.Decode.Took.Seconds())
 }
 
 func (r *churned) ranked(t *terminal.Text, what string, all ranking) {

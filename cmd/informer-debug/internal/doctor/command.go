@@ -65,7 +65,7 @@ What is wrong comes first.
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		types := strings.Join(args, "")
-		if err := flags.Connect.Check(); err != nil {
+		if err := flags.Check(); err != nil {
 			return err
 		}
 		switch {

@@ -188,7 +188,7 @@ func (x *examination) controllers(ctx context.Context, s *debug.Status) error {
 			x.add(levelProblem, c.Name, "see the log", "panicked %s", terminal.Times(c.Panics))
 		}
 		if c.Terminal > 0 {
-			x.add(levelWarning, c.Name, "informer-debug why says which", "gave up on %d requests", c.Terminal)
+			x.add(levelWarning, c.Name, "the log names them; a change or a resync leads to the next try", "gave up on %d requests", c.Terminal)
 		}
 		if c.Stale > 0 {
 			x.add(levelWarning, c.Name, "see whether the watches of its informers are behind", "reconciled %s without seeing its own last write", terminal.Times(c.Stale))

@@ -107,7 +107,7 @@ func (f *shardsFlags) check() error {
 	case f.count < 0:
 		return exit.Usage("--count is %d: want 0 or more", f.count)
 	}
-	return f.Connect.Check()
+	return f.Check()
 }
 
 // names completes the names of groups.

@@ -101,8 +101,35 @@ func (c *Completer) types(ctx context.Context) (names []string) {
 	return terminal.Completions(names)
 }
 
+// Queues completes the names of controllers and queues of a process, for
+// cobra.Command.ValidArgsFunction, or for a flag.
+func (c *Completer) Queues(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	ctx, cancel := Completing(cmd)
+	defer cancel()
+	if status := c.status(ctx); status != nil {
+		for _, one := range status.Controllers {
+			names = append(names, one.Name)
+		}
+		for _, one := range status.Queues {
+			names = append(names, one.Name)
+		}
+	}
+	return terminal.Completions(names), cobra.ShellCompDirectiveNoFileComp
+}
+
 // informers are those of a process, none where it cannot be asked.
 func (c *Completer) informers(ctx context.Context) []debug.Informer {
+	if status := c.status(ctx); status != nil {
+		return status.Informers
+	}
+	return nil
+}
+
+// status is that of the process, nil where there is none, or it cannot be asked.
+func (c *Completer) status(ctx context.Context) *debug.Status {
+	if c.Attach.To == "" {
+		return nil
+	}
 	process, _, err := c.Attach.Attach(terminal.Quiet())
 	if err != nil {
 		return nil
@@ -111,7 +138,7 @@ func (c *Completer) informers(ctx context.Context) []debug.Informer {
 	if err != nil {
 		return nil
 	}
-	return status.Informers
+	return status
 }
 
 // replays reports whether it is about a recording.
@@ -214,7 +241,7 @@ func (c *Completer) Register(cmd *cobra.Command) {
 // recording have for themselves. A pod is on the cluster, and in a namespace of it.
 func (c *Completer) namespaces(ctx context.Context) (names []string) {
 	switch {
-	case c.Attach.To != "" && !strings.HasPrefix(c.Attach.To, "pod/"):
+	case c.Attach.To != "" && !c.Attach.InPod():
 		for _, i := range c.informers(ctx) {
 			scopes, _ := Scopes(&i) // a name that does not tell its scope names none
 			for _, one := range scopes {

@@ -55,7 +55,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 
 // Check finds contradictions and reads the selectors.
 func (f *Flags) Check() (err error) {
-	if err := f.Connect.Check(); err != nil {
+	if err := f.Flags.Check(); err != nil {
 		return err
 	}
 	switch {

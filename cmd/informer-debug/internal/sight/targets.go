@@ -2,7 +2,6 @@ package sight
 
 import (
 	"context"
-	"strings"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
@@ -56,7 +55,7 @@ func (v *Sight) Server(s terminal.Streams) (cluster.Target, error) {
 		return cluster.Target{Client: v.Client, Server: v.Called}, nil
 	}
 	load := v.Flags.Connect.Load
-	if !strings.HasPrefix(v.Flags.To, "pod/") {
+	if !v.Flags.InPod() {
 		load = config.LoadOptions{
 			Kubeconfig: load.Kubeconfig, Context: load.Context, Cluster: load.Cluster, User: load.User,
 			Server: load.Server, Impersonate: load.Impersonate, Timeout: load.Timeout,

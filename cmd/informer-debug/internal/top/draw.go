@@ -193,7 +193,11 @@ func (d *display) drawRow(y, width int, t *table, widths []int, cells []cell, ma
 		if n > 0 {
 			b.WriteString(strings.Repeat(" ", gap))
 		}
-		b.WriteString(fit(cells[n].text, w, t.columns[n].right))
+		text := cells[n].text
+		if t.columns[n].ends {
+			text = cutMiddle(text, w)
+		}
+		b.WriteString(fit(text, w, t.columns[n].right))
 	}
 	text := b.String()
 	if style == selected {

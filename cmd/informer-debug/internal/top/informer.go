@@ -115,7 +115,7 @@ func loadObjects(ctx context.Context, a *asker, which debug.Which) (table, error
 	if err != nil {
 		return table{}, err
 	}
-	t := table{columns: []column{{name: "NAMESPACE", long: true}, {name: "NAME", long: true}, {name: "RV", right: true}, {name: "OWNER", long: true}, {name: "LABELS", long: true}}}
+	t := table{columns: []column{{name: "NAMESPACE", long: true}, {name: "NAME", long: true, ends: true}, {name: "RV", right: true}, {name: "OWNER", long: true}, {name: "LABELS", long: true}}}
 	if page.Continue != "" {
 		t.note = fmt.Sprintf("the first %d of %d", len(page.Heads), page.Cached)
 	}

@@ -150,7 +150,7 @@ func loadBusiest(ctx context.Context, a *asker) (table, error) {
 	if err != nil {
 		return table{}, err
 	}
-	t := table{columns: []column{{name: "KEY", long: true}, {name: "CHANGES", right: true}, {name: "OF"}, {name: "NAME", long: true}}}
+	t := table{columns: []column{{name: "KEY", long: true}, {name: "CHANGES", right: true}, {name: "OF"}, {name: "NAME", long: true, ends: true}}}
 	t.note = "changes and reconciles in the last " + short(b.Within)
 	for _, k := range b.Keys {
 		informer := k.Informer
@@ -170,14 +170,13 @@ func loadStages(ctx context.Context, a *asker) (table, error) {
 		return table{}, err
 	}
 	t := table{columns: []column{
-		{name: "OF", long: true}, {name: "STAGE"}, {name: "1M", right: true}, {name: "P50", right: true}, {name: "P90", right: true},
+		{name: "OF", long: true, ends: true}, {name: "STAGE"}, {name: "1M", right: true}, {name: "P50", right: true}, {name: "P90", right: true},
 		{name: "P99", right: true}, {name: "MAX", right: true}, {name: "1H", right: true}, {name: "P50", right: true}, {name: "P99", right: true},
 	}, note: "how long each stage took within the last minute, and the last hour"}
 	for _, track := range s.Recorder.Tracks {
-		of := string(track.Role) + " " + track.Name
 		for _, stage := range track.Stages {
 			t.rows = append(t.rows, row{id: fmt.Sprint(track.Track, stage.Stage), cells: []cell{
-				word(of), word(string(stage.Stage)), count(stage.Minute.Count), lasting(stage.Minute.P50), lasting(stage.Minute.P90),
+				word(track.Name), word(string(stage.Stage)), count(stage.Minute.Count), lasting(stage.Minute.P50), lasting(stage.Minute.P90),
 				lasting(stage.Minute.P99), lasting(stage.Minute.Max), count(stage.Hour.Count), lasting(stage.Hour.P50), lasting(stage.Hour.P99),
 			}})
 		}
@@ -193,7 +192,7 @@ func loadGoroutines(ctx context.Context, a *asker) (table, error) {
 	if err != nil {
 		return table{}, err
 	}
-	t := table{columns: []column{{name: "PACKAGE", long: true}, {name: "GOROUTINES", right: true}, {name: "MOST OF THEM IN", long: true}}}
+	t := table{columns: []column{{name: "PACKAGE", long: true, ends: true}, {name: "GOROUTINES", right: true}, {name: "MOST OF THEM IN", long: true, ends: true}}}
 	for _, o := range g.Owners {
 		most := "-"
 		if len(o.Functions) > 0 {

@@ -14,6 +14,7 @@ type column struct {
 	name  string
 	right bool // numbers are aligned there
 	long  bool // it may be cut where there is no room
+	ends  bool // what is long ends with what tells it apart, and is cut in the middle
 }
 
 // cell is what stands in one column of a row.
@@ -124,6 +125,22 @@ func fit(text string, width int, right bool) string {
 		return fill + text
 	}
 	return text + fill
+}
+
+// cutMiddle shortens text to a width, and leaves its beginning and twice as much of its end.
+func cutMiddle(text string, width int) string {
+	if uniseg.StringWidth(text) <= width {
+		return text
+	}
+	var parts []string
+	for g := uniseg.NewGraphemes(text); g.Next(); {
+		parts = append(parts, g.Str())
+	}
+	head, tail := strings.TrimRight(cut(text, max(1, width/3)), " "), ""
+	for n := len(parts) - 1; n >= 0 && uniseg.StringWidth(head)+uniseg.StringWidth(parts[n]+tail) <= width; n-- {
+		tail = parts[n] + tail
+	}
+	return head + tail
 }
 
 // cut shortens text to a width.

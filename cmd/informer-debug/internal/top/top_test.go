@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v2"
+	"github.com/rivo/uniseg"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -315,4 +316,18 @@ func TestTheRowOfTheCursorIsSaidInFull(t *testing.T) {
 	}
 	require.Empty(t, table.whole(0, table.widths(100)))
 	require.Equal(t, "pods in namespace shop with labels app=web", table.whole(0, table.widths(40)))
+}
+
+// What is told apart by its end keeps it.
+func TestCutInTheMiddle(t *testing.T) {
+	for text, want := range map[string]string{
+		"github.com/millrace-dev/millrace/sharedinformer": "githu…sharedinformer",
+		"short":        "short",
+		"日本語日本語日本語日本語": "日本…語日本語日本語",
+	} {
+		got := cutMiddle(text, 20)
+		require.Equal(t, want, got)
+		require.LessOrEqual(t, uniseg.StringWidth(got), 20)
+	}
+	require.Equal(t, "…", cutMiddle("abc", 1))
 }

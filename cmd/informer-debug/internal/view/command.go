@@ -65,7 +65,7 @@ objects, and does not wait: events that came too quickly are counted on stderr.
 	}
 	connect.Add(cmd)
 	flags.Add(cmd)
-	cmd.Flags().StringVar(&look.To, "attach", "", "process to look into: URL, unix:PATH or pod/NAME[:PORT]")
+	cmd.Flags().StringVar(&look.To, "attach", "", "process to look into: "+attach.Forms)
 	playback.Refuse(cmd, "informer-debug replay %s shows a recording as watch shows a cluster")
 	(&sight.Completer{Attach: &look, Namespace: &flags.Namespace, Slash: true}).Register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -69,8 +69,18 @@ may be overlooked.
 	}
 	look.Add(cmd)
 	look.Replay.Add(cmd, "max")
-	cmd.ValidArgsFunction = (&sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true, More: true}).Arguments
+	completer := &sight.Completer{Attach: &look.Flags, Replay: &look.Replay, Namespace: &look.Namespace, Slash: true, More: true}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		if strings.HasPrefix(flags.until, forQueue) {
+			return completer.Queues(cmd, args, text)
+		}
+		return completer.Arguments(cmd, args, text)
+	}
 	cmd.Flags().StringVar(&flags.until, "for", "", "what to wait for")
+	// It fails only for a flag that does not exist.
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(conditions, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	cmd.Flags().Bool("all", true, "all objects of a TYPE without NAME, as without this flag; kubectl wants it said")
+	_ = cmd.Flags().MarkHidden("all")
 	cmd.Flags().BoolVar(&flags.any, "any", false, "one of what is named is enough")
 	cmd.Flags().DurationVar(&flags.timeout, "timeout", 30*time.Second, "how long to wait; 0 is no end")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

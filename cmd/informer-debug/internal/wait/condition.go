@@ -27,6 +27,9 @@ const (
 	forDelete    = "delete"
 )
 
+// conditions are the beginnings of what --for may be, for a shell to complete.
+var conditions = []string{forSynced, forRV + "=", forCreate, forDelete, forCondition + "=", forPath + "=", forLag + "<", forQueue + "="}
+
 // condition is what wait waits for.
 type condition struct {
 	text  string // as it was typed

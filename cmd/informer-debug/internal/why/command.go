@@ -53,7 +53,7 @@ it is being handed over. If the process that is asked does not have the object, 
 kubeconfig is asked for its UID.
 
 TYPE is the name of an informer as the process calls it, such as "pods in namespace shop", or
-the resource alone. A NAME alone means any.
+the resource alone: pods, pod or po. A NAME alone means any.
 
 ` + attach.Help + `
 
@@ -64,12 +64,14 @@ the resource alone. A NAME alone means any.
 	}
 	look.Add(cmd)
 	playback.Refuse(cmd, "a recording has no handlers and no controllers; informer-debug describe --replay %s shows what became of an object, and controllertest.Replay plays it to your controller")
-	(&sight.Completer{Attach: &look, Namespace: &look.Namespace, Slash: true, Second: true}).Register(cmd)
+	completer := &sight.Completer{Attach: &look, Namespace: &look.Namespace, Slash: true, Second: true}
+	completer.Register(cmd)
 	cmd.Flags().StringVar(&flags.controller, "controller", "", "name of the controller that is meant (default all)")
+	_ = cmd.RegisterFlagCompletionFunc("controller", completer.Queues) // it fails only for a flag that does not exist
 	cmd.Flags().IntVar(&flags.entries, "last", 20, "how many of the last events to show; 0 is none")
 	cmd.Flags().VarP(&flags.output, "output", "o", "output format (default text)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := look.Connect.Check(); err != nil {
+		if err := look.Check(); err != nil {
 			return err
 		}
 		return runWhy(cmd.Context(), s, &look, &flags, args)

@@ -1,0 +1,61 @@
+package attach
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+)
+
+// pod is a process in a cluster, which is reached through the API server.
+type pod struct {
+	namespace string // empty for that of the flags, or of the kubeconfig
+	name      string
+	port      string // a number, or the name of one
+}
+
+// InPod reports whether --attach names a pod, and not an address.
+func (f *Flags) InPod() bool {
+	kind, _, found := strings.Cut(f.To, "/")
+	return found && (kind == "pod" || kind == "pods" || kind == "po")
+}
+
+// podOf reads pod/[NAMESPACE/]NAME[:PORT].
+func podOf(to string) (p pod, err error) {
+	_, rest, _ := strings.Cut(to, "/")
+	rest, p.port, _ = strings.Cut(rest, ":")
+	p.port = cmp.Or(p.port, defaultPort)
+	names := strings.Split(rest, "/")
+	if len(names) == 2 {
+		p.namespace, names = names[0], names[1:]
+	}
+	p.name = names[0]
+	lacking := len(names) != 1 || p.name == "" || strings.HasPrefix(rest, "/") || strings.ContainsAny(rest+p.port, "?#%") || strings.Contains(p.port, "/")
+	if lacking || p.namespace != "" && len(validation.IsDNS1123Label(p.namespace)) > 0 {
+		return pod{}, exit.Usage("--attach %q: want %s", to, podForm)
+	}
+	return p, nil
+}
+
+// path is where the API server passes requests on to the process.
+func (p pod) path() string {
+	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s:%s/proxy", url.PathEscape(p.namespace), p.name, p.port)
+}
+
+// String is what messages call it.
+func (p pod) String() string {
+	return fmt.Sprintf("pod/%s:%s in namespace %s", p.name, p.port, p.namespace)
+}
+
+// forward is the way to it that needs no proxy of the API server's.
+func (p pod) forward() string {
+	in := ""
+	if p.namespace != "" {
+		in = " -n " + p.namespace
+	}
+	return fmt.Sprintf("kubectl port-forward pod/%s%s %s, and --attach http://localhost:%[3]s", p.name, in, p.port)
+}

@@ -1,0 +1,53 @@
+package flight
+
+import "strings"
+
+// Names reports whether text, which a person has written, means the informer of that name:
+// it is the whole name, or the resource that the name begins with, such as pods of "pods in
+// namespace shop", or deployments of "deployments.apps". The resource may be in the singular,
+// and one of Kubernetes itself may be called by its short name, such as po or deploy.
+func Names(text, informer string) bool {
+	if begins(informer, text) {
+		return true
+	}
+	if strings.ContainsAny(text, " /") || text == "" || informer == "" {
+		return false
+	}
+	word, group, _ := strings.Cut(text, ".")
+	end := strings.IndexAny(informer, " .")
+	if end < 0 {
+		end = len(informer)
+	}
+	resource, rest := informer[:end], informer[end:]
+	if !singular(word, resource) && shortNames[word] != resource {
+		return false
+	}
+	return group == "" || len(rest) > 1 && rest[0] == '.' && begins(rest[1:], group)
+}
+
+// begins reports whether a name begins with a whole word, or with some.
+func begins(name, words string) bool {
+	rest, ok := strings.CutPrefix(name, words)
+	return ok && words != "" && (rest == "" || rest[0] == ' ' || rest[0] == '.')
+}
+
+// singular reports whether a resource is the plural of a word, as English has it.
+func singular(word, resource string) bool {
+	ending, ok := strings.CutPrefix(resource, word)
+	if ok {
+		return ending == "s" || ending == "es" && strings.ContainsRune("sxhz", rune(word[len(word)-1]))
+	}
+	stem, ok := strings.CutSuffix(word, "y")
+	return ok && resource == stem+"ies"
+}
+
+// shortNames are those of Kubernetes' own resources, which never change. The short names of a
+// custom resource are in its definition, which is not here.
+var shortNames = map[string]string{
+	"cj": "cronjobs", "cm": "configmaps", "crd": "customresourcedefinitions", "crds": "customresourcedefinitions",
+	"csr": "certificatesigningrequests", "deploy": "deployments", "ds": "daemonsets", "ep": "endpoints", "ev": "events",
+	"hpa": "horizontalpodautoscalers", "ing": "ingresses", "limits": "limitranges", "netpol": "networkpolicies",
+	"no": "nodes", "ns": "namespaces", "pc": "priorityclasses", "pdb": "poddisruptionbudgets", "po": "pods",
+	"pv": "persistentvolumes", "pvc": "persistentvolumeclaims", "quota": "resourcequotas", "rc": "replicationcontrollers",
+	"rs": "replicasets", "sa": "serviceaccounts", "sc": "storageclasses", "sts": "statefulsets", "svc": "services",
+}
