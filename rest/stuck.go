@@ -113,8 +113,12 @@ func timedOut(err error) bool {
 	return ok && e.Timeout() || strings.Contains(err.Error(), "http2: client connection lost")
 }
 
+// brokenOff is what net/http says, without a type, of a connection that it closed because it
+// could not write to it: the other end is gone.
+const brokenOff = "http2: client connection force closed via ClientConn.Close"
+
 // body is the body of an answer. A connection that died in the middle of it is
-// reported with how long it was silent.
+// reported with how long it was silent, or that it broke.
 type body struct {
 	io.ReadCloser
 	host string
@@ -123,8 +127,12 @@ type body struct {
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF && timedOut(err) && !errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case err == nil, err == io.EOF:
+	case timedOut(err) && !errors.Is(err, context.DeadlineExceeded):
 		err = &source.StuckError{Host: b.host, What: stepBody, For: config.DeadAfter, Err: err}
+	case err.Error() == brokenOff:
+		err = &retold{"connection lost: nothing could be written to it", err}
 	}
 	return n, err
 }

@@ -125,3 +125,16 @@ func TestADialErrorNamesTheHostOnce(t *testing.T) {
 		require.ErrorIs(t, err, c.err)
 	}
 }
+
+// torn is a body whose connection net/http has closed, since nothing could be written to it.
+type torn struct{ io.ReadCloser }
+
+func (torn) Read([]byte) (int, error) { return 0, errors.New(brokenOff) }
+
+// The other end was gone, and nobody here has closed anything.
+func TestABrokenConnectionIsNotBlamedOnTheClient(t *testing.T) {
+	b := &body{ReadCloser: torn{}, host: "api.example.com"}
+	_, err := b.Read(nil)
+	require.EqualError(t, err, "connection lost: nothing could be written to it")
+	require.EqualError(t, errors.Unwrap(err), brokenOff)
+}
