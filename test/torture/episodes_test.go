@@ -60,8 +60,9 @@ const broken = `EOF|connection reset|broken pipe|connection lost|GOAWAY|use of c
 // episodes are all kinds.
 var episodes = []episode{
 	{"connections are reset", false, func(w *world, _ context.Context) {
-		w.links((*link).cutAll)
-		w.informersSay(broken)
+		// A watch that has just ended in good order has nothing to tell, and what net/http asks again
+		// by itself has not failed: then the next reset is theirs to tell of.
+		w.again(5*time.Second, func() { w.links((*link).cutAll) }, func() { w.informersSay(broken) })
 	}},
 	{"connections are reset at any byte", false, func(w *world, _ context.Context) {
 		w.links(func(l *link) { l.set(weather{cut: 1 + w.random.IntN(30000)}) })
@@ -154,9 +155,9 @@ var episodes = []episode{
 	}},
 	{"both servers are killed", false, func(w *world, ctx context.Context) {
 		w.must(w.both(func(s *envtest.Server) error { s.Kill(); return nil }))
-		w.informersSay(broken)
+		w.informersSay(broken + `|502 Bad Gateway`) // as the gateway has it
 		w.lateSays(`configmaps: .*(`+broken+`)`, "front")
-		w.electorsSay(broken)
+		w.electorsSay(broken + `|502 Bad Gateway`)
 		w.must(w.both(func(s *envtest.Server) error { return s.Restart(ctx) }))
 	}},
 	{"a server is suspended", false, func(w *world, _ context.Context) {

@@ -137,6 +137,25 @@ func (w *world) informersSay(words string, by ...string) {
 	}
 }
 
+// again does something now and then until another thing has been done.
+func (w *world) again(every time.Duration, do, until func()) {
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			do()
+			select {
+			case <-time.After(every):
+			case <-done:
+				return
+			}
+		}
+	}()
+	until()
+	close(done)
+	<-stopped
+}
+
 // anybodySays is informersSay of one informer at least: of a fault that does not concern
 // those that are quiet.
 func (w *world) anybodySays(words string) {
