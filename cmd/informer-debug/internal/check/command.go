@@ -119,7 +119,9 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	if err != nil {
 		return err
 	}
-	differ, beside, failed := 0, 0, []error{}
+	var compared, differ int
+	var failed []error
+	var outside error // of an informer that has no objects of the namespace that was asked for
 	for n := range informers {
 		result, err := f.one(ctx, v, at, &informers[n])
 		if result != nil {
@@ -128,19 +130,25 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 				return exit.Unwritten(err)
 			}
 		}
-		switch {
-		case err != nil && (len(informers) == 1 || ctx.Err() != nil):
+		if err != nil && (len(informers) == 1 || ctx.Err() != nil) {
 			return err
-		case err != nil:
-			f.console.Trouble(time.Now(), "%-12s  %s: %s", "not compared", informers[n].Reflector.Resource, exit.Advised(err))
-			if exit.CodeOf(err) == exit.CodeUsage && beside < len(informers)-1 { // of another namespace, and others are not
-				beside++
-				continue
-			}
-			failed = append(failed, err)
-		case len(result.Differences) > 0:
-			differ++
 		}
+		switch {
+		case err == nil:
+			compared++
+			if len(result.Differences) > 0 {
+				differ++
+			}
+			continue
+		case exit.CodeOf(err) == exit.CodeUsage:
+			outside = err
+		default:
+			failed = append(failed, err)
+		}
+		f.console.Trouble(time.Now(), "%-12s  %s: %s", "not compared", informers[n].Reflector.Resource, exit.Advised(err))
+	}
+	if compared == 0 && len(failed) == 0 {
+		return outside
 	}
 	return verdict(differ, len(informers), failed)
 }
