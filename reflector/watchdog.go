@@ -41,10 +41,10 @@ func startWatchdog(ctx context.Context, after time.Duration, cause error) (conte
 // feed starts the time anew.
 func (w *watchdog) feed(after time.Duration) { w.timer.Reset(after) }
 
-// expect starts the time anew with another cause.
+// expect starts the time anew with another cause. A time that was over before keeps its own.
 func (w *watchdog) expect(after time.Duration, cause error) {
-	w.cause.Store(&cause)
 	w.feed(after)
+	w.cause.Store(&cause)
 }
 
 // excuse has the dog wait for as long as rests says so.
