@@ -260,6 +260,24 @@ func TestCheckGoesOn(t *testing.T) {
 	require.Equal(t, exit.CodeUnavailable, r.Code, "of neither anything is known")
 }
 
+// An informer for which check has to wait keeps no other one from being compared.
+func TestCheckOfAnInformerThatIsBehind(t *testing.T) {
+	srv, server := debugtest.Cluster(t, apiserver.Options{})
+	behind, from, _ := listener(t, srv, sharedinformer.Options{})
+	well, _, _ := listener(t, srv, sharedinformer.Options{})
+	at := httptest.NewServer(debug.New(debug.Options{Informers: func() []debug.Cluster {
+		return []debug.Cluster{{Informers: shown{behind.View()}}, {Name: "east", Informers: shown{well.View()}}}
+	}}))
+	defer at.Close()
+	from.ignore(object.Key{Namespace: "shop", Name: "web-1"})
+	debugtest.Put(t, srv, object.Key{Namespace: "shop", Name: "web-1"}, corev1.PodFailed)
+	r := invoke(t, "check", "--timeout=2s", "--attach="+at.URL, server)
+	require.Equal(t, exit.CodeTimeout, r.Code, r.ErrOut)
+	require.Contains(t, r.Out, "1 of 2 objects differ")
+	require.Contains(t, r.Out, "which may pass")
+	require.Contains(t, r.Out, "pods in namespace shop: 2 objects equal at version "+srv.RV())
+}
+
 func TestCheckSaysWhatItCannotDo(t *testing.T) {
 	srv, server := debugtest.Cluster(t, apiserver.Options{})
 	_, _, process := listener(t, srv, sharedinformer.Options{})

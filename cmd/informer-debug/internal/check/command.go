@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,27 +120,33 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	if err != nil {
 		return err
 	}
-	var compared, differ int
+	ended, wait := f.all(ctx, v, at, informers)
+	defer wait()
+	var equal, differ int
 	var failed []error
-	var outside error // of an informer that has no objects of the namespace that was asked for
-	for n := range informers {
-		result, err := f.one(ctx, v, at, &informers[n])
+	var outside, late error // of an informer that has no objects of the namespace, and of one for which there was no time
+	for n, end := range ended {
+		result, err := end()
 		if result != nil {
 			f.warn(s, v, result)
 			if err := f.write(s.Out, result); err != nil {
 				return exit.Unwritten(err)
 			}
 		}
-		if err != nil && (len(informers) == 1 || ctx.Err() != nil) {
-			return err
-		}
 		switch {
-		case err == nil:
-			compared++
-			if len(result.Differences) > 0 {
-				differ++
-			}
+		case err != nil && len(informers) == 1:
+			return err
+		case err == nil && len(result.Differences) > 0:
+			differ++
 			continue
+		case err == nil:
+			equal++
+			continue
+		case ctx.Err() != nil:
+			late = err
+			if result != nil { // it has said what it waits for
+				continue
+			}
 		case exit.CodeOf(err) == exit.CodeUsage:
 			outside = err
 		default:
@@ -147,10 +154,48 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 		}
 		f.console.Trouble(time.Now(), "%-12s  %s: %s", "not compared", informers[n].Reflector.Resource, exit.Advised(err))
 	}
-	if compared == 0 && len(failed) == 0 {
+	switch {
+	case differ == 0 && late != nil:
+		return late
+	case differ == 0 && equal == 0 && len(failed) == 0:
 		return outside
 	}
 	return verdict(differ, len(informers), failed)
+}
+
+// atOnce is how many informers are compared at the same time: one that waits for its cache keeps
+// the others from nothing.
+const atOnce = 8
+
+// all begins to compare all informers, and returns for each what to call for its result, and for
+// all what waits until nobody compares any more.
+func (f *checkFlags) all(ctx context.Context, v *sight.Sight, at cluster.Target, informers []debug.Informer) (ends []func() (*compared, error), wait func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	turns := make(chan struct{}, atOnce)
+	for n := range informers {
+		var result *compared
+		var err error
+		done := make(chan struct{})
+		running.Go(func() {
+			defer close(done)
+			select {
+			case turns <- struct{}{}:
+				defer func() { <-turns }()
+				result, err = f.one(ctx, v, at, &informers[n])
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		})
+		ends = append(ends, func() (*compared, error) {
+			<-done
+			return result, err
+		})
+	}
+	return ends, func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // verdict is the error of a comparison of all informers, of which some differ, and some could
