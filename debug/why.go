@@ -30,6 +30,7 @@ type Reason struct {
 	Text  string // a sentence, with names and times
 
 	controller bool // it is what a controller says
+	aside      bool // one that has to do with other objects, as far as its sources tell
 }
 
 // Cause is what a Reason is about, in a word.
@@ -102,12 +103,17 @@ func rank(c Cause) int {
 	}, c)
 }
 
-// order sorts the reasons. Where one controller knows the key, those that do not are left out,
+// order sorts the reasons. What controllers of other objects say is left out where there is anything
+// else. Where one controller knows the key, those that do not are left out,
 // and those that do not run come last: they may have to do with other objects, unless one was
 // asked for by name.
 func (i *inquiry) order(byName bool) {
 	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
 	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
+	aside := func(r Reason) bool { return r.aside }
+	if !byName && slices.ContainsFunc(i.reasons, func(r Reason) bool { return !r.aside }) {
+		i.reasons = slices.DeleteFunc(i.reasons, aside)
+	}
 	known := !byName && slices.ContainsFunc(i.reasons, knows)
 	if known {
 		i.reasons = slices.DeleteFunc(i.reasons, ignorant)
@@ -128,13 +134,16 @@ type inquiry struct {
 	informer string // that is meant; empty for any
 	line     []flight.Entry
 	now      time.Time
-	asking   bool // a controller
+	shown    map[string]bool // names of all informers
+	meant    map[string]bool // of those that have the object, or may have it
+	asking   bool            // a controller
+	aside    bool            // one that has to do with other objects
 	cached   bool
 	reasons  []Reason
 }
 
 func (i *inquiry) say(c Cause, format string, args ...any) {
-	i.reasons = append(i.reasons, Reason{c, fmt.Sprintf(format, args...), i.asking})
+	i.reasons = append(i.reasons, Reason{c, fmt.Sprintf(format, args...), i.asking, i.aside})
 }
 
 func orNobody(name string) string {
@@ -171,9 +180,41 @@ func (i *inquiry) caches(all []one) {
 	default:
 		meant = holders
 	}
+	i.shown, i.meant = namesOf(all), namesOf(meant)
 	for _, each := range meant {
 		i.arriving(each)
 	}
+}
+
+func namesOf(informers []one) map[string]bool {
+	names := map[string]bool{}
+	for _, each := range informers {
+		names[each.status.Reflector.Resource] = true
+	}
+	return names
+}
+
+// concerns reports whether a controller may have to do with the object: a source of it is one of
+// the informers that are meant, or none that is shown, which may ask for anything.
+func (i *inquiry) concerns(sources []controller.SourceStatus) bool {
+	return len(sources) == 0 || slices.ContainsFunc(sources, func(s controller.SourceStatus) bool { return i.meant[s.Name] || !i.shown[s.Name] })
+}
+
+// narrower is the source of a controller whose informer has objects of the type, and not this one;
+// empty if there is none.
+func (i *inquiry) narrower(sources []controller.SourceStatus) string {
+	resource := func(name string) string {
+		name, _, _ = strings.Cut(name, " ")
+		return name
+	}
+	for _, s := range sources {
+		for name := range i.meant {
+			if i.cached && !i.meant[s.Name] && resource(s.Name) == resource(name) {
+				return s.Name
+			}
+		}
+	}
+	return ""
 }
 
 // gone tells which of the informers lost the object last, as far as the recorder knows.
@@ -263,6 +304,9 @@ func (i *inquiry) busyWith(h sharedinformer.HandlerStatus) string {
 // controller tells where a request is.
 func (i *inquiry) controller(c controller.View) {
 	s := c.Status()
+	narrower := i.narrower(s.Sources)
+	i.aside = narrower == "" && !i.concerns(s.Sources)
+	defer func() { i.aside = false }()
 	if s.State != controller.Running {
 		text := fmt.Sprintf("The controller %s is %s for %s", c.Name(), s.State, age(i.now, s.Since))
 		for _, source := range s.Sources {
@@ -281,6 +325,10 @@ func (i *inquiry) controller(c controller.View) {
 		if i.crowded(c, s) {
 			return
 		}
+	}
+	if narrower != "" && !i.concerns(s.Sources) && i.last(c, flight.Done) == nil {
+		i.say(NotCached, "The controller %s has no request for %s: its source %s does not have it, since its namespaces and selectors do not take it in. Another informer has it.", c.Name(), i.name, narrower)
+		return
 	}
 	i.past(c)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/controller/controllertest"
@@ -32,6 +33,7 @@ type puzzle struct {
 	happen     func(*puzzle)
 	election   *leaderelection.Status
 	informer   string // that is meant; empty for any
+	narrow     bool   // the controller has pods of a label alone, and another informer has all
 	want       debug.Cause
 	text       string // a regular expression
 
@@ -133,6 +135,24 @@ func TestWhy(t *testing.T) {
 			}, want: debug.Reconciled,
 			text: `^The controller keeper reconciled shop/p 5s ago`,
 		},
+		"another controller waits": {
+			prepare: func(p *puzzle) {
+				p.Server.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "nodes" })
+			},
+			happen: put("p"), want: debug.Reconciled,
+			text: `^The controller keeper reconciled shop/p 5s ago`,
+		},
+		"another controller waits, and nobody has it": {
+			prepare: func(p *puzzle) {
+				p.Server.SetAuthorizer(func(a apiserver.Attributes) bool { return a.Resource != "nodes" })
+			},
+			informer: "po", happen: put("other"), want: debug.NotCached,
+			text: `^shop/p is in no cache: not in pods `,
+		},
+		"in the cache of another informer": {
+			narrow: true, happen: put("p"), want: debug.NotCached,
+			text: `^The controller keeper has no request for shop/p: its source pods with labels app=x does not have it, since its namespaces and selectors do not take it in\. Another informer has it\.$`,
+		},
 		"forbidden": {
 			prepare: func(p *puzzle) { p.Server.SetAuthorizer(func(apiserver.Attributes) bool { return false }) },
 			happen:  func(p *puzzle) { p.Settle(5 * time.Second) }, want: debug.NotRunning,
@@ -171,6 +191,9 @@ func TestWhy(t *testing.T) {
 
 func (p *puzzle) ask() {
 	p.pods = factory.Informer[*corev1.Pod](p.Factory)
+	if p.narrow {
+		p.pods = factory.InformerWith(p.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Labels: labels.SelectorFromSet(labels.Set{"app": "x"})}})
+	}
 	reconciler := controller.Func(func(ctx context.Context, r controller.Request) (controller.Result, error) {
 		if p.reconcile == nil {
 			return controller.Result{}, nil
