@@ -197,7 +197,7 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 		return nil, err
 	}
 	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
-	if resp.StatusCode == http.StatusOK && form == want {
+	if resp.StatusCode == http.StatusOK && form == want && resp.Header.Get(mark) != "" {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()

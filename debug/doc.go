@@ -27,7 +27,8 @@
 //	recording   what clients received, as a file of package recording, and what comes
 //	goroutines  how many there are of each package
 //
-// An empty cluster, as in "cluster=", is the own one; without it, any may be meant.
+// An empty cluster, as in "cluster=", is the own one; without it, any may be meant. Every answer has
+// the header Millrace-Debug with the version of the protocol, v1.
 //
 // An error is a sentence of text with status 400, 403 (a browser asks for the page of another
 // origin), 404, 405, 409 (several informers are meant), 500 (something that is asked panicked or

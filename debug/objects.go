@@ -109,7 +109,11 @@ func (p *Process) choose(q query) (one, error) {
 		for _, i := range found {
 			names = append(names, describe(i))
 		}
-		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. Say which by its whole name, by type or by cluster.", strings.Join(names, "; "))
+		advice := "Say which by its whole name, by type or by cluster."
+		if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
+			advice = "Some are called the same: share one, or give each a name with sharedinformer.Options.Name."
+		}
+		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. %s", strings.Join(names, "; "), advice)
 	case found[0].view == nil:
 		return one{}, refuse(http.StatusNotFound, "Of %s no more can be seen than its status: it is no informer of Millrace.", describe(found[0]))
 	}

@@ -208,6 +208,19 @@ func TestWaysToAProcess(t *testing.T) {
 		require.Equal(t, exit.CodeUsage, r.Code, args)
 		require.Contains(t, r.ErrOut, `--namespace "no such": want the name of one namespace`)
 	}
+	healthy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"ok"}`)
+	}))
+	defer healthy.Close()
+	for _, args := range [][]string{{"get"}, {"get", "pods"}, {"why", "pods/x", "-n", "shop"}, {"doctor"}, {"wait", "pods", "--for=synced"}, {"check"}, {"watch", "pods"}, {"churn"}} {
+		r := invoke(t, append(args, "--attach", healthy.URL, "--kubeconfig", kubeconfig)...)
+		require.Equal(t, exit.CodeUnavailable, r.Code, args)
+		require.Contains(t, r.ErrOut, `is no process of Millrace: it sends "application/json"`, args)
+	}
+	r = invoke(t, "churn", "sheep", "--attach=unix:"+socket)
+	require.Equal(t, exit.CodeUnavailable, r.Code)
+	require.Contains(t, r.ErrOut, `no informer is called "sheep"; there are: pods`)
 	for _, typ := range []string{"po", "pod", "pods"} {
 		r := invoke(t, "get", typ, "-n", "shop", "-o", "name", "--attach=unix:"+socket)
 		require.Equal(t, "pods/bad\npods/good\n", r.Out, r.ErrOut)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -207,7 +208,7 @@ func TestCheckOfAnObjectThatComesAndGoes(t *testing.T) {
 		without := httptest.NewRecorder()
 		process.ServeHTTP(without, r)
 		debugtest.Put(t, srv, key, corev1.PodRunning)
-		w.Header().Set("Content-Type", without.Header().Get("Content-Type"))
+		maps.Copy(w.Header(), without.Header())
 		_, err := w.Write(without.Body.Bytes())
 		assert.NoError(t, err)
 	}))

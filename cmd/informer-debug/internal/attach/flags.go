@@ -161,8 +161,8 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 		e.Hint = f.whyNoPod(refused)
 	case answered:
 		e.Hint = whyRefused(refused)
-	case f.InPod():
-		e.Hint = "the API server did not answer: --context or --server choose another one"
+	case f.InPod() && whyUnreached(err) == doesItRun:
+		e.Hint = "the API server did not answer, or not to the end: --context or --server choose another one"
 	default:
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // and no advice about an API server
 			e.Err = fmt.Errorf("%s: %w", name, op)
@@ -181,8 +181,11 @@ func whyUnreached(err error) string {
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"): // which has no type
 		return "it serves without TLS: attach to a URL with http://"
 	}
-	return "does the process run there, and serve " + debug.Path + "? --attach says where to look"
+	return doesItRun
 }
+
+// doesItRun is what to do where nothing else is known.
+const doesItRun = "does the process run there, and serve " + debug.Path + "? --attach says where to look"
 
 // whyRefused is what to do about an answer that is none, of a process or of what is in its place.
 func whyRefused(r *debug.RefusedError) string {
@@ -209,7 +212,7 @@ func (f *Flags) whyNoPod(r *debug.RefusedError) string {
 		return "the pod has no address that the API server connects to: see whether it runs, or go by " + f.pod.forward()
 	case r.Code == http.StatusForbidden && strings.Contains(r.Text, "pods/proxy"):
 		return `ask for the verb "get" on pods/proxy, or go by ` + f.pod.forward()
-	case r.Code == http.StatusNotFound && strings.Contains(r.Text, "not found"):
+	case r.Code == http.StatusNotFound && strings.HasPrefix(r.Text, "pods ") && strings.HasSuffix(r.Text, "not found"):
 		return fmt.Sprintf("is the pod in namespace %s of this cluster? --attach %s and --context say where it is", f.pod.namespace, podForm)
 	case r.Code == http.StatusUnauthorized && strings.HasPrefix(r.Text, "Unauthorized"):
 		return "the API server does not accept the credentials: check the user of the context, --user and --token"

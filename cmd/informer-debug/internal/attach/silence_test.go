@@ -33,7 +33,7 @@ func after(d time.Duration, form string, body func(*http.Request) io.Reader) ans
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}
-		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}}, Body: io.NopCloser(body(r)), Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {form}, "Millrace-Debug": {"v1"}}, Body: io.NopCloser(body(r)), Request: r}, nil
 	}
 }
 
