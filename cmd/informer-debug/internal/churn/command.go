@@ -214,6 +214,9 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 	if err != nil {
 		return f.Unanswered(ctx, called, err)
 	}
+	if err := f.named(ctx, process, called, types); err != nil {
+		return err
+	}
 	told := busyKeys{Within: busy.Within, Fields: "a process tells of keys and times, and of no fields: " +
 		"informer-debug churn TYPE, without --attach, watches the cluster itself"}
 	names := strings.Split(types, ",")
@@ -229,6 +232,30 @@ func (f *churnFlags) attached(ctx context.Context, s terminal.Streams, types str
 		told.Keys = told.Keys[:f.limit]
 	}
 	return exit.Unwritten(f.writeBusy(s, &told))
+}
+
+// named fails where nothing of the process is called like one of the TYPEs: that nothing happened to
+// it would say nothing.
+func (f *churnFlags) named(ctx context.Context, process *debug.Client, called, types string) error {
+	if types == "" {
+		return nil
+	}
+	status, err := process.Status(ctx)
+	if err != nil {
+		return f.Unanswered(ctx, called, err)
+	}
+	var others []string
+	for _, c := range status.Controllers {
+		others = append(others, c.Name)
+	}
+	for _, q := range status.Queues {
+		others = append(others, q.Name)
+	}
+	if slices.Contains(others, types) {
+		return nil
+	}
+	_, err = sight.Choose(status.Informers, types, true)
+	return err
 }
 
 func (f *churnFlags) writeBusy(s terminal.Streams, told *busyKeys) error {

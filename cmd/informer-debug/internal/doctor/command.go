@@ -117,7 +117,7 @@ func (f *doctorFlags) process(ctx context.Context, s terminal.Streams, found *fi
 	if err != nil {
 		return err
 	}
-	x := examination{process: client, findings: found}
+	x := examination{process: client, findings: found, to: f.To}
 	if err := x.run(ctx, f.period); err != nil {
 		return f.Unanswered(ctx, called, err)
 	}

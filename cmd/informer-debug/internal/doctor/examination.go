@@ -35,6 +35,7 @@ const (
 type examination struct {
 	*findings
 	process *debug.Client
+	to      string // --attach of the commands that it advises
 }
 
 // run looks twice, the period apart.
@@ -228,7 +229,7 @@ func (x *examination) keys(name string, keys *debug.Keys) {
 		x.add(levelWarning, name, "see what it waits for; controller.Options.Timeout bounds a reconcile", "has been reconciling %s for %s", keys.Running[0].Key, terminal.Duration(keys.Running[0].For))
 	}
 	if len(keys.Waiting) > 0 && keys.Waiting[0].For >= longWaiting {
-		x.add(levelWarning, name, "see what keeps its workers busy: "+askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
+		x.add(levelWarning, name, "see what keeps its workers busy: "+x.askWhy(keys.Waiting[0].Key), "%s has waited for a worker for %s", keys.Waiting[0].Key, terminal.Duration(keys.Waiting[0].For))
 	}
 	var worst *debug.Key
 	for _, held := range [][]debug.Key{keys.Running, keys.Waiting, keys.Delayed} {
@@ -239,16 +240,20 @@ func (x *examination) keys(name string, keys *debug.Keys) {
 		}
 	}
 	if worst != nil {
-		x.add(levelWarning, name, askWhy(worst.Key)+" says why", "failed on %s %d times in a row", worst.Key, worst.Requeues)
+		x.add(levelWarning, name, x.askWhy(worst.Key)+" says why", "failed on %s %d times in a row", worst.Key, worst.Requeues)
 	}
 }
 
 // askWhy is the command that asks why about a key.
-func askWhy(key string) string {
+func (x *examination) askWhy(key string) string {
+	command := "informer-debug why " + key
 	if namespace, name, ok := strings.Cut(key, "/"); ok {
-		return "informer-debug why " + name + " -n " + namespace
+		command = "informer-debug why " + name + " -n " + namespace
 	}
-	return "informer-debug why " + key
+	if x.to != "" {
+		command += " --attach " + x.to
+	}
+	return command
 }
 
 // queues compares how many keys wait.
@@ -288,12 +293,12 @@ func (x *examination) busiest(ctx context.Context) error {
 	for _, b := range busy.Keys {
 		if b.Role == flight.Controller && b.Count >= oftenEnough {
 			told[b.Key] = true
-			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug watch --attach shows its events", "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
+			x.add(levelWarning, b.Name, "see whether it writes what it watches: informer-debug churn TYPE says who writes which fields", "reconciled %s %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
 		}
 	}
 	for _, b := range busy.Keys {
 		if b.Role == flight.Informer && b.Count >= oftenEnough && !told[b.Key] {
-			x.add(levelWarning, b.Name, "informer-debug churn says who writes which fields", "%s changed %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
+			x.add(levelWarning, b.Name, "informer-debug churn TYPE says who writes which fields", "%s changed %s within %s", object.FormatKey(b.Key), terminal.Times(uint64(b.Count)), busy.Within)
 		}
 	}
 	return nil

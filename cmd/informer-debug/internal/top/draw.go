@@ -39,10 +39,11 @@ var keysHelp = []string{
 	"q, Ctrl-C                    leave",
 	"",
 	"A row that begins with ! is in trouble: an informer that is not synced or fails,",
-	"what is behind by more than a second, a controller that does not run, an object",
-	"that is being deleted. The line above the last one says more of the row of the",
-	"cursor, and what is cut in it. EV/S are changes a second, REC/S reconciles;",
-	"BEHIND is the age of the oldest change that is not heard to the end.",
+	"what is behind by more than a second, a controller that does not run or whose",
+	"work lasts or waits for a minute, an object that is being deleted. The line",
+	"above the last one says more of the row of the cursor, and what is cut in it.",
+	"EV/S are changes a second, REC/S reconciles; BEHIND is the age of the oldest",
+	"change that is not heard to the end.",
 }
 
 func (d *display) draw() {

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // place is where one can be: what it is called, and its tabs.
@@ -98,6 +99,11 @@ func informerAbout(i *debug.Informer) string {
 	return ""
 }
 
+// hangs reports whether work lasts or waits as long as doctor finds it worth a warning.
+func hangs(q *workqueue.Status) bool {
+	return max(q.OldestWaiting, q.LongestRunning) > time.Minute
+}
+
 // sameBefore counts informers of one name, so that each has an id of its own.
 func sameBefore(before []debug.Informer, i *debug.Informer) (n int) {
 	for _, b := range before {
@@ -125,7 +131,7 @@ func loadControllers(ctx context.Context, a *asker) (table, error) {
 		if c.Failure != nil {
 			last = "last failure: " + c.Failure.Error()
 		}
-		t.rows = append(t.rows, row{id: id, trouble: c.State.String() != "Running", cells: []cell{
+		t.rows = append(t.rows, row{id: id, trouble: c.State.String() != "Running" || hangs(&c.Queue), cells: []cell{
 			word(c.Name), word(c.State.String()), rate(perSecond, known), {fmt.Sprintf("%d/%d", c.Active, c.Concurrency), float64(c.Active)}, countOrDash(c.Queue.Waiting),
 			lasting(c.Queue.OldestWaiting), lasting(c.Queue.LongestRunning), countOrDash(c.Queue.Delayed), countOrDash(c.Parked), count(c.Errors),
 		}, about: last, enter: func() *place { return queue(c.Name) }})
@@ -134,7 +140,7 @@ func loadControllers(ctx context.Context, a *asker) (table, error) {
 		q := &s.Queues[n]
 		id := "queue " + q.Name
 		perSecond, known := a.rates.of(id, s.At, q.Gets)
-		t.rows = append(t.rows, row{id: id, cells: []cell{
+		t.rows = append(t.rows, row{id: id, trouble: hangs(q), cells: []cell{
 			word(q.Name), word(q.State.String()), rate(perSecond, known), {fmt.Sprintf("%d/%d", q.Running, q.Running+q.Sleeping), float64(q.Running)}, countOrDash(q.Waiting),
 			lasting(q.OldestWaiting), lasting(q.LongestRunning), countOrDash(q.Delayed), {text: "-"}, count(q.Retries),
 		}, about: q.HookFailure, enter: func() *place { return queue(q.Name) }})
