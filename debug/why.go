@@ -103,15 +103,15 @@ func rank(c Cause) int {
 	}, c)
 }
 
-// order sorts the reasons. What controllers of other objects say is left out where there is anything
-// else. Where one controller knows the key, those that do not are left out,
+// order sorts the reasons. What controllers of other objects say that do not know the key is left out
+// where there is anything else. Where one controller knows the key, those that do not are left out,
 // and those that do not run come last: they may have to do with other objects, unless one was
 // asked for by name.
 func (i *inquiry) order(byName bool) {
 	ignorant := func(r Reason) bool { return r.Cause == Unknown || r.Cause == NotAsked }
 	knows := func(r Reason) bool { return r.controller && !ignorant(r) && r.Cause != NotRunning }
-	aside := func(r Reason) bool { return r.aside }
-	if !byName && slices.ContainsFunc(i.reasons, func(r Reason) bool { return !r.aside }) {
+	aside := func(r Reason) bool { return r.aside && (ignorant(r) || r.Cause == NotRunning) }
+	if !byName && slices.ContainsFunc(i.reasons, func(r Reason) bool { return !aside(r) }) {
 		i.reasons = slices.DeleteFunc(i.reasons, aside)
 	}
 	known := !byName && slices.ContainsFunc(i.reasons, knows)

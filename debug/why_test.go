@@ -149,6 +149,18 @@ func TestWhy(t *testing.T) {
 			informer: "po", happen: put("other"), want: debug.NotCached,
 			text: `^shop/p is in no cache: not in pods `,
 		},
+		"known to a controller of other objects": {
+			narrow: true, informer: "pods",
+			reconcile: block, happen: func(p *puzzle) {
+				_, err := p.Server.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p", Labels: map[string]string{"app": "x"}}})
+				require.NoError(p, err)
+				p.Settle(5 * time.Second)
+				_, err = p.Server.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}})
+				require.NoError(p, err)
+				p.Settle(time.Second)
+			}, want: debug.Running,
+			text: `^The controller keeper has been reconciling shop/p for 6s\.$`,
+		},
 		"in the cache of another informer": {
 			narrow: true, happen: put("p"), want: debug.NotCached,
 			text: `^The controller keeper has no request for shop/p: its source pods with labels app=x does not have it, since its namespaces and selectors do not take it in\. Another informer has it\.$`,

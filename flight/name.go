@@ -10,7 +10,7 @@ func Names(text, informer string) bool {
 	if begins(informer, text) {
 		return true
 	}
-	if strings.ContainsAny(text, " /") || text == "" || informer == "" {
+	if strings.ContainsAny(text, " /") {
 		return false
 	}
 	word, group, _ := strings.Cut(text, ".")
@@ -19,6 +19,9 @@ func Names(text, informer string) bool {
 		end = len(informer)
 	}
 	resource, rest := informer[:end], informer[end:]
+	if word == "" || resource == "" {
+		return false
+	}
 	if !singular(word, resource) && shortNames[word] != resource {
 		return false
 	}
