@@ -163,8 +163,8 @@ func (f *checkFlags) run(ctx context.Context, s terminal.Streams, v *sight.Sight
 	return verdict(differ, len(informers), failed)
 }
 
-// atOnce is how many informers are compared at the same time: one that waits for its cache keeps
-// the others from nothing.
+// atOnce is how many informers are compared at the same time, so that one that waits for its cache
+// does not use up the time of the others.
 const atOnce = 8
 
 // all begins to compare all informers, and returns for each what to call for its result, and for
