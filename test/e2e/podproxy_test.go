@@ -89,7 +89,7 @@ func TestInformerDebugThroughTheProxy(t *testing.T) {
 		{may, "janitor-0:" + nobody, "error trying to reach service: dial tcp " + host + ":" + nobody + ": connect: connection refused", "if the process listens at the loopback interface of its pod: kubectl port-forward pod/janitor-0 -n " + ns + " " + nobody},
 		{may, "inside:" + port, "address not allowed (HTTP 400)", "see whether it runs, or go by " + forward("inside")},
 		{may, "pending:" + port, "address not allowed (HTTP 400)", "the pod has no address that the API server connects to: see whether it runs, or go by " + forward("pending")},
-		{may, "gone:" + port, `pods "gone" not found (HTTP 404)`, "-n and --context say where the pod is"},
+		{may, "gone:" + port, `pods "gone" not found (HTTP 404)`, "is the pod in namespace " + ns + " of this cluster? --attach pod/[NAMESPACE/]NAME[:PORT] and --context say where it is"},
 		{"wrong-token", "janitor-0:" + port, "Unauthorized (HTTP 401)", "the API server does not accept the credentials"},
 	} {
 		out, said := as(c.token, c.pod).Said(3, "get")
