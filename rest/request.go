@@ -73,13 +73,16 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		return nil, r.wrap(fmt.Errorf("not sent: %w", err)) // the server has no part in it
 	}
 	ctx, progress := traced(ctx, c.base.Host)
+	ctx, cancel := context.WithCancel(ctx)
 	req, err := c.newRequest(ctx, r)
 	if err != nil {
+		cancel()
 		return nil, r.wrap(err)
 	}
 	start := time.Now()
 	resp, err := c.http.Do(req)
 	if err != nil {
+		defer cancel() // when it is known whether the caller did
 		err = withoutURL(err)
 		c.logRequest(ctx, r, start, slog.Any("error", err))
 		err = noAnswer(ctx, c.base.Host, progress, err)
@@ -89,7 +92,7 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		return nil, r.wrap(err)
 	}
 	progress.Step(c.base.Host, stepBody)
-	resp.Body = &body{ReadCloser: resp.Body, host: c.base.Host}
+	resp.Body = &body{resp.Body, c.base.Host, cancel}
 	c.logRequest(ctx, r, start, slog.Int("status", resp.StatusCode))
 	c.warnings.report(ctx, c.log, r.what, resp.Header["Warning"], c.conceal(resp))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {

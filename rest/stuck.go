@@ -121,7 +121,8 @@ const brokenOff = "http2: client connection force closed via ClientConn.Close"
 // reported with how long it was silent, or that it broke.
 type body struct {
 	io.ReadCloser
-	host string
+	host   string
+	cancel context.CancelFunc // of the request
 }
 
 // Read implements io.Reader.
@@ -135,4 +136,11 @@ func (b *body) Read(p []byte) (int, error) {
 		err = &retold{"connection lost: nothing could be written to it", err}
 	}
 	return n, err
+}
+
+// Close implements io.Closer. It ends a read that is under way: for that the request is
+// canceled first, since net/http may hold a lock while it reads.
+func (b *body) Close() error {
+	b.cancel()
+	return b.ReadCloser.Close()
 }

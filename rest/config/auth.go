@@ -4,14 +4,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/millrace-dev/millrace/failure"
 )
@@ -81,7 +79,7 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	reloaded := t.network.reload()
 	renewed, err := t.source.renew(ctx, cred)
 	if err != nil {
-		discard(resp)
+		_ = resp.Body.Close() // nobody reads it
 		return nil, fmt.Errorf("%w, and no other credential could be had: %w", errRefused, err)
 	}
 	if !reloaded && renewed == cred {
@@ -89,14 +87,14 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	again, ok, err := replay(req)
 	if err != nil {
-		discard(resp)
+		_ = resp.Body.Close() // nobody reads it
 		return nil, err
 	}
 	if !ok {
 		return resp, nil
 	}
 	t.log.Debug("the server answered 401: trying once more with a new credential", "method", req.Method, "path", req.URL.Path)
-	discard(resp)
+	_ = resp.Body.Close() // nobody reads it
 	return t.send(again, renewed)
 }
 
@@ -120,7 +118,7 @@ func (t *authTransport) send(req *http.Request, cred credential) (*http.Response
 		return nil, t.conceal(req, advise(err))
 	}
 	if err := foreignRedirect(t.base, resp); err != nil {
-		discard(resp)
+		_ = resp.Body.Close() // nobody reads it
 		return nil, t.conceal(req, err)
 	}
 	return resp, nil
@@ -196,18 +194,6 @@ func replay(req *http.Request) (again *http.Request, ok bool, err error) {
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close() // of a request that failed for another reason
-	}
-}
-
-// discard reads the rest of a short answer that comes soon, so that its connection can
-// be used again.
-func discard(resp *http.Response) {
-	const limit, patience = 64 << 10, time.Second
-	late := time.AfterFunc(patience, func() { _ = resp.Body.Close() }) // which ends a read
-	// An error here costs the connection and nothing else.
-	_, _ = io.CopyN(io.Discard, resp.Body, limit)
-	if late.Stop() {
-		_ = resp.Body.Close()
 	}
 }
 

@@ -159,6 +159,9 @@ var (
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(e.Value, " ") // "number 123" would repeat the number
+		if kind == "string" && isBytes(e.Type) { // since Go 1.27, which names the field
+			return notBase64(e.Field)
+		}
 		return fmt.Errorf("%s holds a JSON %s, and %s is expected", cmp.Or(e.Field, "the top level"), kind, describeType(e.Type))
 	}
 	text := err.Error()
@@ -171,17 +174,25 @@ func describeSyntax(err error) error {
 	case strings.Contains(text, "map key"):
 		return errors.New("malformed YAML: a key is not a text")
 	case strings.Contains(text, "base64"):
-		return errors.New("a certificate or key is not valid base64: the fields that end in -data hold PEM text in base64")
+		return notBase64("a certificate or key")
 	}
 	return errors.New("malformed YAML or JSON")
 }
 
+func notBase64(what string) error {
+	return fmt.Errorf("%s is not valid base64: the fields that end in -data hold PEM text in base64", what)
+}
+
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
+}
+
 func describeType(t reflect.Type) string {
+	if isBytes(t) {
+		return "a text in base64"
+	}
 	switch t.Kind() {
 	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 {
-			return "a text in base64"
-		}
 		return "a list"
 	case reflect.Struct, reflect.Map, reflect.Pointer:
 		return "a mapping"
