@@ -28,6 +28,10 @@ type ReplayOptions struct {
 	// Default is when the first request was sent.
 	From time.Duration
 
+	// Only says which requests there are to be played; the others count as not recorded.
+	// Nil is all.
+	Only func(*Request) bool
+
 	// Others answers what is no list or watch of a collection, such as writes. Nil refuses
 	// it.
 	Others http.RoundTripper
@@ -43,8 +47,9 @@ const patience = 20 * time.Minute
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
 //
 // Requests are matched by what they are about (server, path, selectors, metadata alone) and by
-// what they ask for, in the order of the recording. A server that was not recorded counts as
-// the one that was. One that comes early waits for its moment.
+// what they ask for, in the order of the recording. Each informer is given what one informer was
+// given, also where several are about the same. A server that was not recorded counts as the one
+// that was. A request that comes early waits for its moment.
 // Where one comes late, all that follows comes later by as much: there is one clock for all
 // answers, and the times between their parts are those of the recording. An informer of this
 // library is told when it came back then, after a failure for example, and comes back at that
@@ -57,14 +62,23 @@ type Replay struct {
 
 	mu      sync.Mutex // guards the rest
 	began   time.Time  // zero before the first request
-	streams map[about]*stream
+	streams []*stream  // in the order of their first requests
+	of      map[client]*stream
 	late    time.Duration // how much later than recorded it plays, in the recording's time
 	strange string        // what was asked for last of which there is nothing
 	changed chan struct{} // closed when something was played
 }
 
-// stream is what a recording has about one thing.
+// client is one that asks, about one thing.
+type client struct {
+	about    about
+	informer uint64
+}
+
+// stream is what one client was given, about one thing.
 type stream struct {
+	client
+	taken    bool // by a client that asks now
 	requests []*Request
 	used     []bool
 	of       map[string][]int // those that ask for the same, in order; used ones may be gone
@@ -83,12 +97,18 @@ func (f *File) Replay(opts ReplayOptions) *Replay {
 		opts.From = f.Requests[0].At
 	}
 	opts.From = min(opts.From, f.Duration)
-	r := &Replay{file: f, opts: opts, streams: map[about]*stream{}, changed: make(chan struct{})}
+	r := &Replay{file: f, opts: opts, of: map[client]*stream{}, changed: make(chan struct{})}
+	recorded := map[client]*stream{}
 	for _, q := range f.Requests {
-		s := r.streams[q.about]
+		if opts.Only != nil && !opts.Only(q) {
+			continue
+		}
+		c := client{q.about, q.Informer}
+		s := recorded[c]
 		if s == nil {
-			s = &stream{of: map[string][]int{}, furthest: -1}
-			r.streams[q.about] = s
+			s = &stream{client: c, of: map[string][]int{}, furthest: -1}
+			recorded[c] = s
+			r.streams = append(r.streams, s)
 		}
 		s.add(q)
 	}
@@ -174,14 +194,14 @@ func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
 
 // match returns the request of the recording that is played for the one that was asked,
 // nil if the recording has ended for it. The client is told when it came next.
-func (r *Replay) match(asked *Request, client *jitter.Recall) (*stream, *Request, error) {
+func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.began.IsZero() {
 		r.began = time.Now()
 	}
-	client.Tell(time.Time{}, 0)
-	s := r.stream(asked.about)
+	recall.Tell(time.Time{}, 0)
+	s := r.stream(client{asked.about, recall.Number()})
 	if s == nil {
 		r.strange = asked.String()
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
@@ -207,14 +227,14 @@ func (r *Replay) match(asked *Request, client *jitter.Recall) (*stream, *Request
 	if now := r.now(); now > q.At+r.late && q.At >= r.opts.From {
 		r.late = now - q.At
 	}
-	r.tell(client, s, at)
+	r.tell(recall, s, at)
 	r.note()
 	return s, q, nil
 }
 
 // tell tells a client when it came for what follows, and for how long it meant to stay; mu is
 // held.
-func (r *Replay) tell(client *jitter.Recall, s *stream, at int) {
+func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	if math.IsInf(r.opts.Speed, 1) {
 		return
 	}
@@ -223,7 +243,7 @@ func (r *Replay) tell(client *jitter.Recall, s *stream, at int) {
 		next = time.Now().Add(r.until(s.requests[at+1].At))
 	}
 	seconds, _ := strconv.ParseUint(s.requests[at].parameter("timeoutSeconds"), 10, 31)
-	client.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
+	recall.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
 }
 
 // add adds the next request.
@@ -265,19 +285,52 @@ func (s *stream) find(asked *Request) int {
 	return -1
 }
 
-// stream is what the recording has about one thing: of the server that is asked or, if that
-// is another than was recorded, of the first; mu is held.
-func (r *Replay) stream(asked about) *stream {
-	if s := r.streams[asked]; s != nil {
-		return s
+// stream is what a client is given, nil if the recording has nothing of that; mu is held.
+func (r *Replay) stream(c client) *stream {
+	s := r.of[c]
+	if s == nil {
+		if s = r.find(c); s == nil {
+			return nil
+		}
+		s.taken = true
+		r.of[c] = s
 	}
-	for _, q := range r.file.Requests {
-		other := q.about
-		if other.Server = asked.Server; other == asked {
-			return r.streams[q.about]
+	return s
+}
+
+// find returns the first stream about the same that nobody has taken, and if all are taken the
+// first. Who is no informer comes after another that was none. Of a server that was not
+// recorded it is what the first one gave; mu is held.
+func (r *Replay) find(c client) *stream {
+	var server string
+	for _, s := range r.streams {
+		if s.about == c.about {
+			server = c.about.Server
+			break
+		}
+		if other := s.about; server == "" {
+			if other.Server = c.about.Server; other == c.about {
+				server = s.about.Server
+			}
 		}
 	}
-	return nil
+	c.about.Server = server
+	var first, free *stream
+	for _, s := range r.streams {
+		if s.about != c.about {
+			continue
+		}
+		if first == nil {
+			first = s
+		}
+		if (s.informer == 0) == (c.informer == 0) && !s.taken {
+			return s
+		}
+		if free == nil && !s.taken {
+			free = s
+		}
+	}
+	return cmp.Or(free, first)
 }
 
 // missed says why the recording may not have what is asked for.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 // Two clusters in one recording are told apart.
@@ -26,6 +29,53 @@ func TestTwoServersInOneRecording(t *testing.T) {
 		for asked, want := range map[string]string{"a": "0s a", "b": "1ns b", "elsewhere": "0s a"} { // the second came after the first
 			require.Equal(t, want, told(t, f.Replay(ReplayOptions{}), get(t, "https://"+asked+"/api/v1/pods"))[1])
 		}
+	})
+}
+
+// Two informers of one scope are told apart, and each is given what one of them was given. Who
+// plays one of them is not told that the other is missing.
+func TestTwoInformersOfOneScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := func(r *jitter.Recall) *http.Request {
+			req := get(t, pods)
+			return req.WithContext(jitter.WithRecall(req.Context(), r))
+		}
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for _, body := range []string{"nobody's", "a", "b"} {
+				var one *jitter.Recall
+				if body != "nobody's" {
+					one = new(jitter.Recall)
+				}
+				told(t, r.RoundTripper(serve(200, part{0, body, nil}), nil), of(one))
+				time.Sleep(time.Second)
+				told(t, r.RoundTripper(serve(200, part{0, body + " again", nil}), nil), of(one))
+			}
+		})
+		require.NotEqual(t, f.Requests[2].Informer, f.Requests[4].Informer)
+		fast := ReplayOptions{Speed: math.Inf(1)}
+		both, a, b := f.Replay(fast), new(jitter.Recall), new(jitter.Recall)
+		for _, want := range []string{"a", "a again"} {
+			require.Equal(t, "0s "+want, told(t, both, of(a))[1])
+		}
+		for _, want := range []string{"b", "b again"} {
+			require.Equal(t, "0s "+want, told(t, both, of(b))[1])
+		}
+		require.Equal(t, "0s nobody's", told(t, both, of(nil))[1])
+		ended := func(r *Replay, of *http.Request) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			told(t, r, of.WithContext(jitter.WithRecall(ctx, jitter.RecallOf(of.Context()))))
+		}
+		one := f.Replay(fast)
+		told(t, one, of(a))
+		told(t, one, of(a))
+		ended(one, of(a))
+		require.NoError(t, one.Wait(t.Context()))
+
+		last := f.Replay(ReplayOptions{Speed: math.Inf(1), Only: func(q *Request) bool { return q == f.Requests[5] }})
+		require.Equal(t, "0s b again", told(t, last, of(a))[1])
+		ended(last, of(a))
+		require.NoError(t, last.Wait(t.Context()))
 	})
 }
 

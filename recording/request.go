@@ -18,6 +18,10 @@ type Request struct {
 	Query  string // the parameters of lists and watches, and no others
 	Accept string
 
+	// Informer tells the requests of one informer from those of another that asks for the
+	// same. It is 0 where it is unknown who asks.
+	Informer uint64 `json:",omitempty"`
+
 	// Withheld: it is of Secrets, and the recording has the sizes of what came alone.
 	Withheld bool `json:",omitempty"`
 
@@ -64,8 +68,8 @@ type stop struct {
 	LeftOut LeftOut `json:",omitzero"`
 }
 
-// about is what a request is about. The order of the requests that are about the same is
-// the order of one informer's.
+// about is what a request is about. Informers may be about the same; the order of the
+// requests of one is its own.
 type about struct {
 	Server, Path, Labels, Fields string
 	Metadata                     bool // of the objects alone

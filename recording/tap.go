@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/failure"
+	"github.com/millrace-dev/millrace/internal/jitter"
 )
 
 // RoundTripper returns next with the recorder listening. It changes nothing of what passes,
@@ -46,6 +47,7 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
+	q.Informer = jitter.RecallOf(req.Context()).Number()
 	id, ok := t.recorder.begin(&q)
 	if !ok {
 		return t.next.RoundTrip(req)

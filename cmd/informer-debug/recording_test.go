@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -267,13 +268,18 @@ func recordingProcess(t *testing.T, opts recording.Options) (flag string, record
 	require.NoError(t, err)
 	f := factory.New(client, factory.Options{Namespaces: []string{"shop"}})
 	factory.Informer[*corev1.Pod](f)
+	factory.Informer[*corev1.Secret](f)
+	second := factory.New(client, factory.Options{Namespaces: []string{"shop"}}) // one could have done
+	factory.Informer[*corev1.Pod](second)
 	ctx, cancel := context.WithCancel(t.Context())
 	f.Start(ctx)
-	require.NoError(t, f.WaitForSync(ctx))
+	second.Start(ctx)
+	require.NoError(t, errors.Join(f.WaitForSync(ctx), second.WaitForSync(ctx)))
 	at := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Contents: true, Recording: recorder}))
 	t.Cleanup(func() {
 		cancel()
 		f.Wait()
+		second.Wait()
 		client.CloseIdleConnections()
 		_ = recorder.Close() // again, where the test has
 		at.Close()
@@ -287,12 +293,16 @@ func TestRecordOfAProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bug.recording")
 	r := invoke(t, "record", at, "-o", path, "--duration=3s")
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
-	require.Regexp(t, `recorded +1 requests, `, r.ErrOut)
+	require.Regexp(t, `recorded +3 requests, `, r.ErrOut)
 	r = invoke(t, "get", "pods", "-n", "shop", "-o", "name", "--replay", path)
 	require.Equal(t, "pods/cart-1\npods/web-1\n", r.Out, r.ErrOut)
 	require.NotContains(t, r.ErrOut, "!", "the file is whole")
+	r = invoke(t, "get", "secrets", "-n", "shop", "--replay", path)
+	require.Equal(t, exit.CodeRuntime, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "what Secrets hold was not recorded")
 	r = invoke(t, "churn", "--replay", path)
 	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "what Secrets hold was not recorded")
 	require.Contains(t, r.Out, "pods in namespace shop: 0 events within")
 	require.Contains(t, r.Out, "2 were there before")
 

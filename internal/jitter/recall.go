@@ -3,6 +3,7 @@ package jitter
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,7 +11,9 @@ import (
 // recorded, so that it comes back when it came back. The zero value knows nothing: draws
 // are then those of the package. It is safe for concurrent use.
 type Recall struct {
-	mu       sync.Mutex
+	number atomic.Uint64 // of the client, once it was asked for
+
+	mu       sync.Mutex    // guards the rest
 	next     time.Time     // when the client came next; zero if unknown
 	lifetime time.Duration // of the watch that it asked for last; 0 if unknown
 }
@@ -27,6 +30,20 @@ func WithRecall(ctx context.Context, r *Recall) context.Context {
 func RecallOf(ctx context.Context) *Recall {
 	r, _ := ctx.Value(recallKey{}).(*Recall)
 	return r
+}
+
+// numbers is how many clients have a number.
+var numbers atomic.Uint64
+
+// Number tells a client from all others of the process. It is 0 for none.
+func (r *Recall) Number() uint64 {
+	if r == nil {
+		return 0
+	}
+	if r.number.Load() == 0 {
+		r.number.CompareAndSwap(0, numbers.Add(1))
+	}
+	return r.number.Load()
 }
 
 // Tell takes the moment of the client's next request, and how long the watch that it asks

@@ -2,7 +2,6 @@ package churn
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/reflector"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 // replayed looks at all that a recording has of the TYPEs.
@@ -28,10 +26,6 @@ func (f *churnFlags) replayed(ctx context.Context, s terminal.Streams, types str
 	defer p.Client.CloseIdleConnections()
 	var all []churner
 	for _, q := range p.Found {
-		if q.Withheld && types == "" {
-			console.Trouble(time.Now(), "%-12s  what Secrets hold was not recorded", "recording")
-			continue
-		}
 		c, err := f.churner(p, q)
 		if err != nil {
 			return err
@@ -76,7 +70,7 @@ func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner,
 		switch {
 		case q.MetadataOnly():
 			return passAny[*metav1.PartialObjectMetadata](c).run(ctx, opts, fatal)
-		case strings.Contains(q.Answer.ContentType, wire.MediaProtobuf):
+		case p.Protobuf(q):
 			return passAny[object.Object](c).run(ctx, opts, fatal)
 		}
 		return passAny[untyped](c).run(ctx, opts, fatal)

@@ -2,7 +2,9 @@ package playback
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,11 +103,14 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	if file.Damage != nil {
 		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
+	if found, err = told(found, len(args) > 0, c); err != nil {
+		return nil, err
+	}
 	p := &Player{file: file, Found: found, began: found[0].At}
 	for _, q := range found {
 		p.began = min(p.began, q.At)
 	}
-	p.replay = file.Replay(recording.ReplayOptions{Speed: f.Times, From: p.began})
+	p.replay = file.Replay(recording.ReplayOptions{Speed: f.Times, From: p.began, Only: Only(found...)})
 	p.Client, err = rest.NewClient(&config.Config{Replay: p.replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
 		return nil, &exit.Error{Code: exit.CodeRuntime, Err: err}
@@ -113,6 +118,24 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	p.restore = jitter.Longest()
 	return p, nil
 }
+
+// told leaves out informers of Secrets whose contents were not recorded, and says so. Where they
+// were asked for, or there is nothing else, it is an error.
+func told(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
+	const withheld = "what Secrets hold was not recorded"
+	rest := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
+	switch {
+	case len(rest) == len(found):
+	case asked || len(rest) == 0:
+		return nil, &exit.Error{Code: exit.CodeRuntime, Err: errors.New(withheld), Hint: "record again with --include-secrets, or the recorder's option IncludeSecrets"}
+	default:
+		c.Trouble(time.Now(), "%-12s  %s", "recording", withheld)
+	}
+	return rest, nil
+}
+
+// Protobuf reports whether the informer that sent a request was given protobuf.
+func (p *Player) Protobuf(q *recording.Request) bool { return Protobuf(p.file, q) }
 
 // Called is what messages call it.
 func (p *Player) Called() string {

@@ -12,17 +12,29 @@ import (
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/test/apiserver"
+	"github.com/millrace-dev/millrace/wire"
 )
 
-// Recorded returns the first request of each informer that is wanted, and the names of all.
+// Recorded returns the first request of each informer that is wanted, and the names of all. Of
+// those that one process had of one scope it is the one that began last: the others were given
+// the same, or came before it.
 func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
+	begun := map[recorded]bool{}
 	for _, q := range file.Requests {
-		what := InformerOf(q)
-		if !slices.Contains(has, what) {
-			has = append(has, what)
+		one := recordedOf(q)
+		if !slices.Contains(has, one.name) {
+			has = append(has, one.name)
 		}
-		if wanted(q) && !slices.ContainsFunc(found, func(o *recording.Request) bool { return InformerOf(o) == what }) {
+		if begun[one] || !wanted(q) {
+			continue
+		}
+		begun[one] = true
+		at := slices.IndexFunc(found, func(o *recording.Request) bool { return InformerOf(o) == one.name })
+		switch {
+		case at < 0:
 			found = append(found, q)
+		case q.Informer != 0: // which is an informer for certain
+			found[at] = q
 		}
 	}
 	slices.Sort(has) // they began at the same time, in any order
@@ -33,6 +45,32 @@ func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 		return nil, nil, exit.Usage("%s has nothing of that; it has: %s", file.Path, strings.Join(has, "; "))
 	}
 	return found, has, nil
+}
+
+// recorded is an informer of a recording.
+type recorded struct {
+	name   string
+	number uint64
+}
+
+func recordedOf(q *recording.Request) recorded { return recorded{InformerOf(q), q.Informer} }
+
+// Only are the requests of the informers that sent these.
+func Only(first ...*recording.Request) func(*recording.Request) bool {
+	played := map[recorded]bool{}
+	for _, q := range first {
+		played[recordedOf(q)] = true
+	}
+	return func(q *recording.Request) bool { return played[recordedOf(q)] }
+}
+
+// Protobuf reports whether the informer that sent a request was given protobuf, perhaps after
+// errors in another form.
+func Protobuf(file *recording.File, q *recording.Request) bool {
+	of := Only(q)
+	return slices.ContainsFunc(file.Requests, func(o *recording.Request) bool {
+		return of(o) && strings.Contains(o.Answer.ContentType, wire.MediaProtobuf)
+	})
 }
 
 // IsOf reports whether a TYPE means a resource. A recording has no discovery: other names than

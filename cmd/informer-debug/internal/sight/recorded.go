@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +20,6 @@ import (
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/rest/discovery"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 // openRecording starts the informers of a recording.
@@ -59,7 +59,7 @@ func (v *Sight) again(ctx context.Context, q *recording.Request, recorder *fligh
 	switch {
 	case q.MetadataOnly():
 		o.Informer = sharedinformer.New(cluster.Source[*metav1.PartialObjectMetadata](at), opts)
-	case strings.Contains(q.Answer.ContentType, wire.MediaProtobuf):
+	case v.Played.Protobuf(q):
 		o.Informer = sharedinformer.New(cluster.Source[object.Object](at), opts)
 	default:
 		o.Informer = sharedinformer.New(cluster.Source[*unstructured.Unstructured](at), opts)
@@ -84,13 +84,33 @@ func (v *Sight) RecordedAs(types string) (all []Own, err error) {
 	return all, nil
 }
 
-// waitRecorded waits until the recording is over, and the caches have all of it.
+// waitRecorded waits until the recording is over, and the caches have all of it, or until one of
+// the informers has failed.
 func (v *Sight) waitRecorded(ctx context.Context) error {
-	if err := v.Played.Over(ctx); err != nil {
+	playing, fail := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer fail(nil)
+	for _, o := range v.Informers {
+		watching.Go(func() {
+			select {
+			case err := <-o.Failed:
+				o.Failed <- err
+				if err != nil {
+					fail(err)
+				}
+			case <-playing.Done():
+			}
+		})
+	}
+	if err := v.Played.Over(playing); err != nil {
+		if failed := context.Cause(playing); failed != nil && ctx.Err() == nil {
+			return failed
+		}
 		return err
 	}
 	for _, o := range v.Informers {
-		if err := playback.Settled(ctx, o.Status); err != nil {
+		if err := playback.Settled(playing, o.Status); err != nil {
 			return err
 		}
 	}

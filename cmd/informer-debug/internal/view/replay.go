@@ -21,7 +21,6 @@ import (
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/scheme"
 	"github.com/millrace-dev/millrace/sharedinformer"
-	"github.com/millrace-dev/millrace/wire"
 )
 
 var errPlayed = errors.New("the recording is over")
@@ -77,9 +76,9 @@ func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file 
 		return err
 	}
 	c := terminal.NewConsole(s, flags.Verbose)
-	requests := 0
+	played, requests := playback.Only(first), 0
 	for _, q := range file.Requests {
-		if playback.InformerOf(q) == playback.InformerOf(first) {
+		if played(q) {
 			requests++
 		}
 	}
@@ -94,7 +93,7 @@ func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file 
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	replay := file.Replay(recording.ReplayOptions{Speed: f.Times, From: first.At})
+	replay := file.Replay(recording.ReplayOptions{Speed: f.Times, From: first.At, Only: played})
 	client, err := rest.NewClient(&config.Config{Replay: replay, Logger: c.Logger()}, scheme.New())
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
@@ -111,7 +110,7 @@ func runReplay(ctx context.Context, s terminal.Streams, f *playback.Speed, file 
 	switch {
 	case first.MetadataOnly():
 		return show[*metav1.PartialObjectMetadata](ctx, v)
-	case strings.Contains(first.Answer.ContentType, wire.MediaProtobuf):
+	case playback.Protobuf(file, first):
 		return show[object.Object](ctx, v)
 	}
 	return show[*unstructured.Unstructured](ctx, v)
