@@ -91,7 +91,7 @@ func (p *Process) choose(q query) (one, error) {
 		switch {
 		case name != "" && !flight.Names(name, resource), typ != "" && typ != i.status.Type, q.values["cluster"] != nil && cluster != i.cluster:
 		default:
-			if found = append(found, i); name != "" && name == resource {
+			if found = append(found, i); name != "" && flight.NamesWhole(name, resource) {
 				exact = append(exact, i)
 			}
 		}

@@ -41,6 +41,7 @@ const (
 	NoInformer   Cause = "no informer"       // nothing is cached here
 	Unsynced     Cause = "unsynced"          // the initial list is missing
 	WatchFails   Cause = "watch fails"       // changes do not arrive
+	WatchSilent  Cause = "watch silent"      // for so long that changes may not arrive
 	NotCached    Cause = "not cached"        // no cache has it
 	Queued       Cause = "queued"            // changes wait for the cache
 	HandlerLags  Cause = "handler lags"      // changes wait for a handler
@@ -98,7 +99,7 @@ func (p *Process) why(q query) (*Why, error) {
 // the first on the way first, and behind it what merely is so.
 func rank(c Cause) int {
 	return slices.Index([]Cause{
-		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
+		NotLeading, HandedOver, Elsewhere, Unowned, NotRunning, Unsynced, WatchFails, WatchSilent, Running, ParkedForRV, BackingOff, Waiting, Queued, HandlerLags,
 		NotCached, NotAsked, Scheduled, Reconciled, Owned, NoInformer, NoController, Unknown,
 	}, c)
 }
@@ -211,7 +212,7 @@ func (i *inquiry) missing(meant []one) {
 	var complete []string
 	for _, each := range meant {
 		if s := each.status; s.Synced && each.view != nil {
-			complete = append(complete, fmt.Sprintf("%s (%d objects, complete up to version %s)", describe(each), s.Objects, s.RV))
+			complete = append(complete, fmt.Sprintf("%s (%d objects, complete up to version %s%s)", describe(each), s.Objects, s.RV, namespacesOf(s)))
 		}
 	}
 	const most = 10
@@ -223,6 +224,29 @@ func (i *inquiry) missing(meant []one) {
 	}
 }
 
+// namespacesOf names the namespaces that are watched one by one, where there are several.
+func namespacesOf(s sharedinformer.Status) string {
+	if len(s.Namespaces) < 2 {
+		return ""
+	}
+	const most = 10
+	var names []string
+	for _, each := range s.Namespaces {
+		if _, namespace, ok := strings.Cut(each.Resource, " in namespace "); ok && len(names) < most {
+			namespace, _, _ = strings.Cut(namespace, " ")
+			names = append(names, namespace)
+		}
+	}
+	if more := len(s.Namespaces) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return ", of the namespaces " + strings.Join(names, ", ")
+}
+
+// longSilent is for how long a watch that lives may bring nothing: the API server sends a bookmark
+// about once a minute.
+const longSilent = 2 * time.Minute
+
 // arriving tells whether changes reach the cache.
 func (i *inquiry) arriving(of one) {
 	s, name := of.status, describe(of)
@@ -232,9 +256,19 @@ func (i *inquiry) arriving(of one) {
 	if s.Synced && s.Reflector.Attempts > 0 {
 		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s.", name, s.Reflector.State, because(s.Reflector), s.RV)
 	}
+	if silence := s.Reflector.Silence(i.now); s.Synced && s.Reflector.Attempts == 0 && silence >= longSilent {
+		i.say(WatchSilent, "Nothing has come by the watch of %s for %s, %s. The cache is as of version %s; informer-debug check compares it with the server.", name, short(silence), bookmarks(s.Reflector), s.RV)
+	}
 	if s.QueueDepth > 0 && s.QueueAge > time.Second {
 		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: an index function is slow, or the machine is.", s.QueueDepth, name, short(s.QueueAge))
 	}
+}
+
+func bookmarks(s reflector.Status) string {
+	if s.Bookmarks == 0 {
+		return "nor any bookmark ever: the server may send none, and then nobody can tell whether the watch lives"
+	}
+	return "not even a bookmark: it may be dead"
 }
 
 func because(s reflector.Status) string {

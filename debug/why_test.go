@@ -174,6 +174,13 @@ func TestWhy(t *testing.T) {
 			happen: func(p *puzzle) { put("p")(p); p.Server.Down(); p.Settle(30 * time.Second) }, want: debug.WatchFails,
 			text: `^Changes of pods \(\*v1\.Pod\) do not arrive: \w+: .+ \(\d+ times, since .+ ago\)\. The cache is as of version \d+\.$`,
 		},
+		"silent watch": {
+			prepare: func(p *puzzle) {
+				p.Server.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.NoBookmarks{}}})
+			},
+			happen: func(p *puzzle) { put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchSilent,
+			text: `^Nothing has come by the watch of pods \(\*v1\.Pod\) for 3m\d*s?, nor any bookmark ever: .+ The cache is as of version \d+; informer-debug check compares it with the server\.$`,
+		},
 		"handler blocks": {
 			prepare: func(p *puzzle) {
 				p.pods.AddHandlerWith(sharedinformer.HandlerFuncs[*corev1.Pod]{Add: func(ctx context.Context, _ *corev1.Pod, _ bool) error {

@@ -19,7 +19,7 @@ var hooks = []struct {
 	{"returns", func() error { return nil }, ""},
 	{"fails", func() error { return errors.New("no") }, "no"},
 	{"panics", func() error { panic("oh") }, "hook panicked: oh"},
-	{"panics with nil", func() error { panic(nil) }, "hook panicked: panic called with nil argument"},
+	{"panics with nil", func() error { panic(nil) }, "hook panicked: " + new(runtime.PanicNilError).Error()},
 	{"exits", func() error { runtime.Goexit(); return nil }, "hook called runtime.Goexit, as FailNow of a test does"},
 }
 

@@ -5,7 +5,8 @@ import "strings"
 // Names reports whether text, which a person has written, means the informer of that name:
 // it is the whole name, or the resource that the name begins with, such as pods of "pods in
 // namespace shop", or deployments of "deployments.apps". The resource may be in the singular,
-// and one of Kubernetes itself may be called by its short name, such as po or deploy.
+// and one of Kubernetes itself may be called by its short name, such as po or deploy. An informer
+// that waits for its definition is called by its kind, such as CronTab; crontabs means it, too.
 func Names(text, informer string) bool {
 	if begins(informer, text) {
 		return true
@@ -14,18 +15,40 @@ func Names(text, informer string) bool {
 		return false
 	}
 	word, group, _ := strings.Cut(text, ".")
+	resource, rest := resourceIn(informer)
+	if !means(word, resource) {
+		return false
+	}
+	return group == "" || len(rest) > 1 && rest[0] == '.' && begins(rest[1:], group)
+}
+
+// NamesWhole reports whether text means that informer and none whose name is longer: it is the
+// whole name, or another word for all of it.
+func NamesWhole(text, informer string) bool {
+	resource, rest := resourceIn(informer)
+	return text == informer || rest == "" && means(text, resource)
+}
+
+// resourceIn divides the name of an informer behind the resource.
+func resourceIn(informer string) (resource, rest string) {
 	end := strings.IndexAny(informer, " .")
 	if end < 0 {
 		end = len(informer)
 	}
-	resource, rest := informer[:end], informer[end:]
+	return informer[:end], informer[end:]
+}
+
+// means reports whether a word is the singular or the short name of a resource, or another word
+// for a kind.
+func means(word, resource string) bool {
 	if word == "" || resource == "" {
 		return false
 	}
-	if !singular(word, resource) && shortNames[word] != resource {
-		return false
+	kind := strings.ToLower(resource)
+	if kind != resource && (word == kind || singular(kind, word)) {
+		return true
 	}
-	return group == "" || len(rest) > 1 && rest[0] == '.' && begins(rest[1:], group)
+	return singular(word, resource) || shortNames[word] == resource
 }
 
 // begins reports whether a name begins with a whole word, or with some.

@@ -131,6 +131,7 @@ func (r *Reflector[T]) replace(items []T, rv string, began time.Time, phase fail
 		return &failure.Failure{Phase: phase, Err: fmt.Errorf("a list at %s after %s: %w", rv, r.rv, ErrWentBack)}
 	}
 	now := time.Now()
+	r.answeredAt(now)
 	resumed := r.earlier != nil && !r.earlier.spent
 	r.update(func(s *Status) { s.Resumed = resumed }) // before anybody has it and asks
 	r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Replaced, Items: items, Anew: r.anew, RV: rv, Part: r.part(rv), Received: began, Decoded: now, Queued: now})

@@ -152,8 +152,7 @@ func (r *Reflector[T]) pass(e wire.Event[T]) *failure.Failure {
 	case e.Type != watch.Added && e.Type != watch.Modified && e.Type != watch.Deleted:
 		return unknownEvent(e.Type)
 	}
-	r.heard++
-	r.last = p.RV
+	r.hear(p.RV, e.Received)
 	d := deltafifo.Delta[T]{
 		Type: deltafifo.Passed, Key: p.Key, Received: e.Received, Decoded: e.Decoded,
 		Part: &deltafifo.Part{Away: []object.Version{*p}, Gone: e.Type == watch.Deleted},

@@ -54,6 +54,7 @@ type Reflector[T object.Head] struct {
 	losing   *failure.Failure                // what lost was when the list in progress began; Run's own
 	endWatch atomic.Pointer[func(error)]     // nil while there is no watch that could be ended
 
+	heardAt   atomic.Int64                    // Status.Heard, in nanoseconds since 1970; 0 is never
 	asking    atomic.Pointer[source.Progress] // of the request that has not been answered
 	unordered atomic.Bool                     // the consumer took a late change
 
@@ -106,6 +107,9 @@ func (r *Reflector[T]) Status() Status {
 	defer r.mu.Unlock()
 	s := r.status
 	s.Resource, s.Waiting = name, waiting
+	if at := r.heardAt.Load(); at != 0 {
+		s.Heard = time.Unix(0, at)
+	}
 	if s.over(time.Now(), r.pace.served()) {
 		s.Attempts = 0
 	}

@@ -79,6 +79,7 @@ type Status struct {
 	State    State     // where it is
 	Since    time.Time // when it came there
 	RetryAt  time.Time // in BackingOff, when it goes on; zero otherwise
+	Heard    time.Time // when the server was last heard: an answer, a change or a bookmark; zero before the first
 	Waiting  string    // what a request without an answer waits for, from the first second on: "no answer from HOST for 10s (TLS handshake)"; empty otherwise
 
 	RV       string           // the last resource version that is queued; empty before the first list
@@ -102,6 +103,16 @@ type Status struct {
 	// resource versions do not grow over all objects, so that nobody can tell up to
 	// where the cache is complete: RV and waiting for one mean little (see Settle).
 	Unordered bool
+}
+
+// Silence is for how long the watch has brought nothing, 0 where none is open. The API server
+// sends a bookmark every minute (KEP-956): after two without anything the watch may be dead, and
+// the cache stale, though no request has failed.
+func (s Status) Silence(now time.Time) time.Duration {
+	if s.State != Watching || s.Heard.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(s.Heard))
 }
 
 // NotServed reports whether the last that was heard is that the server does not serve

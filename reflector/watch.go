@@ -145,6 +145,7 @@ func (r *Reflector[T]) follow(ctx context.Context, opts metav1.ListOptions, init
 	if err != nil {
 		return r.watchFailed(ctx, failure.PhaseWatchOpen, err)
 	}
+	r.answeredAt(time.Now())
 	lifetime = r.opts.recalled(&r.pace.recall, lifetime) + margin
 	if initial == nil {
 		dog.expect(lifetime-time.Since(opened), ErrStalled)
@@ -216,6 +217,21 @@ func (r *Reflector[T]) watchFailed(ctx context.Context, phase failure.Phase, err
 	return next, failed(ctx, phase, err)
 }
 
+// hear notes that a watch has brought a change or a bookmark.
+func (r *Reflector[T]) hear(rv string, at time.Time) {
+	r.heard++
+	r.last = rv
+	r.answeredAt(at)
+}
+
+// answeredAt notes when the server was heard. A source of other than the wire may not say.
+func (r *Reflector[T]) answeredAt(at time.Time) {
+	if at.IsZero() {
+		at = time.Now()
+	}
+	r.heardAt.Store(at.UnixNano())
+}
+
 // accepted ends a series of failures to come this far. One of reading or
 // decoding ends only with a change that was read.
 func (r *Reflector[T]) accepted() {
@@ -275,8 +291,7 @@ func (r *Reflector[T]) apply(e wire.Event[T]) *failure.Failure {
 	default:
 		return unknownEvent(e.Type)
 	}
-	r.heard++
-	r.last = rv
+	r.hear(rv, e.Received)
 	if d.Late = !r.ahead(rv); d.Late {
 		r.queue.Add(d)
 		return nil
@@ -300,8 +315,7 @@ func (r *Reflector[T]) bookmark(rv string, e wire.Event[T]) *failure.Failure {
 		r.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Bookmark, RV: rv, Received: e.Received, Decoded: e.Decoded})
 		r.rv = rv
 	}
-	r.heard++
-	r.last = rv
+	r.hear(rv, e.Received)
 	r.update(func(s *Status) {
 		s.RV, s.Attempts = rv, 0
 		s.Bookmarks++

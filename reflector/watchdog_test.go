@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"log/slog"
 	"testing"
@@ -254,5 +255,36 @@ func TestAWatchThatServesEndsASeriesOfFailures(t *testing.T) {
 		require.EqualValues(t, 3, r.Status().Failures)
 		cancel()
 		require.NoError(t, <-ended)
+	})
+}
+
+// How long a watch is silent shows while it is open, from the last that it brought.
+func TestStatusSaysHowLongAWatchIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		s := &script{lists: []answer{{rv: "10"}}, watches: []answer{
+			{events: []wire.Event[partial]{change(watch.Modified, "a", 11)}, broken: io.ErrUnexpectedEOF, after: time.Minute},
+			{events: []wire.Event[partial]{change(watch.Bookmark, "", 12)}, block: true},
+		}}
+		r := New(s, deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+		require.Zero(t, r.Status().Heard)
+		require.Zero(t, r.Status().Silence(time.Now()))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(30 * time.Second)
+		require.Equal(t, 30*time.Second, r.Status().Silence(time.Now()))
+		time.Sleep(30*time.Second + time.Millisecond)
+		require.Equal(t, BackingOff, r.Status().State)
+		require.Zero(t, r.Status().Silence(time.Now()), "no watch is open")
+		require.True(t, began.Equal(r.Status().Heard))
+		time.Sleep(time.Minute)
+		again := r.Status().Heard
+		require.True(t, again.After(began.Add(time.Minute)), "the next watch was accepted")
+		time.Sleep(time.Minute)
+		require.Equal(t, time.Since(again), r.Status().Silence(time.Now()))
+		cancel()
+		require.NoError(t, <-ended)
+		require.Zero(t, r.Status().Silence(time.Now()))
 	})
 }

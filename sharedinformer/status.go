@@ -130,6 +130,9 @@ func together(a, b reflector.Status) reflector.Status {
 	worst.Lists, worst.Relists, worst.Watches = a.Lists+b.Lists, a.Relists+b.Relists, a.Watches+b.Watches
 	worst.Events, worst.Bookmarks, worst.Duplicates = a.Events+b.Events, a.Bookmarks+b.Bookmarks, a.Duplicates+b.Duplicates
 	worst.Failures, worst.Passed = a.Failures+b.Failures, a.Passed+b.Passed
+	if worst.Heard = a.Heard; b.Heard.Before(a.Heard) {
+		worst.Heard = b.Heard
+	}
 	worst.Unordered = a.Unordered || b.Unordered
 	worst.Resumed = a.Resumed && b.Resumed
 	return worst

@@ -2,7 +2,11 @@
 import { clock, count, keyText, time } from './dom.js';
 import { controllerKey, informerKey, informerName } from './feed.js';
 
-const ago = (status, at) => time((Date.parse(status.at) - Date.parse(at)) / 1000) + ' ago';
+// What informer-debug doctor finds worth a look, in seconds.
+const longBehind = 10, longRunning = 60, longWaiting = 60, longSilent = 120;
+
+const since = (status, at) => (Date.parse(status.at) - Date.parse(at)) / 1000;
+const ago = (status, at) => time(since(status, at)) + ' ago';
 
 const said = (status, f) => `${f.phase ? f.phase + ': ' : ''}${f.key?.name ? keyText(f.key) + ': ' : ''}${f.err} (${f.attempts > 1 ? count(f.attempts) + ' times, ' : ''}last ${ago(status, f.last)})`;
 
@@ -10,22 +14,24 @@ const said = (status, f) => `${f.phase ? f.phase + ': ' : ''}${f.key?.name ? key
 function ofReflector(status, r) {
   const all = [];
   if (r.attempts > 0 && r.failure) {
-    const retry = r.retryAt ? `; it tries again in ${time(Math.max(0, (Date.parse(r.retryAt) - Date.parse(status.at)) / 1000))}` : '';
+    const retry = r.retryAt ? `; it tries again in ${time(Math.max(0, -since(status, r.retryAt)))}` : '';
     all.push(`${r.state}: ${said(status, r.failure)}${retry}`);
   }
   if (r.waiting) all.push(r.waiting);
+  const silent = r.state === 'Watching' && r.heard ? since(status, r.heard) : 0;
+  if (silent > longSilent) all.push(`nothing has come by its watch for ${time(silent)}, ${r.bookmarks > 0 ? 'not even a bookmark: it may be dead' : 'nor any bookmark ever: nobody can tell whether it lives'}`);
   if (r.unordered) all.push('resource versions do not grow over all objects, so nobody can tell up to where the cache is complete');
   return all;
 }
 
 export function ofInformer(status, i) {
   const all = (i.namespaces?.length ? i.namespaces : [i.reflector]).flatMap(r => ofReflector(status, r));
-  if (!i.synced && !all.length && i.reflector.state !== undefined) all.push(`no initial list yet: ${i.reflector.state} for ${time((Date.parse(status.at) - Date.parse(i.reflector.since)) / 1000)}`);
+  if (!i.synced && !all.length && i.reflector.state !== undefined) all.push(`no initial list yet: ${i.reflector.state} for ${time(since(status, i.reflector.since))}`);
   if (i.failure) all.push(said(status, i.failure));
-  if (i.queueAgeSeconds > 1) all.push(`${count(i.queueDepth)} changes wait for the cache, the oldest for ${time(i.queueAgeSeconds)}`);
+  if (i.queueAgeSeconds > longBehind) all.push(`${count(i.queueDepth)} changes wait for the cache, the oldest for ${time(i.queueAgeSeconds)}`);
   if (i.packed?.damaged > 0) all.push(`${count(i.packed.damaged)} packed objects are damaged: the memory of the machine is broken`);
   for (const d of i.handlers ?? []) {
-    if (d.behindSeconds > 1) all.push(`handler ${d.name} is ${time(d.behindSeconds)} behind, with ${count(d.pending)} events to hear`);
+    if (d.behindSeconds > longBehind) all.push(`handler ${d.name} is ${time(d.behindSeconds)} behind, with ${count(d.pending)} events to hear`);
     if (d.failure && d.panics + d.errors > 0) all.push(`handler ${d.name} failed ${count(d.panics + d.errors)} times: ${said(status, d.failure)}`);
   }
   return all;
@@ -39,8 +45,8 @@ export function ofController(status, c) {
     if (s.failure) all.push(`source ${s.name} failed ${count(s.failures)} times: ${s.failure}`);
   }
   const q = c.queue ?? {};
-  if (q.longestRunningSeconds > 10) all.push(`a worker has been with one key for ${time(q.longestRunningSeconds)}`);
-  if (q.oldestWaitingSeconds > 10) all.push(`${count(q.waiting)} keys wait for a worker, the oldest for ${time(q.oldestWaitingSeconds)}`);
+  if (q.longestRunningSeconds > longRunning) all.push(`a worker has been with one key for ${time(q.longestRunningSeconds)}`);
+  if (q.oldestWaitingSeconds > longWaiting) all.push(`${count(q.waiting)} keys wait for a worker, the oldest for ${time(q.oldestWaitingSeconds)}`);
   if (q.hookFailure) all.push(q.hookFailure);
   if (c.failure && Date.parse(status.at) - Date.parse(c.failure.last) < 300000) {
     const f = c.failure;

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,7 +16,7 @@ import (
 type pod struct {
 	namespace string // empty for that of the flags, or of the kubeconfig
 	name      string
-	port      string // a number, or the name of one
+	port      string // a number: the API server's proxy knows no names of them
 }
 
 // InPod reports whether --attach names a pod, and not an address.
@@ -37,6 +38,9 @@ func podOf(to string) (p pod, err error) {
 	lacking := len(names) != 1 || p.name == "" || strings.HasPrefix(rest, "/") || strings.ContainsAny(rest+p.port, "?#%") || strings.Contains(p.port, "/")
 	if lacking || p.namespace != "" && len(validation.IsDNS1123Label(p.namespace)) > 0 {
 		return pod{}, exit.Usage("--attach %q: want %s", to, podForm)
+	}
+	if number, err := strconv.ParseUint(p.port, 10, 16); err != nil || number == 0 {
+		return pod{}, exit.Usage("--attach %q: the port is %q, and no number from 1 to 65535", to, p.port)
 	}
 	return p, nil
 }

@@ -110,6 +110,14 @@ func (c *comparison) run(ctx context.Context) (*compared, error) {
 	}
 	result := &compared{Informer: c.which.Informer, Cluster: c.which.Cluster, Objects: len(list.objects), RV: list.rv}
 	result.Doubt = doubt(before, list)
+	first := list
+	defer func() { // what came after the first list is on the server, too
+		for _, d := range result.Differences {
+			if _, known := first.objects[d.Key]; !known && d.Kind != kindGhost {
+				result.Objects++
+			}
+		}
+	}()
 	var kinds map[object.Key]string // of the round before
 	for {
 		suspects, err := c.suspects(ctx, list)
@@ -209,6 +217,8 @@ func (c *comparison) behind(list *served) string {
 		text = "the informer has no whole initial list: " + s.Reflector.Missing().Error()
 	case s.Reflector.Attempts > 0:
 		text += ": " + s.Reflector.Missing().Error()
+	case s.Reflector.Silence(time.Now()) >= sight.LongSilent:
+		text += ": " + sight.Trouble(s, time.Now())
 	case s.Reflector.State == reflector.Watching:
 		text += ": no bookmark has come so far; a server sends one about once a minute"
 	}

@@ -223,13 +223,17 @@ func (d *description) verdict() string {
 		if object.ReachedRV(upTo, rv) {
 			return "the cache is complete up to version " + upTo + ", and should have it: see informer-debug check"
 		}
-		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change is on its way" + sight.Trouble(d.informer)
+		late := "is on its way"
+		if trouble := sight.Trouble(d.informer, d.status.At); trouble != "" {
+			late = "has not come: " + trouble
+		}
+		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change " + late
 	}
 	switch {
 	case d.cached == nil:
 		return fmt.Sprintf("%s is on the server and not in the cache, for a selector or because %s.", d.called, way(d.served.GetResourceVersion()))
 	case d.served == nil:
-		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", d.called, terminal.OrDash(upTo), sight.Trouble(d.informer))
+		return fmt.Sprintf("%s is in the cache, complete up to version %s, and not on the server%s.", d.called, terminal.OrDash(upTo), sight.AndTrouble(d.informer, d.status.At))
 	}
 	has, is := d.cached.Head, d.served
 	switch rv := is.GetResourceVersion(); {

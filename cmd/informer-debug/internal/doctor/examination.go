@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
@@ -60,7 +61,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	}
 	for n := range status.Informers {
 		i := &status.Informers[n]
-		x.informer(i)
+		x.informer(i, status.At)
 		x.relists(before, i, period, status.Process.Uptime)
 		if err := x.indexes(ctx, i); err != nil {
 			return err
@@ -114,13 +115,15 @@ func (x *examination) relists(before *debug.Status, i *debug.Informer, period, u
 }
 
 // informer looks at one informer and its handlers.
-func (x *examination) informer(i *debug.Informer) {
+func (x *examination) informer(i *debug.Informer, now time.Time) {
 	name := i.Reflector.Resource
 	switch r := i.Reflector; {
 	case !i.Synced:
 		x.add(levelProblem, name, "", "has no whole initial list: %s", missing(r))
 	case r.Attempts > 0:
 		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s", terminal.OrDash(i.RV), missing(r))
+	case sight.Trouble(i, now) != "":
+		x.add(levelWarning, name, x.command("check")+" compares the cache with the server", "%s; %d objects, complete up to version %s", sight.Trouble(i, now), i.Objects, terminal.OrDash(i.RV))
 	default:
 		x.add(levelOK, name, "", "%s, %d objects, complete up to version %s", r.State, i.Objects, terminal.OrDash(i.RV))
 	}
@@ -136,7 +139,7 @@ func (x *examination) informer(i *debug.Informer) {
 	for _, h := range i.Handlers {
 		about := name + ", handler " + h.Name + " (" + h.Place + ")"
 		if h.Behind >= longBehind {
-			x.add(levelWarning, about, "make it only add to a queue, or coalesce", "is %s behind, with %d events to hear; its longest call took %s", terminal.Duration(h.Behind), h.Pending, terminal.Duration(h.Slowest))
+			x.add(levelWarning, about, "make it only add to a queue, or coalesce", "is %s behind, with %d events to hear; its longest call takes or took %s", terminal.Duration(h.Behind), h.Pending, terminal.Duration(h.Slowest))
 		}
 		if h.Panics > 0 {
 			x.add(levelProblem, about, "the log has its stack", "panicked %s%s", terminal.Times(h.Panics), last(h.Failure))
@@ -246,10 +249,16 @@ func (x *examination) keys(name string, keys *debug.Keys) {
 
 // askWhy is the command that asks why about a key.
 func (x *examination) askWhy(key string) string {
-	command := "informer-debug why " + key
+	verb := "why " + key
 	if namespace, name, ok := strings.Cut(key, "/"); ok {
-		command = "informer-debug why " + name + " -n " + namespace
+		verb = "why " + name + " -n " + namespace
 	}
+	return x.command(verb)
+}
+
+// command is a command about the process.
+func (x *examination) command(verb string) string {
+	command := "informer-debug " + verb
 	if x.to != "" {
 		command += " --attach " + x.to
 	}

@@ -61,10 +61,39 @@ func (g *getter) objects(ctx context.Context, types, name string) error {
 	if len(slices.Concat(groups...)) == 0 {
 		g.noteNothing(ctx, types)
 	}
+	g.noteTrouble(ctx, types)
 	if err := g.sort(groups); err != nil {
 		return err
 	}
 	return exit.Unwritten(g.print(ctx, groups, name != ""))
+}
+
+// noteTrouble says of a process why the objects may not be what the server has.
+func (g *getter) noteTrouble(ctx context.Context, types string) {
+	if g.sight.Flags.To == "" {
+		return
+	}
+	status, err := g.sight.Process.Status(ctx)
+	if err != nil {
+		return // what there was is shown
+	}
+	informers, err := sight.Choose(status.Informers, types, true)
+	if err != nil {
+		return
+	}
+	for n := range informers {
+		i := &informers[n]
+		if i.Cluster != g.cluster && g.cluster != "" {
+			continue
+		}
+		name := i.Reflector.Resource
+		switch trouble := sight.Trouble(i, status.At); {
+		case !i.Synced:
+			g.console.Trouble(time.Now(), "%-12s  %s has no whole initial list: %v", "incomplete", name, i.Reflector.Missing())
+		case trouble != "":
+			g.console.Trouble(time.Now(), "%-12s  %s is as of version %s: %s", "stale", name, terminal.OrDash(i.RV), trouble)
+		}
+	}
 }
 
 // noteWithheld says what of the objects is not shown.
@@ -82,7 +111,11 @@ func (g *getter) noteWithheld(groups []group) {
 
 // noteNothing says that there is nothing, and why that may be.
 func (g *getter) noteNothing(ctx context.Context, types string) {
-	g.console.State(time.Now(), "%-12s  no %s are in the cache", "nothing", types)
+	where := "the cache"
+	if ns := g.sight.Flags.Namespace; ns != "" {
+		where += " of namespace " + ns
+	}
+	g.console.State(time.Now(), "%-12s  no %s are in %s", "nothing", types, where)
 	for _, o := range g.sight.Informers {
 		if o.Target.Namespace != "" && g.sight.Played == nil {
 			o.Target.DoubtNamespace(ctx, g.console)

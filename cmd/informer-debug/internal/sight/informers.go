@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -46,7 +48,7 @@ func Choose(all []debug.Informer, types string, attached bool) (found []debug.In
 // Named returns the informers of that name, or else those that it may mean.
 func Named(all []debug.Informer, name string) (found []debug.Informer) {
 	for _, i := range all {
-		if i.Reflector.Resource == name {
+		if flight.NamesWhole(name, i.Reflector.Resource) {
 			found = append(found, i)
 		}
 	}
@@ -70,12 +72,30 @@ func Several(name string, found []debug.Informer) error {
 	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(names, "; "))
 }
 
-// Trouble is what keeps an informer from its changes; empty if nothing does.
-func Trouble(i *debug.Informer) string {
-	if i.Reflector.Attempts == 0 {
-		return ""
+// LongSilent is for how long a watch that lives may bring nothing: a server sends a bookmark about
+// once a minute.
+const LongSilent = 2 * time.Minute
+
+// Trouble is what keeps an informer from its changes, as of now; empty if nothing does.
+func Trouble(i *debug.Informer, now time.Time) string {
+	r := &i.Reflector
+	switch silence := r.Silence(now); {
+	case r.Attempts > 0:
+		return "no changes arrive: " + r.Missing().Error()
+	case silence >= LongSilent && r.Bookmarks > 0:
+		return fmt.Sprintf("nothing has come by its watch for %s, not even a bookmark: it may be dead, and the cache stale", terminal.Duration(silence))
+	case silence >= LongSilent:
+		return fmt.Sprintf("nothing has come by its watch for %s, nor any bookmark ever: the server may send none, and then nobody can tell whether it lives", terminal.Duration(silence))
 	}
-	return ", and no changes arrive: " + i.Reflector.Missing().Error()
+	return ""
+}
+
+// AndTrouble is that as the end of a sentence.
+func AndTrouble(i *debug.Informer, now time.Time) string {
+	if text := Trouble(i, now); text != "" {
+		return ", and " + text
+	}
+	return ""
 }
 
 // Newer reports whether a is known to be newer than b.

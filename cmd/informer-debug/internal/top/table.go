@@ -39,9 +39,19 @@ type table struct {
 	note    string // said of all of it
 }
 
-// order sorts rows by a column; -1 leaves them as they are. Equal ones keep their order.
+// order sorts rows by a column; -1 has those in trouble first, as they may be below what fits on the
+// screen. Equal ones keep their order.
 func (t *table) order(by int, reverse bool) {
 	if by < 0 || by >= len(t.columns) {
+		slices.SortStableFunc(t.rows, func(a, b row) int {
+			switch {
+			case a.trouble && !b.trouble:
+				return -1
+			case b.trouble && !a.trouble:
+				return 1
+			}
+			return 0
+		})
 		return
 	}
 	slices.SortStableFunc(t.rows, func(a, b row) int {

@@ -83,7 +83,7 @@ func (f *follower) run(ctx context.Context) error {
 	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s: %w", called, attach.ErrEnded)}
 }
 
-// begin says what is followed. That nothing is called so is no failure: an informer may yet come.
+// begin says what is followed.
 func (f *follower) begin(ctx context.Context, process *debug.Client, called string) error {
 	status, err := process.Status(ctx)
 	if err != nil {
@@ -102,8 +102,7 @@ func (f *follower) begin(ctx context.Context, process *debug.Client, called stri
 	names = slices.Compact(names)
 	c := terminal.NewConsole(f.Streams, false)
 	if !slices.ContainsFunc(names, func(name string) bool { return flight.Names(f.typ, name) }) {
-		c.Trouble(time.Now(), "%-12s  no informer is called %q; there are: %s", "attached", f.typ, terminal.OrDash(strings.Join(names, "; ")))
-		return nil
+		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("no informer is called %q; there are: %s", f.typ, terminal.OrDash(strings.Join(names, "; ")))}
 	}
 	c.State(time.Now(), "%-12s  to %s, which tells what happens from now on", "attached", called)
 	return f.doubtNamespace(ctx, process, called, c)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/attach"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/cluster"
@@ -123,7 +124,7 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 	}
 	switch behind := i.QueueAge; w.condition.kind {
 	case forRV:
-		return object.ReachedRV(i.RV, w.condition.rv), fmt.Sprintf("the cache is complete up to version %s%s", terminal.OrDash(i.RV), sight.Trouble(i))
+		return object.ReachedRV(i.RV, w.condition.rv), fmt.Sprintf("the cache is complete up to version %s%s", terminal.OrDash(i.RV), sight.AndTrouble(i, time.Now()))
 	case forLag:
 		whose := "the queue of changes"
 		for _, h := range i.Handlers {
@@ -131,7 +132,7 @@ func (w *waiter) informerIs(i *debug.Informer) (bool, string) {
 				behind, whose = h.Behind, "handler "+h.Name
 			}
 		}
-		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, terminal.Duration(behind), sight.Trouble(i))
+		return behind < w.condition.lag && i.Reflector.Attempts == 0, fmt.Sprintf("%s is %s behind%s", whose, terminal.Duration(behind), sight.AndTrouble(i, time.Now()))
 	}
 	return true, fmt.Sprintf("%d objects are in the cache, complete up to version %s", i.Objects, terminal.OrDash(i.RV))
 }
@@ -164,7 +165,7 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 	if s.name != "" {
 		ok, text, err := w.objectIs(ctx, s, object.Key{Namespace: s.namespace, Name: s.name})
 		if !ok {
-			text += sight.Trouble(i)
+			text += sight.AndTrouble(i, time.Now())
 		}
 		return ok, text, err
 	}
@@ -187,7 +188,7 @@ func (w *waiter) objectsAre(ctx context.Context, s *subject, i *debug.Informer) 
 			return false, "", err
 		}
 	}
-	there := fmt.Sprintf("%d objects are in the cache%s", len(keys), sight.Trouble(i))
+	there := fmt.Sprintf("%d objects are in the cache%s", len(keys), sight.AndTrouble(i, time.Now()))
 	switch {
 	case w.condition.kind == forCreate:
 		return len(keys) > 0, there, nil

@@ -109,10 +109,16 @@ func runWhy(ctx context.Context, s terminal.Streams, look *attach.Flags, flags *
 	if err := writeWhy(s.Out, why, flags); err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
-	if look.Namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) {
+	if look.Namespace == "" && slices.ContainsFunc(why.Reasons, func(r debug.Reason) bool { return r.Cause == debug.NotCached }) && !w.withoutNamespace(ctx) {
 		terminal.NewConsole(s, false).Trouble(time.Now(), "%-12s  none was given: an object that is in one is found with -n", "namespace")
 	}
 	return nil
+}
+
+// withoutNamespace reports whether the objects that are meant are known to be in none.
+func (w *whyQuestion) withoutNamespace(ctx context.Context) bool {
+	one, err := w.process.Objects(ctx, debug.Which{Informer: w.informer}, debug.Page{Limit: 1})
+	return err == nil && len(one.Heads) > 0 && one.Heads[0].Namespace == ""
 }
 
 func writeWhy(w io.Writer, why *debug.Why, flags *whyFlags) error {
