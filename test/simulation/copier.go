@@ -32,13 +32,14 @@ type copier struct {
 	running map[object.Key]bool
 	wrote   map[object.Key]written // what was written last
 	lost    map[object.Key]bool    // writes that a restore has undone, which nothing tells
+	caught  map[object.Key]bool    // reconciles whose answers a restore may have overtaken
 	again   map[object.Key]promise // when what failed, or asked for another time, comes back
 	workers int
 	full    time.Time // when all workers were last seen busy
 }
 
 func newCopier(p *play) *copier {
-	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]written{}, lost: map[object.Key]bool{}, again: map[object.Key]promise{}, workers: 1 + int(p.Seed%2)}
+	c := &copier{play: p, running: map[object.Key]bool{}, wrote: map[object.Key]written{}, lost: map[object.Key]bool{}, caught: map[object.Key]bool{}, again: map[object.Key]promise{}, workers: 1 + int(p.Seed%2)}
 	c.start()
 	return c
 }
@@ -166,9 +167,13 @@ func (c *copier) note(key object.Key, rv string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wrote[key] = written{rv, time.Now()}
+	if c.caught[key] {
+		c.lost[key] = true
+	}
 }
 
-// lose notes which writes are undone, since a time.
+// lose notes which writes are undone, since a time. One whose answer is on its way is not known
+// yet.
 func (c *copier) lose(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,6 +181,9 @@ func (c *copier) lose(since time.Time) {
 		if !w.at.Before(since) {
 			c.lost[key] = true
 		}
+	}
+	for key := range c.running {
+		c.caught[key] = true
 	}
 }
 
@@ -235,6 +243,7 @@ func (c *copier) begin(ctx context.Context, key object.Key) {
 	}
 	c.running[key] = true
 	delete(c.lost, key)
+	delete(c.caught, key)
 	c.kept(key)
 	again := c.again[key]
 	again.by = time.Time{}
