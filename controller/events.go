@@ -151,7 +151,7 @@ func NewEvents(client *rest.Client, controller string, opts EventOptions) *Event
 // valid says what is wrong with the controller's name.
 func (r *Events) valid() error {
 	if wrong := content.IsLabelKey(r.controller); len(wrong) > 0 {
-		return fmt.Errorf("%s: the API takes no events of a controller of this name: %s", r, strings.Join(wrong, "; "))
+		return fmt.Errorf("the API takes no events of a controller called %q: %s", r.controller, strings.Join(wrong, "; "))
 	}
 	return nil
 }

@@ -255,7 +255,7 @@ func TestASeriesOutlivesItsEvent(t *testing.T) {
 func TestTheNameOfARecorderIsChecked(t *testing.T) {
 	controllertest.Run(t, func(e *controllertest.Env) {
 		err := controller.NewEvents(e.Client, "my controller", controller.EventOptions{}).Run(e.Context())
-		require.ErrorContains(e, err, "events of my controller: the API takes no events of a controller of this name")
+		require.ErrorContains(e, err, "the API takes no events of a controller called \"my controller\": ")
 	})
 }
 

@@ -23,10 +23,11 @@ import (
 // and of a field or a list that both write the last stays. Where that is not
 // good enough, Client.UpdateStatus fails with a conflict.
 //
-// A part of the status in which nothing was set before is sent with its zero values:
-// the server may not have them, and refuse the rest because one is required. Since
-// others may have set them meanwhile, such a patch carries the resource version of o,
-// and fails with a conflict (apierrors.IsConflict) where o is not the latest.
+// A part of the status in which nothing was set before is sent whole. Fields in it that Go
+// writes although they are zero, for want of omitempty, may be required, and the server may not
+// have them. Since others may have set them meanwhile, a patch that has such a field carries the
+// resource version of o, and fails with a conflict (apierrors.IsConflict) where o is not the
+// latest. No other patch does.
 //
 // Where the cache has parts of the status, or what a transform made of it, that is
 // refused, as in Client.Update: a list that is sent replaces the one that is there.
