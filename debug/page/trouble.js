@@ -65,7 +65,14 @@ export function ofElection(status) {
 
 // ofProcess are all troubles, each { key, whose, view, params, texts }.
 export function ofProcess(status) {
-  const all = (status.informers ?? []).map(i => ({ key: informerKey(i), whose: informerName(i), view: 'informer', params: informerParams(i), texts: ofInformer(status, i) }));
+  const same = new Map();
+  for (const i of status.informers ?? []) same.set(informerKey(i), (same.get(informerKey(i)) ?? 0) + 1);
+  const all = (status.informers ?? []).map(i => {
+    const key = informerKey(i), equal = same.get(key), texts = ofInformer(status, i);
+    if (equal > 1) texts.push(`${count(equal)} informers cache the same objects: share one`);
+    same.delete(key); // it is said once
+    return { key, whose: informerName(i), view: 'informer', params: informerParams(i), texts };
+  });
   for (const c of status.controllers ?? []) all.push({ key: controllerKey(c), whose: c.name, view: 'controller', params: { name: c.name }, texts: ofController(status, c) });
   all.push({ key: 'election', whose: 'election', view: 'overview', params: {}, texts: ofElection(status) });
   return all.filter(t => t.texts.length);

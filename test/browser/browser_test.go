@@ -305,6 +305,32 @@ func TestTwoOfOneName(t *testing.T) {
 	p.blameless(server.URL)
 }
 
+// twins are a process that has one informer twice.
+type twins struct {
+	of *sharedinformer.Informer[*corev1.Pod]
+}
+
+func (t twins) Status() []sharedinformer.Status {
+	s := t.of.Status()
+	return []sharedinformer.Status{s, s}
+}
+
+func (t twins) Views() []sharedinformer.View {
+	return []sharedinformer.View{t.of.View(), t.of.View()}
+}
+
+// The page finds what doctor finds: two informers where one would do, which it says once.
+func TestTwoInformersOfTheSame(t *testing.T) {
+	program := start(t, "")
+	server := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(twins{program.pods})}))
+	t.Cleanup(server.Close)
+	p := open(t, look{"light", 800, 600})
+	p.do(chromedp.Navigate(server.URL + debug.Path))
+	p.until("document.querySelector('.health h2')?.textContent === '1 of 2 needs a look'")
+	require.Contains(t, p.text("document.querySelector('.health .causes').textContent"), "2 informers cache the same objects: share one")
+	p.blameless(server.URL)
+}
+
 func TestEventsAreFollowed(t *testing.T) {
 	program := start(t, hostile)
 	server := httptest.NewServer(program)
