@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"runtime"
@@ -67,6 +68,33 @@ type Informer struct {
 // Which names the informer, and no other that is not its equal in name, type and cluster.
 func (i *Informer) Which() Which {
 	return Which{Informer: i.Reflector.Resource, Type: i.Type, Cluster: i.Cluster, Own: i.Cluster == ""}
+}
+
+// longSilent is for how long a watch that lives may bring nothing: a server sends a bookmark about
+// once a minute.
+const longSilent = 2 * time.Minute
+
+// Trouble says what keeps changes from the cache, where something does at the moment now:
+// failures, or a watch that has brought nothing for two minutes, not even the bookmark that the API
+// server sends each minute.
+func (i *Informer) Trouble(now time.Time) string {
+	r := &i.Reflector
+	if r.Attempts > 0 {
+		return "no changes arrive: " + r.Missing().Error()
+	}
+	return silent(i.Reflector, now)
+}
+
+// silent says that a watch has brought nothing for too long; empty if that is not so.
+func silent(r reflector.Status, now time.Time) string {
+	silence := r.Silence(now)
+	switch {
+	case silence < longSilent:
+		return ""
+	case r.Bookmarks == 0:
+		return fmt.Sprintf("nothing has come by its watch for %s, nor any bookmark ever: the server may send none, and then nobody can tell whether it lives", short(silence))
+	}
+	return fmt.Sprintf("nothing has come by its watch for %s, not even a bookmark: it may be dead, and the cache stale", short(silence))
 }
 
 // started is about when the process was.

@@ -243,10 +243,6 @@ func namespacesOf(s sharedinformer.Status) string {
 	return ", of the namespaces " + strings.Join(names, ", ")
 }
 
-// longSilent is for how long a watch that lives may bring nothing: the API server sends a bookmark
-// about once a minute.
-const longSilent = 2 * time.Minute
-
 // arriving tells whether changes reach the cache.
 func (i *inquiry) arriving(of one) {
 	s, name := of.status, describe(of)
@@ -256,19 +252,12 @@ func (i *inquiry) arriving(of one) {
 	if s.Synced && s.Reflector.Attempts > 0 {
 		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s.", name, s.Reflector.State, because(s.Reflector), s.RV)
 	}
-	if silence := s.Reflector.Silence(i.now); s.Synced && s.Reflector.Attempts == 0 && silence >= longSilent {
-		i.say(WatchSilent, "Nothing has come by the watch of %s for %s, %s. The cache is as of version %s; informer-debug check compares it with the server.", name, short(silence), bookmarks(s.Reflector), s.RV)
+	if silence := silent(s.Reflector, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {
+		i.say(WatchSilent, "Of %s, %s. The cache is as of version %s; informer-debug check compares it with the server.", name, silence, s.RV)
 	}
 	if s.QueueDepth > 0 && s.QueueAge > time.Second {
 		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: an index function is slow, or the machine is.", s.QueueDepth, name, short(s.QueueAge))
 	}
-}
-
-func bookmarks(s reflector.Status) string {
-	if s.Bookmarks == 0 {
-		return "nor any bookmark ever: the server may send none, and then nobody can tell whether the watch lives"
-	}
-	return "not even a bookmark: it may be dead"
 }
 
 func because(s reflector.Status) string {

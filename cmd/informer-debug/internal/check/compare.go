@@ -217,8 +217,8 @@ func (c *comparison) behind(list *served) string {
 		text = "the informer has no whole initial list: " + s.Reflector.Missing().Error()
 	case s.Reflector.Attempts > 0:
 		text += ": " + s.Reflector.Missing().Error()
-	case s.Reflector.Silence(time.Now()) >= sight.LongSilent:
-		text += ": " + sight.Trouble(s, time.Now())
+	case s.Trouble(time.Now()) != "":
+		text += ": " + s.Trouble(time.Now())
 	case s.Reflector.State == reflector.Watching:
 		text += ": no bookmark has come so far; a server sends one about once a minute"
 	}

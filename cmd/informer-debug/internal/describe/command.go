@@ -224,7 +224,7 @@ func (d *description) verdict() string {
 			return "the cache is complete up to version " + upTo + ", and should have it: see informer-debug check"
 		}
 		late := "is on its way"
-		if trouble := sight.Trouble(d.informer, d.status.At); trouble != "" {
+		if trouble := d.informer.Trouble(d.status.At); trouble != "" {
 			late = "has not come: " + trouble
 		}
 		return "the cache is complete up to version " + terminal.OrDash(upTo) + ", and the change " + late

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/controller"
 	"github.com/millrace-dev/millrace/debug"
@@ -122,8 +121,8 @@ func (x *examination) informer(i *debug.Informer, now time.Time) {
 		x.add(levelProblem, name, "", "has no whole initial list: %s", missing(r))
 	case r.Attempts > 0:
 		x.add(levelProblem, name, "", "the cache is stale, as of version %s: %s", terminal.OrDash(i.RV), missing(r))
-	case sight.Trouble(i, now) != "":
-		x.add(levelWarning, name, x.command("check")+" compares the cache with the server", "%s; %d objects, complete up to version %s", sight.Trouble(i, now), i.Objects, terminal.OrDash(i.RV))
+	case i.Trouble(now) != "":
+		x.add(levelWarning, name, x.command("check")+" compares the cache with the server", "%s; %d objects, complete up to version %s", i.Trouble(now), i.Objects, terminal.OrDash(i.RV))
 	default:
 		x.add(levelOK, name, "", "%s, %d objects, complete up to version %s", r.State, i.Objects, terminal.OrDash(i.RV))
 	}

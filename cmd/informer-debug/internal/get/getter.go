@@ -87,7 +87,7 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 			continue
 		}
 		name := i.Reflector.Resource
-		switch trouble := sight.Trouble(i, status.At); {
+		switch trouble := i.Trouble(status.At); {
 		case !i.Synced:
 			g.console.Trouble(time.Now(), "%-12s  %s has no whole initial list: %v", "incomplete", name, i.Reflector.Missing())
 		case trouble != "":

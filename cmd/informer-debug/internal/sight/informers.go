@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
-	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -72,27 +71,9 @@ func Several(name string, found []debug.Informer) error {
 	return exit.Usage("%q means %d informers: name one TYPE by its whole name: %s", name, len(found), strings.Join(names, "; "))
 }
 
-// LongSilent is for how long a watch that lives may bring nothing: a server sends a bookmark about
-// once a minute.
-const LongSilent = 2 * time.Minute
-
-// Trouble is what keeps an informer from its changes, as of now; empty if nothing does.
-func Trouble(i *debug.Informer, now time.Time) string {
-	r := &i.Reflector
-	switch silence := r.Silence(now); {
-	case r.Attempts > 0:
-		return "no changes arrive: " + r.Missing().Error()
-	case silence >= LongSilent && r.Bookmarks > 0:
-		return fmt.Sprintf("nothing has come by its watch for %s, not even a bookmark: it may be dead, and the cache stale", terminal.Duration(silence))
-	case silence >= LongSilent:
-		return fmt.Sprintf("nothing has come by its watch for %s, nor any bookmark ever: the server may send none, and then nobody can tell whether it lives", terminal.Duration(silence))
-	}
-	return ""
-}
-
-// AndTrouble is that as the end of a sentence.
+// AndTrouble is what keeps an informer from its changes, as the end of a sentence.
 func AndTrouble(i *debug.Informer, now time.Time) string {
-	if text := Trouble(i, now); text != "" {
+	if text := i.Trouble(now); text != "" {
 		return ", and " + text
 	}
 	return ""

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/sight"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
@@ -76,7 +75,7 @@ func loadInformers(ctx context.Context, a *asker) (table, error) {
 			name = i.Cluster + ": " + name
 		}
 		which := i.Which()
-		t.rows = append(t.rows, row{id: id, trouble: !i.Synced || sight.Trouble(i, s.At) != "" || behind > time.Second, cells: []cell{
+		t.rows = append(t.rows, row{id: id, trouble: !i.Synced || i.Trouble(s.At) != "" || behind > time.Second, cells: []cell{
 			word(name), word(i.Reflector.State.String()), count(i.Objects), rate(perSecond, known), lasting(behind),
 			countOrDash(i.QueueDepth), size(i.Packed.Bytes), count(i.Reflector.Relists), count(i.Reflector.Failures), word(orDash(i.RV)), word(orDash(i.Type)),
 		}, about: informerAbout(i, s.At), enter: func() *place { return informer(which) }})
@@ -97,7 +96,7 @@ func informerAbout(i *debug.Informer, now time.Time) string {
 	case !i.Synced:
 		return "not synced: " + r.State.String()
 	}
-	return sight.Trouble(i, now)
+	return i.Trouble(now)
 }
 
 // hangs reports whether work lasts or waits as long as doctor finds it worth a warning.
