@@ -158,7 +158,7 @@ var (
 // where the mistake is, without repeating any part of the file.
 func describeSyntax(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		kind, _, _ := strings.Cut(e.Value, " ") // "number 123" would repeat the number
+		kind, _, _ := strings.Cut(e.Value, " ")  // "number 123" would repeat the number
 		if kind == "string" && isBytes(e.Type) { // since Go 1.27, which names the field
 			return notBase64(e.Field)
 		}
