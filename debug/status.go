@@ -76,25 +76,25 @@ const longSilent = 2 * time.Minute
 
 // Trouble says what keeps changes from the cache, where something does at the moment now:
 // failures, or a watch that has brought nothing for two minutes, not even the bookmark that the API
-// server sends each minute.
+// server sends each minute. It is empty where changes wait for the cache instead.
 func (i *Informer) Trouble(now time.Time) string {
-	r := &i.Reflector
-	if r.Attempts > 0 {
-		return "no changes arrive: " + r.Missing().Error()
+	if i.Reflector.Attempts > 0 {
+		return "no changes arrive: " + i.Reflector.Missing().Error()
 	}
-	return silent(i.Reflector, now)
+	return silent(&i.Status, now)
 }
 
-// silent says that a watch has brought nothing for too long; empty if that is not so.
-func silent(r reflector.Status, now time.Time) string {
-	silence := r.Silence(now)
+// silent says that a watch has brought nothing for too long; empty if that is not so, and if the
+// reflector may have stopped reading because the cache does not take what there is.
+func silent(s *sharedinformer.Status, now time.Time) string {
+	silence := s.Reflector.Silence(now)
 	switch {
-	case silence < longSilent:
+	case silence < longSilent, s.QueueAge >= longSilent:
 		return ""
-	case r.Bookmarks == 0:
-		return fmt.Sprintf("nothing has come by its watch for %s, nor any bookmark ever: the server may send none, and then nobody can tell whether it lives", short(silence))
+	case s.Reflector.Bookmarks == 0:
+		return fmt.Sprintf("its watch has brought nothing for %s, and no bookmark ever: if the server sends none, a quiet watch and a dead one look alike", short(silence))
 	}
-	return fmt.Sprintf("nothing has come by its watch for %s, not even a bookmark: it may be dead, and the cache stale", short(silence))
+	return fmt.Sprintf("its watch has brought nothing for %s, not even a bookmark: it may be dead, and the cache stale", short(silence))
 }
 
 // started is about when the process was.

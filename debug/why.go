@@ -252,8 +252,8 @@ func (i *inquiry) arriving(of one) {
 	if s.Synced && s.Reflector.Attempts > 0 {
 		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s.", name, s.Reflector.State, because(s.Reflector), s.RV)
 	}
-	if silence := silent(s.Reflector, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {
-		i.say(WatchSilent, "Of %s, %s. The cache is as of version %s; informer-debug check compares it with the server.", name, silence, s.RV)
+	if silence := silent(&s, i.now); s.Synced && s.Reflector.Attempts == 0 && silence != "" {
+		i.say(WatchSilent, "The informer of %s is silent: %s. The cache is as of version %s; informer-debug check compares it with the server.", name, silence, s.RV)
 	}
 	if s.QueueDepth > 0 && s.QueueAge > time.Second {
 		i.say(Queued, "%d changes of %s wait for the cache, the oldest for %s: an index function is slow, or the machine is.", s.QueueDepth, name, short(s.QueueAge))

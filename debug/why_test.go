@@ -179,7 +179,7 @@ func TestWhy(t *testing.T) {
 				p.Server.Faults().Add(apiserver.Fault{Resource: "pods", Do: []apiserver.Action{apiserver.NoBookmarks{}}})
 			},
 			happen: func(p *puzzle) { put("p")(p); p.Settle(3 * time.Minute) }, want: debug.WatchSilent,
-			text: `^Of pods \(\*v1\.Pod\), nothing has come by its watch for 3m\d*s?, nor any bookmark ever: .+ The cache is as of version \d+; informer-debug check compares it with the server\.$`,
+			text: `^The informer of pods \(\*v1\.Pod\) is silent: its watch has brought nothing for 3m\d*s?, and no bookmark ever: .+ The cache is as of version \d+; informer-debug check compares it with the server\.$`,
 		},
 		"handler blocks": {
 			prepare: func(p *puzzle) {

@@ -298,39 +298,44 @@ func (r *Replay) stream(c client) *stream {
 	return s
 }
 
-// find returns the first stream about the same that nobody has taken, and if all are taken the
-// first. Who is no informer comes after another that was none. Of a server that was not
-// recorded it is what the first one gave; mu is held.
-func (r *Replay) find(c client) *stream {
-	var server string
-	for _, s := range r.streams {
-		if s.about == c.about {
-			server = c.about.Server
-			break
-		}
-		if other := s.about; server == "" {
-			if other.Server = c.about.Server; other == c.about {
-				server = s.about.Server
-			}
-		}
-	}
-	c.about.Server = server
-	var first, free *stream
+// find returns the first stream about the same that nobody has taken: for an informer one of an
+// informer, and otherwise one of somebody else, if there is any. If all are taken it is the first;
+// mu is held.
+func (r *Replay) find(c client) (found *stream) {
+	const taken, free, alike = 1, 2, 3
+	c.about.Server = r.serverOf(c.about)
+	best := 0
 	for _, s := range r.streams {
 		if s.about != c.about {
 			continue
 		}
-		if first == nil {
-			first = s
+		fits := alike
+		switch {
+		case s.taken:
+			fits = taken
+		case (s.informer == 0) != (c.informer == 0):
+			fits = free
 		}
-		if (s.informer == 0) == (c.informer == 0) && !s.taken {
-			return s
-		}
-		if free == nil && !s.taken {
-			free = s
+		if fits > best {
+			found, best = s, fits
 		}
 	}
-	return cmp.Or(free, first)
+	return found
+}
+
+// serverOf is the server of the recording that is asked: that of the same address or, where that
+// was not recorded, the first that was asked for the same.
+func (r *Replay) serverOf(asked about) (server string) {
+	for _, s := range r.streams {
+		other := s.about
+		if other == asked {
+			return asked.Server
+		}
+		if other.Server = asked.Server; other == asked && server == "" {
+			server = s.about.Server
+		}
+	}
+	return server
 }
 
 // missed says why the recording may not have what is asked for.

@@ -10,8 +10,9 @@ const ago = (status, at) => time(since(status, at)) + ' ago';
 
 const said = (status, f) => `${f.phase ? f.phase + ': ' : ''}${f.key?.name ? keyText(f.key) + ': ' : ''}${f.err} (${f.attempts > 1 ? count(f.attempts) + ' times, ' : ''}last ${ago(status, f.last)})`;
 
-// ofReflector tells what keeps changes from arriving.
-function ofReflector(status, r) {
+// ofReflector tells what keeps changes from arriving. Waiting says that they wait for the cache
+// instead, so that nothing more may be read.
+function ofReflector(status, r, waiting) {
   const all = [];
   if (r.attempts > 0 && r.failure) {
     const retry = r.retryAt ? `; it tries again in ${time(Math.max(0, -since(status, r.retryAt)))}` : '';
@@ -19,13 +20,13 @@ function ofReflector(status, r) {
   }
   if (r.waiting) all.push(r.waiting);
   const silent = r.state === 'Watching' && r.heard ? since(status, r.heard) : 0;
-  if (silent > longSilent) all.push(`nothing has come by its watch for ${time(silent)}, ${r.bookmarks > 0 ? 'not even a bookmark: it may be dead' : 'nor any bookmark ever: nobody can tell whether it lives'}`);
+  if (silent > longSilent && !waiting) all.push(`its watch has brought nothing for ${time(silent)}, ${r.bookmarks > 0 ? 'not even a bookmark: it may be dead' : 'and no bookmark ever: if the server sends none, a quiet watch and a dead one look alike'}`);
   if (r.unordered) all.push('resource versions do not grow over all objects, so nobody can tell up to where the cache is complete');
   return all;
 }
 
 export function ofInformer(status, i) {
-  const all = (i.namespaces?.length ? i.namespaces : [i.reflector]).flatMap(r => ofReflector(status, r));
+  const all = (i.namespaces?.length ? i.namespaces : [i.reflector]).flatMap(r => ofReflector(status, r, i.queueAgeSeconds > longSilent));
   if (!i.synced && !all.length && i.reflector.state !== undefined) all.push(`no initial list yet: ${i.reflector.state} for ${time(since(status, i.reflector.since))}`);
   if (i.failure) all.push(said(status, i.failure));
   if (i.queueAgeSeconds > longBehind) all.push(`${count(i.queueDepth)} changes wait for the cache, the oldest for ${time(i.queueAgeSeconds)}`);

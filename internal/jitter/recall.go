@@ -8,8 +8,9 @@ import (
 )
 
 // Recall tells a client that is answered from a recording what it drew when it was
-// recorded, so that it comes back when it came back. The zero value knows nothing: draws
-// are then those of the package. It is safe for concurrent use.
+// recorded, so that it comes back when it came back, and tells the recording which client
+// asks. The zero value knows nothing: draws are then those of the package. It is safe for
+// concurrent use.
 type Recall struct {
 	number atomic.Uint64 // of the client, once it was asked for
 

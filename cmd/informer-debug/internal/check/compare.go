@@ -211,14 +211,15 @@ func (c *comparison) moved(ctx context.Context, from *cached, look func()) error
 // behind says why the cache is not complete up to the list.
 func (c *comparison) behind(list *served) string {
 	s := &c.status
+	trouble := s.Trouble(time.Now())
 	text := fmt.Sprintf("the cache is complete up to version %s, and the list of the server is of version %s", terminal.OrDash(s.RV), list.rv)
 	switch {
 	case !s.Synced:
 		text = "the informer has no whole initial list: " + s.Reflector.Missing().Error()
 	case s.Reflector.Attempts > 0:
 		text += ": " + s.Reflector.Missing().Error()
-	case s.Trouble(time.Now()) != "":
-		text += ": " + s.Trouble(time.Now())
+	case trouble != "":
+		text += ": " + trouble
 	case s.Reflector.State == reflector.Watching:
 		text += ": no bookmark has come so far; a server sends one about once a minute"
 	}

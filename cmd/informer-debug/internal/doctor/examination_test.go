@@ -63,13 +63,16 @@ func TestDoctorOfControllers(t *testing.T) {
 	now := time.Now()
 	for want, status := range map[string]reflector.Status{
 		"ok       pods: Watching, 0 objects, complete up to version 7\n": {Bookmarks: 3, Heard: now.Add(-110 * time.Second)},
-		"warning  pods: nothing has come by its watch for 2m10s, not even a bookmark: it may be dead, and the cache stale; 0 objects, complete up to version 7; informer-debug check --attach unix:/x": {Bookmarks: 3, Heard: now.Add(-130 * time.Second)},
-		"warning  pods: nothing has come by its watch for 2m10s, nor any bookmark ever: the server may send none":                                                                                      {Heard: now.Add(-130 * time.Second)},
+		"warning  pods: its watch has brought nothing for 2m10s, not even a bookmark: it may be dead, and the cache stale; 0 objects, complete up to version 7; informer-debug check --attach unix:/x": {Bookmarks: 3, Heard: now.Add(-130 * time.Second)},
+		"warning  pods: its watch has brought nothing for 2m10s, and no bookmark ever: if the server sends none":                                                                                       {Heard: now.Add(-130 * time.Second)},
 	} {
 		status.Resource, status.State = "pods", reflector.Watching
 		i := &debug.Informer{Status: sharedinformer.Status{Synced: true, RV: "7", Reflector: status}}
 		require.Contains(t, said(func(x *examination) { x.to = "unix:/x"; x.informer(i, now) }), want)
 	}
+	full := &debug.Informer{Status: sharedinformer.Status{Synced: true, QueueDepth: 9, QueueAge: 3 * time.Minute, Reflector: reflector.Status{
+		Resource: "pods", State: reflector.Watching, Heard: now.Add(-3 * time.Minute)}}}
+	require.NotContains(t, said(func(x *examination) { x.informer(full, now) }), "its watch", "the cache is to blame")
 	before := &debug.Status{Informers: []debug.Informer{*informer(1)}}
 	for relists, want := range map[uint64]string{2: "", 4: "3 times within 5s", 8: "7 times within 5s"} {
 		require.Contains(t, said(func(x *examination) { x.relists(before, informer(relists), 5*time.Second, time.Hour) }), want)

@@ -74,16 +74,17 @@ func (g *getter) noteTrouble(ctx context.Context, types string) {
 		return
 	}
 	status, err := g.sight.Process.Status(ctx)
-	if err != nil {
-		return // what there was is shown
+	var informers []debug.Informer
+	if err == nil {
+		informers, err = sight.Choose(status.Informers, types, true)
 	}
-	informers, err := sight.Choose(status.Informers, types, true)
-	if err != nil {
+	if err != nil { // what there was is shown
+		g.console.Trouble(time.Now(), "%-12s  whether it is what the server has is not known: %v", "doubt", err)
 		return
 	}
 	for n := range informers {
 		i := &informers[n]
-		if i.Cluster != g.cluster && g.cluster != "" {
+		if g.cluster != "" && i.Cluster != g.cluster || g.typ != "" && i.Type != g.typ {
 			continue
 		}
 		name := i.Reflector.Resource

@@ -103,7 +103,7 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	if file.Damage != nil {
 		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
 	}
-	if found, err = told(found, len(args) > 0, c); err != nil {
+	if found, err = withoutSecrets(found, len(args) > 0, c); err != nil {
 		return nil, err
 	}
 	p := &Player{file: file, Found: found, began: found[0].At}
@@ -119,19 +119,19 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	return p, nil
 }
 
-// told leaves out informers of Secrets whose contents were not recorded, and says so. Where they
+// withoutSecrets leaves out informers of Secrets whose contents were not recorded, and says so. Where they
 // were asked for, or there is nothing else, it is an error.
-func told(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
+func withoutSecrets(found []*recording.Request, asked bool, c *terminal.Console) ([]*recording.Request, error) {
 	const withheld = "what Secrets hold was not recorded"
-	rest := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
+	left := slices.DeleteFunc(slices.Clone(found), func(q *recording.Request) bool { return q.Withheld })
 	switch {
-	case len(rest) == len(found):
-	case asked || len(rest) == 0:
+	case len(left) == len(found):
+	case asked || len(left) == 0:
 		return nil, &exit.Error{Code: exit.CodeRuntime, Err: errors.New(withheld), Hint: "record again with --include-secrets, or the recorder's option IncludeSecrets"}
 	default:
 		c.Trouble(time.Now(), "%-12s  %s", "recording", withheld)
 	}
-	return rest, nil
+	return left, nil
 }
 
 // Protobuf reports whether the informer that sent a request was given protobuf.
