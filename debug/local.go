@@ -37,6 +37,9 @@ func (l local) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		a.WriteHeader(http.StatusOK)
 		stop() // or the end would look like a cancelled request
+		if err == nil {
+			err = context.Cause(ctx) // a handler that left for that is not at its end
+		}
 		_ = w.CloseWithError(err)
 	}()
 	select {

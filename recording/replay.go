@@ -47,26 +47,34 @@ const patience = 20 * time.Minute
 //	client, err := rest.NewClient(&config.Config{Replay: file.Replay(recording.ReplayOptions{})}, scheme.New())
 //
 // Requests are matched by what they are about (server, path, selectors, metadata alone) and by
-// what they ask for, in the order of the recording. Each informer is given what one informer was
-// given, also where several are about the same. A server that was not recorded counts as the one
-// that was. A request that comes early waits for its moment.
-// Where one comes late, all that follows comes later by as much: there is one clock for all
-// answers, and the times between their parts are those of the recording. An informer of this
-// library is told when it came back then, after a failure for example, and comes back at that
-// moment if its options allow it.
+// what they ask for, in the order of the recording. A server that was not recorded counts as the
+// one that was.
+//
+// Each informer is given what one informer was given, also where several are about the same. One
+// more than were recorded is given what the first was, where what came before it began comes at
+// once. A client of which it is unknown who it is, as with a list that no informer makes, is given
+// what was recorded of such clients, and what they did not ask for from any informer.
+//
+// A request that comes early waits for its moment. Where one comes late, all that follows comes
+// later by as much: there is one clock for all answers, and the times between their parts are
+// those of the recording. An informer of this library is told when it came back then, after a
+// failure for example, and comes back at that moment if its options allow it. When all was played
+// that an informer was given, it hears nothing more.
 //
 // It is safe for concurrent use, and has no goroutines.
 type Replay struct {
 	file *File
 	opts ReplayOptions
 
-	mu      sync.Mutex // guards the rest
-	began   time.Time  // zero before the first request
-	streams []*stream  // in the order of their first requests
-	of      map[client]*stream
-	late    time.Duration // how much later than recorded it plays, in the recording's time
-	strange string        // what was asked for last of which there is nothing
-	changed chan struct{} // closed when something was played
+	recorded []*stream // in the order of their first requests
+
+	mu      sync.Mutex           // guards the rest, and what the streams hold
+	began   time.Time            // zero before the first request
+	of      map[client][]*stream // that a client is given, the ones to prefer first
+	asked   []*stream            // that some client is given
+	late    time.Duration        // how much later than recorded it plays, in the recording's time
+	strange string               // what was asked for last of which there is nothing
+	changed chan struct{}        // closed when something was played
 }
 
 // client is one that asks, about one thing.
@@ -78,13 +86,14 @@ type client struct {
 // stream is what one client was given, about one thing.
 type stream struct {
 	client
-	taken    bool // by a client that asks now
+	taken    bool          // by a client
+	from     time.Duration // the moment of the recording from which on it is played in time
 	requests []*Request
 	used     []bool
 	of       map[string][]int // those that ask for the same, in order; used ones may be gone
 	lists    []int            // of a first state, in order
 	furthest int              // of the used ones; -1 before the first
-	playing  int              // requests whose answers have not come to their ends
+	playing  int              // requests whose answers have more to be read
 	ended    bool             // the client has come for more than there is
 }
 
@@ -97,18 +106,18 @@ func (f *File) Replay(opts ReplayOptions) *Replay {
 		opts.From = f.Requests[0].At
 	}
 	opts.From = min(opts.From, f.Duration)
-	r := &Replay{file: f, opts: opts, of: map[client]*stream{}, changed: make(chan struct{})}
-	recorded := map[client]*stream{}
+	r := &Replay{file: f, opts: opts, of: map[client][]*stream{}, changed: make(chan struct{})}
+	of := map[client]*stream{}
 	for _, q := range f.Requests {
 		if opts.Only != nil && !opts.Only(q) {
 			continue
 		}
 		c := client{q.about, q.Informer}
-		s := recorded[c]
+		s := of[c]
 		if s == nil {
-			s = &stream{client: c, of: map[string][]int{}, furthest: -1}
-			recorded[c] = s
-			r.streams = append(r.streams, s)
+			s = newStream(c, opts.From)
+			of[c] = s
+			r.recorded = append(r.recorded, s)
 		}
 		s.add(q)
 	}
@@ -201,7 +210,8 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 		r.began = time.Now()
 	}
 	recall.Tell(time.Time{}, 0)
-	s := r.stream(client{asked.about, recall.Number()})
+	who := client{asked.about, recall.Number()}
+	s, at := find(r.streams(who), asked)
 	if s == nil {
 		r.strange = asked.String()
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
@@ -209,14 +219,20 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	if s.requests[0].Withheld {
 		return nil, nil, r.unrecorded(asked, "what Secrets hold was not recorded: set IncludeSecrets when recording", nil)
 	}
-	at := s.find(asked)
 	if at < 0 && s.furthest == len(s.requests)-1 {
 		s.ended = true
 		r.note()
+		if who.informer == 0 && !asked.Watch() { // nobody waits for what never comes
+			return nil, nil, r.unrecorded(asked, played, nil)
+		}
 		return s, nil, nil
 	}
 	if at < 0 {
-		return nil, nil, r.unrecorded(asked, r.missed(), []string{"next, " + s.requests[s.furthest+1].String()})
+		why := r.missed()
+		if s.had(asked) {
+			why = played
+		}
+		return nil, nil, r.unrecorded(asked, why, []string{"next, " + s.requests[s.furthest+1].String()})
 	}
 	q := s.requests[at]
 	if asked.Watch() && !q.Watch() {
@@ -224,12 +240,21 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	}
 	s.use(at)
 	s.playing++
-	if now := r.now(); now > q.At+r.late && q.At >= r.opts.From {
+	if now := r.now(); now > q.At+r.late && q.At >= s.from {
 		r.late = now - q.At
 	}
 	r.tell(recall, s, at)
 	r.note()
 	return s, q, nil
+}
+
+// played is why there is no answer to what was recorded less often than it is asked for.
+const played = "all that was recorded of it has been played"
+
+// had reports whether there was a request that asks for the same.
+func (s *stream) had(asked *Request) bool {
+	shape := asked.shape()
+	return slices.ContainsFunc(s.requests, func(q *Request) bool { return q.shape() == shape })
 }
 
 // tell tells a client when it came for what follows, and for how long it meant to stay; mu is
@@ -244,6 +269,11 @@ func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 	}
 	seconds, _ := strconv.ParseUint(s.requests[at].parameter("timeoutSeconds"), 10, 31)
 	recall.Tell(next, scaled(time.Duration(seconds)*time.Second, 1/r.opts.Speed))
+}
+
+// newStream is one without requests.
+func newStream(c client, from time.Duration) *stream {
+	return &stream{client: c, from: from, of: map[string][]int{}, furthest: -1}
 }
 
 // add adds the next request.
@@ -285,48 +315,90 @@ func (s *stream) find(asked *Request) int {
 	return -1
 }
 
-// stream is what a client is given, nil if the recording has nothing of that; mu is held.
-func (r *Replay) stream(c client) *stream {
-	s := r.of[c]
-	if s == nil {
-		if s = r.find(c); s == nil {
-			return nil
+// find returns the first of streams that has a request which asks for the same, and which one. Where
+// none has, it is the first of them and -1; without any it is nil.
+func find(streams []*stream, asked *Request) (*stream, int) {
+	for _, s := range streams {
+		if at := s.find(asked); at >= 0 {
+			return s, at
 		}
-		s.taken = true
-		r.of[c] = s
 	}
-	return s
+	if len(streams) == 0 {
+		return nil, -1
+	}
+	return streams[0], -1
 }
 
-// find returns the first stream about the same that nobody has taken: for an informer one of an
-// informer, and otherwise one of somebody else, if there is any. If all are taken it is the first;
-// mu is held.
-func (r *Replay) find(c client) (found *stream) {
-	const taken, free, alike = 1, 2, 3
-	c.about.Server = r.serverOf(c.about)
-	best := 0
-	for _, s := range r.streams {
-		if s.about != c.about {
-			continue
-		}
-		fits := alike
+// streams returns what a client is given, nothing if the recording has nothing about that; mu is
+// held.
+func (r *Replay) streams(c client) []*stream {
+	if all, known := r.of[c]; known {
+		return all
+	}
+	of := client{c.about, c.informer}
+	of.about.Server = r.serverOf(c.about)
+	var informers, all []*stream
+	for _, s := range r.recorded {
 		switch {
-		case s.taken:
-			fits = taken
-		case (s.informer == 0) != (c.informer == 0):
-			fits = free
-		}
-		if fits > best {
-			found, best = s, fits
+		case s.about != of.about:
+		case s.informer != 0:
+			informers = append(informers, s)
+		default: // it is one at most
+			all = append(all, s)
 		}
 	}
-	return found
+	switch {
+	case len(informers) == 0:
+	case c.informer == 0:
+		all = append(all, merged(of, informers))
+	default:
+		all = []*stream{r.free(of, informers)}
+	}
+	for _, s := range all {
+		if !s.taken {
+			s.taken = true
+			r.asked = append(r.asked, s)
+		}
+	}
+	if len(all) > 0 {
+		r.of[c] = all
+	}
+	return all
+}
+
+// free returns the first of the recorded informers that no client has taken. If all are, it is the
+// first of them again, from its beginning; mu is held.
+func (r *Replay) free(c client, informers []*stream) *stream {
+	for _, s := range informers {
+		if !s.taken {
+			return s
+		}
+	}
+	again := newStream(c, max(r.opts.From, r.now()-r.late))
+	for _, q := range informers[0].requests {
+		again.add(q)
+	}
+	return again
+}
+
+// merged is what the recorded informers were given, for one of whom it is unknown who it is.
+func merged(c client, informers []*stream) *stream {
+	var all []*Request
+	for _, s := range informers {
+		all = append(all, s.requests...)
+	}
+	slices.SortStableFunc(all, func(a, b *Request) int { return cmp.Compare(a.At, b.At) })
+	s := newStream(c, informers[0].from)
+	for _, q := range all {
+		s.add(q)
+	}
+	return s
 }
 
 // serverOf is the server of the recording that is asked: that of the same address or, where that
 // was not recorded, the first that was asked for the same.
 func (r *Replay) serverOf(asked about) (server string) {
-	for _, s := range r.streams {
+	for _, s := range r.recorded {
 		other := s.about
 		if other == asked {
 			return asked.Server
@@ -356,7 +428,7 @@ const maxNamed = 20
 // has is what the recording is about; mu is held.
 func (r *Replay) has() []string {
 	var all []string
-	for _, s := range r.streams {
+	for _, s := range r.recorded {
 		q := s.requests[0]
 		gvr, namespace, _ := collection(q.Path)
 		text := object.ResourceName(gvr)
@@ -460,7 +532,7 @@ func (r *Replay) Wait(ctx context.Context) error {
 // tells that clients may still be at work on the last of it; mu is held.
 func (r *Replay) missing() (missing error, busy bool) {
 	begun := false
-	for _, s := range r.streams {
+	for _, s := range r.asked {
 		if s.furthest < 0 {
 			continue
 		}
@@ -469,7 +541,7 @@ func (r *Replay) missing() (missing error, busy bool) {
 			next := s.requests[s.furthest+1]
 			return fmt.Errorf("recording %s: nobody has asked for what follows: %s, at %s", r.file.Path, next, next.At.Round(time.Millisecond)), true
 		}
-		if s.playing > 0 && !s.ended {
+		if s.playing > 0 {
 			return fmt.Errorf("recording %s: %s was not read to its end", r.file.Path, s.requests[len(s.requests)-1]), true
 		}
 		busy = busy || !s.ended

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,10 +37,7 @@ func TestTwoServersInOneRecording(t *testing.T) {
 // plays one of them is not told that the other is missing.
 func TestTwoInformersOfOneScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		of := func(r *jitter.Recall) *http.Request {
-			req := get(t, pods)
-			return req.WithContext(jitter.WithRecall(req.Context(), r))
-		}
+		of := func(r *jitter.Recall) *http.Request { return of(get(t, pods), r) }
 		f := recorded(t, Options{}, func(r *Recorder) {
 			for _, body := range []string{"nobody's", "a", "b"} {
 				var one *jitter.Recall
@@ -77,6 +75,80 @@ func TestTwoInformersOfOneScope(t *testing.T) {
 		ended(last, of(a))
 		require.NoError(t, last.Wait(t.Context()))
 	})
+}
+
+// of makes a request one of an informer's.
+func of(req *http.Request, r *jitter.Recall) *http.Request {
+	return req.WithContext(jitter.WithRecall(req.Context(), r))
+}
+
+// follow asks for what follows on pods.
+const follow = "https://example.com/api/v1/namespaces/shop/pods?watch=true&resourceVersion=7"
+
+// twoInformers is a recording of two informers that list at once and hear more a minute later.
+func twoInformers(t *testing.T) *File {
+	return recorded(t, Options{}, func(r *Recorder) {
+		var both sync.WaitGroup
+		for _, who := range []string{"a", "b"} {
+			both.Go(func() {
+				one := new(jitter.Recall)
+				told(t, r.RoundTripper(serve(200, part{0, who, nil}), nil), of(get(t, pods), one))
+				told(t, r.RoundTripper(serve(200, part{time.Minute, who + " later", nil}), nil), of(get(t, follow), one))
+			})
+			time.Sleep(time.Millisecond)
+		}
+		both.Wait()
+	})
+}
+
+// An informer more than were recorded is given what the first was, and holds nobody back.
+func TestAnInformerMoreThanWereRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := twoInformers(t)
+		replay, began := f.Replay(ReplayOptions{}), time.Now()
+		play := func(want, later string) {
+			one := new(jitter.Recall)
+			assert.Contains(t, strings.Join(told(t, replay, of(get(t, pods), one)), "\n"), "0s "+want+"\n")
+			assert.Contains(t, strings.Join(told(t, replay, of(get(t, follow), one)), "\n"), later+" "+want+" later\n")
+			assert.WithinDuration(t, began.Add(time.Minute), time.Now(), time.Second)
+		}
+		var all sync.WaitGroup
+		for _, want := range []string{"a", "b"} {
+			all.Go(func() { play(want, "1m0s") })
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(40*time.Second - 2*time.Millisecond)
+		all.Go(func() { play("a", "20s") })
+		all.Wait()
+		require.NoError(t, replay.Wait(t.Context()))
+	})
+}
+
+// A list that no informer makes takes nothing from an informer. One more than were recorded
+// fails, since nobody would end its waiting.
+func TestAListThatNoInformerMakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		replay := twoInformers(t).Replay(ReplayOptions{Speed: math.Inf(1)})
+		for _, want := range []string{"a", "b"} {
+			require.Equal(t, "0s "+want, told(t, replay, get(t, pods))[1])
+		}
+		one := new(jitter.Recall)
+		require.Equal(t, "0s a", told(t, replay, of(get(t, pods), one))[1])
+		require.Equal(t, "0s a later", told(t, replay, of(get(t, follow), one))[1])
+		require.ErrorContains(t, replay.fails(t, pods), "has been played; it has: next, watch pods in namespace shop from rv 7")
+		for _, want := range []string{"a later", "b later"} {
+			require.Equal(t, "0s "+want, told(t, replay, get(t, follow))[1])
+		}
+		require.ErrorContains(t, replay.fails(t, pods), "all that was recorded of it has been played")
+		require.ErrorContains(t, replay.Wait(expired(t)), "deadline", "the informer has not come for more")
+	})
+}
+
+// expired is a context that is done when nothing else happens.
+func expired(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // Every speed plays as fast as it says, or as fast as a Duration can tell.
