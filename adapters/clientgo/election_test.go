@@ -3,6 +3,7 @@ package clientgo_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -62,21 +63,16 @@ func (r *replicas) old(ctx context.Context, who string, crashes bool) {
 		return
 	}
 	e.Run(ctx)
-	if e.IsLeader() || r.led(who) {
+	if e.IsLeader() || slices.Contains(r.worked(), who) {
 		<-done
 	}
 }
 
-// led reports whether a replica has worked.
-func (r *replicas) led(who string) bool {
+// worked returns who has worked, in order.
+func (r *replicas) worked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range r.terms {
-		if one == who {
-			return true
-		}
-	}
-	return false
+	return slices.Clone(r.terms)
 }
 
 // moved runs a replica of Millrace's until ctx is done.
@@ -122,20 +118,20 @@ func TestOldAndNewReplicasContestOneLease(t *testing.T) {
 				settle(5 * time.Second)
 			} else {
 				settle(time.Minute) // the other one leads, and this one waits
-				require.Len(r, r.terms, n, "%s takes the lease of another that works", who)
+				require.Len(r, r.worked(), n, "%s takes the lease of another that works", who)
 				left := time.Now()
 				leaves()
 				_, _, crashed := next(n - 1)
 				within := 5 * time.Second // two attempts
 				if crashed {
 					settle(10 * time.Second)
-					require.Len(r, r.terms, n, "%s does not wait until the lease is over", who)
+					require.Len(r, r.worked(), n, "%s does not wait until the lease is over", who)
 					within = 15*time.Second + 5*time.Second
 				}
 				settle(within - time.Since(left))
 			}
-			require.Len(r, r.terms, n+1, "nobody leads after the lease of %d", n-1)
-			require.Equal(r, who, r.terms[n])
+			require.Len(r, r.worked(), n+1, "nobody leads after the lease of %d", n-1)
+			require.Equal(r, who, r.worked()[n])
 			spec := lease()
 			require.Equal(r, who, *spec.HolderIdentity)
 			if n > 0 {
