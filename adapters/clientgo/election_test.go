@@ -122,11 +122,12 @@ func TestOldAndNewReplicasContestOneLease(t *testing.T) {
 				left := time.Now()
 				leaves()
 				_, _, crashed := next(n - 1)
-				within := 5 * time.Second // two attempts
+				const between = 4400 * time.Millisecond // attempts of client-go, at most: RetryPeriod * (1 + JitterFactor)
+				within := 5 * time.Second
 				if crashed {
 					settle(10 * time.Second)
 					require.Len(r, r.worked(), n, "%s does not wait until the lease is over", who)
-					within = 15*time.Second + 5*time.Second
+					within = between + 15*time.Second + between // it has to see the last renewal first
 				}
 				settle(within - time.Since(left))
 			}
