@@ -102,12 +102,15 @@ func (s *upstream) page(ctx context.Context, opts metav1.ListOptions, yield func
 
 // Watch implements source.ListerWatcher.
 func (s *upstream) Watch(ctx context.Context, opts metav1.ListOptions) (iter.Seq2[wire.Event[object.Object], error], error) {
-	w, err := s.lw.WatchWithContext(traced(ctx), opts)
+	request, cancel := context.WithCancel(traced(ctx))
+	w, err := s.lw.WatchWithContext(request, opts)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
 	return func(yield func(wire.Event[object.Object], error) bool) {
 		defer end(w)
+		defer cancel() // first, so that nobody reads a body that is being closed
 		for {
 			select {
 			case e, ok := <-w.ResultChan():
