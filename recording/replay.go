@@ -20,8 +20,8 @@ import (
 
 // ReplayOptions configure a Replay. The zero value works.
 type ReplayOptions struct {
-	// Speed is how many times as fast as recorded it plays; math.Inf(1) is without any
-	// waiting. Default 1.
+	// Speed is how many times as fast as recorded it plays; math.Inf(1), and all above 100,000,
+	// is without any waiting. Default 1.
 	Speed float64
 
 	// From is the moment of the recording to begin at: what came earlier comes at once.
@@ -40,6 +40,9 @@ type ReplayOptions struct {
 // patience is how much later than recorded a client may ask for what follows. It is longer
 // than a watch that nobody answers.
 const patience = 20 * time.Minute
+
+// maxSpeed is so that a Duration can tell what a replay of some hours has come to.
+const maxSpeed = 100_000
 
 // Replay answers lists and watches as they were answered when they were recorded. It
 // stands in the place of the network:
@@ -101,6 +104,9 @@ type stream struct {
 func (f *File) Replay(opts ReplayOptions) *Replay {
 	if !(opts.Speed > 0) {
 		opts.Speed = 1
+	}
+	if opts.Speed > maxSpeed {
+		opts.Speed = math.Inf(1)
 	}
 	if opts.From <= 0 && len(f.Requests) > 0 {
 		opts.From = f.Requests[0].At
@@ -555,12 +561,16 @@ func (r *Replay) missing() (missing error, busy bool) {
 	return nil, busy
 }
 
+// grace is how long a client has at any speed, for what a machine with other work does not do in
+// less.
+const grace = 10 * time.Second
+
 // left is how long it may take to the end; mu is held.
 func (r *Replay) left() time.Duration {
 	if math.IsInf(r.opts.Speed, 1) || r.began.IsZero() {
 		return patience
 	}
-	return scaled(r.file.Duration+r.late+patience-r.now(), 1/r.opts.Speed)
+	return max(scaled(r.file.Duration+r.late+patience-r.now(), 1/r.opts.Speed), grace)
 }
 
 var errStopped = errors.New("the answer is closed")

@@ -174,6 +174,17 @@ func TestSpeeds(t *testing.T) {
 	})
 }
 
+// However fast it plays, a client has time to ask for what follows.
+func TestAClientThatIsSlowerThanTheReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		replay := twoInformers(t).Replay(ReplayOptions{Speed: maxSpeed})
+		one := new(jitter.Recall)
+		told(t, replay, of(get(t, pods), one))
+		time.AfterFunc(5*time.Second, func() { told(t, replay, of(get(t, follow), one)) })
+		require.NoError(t, replay.Wait(t.Context()))
+	})
+}
+
 // A recording whose beginning was left out says that.
 func TestALeftOutListIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

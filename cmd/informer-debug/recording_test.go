@@ -140,12 +140,13 @@ func TestGetOfARecording(t *testing.T) {
 
 		for code, args := range map[int][]string{
 			exit.CodeUnavailable: {"pods/web-1", "-n", "shop"}, // it was deleted
-			exit.CodeUsage:       {"leases"},
+			exit.CodeUsage:       {"leases,pods"},
 			exit.CodeRuntime:     {"pods", "--replay", path + ".not"},
 		} {
 			require.Equal(t, code, get(args...).Code, args)
 		}
 		require.Contains(t, get("leases").ErrOut, "has nothing of that; it has: nodes; pods; secrets")
+		require.Contains(t, get("pods,leases").ErrOut, "has nothing of leases; it has: nodes; pods; secrets")
 		require.Contains(t, get("--attach=http://localhost:1").ErrOut, "--attach and --replay contradict each other")
 		require.Contains(t, get("pods", "--watch").ErrOut, "leave out --watch, or use informer-debug replay "+path)
 		require.Contains(t, get("pods", "--field-selector=a=b").ErrOut, "--field-selector makes no sense with --replay")

@@ -90,7 +90,7 @@ func (f *Flags) Open(types, namespace string, c *terminal.Console) (*Player, err
 }
 
 func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, c *terminal.Console) (*Player, error) {
-	found, _, err := Recorded(file, func(q *recording.Request) bool {
+	found, has, err := Recorded(file, func(q *recording.Request) bool {
 		ok := len(args) == 0
 		for _, arg := range args {
 			ok = ok || IsOf(q.Resource(), arg)
@@ -99,6 +99,11 @@ func (f *Flags) play(file *recording.File, args []object.GVR, namespace string, 
 	})
 	if err != nil {
 		return nil, err
+	}
+	for _, arg := range args {
+		if !slices.ContainsFunc(found, func(q *recording.Request) bool { return IsOf(q.Resource(), arg) }) {
+			return nil, exit.Usage("%s has nothing of %s; it has: %s", file.Path, object.ResourceName(arg), strings.Join(has, "; "))
+		}
 	}
 	if file.Damage != nil {
 		c.Trouble(time.Now(), "%-12s  %v", "recording", file.Damage)
