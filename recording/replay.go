@@ -217,21 +217,24 @@ func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request
 	}
 	recall.Tell(time.Time{}, 0)
 	who := client{asked.about, recall.Number()}
-	s, at := find(r.streams(who), asked)
-	if s == nil {
+	streams := r.streams(who)
+	if len(streams) == 0 {
 		r.strange = asked.String()
 		return nil, nil, r.unrecorded(asked, r.missed(), r.has())
 	}
-	if s.requests[0].Withheld {
+	if streams[0].requests[0].Withheld {
 		return nil, nil, r.unrecorded(asked, "what Secrets hold was not recorded: set IncludeSecrets when recording", nil)
 	}
-	if at < 0 && s.furthest == len(s.requests)-1 {
-		s.ended = true
+	s, at := find(streams, asked)
+	if s == nil {
+		for _, s := range streams {
+			s.ended = true
+		}
 		r.note()
 		if who.informer == 0 && !asked.Watch() { // nobody waits for what never comes
 			return nil, nil, r.unrecorded(asked, played, nil)
 		}
-		return s, nil, nil
+		return nil, nil, nil
 	}
 	if at < 0 {
 		why := r.missed()
@@ -322,17 +325,24 @@ func (s *stream) find(asked *Request) int {
 }
 
 // find returns the first of streams that has a request which asks for the same, and which one. Where
-// none has, it is the first of them and -1; without any it is nil.
+// none has, it is one that has others left, and -1; and nil if all was played of those that have begun.
 func find(streams []*stream, asked *Request) (*stream, int) {
 	for _, s := range streams {
 		if at := s.find(asked); at >= 0 {
 			return s, at
 		}
 	}
-	if len(streams) == 0 {
-		return nil, -1
+	left := streams[0]
+	for _, s := range streams {
+		switch {
+		case s.furthest < 0:
+		case s.furthest < len(s.requests)-1:
+			return s, -1
+		default:
+			left = nil
+		}
 	}
-	return streams[0], -1
+	return left, -1
 }
 
 // streams returns what a client is given, nothing if the recording has nothing about that; mu is

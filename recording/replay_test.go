@@ -144,6 +144,28 @@ func TestAListThatNoInformerMakes(t *testing.T) {
 	})
 }
 
+// All is played to a client of which it is unknown who it is, where some of it was an informer's.
+func TestWhatNobodyAndAnInformerAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for _, one := range []*jitter.Recall{nil, new(jitter.Recall)} {
+				told(t, r.RoundTripper(serve(200, part{0, "one", nil}), nil), of(get(t, pods), one))
+				if one != nil {
+					told(t, r.RoundTripper(serve(200, part{0, "more", nil}), nil), of(get(t, follow), one))
+				}
+			}
+		})
+		for _, urls := range [][]string{{follow}, {pods, follow}, {pods, pods, follow}} {
+			replay := f.Replay(ReplayOptions{Speed: math.Inf(1)})
+			for _, url := range urls {
+				require.NotContains(t, told(t, replay, get(t, url))[0], "no answer")
+			}
+			told(t, replay, get(t, follow).WithContext(expired(t))) // it comes for more
+			require.NoError(t, replay.Wait(expired(t)), urls)
+		}
+	})
+}
+
 // expired is a context that is done when nothing else happens.
 func expired(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
