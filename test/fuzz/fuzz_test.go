@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +18,22 @@ fuzz: elapsed: 5s, execs: 20000 (3800/sec), new interesting: 4 (total: 30)
     Failing input written to testdata/fuzz/FuzzX/1`))
 	require.Equal(t, 20000, execs)
 	require.Contains(t, said, "Failing input written")
+}
+
+// Go 1.26 now and then takes the end of the time for a failure.
+func TestTheEndOfTheTimeIsNoFailure(t *testing.T) {
+	require.Regexp(t, raced, `fuzz: elapsed: 8s, execs: 228650 (0/sec), new interesting: 30 (total: 36)
+--- FAIL: FuzzX (8.09s)
+    context deadline exceeded
+FAIL
+`)
+	require.NotRegexp(t, raced, `--- FAIL: FuzzX (5.00s)
+    --- FAIL: FuzzX (0.00s)
+        x_test.go:7: context deadline exceeded
+
+    Failing input written to testdata/fuzz/FuzzX/1
+FAIL
+`)
 }
 
 // Many runs make one number.
@@ -39,9 +56,59 @@ func TestCountsAreAdded(t *testing.T) {
 `, c.table())
 }
 
+// A module of two targets: one that fails only for what nobody guesses who does not see which
+// code an input reaches, and one behind it that never fails.
+func TestTargetsAreFuzzed(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	write("go.mod", "module example.com/hay\n\ngo 1.26\n")
+	write("hay_test.go", `package hay
+
+import "testing"
+
+func FuzzAHaystack(f *testing.F) {
+	f.Add([]byte("......"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) == 6 && b[0] == 'n' {
+			if b[1] == 'e' {
+				if b[2] == 'e' {
+					if b[3] == 'd' {
+						t.Fatal("found")
+					}
+				}
+			}
+		}
+	})
+}
+
+func FuzzNothing(f *testing.F) { f.Fuzz(func(t *testing.T, n int) {}) }
+`)
+	t.Chdir(dir)
+	w, err := newWorkbench(t.Context())
+	require.NoError(t, err)
+	w.close()
+	forget := func() { require.NoError(t, os.RemoveAll(w.reached("example.com/hay"))) }
+	forget() // what another run has left
+	t.Cleanup(forget)
+	total := filepath.Join(dir, "total")
+	failed, err := run(t.Context(), 0, 1_000_000, total, nil)
+	require.NoError(t, err)
+	require.True(t, failed)
+	c, err := readCounts(total)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, c["example.com/hay FuzzNothing"].execs, 500_000)
+	inputs, err := filepath.Glob(filepath.Join(dir, "testdata", "fuzz", "FuzzAHaystack", "*"))
+	require.NoError(t, err)
+	require.Len(t, inputs, 1)
+}
+
 func TestTargetsAreFound(t *testing.T) {
 	targets, err := find(t.Context(), []string{"../../wire", "../../webhook"})
 	require.NoError(t, err)
-	require.Contains(t, targets, target{"github.com/millrace-dev/millrace/wire", "FuzzListJSON"})
-	require.Contains(t, targets, target{"github.com/millrace-dev/millrace/webhook", "FuzzConversion"})
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	require.Contains(t, targets, target{"github.com/millrace-dev/millrace/wire", filepath.Join(root, "wire"), "FuzzListJSON"})
+	require.Contains(t, targets, target{"github.com/millrace-dev/millrace/webhook", filepath.Join(root, "webhook"), "FuzzConversion"})
 }

@@ -20,28 +20,18 @@ const reaching = "reaches-"
 // keep chooses the inputs that are kept beside each target anew, from those kept and those
 // in Go's build cache: the smallest that reach code which nothing before them reaches.
 func keep(ctx context.Context, targets []target) error {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
+	w, err := newWorkbench(ctx)
 	if err != nil {
 		return err
 	}
-	cache := filepath.Join(strings.TrimSpace(string(out)), "fuzz")
-	temp, err := os.MkdirTemp("", "fuzz")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(temp)
-	binaries := map[string]string{}
+	defer w.close()
 	for _, t := range targets {
-		if binaries[t.pkg] == "" {
-			binaries[t.pkg] = filepath.Join(temp, fmt.Sprint(len(binaries), ".test"))
-			build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-cover", "-coverpkg", t.pkg+"/...", "-o", binaries[t.pkg], t.pkg)
-			build.Stderr = os.Stderr
-			if err := build.Run(); err != nil {
-				return fmt.Errorf("%s: %w", build, err)
-			}
+		binary, err := w.binary(ctx, t.pkg, "-cover", "-coverpkg", t.pkg+"/...")
+		if err != nil {
+			return err
 		}
-		c := corpus{target: t, binary: binaries[t.pkg], profile: filepath.Join(temp, "profile"), reached: map[string]bool{}}
-		if err := c.grow(ctx, filepath.Join(cache, t.pkg, t.name)); err != nil {
+		c := corpus{target: t, binary: binary, profile: filepath.Join(w.dir, "profile"), reached: map[string]bool{}}
+		if err := c.grow(ctx, filepath.Join(w.reached(t.pkg), t.name)); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
@@ -57,12 +47,7 @@ type corpus struct {
 
 // grow adds inputs from a folder.
 func (c *corpus) grow(ctx context.Context, from string) error {
-	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", c.pkg).Output()
-	if err != nil {
-		return err
-	}
-	pkg := strings.TrimSpace(string(out))
-	to := filepath.Join(pkg, "testdata", "fuzz", c.name)
+	to := filepath.Join(c.dir, "testdata", "fuzz", c.name)
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
@@ -87,7 +72,7 @@ func (c *corpus) grow(ctx context.Context, from string) error {
 			return err
 		}
 	}
-	if _, err := c.reach(ctx, pkg, ""); err != nil {
+	if _, err := c.reach(ctx, ""); err != nil {
 		return err
 	}
 	names := slices.SortedFunc(maps.Keys(inputs), func(a, b string) int {
@@ -99,7 +84,7 @@ func (c *corpus) grow(ctx context.Context, from string) error {
 		if err := os.WriteFile(path, inputs[name], 0o644); err != nil {
 			return err
 		}
-		more, err := c.reach(ctx, pkg, name)
+		more, err := c.reach(ctx, name)
 		if err != nil || more == 0 {
 			err = errors.Join(err, os.Remove(path))
 		} else {
@@ -116,13 +101,13 @@ func (c *corpus) grow(ctx context.Context, from string) error {
 
 // reach runs one input, or all if name is empty, and counts the blocks of code that none
 // before it has reached.
-func (c *corpus) reach(ctx context.Context, pkg, name string) (more int, err error) {
+func (c *corpus) reach(ctx context.Context, name string) (more int, err error) {
 	run := "^" + c.name + "$"
 	if name != "" {
 		run += "/^" + name + "$"
 	}
 	cmd := exec.CommandContext(ctx, c.binary, "-test.run", run, "-test.coverprofile", c.profile)
-	cmd.Dir = pkg
+	cmd.Dir = c.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("input %q: %w\n%s", name, err, out)
 	}

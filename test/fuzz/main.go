@@ -85,6 +85,11 @@ func run(ctx context.Context, limit time.Duration, execs int, total string, pack
 	if len(targets) == 0 {
 		return false, fmt.Errorf("no fuzz targets in %q", packages)
 	}
+	w, err := newWorkbench(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer w.close()
 	count := counts{}
 	if total != "" {
 		if count, err = readCounts(total); err != nil {
@@ -99,7 +104,7 @@ func run(ctx context.Context, limit time.Duration, execs int, total string, pack
 		if ctx.Err() != nil {
 			break
 		}
-		ran, err := t.fuzz(ctx, budget)
+		ran, err := t.fuzz(ctx, w, budget)
 		count.add(t.String(), ran)
 		if err != nil {
 			failed = true

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// workbench has test binaries of packages, each of which is built once.
+type workbench struct {
+	dir      string // of the binaries
+	module   string // in the working directory
+	cache    string // of Go's builds
+	binaries map[string]string
+}
+
+func newWorkbench(ctx context.Context) (*workbench, error) {
+	module, err := output(ctx, "go", "list", "-m")
+	if err != nil {
+		return nil, err
+	}
+	cache, err := output(ctx, "go", "env", "GOCACHE")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "millrace-fuzz-")
+	if err != nil {
+		return nil, err
+	}
+	return &workbench{dir, module, cache, map[string]string{}}, nil
+}
+
+// output is what a command prints.
+func output(ctx context.Context, command ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", cmd, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// close removes the binaries.
+func (w *workbench) close() { os.RemoveAll(w.dir) }
+
+// reached is the folder in which fuzzing leaves inputs of a package that reach new code: the
+// one of go test -fuzz.
+func (w *workbench) reached(pkg string) string { return filepath.Join(w.cache, "fuzz", pkg) }
+
+// instrumented are the flags of a build in which fuzzing sees what code is reached. They are for
+// the packages of the module alone: go test -fuzz instruments everything that is linked, most of
+// which is the generated code of Kubernetes' types, and looks at all its counters after each input.
+func (w *workbench) instrumented() []string {
+	return []string{"-gcflags=" + w.module + "/...=-d=libfuzzer"}
+}
+
+// binary builds the test binary of a package.
+func (w *workbench) binary(ctx context.Context, pkg string, flags ...string) (string, error) {
+	if binary := w.binaries[pkg]; binary != "" {
+		return binary, nil
+	}
+	binary := filepath.Join(w.dir, fmt.Sprint(len(w.binaries), ".test"))
+	args := append([]string{"test", "-c", "-vet=off", "-o", binary}, flags...)
+	build := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", build, err, out)
+	}
+	w.binaries[pkg] = binary
+	return binary, nil
+}
