@@ -60,31 +60,7 @@ func TestCountsAreAdded(t *testing.T) {
 // code an input reaches, and one behind it that never fails.
 func TestTargetsAreFuzzed(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
-	}
-	write("go.mod", "module example.com/hay\n\ngo 1.26\n")
-	write("hay_test.go", `package hay
-
-import "testing"
-
-func FuzzAHaystack(f *testing.F) {
-	f.Add([]byte("......"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if len(b) == 6 && b[0] == 'n' {
-			if b[1] == 'e' {
-				if b[2] == 'e' {
-					if b[3] == 'd' {
-						t.Fatal("found")
-					}
-				}
-			}
-		}
-	})
-}
-
-func FuzzNothing(f *testing.F) { f.Fuzz(func(t *testing.T, n int) {}) }
-`)
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/hay")))
 	t.Chdir(dir)
 	w, err := newWorkbench(t.Context())
 	require.NoError(t, err)

@@ -1,0 +1,3 @@
+module example.com/hay
+
+go 1.26
