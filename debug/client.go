@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/millrace-dev/millrace/debug/internal/units"
 	"github.com/millrace-dev/millrace/flight"
@@ -28,6 +30,8 @@ const mostAnswer = 64 << 20
 type Client struct {
 	base string
 	http *http.Client
+
+	behind atomic.Int64 // a Duration: how much its clock is, for all that is known
 }
 
 // Attach returns a client of the process that serves Path below base, such as
@@ -36,7 +40,7 @@ func Attach(base string, client *http.Client) *Client {
 	if client == nil {
 		client = http.DefaultClient
 	}
-	return &Client{strings.TrimSuffix(strings.TrimSuffix(base, "/"), strings.TrimSuffix(Path, "/")) + Path + "v1/", client}
+	return &Client{base: strings.TrimSuffix(strings.TrimSuffix(base, "/"), strings.TrimSuffix(Path, "/")) + Path + "v1/", http: client}
 }
 
 // RefusedError is a process's answer that it will not, or what stood in its place.
@@ -83,9 +87,29 @@ type Page struct {
 	Continue  string // of the page before
 }
 
-// Status returns the whole of it at one moment.
+// Status returns the whole of it at one moment. Where the process's clock differs from ours by
+// seconds, its times are given as our clock would have shown them, so that they tell how long
+// ago something was.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
-	return get[Status](ctx, c, "status", nil)
+	s, err := get[Status](ctx, c, "status", nil)
+	if err != nil || s.At.IsZero() {
+		return s, err
+	}
+	units.Shift(s, c.clock(time.Since(s.At)))
+	return s, nil
+}
+
+// clock returns how much the process's clock is behind ours, if its answer of now has a time so
+// long ago. What an answer takes on its way is none of it, and equal times stay equal from
+// one answer to the next.
+func (c *Client) clock(ago time.Duration) time.Duration {
+	const onItsWay = 2 * time.Second
+	behind := time.Duration(c.behind.Load())
+	if (ago - behind).Abs() > onItsWay {
+		behind = ago
+		c.behind.Store(int64(behind))
+	}
+	return behind
 }
 
 // Objects returns a page of heads.
@@ -197,10 +221,14 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 		return nil, err
 	}
 	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
-	if resp.StatusCode == http.StatusOK && form == want && resp.Header.Get(mark) != "" {
+	version := resp.Header.Get(mark)
+	if resp.StatusCode == http.StatusOK && form == want && version == protocol {
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
+	if version != "" && version != protocol {
+		return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), version, protocol)}
+	}
 	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %q", req.URL.Redacted(), form)}
 	if resp.StatusCode == http.StatusOK { // such as a proxy's page to log in
 		return nil, foreign

@@ -61,18 +61,22 @@ func foreign(r *http.Request) bool {
 	return site != "" && site != "same-origin" && site != "none" && strings.HasPrefix(r.URL.Path, Path+"v1/")
 }
 
+// mark is the header by which a client knows a process from anything else that sends JSON. It has
+// the version of the protocol.
+const (
+	mark     = "Millrace-Debug"
+	protocol = "v1"
+)
+
 // readOnly answers GET and HEAD alone, no page of others, and nothing that a browser may run or
 // keep.
-// mark is the header by which a client knows a process from anything else that sends JSON.
-const mark = "Millrace-Debug"
-
 func readOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'")
-		h.Set(mark, "v1")
+		h.Set(mark, protocol)
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
 			http.Error(w, "This only shows: ask with GET.", http.StatusMethodNotAllowed)

@@ -9,6 +9,9 @@ import (
 
 // keepPrevious moves a recording out of the way.
 func keepPrevious(path string) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return errors.New("a symbolic link is there, which would be replaced: give the path that it leads to")
+	}
 	switch there, err := whatIs(path); {
 	case err != nil:
 		return err

@@ -90,3 +90,15 @@ func TestAPartThatACrashLeft(t *testing.T) {
 		require.FileExists(t, path+".part")
 	})
 }
+
+// A recorder would put a file in its place, on another disk perhaps.
+func TestASymbolicLinkIsNoPlaceForARecording(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(target, link))
+	for range 2 { // a link that leads nowhere, and one to a file
+		_, err := Create(link, Options{})
+		require.ErrorContains(t, err, "a symbolic link is there, which would be replaced: give the path that it leads to")
+		require.NoError(t, os.WriteFile(target, nil, 0o600))
+	}
+}

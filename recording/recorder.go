@@ -14,16 +14,18 @@ import (
 type Options struct {
 	// MaxSize bounds the file, in bytes. Where it would grow beyond that, the oldest
 	// requests are left out until it has half of it, first those that have ended; another
-	// file, path + ".part", is written meanwhile, which then takes its place. Default
-	// 256 MiB; the least is 1 MiB.
+	// file, path + ".part", is written meanwhile, which then takes its place. The list of an
+	// informer that never lists again is among the first to go, and what is left of it can
+	// be read and not played. Default 256 MiB; the least is 1 MiB.
 	MaxSize int64
 
 	// IncludeSecrets records what Secrets hold. By default the recording has of them only
 	// which requests there were, when something came, and how much.
 	IncludeSecrets bool
 
-	// Logger hears of it, once, if the recording ends by itself. Close waits for it, so it
-	// must not close the recorder. Nil is silent.
+	// Logger hears of it, once each, if the recording ends by itself, and if something has to
+	// be left out for MaxSize. Close waits for it, so it must not close the recorder. Nil is
+	// silent.
 	Logger *slog.Logger
 }
 
@@ -78,8 +80,8 @@ type Recorder struct {
 // Status is a Recorder seen from outside.
 type Status struct {
 	Path     string
-	Requests int     // that were recorded
-	Bytes    int64   // of their bodies
+	Requests int     // lists and watches
+	Bytes    int64   // of their bodies, as they came
 	Size     int64   // of the file
 	LeftOut  LeftOut // what of that the file has not
 	Secrets  bool    // what they hold is recorded, too
@@ -187,9 +189,7 @@ func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 		return 0, false
 	}
 	r.last++
-	if len(text) <= maxPayload { // or else the ring leaves it out
-		r.status.Requests++
-	}
+	r.status.Requests++
 	r.put(event{record: record{kind: kindRequest, request: r.last, payload: text}})
 	return r.last, true
 }

@@ -325,3 +325,18 @@ func TestWhatWasNotRecordedIsNamed(t *testing.T) {
 		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "nobody has asked for anything")
 	})
 }
+
+// Secrets are left out however the client writes the address.
+func TestSecretsByAnEscapedPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			told(t, r.RoundTripper(serve(200, part{0, "hidden", nil}), nil), get(t, "https://example.com/api/v1/%73ecrets"))
+		})
+		require.Len(t, f.Requests, 1)
+		require.True(t, f.Requests[0].Withheld)
+		require.Equal(t, "/api/v1/secrets", f.Requests[0].Path)
+		body, err := io.ReadAll(f.Body(f.Requests[0]))
+		require.NoError(t, err)
+		require.NotContains(t, string(body), "hidden")
+	})
+}

@@ -257,7 +257,7 @@ func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 // missed says why the recording may not have what is asked for.
 func (r *Replay) missed() string {
 	if n := r.file.LeftOut.Requests; n > 0 {
-		return fmt.Sprintf("it was not recorded, or is among the %d requests that were left out, as the oldest are for MaxSize", n)
+		return fmt.Sprintf("it was not recorded, or is among the %d requests that were left out, as the oldest are for MaxSize: an informer can be played from a list of its on", n)
 	}
 	return "it was not recorded"
 }
@@ -339,10 +339,11 @@ func (r *Replay) note() {
 // Wait returns when all was played of what clients have asked for, and the moment has come at
 // which the recording was closed. Where it was not closed, or is played without any waiting,
 // it returns when they have come for more. The error says what was not played: clients do not
-// ask for it, or ctx is done. A recording without requests has nothing to wait for, and is an error.
+// ask for it, or ctx is done. Where no request is to be played there is nothing to wait for, which
+// is an error.
 func (r *Replay) Wait(ctx context.Context) error {
-	if len(r.file.Requests) == 0 {
-		return fmt.Errorf("recording %s: there is nothing to play: no list and no watch was sent while it was recorded", r.file.Path)
+	if err := r.nothing(); err != nil {
+		return err
 	}
 	for {
 		r.mu.Lock()
@@ -370,6 +371,19 @@ func (r *Replay) Wait(ctx context.Context) error {
 		}
 		timer.Stop()
 	}
+}
+
+// nothing is why there is nothing to play, nil if there is something.
+func (r *Replay) nothing() error {
+	switch all := r.file.LeftOut.Requests; {
+	case len(r.recorded) > 0:
+		return nil
+	case len(r.file.Requests) > 0:
+		return fmt.Errorf("recording %s: there is nothing to play: ReplayOptions.Only is true of none of its %d requests", r.file.Path, len(r.file.Requests))
+	case all > 0:
+		return fmt.Errorf("recording %s: there is nothing to play: all %d requests were left out, since more came than MaxSize: record with a greater one", r.file.Path, all)
+	}
+	return fmt.Errorf("recording %s: there is nothing to play: no list and no watch was sent while it was recorded", r.file.Path)
 }
 
 // missing says what is still to be played of what was asked for. Where nothing is, busy

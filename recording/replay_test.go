@@ -329,3 +329,13 @@ func TestClustersBehindOneHost(t *testing.T) {
 		}
 	})
 }
+
+func TestAReplayOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) { one(t, r) })
+		began := time.Now()
+		err := f.Replay(ReplayOptions{Only: func(*Request) bool { return false }}).Wait(t.Context())
+		require.ErrorContains(t, err, "ReplayOptions.Only is true of none of its 1 requests")
+		require.Zero(t, time.Since(began))
+	})
+}

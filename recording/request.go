@@ -88,7 +88,7 @@ func read(req *http.Request) (q Request, ok bool) {
 	if req.Method != http.MethodGet || req.URL == nil {
 		return q, false
 	}
-	path, before := req.URL.EscapedPath(), ""
+	path, before := req.URL.Path, "" // as the server understands it, however it is written
 	for at := 0; at < len(path) && !ok; at++ {
 		if path[at] == '/' {
 			_, _, ok = collection(path[at:])

@@ -25,6 +25,7 @@ type ring struct {
 	recorder *Recorder
 	file     *os.File
 	closed   bool // the file is
+	full     bool // something had to be left out
 	blocks   blockWriter
 	sizes    map[uint64]size // of the requests in the file
 	held     map[uint64][]event
@@ -125,6 +126,7 @@ func (w *ring) write(events []event, last bool) error {
 // add writes what happened to one request.
 func (w *ring) add(e event) error {
 	bytes := bodyOf(&e.record)
+	w.recorder.count(bytes)
 	if e.kind == kindRequest && len(e.payload) > maxPayload {
 		w.leftOut.Requests++
 		return nil
@@ -135,7 +137,6 @@ func (w *ring) add(e event) error {
 		return nil
 	}
 	w.sizes[e.request] = size{s.records + int64(len(e.payload)) + maxHead, s.body + bytes, e.kind == kindEnd}
-	w.recorder.count(bytes)
 	if err := w.blocks.add(&e.record); err != nil {
 		return err
 	}
@@ -145,7 +146,7 @@ func (w *ring) add(e event) error {
 	return nil
 }
 
-// count adds to the bytes that were recorded.
+// count adds to the bytes that were received.
 func (r *Recorder) count(bytes int64) {
 	if bytes > 0 {
 		r.mu.Lock()
@@ -189,9 +190,13 @@ func (w *ring) end(err error) {
 	if err = r.end(withoutPath(err)); err == nil {
 		return
 	}
-	// The logger is the user's, and nobody else hears what becomes of it.
+	w.warn("the recording has ended", "err", err)
+}
+
+// warn tells the logger, which is the user's: nobody else hears what becomes of it.
+func (w *ring) warn(text string, args ...any) {
 	_ = failure.Apart("Logger", func() error {
-		r.opts.Logger.Warn("the recording has ended", "err", err)
+		w.recorder.opts.Logger.Warn(text, args...)
 		return nil
 	})
 }
@@ -246,6 +251,10 @@ func (w *ring) shrink() error {
 	}
 	kept.to = w.file
 	w.blocks = kept
+	if !w.full {
+		w.full = true
+		w.warn("the recording is full: its oldest requests are left out from now on, so that an informer can be played from its next list on only", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
+	}
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package recording
 
 import (
+	"bytes"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -110,7 +112,9 @@ func TestAWatchUnderWayStays(t *testing.T) {
 // One that alone has more than the file may have goes, too.
 func TestAWatchUnderWayThatIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := recorded(t, Options{MaxSize: leastMaxSize}, func(r *Recorder) {
+		var log bytes.Buffer
+		var status Status
+		f := recorded(t, Options{MaxSize: leastMaxSize, Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(r *Recorder) {
 			q, ok := read(get(t, watch))
 			require.True(t, ok)
 			id, ok := r.begin(&q)
@@ -126,10 +130,15 @@ func TestAWatchUnderWayThatIsTooLarge(t *testing.T) {
 				require.NoError(t, err)
 				require.LessOrEqual(t, info.Size(), int64(leastMaxSize))
 			}
-			one(t, r)
+			require.NoError(t, r.Close())
+			status = r.Status()
 		})
-		require.Len(t, f.Requests, 1)
+		require.Empty(t, f.Requests)
 		require.Equal(t, LeftOut{Requests: 1, Bytes: 3 * leastMaxSize}, f.LeftOut)
+		require.Equal(t, 1, status.Requests)
+		require.EqualValues(t, 3*leastMaxSize, status.Bytes, "what is left out is a part of it")
+		require.Equal(t, 1, strings.Count(log.String(), "the recording is full"), log.String())
+		require.ErrorContains(t, f.Replay(ReplayOptions{}).Wait(t.Context()), "all 1 requests were left out, since more came than MaxSize")
 	})
 }
 
@@ -148,6 +157,7 @@ func TestARequestThatIsTooLong(t *testing.T) {
 		require.Len(t, f.Requests, 1)
 		require.Equal(t, LeftOut{Requests: 1, Bytes: 3}, f.LeftOut)
 		require.Equal(t, f.LeftOut, status.LeftOut)
-		require.Equal(t, 1, status.Requests)
+		require.Equal(t, 2, status.Requests)
+		require.EqualValues(t, 6, status.Bytes)
 	})
 }

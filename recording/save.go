@@ -19,9 +19,13 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	if err != nil {
 		return Status{Path: path}, &Error{path, -1, err}
 	}
-	s := &saving{from: newBlockReader(from), most: opts.MaxSize}
+	in := &connection{Reader: from}
+	s := &saving{from: newBlockReader(in), most: opts.MaxSize}
 	s.index = indexer{file: &File{Path: path}, under: map[uint64]*Request{}}
 	first, err := s.first()
+	if in.err != nil {
+		return s.status(), &Error{path, -1, in.err}
+	}
 	if err != nil {
 		return s.status(), &Error{path, -1, fmt.Errorf("what comes is no recording: %w", err)}
 	}
@@ -33,11 +37,27 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 		return s.status(), &Error{path, -1, withoutPath(err)}
 	}
 	s.to = blockWriter{to: to}
-	err = s.copy(first)
+	if err = s.copy(first); in.err != nil {
+		err = in.err // and the last block is what it left
+	}
 	if err = errors.Join(err, withoutPath(s.end()), withoutPath(to.Close())); err != nil {
 		return s.status(), &Error{path, -1, err}
 	}
 	return s.status(), nil
+}
+
+// connection remembers why nothing more comes, unless it is that all has come.
+type connection struct {
+	io.Reader
+	err error
+}
+
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		c.err = fmt.Errorf("read what comes: %w", err)
+	}
+	return n, err
 }
 
 // ErrTooLarge: what is to be saved has more than MaxSize.
@@ -110,7 +130,7 @@ func (s *saving) end() error {
 
 func (s *saving) status() Status {
 	f := s.index.file
-	status := Status{Path: f.Path, Requests: len(f.Requests), Size: s.to.size, LeftOut: f.LeftOut, Secrets: f.Secrets}
+	status := Status{Path: f.Path, Requests: len(f.Requests) + f.LeftOut.Requests, Bytes: f.LeftOut.Bytes, Size: s.to.size, LeftOut: f.LeftOut, Secrets: f.Secrets}
 	for _, q := range f.Requests {
 		status.Bytes += q.Bytes
 	}

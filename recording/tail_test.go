@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -176,4 +177,31 @@ func FuzzSave(f *testing.F) {
 			require.Len(t, file.Requests, status.Requests)
 		}
 	})
+}
+
+// A connection that breaks is not the end of a recording, and nobody takes it for a broken file.
+func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "there")
+	r, err := Create(path, Options{})
+	require.NoError(t, err)
+	noise := make([]byte, 100_000)
+	source := rand.NewChaCha8([32]byte{})
+	for range 10 {
+		_, _ = source.Read(noise)
+		told(t, r.RoundTripper(serve(200, part{0, string(noise), nil}), nil), get(t, pods))
+	}
+	require.NoError(t, r.Close())
+	all, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, broken := range []error{io.ErrUnexpectedEOF, errors.New("reset")} {
+		breaks := readerFunc(func([]byte) (int, error) { return 0, broken })
+		here := filepath.Join(t.TempDir(), "here")
+		status, err := Save(here, io.MultiReader(bytes.NewReader(all[:len(all)/2]), breaks), Options{})
+		require.ErrorIs(t, err, broken)
+		require.Positive(t, status.Size)
+		require.Len(t, opened(t, here).Requests, status.Requests)
+		_, err = Save(here+"2", breaks, Options{})
+		require.ErrorIs(t, err, broken)
+		require.NotContains(t, err.Error(), "no recording")
+	}
 }

@@ -157,10 +157,7 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	defer cancel()
 	from, err := process.Recording(ctx)
 	if err != nil {
-		if failed := f.sight.Unanswered(ctx, called, err); failed != nil {
-			return failed
-		}
-		return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.Silent(called))}
+		return f.unrecorded(ctx, called, err)
 	}
 	defer from.Close()
 	began := time.Now()
@@ -170,6 +167,8 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 		f.summary(status, time.Since(began), c)
 	}
 	switch {
+	case status.Size == 0 && err != nil && ctx.Err() != nil:
+		return f.unrecorded(ctx, called, err)
 	case status.Size == 0 && err != nil:
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	case err == nil && ctx.Err() == nil:
@@ -178,7 +177,15 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 	case err == nil || endedWell(ctx, err) == nil:
 		return nil
 	}
-	return &exit.Error{Code: exit.CodeRuntime, Err: err}
+	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "what came before is in the file"}
+}
+
+// unrecorded is why nothing of a process was recorded.
+func (f *recordFlags) unrecorded(ctx context.Context, called string, err error) error {
+	if failed := f.sight.Unanswered(ctx, called, err); failed != nil {
+		return failed
+	}
+	return &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, f.sight.Silent(called))}
 }
 
 // limited ends ctx after --duration.
@@ -229,7 +236,7 @@ func (f *recordFlags) summary(s recording.Status, took time.Duration, c *termina
 	}
 	say("recorded", "%d requests, %s of answers, after %s", s.Requests, terminal.Bytes(s.Bytes), terminal.Duration(took))
 	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
-		say("left out", "the oldest %d of them, %s, to stay within the size that it may have", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes))
+		say("left out", "the oldest %d of them, %s, to stay within --max-size: an informer can be played from its next list on only", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes))
 	}
 	say("file", "%s, %s", f.file, terminal.Bytes(s.Size))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -254,6 +255,11 @@ func TestChurnOfARecording(t *testing.T) {
 		require.Equal(t, pods.Added+2, pods.Events, r.Out)
 		require.Equal(t, "status.phase", pods.Fields[0].Name)
 		require.Contains(t, on("churn", "po").Out, "within 10m0s")
+		require.Contains(t, on("churn", "po", "-n", "shop").Out, fmt.Sprintf("pods in namespace shop: %d events within 10m0s", pods.Events))
+		other := on("churn", "po", "-n", "bank")
+		require.Equal(t, exit.CodeOK, other.Code, other.ErrOut)
+		require.Contains(t, other.Out, "pods in namespace bank: 0 events within 10m0s")
+		require.NotContains(t, other.Out, "shop/")
 		require.Contains(t, on("churn", "pods", "-l", "a=b").ErrOut, "--selector makes no sense with --replay")
 		require.Equal(t, exit.CodeRuntime, on("churn", "secrets").Code)
 	})

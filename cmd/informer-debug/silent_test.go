@@ -47,6 +47,19 @@ func TestASilentProcessIsNamed(t *testing.T) {
 		require.Contains(t, r.ErrOut, want)
 	}
 	require.NoFileExists(t, file)
+
+	begun := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Millrace-Debug", "v1")
+		w.Header().Set("Content-Type", "application/octet-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer begun.Close()
+	r = invoke(t, "record", "-o", file, "--duration=1400ms", "--attach="+begun.URL)
+	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "--duration of 1.4s is over, and nothing is recorded: ")
+	require.NotContains(t, r.ErrOut, "no recording")
+	require.NoFileExists(t, file)
 }
 
 // Whoever is interrupted before there is an answer has none, and the exit code says so. What

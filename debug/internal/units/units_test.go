@@ -125,3 +125,15 @@ func FuzzUnmarshal(f *testing.F) {
 		require.Equal(t, string(text), string(twice))
 	})
 }
+
+func TestTimesAreShifted(t *testing.T) {
+	v, want := full(), full()
+	later := want.RetryAt.Add(time.Minute)
+	want.RetryAt, want.Failure.Last = later, later
+	want.Nested[0].RetryAt = time.Time{} // as it was
+	v.Nested = append(v.Nested, full())
+	want.Nested = append(want.Nested, full())
+	want.Nested[1].RetryAt, want.Nested[1].Failure.Last = later, later
+	Shift(&v, time.Minute)
+	require.Equal(t, want, v)
+}

@@ -43,9 +43,10 @@ func (c *churning) passPacked() *passing[packedUntyped] {
 	return &passing[packedUntyped]{c, from, func(o packedUntyped) (packedUntyped, error) { return o, nil }}
 }
 
-// passAny is what passes of a recording, in whichever form it was received.
-func passAny[T object.Object](c *churning) *passing[T] {
-	return &passing[T]{c, cluster.Source[T](c.at), func(o T) (packedUntyped, error) {
+// passAny is what passes of a recording, in whichever form it was received. Which namespace is
+// counted is c's, and may be one of those that were recorded.
+func passAny[T object.Object](c *churning, recorded cluster.Target) *passing[T] {
+	return &passing[T]{c, cluster.Source[T](recorded), func(o T) (packedUntyped, error) {
 		tree, err := diff.Content(o)
 		if err != nil {
 			return nil, err
@@ -80,6 +81,9 @@ func (p *passing[T]) List(ctx context.Context, opts metav1.ListOptions) source.L
 				yield(o, err)
 				return
 			}
+			if p.elsewhere(o) {
+				continue
+			}
 			if room := all.object(p.packed(o)); room && !yield(o, nil) {
 				return
 			}
@@ -112,6 +116,7 @@ func (p *passing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.S
 					all.end()
 					all = nil
 				}
+			case p.elsewhere(e.Object): // the reflector hears of it all the same
 			case all != nil:
 				all.object(p.packed(e.Object))
 			default:
@@ -124,6 +129,11 @@ func (p *passing[T]) Watch(ctx context.Context, opts metav1.ListOptions) (iter.S
 			}
 		}
 	}, nil
+}
+
+// elsewhere reports whether an object is in none of the namespaces that are counted.
+func (p *passing[T]) elsewhere(o T) bool {
+	return p.at.Namespace != "" && o.GetNamespace() != p.at.Namespace
 }
 
 // packed is an object as it is compared; nil where it cannot be.

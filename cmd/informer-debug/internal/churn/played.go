@@ -1,6 +1,7 @@
 package churn
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -58,6 +59,9 @@ func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner,
 	if err != nil {
 		return churner{}, err
 	}
+	if at.Mapping.Namespaced {
+		c.at.Namespace = cmp.Or(at.Namespace, f.Namespace) // of what is counted
+	}
 	opts := reflector.Options{
 		Timing:  f.Replay.Timing(),
 		OnError: func(_ context.Context, f *failure.Failure) failure.Verdict { return playback.Judge(f) },
@@ -69,10 +73,10 @@ func (f *churnFlags) churner(p *playback.Player, q *recording.Request) (churner,
 	return churner{c, func(ctx context.Context) error {
 		switch {
 		case q.MetadataOnly():
-			return passAny[*metav1.PartialObjectMetadata](c).run(ctx, opts, fatal)
+			return passAny[*metav1.PartialObjectMetadata](c, at).run(ctx, opts, fatal)
 		case p.Protobuf(q):
-			return passAny[object.Object](c).run(ctx, opts, fatal)
+			return passAny[object.Object](c, at).run(ctx, opts, fatal)
 		}
-		return passAny[untyped](c).run(ctx, opts, fatal)
+		return passAny[untyped](c, at).run(ctx, opts, fatal)
 	}}, nil
 }

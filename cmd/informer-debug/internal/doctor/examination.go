@@ -53,6 +53,7 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	if err != nil {
 		return err
 	}
+	x.anything(status)
 	x.election(status)
 	same := map[debug.Which]int{}
 	for n := range status.Informers {
@@ -76,6 +77,14 @@ func (x *examination) run(ctx context.Context, period time.Duration) error {
 	}
 	x.queues(before, status, period)
 	return x.busiest(ctx)
+}
+
+// anything tells of a process that shows nothing of its own, since silence would mean that all is
+// well with it.
+func (x *examination) anything(s *debug.Status) {
+	if len(s.Informers)+len(s.Controllers)+len(s.Queues)+len(s.Groups) == 0 && s.Election == nil {
+		x.add(levelWarning, "process "+s.Process.Program, "give debug.Options what it has; a manager does so itself", "shows no informer, no controller, no queue and no election")
+	}
 }
 
 // election says who works. A replica that does not is no problem.

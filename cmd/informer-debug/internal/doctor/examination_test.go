@@ -41,6 +41,10 @@ func TestDoctorOfControllers(t *testing.T) {
 		x.keys("keeper", &debug.Keys{Running: []debug.Key{{For: time.Second}}, Waiting: []debug.Key{{For: time.Second}}})
 	}))
 
+	require.Equal(t, "warning  process shop: shows no informer, no controller, no queue and no election; give debug.Options what it has; a manager does so itself\n",
+		said(func(x *examination) { x.anything(&debug.Status{Process: debug.ProcessStatus{Program: "shop"}}) }))
+	require.Empty(t, said(func(x *examination) { x.anything(&debug.Status{Informers: make([]debug.Informer, 1)}) }))
+
 	quota := errors.New("no quota is left")
 	waits := controller.Status{Name: "keeper", State: controller.Waiting, Sources: []controller.SourceStatus{{Name: "pods", Waiting: quota}}}
 	follows := &leaderelection.Status{Identity: "a", Holder: "b", Lease: object.Key{Namespace: "ops", Name: "keeper"}}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/exit"
+	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/recording"
 	"github.com/millrace-dev/millrace/test/apiserver"
@@ -39,6 +40,8 @@ func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 	}
 	slices.Sort(has) // they began at the same time, in any order
 	switch {
+	case len(has) == 0 && file.LeftOut.Requests > 0:
+		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests any more: all %d, with %s, were left out to stay within its size", file.Path, file.LeftOut.Requests, terminal.Bytes(file.LeftOut.Bytes)), Hint: "record again with a greater --max-size, or the recorder's option MaxSize"}
 	case len(has) == 0:
 		return nil, nil, &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("%s has no requests: nothing was received while it was recorded", file.Path)}
 	case len(found) == 0:

@@ -1,0 +1,58 @@
+package debug_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/debug"
+)
+
+// speaking sends one answer, as of a version of the protocol.
+func speaking(version string, body func() string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Millrace-Debug", version)
+		fmt.Fprint(w, body())
+	}
+}
+
+// How long ago something was does not depend on whose clock is right.
+func TestAProcessWithAnotherClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ahead := 5 * time.Minute
+		client := debug.Attach("http://there", &http.Client{Transport: direct{speaking("v1", func() string {
+			now := time.Now().Add(ahead)
+			since, last := now.Add(-time.Minute).Format(time.RFC3339Nano), now.Add(-10*time.Second).Format(time.RFC3339Nano)
+			return fmt.Sprintf(`{"at": %q, "informers": [{"reflector": {"resource": "pods", "state": "BackingOff", "attempts": 2, "since": %q,
+				"failure": {"resource": "pods", "phase": "list", "err": "no route", "attempts": 2, "last": %q}}}]}`, now.Format(time.RFC3339Nano), since, last)
+		})}})
+		for _, ahead = range []time.Duration{5 * time.Minute, -time.Hour, 0} {
+			s, err := client.Status(t.Context())
+			require.NoError(t, err)
+			require.WithinDuration(t, time.Now(), s.At, 0)
+			r := s.Informers[0].Reflector
+			require.WithinDuration(t, time.Now().Add(-time.Minute), r.Since, 0)
+			require.True(t, r.RetryAt.IsZero())
+			require.EqualError(t, r.Missing(), "pods: list: no route (2 attempts, last 10s ago); BackingOff for 1m0s")
+		}
+
+		// What an answer takes on its way is no difference, so that a time that has not changed
+		// stays the same.
+		for _, ahead = range []time.Duration{-time.Second, time.Second} {
+			s, err := client.Status(t.Context())
+			require.NoError(t, err)
+			require.WithinDuration(t, time.Now().Add(ahead), s.At, 0)
+		}
+	})
+}
+
+func TestAProcessOfAnotherVersion(t *testing.T) {
+	client := debug.Attach("http://there", &http.Client{Transport: direct{speaking("v2", func() string { return `{}` })}})
+	_, err := client.Status(t.Context())
+	require.EqualError(t, err, `http://there/debug/millrace/v1/status speaks version "v2" of the protocol, and this is v1: use a client of the release of the process (HTTP 200)`)
+}
