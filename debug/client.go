@@ -205,33 +205,51 @@ func get[T any](ctx context.Context, c *Client, what string, v url.Values) (*T, 
 	return answer, nil
 }
 
+// mostTries is how often a process is asked that is busy, and says when to ask again.
+const mostTries = 5
+
 // open asks, and returns the body of an answer that is none of an error, and of the form that is
 // wanted.
 func (c *Client) open(ctx context.Context, what string, v url.Values, want string) (io.ReadCloser, error) {
+	for try := 1; ; try++ {
+		body, again, err := c.ask(ctx, what, v, want)
+		if again == 0 || try == mostTries {
+			return body, err
+		}
+		select {
+		case <-time.After(again):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// ask is open, once. A process that is busy says in how long to ask again.
+func (c *Client) ask(ctx context.Context, what string, v url.Values, want string) (body io.ReadCloser, again time.Duration, err error) {
 	address := c.base + what
 	if len(v) > 0 {
 		address += "?" + v.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	form, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // empty if it is of no form
 	version := resp.Header.Get(mark)
 	if resp.StatusCode == http.StatusOK && form == want && version == protocol {
-		return resp.Body, nil
+		return resp.Body, 0, nil
 	}
 	defer resp.Body.Close()
 	if version != "" && version != protocol {
-		return nil, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), version, protocol)}
+		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), version, protocol)}
 	}
 	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %q", req.URL.Redacted(), form)}
 	if resp.StatusCode == http.StatusOK { // such as a proxy's page to log in
-		return nil, foreign
+		return nil, 0, foreign
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 	if err != nil && len(text) == 0 {
@@ -239,11 +257,20 @@ func (c *Client) open(ctx context.Context, what string, v url.Values, want strin
 	}
 	switch status := said(text); {
 	case status != "":
-		return nil, &RefusedError{resp.StatusCode, status}
+		return nil, 0, &RefusedError{resp.StatusCode, status}
 	case form == "application/json", form == "text/html":
-		return nil, foreign
+		return nil, 0, foreign
+	case resp.StatusCode == http.StatusServiceUnavailable && version == protocol:
+		again = soon(resp.Header.Get("Retry-After"))
 	}
-	return nil, &RefusedError{resp.StatusCode, strings.TrimSpace(string(text))}
+	return nil, again, &RefusedError{resp.StatusCode, strings.TrimSpace(string(text))}
+}
+
+// soon is how long to wait that a process says. It says a second; who stands in its place may say
+// a day.
+func soon(seconds string) time.Duration {
+	n, _ := strconv.Atoi(seconds) // or else it is not to be asked again
+	return min(max(0, time.Duration(n)*time.Second), 5*time.Second)
 }
 
 // said is what a metav1.Status says, such as one of the API server that is a proxy; empty if the

@@ -56,3 +56,34 @@ func TestAProcessOfAnotherVersion(t *testing.T) {
 	_, err := client.Status(t.Context())
 	require.EqualError(t, err, `http://there/debug/millrace/v1/status speaks version "v2" of the protocol, and this is v1: use a client of the release of the process (HTTP 200)`)
 }
+
+// A process that is busy says when to ask again.
+func TestABusyProcessIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy, after := 0, "1"
+		client := debug.Attach("http://there", &http.Client{Transport: direct{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if busy--; busy < 0 {
+				speaking("v1", func() string { return `{}` })(w, r)
+				return
+			}
+			w.Header().Set("Millrace-Debug", "v1")
+			w.Header().Set("Retry-After", after)
+			http.Error(w, "Too many look at this process. Ask again.", http.StatusServiceUnavailable)
+		})}})
+		began := time.Now()
+		busy = 3
+		_, err := client.Status(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, time.Since(began))
+
+		busy, after = 100, "86400"
+		began = time.Now()
+		_, err = client.Status(t.Context())
+		require.EqualError(t, err, "Too many look at this process. Ask again (HTTP 503)")
+		require.Equal(t, 20*time.Second, time.Since(began))
+
+		busy, after = 1, ""
+		_, err = client.Status(t.Context())
+		require.ErrorContains(t, err, "HTTP 503", "it does not say when")
+	})
+}

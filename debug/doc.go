@@ -32,7 +32,7 @@
 //
 // An error is a sentence of text with status 400, 403 (a browser asks for the page of another
 // origin), 404, 405, 409 (several informers are meant), 500 (something that is asked panicked or
-// failed) or 503 (too many look).
+// failed) or 503 (too many look; Retry-After says when to ask again, which a Client does).
 //
 // # Guarantees
 //

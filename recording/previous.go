@@ -7,6 +7,14 @@ import (
 	"os"
 )
 
+// makeWay clears a path for a recording.
+func makeWay(path string) error {
+	if err := keepPrevious(path); err != nil {
+		return err
+	}
+	return clearPart(path + partSuffix)
+}
+
 // keepPrevious moves a recording out of the way.
 func keepPrevious(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSymlink != 0 {

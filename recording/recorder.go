@@ -103,7 +103,7 @@ func Create(path string, opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, &Error{path, -1, err}
 	}
-	if err := errors.Join(keepPrevious(path), clearPart(path+partSuffix)); err != nil {
+	if err := makeWay(path); err != nil {
 		return nil, &Error{path, -1, err}
 	}
 	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

@@ -296,12 +296,15 @@ func (r *Recorder) afterAll() time.Duration {
 }
 
 // same makes sure that the path is still that of the file.
-func (w *ring) same() error {
-	mine, err := w.file.Stat()
+func (w *ring) same() error { return sameFile(w.file, w.recorder.path) }
+
+// sameFile makes sure that a path is still that of a file which is being written.
+func sameFile(file *os.File, path string) error {
+	mine, err := file.Stat()
 	if err != nil {
 		return err
 	}
-	there, err := os.Stat(w.recorder.path)
+	there, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return errors.New("the file was moved or removed while it was written")

@@ -29,7 +29,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	if err != nil {
 		return s.status(), &Error{path, -1, fmt.Errorf("what comes is no recording: %w", err)}
 	}
-	if err := errors.Join(keepPrevious(path), clearPart(path+partSuffix)); err != nil {
+	if err := makeWay(path); err != nil {
 		return s.status(), &Error{path, -1, err}
 	}
 	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -40,7 +40,7 @@ func Save(path string, from io.Reader, opts Options) (Status, error) {
 	if err = s.copy(first); in.err != nil {
 		err = in.err // and the last block is what it left
 	}
-	if err = errors.Join(err, withoutPath(s.end()), withoutPath(to.Close())); err != nil {
+	if err = errors.Join(err, withoutPath(s.end()), sameFile(to, path), withoutPath(to.Close())); err != nil {
 		return s.status(), &Error{path, -1, err}
 	}
 	return s.status(), nil

@@ -179,9 +179,9 @@ func FuzzSave(f *testing.F) {
 	})
 }
 
-// A connection that breaks is not the end of a recording, and nobody takes it for a broken file.
-func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "there")
+// megabyte records so much at a path, and returns it.
+func megabyte(t *testing.T, path string) []byte {
+	t.Helper()
 	r, err := Create(path, Options{})
 	require.NoError(t, err)
 	noise := make([]byte, 100_000)
@@ -193,6 +193,13 @@ func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
 	require.NoError(t, r.Close())
 	all, err := os.ReadFile(path)
 	require.NoError(t, err)
+	return all
+}
+
+// A connection that breaks is not the end of a recording, and nobody takes it for a broken file.
+func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "there")
+	all := megabyte(t, path)
 	for _, broken := range []error{io.ErrUnexpectedEOF, errors.New("reset")} {
 		breaks := readerFunc(func([]byte) (int, error) { return 0, broken })
 		here := filepath.Join(t.TempDir(), "here")
@@ -204,4 +211,19 @@ func TestSaveTellsOfAConnectionThatBreaks(t *testing.T) {
 		require.ErrorIs(t, err, broken)
 		require.NotContains(t, err.Error(), "no recording")
 	}
+}
+
+// Two that save to one path cannot both have it, and the one that has not is told.
+func TestSaveIsToldThatItsPlaceIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	all := megabyte(t, filepath.Join(dir, "there"))
+	here := filepath.Join(dir, "here")
+	meanwhile := readerFunc(func([]byte) (int, error) {
+		_, err := Save(here, bytes.NewReader(all), Options{})
+		require.NoError(t, err)
+		return 0, io.EOF
+	})
+	_, err := Save(here, io.MultiReader(bytes.NewReader(all[:len(all)/2]), meanwhile, bytes.NewReader(all[len(all)/2:])), Options{})
+	require.ErrorIs(t, err, ErrTaken)
+	require.Len(t, opened(t, here).Requests, 10)
 }

@@ -135,9 +135,17 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 	}
 	began := time.Now()
 	cfg.Recorder = recorder
+	ctx, cancel := f.limited(ctx)
+	defer cancel()
 	failed := f.watch(ctx, cfg, types, c, recorder)
 	closed := recorder.Close()
-	f.summary(recorder.Status(), time.Since(began), c)
+	status := recorder.Status()
+	f.summary(status, time.Since(began), c)
+	if status.Requests > 0 || !errors.Is(context.Cause(ctx), exit.ErrDuration) {
+		failed = endedWell(ctx, failed)
+	} else if failed != nil {
+		failed = &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("--duration of %s is over, and nothing is recorded: %w", f.duration, failed)}
+	}
 	switch {
 	case failed != nil:
 		return failed
@@ -198,15 +206,13 @@ func (f *recordFlags) limited(ctx context.Context) (context.Context, context.Can
 
 // watch runs the informers.
 func (f *recordFlags) watch(ctx context.Context, cfg *config.Config, types string, c *terminal.Console, recorder *recording.Recorder) error {
-	ctx, cancel := f.limited(ctx)
-	defer cancel()
 	v, err := f.sight.OpenCluster(ctx, cfg, types, c)
 	if err != nil {
-		return endedWell(ctx, err)
+		return err
 	}
 	defer v.Close()
 	if err := v.Wait(ctx); err != nil {
-		return endedWell(ctx, err)
+		return err
 	}
 	for _, o := range v.Informers {
 		c.State(time.Now(), "%-12s  %s: %d objects", "recording", o.Target, o.Status().Objects)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,6 +48,11 @@ func TestASilentProcessIsNamed(t *testing.T) {
 		require.Contains(t, r.ErrOut, want)
 	}
 	require.NoFileExists(t, file)
+
+	r = invoke(t, "record", "pods", "-o", file, "--duration=1500ms", "--server="+at)
+	require.Equal(t, exit.CodeUnavailable, r.Code, r.ErrOut)
+	require.Contains(t, r.ErrOut, "--duration of 1.5s is over, and nothing is recorded: ")
+	require.NoError(t, os.Remove(file))
 
 	begun := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Millrace-Debug", "v1")

@@ -16,7 +16,7 @@ var (
 	ErrTimedOut = errors.New("the time asked for is over")
 
 	// ErrDuration is the cause of one that --duration has ended.
-	ErrDuration = errors.New("the demonstration is over")
+	ErrDuration = errors.New("--duration is over")
 )
 
 // Limited is ctx with --timeout.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,11 +17,22 @@ import (
 	"github.com/millrace-dev/millrace/wire"
 )
 
+// together is how far apart the ends of informers may be that ended at the same time, such as with
+// their process.
+const together = time.Second
+
 // Recorded returns the first request of each informer that is wanted, and the names of all. Of
-// those that one process had of one scope it is the one that began last: the others were given
-// the same, or came before it.
+// those that one process had of one scope it is the one that went on longest, and of those that
+// ended together the one that began first: the others were given the same, or a part of it.
 func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found []*recording.Request, has []string, err error) {
-	begun := map[recorded]bool{}
+	begun, ended := map[recorded]bool{}, map[recorded]time.Duration{}
+	for _, q := range file.Requests {
+		end := q.Ended
+		if !q.Whole {
+			end = file.Duration // it was under way
+		}
+		ended[recordedOf(q)] = max(ended[recordedOf(q)], end)
+	}
 	for _, q := range file.Requests {
 		one := recordedOf(q)
 		if !slices.Contains(has, one.name) {
@@ -34,7 +46,9 @@ func Recorded(file *recording.File, wanted func(*recording.Request) bool) (found
 		switch {
 		case at < 0:
 			found = append(found, q)
-		case q.Informer != 0: // which is an informer for certain
+		case q.Informer == 0:
+		case found[at].Informer == 0, // and q is of an informer for certain
+			ended[one] > ended[recordedOf(found[at])]+together:
 			found[at] = q
 		}
 	}
