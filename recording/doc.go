@@ -49,7 +49,8 @@
 // Played back in virtual time, a recording leads an informer through the same states, events
 // and failures in the same order (D02), and at the same moments, if it has the options that it
 // had. All that was received comes in the order in which it was received, whichever answer it
-// belongs to. The file can be read by its owner alone, and grows no larger than Options.MaxSize.
+// belongs to. The file can be read by its owner alone, and grows no larger than Options.MaxSize. What
+// had to be left out for that is counted, and an informer can be played from a list that is left.
 // What was written a second ago survives a crash. A file is trusted with no more memory than a
 // small multiple of its size.
 //

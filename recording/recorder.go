@@ -16,8 +16,14 @@ type Options struct {
 	// requests are left out until it has half of it, first those that have ended; another
 	// file, path + ".part", is written meanwhile, which then takes its place. The list of an
 	// informer that never lists again is among the first to go, and what is left of it can
-	// be read and not played. Default 256 MiB; the least is 1 MiB.
+	// be read and not played; see Relist. Default 256 MiB; the least is 1 MiB.
 	MaxSize int64
+
+	// Relist has the next watch of an informer whose list had to be left out answered with 410
+	// Gone, and not sent, so that the informer lists again, and the recording can be played from
+	// there. It costs each informer a list each time that the file is full, every ten
+	// minutes at most. By default a recorder changes nothing of what passes.
+	Relist bool
 
 	// IncludeSecrets records what Secrets hold. By default the recording has of them only
 	// which requests there were, when something came, and how much.
@@ -73,7 +79,8 @@ type Recorder struct {
 	waiting []event
 	bytes   int // of waiting
 	closing bool
-	shrunk  int // how often the file has become smaller
+	courses map[client]course // of those whose lists were left out
+	shrunk  int               // how often the file has become smaller
 	status  Status
 }
 
@@ -110,7 +117,7 @@ func Create(path string, opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, &Error{path, -1, withoutPath(err)}
 	}
-	r := &Recorder{path: path, opts: opts, began: time.Now(), wake: make(chan struct{}, 1), ended: make(chan struct{}), status: Status{Path: path, Secrets: opts.IncludeSecrets}}
+	r := &Recorder{path: path, opts: opts, began: time.Now(), wake: make(chan struct{}, 1), ended: make(chan struct{}), courses: map[client]course{}, status: Status{Path: path, Secrets: opts.IncludeSecrets}}
 	r.ring = &ring{recorder: r, file: to}
 	if err := r.ring.begin(); err != nil {
 		return nil, &Error{path, -1, errors.Join(withoutPath(err), to.Close(), os.Remove(path))}
@@ -179,9 +186,14 @@ func (r *Recorder) Status() Status {
 // listens reports whether anything is taken. One that Create has not made takes nothing.
 func (r *Recorder) listens() bool { return r.ended != nil && !r.over.Load() }
 
+// withholds reports whether what is in the answer is left out.
+func (r *Recorder) withholds(q *Request) bool {
+	return q.Resource().Resource == "secrets" && !r.opts.IncludeSecrets
+}
+
 // begin takes a request that is about to be sent, and returns its number.
 func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
-	q.Withheld = q.Resource().Resource == "secrets" && !r.opts.IncludeSecrets
+	q.Withheld = r.withholds(q)
 	text := encode(q)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,6 +202,9 @@ func (r *Recorder) begin(q *Request) (id uint64, ok bool) {
 	}
 	r.last++
 	r.status.Requests++
+	if c := (client{q.about, q.Informer}); q.initial() && r.courses[c].lost { // by itself
+		r.courses[c] = course{relisted: r.courses[c].relisted}
+	}
 	r.put(event{record: record{kind: kindRequest, request: r.last, payload: text}})
 	return r.last, true
 }

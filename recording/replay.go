@@ -257,7 +257,7 @@ func (r *Replay) tell(recall *jitter.Recall, s *stream, at int) {
 // missed says why the recording may not have what is asked for.
 func (r *Replay) missed() string {
 	if n := r.file.LeftOut.Requests; n > 0 {
-		return fmt.Sprintf("it was not recorded, or is among the %d requests that were left out, as the oldest are for MaxSize: an informer can be played from a list of its on", n)
+		return fmt.Sprintf("it was not recorded, or is among the %d requests that were left out, as the oldest are for MaxSize: an informer can be played from the first of its lists that is left", n)
 	}
 	return "it was not recorded"
 }

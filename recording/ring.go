@@ -28,6 +28,7 @@ type ring struct {
 	full     bool // something had to be left out
 	blocks   blockWriter
 	sizes    map[uint64]size // of the requests in the file
+	lists    map[client]int  // in the file, by who asked
 	held     map[uint64][]event
 	leftOut  LeftOut
 }
@@ -37,12 +38,14 @@ type size struct {
 	records int64 // before they are compressed
 	body    int64
 	ended   bool
+	of      client
+	first   bool // the first, or only, part of a list
 }
 
 // begin writes what comes before the first request.
 func (w *ring) begin() error {
 	w.blocks = blockWriter{to: w.file}
-	w.sizes, w.held = map[uint64]size{}, map[uint64][]event{}
+	w.sizes, w.held, w.lists = map[uint64]size{}, map[uint64][]event{}, map[client]int{}
 	if err := w.blocks.begin(); err != nil {
 		return err
 	}
@@ -136,7 +139,11 @@ func (w *ring) add(e event) error {
 		w.leftOut.Bytes += bytes
 		return nil
 	}
-	w.sizes[e.request] = size{s.records + int64(len(e.payload)) + maxHead, s.body + bytes, e.kind == kindEnd}
+	if e.kind == kindRequest {
+		s = w.begun(e.payload)
+	}
+	s.records, s.body, s.ended = s.records+int64(len(e.payload))+maxHead, s.body+bytes, e.kind == kindEnd
+	w.sizes[e.request] = s
 	if err := w.blocks.add(&e.record); err != nil {
 		return err
 	}
@@ -220,7 +227,7 @@ func (w *ring) shrink() error {
 	if err := w.blocks.flush(); err != nil {
 		return err
 	}
-	gone := w.oldest()
+	gone, lost := w.oldest()
 	if err := w.same(); err != nil {
 		return err
 	}
@@ -251,9 +258,10 @@ func (w *ring) shrink() error {
 	}
 	kept.to = w.file
 	w.blocks = kept
+	w.recorder.lost(lost)
 	if !w.full {
 		w.full = true
-		w.warn("the recording is full: its oldest requests are left out from now on, so that an informer can be played from its next list on only", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
+		w.warn("the recording is full: its oldest requests are left out from now on, so that an informer can be played from the first of its lists that is left", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
 	}
 	return nil
 }
@@ -261,14 +269,14 @@ func (w *ring) shrink() error {
 // oldest takes the requests out of sizes that are to go, and returns them. Of the newest
 // ones it leaves what has half of the greatest size. Those under way stay, up to three
 // quarters of it: of one that goes, nothing is kept until the client asks again.
-func (w *ring) oldest() map[uint64]bool {
+func (w *ring) oldest() (gone map[uint64]bool, lost []client) {
 	var all int64
 	for _, size := range w.sizes {
 		all += size.records
 	}
 	// What is kept compresses about as well as the rest.
 	whole := float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1))
-	gone := map[uint64]bool{}
+	gone = map[uint64]bool{}
 	leave := func(underWay bool, keep float64, most int) {
 		for _, id := range slices.Sorted(maps.Keys(w.sizes)) {
 			if float64(all) <= keep && len(w.sizes) <= most {
@@ -276,6 +284,9 @@ func (w *ring) oldest() map[uint64]bool {
 			}
 			if size := w.sizes[id]; underWay || size.ended {
 				gone[id] = true
+				if w.lose(size) {
+					lost = append(lost, size.of)
+				}
 				all -= size.records
 				delete(w.sizes, id)
 				w.leftOut.Requests++
@@ -285,7 +296,7 @@ func (w *ring) oldest() map[uint64]bool {
 	}
 	leave(false, whole/2, maxRequests/2)
 	leave(true, whole*3/4, maxRequests*3/4)
-	return gone
+	return gone, lost
 }
 
 // afterAll is a moment after the last event.

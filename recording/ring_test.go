@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -159,5 +161,89 @@ func TestARequestThatIsTooLong(t *testing.T) {
 		require.Equal(t, f.LeftOut, status.LeftOut)
 		require.Equal(t, 2, status.Requests)
 		require.EqualValues(t, 6, status.Bytes)
+	})
+}
+
+// A healthy informer lists once and watches from then on. When the list had to be left out, it
+// can be asked for another one.
+func TestAListThatIsLeftOutIsAskedForAgain(t *testing.T) {
+	const list = "https://example.com/api/v1/pods?limit=500"
+	for _, relist := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			noise := make([]byte, 100_000)
+			source := rand.NewChaCha8([32]byte{})
+			var expired []int
+			f := recorded(t, Options{MaxSize: leastMaxSize, Relist: relist}, func(r *Recorder) {
+				ask := func(url string, next http.RoundTripper) (status string, sent bool) {
+					said := told(t, r.RoundTripper(roundTripper(func(req *http.Request) (*http.Response, error) {
+						sent = true
+						return next.RoundTrip(req)
+					}), nil), get(t, url))
+					synctest.Wait()
+					return said[0], sent
+				}
+				lists := serve(200, part{0, `{"kind":"PodList"}`, nil})
+				ask(list, lists)
+				for n := range 60 {
+					_, _ = source.Read(noise)
+					status, sent := ask("https://example.com/api/v1/pods?watch=true&resourceVersion="+strconv.Itoa(n), serve(200, part{time.Minute, string(noise), nil}))
+					if sent {
+						continue
+					}
+					require.Equal(t, "0s 410 Gone application/json", status)
+					expired = append(expired, n)
+					ask(list, lists)
+				}
+			})
+			require.Positive(t, f.LeftOut.Requests)
+			_, err := f.Replay(ReplayOptions{Speed: math.Inf(1)}).RoundTrip(get(t, list))
+			if !relist {
+				require.Empty(t, expired)
+				require.ErrorContains(t, err, "an informer can be played from the first of its lists that is left")
+				return
+			}
+			require.NoError(t, err)
+			require.Greater(t, len(expired), 2)
+			require.Greater(t, expired[1], expired[0]+1, "a new list stays for a while")
+			for n, q := range f.Requests {
+				if q.Answer.Status == http.StatusGone {
+					require.False(t, f.Requests[n+1].Watch(), "it is recorded like others, and played with them")
+				}
+			}
+		})
+	}
+}
+
+// Where a file is too small for a list, or the client does not list, it is not asked again and
+// again.
+func TestAClientIsSeldomAskedToList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := Create(filepath.Join(t.TempDir(), "test.recording"), Options{Relist: true})
+		require.NoError(t, err)
+		defer r.Close()
+		q, ok := read(get(t, watch))
+		require.True(t, ok)
+		require.False(t, r.expires(&q))
+		mine := []client{{q.about, q.Informer}}
+		r.lost(mine)
+		require.True(t, r.expires(&q))
+		require.False(t, r.expires(&q))
+		r.lost(mine)
+		require.False(t, r.expires(&q))
+		time.Sleep(relistEvery)
+		require.True(t, r.expires(&q))
+
+		list, ok := read(get(t, "https://example.com/prefix/api/v1/pods"))
+		require.True(t, ok)
+		r.lost(mine)
+		_, ok = r.begin(&list)
+		require.True(t, ok)
+		time.Sleep(relistEvery)
+		require.False(t, r.expires(&q), "it has listed by itself")
+
+		secrets, ok := read(get(t, "https://example.com/api/v1/secrets?watch=true&resourceVersion=7"))
+		require.True(t, ok)
+		r.lost([]client{{secrets.about, secrets.Informer}})
+		require.False(t, r.expires(&secrets), "its list is left out in any case")
 	})
 }

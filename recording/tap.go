@@ -14,7 +14,7 @@ import (
 )
 
 // RoundTripper returns next with the recorder listening. It changes nothing of what passes,
-// and records lists and watches of collections alone. It should see requests before the
+// but for Options.Relist, and records lists and watches of collections alone. It should see requests before the
 // credentials are added; blank returns, of a request as it was sent, what takes them out of
 // its answer. Nil means that there are none.
 func (r *Recorder) RoundTripper(next http.RoundTripper, blank func(sent *http.Request) Blank) http.RoundTripper {
@@ -48,11 +48,16 @@ func (t *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(req)
 	}
 	q.Informer = jitter.RecallOf(req.Context()).Number()
+	expires := t.recorder.expires(&q)
 	id, ok := t.recorder.begin(&q)
 	if !ok {
 		return t.next.RoundTrip(req)
 	}
-	return t.send(req, &heard{recorder: t.recorder, id: id, withheld: q.Withheld, req: req})
+	h := &heard{recorder: t.recorder, id: id, withheld: q.Withheld, req: req}
+	if expires {
+		return (&tap{t.recorder, tooOld{}, nil}).send(req, h)
+	}
+	return t.send(req, h)
 }
 
 // led returns what is heard of the request that a redirect has led to, nil if none has.

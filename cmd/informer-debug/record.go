@@ -129,7 +129,7 @@ func (f *recordFlags) add(cmd *cobra.Command) {
 
 // run records until ctx is done, --duration is over, or nothing more can be recorded.
 func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string, c *terminal.Console) error {
-	recorder, err := recording.Create(f.file, recording.Options{MaxSize: f.size, IncludeSecrets: f.secrets})
+	recorder, err := recording.Create(f.file, recording.Options{MaxSize: f.size, IncludeSecrets: f.secrets, Relist: true})
 	if err != nil {
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	}
@@ -242,7 +242,7 @@ func (f *recordFlags) summary(s recording.Status, took time.Duration, c *termina
 	}
 	say("recorded", "%d requests, %s of answers, after %s", s.Requests, terminal.Bytes(s.Bytes), terminal.Duration(took))
 	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
-		say("left out", "the oldest %d of them, %s, to stay within --max-size: an informer can be played from its next list on only", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes))
+		say("left out", "the oldest %d of them, %s, to stay within --max-size: an informer can be played from the first of its lists that is left", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes))
 	}
 	say("file", "%s, %s", f.file, terminal.Bytes(s.Size))
 }

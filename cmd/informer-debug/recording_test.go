@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -78,6 +80,39 @@ func TestRecordAndReplay(t *testing.T) {
 			assert.GreaterOrEqual(t, time.Since(began), took[0], speed)
 			assert.LessOrEqual(t, time.Since(began), took[1], speed)
 		}
+	})
+}
+
+// What is recorded for longer than there is room for can still be played: the informer lists again.
+func TestARecordingThatIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, cfg := debugtest.Bubbled(t)
+		path := filepath.Join(t.TempDir(), "bug.recording")
+		f := recordFlags{file: path, duration: time.Hour, maxSize: "1Mi", sight: sight.Flags{AllNamespaces: true}}
+		require.NoError(t, f.check())
+		last := ""
+		go func() {
+			noise, source := make([]byte, 10_000), rand.NewChaCha8([32]byte{})
+			for n := range 600 {
+				time.Sleep(5 * time.Second)
+				_, _ = source.Read(noise)
+				last = fmt.Sprint("change-", n)
+				_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "noisy",
+					Labels: map[string]string{"is": last}, Annotations: map[string]string{"noise": hex.EncodeToString(noise)}}})
+				assert.NoError(t, err)
+			}
+		}()
+		var stdout, stderr debugtest.Transcript
+		require.NoError(t, f.run(t.Context(), cfg, "pods", terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false)))
+		require.Contains(t, stderr.String(), "left out")
+
+		var replayed, said debugtest.Transcript
+		code := run(t.Context(), []string{"get", "pods", "-o", "name", "-l", "is=" + last, "--replay", path}, around(&replayed, &said))
+		require.Equal(t, exit.CodeOK, code, said.String())
+		require.Equal(t, "pods/noisy\n", replayed.String(), said.String())
+		code = run(t.Context(), []string{"get", "pods", "-o", "name", "--replay", path}, around(&replayed, &said))
+		require.Equal(t, exit.CodeOK, code, said.String())
+		require.Contains(t, replayed.String(), "pods/web-1\n", "which did not change for an hour")
 	})
 }
 
