@@ -21,7 +21,7 @@ type Options struct {
 
 	// Relist has the next watch of an informer whose list had to be left out answered with 410
 	// Gone, and not sent, so that the informer lists again, and the recording can be played from
-	// there. It costs each informer a list each time that the file is full, every ten
+	// there. It costs each informer a list each time that the file is full, every 15
 	// minutes at most. By default a recorder changes nothing of what passes.
 	Relist bool
 

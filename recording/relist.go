@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 )
 
 // relistEvery is how often a client is asked at most to list again, so that a file that is too
 // small for a list does not make it list without end.
-const relistEvery = 10 * time.Minute
+const relistEvery = 15 * time.Minute
+
+// maxCourses bounds how many clients are asked to list again.
+const maxCourses = 10_000
 
 // course is what a recorder knows of one client.
 type course struct {
@@ -47,10 +51,13 @@ func (w *ring) lose(s size) bool {
 func (r *Recorder) lost(clients []client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(r.courses, func(_ client, of course) bool { return !of.lost && now.Sub(of.relisted) >= relistEvery })
 	for _, c := range clients {
-		of := r.courses[c]
-		of.lost = true
-		r.courses[c] = of
+		if of, known := r.courses[c]; known || len(r.courses) < maxCourses {
+			of.lost = true
+			r.courses[c] = of
+		}
 	}
 }
 
@@ -64,7 +71,7 @@ func (r *Recorder) expires(q *Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of, now := r.courses[c], time.Now()
-	if !of.lost || !of.relisted.IsZero() && now.Sub(of.relisted) < relistEvery {
+	if !of.lost || now.Sub(of.relisted) < relistEvery {
 		return false
 	}
 	r.courses[c] = course{relisted: now}

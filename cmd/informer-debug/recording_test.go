@@ -90,15 +90,13 @@ func TestARecordingThatIsFull(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "bug.recording")
 		f := recordFlags{file: path, duration: time.Hour, maxSize: "1Mi", sight: sight.Flags{AllNamespaces: true}}
 		require.NoError(t, f.check())
-		last := ""
 		go func() {
 			noise, source := make([]byte, 10_000), rand.NewChaCha8([32]byte{})
 			for n := range 600 {
 				time.Sleep(5 * time.Second)
 				_, _ = source.Read(noise)
-				last = fmt.Sprint("change-", n)
 				_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "noisy",
-					Labels: map[string]string{"is": last}, Annotations: map[string]string{"noise": hex.EncodeToString(noise)}}})
+					Labels: map[string]string{"is": fmt.Sprint("change-", n)}, Annotations: map[string]string{"noise": hex.EncodeToString(noise)}}})
 				assert.NoError(t, err)
 			}
 		}()
@@ -107,7 +105,7 @@ func TestARecordingThatIsFull(t *testing.T) {
 		require.Contains(t, stderr.String(), "left out")
 
 		var replayed, said debugtest.Transcript
-		code := run(t.Context(), []string{"get", "pods", "-o", "name", "-l", "is=" + last, "--replay", path}, around(&replayed, &said))
+		code := run(t.Context(), []string{"get", "pods", "-o", "name", "-l", "is=change-599", "--replay", path}, around(&replayed, &said))
 		require.Equal(t, exit.CodeOK, code, said.String())
 		require.Equal(t, "pods/noisy\n", replayed.String(), said.String())
 		code = run(t.Context(), []string{"get", "pods", "-o", "name", "--replay", path}, around(&replayed, &said))
