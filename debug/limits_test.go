@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/factory"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/sharedinformer"
+	"github.com/millrace-dev/millrace/workqueue"
 )
 
 // viewed are informers that a test has put together.
@@ -114,4 +116,24 @@ func TestAPageInThePlaceOfAnAnswer(t *testing.T) {
 		events++
 	}
 	require.Equal(t, 1, events)
+}
+
+// What names keys is the user's function.
+func TestLongNamesAreShortened(t *testing.T) {
+	long := strings.Repeat("é", 1<<20)
+	queue := workqueue.New(workqueue.Options[int]{Name: "mine"})
+	queue.Add(1)
+	client := attached(debug.New(debug.Options{Queues: func() (all []debug.Queue) {
+		for n := range 50 {
+			all = append(all, debug.QueueOf(workqueue.New(workqueue.Options[int]{Name: fmt.Sprint("other-", n)}), strconv.Itoa))
+		}
+		return append(all, debug.QueueOf(queue, func(int) string { return long }))
+	}}))
+	keys, err := client.Queue(t.Context(), "mine", 10)
+	require.NoError(t, err)
+	require.Len(t, keys.Waiting, 1)
+	require.Regexp(t, `^é{512}\.\.\.$`, keys.Waiting[0].Key)
+	_, err = client.Queue(t.Context(), "none", 10)
+	require.ErrorContains(t, err, "There are: other-0, other-1, ")
+	require.ErrorContains(t, err, "other-19, and 31 more")
 }

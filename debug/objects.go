@@ -103,7 +103,7 @@ func (p *Process) choose(q query) (one, error) {
 	case len(found) == 0 && len(names) == 0:
 		return one{}, refuse(http.StatusNotFound, "This process shows no informers.")
 	case len(found) == 0:
-		return one{}, refuse(http.StatusNotFound, "No informer is called that. There are: %s.", strings.Join(names, "; "))
+		return one{}, refuse(http.StatusNotFound, "No informer is called that. There are: %s.", enumerated(names, "; "))
 	case len(found) > 1:
 		names = nil
 		for _, i := range found {
@@ -113,7 +113,7 @@ func (p *Process) choose(q query) (one, error) {
 		if len(slices.Compact(slices.Sorted(slices.Values(names)))) < len(names) {
 			advice = "Some are called the same: share one, or give each a name with sharedinformer.Options.Name."
 		}
-		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. %s", strings.Join(names, "; "), advice)
+		return one{}, refuse(http.StatusConflict, "Several informers are meant: %s. %s", enumerated(names, "; "), advice)
 	case found[0].view == nil:
 		return one{}, refuse(http.StatusNotFound, "Of %s no more can be seen than its status: it is no informer of Millrace.", describe(found[0]))
 	}

@@ -164,10 +164,26 @@ func (q query) number(name string, otherwise, most int) (int, error) {
 }
 
 // clipped is a caller's text as a message may have it.
-func clipped(s string) string {
-	const most = 256
+func clipped(s string) string { return shortened(s, 256) }
+
+// shortened is the beginning of a text that is longer than most bytes.
+func shortened(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
+}
+
+// enumerated are names as a message may have them.
+func enumerated(names []string, separator string) string {
+	const most = 20
+	all := make([]string, 0, min(len(names), most+1))
+	for n, name := range names {
+		if n == most {
+			all = append(all, fmt.Sprintf("and %d more", len(names)-most))
+			break
+		}
+		all = append(all, clipped(name))
+	}
+	return strings.Join(all, separator)
 }

@@ -2,7 +2,6 @@ package debug
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/controller"
@@ -58,7 +57,7 @@ func (p *Process) queue(q query) (*Keys, error) {
 	if len(names) == 0 {
 		return nil, refuse(http.StatusNotFound, "This process shows no controllers and no queues.")
 	}
-	return nil, refuse(http.StatusNotFound, "No controller and no queue is called that. There are: %s.", strings.Join(names, ", "))
+	return nil, refuse(http.StatusNotFound, "No controller and no queue is called that. There are: %s.", enumerated(names, ", "))
 }
 
 func controllerKeys(c controller.View, limit int) *Keys {
@@ -71,11 +70,15 @@ func controllerKeys(c controller.View, limit int) *Keys {
 	return keys
 }
 
+// maxKey bounds the text of a key, which the user's function makes. That of an object, with its
+// namespace and cluster, is shorter.
+const maxKey = 1 << 10
+
 func keysOf(contents workqueue.Contents[string]) *Keys {
 	now := time.Now()
 	keys := func(held []workqueue.Held[string]) (all []Key) {
 		for _, h := range held {
-			k := Key{Key: h.Key, Priority: h.Priority, Again: h.Again, Requeues: h.Requeues}
+			k := Key{Key: shortened(h.Key, maxKey), Priority: h.Priority, Again: h.Again, Requeues: h.Requeues}
 			if !h.Since.IsZero() {
 				k.For = now.Sub(h.Since)
 			}

@@ -151,6 +151,8 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 		return failed
 	case closed != nil:
 		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "what came before is in the file"}
+	case status.Requests > 0 && status.Requests == status.LeftOut.Requests:
+		return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("nothing is left of what was recorded: one watch alone brought more than --max-size has room for"), Hint: "record with a greater one, for a shorter time, or fewer objects"}
 	}
 	return nil
 }
@@ -242,7 +244,11 @@ func (f *recordFlags) summary(s recording.Status, took time.Duration, c *termina
 	}
 	say("recorded", "%d requests, %s of answers, after %s", s.Requests, terminal.Bytes(s.Bytes), terminal.Duration(took))
 	if s.LeftOut.Requests > 0 || s.LeftOut.Bytes > 0 {
-		say("left out", "the oldest %d of them, %s, to stay within --max-size: an informer can be played from the first of its lists that is left", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes))
+		left := ""
+		if s.Requests > s.LeftOut.Requests {
+			left = ": an informer can be played from the first of its lists that is left"
+		}
+		say("left out", "the oldest %d of them, %s, to stay within --max-size%s", s.LeftOut.Requests, terminal.Bytes(s.LeftOut.Bytes), left)
 	}
 	say("file", "%s, %s", f.file, terminal.Bytes(s.Size))
 }

@@ -188,16 +188,24 @@ func TestShardsOfAProcess(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	now := time.Now()
 	us := &replica{Share: nothingOwned(), status: membership.Status{
-		Group: "carts", Identity: "m1", Slots: 16, Seen: now, Owned: shard.NewSlots(16, 1, 2),
+		Namespace: "shop", Group: "carts", Identity: "m1", Slots: 16, Seen: now, Owned: shard.NewSlots(16, 1, 2),
 		Members: []membership.Member{{Identity: "m1", Weight: 1, Claims: shard.NewSlots(16, 1, 2, 3), Wanted: 2}, {Identity: "m2", Weight: 1}},
 		Moves:   []membership.Move{{From: "m1", To: "m2", Slots: shard.NewSlots(16, 3), Since: now.Add(-time.Minute), Hands: 2}},
 	}, holding: membership.Holding{Owner: "m2", To: "m2", Since: now.Add(-time.Hour)}}
+	two := false // groups of one name
 	f := factory.New(client, factory.Options{})
 	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: us}}})
 	f.Start(t.Context())
 	t.Cleanup(f.Wait)
 	require.NoError(t, pods.WaitForSync(t.Context()))
-	shown := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Groups: func() []debug.Membership { return []debug.Membership{us} }}))
+	shown := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Groups: func() []debug.Membership {
+		if two {
+			namesake := *us
+			namesake.status.Namespace = "bank"
+			return []debug.Membership{us, &namesake}
+		}
+		return []debug.Membership{us}
+	}}))
 	defer shown.Close()
 	at := "--attach=" + shown.URL
 	status, err := debug.Attach(shown.URL, nil).Status(t.Context())
@@ -210,7 +218,19 @@ func TestShardsOfAProcess(t *testing.T) {
 	r = invoke(t, "shards", "carts", at)
 	require.Contains(t, r.Out, "told by m1, which takes no part: no right to leases\n")
 	r = invoke(t, "shards", "orders", at)
-	require.Contains(t, r.ErrOut, `is in no group "orders"; it is in ["carts"]`)
+	require.Contains(t, r.ErrOut, `is in no group "orders"; it is in ["shop/carts"]`)
+	r = invoke(t, "shards", "carts", "-n", "shop", at)
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	for _, named := range [][]string{{}, {"carts"}} {
+		r = invoke(t, append(append([]string{"shards"}, named...), "-n", "bank", at)...)
+		require.Equal(t, exit.CodeUnavailable, r.Code, r.Out)
+		require.Contains(t, r.ErrOut, `in namespace bank; it is in ["shop/carts"]`)
+	}
+	two = true
+	r = invoke(t, "shards", at)
+	require.Contains(t, r.Out, "group shop/carts: ")
+	require.Contains(t, r.Out, "\ngroup bank/carts: ")
+	two = false
 	us.status.Refusal = nil
 
 	pod, err := srv.Get(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "web-1"})

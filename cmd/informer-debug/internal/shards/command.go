@@ -20,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/informer-debug/internal/terminal"
 	"github.com/millrace-dev/millrace/debug"
 	"github.com/millrace-dev/millrace/membership"
+	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/rest"
 	"github.com/millrace-dev/millrace/rest/config"
 	"github.com/millrace-dev/millrace/rest/discovery"
@@ -218,15 +219,22 @@ func (l *shardsLook) look(ctx context.Context, group string) (all []debug.Group,
 	}
 	var names []string
 	for _, g := range status.Groups {
-		if names = append(names, g.Name); group == "" || g.Name == group {
+		names = append(names, object.FormatKey(object.Key{Namespace: g.Namespace, Name: g.Name}))
+		if (group == "" || g.Name == group) && (l.flags.Namespace == "" || g.Namespace == l.flags.Namespace) {
 			all = append(all, g)
 		}
+	}
+	where := ""
+	if l.flags.Namespace != "" {
+		where = " in namespace " + l.flags.Namespace
 	}
 	switch {
 	case len(names) == 0:
 		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s shares no work with other replicas", l.called), Hint: "a manager does with Options.Sharding; others show a group with debug.Options.Groups"}
+	case len(all) == 0 && group == "":
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is in no group%s; it is in %q", l.called, where, names)}
 	case len(all) == 0:
-		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is in no group %q; it is in %q", l.called, group, names)}
+		return nil, &exit.Error{Code: exit.CodeUnavailable, Err: fmt.Errorf("%s is in no group %q%s; it is in %q", l.called, group, where, names)}
 	}
 	return all, nil
 }

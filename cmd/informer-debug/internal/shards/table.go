@@ -28,13 +28,17 @@ func (f *shardsFlags) write(w io.Writer, groups []debug.Group, later bool) error
 	case output.YAML:
 		return writeGroupsYAML(w, groups, later)
 	}
+	several := f.allNamespaces
+	for n := range groups {
+		several = several || groups[n].Namespace != groups[0].Namespace
+	}
 	for n := range groups {
 		if n > 0 {
 			if _, err := fmt.Fprintln(w); err != nil {
 				return err
 			}
 		}
-		if err := f.writeGroup(w, &groups[n]); err != nil {
+		if err := f.writeGroup(w, &groups[n], several); err != nil {
 			return err
 		}
 	}
@@ -81,9 +85,10 @@ func numbered(v any) any {
 	return v
 }
 
-// writeGroup writes a sentence about the group, its members, and what moves.
-func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
-	if _, err := fmt.Fprintln(w, terminal.OneLine(f.sentence(g))); err != nil {
+// writeGroup writes a sentence about the group, its members, and what moves. One of several
+// namespaces has its own before its name.
+func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group, several bool) error {
+	if _, err := fmt.Fprintln(w, terminal.OneLine(sentence(g, several))); err != nil {
 		return err
 	}
 	if g.Identity != "" {
@@ -123,13 +128,13 @@ func (f *shardsFlags) writeGroup(w io.Writer, g *debug.Group) error {
 	return moves.Write()
 }
 
-// sentence sums a group up. With -A its name has the namespace before it.
-func (f *shardsFlags) sentence(g *debug.Group) string {
+// sentence sums a group up.
+func sentence(g *debug.Group, several bool) string {
 	if g.Name == "" { // its status could not be had
 		return "a group: " + g.Refusal
 	}
 	name := g.Name
-	if f.allNamespaces {
+	if several {
 		name = g.Namespace + "/" + name
 	}
 	moving := 0
