@@ -182,9 +182,23 @@ func (i *inquiry) caches(all []one) {
 		meant = holders
 	}
 	i.shown, i.meant = namesOf(all), namesOf(meant)
-	for _, each := range meant {
-		i.arriving(each)
+	if able := slices.DeleteFunc(slices.Clone(meant), i.elsewhere); len(able) > 0 {
+		meant = able
 	}
+	i.arriving(meant)
+}
+
+// elsewhere reports whether an informer has one namespace alone, and that is another one.
+func (i *inquiry) elsewhere(of one) bool {
+	namespace := namespaceOf(of.status.Reflector.Resource)
+	return i.key.Namespace != "" && namespace != "" && namespace != i.key.Namespace
+}
+
+// namespaceOf is the namespace in the name of what is listed and watched, empty for all.
+func namespaceOf(resource string) string {
+	_, namespace, _ := strings.Cut(resource, " in namespace ")
+	namespace, _, _ = strings.Cut(namespace, " ")
+	return namespace
 }
 
 // gone tells which of the informers lost the object last, as far as the recorder knows.
@@ -232,8 +246,7 @@ func namespacesOf(s sharedinformer.Status) string {
 	const most = 10
 	var names []string
 	for _, each := range s.Namespaces {
-		if _, namespace, ok := strings.Cut(each.Resource, " in namespace "); ok && len(names) < most {
-			namespace, _, _ = strings.Cut(namespace, " ")
+		if namespace := namespaceOf(each.Resource); namespace != "" && len(names) < most {
 			names = append(names, namespace)
 		}
 	}
@@ -243,12 +256,30 @@ func namespacesOf(s sharedinformer.Status) string {
 	return ", of the namespaces " + strings.Join(names, ", ")
 }
 
-// arriving tells whether changes reach the cache.
-func (i *inquiry) arriving(of one) {
-	s, name := of.status, describe(of)
-	for _, missing := range s.Unsynced() {
-		i.say(Unsynced, "The informer of %s has no initial list yet: it has been %s for %s%s.", missing.Resource, missing.State, age(i.now, missing.Since), because(missing))
+// arriving tells whether changes reach the caches.
+func (i *inquiry) arriving(meant []one) {
+	const most = 10 // that have no list
+	unsynced := 0
+	for _, of := range meant {
+		for _, missing := range of.status.Unsynced() {
+			if unsynced++; unsynced <= most {
+				name := missing.Resource
+				if of.cluster != "" {
+					name += " of cluster " + of.cluster
+				}
+				i.say(Unsynced, "The informer of %s has no initial list yet: it has been %s for %s%s.", name, missing.State, age(i.now, missing.Since), because(missing))
+			}
+		}
+		i.late(of)
 	}
+	if more := unsynced - most; more > 0 {
+		i.say(Unsynced, "%d more have no initial list yet.", more)
+	}
+}
+
+// late tells whether changes of an informer that has its list come late.
+func (i *inquiry) late(of one) {
+	s, name := of.status, describe(of)
 	if s.Synced && s.Reflector.Attempts > 0 {
 		i.say(WatchFails, "Changes of %s do not arrive: %s%s. The cache is as of version %s.", name, s.Reflector.State, because(s.Reflector), s.RV)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,4 +244,37 @@ func (p *puzzle) ask() {
 	require.NotEmpty(p, why.Reasons)
 	require.Equal(p, p.want, why.Reasons[0].Cause, "%+v", why.Reasons)
 	require.Regexp(p, p.text, why.Reasons[0].Text)
+}
+
+// Informers that cannot have an object are not to blame, and of which cluster one is is said.
+func TestWhyNamesAnInformerThatMayHaveIt(t *testing.T) {
+	controllertest.Run(t, func(e *controllertest.Env) {
+		factory.InformerWith(e.Factory, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: "shop"}})
+		idle := factory.New(e.Client, factory.Options{})
+		for n := range 12 {
+			factory.InformerWith(idle, factory.For[*corev1.Pod]{Scope: factory.Scope{Namespace: fmt.Sprint("bank-", n)}})
+		}
+		e.Start()
+		e.Settle(5 * time.Second)
+		ask := func(key object.Key, clusters ...debug.Cluster) (texts []string) {
+			w, err := debug.New(debug.Options{Informers: func() []debug.Cluster { return clusters }}).Client().Why(e.Context(), "pods", "", key)
+			require.NoError(e, err)
+			for _, r := range w.Reasons {
+				texts = append(texts, r.Text)
+			}
+			return texts
+		}
+		own, other := debug.Cluster{Informers: e.Factory}, debug.Cluster{Informers: idle}
+		said := ask(object.Key{Namespace: "shop", Name: "p"}, own, other)
+		require.NotContains(e, strings.Join(said, "\n"), "bank")
+		require.Contains(e, said[0], "shop/p is in no cache")
+
+		other.Name = "far"
+		said = ask(object.Key{Namespace: "bank-3", Name: "p"}, own, other)
+		require.Contains(e, said[0], "The informer of pods in namespace bank-3 of cluster far has no initial list yet: ")
+		require.NotContains(e, strings.Join(said, "\n"), "bank-4")
+
+		said = ask(object.Key{Name: "p"}, own, other) // it may be in any
+		require.Contains(e, strings.Join(said, "\n"), "2 more have no initial list yet.")
+	})
 }

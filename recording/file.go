@@ -99,6 +99,16 @@ func (f *File) Close() error {
 	return err
 }
 
+// closed is the error of who needs a file that is closed; nil while it is open.
+func (f *File) closed() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.from == nil {
+		return &Error{f.Path, -1, ErrClosed}
+	}
+	return nil
+}
+
 // Server is the address of the server that was asked first, empty if none was.
 func (f *File) Server() string {
 	if len(f.Requests) == 0 {

@@ -16,7 +16,9 @@ type Options struct {
 	// requests are left out until it has half of it, first those that have ended; another
 	// file, path + ".part", is written meanwhile, which then takes its place. The list of an
 	// informer that never lists again is among the first to go, and what is left of it can
-	// be read and not played; see Relist. Default 256 MiB; the least is 1 MiB.
+	// be read and not played; see Relist. A watch that alone has more than three quarters goes
+	// as a whole, and nothing more of it is kept: have room for what comes in a quarter of an
+	// hour. Default 256 MiB; the least is 1 MiB.
 	MaxSize int64
 
 	// Relist has the next watch of an informer whose list had to be left out answered with 410

@@ -64,8 +64,8 @@ func (r *Recorder) lost(clients []client) {
 // expires reports whether a watch is to be told that it comes too late, so that its client
 // lists again.
 func (r *Recorder) expires(q *Request) bool {
-	if !r.opts.Relist || q.initial() || r.withholds(q) {
-		return false
+	if rv := q.parameter("resourceVersion"); !r.opts.Relist || rv == "" || rv == "0" || q.initial() || r.withholds(q) {
+		return false // without a version it follows no list
 	}
 	c := client{q.about, q.Informer}
 	r.mu.Lock()

@@ -190,12 +190,17 @@ func response(req *http.Request, a Answer, body io.ReadCloser) *http.Response {
 // match returns the request of the recording that is played for the one that was asked,
 // nil if the recording has ended for it. The client is told when it came next.
 func (r *Replay) match(asked *Request, recall *jitter.Recall) (*stream, *Request, error) {
+	closed := r.file.closed()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.began.IsZero() {
 		r.began = time.Now()
 	}
 	recall.Tell(time.Time{}, 0)
+	if closed != nil {
+		r.note()
+		return nil, nil, closed
+	}
 	who := client{asked.about, recall.Number()}
 	streams := r.streams(who)
 	if len(streams) == 0 {
@@ -346,6 +351,7 @@ func (r *Replay) Wait(ctx context.Context) error {
 		return err
 	}
 	for {
+		closed := r.file.closed()
 		r.mu.Lock()
 		missing, busy := r.missing()
 		changed, left := r.changed, r.left()
@@ -356,6 +362,9 @@ func (r *Replay) Wait(ctx context.Context) error {
 		r.mu.Unlock()
 		if missing == nil && !busy {
 			return nil
+		}
+		if closed != nil {
+			return errors.Join(closed, missing)
 		}
 		timer := time.NewTimer(left)
 		select {

@@ -339,3 +339,25 @@ func TestAReplayOfNothing(t *testing.T) {
 		require.Zero(t, time.Since(began))
 	})
 }
+
+// Who needs a file that was closed is told so, each time.
+func TestAFileThatIsClosedWhileItPlays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := recorded(t, Options{}, func(r *Recorder) {
+			for range 3 {
+				one(t, r)
+				time.Sleep(time.Minute)
+			}
+		})
+		r := f.Replay(ReplayOptions{})
+		told(t, r, get(t, pods))
+		waited := make(chan error)
+		go func() { waited <- r.Wait(t.Context()) }()
+		require.NoError(t, f.Close())
+		for range 4 {
+			_, err := r.RoundTrip(get(t, pods))
+			require.ErrorIs(t, err, ErrClosed)
+		}
+		require.ErrorIs(t, <-waited, ErrClosed)
+	})
+}

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 // ring is the file of a recorder. It belongs to the recorder's goroutine.
 //
 // Records are appended until the file has its greatest size. Then
-//  1. the oldest requests are chosen, whole, until the rest has half of that; see oldest,
+//  1. requests are chosen, whole, until the rest has half of that; see oldest,
 //  2. a second file is written with what the rest has, and
 //  3. it takes the place of the first.
 //
@@ -266,36 +267,63 @@ func (w *ring) shrink() error {
 	return nil
 }
 
-// oldest takes the requests out of sizes that are to go, and returns them. Of the newest
-// ones it leaves what has half of the greatest size. Those under way stay, up to three
-// quarters of it: of one that goes, nothing is kept until the client asks again.
+// oldest takes the requests out of sizes that are to go, and returns them, and the clients whose
+// last list is among them. Of the newest ones that have ended it leaves what has half of the
+// greatest size. Those under way stay, up to three quarters of it: of one that goes, nothing is
+// kept until the client asks again. That is the largest, since a watch which brings more than
+// there is room for would take all others with it.
 func (w *ring) oldest() (gone map[uint64]bool, lost []client) {
-	var all int64
+	var all, underWay int64
 	for _, size := range w.sizes {
 		all += size.records
-	}
-	// What is kept compresses about as well as the rest.
-	whole := float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1))
-	gone = map[uint64]bool{}
-	leave := func(underWay bool, keep float64, most int) {
-		for _, id := range slices.Sorted(maps.Keys(w.sizes)) {
-			if float64(all) <= keep && len(w.sizes) <= most {
-				return
-			}
-			if size := w.sizes[id]; underWay || size.ended {
-				gone[id] = true
-				if w.lose(size) {
-					lost = append(lost, size.of)
-				}
-				all -= size.records
-				delete(w.sizes, id)
-				w.leftOut.Requests++
-				w.leftOut.Bytes += size.body
-			}
+		if !size.ended {
+			underWay += size.records
 		}
 	}
-	leave(false, whole/2, maxRequests/2)
-	leave(true, whole*3/4, maxRequests*3/4)
+	// What is kept compresses about as well as the rest.
+	whole := int64(float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1)))
+	gone = map[uint64]bool{}
+	leave := func(id uint64) {
+		size := w.sizes[id]
+		gone[id] = true
+		if w.lose(size) {
+			lost = append(lost, size.of)
+		}
+		delete(w.sizes, id)
+		all -= size.records
+		w.leftOut.Requests++
+		w.leftOut.Bytes += size.body
+	}
+	ids := slices.Sorted(maps.Keys(w.sizes))
+	for _, id := range slices.SortedStableFunc(slices.Values(ids), func(a, b uint64) int { return cmp.Compare(w.sizes[b].records, w.sizes[a].records) }) {
+		if underWay <= whole*3/4 {
+			break
+		}
+		if size := w.sizes[id]; !size.ended {
+			leave(id)
+			underWay -= size.records
+		}
+	}
+	keep := whole / 2
+	if underWay > whole/4 {
+		keep = whole * 3 / 4
+	}
+	for _, id := range ids {
+		if all <= keep && len(w.sizes) <= maxRequests/2 {
+			break
+		}
+		if size, in := w.sizes[id]; in && size.ended {
+			leave(id)
+		}
+	}
+	for _, id := range ids { // all of them under way
+		if len(w.sizes) <= maxRequests*3/4 {
+			break
+		}
+		if _, in := w.sizes[id]; in {
+			leave(id)
+		}
+	}
 	return gone, lost
 }
 

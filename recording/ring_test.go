@@ -241,9 +241,51 @@ func TestAClientIsSeldomAskedToList(t *testing.T) {
 		time.Sleep(relistEvery)
 		require.False(t, r.expires(&q), "it has listed by itself")
 
+		begins, ok := read(get(t, "https://example.com/prefix/api/v1/pods?watch=true"))
+		require.True(t, ok)
+		r.lost([]client{{begins.about, begins.Informer}})
+		require.False(t, r.expires(&begins), "a watch without a version follows no list")
+
 		secrets, ok := read(get(t, "https://example.com/api/v1/secrets?watch=true&resourceVersion=7"))
 		require.True(t, ok)
 		r.lost([]client{{secrets.about, secrets.Informer}})
 		require.False(t, r.expires(&secrets), "its list is left out in any case")
 	})
+}
+
+// A watch that brings more than there is room for does not take others with it, which would free
+// nothing.
+func TestABusyWatchGoesAlone(t *testing.T) {
+	for _, order := range [][]string{{"nodes", "pods"}, {"pods", "nodes"}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := recorded(t, Options{MaxSize: leastMaxSize}, func(r *Recorder) {
+				told(t, r.RoundTripper(serve(200, part{0, "list", nil}), nil), get(t, "https://example.com/api/v1/nodes"))
+				ids := map[string]uint64{}
+				for _, what := range order {
+					q, ok := read(get(t, "https://example.com/api/v1/"+what+"?watch=true&resourceVersion=7"))
+					require.True(t, ok)
+					ids[what], ok = r.begin(&q)
+					require.True(t, ok)
+					r.take(event{record: record{kind: kindAnswer, request: ids[what], payload: encode(Answer{Status: 200})}})
+				}
+				r.take(event{record: record{kind: kindChunk, request: ids["nodes"], payload: []byte("quiet")}})
+				source := rand.NewChaCha8([32]byte{})
+				for range 3 * leastMaxSize / maxPayload {
+					noise := make([]byte, maxPayload)
+					_, _ = source.Read(noise)
+					r.take(event{record: record{kind: kindChunk, request: ids["pods"], payload: noise}})
+					synctest.Wait()
+				}
+			})
+			require.NoError(t, f.Damage)
+			require.Equal(t, LeftOut{Requests: 1, Bytes: 3 * leastMaxSize}, f.LeftOut)
+			require.Len(t, f.Requests, 2)
+			for n, want := range []string{"list", "quiet"} {
+				require.Equal(t, "nodes", f.Requests[n].Resource().Resource)
+				body, err := io.ReadAll(f.Body(f.Requests[n]))
+				require.NoError(t, err)
+				require.Equal(t, want, string(body))
+			}
+		})
+	}
 }

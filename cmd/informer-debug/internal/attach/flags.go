@@ -134,7 +134,7 @@ func (f *Flags) attached(s terminal.Streams, cfg *config.Config, path, name stri
 	if err != nil {
 		return nil, "", &exit.Error{Code: exit.CodeUnavailable, Err: err}
 	}
-	f.silence = breakSilence(client, name, cfg, terminal.NewConsole(s, false))
+	f.silence = breakSilence(client, name, cfg, path == "", terminal.NewConsole(s, false))
 	return debug.Attach(base.String()+path, client), name, nil
 }
 
@@ -164,7 +164,7 @@ func (f *Flags) Unanswered(ctx context.Context, name string, err error) error {
 	case f.InPod() && whyUnreached(err) == doesItRun:
 		e.Hint = "the API server did not answer, or not to the end: --context or --server choose another one"
 	default:
-		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // and no advice about an API server
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" { // name says which address it was
 			e.Err = fmt.Errorf("%s: %w", name, op)
 		}
 		e.Hint = whyUnreached(err)

@@ -38,6 +38,7 @@ type silence struct {
 	next   http.RoundTripper
 	called string        // what messages call the process
 	within time.Duration // how long an answer may stop in the middle
+	direct bool          // no API server is between
 
 	mu      sync.Mutex // guards the rest
 	console *terminal.Console
@@ -45,9 +46,10 @@ type silence struct {
 	missing error // what the last question waited for that had no answer; nil after one that had
 }
 
-// breakSilence puts a silence between a client and its process.
-func breakSilence(client *http.Client, called string, cfg *config.Config, c *terminal.Console) *silence {
-	s := &silence{next: client.Transport, called: called, within: cmp.Or(cfg.Timeout, silentFor), console: c}
+// breakSilence puts a silence between a client and its process, which is asked directly or through
+// an API server.
+func breakSilence(client *http.Client, called string, cfg *config.Config, direct bool, c *terminal.Console) *silence {
+	s := &silence{next: client.Transport, called: called, within: cmp.Or(cfg.Timeout, silentFor), direct: direct, console: c}
 	client.Transport = s
 	return s
 }
@@ -106,6 +108,9 @@ func (s *silence) answered() {
 // too long, what was waited for and how long.
 func (s *silence) unanswered(asked context.Context, waited *source.StuckError, err error) error {
 	if asked.Err() == nil && !mute(err) {
+		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && s.direct {
+			return op // and no advice about an API server
+		}
 		return err
 	}
 	if waited.For >= time.Second {

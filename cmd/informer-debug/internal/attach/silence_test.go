@@ -61,7 +61,7 @@ func quietly(t *testing.T, answers answering, body func(t *testing.T, process *d
 	synctest.Test(t, func(t *testing.T) {
 		var stdout, stderr debugtest.Transcript
 		client := &http.Client{Transport: answers}
-		s := breakSilence(client, "pod/janitor", &config.Config{}, terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false))
+		s := breakSilence(client, "pod/janitor", &config.Config{}, false, terminal.NewConsole(debugtest.Onto(&stdout, &stderr), false))
 		body(t, debug.Attach("http://janitor", client), s, &stderr)
 	})
 }

@@ -168,19 +168,19 @@ func (c *comparison) suspects(ctx context.Context, list *served) (found []differ
 		if found = differences(cache, list); len(found) == 0 || cache.synced && object.ReachedRV(cache.rv, list.rv) {
 			return found, nil
 		}
-		if err := c.moved(ctx, cache, func() { c.late(len(found), list) }); err != nil {
+		if err := c.moved(ctx, cache, func() { c.late(found, list) }); err != nil {
 			return found, err
 		}
 	}
 }
 
 // late tells once what is waited for, when that has lasted.
-func (c *comparison) late(differing int, list *served) {
+func (c *comparison) late(differing []difference, list *served) {
 	if c.told || time.Since(c.since) < terminal.LateAfter {
 		return
 	}
 	c.told = true
-	c.console.State(time.Now(), "%-12s  %s: %d of %d objects differ, which may pass: %s", "waiting", c.which.Informer, differing, len(list.objects), c.behind(list))
+	c.console.State(time.Now(), "%-12s  %s: %d of %d objects differ, which may pass: %s", "waiting", c.which.Informer, len(differing), len(list.objects)+counts(differing)[kindGhost], c.behind(list))
 }
 
 // moved waits until the cache has come further. It calls look whenever it has not.

@@ -131,6 +131,7 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 		return err
 	}
 	defer l.close()
+	missed := ""
 	for n := 1; ; n++ {
 		groups, err := l.look(ctx, group)
 		switch {
@@ -138,9 +139,19 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 			return nil
 		case ctx.Err() != nil:
 			return &exit.Error{Code: exit.CodeRuntime, Err: exit.ErrInterrupted}
-		case err != nil:
+		case err != nil && (n == 1 || n == f.count):
 			return err
+		case err != nil: // what was there may come back
+			if missed != err.Error() {
+				missed = err.Error()
+				l.console.Trouble(time.Now(), "%-12s  %v", "no look", err)
+			}
+			if !f.pause(ctx) {
+				return nil
+			}
+			continue
 		}
+		missed = ""
 		if n > 1 && (f.output.Value == "table" || f.output.Value == output.Wide) {
 			_, err = fmt.Fprintln(s.Out)
 		}
@@ -150,14 +161,19 @@ func (f *shardsFlags) run(ctx context.Context, s terminal.Streams, group string)
 		if err != nil {
 			return exit.Unwritten(err)
 		}
-		if !f.watch || n == f.count {
+		if !f.watch || n == f.count || !f.pause(ctx) {
 			return nil
 		}
-		select {
-		case <-time.After(f.interval):
-		case <-ctx.Done():
-			return nil
-		}
+	}
+}
+
+// pause waits for the next look. It reports whether there is one.
+func (f *shardsFlags) pause(ctx context.Context) bool {
+	select {
+	case <-time.After(f.interval):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -172,13 +188,12 @@ type shardsLook struct {
 }
 
 func (f *shardsFlags) open(s terminal.Streams) (*shardsLook, error) {
-	l := &shardsLook{flags: f}
+	l := &shardsLook{flags: f, console: terminal.NewConsole(s, false)}
 	if f.To != "" {
 		var err error
 		l.process, l.called, err = f.Attach(s)
 		return l, err
 	}
-	l.console = terminal.NewConsole(s, false)
 	f.Connect.Load.Namespace, f.Connect.Load.Logger = f.Namespace, l.console.Logger()
 	cfg, err := config.LoadWith(f.Connect.Load)
 	if err != nil {
