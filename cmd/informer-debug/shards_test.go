@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,13 +193,17 @@ func TestShardsOfAProcess(t *testing.T) {
 		Members: []membership.Member{{Identity: "m1", Weight: 1, Claims: shard.NewSlots(16, 1, 2, 3), Wanted: 2}, {Identity: "m2", Weight: 1}},
 		Moves:   []membership.Move{{From: "m1", To: "m2", Slots: shard.NewSlots(16, 3), Since: now.Add(-time.Minute), Hands: 2}},
 	}, holding: membership.Holding{Owner: "m2", To: "m2", Since: now.Add(-time.Hour)}}
-	two := false // groups of one name
+	two := false           // groups of one name
+	var looks atomic.Int32 // counted if it is not zero: the second fails
 	f := factory.New(client, factory.Options{})
 	pods := factory.InformerWith(f, factory.For[*corev1.Pod]{Scope: factory.Scope{Shard: shard.Scope{Share: us}}})
 	f.Start(t.Context())
 	t.Cleanup(f.Wait)
 	require.NoError(t, pods.WaitForSync(t.Context()))
 	shown := httptest.NewServer(debug.New(debug.Options{Informers: debug.Of(f), Groups: func() []debug.Membership {
+		if looks.Load() > 0 && looks.Add(1) == 3 {
+			panic("not just now")
+		}
 		if two {
 			namesake := *us
 			namesake.status.Namespace = "bank"
@@ -231,6 +236,11 @@ func TestShardsOfAProcess(t *testing.T) {
 	require.Contains(t, r.Out, "group shop/carts: ")
 	require.Contains(t, r.Out, "\ngroup bank/carts: ")
 	two = false
+	looks.Store(1)
+	r = invoke(t, "shards", at, "--watch", "--interval=100ms", "-c", "4")
+	require.Equal(t, exit.CodeOK, r.Code, r.ErrOut)
+	require.Equal(t, 1, strings.Count(r.ErrOut, "no look"), "one look failed, and the next did not: %s", r.ErrOut)
+	require.Equal(t, 3, strings.Count(r.Out, "group carts: "))
 	us.status.Refusal = nil
 
 	pod, err := srv.Get(corev1.SchemeGroupVersion.WithResource("pods"), object.Key{Namespace: "shop", Name: "web-1"})

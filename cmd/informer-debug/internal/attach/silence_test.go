@@ -2,7 +2,10 @@ package attach
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -127,5 +130,18 @@ func TestAnswersThatStopInTheMiddle(t *testing.T) {
 			require.Equal(t, time.Hour, time.Since(began))
 			require.Empty(t, stderr.String())
 		})
+	}
+}
+
+// Where no API server is between, none is to blame for a process that is not there.
+func TestNoAPIServerIsBlamedForAProcess(t *testing.T) {
+	dead := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connect: connection refused")}
+	const advice = "check that the API server is running"
+	for _, direct := range []bool{true, false} {
+		client := &http.Client{Transport: answering(func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("%w: "+advice, dead) })}
+		breakSilence(client, "the process", &config.Config{}, direct, terminal.NewConsole(terminal.Quiet(), false))
+		_, err := debug.Attach("http://there", client).Status(t.Context())
+		require.ErrorIs(t, err, dead)
+		require.Equal(t, !direct, strings.Contains(err.Error(), advice), err)
 	}
 }
