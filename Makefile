@@ -45,10 +45,9 @@ KUBE := test/kube $(CONTROLLERS)
 VULNDB ?= https://vuln.go.dev
 
 .PHONY: check
-check: ## gofmt, vet (for 32 bits, arm64 and Windows too), staticcheck, import floors, minor versions, licences, vulnerabilities
+check: ## gofmt, vet, types (for 32 bits, arm64 and Windows too), staticcheck, import floors, minor versions, licences, vulnerabilities
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
-	GOARCH=386 $(GO) vet ./...
-	GOOS=windows GOARCH=arm64 $(GO) vet ./...
+	$(GO) -C tools run ./typecheck .. linux/386 windows/arm64
 	@for m in $(filter-out $(CONTROLLERS),$(MODULES)); do \
 		echo "$(GO) -C $$m vet ./..."; $(GO) -C $$m vet ./... || exit 1; done
 	$(GO) -C $(CONTROLLERS) list -deps ./... > /dev/null
