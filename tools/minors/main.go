@@ -28,9 +28,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"strings"
 
-	"golang.org/x/tools/go/packages"
+	"github.com/millrace-dev/millrace/tools/internal/types"
 )
 
 // newer are the releases to check with, beside the one in go.mod. Raise the last one and
@@ -110,26 +109,11 @@ func (c *checker) with(ctx context.Context, version string, test bool) error {
 
 // types checks the types of all packages and their tests.
 func (c *checker) types(ctx context.Context, version, mod string) error {
-	loaded, err := packages.Load(&packages.Config{
-		Context:    ctx,
-		Dir:        c.dir,
-		Tests:      true,
-		BuildFlags: []string{"-modfile=" + mod},
-		Mode:       packages.NeedName | packages.NeedImports | packages.NeedDeps | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes,
-	}, c.packages...)
+	checked, err := types.Build{Dir: c.dir, Flags: []string{"-modfile=" + mod}, Packages: c.packages}.Check(ctx)
 	if err != nil {
-		return fmt.Errorf("with %s: %w", version, err)
+		return fmt.Errorf("with %s of k8s.io/api and k8s.io/apimachinery:\n%w", version, err)
 	}
-	var faults []string
-	packages.Visit(loaded, nil, func(p *packages.Package) {
-		for _, e := range p.Errors {
-			faults = append(faults, e.Error())
-		}
-	})
-	if len(faults) > 0 {
-		return fmt.Errorf("with %s of k8s.io/api and k8s.io/apimachinery:\n%s", version, strings.Join(faults, "\n"))
-	}
-	fmt.Fprintf(c.out, "minors: %s: %d packages and tests of them fit\n", version, len(loaded))
+	fmt.Fprintf(c.out, "minors: %s: %d packages and tests of them fit\n", version, checked)
 	return nil
 }
 

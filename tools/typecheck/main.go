@@ -13,12 +13,13 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 
-	"golang.org/x/tools/go/packages"
+	"github.com/millrace-dev/millrace/tools/internal/types"
 )
 
 func main() {
@@ -26,9 +27,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "typecheck: want a directory, and systems such as linux/386")
 		os.Exit(2)
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	failed := false
 	for _, system := range os.Args[2:] {
-		checked, err := check(os.Args[1], system)
+		checked, err := check(ctx, os.Args[1], system)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "typecheck: %s:\n%v\n", system, err)
 			failed = true
@@ -43,32 +46,11 @@ func main() {
 
 // check type-checks the module in a directory for a system, and returns how many packages and
 // tests it has. Its error has a line for each mistake.
-func check(dir, system string) (checked int, err error) {
+func check(ctx context.Context, dir, system string) (checked int, err error) {
 	goos, goarch, ok := strings.Cut(system, "/")
 	if !ok {
 		return 0, fmt.Errorf("%q: want GOOS/GOARCH", system)
 	}
-	const needs = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
-		packages.NeedDeps | packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax
-	roots, err := packages.Load(&packages.Config{
-		Mode: needs, Dir: dir, Tests: true,
-		Env: append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0"),
-	}, "./...")
-	if err != nil {
-		return 0, err
-	}
-	var mistakes []error
-	told := map[string]bool{} // a test has the files of its package, too
-	for _, root := range roots {
-		for _, e := range root.Errors {
-			if !told[e.Error()] {
-				told[e.Error()] = true
-				mistakes = append(mistakes, e)
-			}
-		}
-	}
-	if len(roots) == 0 {
-		mistakes = append(mistakes, errors.New("there are no packages"))
-	}
-	return len(roots), errors.Join(mistakes...)
+	build := types.Build{Dir: dir, Env: []string{"GOOS=" + goos, "GOARCH=" + goarch, "CGO_ENABLED=0"}, Packages: []string{"./..."}}
+	return build.Check(ctx)
 }

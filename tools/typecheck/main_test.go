@@ -20,14 +20,14 @@ func TestMistakesOfOtherSystemsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := check(dir, "linux/amd64"); err != nil || n == 0 {
+	if n, err := check(t.Context(), dir, "linux/amd64"); err != nil || n == 0 {
 		t.Errorf("linux/amd64: %d packages, %v", n, err)
 	}
 	for system, wanted := range map[string][]string{
 		"linux/386":     {"wide.go:3:12", "wide_test.go:3:16"},
 		"windows/arm64": {"undefined: here"},
 	} {
-		_, err := check(dir, system)
+		_, err := check(t.Context(), dir, system)
 		for _, want := range wanted {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", system, err, want)
@@ -37,7 +37,7 @@ func TestMistakesOfOtherSystemsAreFound(t *testing.T) {
 			t.Errorf("%s: each mistake once, and no others: %v", system, err)
 		}
 	}
-	if _, err := check(dir, "linux"); err == nil {
+	if _, err := check(t.Context(), dir, "linux"); err == nil {
 		t.Error("a system without an architecture")
 	}
 }
