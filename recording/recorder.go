@@ -17,14 +17,13 @@ type Options struct {
 	// file, path + ".part", is written meanwhile, which then takes its place. The list of an
 	// informer that never lists again is among the first to go, and what is left of it can
 	// be read and not played; see Relist. A watch that alone has more than three quarters goes
-	// as a whole, and nothing more of it is kept: have room for what comes in a quarter of an
-	// hour. Default 256 MiB; the least is 1 MiB.
+	// as a whole, and nothing more of it is kept: have room for what comes in an hour. Default 256 MiB; the least is 1 MiB.
 	MaxSize int64
 
-	// Relist has the next watch of an informer whose list had to be left out answered with 410
-	// Gone, and not sent, so that the informer lists again, and the recording can be played from
-	// there. It costs each informer a list each time that the file is full, every 15
-	// minutes at most. By default a recorder changes nothing of what passes.
+	// Relist has the next watch of an informer answered with 410 Gone, and not sent, before its
+	// last list has to be left out, so that it lists again, and the recording can be played
+	// from there. It costs each informer a list for each quarter of MaxSize, every 15 minutes at
+	// most. By default a recorder changes nothing of what passes.
 	Relist bool
 
 	// IncludeSecrets records what Secrets hold. By default the recording has of them only
@@ -81,7 +80,7 @@ type Recorder struct {
 	waiting []event
 	bytes   int // of waiting
 	closing bool
-	courses map[client]course // of those whose lists were left out
+	courses map[client]course // of those whose lists are far back
 	shrunk  int               // how often the file has become smaller
 	status  Status
 }

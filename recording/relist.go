@@ -18,36 +18,44 @@ const maxCourses = 10_000
 
 // course is what a recorder knows of one client.
 type course struct {
-	lost     bool      // the file has no list of it any more
+	lost     bool      // its last list is left out, or soon will be
 	relisted time.Time // when it was asked to list again; zero for never
 }
 
-// begun notes a request that goes into the file.
-func (w *ring) begun(payload []byte) (s size) {
+// place is how many bytes were written before what comes next.
+func (w *ring) place() int64 { return w.shed + w.blocks.size }
+
+// asked notes a request that goes into the file.
+func (w *ring) asked(payload []byte) {
+	if !w.recorder.opts.Relist {
+		return
+	}
 	var q Request
-	if json.Unmarshal(payload, &q) == nil && q.fill() {
-		s.of, s.first = client{q.about, q.Informer}, q.initial() && q.parameter("continue") == ""
+	if json.Unmarshal(payload, &q) == nil && q.fill() && q.initial() && q.parameter("continue") == "" {
+		w.listed[client{q.about, q.Informer}] = w.place()
 	}
-	if s.first {
-		w.lists[s.of]++
-	}
-	return s
 }
 
-// lose notes a request that goes out of the file. It reports whether its client cannot be played
-// any more, since that was the last of its lists.
-func (w *ring) lose(s size) bool {
-	if !s.first {
-		return false
+// lookBack finds the clients whose last list is so far back that it will be left out when the file
+// is full the next time. By then they should have listed again.
+func (w *ring) lookBack() {
+	const now, then = 16, 4 // parts of MaxSize: how often it looks, and how far back a list may be
+	most := w.recorder.opts.MaxSize
+	if !w.recorder.opts.Relist || w.place()-w.looked < most/now {
+		return
 	}
-	if w.lists[s.of]--; w.lists[s.of] > 0 {
-		return false
+	w.looked = w.place()
+	var lost []client
+	for c, at := range w.listed {
+		if w.looked-at > most/then {
+			lost = append(lost, c)
+			delete(w.listed, c)
+		}
 	}
-	delete(w.lists, s.of)
-	return true
+	w.recorder.lost(lost)
 }
 
-// lost notes clients that cannot be played any more.
+// lost notes clients that should list again.
 func (r *Recorder) lost(clients []client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

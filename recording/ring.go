@@ -28,8 +28,10 @@ type ring struct {
 	closed   bool // the file is
 	full     bool // something had to be left out
 	blocks   blockWriter
-	sizes    map[uint64]size // of the requests in the file
-	lists    map[client]int  // in the file, by who asked
+	sizes    map[uint64]size  // of the requests in the file
+	listed   map[client]int64 // where the last list of each begins: see place
+	shed     int64            // bytes that were in the file once
+	looked   int64            // the place at which listed was looked through
 	held     map[uint64][]event
 	leftOut  LeftOut
 }
@@ -39,14 +41,12 @@ type size struct {
 	records int64 // before they are compressed
 	body    int64
 	ended   bool
-	of      client
-	first   bool // the first, or only, part of a list
 }
 
 // begin writes what comes before the first request.
 func (w *ring) begin() error {
 	w.blocks = blockWriter{to: w.file}
-	w.sizes, w.held, w.lists = map[uint64]size{}, map[uint64][]event{}, map[client]int{}
+	w.sizes, w.held, w.listed = map[uint64]size{}, map[uint64][]event{}, map[client]int64{}
 	if err := w.blocks.begin(); err != nil {
 		return err
 	}
@@ -89,6 +89,7 @@ func (w *ring) loop() error {
 		if err := w.write(events, last); err != nil {
 			return err
 		}
+		w.lookBack()
 		w.report()
 		if last {
 			return nil
@@ -141,7 +142,7 @@ func (w *ring) add(e event) error {
 		return nil
 	}
 	if e.kind == kindRequest {
-		s = w.begun(e.payload)
+		w.asked(e.payload)
 	}
 	s.records, s.body, s.ended = s.records+int64(len(e.payload))+maxHead, s.body+bytes, e.kind == kindEnd
 	w.sizes[e.request] = s
@@ -228,7 +229,7 @@ func (w *ring) shrink() error {
 	if err := w.blocks.flush(); err != nil {
 		return err
 	}
-	gone, lost := w.oldest()
+	gone, before := w.oldest(), w.blocks.size
 	if err := w.same(); err != nil {
 		return err
 	}
@@ -259,7 +260,7 @@ func (w *ring) shrink() error {
 	}
 	kept.to = w.file
 	w.blocks = kept
-	w.recorder.lost(lost)
+	w.shed += before - kept.size
 	if !w.full {
 		w.full = true
 		w.warn("the recording is full: its oldest requests are left out from now on, so that an informer can be played from the first of its lists that is left", "path", w.recorder.path, "maxSize", w.recorder.opts.MaxSize)
@@ -267,12 +268,11 @@ func (w *ring) shrink() error {
 	return nil
 }
 
-// oldest takes the requests out of sizes that are to go, and returns them, and the clients whose
-// last list is among them. Of the newest ones that have ended it leaves what has half of the
+// oldest takes the requests out of sizes that are to go, and returns them. Of the newest ones that have ended it leaves what has half of the
 // greatest size. Those under way stay, up to three quarters of it: of one that goes, nothing is
 // kept until the client asks again. That is the largest, since a watch which brings more than
 // there is room for would take all others with it.
-func (w *ring) oldest() (gone map[uint64]bool, lost []client) {
+func (w *ring) oldest() map[uint64]bool {
 	var all, underWay int64
 	for _, size := range w.sizes {
 		all += size.records
@@ -282,13 +282,10 @@ func (w *ring) oldest() (gone map[uint64]bool, lost []client) {
 	}
 	// What is kept compresses about as well as the rest.
 	whole := int64(float64(all) * float64(w.recorder.opts.MaxSize) / float64(max(w.blocks.size, 1)))
-	gone = map[uint64]bool{}
+	gone := map[uint64]bool{}
 	leave := func(id uint64) {
 		size := w.sizes[id]
 		gone[id] = true
-		if w.lose(size) {
-			lost = append(lost, size.of)
-		}
 		delete(w.sizes, id)
 		all -= size.records
 		w.leftOut.Requests++
@@ -324,7 +321,7 @@ func (w *ring) oldest() (gone map[uint64]bool, lost []client) {
 			leave(id)
 		}
 	}
-	return gone, lost
+	return gone
 }
 
 // afterAll is a moment after the last event.

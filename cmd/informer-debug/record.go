@@ -151,10 +151,8 @@ func (f *recordFlags) run(ctx context.Context, cfg *config.Config, types string,
 		return failed
 	case closed != nil:
 		return &exit.Error{Code: exit.CodeRuntime, Err: closed, Hint: "what came before is in the file"}
-	case status.Requests > 0 && status.Requests == status.LeftOut.Requests:
-		return &exit.Error{Code: exit.CodeRuntime, Err: errors.New("nothing is left of what was recorded: one watch alone brought more than --max-size has room for"), Hint: "record with a greater one, for a shorter time, or fewer objects"}
 	}
-	return nil
+	return allLeftOut(status, "--max-size", "record with a greater one, for a shorter time, or fewer objects")
 }
 
 // attached takes the recording of a process.
@@ -183,11 +181,23 @@ func (f *recordFlags) attached(ctx context.Context, s terminal.Streams, c *termi
 		return &exit.Error{Code: exit.CodeRuntime, Err: err}
 	case err == nil && ctx.Err() == nil:
 		c.Trouble(time.Now(), "%-12s  the process has ended it, or has left its oldest requests out", "recording")
-		return nil
+		return allLeftOut(status, ofProcess, "give it a greater one")
 	case err == nil || endedWell(ctx, err) == nil:
-		return nil
+		return allLeftOut(status, ofProcess, "give it a greater one")
 	}
 	return &exit.Error{Code: exit.CodeRuntime, Err: err, Hint: "what came before is in the file"}
+}
+
+// ofProcess is what bounds the recording of a process.
+const ofProcess = "recording.Options.MaxSize of the process"
+
+// allLeftOut is the error of a recording of which nothing is left, since more came at a time than
+// a bound has room for; nil for others.
+func allLeftOut(s recording.Status, bound, advice string) error {
+	if s.Requests == 0 || s.Requests > s.LeftOut.Requests {
+		return nil
+	}
+	return &exit.Error{Code: exit.CodeRuntime, Err: fmt.Errorf("nothing is left of what was recorded: more came than %s has room for", bound), Hint: advice}
 }
 
 // unrecorded is why nothing of a process was recorded.

@@ -88,12 +88,12 @@ func TestARecordingThatIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, cfg := debugtest.Bubbled(t)
 		path := filepath.Join(t.TempDir(), "bug.recording")
-		f := recordFlags{file: path, duration: time.Hour, maxSize: "1Mi", sight: sight.Flags{AllNamespaces: true}}
+		f := recordFlags{file: path, duration: 12 * time.Hour, maxSize: "1Mi", sight: sight.Flags{AllNamespaces: true}}
 		require.NoError(t, f.check())
 		go func() {
 			noise, source := make([]byte, 10_000), rand.NewChaCha8([32]byte{})
-			for n := range 600 {
-				time.Sleep(5 * time.Second)
+			for n := range 600 { // a quarter of MaxSize in more than a quarter of an hour
+				time.Sleep(time.Minute)
 				_, _ = source.Read(noise)
 				_, err := srv.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "noisy",
 					Labels: map[string]string{"is": fmt.Sprint("change-", n)}, Annotations: map[string]string{"noise": hex.EncodeToString(noise)}}})
@@ -110,8 +110,16 @@ func TestARecordingThatIsFull(t *testing.T) {
 		require.Equal(t, "pods/noisy\n", replayed.String(), said.String())
 		code = run(t.Context(), []string{"get", "pods", "-o", "name", "--replay", path}, around(&replayed, &said))
 		require.Equal(t, exit.CodeOK, code, said.String())
-		require.Contains(t, replayed.String(), "pods/web-1\n", "which did not change for an hour")
+		require.Contains(t, replayed.String(), "pods/web-1\n", "which did not change for hours")
 	})
+}
+
+func TestARecordingOfWhichNothingIsLeft(t *testing.T) {
+	all := recording.Status{Requests: 2, LeftOut: recording.LeftOut{Requests: 2, Bytes: 9}}
+	require.EqualError(t, allLeftOut(all, "--max-size", ""), "nothing is left of what was recorded: more came than --max-size has room for")
+	all.Requests = 3
+	require.NoError(t, allLeftOut(all, "--max-size", ""))
+	require.NoError(t, allLeftOut(recording.Status{}, "--max-size", ""))
 }
 
 func TestReplaySaysWhatAFileHas(t *testing.T) {
