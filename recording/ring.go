@@ -268,10 +268,11 @@ func (w *ring) shrink() error {
 	return nil
 }
 
-// oldest takes the requests out of sizes that are to go, and returns them. Of the newest ones that have ended it leaves what has half of the
-// greatest size. Those under way stay, up to three quarters of it: of one that goes, nothing is
-// kept until the client asks again. That is the largest, since a watch which brings more than
-// there is room for would take all others with it.
+// oldest takes the requests out of sizes that are to go, and returns them. Of the newest ones
+// that have ended it leaves what has half of the greatest size. Those under way stay, up to
+// three quarters of it: of one that goes, nothing is kept until the client asks again. That is
+// the largest, since a watch that brings more than there is room for would take all others with
+// it.
 func (w *ring) oldest() map[uint64]bool {
 	var all, underWay int64
 	for _, size := range w.sizes {
