@@ -108,9 +108,9 @@ func TestWhyAndGetOfAProcess(t *testing.T) {
 	require.Contains(t, r.Lines()[0], "good is in no cache")
 	require.Regexp(t, `^! \S+  namespace     none was given: an object that is in one is found with -n\n$`, r.ErrOut)
 
-	r = invoke(t, "watch", "pods/good", "--timeout=10ms", at)
+	r = invoke(t, "watch", "pods/good", "--timeout=1s", at)
 	require.Regexp(t, `\n! \S+  namespace     none was given: an object that is in one is found with -n\n`, r.ErrOut)
-	r = invoke(t, "watch", "pods/good", "-n", "shop", "--timeout=10ms", at)
+	r = invoke(t, "watch", "pods/good", "-n", "shop", "--timeout=1s", at)
 	require.NotContains(t, r.ErrOut, "none was given")
 
 	r = invoke(t, "get", at)
