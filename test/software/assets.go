@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // servers are the packages of the programs that suites start.
@@ -29,10 +30,15 @@ func (b *bench) assets(ctx context.Context, programs []string) (string, error) {
 			return "", err
 		}
 	}
+	// Who asks a server for its version, as suites of cluster-api do, is told the release's.
+	version, err := output(ctx, kube, "go", "list", "-mod=mod", "-modfile="+mod, "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
 	for _, program := range programs {
 		fmt.Printf("building %s\n", program)
 		_, err := output(ctx, kube, "go", "build", "-mod=mod", "-modfile="+mod, "-o", filepath.Join(dir, program),
-			"-ldflags=-s -w", servers[program])
+			"-ldflags=-s -w -X k8s.io/component-base/version.gitVersion="+strings.TrimSpace(version), servers[program])
 		if err != nil {
 			return "", err
 		}
