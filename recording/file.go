@@ -99,7 +99,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// closed is the error of who needs a file that is closed; nil while it is open.
+// closed returns an error that wraps ErrClosed once the file is closed, and nil before.
 func (f *File) closed() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
