@@ -72,8 +72,11 @@ func (r *Recorder) lost(clients []client) {
 // expires reports whether a watch is to be told that it comes too late, so that its client
 // lists again.
 func (r *Recorder) expires(q *Request) bool {
-	if rv := q.parameter("resourceVersion"); !r.opts.Relist || rv == "" || rv == "0" || q.initial() || r.withholds(q) {
-		return false // without a version it follows no list
+	if !r.opts.Relist || q.initial() || r.withholds(q) {
+		return false
+	}
+	if rv := q.parameter("resourceVersion"); rv == "" || rv == "0" {
+		return false // it follows no list
 	}
 	c := client{q.about, q.Informer}
 	r.mu.Lock()
@@ -91,7 +94,7 @@ type tooOld struct{}
 
 // RoundTrip implements http.RoundTripper.
 func (tooOld) RoundTrip(req *http.Request) (*http.Response, error) {
-	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the recorder wants a list, since it had to leave the last one out (recording.Options.Relist)","reason":"Expired","code":410}` + "\n"
+	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the recorder wants a list before it has to leave the last one out (recording.Options.Relist)","reason":"Expired","code":410}` + "\n"
 	resp := response(req, Answer{Status: http.StatusGone, ContentType: "application/json"}, io.NopCloser(bytes.NewReader([]byte(status))))
 	resp.ContentLength = int64(len(status))
 	return resp, nil
