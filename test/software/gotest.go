@@ -115,13 +115,17 @@ func (s *suite) compile(ctx context.Context, dir string, env []string) error {
 // running.
 func (o outcomes) read(in io.Reader, pkg string) error {
 	words := map[string]string{"run": "failed", "pass": "passed", "fail": "failed", "skip": "skipped"}
+	names := map[string]string{} // by those that the tests have
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
 		var e struct{ Action, Test, FailedBuild string }
 		if json.Unmarshal(line, &e) == nil {
 			if word, ok := words[e.Action]; ok && e.Test != "" {
-				o[pkg+" "+e.Test] = word
+				if names[e.Test] == "" {
+					names[e.Test] = o.free(pkg + " " + fromTheClock.ReplaceAllString(e.Test, "TIME"))
+				}
+				o[names[e.Test]] = word
 			} else if e.FailedBuild != "" {
 				o[pkg+" (build)"] = "failed"
 			} else if e.Action == "fail" && !o.failed(pkg) {
@@ -135,6 +139,19 @@ func (o outcomes) read(in io.Reader, pkg string) error {
 			return err
 		}
 	}
+}
+
+// fromTheClock is a number in the name of a test that counts seconds since 1970, or less: a
+// seed, mostly.
+var fromTheClock = regexp.MustCompile(`\d{10,}`)
+
+// free is a name if nothing has it, or else with the first number that makes it another one.
+func (o outcomes) free(base string) string {
+	name := base
+	for n := 2; o[name] != ""; n++ {
+		name = fmt.Sprintf("%s (%d)", base, n)
+	}
+	return name
 }
 
 // failed reports whether a test of a package has failed.
@@ -177,10 +194,7 @@ func (o outcomes) readSpecs(file, pkg string) error {
 				continue
 			}
 			name := strings.Join(append([]string{pkg}, append(spec.ContainerHierarchyTexts, spec.LeafNodeText)...), " ")
-			for n, base := 2, name; o[name] != ""; n++ {
-				name = fmt.Sprintf("%s (%d)", base, n) // tables may repeat a text
-			}
-			o[name] = state
+			o[o.free(name)] = state // tables may repeat a text
 		}
 	}
 	return nil

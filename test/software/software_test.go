@@ -176,6 +176,25 @@ func TestAProcessThatFailsIsCounted(t *testing.T) {
 	}
 }
 
+// The same test has one name in two runs, though a seed from the clock is in it.
+func TestNamesWithoutTime(t *testing.T) {
+	got := outcomes{}
+	require.NoError(t, got.read(strings.NewReader(`
+		{"Action":"run","Test":"TestX"}
+		{"Action":"run","Test":"TestX/random(1795640000123)"}
+		{"Action":"run","Test":"TestX/random(1795640000123)/a"}
+		{"Action":"run","Test":"TestX/random(1795640000456)"}
+		{"Action":"pass","Test":"TestX/random(1795640000456)"}
+		{"Action":"pass","Test":"TestX/random(1795640000123)/a"}
+		{"Action":"skip","Test":"TestX/random(42)"}
+		{"Action":"fail","Test":"TestX"}
+	`), "./p"))
+	require.Equal(t, outcomes{
+		"./p TestX": "failed", "./p TestX/random(TIME)": "failed", "./p TestX/random(TIME)/a": "passed",
+		"./p TestX/random(TIME) (2)": "passed", "./p TestX/random(42)": "skipped",
+	}, got)
+}
+
 // Specs count by their texts, and nodes around them if they failed.
 func TestSpecsAreCounted(t *testing.T) {
 	type spec map[string]any
