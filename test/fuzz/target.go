@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -63,15 +64,17 @@ type ran struct {
 }
 
 // fuzz runs the target for a time, such as "1m", or a number of inputs, such as
-// "100x".
+// "100x". There is a process for each processor, and each has one of them: it would
+// wait for its other threads instead, a fifth of its time.
 func (t target) fuzz(ctx context.Context, w *workbench, budget string) (ran, error) {
 	binary, err := w.binary(ctx, t.pkg, w.instrumented()...)
 	if err != nil {
 		return ran{}, err
 	}
 	cmd := exec.CommandContext(ctx, binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+budget, "-test.fuzzminimizetime=20x",
-		"-test.fuzzcachedir="+w.reached(t.pkg), "-test.timeout=0", "-test.paniconexit0")
+		"-test.fuzzcachedir="+w.reached(t.pkg), fmt.Sprint("-test.parallel=", runtime.GOMAXPROCS(0)), "-test.timeout=0", "-test.paniconexit0")
 	cmd.Dir = t.dir
+	cmd.Env = append(cmd.Environ(), "GOMAXPROCS=1")
 	interruptible(cmd)
 	cmd.WaitDelay = 10 * time.Second
 	out, in := io.Pipe()
