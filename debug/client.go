@@ -247,7 +247,11 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	if version != "" && version != protocol {
 		return nil, 0, &RefusedError{resp.StatusCode, fmt.Sprintf("%s speaks version %q of the protocol, and this is %s: use a client of the release of the process", req.URL.Redacted(), version, protocol)}
 	}
-	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %q", req.URL.Redacted(), form)}
+	sends := strconv.Quote(form)
+	if form == "" {
+		sends = "no Content-Type"
+	}
+	foreign := &RefusedError{resp.StatusCode, fmt.Sprintf("what answers at %s is no process of Millrace: it sends %s", req.URL.Redacted(), sends)}
 	if resp.StatusCode == http.StatusOK { // such as a proxy's page to log in
 		return nil, 0, foreign
 	}
@@ -255,15 +259,16 @@ func (c *Client) ask(ctx context.Context, what string, v url.Values, want string
 	if err != nil && len(text) == 0 {
 		text = []byte(err.Error())
 	}
+	text = bytes.TrimSpace(text)
 	switch status := said(text); {
 	case status != "":
 		return nil, 0, &RefusedError{resp.StatusCode, status}
-	case form == "application/json", form == "text/html":
+	case form == "application/json", form == "text/html", version == "" && len(text) == 0:
 		return nil, 0, foreign
 	case resp.StatusCode == http.StatusServiceUnavailable && version == protocol:
 		again = soon(resp.Header.Get("Retry-After"))
 	}
-	return nil, again, &RefusedError{resp.StatusCode, strings.TrimSpace(string(text))}
+	return nil, again, &RefusedError{resp.StatusCode, string(text)}
 }
 
 // soon is how long to wait that a process says. It says a second; who stands in its place may say

@@ -118,6 +118,17 @@ func TestAPageInThePlaceOfAnAnswer(t *testing.T) {
 	require.Equal(t, 1, events)
 }
 
+// An answer with nothing in it names its cause, too.
+func TestNothingInThePlaceOfAnAnswer(t *testing.T) {
+	for _, code := range []int{http.StatusOK, http.StatusNoContent, http.StatusNotFound, http.StatusServiceUnavailable} {
+		client := debug.Attach("http://there", &http.Client{Transport: direct{http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+		})}})
+		_, err := client.Status(t.Context())
+		require.EqualError(t, err, fmt.Sprintf("what answers at http://there/debug/millrace/v1/status is no process of Millrace: it sends no Content-Type (HTTP %d)", code))
+	}
+}
+
 // What names keys is the user's function.
 func TestLongNamesAreShortened(t *testing.T) {
 	long := strings.Repeat("é", 1<<20)
