@@ -304,6 +304,19 @@ func BenchmarkOpening(b *testing.B) {
 	})
 }
 
+// Generated code reads the value of an entry of a map beyond the end of the entry. What it comes to
+// depends on what follows then, although the bytes of the map are the same.
+func TestW01_AnEntryThatRunsPastItsEnd(t *testing.T) {
+	t.Parallel()
+	data := "\x12\x05\x0a\x01k\x12\x04" // key k, and four bytes of which none are in the entry
+	b := newBesides(t, reflect.TypeFor[corev1.Secret]())
+	require.Equal(t, "\x1a\x06Op", string(b.reference([]byte(data + "\x1a\x06Opaque")).Interface().(*corev1.Secret).Data["k"]))
+	require.False(t, b.reference([]byte(data)).IsValid())
+	for _, follows := range []string{"\x1a\x06Secret", ""} {
+		require.Zero(t, b.require(t, []byte(data+follows), []byte(data+"\x1a\x06Opaque"), "v1.Secret"))
+	}
+}
+
 // FuzzDecodeBeside decodes a message beside another one. It must come to what the reference makes
 // of it, or be left to that.
 func FuzzDecodeBeside(f *testing.F) {

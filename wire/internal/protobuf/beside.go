@@ -127,6 +127,9 @@ func upTo(msg []byte, tag uint64) (rest []byte, next uint64) {
 func (d *Run) field(table *Table, f *tableField, at unsafe.Pointer, run []byte, count int, old like, oldCount int) error {
 	from, to := unsafe.Add(old.at, f.offset), unsafe.Add(at, f.offset)
 	if string(run) == string(old.raw) && !f.notes() {
+		if f.op == opMap && !closed(run) {
+			return fault.ErrUnusual
+		}
 		f.copy(to, from)
 		return nil
 	}

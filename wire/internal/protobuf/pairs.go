@@ -26,6 +26,19 @@ func pair(run []byte) (key, value, rest []byte, err error) {
 	return key, value, rest, nil
 }
 
+// closed reports whether all entries of a map have the form that pair reads. What generated code
+// makes of others may depend on what follows them: it reads keys and values beyond the end of
+// their entry.
+func closed(run []byte) bool {
+	for len(run) > 0 {
+		var err error
+		if _, _, run, err = pair(run); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // lengthField splits off the field with this number where it comes first.
 func lengthField(msg []byte, number byte) (value, rest []byte, ok bool) {
 	if len(msg) < 2 || msg[0] != number<<3|frame.WireBytes {
