@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // PanicError is a panic in a function of the user's. Its text leaves out the
@@ -47,8 +49,31 @@ func Stack(err error) []any {
 func Recover(in string, err *error) {
 	if p := recover(); p != nil {
 		*err = panicked(in, p)
+		return
 	}
+	*err = Sound(in, *err)
 }
+
+// Sound returns err, or in its place a *PanicError if its methods panic, as those of a nil pointer
+// of an error's type do. In is who returned it. Recover, Guard and Apart ask it of what they return,
+// so that nobody has to fear to ask such an error.
+func Sound(in string, err error) (sound error) {
+	if err == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			sound = &PanicError{In: fmt.Sprintf("a %T, which %s returned as an error,", err, in), Value: p, Stack: debug.Stack()}
+		}
+	}()
+	_ = err.Error()
+	_ = errors.Is(err, errNone)
+	_ = apierrors.ReasonForError(err)
+	return err
+}
+
+// errNone is no error that anybody has.
+var errNone = errors.New("none")
 
 // panicked is the error of a panic. One that was a *PanicError or a *GoexitError already was
 // given a name where it happened.
@@ -88,6 +113,7 @@ func (g *Guard) Returned() { g.returned = true }
 // *PanicError.
 func (g *Guard) End(err *error, exited func(error)) {
 	if g.returned {
+		*err = Sound(g.In, *err)
 		return
 	}
 	if p := recover(); p != nil {

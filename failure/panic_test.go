@@ -72,3 +72,14 @@ func TestAPanicKeepsItsStack(t *testing.T) {
 	require.True(t, ok)
 	require.Contains(t, string(p.Stack), "TestAPanicKeepsItsStack")
 }
+
+type coded struct{ code string }
+
+func (c *coded) Error() string { return c.code }
+
+// A nil pointer of an error's type is an error, and its text panics.
+func TestTheTextOfAUsersErrorMayPanic(t *testing.T) {
+	var none *coded
+	require.NotPanics(t, func() { _ = failure.Reason(none) })
+	require.NotPanics(t, func() { _ = (&failure.Failure{Resource: "things", Phase: failure.PhaseHandler, Err: none}).Error() })
+}

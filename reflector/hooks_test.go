@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -127,5 +129,102 @@ func TestRetryNowEndsABackoff(t *testing.T) {
 		r.RetryNow()
 		cancel()
 		require.NoError(t, <-ended)
+	})
+}
+
+type coded struct{ code string }
+
+func (c *coded) Error() string { return c.code }
+
+// A transform that returns a nil pointer of an error's type ends nothing.
+func TestATransformWithANilErrorCannotEndTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{watches: []answer{{events: []wire.Event[partial]{change(watch.Added, "a", 1), endOfInitial(8)}}}, lists: []answer{{items: []partial{obj("a", 1)}, rv: "8"}, {rv: "8"}, {rv: "8"}}}
+		r := New(Transformed(s, func(o partial) (partial, error) {
+			var none *coded
+			return o, none
+		}), deltafifo.New[partial](deltafifo.Options{}), Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		require.Equal(t, failure.PhaseTransform, r.Status().Failure.Phase)
+		cancel()
+		require.NoError(t, <-ended)
+	})
+}
+
+// A source that gives nil is named as such, with a transform too.
+func TestNilOfASourceBehindATransform(t *testing.T) {
+	for name, s := range map[string]*script{
+		"list":  {lists: []answer{{items: []partial{nil}, rv: "8"}, {rv: "8"}, {rv: "8"}}},
+		"watch": {lists: []answer{{rv: "8"}}, watches: []answer{{events: []wire.Event[partial]{{Type: watch.Added}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := New(Transformed(s, func(o partial) (partial, error) { return o, nil }), deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				time.Sleep(100 * time.Millisecond)
+				synctest.Wait()
+				f := r.Status().Failure
+				cancel()
+				require.NoError(t, <-ended)
+				require.ErrorIs(t, f, ErrNoObject)
+			})
+		})
+	}
+}
+
+// However a transform fails at a change, a list looks past it after the third watch.
+func TestL19_AListLooksPastATransformThatFails(t *testing.T) {
+	for name, misdeed := range map[string]func() error{
+		"error": func() error { return io.EOF }, "panic": func() error { panic("oh") }, "goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bad := answer{events: []wire.Event[partial]{change(watch.Added, "a", 9)}, block: true}
+				s := &script{lists: []answer{{rv: "8"}, {rv: "20"}}, watches: []answer{bad, bad, bad, {block: true}}}
+				r := New(Transformed(s, func(o partial) (partial, error) { return o, misdeed() }), deltafifo.New[partial](deltafifo.Options{}), Options{Initial: List})
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- r.Run(ctx) }()
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				cancel()
+				require.NoError(t, <-ended)
+				require.Contains(t, s.asked, `list rv="" limit=500`)
+			})
+		})
+	}
+}
+
+// deaf is a source that has no streaming lists and does not say so.
+type deaf struct{ *script }
+
+func (d deaf) Watch(ctx context.Context, o metav1.ListOptions) (iter.Seq2[wire.Event[partial], error], error) {
+	if o.SendInitialEvents != nil {
+		d.asked = append(d.asked, "stream")
+		return nil, nil
+	}
+	return d.script.Watch(ctx, o)
+}
+
+// After the second failure of a streaming list, a list takes its place.
+func TestAListTakesThePlaceOfAStreamThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{lists: []answer{{rv: "8"}}}
+		r := New(deaf{s}, deltafifo.New[partial](deltafifo.Options{}), Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		status := r.Status()
+		cancel()
+		require.NoError(t, <-ended)
+		require.Equal(t, "8", status.RV, status.Missing())
 	})
 }

@@ -39,7 +39,8 @@ type Reflector[T object.Head] struct {
 	unpaged        bool          // a page's token expired: list in one response
 	noStream       bool          // streaming lists are not to be tried (again)
 	streamFailures int
-	unreadable     int // watches in a row that broke at a change behind rv that cannot be read
+	watched        string // the version from which the last watch was opened
+	unreadable     int    // watches from there, in a row, that broke at a change that cannot be read
 	pace           pacer
 	nudge          chan struct{} // holds a token when a back-off is to end
 	earlier        *earlier[T]   // to begin with; nil where there is none, or none any more
@@ -185,24 +186,29 @@ func (r *Reflector[T]) first() State {
 // a transform that panics or calls runtime.Goexit can end the reflector.
 func (r *Reflector[T]) step(ctx context.Context, state State) (next State, f *failure.Failure) {
 	err := failure.Apart(source.NameOf(r.source), func() error {
-		next, f = r.attempt(ctx, state)
+		if next, f = r.attempt(ctx, state); f != nil {
+			f.Err = failure.Sound(source.NameOf(r.source), f.Err)
+		}
 		return nil
 	})
 	if err != nil {
-		return r.broken(ctx, err)
+		return r.broken(ctx, state, err)
 	}
 	return next, f
 }
 
 // broken says where to go on after the source, or a transform, broke an attempt.
-func (r *Reflector[T]) broken(ctx context.Context, err error) (State, *failure.Failure) {
+func (r *Reflector[T]) broken(ctx context.Context, state State, err error) (State, *failure.Failure) {
 	next, phase := r.first(), failure.PhaseList
-	if next == Watching {
+	if state == Watching || state == InitialWatch {
 		phase = failure.PhaseWatch
 	}
 	fail := failed(ctx, phase, err)
-	if next == Resuming {
+	switch {
+	case next == Resuming:
 		return r.tryAgain(fail)
+	case state == Watching && r.looksPast(fail), state == InitialWatch && r.stopsStreaming():
+		return Listing, fail
 	}
 	return next, fail
 }

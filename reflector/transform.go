@@ -170,6 +170,9 @@ func (t *transformed[T]) Watch(ctx context.Context, opts metav1.ListOptions) (it
 }
 
 func (t *transformed[T]) apply(o T) (out T, err error) {
+	if isNil(o) {
+		return o, nil // what the source did wrong is not the transform's to say
+	}
 	key, uid, rv := object.KeyOf(o), o.GetUID(), o.GetResourceVersion()
 	defer func() {
 		if err != nil {

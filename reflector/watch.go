@@ -53,13 +53,18 @@ func (r *Reflector[T]) initialWatch(ctx context.Context) (State, *failure.Failur
 		r.opts.Logger.Debug("streaming list refused, listing", "resource", r.Name(), "err", failure.Reason(fail.Err))
 		return Listing, nil
 	}
-	r.streamFailures++
-	late := errors.Is(fail.Err, ErrNoEnd)
+	gives, late := r.stopsStreaming(), errors.Is(fail.Err, ErrNoEnd)
 	r.noStream = r.noStream || late
-	if late || expired(fail.Err) || errors.Is(fail.Err, ErrCutShort) || errors.Is(fail.Err, ErrNoAnswer) || r.opts.Initial == Auto && r.streamFailures >= streamTries {
+	if gives || late || expired(fail.Err) || errors.Is(fail.Err, ErrCutShort) || errors.Is(fail.Err, ErrNoAnswer) {
 		return Listing, fail
 	}
 	return InitialWatch, fail
+}
+
+// stopsStreaming counts a streaming list that failed, and reports whether a list is to take its place.
+func (r *Reflector[T]) stopsStreaming() bool {
+	r.streamFailures++
+	return r.opts.Initial == Auto && r.streamFailures >= streamTries
 }
 
 // refusesStream reports whether a streaming list failed to open for a reason that may
@@ -85,12 +90,10 @@ func refusesStream(f *failure.Failure) bool {
 func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 	r.enter(Connecting)
 	opts := r.opts.selectors()
-	opts.ResourceVersion = r.from()
+	r.watched = r.from()
+	opts.ResourceVersion = r.watched
 	heard, opened := r.heard, time.Now()
 	next, fail := r.follow(ctx, opts, nil)
-	if opts.ResourceVersion != r.from() {
-		r.unreadable = 0
-	}
 	if r.mute += time.Since(opened); r.heard != heard {
 		r.mute = 0
 	}
@@ -100,13 +103,24 @@ func (r *Reflector[T]) watch(ctx context.Context) (State, *failure.Failure) {
 			return r.first(), &failure.Failure{Phase: failure.PhaseWatch, Err: ErrWentBack}
 		}
 	}
-	if fail != nil && unreadable(fail) {
-		r.unreadable++
-		if rounds := r.unreadable / readTries; r.unreadable%readTries == 0 && bits.OnesCount(uint(rounds)) == 1 {
-			return Listing, fail
-		}
+	if r.looksPast(fail) {
+		return Listing, fail
 	}
 	return next, fail
+}
+
+// looksPast counts a watch that has ended, if it broke at a change that cannot be read, and reports
+// whether a list is to look past that.
+func (r *Reflector[T]) looksPast(f *failure.Failure) bool {
+	if r.watched != r.from() {
+		r.unreadable = 0
+	}
+	if f == nil || !unreadable(f) {
+		return false
+	}
+	r.unreadable++
+	rounds := r.unreadable / readTries
+	return r.unreadable%readTries == 0 && bits.OnesCount(uint(rounds)) == 1
 }
 
 // unreadable reports whether f is about a change that arrived whole and could

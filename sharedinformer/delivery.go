@@ -294,7 +294,7 @@ func (d *delivery[T]) call(ctx context.Context, e *Event[T]) (panicked bool, err
 	}()
 	err = d.handler.Handle(ctx, *e)
 	returned = true
-	return false, err
+	return false, failure.Sound("handler", err)
 }
 
 // broke is what call does where the handler has not returned, but panicked or called
