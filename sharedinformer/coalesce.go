@@ -54,7 +54,7 @@ func (c *coalescer[T]) offer(s *segment[T]) {
 		c.add(s.events[i])
 	}
 	if s.synced {
-		c.order.PushBack(&pending[T]{mark: s})
+		c.order.PushBack(&pending[T]{mark: &segment[T]{synced: true}}) // s would hold all that comes after it
 	}
 	if !s.resync.wantedBy(c) {
 		return

@@ -1,10 +1,15 @@
 package sharedinformer
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,5 +168,47 @@ func BenchmarkCoalescer(b *testing.B) {
 	s := &segment[partial]{events: []Event[partial]{{Type: Update, Old: old, Object: now}}}
 	for b.Loop() {
 		box.offer(s)
+	}
+}
+
+// What a handler with the policy Coalesce has not heard is one entry for each object, and not the
+// log, though the end of the initial list is still before it.
+func TestL09_ACoalescingHandlerHoldsNoLog(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			from, block := newFixed(things(3)...), make(chan struct{})
+			i := informerOf(from, Options{})
+			join := func() {
+				i.AddHandlerWith(HandlerFunc[partial](func(context.Context, Event[partial]) error { <-block; return nil }), HandlerOptions{Lag: Coalesce})
+			}
+			if early {
+				join()
+			}
+			defer runFor(t, i)()
+			defer close(block)
+			for !i.HasSynced() {
+				synctest.Wait()
+				time.Sleep(time.Millisecond)
+			}
+			if !early {
+				join()
+			}
+			synctest.Wait()
+			var states []weak.Pointer[metav1.PartialObjectMetadata]
+			for rv := 20; rv < 120; rv++ {
+				from.change("t1", 101, rv)
+				synctest.Wait()
+				cached, _ := i.Cache().Get(object.Key{Name: "t1"})
+				states = append(states, weak.Make(cached))
+			}
+			runtime.GC()
+			held := 0
+			for _, s := range states {
+				if s.Value() != nil {
+					held++
+				}
+			}
+			require.LessOrEqual(t, held, 3, "early %v: states that are held of 100", early)
+		})
 	}
 }
