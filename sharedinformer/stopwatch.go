@@ -7,9 +7,9 @@ import (
 
 // stopwatch finds the longest of many calls without reading the clock at each:
 // where calls are quick, that would cost more than the call. It measures laps
-// of one call, then two, then four, up to lapCalls; a lap that took longer than
-// lapTime is put down to one slow call in it, which makes the next laps short
-// again.
+// of one call, then two, then four, up to lapCalls. When a lap has lasted lapTime
+// an alarm ends it with the call in progress, to which it is put down, and the next
+// laps are short again.
 type stopwatch struct {
 	began   time.Time // of the lap; zero while stopped
 	calls   int       // in this lap
@@ -17,12 +17,14 @@ type stopwatch struct {
 	exact   bool      // each lap is one call
 	slowest atomic.Int64
 	since   atomic.Int64 // began, for others to read: Unix time in nanoseconds, 0 while stopped
+	alarm   *time.Timer  // of laps of more than one call; nil before the first
+	late    atomic.Bool  // it went off
 }
 
 const (
 	lapCalls = 64
-	// lapTime is how wrong a measure may be: by the quick calls of the lap in
-	// which a slow one came.
+	// lapTime is how wrong a measure may be: by the quick calls of the lap before
+	// a slow one.
 	lapTime = time.Millisecond
 )
 
@@ -35,7 +37,7 @@ func (w *stopwatch) start() {
 
 // lap is called after a call. It returns the lap that ends with it, if one does.
 func (w *stopwatch) lap() (done lap) {
-	if w.calls++; w.calls < w.length {
+	if w.calls++; w.calls < w.length && !w.late.Load() {
 		return done
 	}
 	now := time.Now()
@@ -54,10 +56,18 @@ type lap struct {
 func (w *stopwatch) begin(now time.Time) {
 	w.began = now
 	w.since.Store(now.UnixNano())
+	switch {
+	case w.length < 2:
+	case w.alarm == nil:
+		w.alarm = time.AfterFunc(lapTime, func() { w.late.Store(true) })
+	default:
+		w.alarm.Reset(lapTime)
+	}
 }
 
 // note ends a lap at now.
 func (w *stopwatch) note(now time.Time) lap {
+	w.silence()
 	took := now.Sub(w.began)
 	done := lap{now, took, w.calls}
 	if took > lapTime || w.exact {
@@ -73,11 +83,22 @@ func (w *stopwatch) note(now time.Time) lap {
 	return done
 }
 
+// silence ends the alarm of a lap. One that goes off just now ends the next lap too early, which
+// is of no harm.
+func (w *stopwatch) silence() {
+	if w.alarm != nil {
+		w.alarm.Stop()
+	}
+	w.late.Store(false)
+}
+
 // stop ends the lap before a pause, and returns it.
 func (w *stopwatch) stop() (done lap) {
 	if w.calls > 0 {
 		done = w.note(time.Now())
 	}
+	w.silence()
+	w.length = 0 // who is told now and then needs no alarm
 	w.began = time.Time{}
 	w.since.Store(0)
 	return done
