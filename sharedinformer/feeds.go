@@ -155,7 +155,7 @@ func (f *feeds[T]) note(w indexer.Writer[T], deltas []deltafifo.Delta[T]) {
 		if of == nil || d.RV == "" {
 			continue
 		}
-		again = again || of.rv == f.promised
+		again = again || of.rv == f.promised || !object.ReachedRV(d.RV, of.rv)
 		of.rv = d.RV
 		w.SetNamespaceRV(of.namespace, of.rv)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/millrace-dev/millrace/deltafifo"
@@ -355,4 +356,27 @@ func TestL18_NoNamespacesAreSyncedAtOnce(t *testing.T) {
 		require.Equal(t, 1, synced)
 		stop()
 	})
+}
+
+// in is an object of a namespace.
+func in(namespace, name string, rv int) partial {
+	o := thing(name, 7, rv)
+	o.Namespace, o.UID = namespace, types.UID(namespace+name)
+	return o
+}
+
+// The promise of the whole is the least of the feeds', also where the history of one went back.
+func TestL13_AHistoryThatGoesBackInOneNamespace(t *testing.T) {
+	i := informerOf(part{newWorld(), ""}, Options{Namespaces: []string{"a", "b"}})
+	list := func(namespace string, rv int, anew bool) deltafifo.Delta[partial] {
+		return deltafifo.Delta[partial]{Type: deltafifo.Replaced, Key: object.Key{Namespace: namespace}, Items: []partial{in(namespace, "x", rv)}, RV: strconv.Itoa(rv), Anew: anew}
+	}
+	i.whole.handleDeltas([]deltafifo.Delta[partial]{list("a", 100, false), list("b", 90, false)})
+	require.Equal(t, "90", i.Cache().RV())
+	i.whole.handleDeltas([]deltafifo.Delta[partial]{list("a", 50, true)})
+	require.Equal(t, "50", i.Cache().NamespaceRV("a"))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	require.Error(t, i.WaitForRV(ctx, "60"), "which was written after the restore into a, whose cache is at 50")
+	require.Equal(t, "50", i.Cache().RV())
 }
