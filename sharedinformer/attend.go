@@ -120,7 +120,7 @@ func (d *delivery[T]) within(name string, hook func()) func() {
 func (i *core[T]) callHook(name string, d *delivery[T], hook func()) error {
 	handler := ""
 	if d != nil {
-		d.watch.stop()
+		d.told(d.watch.stop())
 		handler, hook = d.opts.label(), d.within(name, hook)
 	}
 	slow := time.AfterFunc(slowCall, func() {

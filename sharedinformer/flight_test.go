@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/flight"
 	"github.com/millrace-dev/millrace/object"
 )
@@ -80,4 +81,41 @@ func TestTheFlightRecorderKnowsWhatHappened(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Every call of a handler is counted in the flight recorder.
+func TestTheFlightRecorderCountsEveryCall(t *testing.T) {
+	for _, hook := range []string{"none", "OnSync", "OnError"} {
+		t.Run(hook, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				recorder := flight.New(flight.DefaultSize)
+				opts := Options{Flight: recorder}
+				how := HandlerOptions{Name: "h"}
+				switch hook {
+				case "OnSync":
+					how.OnSync = func() {}
+				case "OnError":
+					opts.OnError = func(context.Context, *failure.Failure) failure.Verdict { return failure.Retry }
+				}
+				from := newFixed(things(40)...)
+				i := informerOf(from, opts)
+				r := i.AddHandlerWith(HandlerFunc[partial](func(_ context.Context, e Event[partial]) error {
+					if hook == "OnError" && e.Object.Name == "t20" {
+						return errors.New("oh")
+					}
+					return nil
+				}), how)
+				defer runFor(t, i)()
+				require.NoError(t, i.WaitForSync(t.Context()))
+				synctest.Wait()
+				told := 0
+				for _, e := range recorder.Entries(nil) {
+					if e.Kind == flight.Told {
+						told += e.Count
+					}
+				}
+				require.EqualValues(t, r.Status().Delivered, told)
+			})
+		})
+	}
 }

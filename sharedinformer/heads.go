@@ -62,6 +62,9 @@ func (i *Informer[T]) AddHeadHandler(h Handler[object.Head], opts HandlerOptions
 	if isNil(h) {
 		panic(fmt.Sprintf("%s: the handler added to %s is nil", opts.Place, i.Name()))
 	}
+	if opts.WithoutOld {
+		h = forgetting[object.Head]{h}
+	}
 	if i.packed != nil {
 		return &Registration{i.packed.addHandler(beheading[*wire.Packed[T]]{h}, opts)}
 	}

@@ -69,3 +69,13 @@ func TestL09_NothingIsHeldForAClosedHandlerThatBlocks(t *testing.T) {
 		}
 	}
 }
+
+// Where there is nothing to wait for, a context that has ended is no error.
+func TestL07_CloseAndWaitWithAContextThatHasEnded(t *testing.T) {
+	i := informerOf(newFixed(things(1)...), Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 64 {
+		require.NoError(t, i.AddHandler(HandlerFuncs[partial]{}).CloseAndWait(ctx), "there is no call in progress")
+	}
+}

@@ -149,6 +149,11 @@ func (d *delivery[T]) CloseAndWait(ctx context.Context) error {
 	case <-d.ended:
 		return nil
 	case <-ctx.Done():
+		select {
+		case <-d.ended: // both may be so
+			return nil
+		default:
+		}
 		return fmt.Errorf("%s: %s: waiting for the call in progress: %w", d.informer.Name(), d, context.Cause(ctx))
 	}
 }
