@@ -73,8 +73,7 @@ type Options struct {
 	// OnError hears of each failure and decides whether to go on. It must
 	// return soon: the reflector waits for it. An Informer passes
 	// on what goes wrong with index functions, handlers and cached objects too,
-	// and calls it in the goroutine where that happened, so that there may be
-	// several calls at once. Nil means Retry.
+	// so that there may be several calls at once. Nil means Retry.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
 	// OnState hears of each change of state. It must return soon: the reflector

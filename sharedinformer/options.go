@@ -129,9 +129,9 @@ type Options struct {
 	// memory than the cache itself; it is meant for tests.
 	DetectMutations time.Duration
 
-	// OnError hears of each failure and decides whether to go on. It is called in the
-	// goroutine in which the failure happened, so that there may be several calls at
-	// once, and must return soon. A panic or runtime.Goexit in it is reported and
+	// OnError hears of each failure and decides whether to go on. What
+	// the failure happened in waits for it, so it must return soon. There may be several
+	// calls at once. A panic or runtime.Goexit in it is reported and
 	// counts as Retry. Nil means Retry.
 	OnError func(context.Context, *failure.Failure) failure.Verdict
 
