@@ -46,12 +46,12 @@ type core[T object.Head] struct {
 	batches atomic.Uint64                   // counts each begin and each end of a batch: odd while one is applied
 	tuned   chan struct{}                   // a token: the resync loop has to look again
 
-	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of deliveries
-	current *run       // nil while not running
-
 	gone     departed                       // guarded by join
 	join     sync.Mutex                     // orders what the cache holds and what the log says of it
 	handlers atomic.Pointer[[]*delivery[T]] // replaced under join
+
+	mu      sync.Mutex // guards current, its ending, the life of feeds, and the nextResync of deliveries
+	current *run       // nil while not running
 }
 
 // run is one call of Run.
@@ -221,11 +221,18 @@ func (i *core[T]) begin(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
+// addHandler makes a new delivery one of the handlers at one point of the log, with the
+// cache as it is at that point.
 func (i *core[T]) addHandler(h Handler[T], opts HandlerOptions) *delivery[T] {
 	d := newDelivery(i, h, opts)
+	i.join.Lock()
+	defer i.join.Unlock()
+	objects, _ := i.cache.Snapshot()
+	d.join(i.log, objects, i.synced.Load())
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.enlist(d)
+	handlers := append(slices.Clone(*i.handlers.Load()), d)
+	i.handlers.Store(&handlers)
 	if opts.Resync > 0 {
 		d.nextResync = time.Now().Add(opts.Resync)
 		i.tune()
@@ -246,17 +253,6 @@ func (i *core[T]) again(d *delivery[T]) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.employ(d)
-}
-
-// enlist makes d one of the handlers at one point of the log, with the cache
-// as it is at that point.
-func (i *core[T]) enlist(d *delivery[T]) {
-	i.join.Lock()
-	defer i.join.Unlock()
-	objects, _ := i.cache.Snapshot()
-	d.join(i.log, objects, i.synced.Load())
-	handlers := append(slices.Clone(*i.handlers.Load()), d)
-	i.handlers.Store(&handlers)
 }
 
 // remove takes d off the list.

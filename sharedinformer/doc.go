@@ -84,12 +84,13 @@
 // # Concurrency
 //
 // All methods may be called from any goroutine, handlers included. Locks, in
-// the order in which they may be taken: core.mu, core.join, that of the
-// indexer, and then those of the queue, of a coalescer and of the mutation
+// the order in which they may be taken: core.join, that of the indexer, core.mu,
+// and then those of the queue, of a coalescer and of the mutation
 // detector. None of these last is taken under another. A delivery's own lock is taken
 // under none of these; under it, only its coalescer's is. No lock is held while a
 // handler or a hook runs. Index functions run under core.join and the indexer's
-// lock and must be pure.
+// lock and must be pure. Nobody waits for one under core.mu, so that whoever needs no
+// more than that is not kept by one that blocks.
 //
 // # Failure
 //

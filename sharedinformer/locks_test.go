@@ -1,9 +1,13 @@
 package sharedinformer
 
 import (
+	"context"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +72,40 @@ func TestASourceThatReusesNothingIsReadAsItIs(t *testing.T) {
 		require.NoError(t, i.WaitForSync(t.Context()))
 		require.Equal(t, 1, i.Cache().Len())
 	})
+}
+
+// An index function that does not return keeps no wait from ending with its context, nor the
+// loop that names it in the log, whoever waits for the cache meanwhile.
+func TestL22_AnIndexFunctionThatBlocksHoldsUpNoOtherWait(t *testing.T) {
+	for name, join := range map[string]func(*Informer[partial]){
+		"a handler joins":   func(i *Informer[partial]) { i.AddHandler(HandlerFuncs[partial]{}) },
+		"namespaces change": func(i *Informer[partial]) { _ = i.SetNamespaces([]string{"shop"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := informerOf(newFixed(things(1)...), Options{})
+			entered, release := make(chan struct{}, 100), make(chan struct{})
+			AddIndex(i, "blocking", func(partial) []string { entered <- struct{}{}; <-release; return nil })
+			defer runFor(t, i)()
+			defer close(release)
+			<-entered
+			go join(i)
+			for stacks := make([]byte, 1<<20); !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "[sync.Mutex.Lock"); {
+				runtime.Gosched()
+			}
+			ended := make(chan error, 1)
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				i.whole.nextResync()
+				ended <- i.WaitForSync(ctx)
+			}()
+			select {
+			case err := <-ended:
+				require.ErrorIs(t, err, ErrNotSynced)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+			case <-time.After(10 * time.Second):
+				t.Error("the wait goes on after its context has ended")
+			}
+		})
+	}
 }

@@ -40,15 +40,13 @@ func (i *core[T]) SetNamespaces(namespaces []string) error {
 		}
 		feeds[n] = i.newFeed(namespace, from, true)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if slices.Equal(set, i.feeds.wanted) {
-		return nil
-	}
-	i.feeds.wanted = set
-	if !i.feeds.clusterScoped {
-		i.feedWith(feeds)
-	}
+	i.feedWith(func() []*feed[T] {
+		before := i.feeds.wanted
+		if i.feeds.wanted = set; i.feeds.clusterScoped || slices.Equal(set, before) {
+			return nil
+		}
+		return feeds
+	})
 	return nil
 }
 
@@ -62,12 +60,13 @@ const believeAgain = time.Minute
 // notNamespaced takes note that the kind has no namespaces.
 func (i *core[T]) notNamespaced() {
 	all := i.newFeed(metav1.NamespaceAll, &scoped[T]{i.feeds.source, i.namespaced}, false)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if regained := i.feeds.regained; !i.feeds.clusterScoped && (regained.IsZero() || time.Since(regained) >= believeAgain) {
+	i.feedWith(func() []*feed[T] {
+		if regained := i.feeds.regained; i.feeds.clusterScoped || !regained.IsZero() && time.Since(regained) < believeAgain {
+			return nil
+		}
 		i.feeds.clusterScoped = true
-		i.feedWith([]*feed[T]{all})
-	}
+		return []*feed[T]{all}
+	})
 }
 
 // namespaced takes note that the kind has namespaces after all. It reports whether
@@ -92,17 +91,32 @@ func (i *core[T]) wanted() (set []string, scoped bool) {
 // giveBack gives a kind that has namespaces after all the feeds of a set, if that is
 // still the one that is wanted.
 func (i *core[T]) giveBack(set []string, feeds []*feed[T]) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.feeds.clusterScoped && slices.Equal(set, i.feeds.wanted) {
+	i.feedWith(func() []*feed[T] {
+		if !i.feeds.clusterScoped || !slices.Equal(set, i.feeds.wanted) {
+			return nil
+		}
 		i.feeds.clusterScoped, i.feeds.regained = false, time.Now()
-		i.feedWith(feeds)
-	}
+		return feeds
+	})
 }
 
-// feedWith gives the informer one feed for each namespace of a set: the one that it
-// has, or else that of set. It is called under mu.
-func (i *core[T]) feedWith(set []*feed[T]) {
+// feedWith gives the informer other feeds, unless choose, which it calls under mu,
+// returns nil. It waits for the cache before it takes mu.
+func (i *core[T]) feedWith(choose func() []*feed[T]) {
+	i.join.Lock()
+	defer i.join.Unlock()
+	i.cache.Write(func(w indexer.Writer[T]) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if set := choose(); set != nil {
+			i.replaceFeeds(w, set)
+		}
+	})
+}
+
+// replaceFeeds gives the informer one feed for each namespace of a set: the one that it
+// has, or else that of set. It is called under join and mu.
+func (i *core[T]) replaceFeeds(w indexer.Writer[T], set []*feed[T]) {
 	leaving := slices.DeleteFunc(i.feeds.leaving, func(f *feed[T]) bool { return f.cancel == nil })
 	var feeds, come []*feed[T]
 	before := i.feeds.all()
@@ -123,7 +137,7 @@ func (i *core[T]) feedWith(set []*feed[T]) {
 		}
 	}
 	i.feeds.leaving = leaving
-	i.withdraw(feeds, max(trims, 1))
+	i.withdraw(w, feeds, max(trims, 1))
 	if trims == 0 {
 		i.queue.Add(deltafifo.Delta[T]{Type: deltafifo.Trim})
 	}
@@ -136,22 +150,19 @@ func (i *core[T]) feedWith(set []*feed[T]) {
 }
 
 // withdraw puts other feeds in the place of those before them, and takes back what
-// was said of the whole set until trims have left the queue. It is called under mu.
-func (i *core[T]) withdraw(feeds []*feed[T], trims int) {
-	i.join.Lock()
-	defer i.join.Unlock()
+// was said of the whole set until trims have left the queue. It is called under join and
+// mu.
+func (i *core[T]) withdraw(w indexer.Writer[T], feeds []*feed[T], trims int) {
 	before := i.feeds.all()
 	i.feeds.each.Store(&feeds)
 	i.feeds.trims += trims
 	i.feeds.promised = ""
-	i.cache.Write(func(w indexer.Writer[T]) {
-		w.SetRV("")
-		for _, f := range before {
-			if !slices.Contains(feeds, f) {
-				w.SetNamespaceRV(f.namespace, "")
-			}
+	w.SetRV("")
+	for _, f := range before {
+		if !slices.Contains(feeds, f) {
+			w.SetNamespaceRV(f.namespace, "")
 		}
-	})
+	}
 	if i.synced.Swap(false) {
 		for _, d := range *i.handlers.Load() {
 			d.awaiting.Add(1)
