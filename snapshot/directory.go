@@ -157,10 +157,8 @@ func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size 
 	if err != nil {
 		return 0, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, ignore(os.Remove(f.Name()), fs.ErrNotExist))
-		}
+	defer func() { // also if fill does not return
+		err = errors.Join(err, ignore(f.Close(), fs.ErrClosed), ignore(os.Remove(f.Name()), fs.ErrNotExist))
 	}()
 	w := newWriter(f)
 	err = w.begin(&l)
@@ -173,10 +171,13 @@ func (d *Directory) write(name string, l Label, fill func(*Writer) error) (size 
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return 0, err
+	if err == nil {
+		err = f.Close()
 	}
-	return w.size, os.Rename(f.Name(), name)
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	return w.size, err
 }
 
 // temporary is in the names of files that are not whole yet.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/test/hostile"
 )
@@ -201,6 +203,30 @@ func TestAFullDiskLeavesTheOneBefore(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(d.path, "*"+temporary+"*"))
 		require.NoError(t, err)
 		require.Empty(t, left)
+	}
+}
+
+// A fill that does not return leaves neither a file nor a descriptor behind.
+func TestAFillThatDoesNotReturnLeavesNothing(t *testing.T) {
+	for name, fill := range map[string]func(){"panics": func() { panic("oh") }, "exits": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			d := In(t.TempDir(), Options{})
+			defer d.Use()() // as an informer does that runs
+			create := d.create
+			var made file
+			d.create = func(dir, pattern string) (f file, err error) {
+				made, err = create(dir, pattern)
+				return made, err
+			}
+			require.Error(t, failure.Apart("fill", func() error {
+				_, err := d.Write(t.Context(), pods(""), func(*Writer) error { fill(); return nil })
+				return err
+			}))
+			left, err := filepath.Glob(filepath.Join(d.path, "*"+temporary+"*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+			require.ErrorIs(t, made.Close(), fs.ErrClosed)
+		})
 	}
 }
 
