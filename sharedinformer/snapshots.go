@@ -300,9 +300,6 @@ func (s *snapshots[T]) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Failure = f
-	if errors.Is(err, wire.ErrKeptWhole) {
-		s.status.Off = err.Error() // it costs as much to find that out as to write
-	}
 }
 
 func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.Duration) error {

@@ -1,0 +1,73 @@
+package sharedinformer
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/millrace-dev/millrace/object"
+	"github.com/millrace-dev/millrace/snapshot"
+	"github.com/millrace-dev/millrace/source"
+	"github.com/millrace-dev/millrace/wire"
+)
+
+// traced is a part of a world that says whose objects it has.
+type traced struct{ part }
+
+func (p traced) In(namespace string) (source.ListerWatcher[partial], error) {
+	return traced{part{p.world, namespace}}, nil
+}
+
+func (traced) Origin() (source.Origin, bool) {
+	return source.Origin{
+		Kind: object.GVK{Version: "v1", Kind: "Thing"}, Type: reflect.TypeFor[partial](), Server: "s",
+		Cluster: func(context.Context) (string, error) { return "c", nil },
+	}, true
+}
+
+// put adds or updates an object, as change says.
+func (w *world) put(namespace, name string, change func(partial)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rv++
+	o := thing(name, 7, w.rv)
+	o.Namespace, o.UID = namespace, types.UID(namespace+name)
+	change(o)
+	e := wire.Event[partial]{Type: watch.Modified, Object: o, Received: time.Now()}
+	if _, ok := w.objects[object.KeyOf(o)]; !ok {
+		e.Type = watch.Added
+	}
+	w.objects[object.KeyOf(o)] = o
+	w.history = append(w.history, e)
+	close(w.more)
+	w.more = make(chan struct{})
+}
+
+// An object that bytes cannot give back is a failure, until there is none any more.
+func TestL22_AnObjectThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.put("a", "x", func(o partial) { o.CreationTimestamp = metav1.Time{Time: time.Unix(1, 5)} })
+		i := informerOf(traced{part{w, ""}}, Options{Snapshot: snapshot.In(dir, snapshot.Options{Interval: time.Minute})})
+		defer runFor(t, i)()
+		require.NoError(t, i.WaitForSync(t.Context()))
+		time.Sleep(5 * time.Minute)
+		s := i.Status().Snapshot
+		require.ErrorIs(t, s.Failure, wire.ErrKeptWhole)
+		require.Empty(t, s.Off)
+		require.Zero(t, s.Written)
+		w.put("a", "x", func(partial) {})
+		time.Sleep(5 * time.Minute)
+		s = i.Status().Snapshot
+		require.Nil(t, s.Failure)
+		require.NotZero(t, s.Written)
+	})
+}
