@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/deltafifo"
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/reflector"
 )
@@ -29,7 +30,8 @@ type feed[T object.Head] struct {
 	floors    []floor       // guarded by core.join
 	held      atomic.Uint64 // listed, once readers see it
 
-	restored bool // its snapshot was asked for; of the goroutine in which it runs
+	restored bool                            // its snapshot was asked for; of the goroutine in which it runs
+	unsaved  atomic.Pointer[failure.Failure] // why its snapshot was not written or removed at last; nil if it was
 
 	retried atomic.Pointer[time.Time] // when retryNow last ended its back-off; nil if never
 }

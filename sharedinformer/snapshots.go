@@ -33,7 +33,8 @@ type SnapshotStatus struct {
 	Written   time.Time // when the last file was begun; zero before
 	Bytes     int64     // of that file
 
-	// Failure is why the last writing failed; nil where it did not.
+	// Failure is why the last writing failed; nil where it did not. Where each namespace has a
+	// file, it is that of the first one that fails.
 	Failure *failure.Failure
 }
 
@@ -199,7 +200,7 @@ func (s *snapshots[T]) discard(ctx context.Context) {
 			err = s.in.Remove(ctx, label)
 		}
 		if err != nil && ctx.Err() == nil {
-			s.note(err)
+			s.note(f, err)
 		}
 		if err == nil {
 			s.mu.Lock()
@@ -266,8 +267,8 @@ func (s *snapshots[T]) last(ctx context.Context) {
 	s.save(ctx, lastAsk)
 }
 
-// save writes the file of each feed that has something new. A failure is reported once in a
-// series. The server may be asked for as long as patience.
+// save writes the file of each feed that has something new. The server may be asked for as
+// long as patience.
 func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
 	feeds := s.informer.feeds.all()
 	s.mu.Lock()
@@ -275,31 +276,26 @@ func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
 	s.mu.Unlock()
 	for _, f := range feeds {
 		err := failure.Apart("writing a "+s.label.Type, func() error { return s.saveFeed(ctx, f, patience) }) // a method of an object may panic
-		if ctx.Err() != nil && err != nil {
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
 			return
 		}
-		s.note(err)
+		s.note(f, err)
 		if errors.Is(err, errUnknown) {
 			return
 		}
 	}
 }
 
-func (s *snapshots[T]) note(err error) {
-	s.mu.Lock()
-	failing := s.status.Failure != nil
-	if err == nil {
-		s.status.Failure = nil
+// note reports why the file of a feed could not be written or removed, once in a series.
+func (s *snapshots[T]) note(f *feed[T], err error) {
+	if f.unsaved.Load() == nil {
+		unsaved := s.informer.note(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
+		f.unsaved.Store(unsaved)
+		s.informer.report(context.Background(), unsaved)
 	}
-	s.mu.Unlock()
-	if err == nil || failing {
-		return
-	}
-	f := &failure.Failure{Phase: failure.PhaseSnapshot, Err: err}
-	s.informer.reportNow(f)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.status.Failure = f
 }
 
 func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.Duration) error {
@@ -327,6 +323,7 @@ func (s *snapshots[T]) saveFeed(ctx context.Context, f *feed[T], patience time.D
 	s.informer.logger.Log(ctx, slog.LevelDebug, "snapshot written", "resource", f.reflector.Name(), "rv", rv, "objects", label.Objects, "bytes", size)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	f.unsaved.Store(nil)
 	s.saved[f] = rv
 	s.status.Written, s.status.Bytes = label.Written, size
 	return nil
@@ -403,5 +400,10 @@ func (s *snapshots[T]) seen() *SnapshotStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.status
+	for _, f := range slices.Backward(s.informer.feeds.all()) {
+		if unsaved := f.unsaved.Load(); unsaved != nil {
+			status.Failure = unsaved
+		}
+	}
 	return &status
 }

@@ -2,6 +2,8 @@ package sharedinformer
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/millrace-dev/millrace/failure"
 	"github.com/millrace-dev/millrace/object"
 	"github.com/millrace-dev/millrace/snapshot"
 	"github.com/millrace-dev/millrace/source"
@@ -69,5 +72,43 @@ func TestL22_AnObjectThatCannotBeWritten(t *testing.T) {
 		s = i.Status().Snapshot
 		require.Nil(t, s.Failure)
 		require.NotZero(t, s.Written)
+	})
+}
+
+// What is wrong with the file of one namespace is reported once, and stands in the status
+// until that file is written, whatever becomes of the others.
+func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.put("b", "x", func(partial) {})
+		run := func(opts Options) (i *Informer[partial], stop func()) {
+			opts.Snapshot = snapshot.In(dir, snapshot.Options{Interval: time.Minute})
+			i = informerOf(traced{part{w, ""}}, opts)
+			stop = runFor(t, i)
+			require.NoError(t, i.WaitForSync(t.Context()))
+			return i, stop
+		}
+		_, stop := run(Options{Namespaces: []string{"b"}})
+		stop()
+		files, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		require.NoError(t, os.Remove(files[0]))
+		require.NoError(t, os.MkdirAll(filepath.Join(files[0], "full"), 0o700))
+
+		var reported []*failure.Failure
+		i, stop := run(Options{Namespaces: []string{"a", "b", "c"}, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			reported = append(reported, f)
+			return failure.Retry
+		}})
+		defer stop()
+		time.Sleep(10 * time.Minute)
+		require.Len(t, reported, 1)
+		require.Same(t, reported[0], i.Status().Snapshot.Failure)
+		require.NoError(t, os.RemoveAll(files[0]))
+		time.Sleep(5 * time.Minute)
+		require.Nil(t, i.Status().Snapshot.Failure)
+		require.FileExists(t, files[0])
 	})
 }
