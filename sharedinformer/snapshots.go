@@ -199,15 +199,14 @@ func (s *snapshots[T]) discard(ctx context.Context) {
 		if err == nil {
 			err = s.in.Remove(ctx, label)
 		}
-		if err != nil && ctx.Err() == nil {
-			s.note(f, err)
+		if err != nil {
+			s.note(ctx, f, err)
+			continue
 		}
-		if err == nil {
-			s.mu.Lock()
-			delete(s.wrong, f)
-			delete(s.saved, f)
-			s.mu.Unlock()
-		}
+		s.mu.Lock()
+		delete(s.wrong, f)
+		delete(s.saved, f)
+		s.mu.Unlock()
 	}
 }
 
@@ -256,12 +255,15 @@ const (
 // errUnknown: the server did not say which cluster it is, and says it of no other file either.
 var errUnknown = errors.New("ask which cluster this is")
 
+// errLate: the disk did not take the last files in time.
+var errLate = fmt.Errorf("the stop waits for it no longer than %v", lastSave)
+
 // last writes what the run that ends has changed.
 func (s *snapshots[T]) last(ctx context.Context) {
 	if s.off() || s.informer.broken.Load() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastSave, errLate)
 	defer cancel()
 	s.discard(ctx)
 	s.save(ctx, lastAsk)
@@ -279,19 +281,17 @@ func (s *snapshots[T]) save(ctx context.Context, patience time.Duration) {
 		if err == nil {
 			continue
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		s.note(f, err)
-		if errors.Is(err, errUnknown) {
+		s.note(ctx, f, err)
+		if ctx.Err() != nil || errors.Is(err, errUnknown) {
 			return
 		}
 	}
 }
 
-// note reports why the file of a feed could not be written or removed, once in a series.
-func (s *snapshots[T]) note(f *feed[T], err error) {
-	if f.unsaved.Load() == nil {
+// note reports why the file of a feed could not be written or removed, once in a series. That
+// ctx was done is no reason, unless it is the one of last.
+func (s *snapshots[T]) note(ctx context.Context, f *feed[T], err error) {
+	if f.unsaved.Load() == nil && (ctx.Err() == nil || context.Cause(ctx) == errLate) {
 		unsaved := s.informer.note(&failure.Failure{Phase: failure.PhaseSnapshot, Err: err})
 		f.unsaved.Store(unsaved)
 		s.informer.report(context.Background(), unsaved)

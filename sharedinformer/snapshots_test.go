@@ -112,3 +112,29 @@ func TestL22_OneOfTwoSnapshotsFails(t *testing.T) {
 		require.FileExists(t, files[0])
 	})
 }
+
+// A last snapshot, of the stop, that the disk does not take in time is a failure as any other.
+func TestL22_TheLastSnapshotFails(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w, d := newWorld(), snapshot.In(dir, snapshot.Options{})
+		w.put("a", "x", func(partial) {})
+		var reported []*failure.Failure
+		i := informerOf(traced{part{w, ""}}, Options{Snapshot: d, OnError: func(_ context.Context, f *failure.Failure) failure.Verdict {
+			reported = append(reported, f)
+			return failure.Retry
+		}})
+		stop := runFor(t, i)
+		require.NoError(t, i.WaitForSync(t.Context()))
+		busy := make(chan struct{})
+		go func() {
+			_, _ = d.Write(context.Background(), snapshot.Label{}, func(*snapshot.Writer) error { <-busy; return nil })
+		}()
+		synctest.Wait()
+		stop()
+		close(busy)
+		require.Len(t, reported, 1)
+		require.ErrorIs(t, reported[0], errLate)
+		require.Same(t, reported[0], i.Status().Snapshot.Failure)
+	})
+}
